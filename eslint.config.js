@@ -1,0 +1,41 @@
+import neostandard from 'neostandard'
+
+/**
+ * The walls of the house: imports flow schemas <- lib <- plugins <- routes <- index, server, cli.
+ * @param {string} folder the folder that is held
+ * @param {string[]} rooms folders and files it may not reach into
+ * @param {{ name: string, message: string }[]} packages packages that belong elsewhere
+ */
+function wall (folder, rooms, packages = []) {
+  return {
+    files: [`${folder}/**/*.ts`],
+    rules: {
+      'no-restricted-imports': ['error', {
+        paths: packages,
+        patterns: rooms.map((room) => ({
+          regex: `^\\.\\.?/(.*/)?${room}(/|\\.ts$)`,
+          message: `${folder}/ does not import from ${room}: imports flow schemas <- lib <- plugins <- routes <- index, server, cli.`
+        }))
+      }]
+    }
+  }
+}
+
+const HTTP = ['fastify', 'fastify-plugin', '@fastify/sensible', '@fastify/swagger', '@fastify/rate-limit']
+  .map((name) => ({ name, message: 'lib/ and schemas/ know no Fastify and no HTTP server.' }))
+const FRONT = ['index', 'server', 'cli', 'testing']
+
+export default [
+  ...neostandard({ ts: true, ignores: ['dist', '.tap', 'bench/node_modules', 'examples/*/node_modules'] }),
+  wall('schemas', ['lib', 'plugins', 'routes', ...FRONT], HTTP),
+  wall('lib', ['plugins', 'routes', ...FRONT], HTTP),
+  wall('plugins', ['routes', ...FRONT]),
+  wall('routes', FRONT),
+  {
+    files: ['**/*.ts'],
+    rules: {
+      '@typescript-eslint/consistent-type-imports': ['error', { fixStyle: 'inline-type-imports' }],
+      '@typescript-eslint/no-explicit-any': 'error'
+    }
+  }
+]

@@ -1,0 +1,145 @@
+/**
+ * The store port: a small contract for collections of documents. An engine knows no resource, and a rule knows no
+ * engine. Every promise below is a named case of the conformance suite in test/lib/store/conformance.ts.
+ */
+
+/** What a field of a document may hold: JSON, and nothing else. Times are ISO 8601 strings, see lib/clock.ts. */
+export type Json = string | number | boolean | null | Json[] | { [key: string]: Json }
+
+/** A stored document: an id, and top-level fields of JSON. A field with the value undefined is absent. */
+export interface Document {
+  id: string
+}
+
+/** A value a filter may compare with. Anything else throws, so that no outside value can become an operator. */
+export type Scalar = string | number | boolean
+
+/** Declares a collection, once. Engines make their tables, columns and indexes from it. */
+export interface CollectionSpec {
+  name: string
+  /**
+   * Top-level fields that filters and sorts may name, with what they hold. Other fields are stored, not searched.
+   * A field that is absent or null is not found by equality and sorts first ascending, last descending.
+   */
+  keys: Record<string, 'string' | 'number' | 'boolean'>
+  /** Keys of which each holds a value at most once in the collection; absent and null never clash. */
+  unique?: string[]
+  /** Compound indexes for the filters and sorts in use; the engine ends each with the id. */
+  indexes?: string[][]
+  /** The key that holds the time after which the document may be removed by the engine. Absent: never. */
+  expiry?: string
+}
+
+/** Conditions that must all hold. Every field named must be a declared key. */
+export interface Filter {
+  equal?: Record<string, Scalar>
+  /** The key's string holds this substring; case and every character count as they are. */
+  contains?: Record<string, string>
+  /** The key's ISO time is before this one. */
+  before?: Record<string, string>
+}
+
+/** One update of one document, atomic. Names top-level fields; a field may be named once. */
+export interface Change {
+  set?: Record<string, Json>
+  unset?: string[]
+  /** Adds to a number; an absent field counts as 0. */
+  increment?: Record<string, number>
+}
+
+/** A key and its direction. */
+export interface SortKey {
+  key: string
+  direction: 'asc' | 'desc'
+}
+
+export interface ListQuery {
+  filter?: Filter
+  /** In order of weight. The id ends every sort, in the direction of the last key, so that pages are stable. */
+  sort?: SortKey[]
+  offset?: number
+  /** 0 or absent: no limit. */
+  limit?: number
+}
+
+export type MaybePromise<T> = T | Promise<T>
+
+/** A document with those its fields point at, see Collection.getLinked. */
+export interface Linked<T> {
+  document: T
+  /** By the name of the field that held the id; null where there is no such document. */
+  linked: Record<string, Document | null>
+}
+
+/** Records in one batch of a list. */
+export const BATCH_SIZE = 100
+
+/**
+ * A collection. Every method rejects with ErrDb (lib/errors.ts) when the engine fails or does not answer in time.
+ * A write whose promise has resolved survives the end of the process and of the power.
+ */
+export interface Collection<T extends Document> {
+  /** Adds a document. Rejects with DuplicateKeyError when its id or a unique key is taken. */
+  insert (document: T): Promise<void>
+  /** Adds the document, or replaces the one with its id whole. Rejects with DuplicateKeyError on another unique key. */
+  put (document: T): Promise<void>
+  get (id: string): Promise<T | null>
+  /** The document that holds this value in a unique key. */
+  getBy (key: string, value: Scalar): Promise<T | null>
+  /**
+   * The document and those whose ids its fields hold (field -> collection name), all from one round trip. Answers
+   * at once, without a promise, where the engine can: this is the path of every authenticated request.
+   */
+  getLinked (id: string, links: Record<string, string>): MaybePromise<Linked<T> | null>
+  /** Changes one document when it exists and `where` holds: of two racers one wins. Resolves to what it became, or null. */
+  update (id: string, change: Change, where?: Filter): Promise<T | null>
+  /** Reads and removes in one step: of two racers one gets the document, the other null. */
+  take (id: string, where?: Filter): Promise<T | null>
+  /** Removes one document; false when there was none or `where` did not hold. */
+  delete (id: string, where?: Filter): Promise<boolean>
+  /** Removes all that match, in bounded steps: not atomic as a whole. An empty filter throws. Resolves to the number. */
+  deleteMany (filter: Filter): Promise<number>
+  count (filter?: Filter): Promise<number>
+  /**
+   * Batches of up to BATCH_SIZE documents from one cursor, none of them empty. Leaving the loop early frees the cursor.
+   * Memory does not grow with the length of the list, and writing while it is read is safe.
+   */
+  list (query?: ListQuery): AsyncIterable<T[]>
+}
+
+/** An open store. */
+export interface Store {
+  /** `sqlite` or `mongodb`, for logs and readiness. */
+  readonly engine: string
+  /** A declared collection; an undeclared name throws. */
+  collection<T extends Document> (name: string): Collection<T>
+  /** Resolves when the engine answers; rejects with ErrDb otherwise. */
+  ping (): Promise<void>
+  /** Removes expired documents now, where the engine does not do so by itself. Resolves to the number removed. */
+  sweep (): Promise<number>
+  /** Finishes what was accepted and frees everything the store opened. Idempotent. */
+  close (): Promise<void>
+}
+
+/** What an engine needs from its opener. */
+export interface StoreOptions {
+  collections: readonly CollectionSpec[]
+  /** Milliseconds since the epoch; the sweep asks it. */
+  now: () => number
+  /** Told of failures that no caller waits for, such as a failed sweep. Never given data. */
+  onError?: (error: unknown) => void
+  /** Milliseconds any one operation may take before it fails with ErrDb. */
+  timeout?: number
+}
+
+/** An id or a unique key is taken. The same from every engine. */
+export class DuplicateKeyError extends Error {
+  override readonly name = 'DuplicateKeyError'
+  /** `id`, or the unique key that clashed. */
+  readonly field: string
+
+  constructor (field: string, options?: ErrorOptions) {
+    super(`duplicate value of ${field}`, options)
+    this.field = field
+  }
+}
