@@ -18,8 +18,9 @@ export type Scalar = string | number | boolean
 export interface CollectionSpec {
   name: string
   /**
-   * Top-level fields that filters and sorts may name, with what they hold. Other fields are stored, not searched.
-   * A field that is absent or null is not found by equality and sorts first ascending, last descending.
+   * Top-level fields that filters and sorts may name, beside the id, with what they hold: a write that puts another
+   * type there throws TypeError. Other fields are stored, not searched. A field
+   * that is absent or null is not found by equality and sorts first ascending, last descending.
    */
   keys: Record<string, 'string' | 'number' | 'boolean'>
   /** Keys of which each holds a value at most once in the collection; absent and null never clash. */
@@ -30,17 +31,18 @@ export interface CollectionSpec {
   expiry?: string
 }
 
-/** Conditions that must all hold. Every field named must be a declared key. */
+/** Conditions that must all hold. Every field named must be a declared key or the id, every value of its type. */
 export interface Filter {
   equal?: Record<string, Scalar>
-  /** The key's string holds this substring; case and every character count as they are. */
+  /** The key's string holds this substring; case and every character count as they are. The empty one is in every string. */
   contains?: Record<string, string>
   /** The key's ISO time is before this one. */
   before?: Record<string, string>
 }
 
-/** One update of one document, atomic. Names top-level fields; a field may be named once. */
+/** One update of one document, atomic. Names top-level fields other than the id; a field named twice throws TypeError. */
 export interface Change {
+  /** Replaces whole values. A field set to undefined counts as not named. */
   set?: Record<string, Json>
   unset?: string[]
   /** Adds to a number; an absent field counts as 0. */
@@ -75,8 +77,10 @@ export interface Linked<T> {
 export const BATCH_SIZE = 100
 
 /**
- * A collection. Every method rejects with ErrDb (lib/errors.ts) when the engine fails or does not answer in time.
- * A write whose promise has resolved survives the end of the process and of the power.
+ * A collection. Every method rejects with ErrDb (lib/errors.ts) when the engine fails or does not answer in time, and
+ * with ErrBusy when too much is waiting. What breaks the types above is a mistake of the program: TypeError, before any I/O.
+ * A write whose promise has resolved survives the end of the process and of the power, and is seen by every read after it.
+ * A write that was rejected with ErrDb may have happened.
  */
 export interface Collection<T extends Document> {
   /** Adds a document. Rejects with DuplicateKeyError when its id or a unique key is taken. */

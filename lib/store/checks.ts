@@ -1,0 +1,84 @@
+import { type Change, type CollectionSpec, type Document, type Filter, type ListQuery } from './port.ts'
+
+/**
+ * What every engine refuses before any I/O, so that all of them refuse the same. These are mistakes of the program,
+ * never of a caller: TypeError. The messages name fields and never hold a value.
+ */
+
+/** Undefined and null are absent; anything else must have the declared type. */
+function checkValue (spec: CollectionSpec, key: string, value: unknown): void {
+  const type = declaredType(spec, key)
+  const actual: string = typeof value
+  if (actual !== type || (type === 'number' && !Number.isFinite(value))) {
+    throw new TypeError(`${spec.name}.${key} takes a ${type}`)
+  }
+}
+
+/** The type of a declared key; an undeclared one throws. */
+function declaredType (spec: CollectionSpec, key: string): CollectionSpec['keys'][string] {
+  if (key === 'id') return 'string'
+  if (!Object.hasOwn(spec.keys, key)) throw new TypeError(`${spec.name} declares no key ${key}`)
+  return spec.keys[key]!
+}
+
+export function checkId (spec: CollectionSpec, id: unknown): void {
+  if (typeof id !== 'string') throw new TypeError(`${spec.name}.id takes a string`)
+}
+
+/** A declared key holds its declared type, or is absent or null: an index would order anything else differently. */
+export function checkDocument (spec: CollectionSpec, document: Document): void {
+  checkId(spec, document.id)
+  for (const key of Object.keys(spec.keys)) {
+    const value = (document as unknown as Record<string, unknown>)[key]
+    if (value !== undefined && value !== null) checkValue(spec, key, value)
+  }
+}
+
+/** Throws unless the key is declared unique and the value has its type. */
+export function checkUnique (spec: CollectionSpec, key: string, value: unknown): void {
+  if (!spec.unique?.includes(key)) throw new TypeError(`${spec.name} declares no unique key ${key}`)
+  checkValue(spec, key, value)
+}
+
+/** Every value is a string, number or boolean of the key's type: nothing from outside can become an operator. */
+export function checkFilter (spec: CollectionSpec, filter: Filter = {}): void {
+  for (const [kind, conditions] of Object.entries(filter)) {
+    if (kind !== 'equal' && kind !== 'contains' && kind !== 'before') throw new TypeError(`a filter knows no ${kind}`)
+    for (const [key, value] of Object.entries(conditions ?? {})) {
+      checkValue(spec, key, value)
+      if (kind !== 'equal' && typeof value !== 'string') throw new TypeError(`${kind} takes a string key`)
+    }
+  }
+}
+
+/** Whether no condition at all is in the filter. */
+export function isEmptyFilter (filter: Filter): boolean {
+  return Object.values(filter).every((conditions) => Object.keys(conditions ?? {}).length === 0)
+}
+
+export function checkQuery (spec: CollectionSpec, query: ListQuery): void {
+  checkFilter(spec, query.filter)
+  for (const { key, direction } of query.sort ?? []) {
+    declaredType(spec, key)
+    if (direction !== 'asc' && direction !== 'desc') throw new TypeError('a sort goes asc or desc')
+  }
+  for (const bound of [query.offset ?? 0, query.limit ?? 0]) {
+    if (!Number.isSafeInteger(bound) || bound < 0) throw new TypeError('offset and limit are integers from 0')
+  }
+}
+
+/** A field is named once, never the id, and keeps its declared type. A field set to undefined counts as not named. */
+export function checkChange (spec: CollectionSpec, change: Change): void {
+  const set = Object.entries(change.set ?? {}).filter(([, value]) => value !== undefined)
+  const increment = Object.entries(change.increment ?? {})
+  const named = [...set, ...increment].map(([field]) => field).concat(change.unset ?? [])
+  if (new Set(named).size !== named.length) throw new TypeError(`a change of ${spec.name} names a field twice`)
+  if (named.includes('id')) throw new TypeError(`a change of ${spec.name} names its id`)
+  for (const [field, value] of set) {
+    if (Object.hasOwn(spec.keys, field) && value !== null) checkValue(spec, field, value)
+  }
+  for (const [field, value] of increment) {
+    if (!Number.isFinite(value)) throw new TypeError(`${spec.name}.${field} is incremented by a number`)
+    if (Object.hasOwn(spec.keys, field)) checkValue(spec, field, value)
+  }
+}

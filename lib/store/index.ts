@@ -1,0 +1,23 @@
+import { type Store, type StoreOptions } from './port.ts'
+
+/**
+ * Opens the store at a URL: `sqlite:PATH`, `sqlite::memory:`, `mongodb://...` or `mongodb+srv://...`.
+ * An engine's module is loaded when it is needed, so that a driver that is not used costs nothing.
+ */
+export async function openStore (url: string, options: StoreOptions): Promise<Store> {
+  const scheme = /^([a-z][a-z0-9+.-]*):/i.exec(url)?.[1]?.toLowerCase()
+  switch (scheme) {
+    case 'sqlite': {
+      const { openSqliteStore } = await import('./sqlite.ts')
+      return openSqliteStore(url, options)
+    }
+    case 'mongodb':
+    case 'mongodb+srv': {
+      const { openMongoStore } = await import('./mongo.ts')
+      return openMongoStore(url, options)
+    }
+    // What follows the scheme may hold credentials, so it is not repeated.
+    default:
+      throw new Error(`DATABASE_URL: ${scheme === undefined ? 'no scheme' : `unknown scheme '${scheme}:'`}; it begins with sqlite:, mongodb:// or mongodb+srv://`)
+  }
+}

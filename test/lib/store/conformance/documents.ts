@@ -1,0 +1,126 @@
+import { type Json } from '../../../../lib/store/port.ts'
+import { type Cases, type Thing } from './suite.ts'
+
+/** Text that engines are known to mangle: NUL, the ends of the planes, combining marks, bidi, a byte-order mark. */
+const TEXTS = ['', ' ', '\u0000', 'a\u0000b', '\u0001\u001f\u007f', "'\"`;--", '\\', '\ufeffx', 'e\u0301', '\u00e9', '\uffff', '\u{10000}',
+  '\u{10ffff}', '\ud7ff\ue000', 'שלום', '𝒳 👩‍👩‍👧', '$set', '%_*?[]']
+
+const VALUES: Record<string, Json> = {
+  null: null,
+  true: true,
+  false: false,
+  zero: 0,
+  negative: -12.5,
+  fraction: 0.1 + 0.2,
+  small: 5e-324,
+  large: 1.7976931348623157e308,
+  'greatest integer': Number.MAX_SAFE_INTEGER,
+  'least integer': Number.MIN_SAFE_INTEGER,
+  'beyond 32 bits': 2 ** 32 + 1,
+  'empty array': [],
+  'empty object': {},
+  'empty values': ['', null, [], {}],
+  nested: { a: { b: [{ c: null }, [[]]] } },
+  'keys with a dot': { 'a.b': 1, '.': { '..': 2 }, 'x.': [{ '.y': 3 }] },
+  'keys with a dollar': { $set: { $gt: '' }, $: 1, $$ROOT: [{ $ne: null }] },
+  'keys of any text': Object.fromEntries(TEXTS.filter((text) => !text.includes('\u0000')).map((text) => [text, text])),
+  'names of Object.prototype': { constructor: 1, toString: { hasOwnProperty: null } },
+  'a long text': 'ŁÓDŹ '.repeat(20_000)
+}
+
+export const documents: Cases = {
+  'a document comes back as it went in': async (t, { things }) => {
+    for (const [name, value] of Object.entries(VALUES)) {
+      const thing: Thing = { id: name, value, list: [value], map: { value } }
+      await things.insert(thing)
+      t.strictSame(await things.get(name), thing, name)
+    }
+  },
+
+  'a text comes back as it went in, from a key, an id and a field alike': async (t, { things }) => {
+    for (const text of TEXTS) {
+      const thing: Thing = { id: `id ${text}`, name: text, field: text }
+      await things.insert(thing)
+      t.strictSame(await things.get(thing.id), thing, JSON.stringify(text))
+      t.strictSame(await things.getBy('name', text), thing, `${JSON.stringify(text)} by its key`)
+    }
+    t.equal(await things.count(), TEXTS.length)
+  },
+
+  'top-level fields may hold a dot or a leading dollar': async (t, { things }) => {
+    const thing: Thing = { id: 'a', 'x.y': 1, $set: { id: 'b' }, $: [], '.': null, 'name.': 'n' }
+    await things.insert(thing)
+    t.strictSame(await things.get('a'), thing)
+    await things.put(thing)
+    t.strictSame(await things.get('a'), thing)
+    t.strictSame(await things.take('a'), thing)
+  },
+
+  'a declared key comes back absent, null or empty as it was': async (t, { things }) => {
+    await things.insert({ id: 'absent' })
+    await things.insert({ id: 'null', name: null, owner: null, rank: null, live: null })
+    await things.insert({ id: 'empty', name: '', owner: '', rank: 0, live: false })
+    t.strictSame(await things.get('absent'), { id: 'absent' })
+    t.strictSame(await things.get('null'), { id: 'null', name: null, owner: null, rank: null, live: null })
+    t.strictSame(await things.get('empty'), { id: 'empty', name: '', owner: '', rank: 0, live: false })
+  },
+
+  'a field that is undefined is absent': async (t, { things }) => {
+    await things.insert({ id: 'a', name: undefined, field: undefined, kept: 1 })
+    t.strictSame(await things.get('a'), { id: 'a', kept: 1 })
+    await things.put({ id: 'a', rank: undefined, other: undefined })
+    t.strictSame(await things.get('a'), { id: 'a' })
+  },
+
+  'what is missing is null': async (t, { things }) => {
+    t.equal(await things.get('nobody'), null)
+    t.equal(await things.getBy('name', 'nobody'), null)
+    t.equal(await things.getLinked('nobody', { owner: 'owners' }), null)
+  },
+
+  'an id is one text: case, accents and lookalikes are other ids': async (t, { things }) => {
+    await things.insert({ id: 'Abc' })
+    for (const id of ['abc', 'ABC', 'Abc ', 'Ａbc', 'Abc\u0000', '']) t.equal(await things.get(id), null, JSON.stringify(id))
+  },
+
+  'getBy finds by each unique key, of any type': async (t, { things }) => {
+    await things.insert({ id: 'a', name: 'one', serial: 1 })
+    await things.insert({ id: 'b', name: 'two', serial: 0 })
+    t.equal((await things.getBy('name', 'two'))?.id, 'b')
+    t.equal((await things.getBy('serial', 0))?.id, 'b')
+    t.equal((await things.getBy('serial', 1))?.id, 'a')
+  },
+
+  'getLinked gives the document and those its fields point at': async (t, { store, things }) => {
+    const owners = store.collection<Thing>('owners')
+    await owners.put({ id: 'o1', title: 'first' })
+    await owners.put({ id: 'o2', title: 'second' })
+    await things.insert({ id: 'a', owner: 'o1', deputy: 'o2', parent: 'b' })
+    await things.insert({ id: 'b', owner: 'gone', deputy: null })
+    t.strictSame(await things.getLinked('a', { owner: 'owners', deputy: 'owners', parent: 'things' }), {
+      document: { id: 'a', owner: 'o1', deputy: 'o2', parent: 'b' },
+      linked: {
+        owner: { id: 'o1', title: 'first' },
+        deputy: { id: 'o2', title: 'second' },
+        parent: { id: 'b', owner: 'gone', deputy: null }
+      }
+    })
+    t.strictSame(await things.getLinked('b', { owner: 'owners', deputy: 'owners', parent: 'things' }), {
+      document: { id: 'b', owner: 'gone', deputy: null },
+      linked: { owner: null, deputy: null, parent: null }
+    })
+    t.strictSame(await things.getLinked('b', {}), { document: { id: 'b', owner: 'gone', deputy: null }, linked: {} })
+    await t.rejects(async () => things.getLinked('a', { owner: 'nowhere' }), TypeError, 'an undeclared collection throws')
+    await t.rejects(async () => things.getLinked('nobody', { owner: 'nowhere' }), TypeError, 'and whether or not there is a document')
+  },
+
+  'what a caller holds is his own: changing it changes no store': async (t, { things }) => {
+    const thing: Thing = { id: 'a', tags: ['x'] }
+    await things.insert(thing)
+    ;(thing.tags as Json[]).push('y')
+    const copy = await things.get('a')
+    t.strictSame(copy?.tags, ['x'])
+    ;(copy?.tags as Json[]).push('z')
+    t.strictSame((await things.get('a'))?.tags, ['x'])
+  }
+}

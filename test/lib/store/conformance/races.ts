@@ -1,0 +1,72 @@
+import { DuplicateKeyError } from '../../../../lib/store/port.ts'
+import { type Cases } from './suite.ts'
+
+const RACERS = Array.from({ length: 50 }, (_, index) => index)
+
+export const races: Cases = {
+  'of many inserts of one id one wins': async (t, { things }) => {
+    const outcomes = await Promise.allSettled(RACERS.map((racer) => things.insert({ id: 'a', racer })))
+    const losers = outcomes.filter((outcome) => outcome.status === 'rejected')
+    t.equal(losers.length, RACERS.length - 1)
+    t.ok(losers.every(({ reason }) => reason instanceof DuplicateKeyError && reason.field === 'id'))
+    t.equal((await things.get('a'))?.racer, outcomes.findIndex(({ status }) => status === 'fulfilled'), 'the one that was told so')
+  },
+
+  'of many inserts of one unique value one wins, and the neighbours of the losers are kept': async (t, { things }) => {
+    const outcomes = await Promise.allSettled(RACERS.flatMap((racer) => [
+      things.insert({ id: `racer ${racer}`, name: 'n' }),
+      things.insert({ id: `neighbour ${racer}` })
+    ]))
+    const losers = outcomes.filter((outcome) => outcome.status === 'rejected')
+    t.equal(losers.length, RACERS.length - 1)
+    t.ok(losers.every(({ reason }) => reason instanceof DuplicateKeyError && reason.field === 'name'))
+    t.equal(await things.count(), RACERS.length + 1)
+  },
+
+  'of many conditional updates one wins': async (t, { things }) => {
+    await things.insert({ id: 'a', rank: 0 })
+    const outcomes = await Promise.all(RACERS.map((racer) => things.update('a', { set: { racer }, increment: { rank: 1 } }, { equal: { rank: 0 } })))
+    const winners = outcomes.filter((outcome) => outcome !== null)
+    t.equal(winners.length, 1)
+    t.strictSame(await things.get('a'), winners[0])
+  },
+
+  'of many takes one gets the document': async (t, { things }) => {
+    await things.insert({ id: 'a', name: 'n' })
+    const outcomes = await Promise.all(RACERS.map(() => things.take('a')))
+    t.strictSame(outcomes.filter((outcome) => outcome !== null), [{ id: 'a', name: 'n' }])
+  },
+
+  'of many deletes one removes': async (t, { things }) => {
+    await things.insert({ id: 'a' })
+    const outcomes = await Promise.all(RACERS.map(() => things.delete('a')))
+    t.equal(outcomes.filter(Boolean).length, 1)
+  },
+
+  'no increment is lost': async (t, { things }) => {
+    await things.insert({ id: 'a' })
+    const outcomes = await Promise.all(RACERS.map(() => things.update('a', { increment: { rank: 1, other: 2 } })))
+    t.strictSame(await things.get('a'), { id: 'a', rank: RACERS.length, other: 2 * RACERS.length })
+    t.equal(new Set(outcomes.map((outcome) => outcome?.rank)).size, RACERS.length, 'each saw its own')
+  },
+
+  'updates of different fields all take': async (t, { things }) => {
+    await things.insert({ id: 'a' })
+    await Promise.all(RACERS.map((racer) => things.update('a', { set: { [`field ${racer}`]: racer } })))
+    t.strictSame(await things.get('a'), { id: 'a', ...Object.fromEntries(RACERS.map((racer) => [`field ${racer}`, racer])) })
+  },
+
+  'a write that has resolved is seen by every read after it': async (t, { things }) => {
+    await Promise.all(RACERS.map(async (racer) => {
+      const id = `r${racer}`
+      await things.insert({ id, owner: id, name: id })
+      t.equal((await things.get(id))?.id, id)
+      t.equal((await things.getBy('name', id))?.id, id)
+      t.equal((await things.getLinked(id, {}))?.document.id, id)
+      t.equal(await things.count({ equal: { owner: id } }), 1)
+      const batches = []
+      for await (const batch of things.list({ filter: { equal: { owner: id } } })) batches.push(batch)
+      t.match(batches, [[{ id }]])
+    }))
+  }
+}

@@ -1,0 +1,86 @@
+import { type Test } from 'tap'
+import {
+  type Collection, type CollectionSpec, type Document, type Filter, type Json, type ListQuery, type Store, type StoreOptions
+} from '../../../../lib/store/port.ts'
+
+/** An engine under test. */
+export interface Engine {
+  name: string
+  /**
+   * Opens the store kept at a place: a short name of [a-z0-9_] that the engine's test turns into a URL. A place is
+   * empty at first, and twice the same place is the same data. The suite closes what it opens; removing the places
+   * is the engine's test's.
+   */
+  open: (options: StoreOptions, place: string) => Promise<Store>
+  /** False when closing a store loses its data, so that a place means nothing: an in-memory store. */
+  persistent?: boolean
+  /** False when the server removes expired documents by itself, so that sweep() has nothing to do. */
+  sweeps?: boolean
+}
+
+export interface Suite {
+  engine: Engine
+  store: Store
+  /** Emptied before each case. */
+  things: Collection<Thing>
+}
+
+export type Cases = Record<string, (t: Test, suite: Suite) => Promise<unknown>>
+
+/** A document of any shape. */
+export type Thing = Document & { [field: string]: Json | undefined }
+
+export const COLLECTIONS = [
+  {
+    name: 'things',
+    keys: { name: 'string', owner: 'string', at: 'string', rank: 'number', live: 'boolean', serial: 'number' },
+    unique: ['name', 'serial'],
+    indexes: [['owner', 'name'], ['rank'], ['at']]
+  },
+  { name: 'owners', keys: { title: 'string' } },
+  { name: 'sessions', keys: { expired_at: 'string' }, expiry: 'expired_at' }
+] as const satisfies CollectionSpec[]
+
+/** Runs a job for each item, some at a time: quick, and bounded for any engine. */
+export async function each<T> (items: Iterable<T>, job: (item: T) => Promise<unknown>): Promise<void> {
+  const queue = [...items]
+  await Promise.all(Array.from({ length: 50 }, async () => {
+    for (let item = queue.shift(); item !== undefined; item = queue.shift()) await job(item)
+  }))
+}
+
+/** The documents of a list, and the sizes of its batches. */
+export async function read (collection: Collection<Thing>, query?: ListQuery): Promise<{ things: Thing[], sizes: number[] }> {
+  const things: Thing[] = []
+  const sizes: number[] = []
+  for await (const batch of collection.list(query)) {
+    things.push(...batch)
+    sizes.push(batch.length)
+  }
+  return { things, sizes }
+}
+
+/** The ids of a list, in its order. */
+export async function ids (collection: Collection<Thing>, query?: ListQuery): Promise<string[]> {
+  return (await read(collection, query)).things.map((thing) => thing.id)
+}
+
+/** The ids that a filter finds, in order of id. */
+export function found (collection: Collection<Thing>, filter: Filter): Promise<string[]> {
+  return ids(collection, { filter })
+}
+
+export async function drain (collection: Collection<Thing>): Promise<void> {
+  await each(await ids(collection), (id) => collection.delete(id))
+}
+
+/** Ids of one length, so that their order is that of their numbers. */
+export function serialId (number: number): string {
+  return `t${String(number).padStart(6, '0')}`
+}
+
+/** Inserts `count` documents whose ids are in the order of their numbers. */
+export function fill (collection: Collection<Thing>, count: number, fields: (number: number) => Omit<Thing, 'id'> = () => ({})): Promise<void> {
+  return each(Array.from({ length: count }, (_, number) => number), (number) =>
+    collection.insert({ id: serialId(number), ...fields(number) }))
+}

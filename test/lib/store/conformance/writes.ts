@@ -1,0 +1,172 @@
+import { type Change, DuplicateKeyError, type Filter } from '../../../../lib/store/port.ts'
+import { type Cases, type Thing, fill, ids } from './suite.ts'
+
+export const writes: Cases = {
+  'insert rejects a taken id and keeps what is there': async (t, { things }) => {
+    await things.insert({ id: 'a', owner: 'first' })
+    await t.rejects(things.insert({ id: 'a', owner: 'second' }), { name: 'DuplicateKeyError', field: 'id' })
+    t.strictSame(await things.get('a'), { id: 'a', owner: 'first' })
+  },
+
+  'a taken unique key is one error that names the field, whichever write meets it': async (t, { things }) => {
+    await things.insert({ id: 'a', name: 'taken', serial: 7 })
+    await things.insert({ id: 'b', name: 'other', serial: 8 })
+    const writes: Record<string, () => Promise<unknown>> = {
+      'insert name': () => things.insert({ id: 'c', name: 'taken' }),
+      'insert serial': () => things.insert({ id: 'c', serial: 7 }),
+      'put name': () => things.put({ id: 'c', name: 'taken' }),
+      'put over another serial': () => things.put({ id: 'b', serial: 7 }),
+      'update name': () => things.update('b', { set: { name: 'taken' } }),
+      'increment serial': () => things.update('b', { increment: { serial: -1 } })
+    }
+    for (const [name, write] of Object.entries(writes)) {
+      const error = await write().then(() => null, (error: unknown) => error)
+      t.ok(error instanceof DuplicateKeyError, name)
+      t.match(error, { field: name.split(' ').at(-1), message: /^duplicate value of (name|serial)$/ }, `${name}: the field is named, the value is not`)
+    }
+    t.strictSame(await things.get('b'), { id: 'b', name: 'other', serial: 8 }, 'nothing was changed')
+    t.equal(await things.get('c'), null)
+  },
+
+  'unique means the same text: case, accents and zeros at the end differ': async (t, { things }) => {
+    for (const [index, name] of ['e', 'E', '\u00e9', 'e\u0301', 'e\u0000', 'e ', ''].entries()) await things.insert({ id: String(index), name })
+    t.equal(await things.count(), 7)
+    await t.rejects(things.insert({ id: 'x', name: '' }), { name: 'DuplicateKeyError', field: 'name' })
+  },
+
+  'absent and null never clash on a unique key': async (t, { things }) => {
+    for (const id of ['a', 'b']) await things.insert({ id })
+    for (const id of ['c', 'd']) await things.insert({ id, name: null, serial: null })
+    for (const id of ['e', 'f']) await things.insert({ id, name: `name ${id}` })
+    for (const id of ['e', 'f']) await things.update(id, { unset: ['name'] })
+    for (const id of ['a', 'b']) await things.update(id, { set: { name: null } })
+    t.equal(await things.count(), 6)
+  },
+
+  'a unique value is free again once its holder let it go': async (t, { things }) => {
+    await things.insert({ id: 'a', name: 'n' })
+    await things.delete('a')
+    await things.insert({ id: 'b', name: 'n' })
+    await things.update('b', { set: { name: 'm' } })
+    await things.insert({ id: 'c', name: 'n' })
+    await things.update('c', { unset: ['name'] })
+    await things.insert({ id: 'd', name: 'n' })
+    await things.put({ id: 'd' })
+    await things.insert({ id: 'e', name: 'n' })
+    t.equal((await things.getBy('name', 'n'))?.id, 'e')
+  },
+
+  'put adds, and replaces whole': async (t, { things }) => {
+    await things.put({ id: 'a', name: 'n', owner: 'o', rank: 1, extra: { x: 1 } })
+    t.strictSame(await things.get('a'), { id: 'a', name: 'n', owner: 'o', rank: 1, extra: { x: 1 } })
+    await things.put({ id: 'a', name: 'n', rank: 2 })
+    t.strictSame(await things.get('a'), { id: 'a', name: 'n', rank: 2 })
+    t.strictSame(await ids(things, { filter: { equal: { owner: 'o' } } }), [], 'the old keys find it no more')
+    t.strictSame(await ids(things, { filter: { equal: { rank: 2 } } }), ['a'])
+  },
+
+  'update sets, unsets and increments top-level fields, and resolves to what it became': async (t, { things }) => {
+    await things.insert({ id: 'a', name: 'n', rank: 1, gone: 1, map: { x: 1, y: 2 }, kept: [1] })
+    const became = { id: 'a', name: 'm', rank: 3.5, map: { z: null }, kept: [1], fresh: -1, empty: null }
+    t.strictSame(await things.update('a', {
+      set: { name: 'm', map: { z: null }, empty: null },
+      unset: ['gone', 'never there'],
+      increment: { rank: 2.5, fresh: -1 }
+    }), became)
+    t.strictSame(await things.get('a'), became)
+    t.strictSame(await ids(things, { filter: { equal: { rank: 3.5, name: 'm' } } }), ['a'], 'the new keys find it')
+    t.equal(await things.getBy('name', 'n'), null, 'the old key does not')
+  },
+
+  'update takes a dot or a dollar in a name for a letter': async (t, { things }) => {
+    await things.insert({ id: 'a', 'x.y': 1, x: { y: 1 }, $z: 1, 'gone.': 1 })
+    const became = { id: 'a', 'x.y': { $gt: 1 }, x: { y: 1 }, $z: 2, '$new.1': 'v', 'n.n': 5 }
+    t.strictSame(await things.update('a', {
+      set: { 'x.y': { $gt: 1 }, '$new.1': 'v' },
+      unset: ['gone.', 'x.z'],
+      increment: { $z: 1, 'n.n': 5 }
+    }), became)
+    t.strictSame(await things.get('a'), became)
+  },
+
+  'update sets a text that looks like an expression as the text it is': async (t, { things }) => {
+    await things.insert({ id: 'a', secret: 's' })
+    const set = { copy: '$secret', all: '$$ROOT', list: ['$secret'], map: { $literal: '$secret', x: '$secret' } }
+    t.strictSame(await things.update('a', { set }), { id: 'a', secret: 's', ...set })
+  },
+
+  'a field set to undefined is left as it is': async (t, { things }) => {
+    await things.insert({ id: 'a', name: 'n', rank: 1 })
+    t.strictSame(await things.update('a', { set: { name: undefined as never, rank: 2 } }), { id: 'a', name: 'n', rank: 2 })
+  },
+
+  'update is for what exists and for whom `where` holds': async (t, { things }) => {
+    t.equal(await things.update('nobody', { set: { rank: 1 } }), null)
+    t.equal(await things.count(), 0, 'it adds nothing')
+    await things.insert({ id: 'a', owner: 'o', rank: 1, at: '2999-01-01T00:00:00.000Z' })
+    for (const where of [{ equal: { owner: 'other' } }, { equal: { owner: 'o', rank: 2 } }, { before: { at: '2999-01-01T00:00:00.000Z' } }, { contains: { owner: 'x' } }] as Filter[]) {
+      t.equal(await things.update('a', { set: { rank: 9 } }, where), null, JSON.stringify(where))
+    }
+    t.equal((await things.get('a'))?.rank, 1)
+    t.equal((await things.update('a', { set: { rank: 9 } }, { equal: { owner: 'o', rank: 1 } }))?.rank, 9)
+  },
+
+  'a change that names a field twice, or the id, throws': async (t, { things }) => {
+    await things.insert({ id: 'a', rank: 1 })
+    for (const change of [
+      { set: { rank: 2 }, unset: ['rank'] },
+      { set: { rank: 2 }, increment: { rank: 2 } },
+      { unset: ['x', 'x'] },
+      { set: { id: 'b' } },
+      { unset: ['id'] }
+    ] as Change[]) await t.rejects(async () => things.update('a', change), TypeError, JSON.stringify(change))
+    t.strictSame(await things.get('a'), { id: 'a', rank: 1 })
+  },
+
+  'a declared key holds its declared type, or the write throws': async (t, { things }) => {
+    await things.insert({ id: 'a' })
+    for (const fields of [{ name: 1 }, { name: ['x'] }, { rank: '1' }, { rank: NaN }, { live: 0 }, { owner: { $ne: null } }] as Omit<Thing, 'id'>[]) {
+      const label = JSON.stringify(fields)
+      await t.rejects(async () => things.insert({ id: 'b', ...fields }), TypeError, `insert ${label}`)
+      await t.rejects(async () => things.put({ id: 'a', ...fields }), TypeError, `put ${label}`)
+      await t.rejects(async () => things.update('a', { set: fields as Record<string, never> }), TypeError, `update ${label}`)
+    }
+    await t.rejects(async () => things.update('a', { increment: { owner: 1 } }), TypeError, 'a text is not counted up')
+    t.strictSame(await things.get('a'), { id: 'a' })
+    t.equal(await things.count(), 1)
+  },
+
+  'take reads and removes': async (t, { things }) => {
+    await things.insert({ id: 'a', name: 'n', extra: [null] })
+    t.equal(await things.take('a', { equal: { name: 'other' } }), null, 'not when `where` does not hold')
+    t.strictSame(await things.take('a', { equal: { name: 'n' } }), { id: 'a', name: 'n', extra: [null] })
+    t.equal(await things.take('a'), null)
+    t.equal(await things.get('a'), null)
+  },
+
+  'delete says whether it removed': async (t, { things }) => {
+    await things.insert({ id: 'a', owner: 'o' })
+    await things.insert({ id: 'b', owner: 'o' })
+    t.equal(await things.delete('a', { equal: { owner: 'other' } }), false)
+    t.equal(await things.delete('a', { equal: { owner: 'o' } }), true)
+    t.equal(await things.delete('a'), false)
+    t.equal(await things.delete('b'), true)
+    t.equal(await things.count(), 0)
+  },
+
+  'deleteMany removes all that match, over many steps, and nothing else': async (t, { things }) => {
+    await fill(things, 1_210, (number) => ({ owner: number % 11 === 0 ? 'kept' : 'gone' }))
+    t.equal(await things.deleteMany({ equal: { owner: 'gone' } }), 1_100)
+    t.equal(await things.count(), 110)
+    t.equal(await things.count({ equal: { owner: 'kept' } }), 110)
+    t.equal(await things.deleteMany({ equal: { owner: 'gone' } }), 0)
+  },
+
+  'deleteMany without a condition throws': async (t, { things }) => {
+    await things.insert({ id: 'a' })
+    for (const filter of [{}, { equal: {} }, { equal: {}, contains: {}, before: {} }]) {
+      await t.rejects(async () => things.deleteMany(filter), TypeError, JSON.stringify(filter))
+    }
+    t.equal(await things.count(), 1)
+  }
+}
