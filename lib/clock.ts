@@ -1,7 +1,30 @@
+import ajvFormats from 'ajv-formats/dist/formats.js'
+
 /** Milliseconds since 1970-01-01T00:00:00Z. Passed in wherever time matters, so that tests can move it. */
 export type Clock = () => number
 
 /** The ISO 8601 form of every stored and sent time: UTC, milliseconds, 24 characters, so that order is code point order. */
 export function toTimestamp (milliseconds: number): string {
   return new Date(milliseconds).toISOString()
+}
+
+/** RFC 3339's own grammar; the format below also takes a space and an offset without a colon. */
+const GRAMMAR = /^\d{4}-\d\d-\d\dT\d\d:\d\d:(\d\d)(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)$/
+
+/** Checks the calendar and the clock: months' lengths, leap years, leap seconds. */
+const dateTime = ajvFormats.fullFormats['date-time'] as { validate: (text: string) => boolean }
+
+/**
+ * Reads an RFC 3339 date-time. A leap second counts as the first instant after it.
+ * @returns the stored form, or null when the text is not one, or names a year outside 0000 to 9999 in UTC
+ */
+export function parseTimestamp (text: string): string | null {
+  const upper = text.toUpperCase()
+  const match = GRAMMAR.exec(upper)
+  if (match === null || !dateTime.validate(upper)) return null
+  const leap = match[1] === '60'
+  const milliseconds = leap ? Date.parse(upper.replace(/:60(?:\.\d+)?/, ':59')) + 1000 : Date.parse(upper)
+  if (Number.isNaN(milliseconds)) return null
+  const timestamp = toTimestamp(milliseconds)
+  return timestamp.length === 24 ? timestamp : null
 }

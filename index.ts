@@ -1,0 +1,51 @@
+/**
+ * The front door for embedders. What is not exported here is private.
+ * @module
+ */
+import { type FastifyInstance } from 'fastify'
+import fp from 'fastify-plugin'
+import { handleError } from './plugins/errors.ts'
+import { health } from './plugins/health.ts'
+import services, { readOptions, type IdentityOptions } from './plugins/identity.ts'
+import openapi from './plugins/openapi.ts'
+import { createPasswordLimit } from './plugins/password-limit.ts'
+import { useOwnValidation } from './plugins/validation.ts'
+import { apiRoutes } from './routes/index.ts'
+
+/**
+ * The identity service as a plugin: decorates the app with `identity`, its requests with `caller` and `isAdmin`, and
+ * serves the API under `prefix` + `/api/v1`. Routes, errors and validation live in a scope of their own.
+ * @throws Error at boot that names a wrong option, or says why the store cannot be opened
+ */
+async function identity (app: FastifyInstance, given: IdentityOptions): Promise<void> {
+  const options = readOptions(given)
+  await app.register(services, options)
+  await app.register(async (scope) => {
+    scope.setErrorHandler(handleError)
+    useOwnValidation(scope)
+    if (options.openapi) await scope.register(openapi)
+    if (options.health) await scope.register(health)
+    await scope.register(async (api) => {
+      const passwordLimit = await createPasswordLimit(api, options.rateLimit)
+      await api.register(apiRoutes, { access: options.access, stallTimeout: options.stallTimeout, passwordLimit })
+    }, { prefix: '/api/v1' })
+  }, { prefix: options.prefix })
+}
+
+const plugin = fp(identity, { fastify: '5.x', name: 'fastify-identity' })
+
+export default plugin
+export { plugin as fastifyIdentity }
+
+export { ACCESS, type Guard, type GuardOptions } from './plugins/auth.ts'
+export { type Identity, type IdentityOptions } from './plugins/identity.ts'
+export { ERRORS, IdentityError, type ErrorCode } from './lib/errors.ts'
+export { type Services } from './lib/identity.ts'
+export { type Caller, type MintOptions, type MintedTokens } from './lib/tokens.ts'
+export { openStore } from './lib/store/index.ts'
+export { COLLECTIONS } from './lib/store/collections.ts'
+export { type Collection, type Document, type Store } from './lib/store/port.ts'
+export { type AccessRule } from './schemas/options.ts'
+export { type Client } from './schemas/client.ts'
+export { type User } from './schemas/user.ts'
+export { type TokenInfo } from './schemas/auth.ts'

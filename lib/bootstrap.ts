@@ -1,0 +1,74 @@
+import { IdentityError } from './errors.ts'
+import { type Clients } from './clients.ts'
+import { type Clock } from './clock.ts'
+import { generateId, randomText } from './ids.ts'
+import { type Roles, type UserRecord } from './records.ts'
+import { type RoleNames, holdsRole } from './roles.ts'
+import { DuplicateKeyError, type Store } from './store/port.ts'
+import { type Tokens } from './tokens.ts'
+import { type Users } from './users.ts'
+
+/** The one value of the unique key `bootstrap`: who holds it, is the user that bootstrap made. */
+const SLOT = 'admin'
+
+/** What bootstrap made. The password, the secret and the token are told once, here. */
+export interface Bootstrapped {
+  user_id: string
+  account: string
+  password: string
+  client_id: string
+  client_secret: string
+  access_token: string
+}
+
+export interface BootstrapOptions {
+  account?: string
+  /** Seconds until the access token expires. */
+  ttl?: number
+}
+
+function exists (): IdentityError {
+  return new IdentityError('ErrPerm', 'an admin exists: bootstrap only makes the first one')
+}
+
+/**
+ * Makes the first admin, a confidential client of his and an access token, only when there is no admin; of two at
+ * once, one does. The user is written last and is what makes the others good, so that one that is interrupted
+ * leaves no half-made admin behind and can be run again.
+ * @throws ErrPerm when an admin exists, USER_EXIST when another user has the account
+ */
+export async function bootstrap (
+  services: { store: Store, users: Users, clients: Clients, tokens: Tokens, roles: RoleNames, now: Clock },
+  { account = 'admin', ttl }: BootstrapOptions = {}
+): Promise<Bootstrapped> {
+  const { store, users, clients, tokens, roles, now } = services
+  const records = store.collection<UserRecord>('users')
+
+  for await (const batch of records.list()) {
+    if (batch.some((user) => holdsRole(user.roles, roles.admin))) throw exists()
+  }
+  const former = await records.getBy('bootstrap', SLOT)
+  // He lost the role since: his name is kept, his slot is free again.
+  if (former !== null && !holdsRole(former.roles, roles.admin)) {
+    await records.update(former.id, { unset: ['bootstrap'], increment: { revision: 1 } }, { equal: { revision: former.revision } })
+  }
+
+  const password = randomText(24)
+  const user_id = generateId(now())
+  const client_id = generateId(now())
+  const actor = { user_id, isAdmin: true }
+  try {
+    await clients.create({ data: { redirectUris: [], scopes: [], name: 'bootstrap' }, credentials: true }, actor, { id: client_id })
+    const { clientSecret = '' } = await clients.require(client_id, actor)
+    const { access_token } = await tokens.mintFor({ user_id, client_id, user_epoch: 0, client_epoch: 0 }, { ttl })
+    await users.create({ data: { account, password } }, { id: user_id, roles: { [roles.admin]: true }, bootstrap: SLOT })
+    return { user_id, account, password, client_id, client_secret: clientSecret, access_token }
+  } catch (error) {
+    await clients.remove(client_id, actor).catch(() => {})
+    if (error instanceof DuplicateKeyError && error.field === 'bootstrap') throw exists()
+    // Of two at once the later may stumble over the account before it stumbles over the slot.
+    const other = await users.getByAccount(account)
+    if (other !== null && holdsRole(other.roles as Roles, roles.admin)) throw exists()
+    throw error
+  }
+}

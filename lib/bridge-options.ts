@@ -1,0 +1,34 @@
+import { Ajv } from 'ajv'
+import { BridgeOptionsSchema, type BridgeSettings } from '../schemas/bridge.ts'
+
+const validate = new Ajv({ useDefaults: true, strict: true, strictTypes: false }).compile<BridgeSettings>(BridgeOptionsSchema)
+
+/** The upstream's origin, and the path below which its API lies, without a slash at the end. */
+export interface Upstream {
+  origin: string
+  base: string
+}
+
+/** @throws Error that names the option and, since the URL may hold a password, never repeats it */
+function parseUpstream (text: string): Upstream {
+  if (!URL.canParse(text)) throw new Error('option upstream: must be an absolute URL')
+  const url = new URL(text)
+  if (!/^https?:$/.test(url.protocol)) throw new Error('option upstream: must be an http or https URL')
+  if (url.username !== '' || url.password !== '') throw new Error('option upstream: must not hold credentials')
+  if (url.search !== '' || url.hash !== '') throw new Error('option upstream: must not have a query or a fragment')
+  return { origin: url.origin, base: url.pathname.replace(/\/+$/, '') }
+}
+
+/**
+ * Checks options and fills in the defaults, in a copy.
+ * @throws Error that names the option
+ */
+export function readBridgeOptions (given: object): Omit<BridgeSettings, 'upstream'> & { upstream: Upstream } {
+  const data: object = structuredClone(Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)))
+  if (!validate(data)) {
+    const [error] = validate.errors ?? []
+    const option = error?.params.missingProperty ?? error?.params.additionalProperty ?? error?.instancePath.slice(1)
+    throw new Error(`option ${option}: ${error?.message}`)
+  }
+  return { ...data, upstream: parseUpstream(data.upstream) }
+}

@@ -1,0 +1,115 @@
+import ajvFormats from 'ajv-formats/dist/formats.js'
+import { LIMITS } from '../schemas/common.ts'
+import { parseTimestamp } from './clock.ts'
+import { paramError } from './errors.ts'
+import { type Json } from './store/port.ts'
+
+const email = ajvFormats.fullFormats.email as RegExp
+const uri = ajvFormats.fullFormats.uri as (text: string) => boolean
+
+/** RFC 6749, 3.3. */
+const SCOPE_TOKEN = /^[\x21\x23-\x5b\x5d-\x7e]+$/
+const ACCOUNT = /^[A-Za-z0-9]{1}[A-Za-z0-9-_]*$/
+
+/** Schemes that run or read something in the browser that is redirected there. */
+const REFUSED_SCHEMES = new Set(['javascript:', 'data:', 'vbscript:', 'file:', 'blob:'])
+
+/** Levels of objects and arrays in free JSON: MongoDB keeps no more than 100. */
+const MAX_DEPTH = 32
+
+/** Lower-cases an account and checks its form. Throws ErrParam. */
+export function checkAccount (text: string): string {
+  const account = text.toLowerCase()
+  if (account.length > LIMITS.account || !(ACCOUNT.test(account) || email.test(account))) {
+    throw paramError('account', "must be an email address, or letters, digits, '-' and '_' with a letter or digit first")
+  }
+  return account
+}
+
+/** Throws ErrParam for a password without a character. */
+export function checkPassword (password: string): string {
+  if (password === '') throw paramError('password', 'must not be empty')
+  return checkText('password', password)
+}
+
+/** Throws ErrParam for half of a surrogate pair: it is not Unicode text, and stores would alter it. */
+export function checkText (field: string, text: string): string {
+  if (!text.isWellFormed()) throw paramError(field, 'must be well-formed Unicode')
+  return text
+}
+
+/** Reads an RFC 3339 time into its stored form. Throws ErrParam. */
+export function checkTimestamp (field: string, text: string): string {
+  const timestamp = parseTimestamp(text)
+  if (timestamp === null) throw paramError(field, 'must be an RFC 3339 date-time with an offset or Z')
+  return timestamp
+}
+
+function checkItems (field: string, items: string[], problem: (item: string) => string | undefined): string[] {
+  if (items.length > LIMITS.items) throw paramError(field, `must not have more than ${LIMITS.items} items`)
+  for (const [index, item] of items.entries()) {
+    const cause = problem(item)
+    if (cause !== undefined) throw paramError(`${field}[${index}]`, cause)
+  }
+  // Both are ASCII by now, so that JavaScript's order is code point order.
+  return [...new Set(items)].sort()
+}
+
+/** Checks, sorts and de-duplicates. Throws ErrParam that names the item. */
+export function checkRedirectUris (uris: string[]): string[] {
+  return checkItems('redirectUris', uris, (text) => {
+    if (text.length > LIMITS.uri) return `must not have more than ${LIMITS.uri} characters`
+    if (!uri(text) || !URL.canParse(text)) return 'must be an absolute URI'
+    if (text.includes('#')) return 'must not have a fragment'
+    const { protocol } = new URL(text)
+    if (REFUSED_SCHEMES.has(protocol)) return `must not have the scheme ${protocol.slice(0, -1)}`
+  })
+}
+
+/** Checks, sorts and de-duplicates. Throws ErrParam that names the item. */
+export function checkScopes (scopes: string[]): string[] {
+  return checkItems('scopes', scopes, (text) => {
+    if (text.length > LIMITS.scope) return `must not have more than ${LIMITS.scope} characters`
+    if (!SCOPE_TOKEN.test(text)) return 'must be a scope token: printable ASCII without space, quote and backslash'
+  })
+}
+
+/** Throws ErrParam unless the text is an http or https URL. */
+export function checkImage (text: string): string {
+  const valid = text.length <= LIMITS.uri && uri(text) && URL.canParse(text) && /^https?:$/.test(new URL(text).protocol)
+  if (!valid) throw paramError('image', 'must be an http or https URL')
+  return text
+}
+
+/** Refuses what JSON can say and a store cannot keep as it is. */
+function checkJson (field: string, value: Json, depth: number): void {
+  if (typeof value === 'string') checkText(field, value)
+  else if (typeof value === 'number' && !Number.isFinite(value)) throw paramError(field, 'must not hold a number out of range')
+  else if (typeof value === 'object' && value !== null) {
+    if (depth === MAX_DEPTH) throw paramError(field, `must not be nested deeper than ${MAX_DEPTH} levels`)
+    for (const [key, item] of Object.entries(value)) {
+      if (key.includes('\0')) throw paramError(field, 'must not have a key with a NUL character')
+      checkText(field, key)
+      checkJson(field, item, depth + 1)
+    }
+  }
+}
+
+/** A map of the caller's own: no empty key, bounded, and storable as it is. Throws ErrParam. */
+export function checkMap<T extends { [key: string]: Json }> (field: string, map: T): T {
+  if (Object.hasOwn(map, '')) throw paramError(field, 'must not have an empty key')
+  checkJson(field, map, 0)
+  if (Buffer.byteLength(JSON.stringify(map)) > LIMITS.info) {
+    throw paramError(field, `must not have more than ${LIMITS.info} bytes as JSON`)
+  }
+  return map
+}
+
+/** Roles: present is held, so a value that seems to deny is refused (`true` or attributes only). Throws ErrParam. */
+export function checkRoles<T extends { [key: string]: Json }> (roles: T): T {
+  for (const value of Object.values(roles)) {
+    const attributes = typeof value === 'object' && value !== null && !Array.isArray(value)
+    if (value !== true && !attributes) throw paramError('roles', 'must hold true or an object for each role')
+  }
+  return checkMap('roles', roles)
+}

@@ -1,0 +1,67 @@
+/** Header fields of a message, lower-cased names; an array where a field came several times. */
+export type Headers = Record<string, string | string[]>
+type Incoming = Readonly<Record<string, string | string[] | undefined>>
+
+/** Fields of one connection, which no intermediary passes on (RFC 9110, 7.6.1). */
+const HOP_BY_HOP = new Set([
+  'connection', 'keep-alive', 'proxy-connection', 'proxy-authenticate', 'proxy-authorization',
+  'proxy-authentication-info', 'te', 'trailer', 'transfer-encoding', 'upgrade', 'http2-settings'
+])
+
+/** The end-to-end fields: all but those of the connection, those its Connection field lists, and those in `drop`. */
+export function endToEnd (headers: Incoming, drop: ReadonlySet<string>): Headers {
+  const listed = new Set(
+    [headers.connection ?? []].flat().join(',').split(',').map((name) => name.trim().toLowerCase())
+  )
+  const kept: Headers = Object.create(null)
+  for (const [name, value] of Object.entries(headers)) {
+    if (value !== undefined && !HOP_BY_HOP.has(name) && !listed.has(name) && !drop.has(name)) kept[name] = value
+  }
+  return kept
+}
+
+/** What the next server is told of the caller. */
+export interface Peer {
+  /** The address at the other end of the socket; undefined for a Unix socket. */
+  address: string | undefined
+  /** Host and scheme of the request, as the host app's own trust in proxies has them. */
+  host: string
+  protocol: string
+}
+
+/** A well-formed Forwarded field (RFC 7239, 4), with the ports and addresses that many proxies leave unquoted. */
+const PAIR = '[\\w!#$%&\'*+.^`|~-]+=(?:[^\\s",;]+|"(?:[^"\\\\]|\\\\.)*")'
+const FORWARDED = new RegExp(`^${PAIR}(?:[ \\t]*[,;][ \\t]*${PAIR})*$`)
+
+const quote = (text: string) => `"${text.replace(/["\\]/g, '\\$&')}"`
+const append = (list: string, item: string) => (list === '' ? item : `${list}, ${item}`)
+const join = (value: string | string[] | undefined) => [value ?? []].flat().join(', ').trim()
+
+/**
+ * Forwarded (RFC 7239), its X-Forwarded forerunners and Via (RFC 9110, 7.6.3). Lists are appended to, so that the last
+ * entry is ours; host and scheme are single values and are set, never taken over from a caller whom nobody trusts. A
+ * Forwarded field that is malformed is dropped: an open quote in it would swallow our own entry.
+ */
+export function forwardingFields (headers: Incoming, peer: Peer): Headers {
+  // An IPv4 caller on a dual-stack socket (RFC 4291, 2.5.5.2).
+  const address = peer.address?.replace(/^::ffff:(?=[\d.]+$)/, '')
+  const node = address === undefined ? 'unknown' : address.includes(':') ? quote(`[${address}]`) : address
+  const element = `for=${node};host=${quote(peer.host)};proto=${peer.protocol}`
+  const before = join(headers.forwarded)
+  const chain = join(headers['x-forwarded-for'])
+  const fields: Headers = {
+    forwarded: append(FORWARDED.test(before) ? before : '', element),
+    'x-forwarded-proto': peer.protocol,
+    via: append(join(headers.via), '1.1 fastify-identity')
+  }
+  if (peer.host !== '') fields['x-forwarded-host'] = peer.host
+  if (address !== undefined) fields['x-forwarded-for'] = append(chain, address)
+  else if (chain !== '') fields['x-forwarded-for'] = chain
+  return fields
+}
+
+/** Of the request: what undici writes itself, what ends here, and what `forwardingFields` writes anew. */
+export const REQUEST_DROP: ReadonlySet<string> = new Set([
+  'host', 'content-length', 'expect',
+  'forwarded', 'x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto', 'via'
+])

@@ -1,0 +1,72 @@
+import { type Options } from '../schemas/options.ts'
+import { bootstrap, type BootstrapOptions, type Bootstrapped } from './bootstrap.ts'
+import { createClients, type Clients } from './clients.ts'
+import { type Clock } from './clock.ts'
+import { createPasswords } from './passwords.ts'
+import { type RoleNames } from './roles.ts'
+import { createSecretBox } from './secrets.ts'
+import { checkSecretKey, resolveSecretKey } from './secret-key.ts'
+import { COLLECTIONS } from './store/collections.ts'
+import { openStore } from './store/index.ts'
+import { type Store } from './store/port.ts'
+import { createTokens, type Tokens } from './tokens.ts'
+import { createUsers, type Users } from './users.ts'
+
+/** What the services need; `schemas/options.ts` tells the meaning of each. */
+export interface ServiceOptions extends Pick<Options, 'database' | 'storeTimeout' | 'secretKey' | 'dataDir' | 'production' | 'bcryptCost' | 'hashQueue' | 'roles'> {
+  /** An open store: used, and left open. Absent: one is opened from `database`, and closed with the services. */
+  store?: Store | undefined
+  /** Milliseconds since the epoch. */
+  now?: Clock | undefined
+  /** Told of failures that no caller waits for. */
+  onError?: ((error: unknown) => void) | undefined
+}
+
+/** The services over one store. Everything the HTTP routes do, a program can do through these. */
+export interface Services {
+  readonly store: Store
+  readonly roles: RoleNames
+  readonly users: Users
+  readonly clients: Clients
+  readonly tokens: Tokens
+  /** Makes the first admin, see lib/bootstrap.ts. */
+  bootstrap (options?: BootstrapOptions): Promise<Bootstrapped>
+  /** Finishes what was accepted and closes what was opened here. */
+  close (): Promise<void>
+}
+
+/**
+ * Opens the services.
+ * @throws Error when the store cannot be opened, or the secret key is missing or not the database's
+ */
+export async function openServices (options: ServiceOptions): Promise<Services> {
+  const { roles, now = Date.now, onError = () => {} } = options
+  const key = await resolveSecretKey(options)
+  const box = createSecretBox(key)
+  const store = options.store ?? await openStore(options.database, {
+    collections: COLLECTIONS, now, onError, timeout: options.storeTimeout
+  })
+  const passwords = createPasswords({ cost: options.bcryptCost, queue: options.hashQueue })
+  async function close () {
+    await passwords.close()
+    if (options.store === undefined) await store.close()
+  }
+  try {
+    await checkSecretKey(store, box.keyId)
+  } catch (error) {
+    await close()
+    throw error
+  }
+  const tokens = createTokens({ store, now, roles, onError })
+  const users = createUsers({ store, now, roles, passwords, tokens })
+  const clients = createClients({ store, now, box, tokens })
+  return {
+    store,
+    roles,
+    users,
+    clients,
+    tokens,
+    bootstrap: (asked) => bootstrap({ store, users, clients, tokens, roles, now }, asked),
+    close
+  }
+}

@@ -1,0 +1,101 @@
+import { Readable } from 'node:stream'
+
+/** How a list is written: `{"data":[...]}`, `[...]`, or a record a line. */
+export type ListFormat = 'object' | 'array' | 'ndjson'
+
+export const LIST_TYPES: Record<ListFormat, string> = {
+  object: 'application/json; charset=utf-8',
+  array: 'application/json; charset=utf-8',
+  ndjson: 'application/x-ndjson; charset=utf-8'
+}
+
+const FRAMES: Record<ListFormat, { open: string, between: string, close: string }> = {
+  object: { open: '{"data":[', between: ',', close: ']}' },
+  array: { open: '[', between: ',', close: ']' },
+  ndjson: { open: '', between: '\n', close: '\n' }
+}
+
+export interface ListOptions {
+  format: ListFormat
+  /** Milliseconds a reader may leave what was sent unread before the list is broken off. */
+  stallTimeout: number
+}
+
+/** The reader took nothing for too long: the cursor it held is wanted elsewhere. */
+class StalledError extends Error {
+  override readonly name = 'StalledError'
+
+  constructor () {
+    super('the reader of a list stalled')
+  }
+}
+
+/**
+ * Writes batches as they are asked for: one batch in memory, whatever the length of the list. When the batches fail,
+ * the stream is destroyed before its closing bracket, so that nobody takes a part for the whole.
+ */
+class ListStream<T> extends Readable {
+  readonly #batches: AsyncIterator<T[]>
+  readonly #options: ListOptions
+  #separator: string
+  #stall: NodeJS.Timeout | undefined
+
+  constructor (batches: AsyncIterator<T[]>, options: ListOptions) {
+    // A mark of one byte: the next batch is read when the last one was taken, not before.
+    super({ highWaterMark: 1 })
+    this.#batches = batches
+    this.#options = options
+    this.#separator = FRAMES[options.format].open
+  }
+
+  override _read (): void {
+    clearTimeout(this.#stall)
+    this.#batches.next().then((result) => {
+      if (this.destroyed) return
+      const { between, close } = FRAMES[this.#options.format]
+      if (result.done === true) {
+        this.push(close)
+        this.push(null)
+        return
+      }
+      this.push(this.#separator + writeBatch(result.value, between))
+      this.#separator = between
+      this.#stall = setTimeout(() => this.destroy(new StalledError()), this.#options.stallTimeout).unref()
+    }, (error) => this.destroy(error))
+  }
+
+  override _destroy (error: Error | null, done: (error: Error | null) => void): void {
+    clearTimeout(this.#stall)
+    // Frees the cursor. The reason for the end is the error that is passed on, not one of the clean-up's.
+    Promise.resolve(this.#batches.return?.()).then(() => done(error), () => done(error))
+  }
+}
+
+function writeBatch<T> (batch: T[], between: string): string {
+  let text = ''
+  for (const record of batch) text += (text === '' ? '' : between) + JSON.stringify(record)
+  return text
+}
+
+/**
+ * Writes a list: whole when it is a single batch, as a stream when it is longer.
+ * @param batches none of them empty
+ */
+export async function renderList<T> (batches: AsyncIterable<T[]>, options: ListOptions): Promise<string | Readable> {
+  const iterator = batches[Symbol.asyncIterator]()
+  const { open, between, close } = FRAMES[options.format]
+  const first = await iterator.next()
+  if (first.done === true) return options.format === 'ndjson' ? '' : open + close
+  let second: IteratorResult<T[]> | undefined = await iterator.next()
+  if (second.done === true) return open + writeBatch(first.value, between) + close
+
+  const ready = [first, second]
+  second = undefined
+  return new ListStream<T>({
+    next: () => {
+      const head = ready.shift()
+      return head === undefined ? iterator.next() : Promise.resolve(head)
+    },
+    return: async () => await iterator.return?.() ?? { done: true, value: undefined }
+  }, options)
+}

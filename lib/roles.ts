@@ -1,0 +1,23 @@
+import { type Roles } from './records.ts'
+
+/** The names under which an operator keeps the three roles that the rules speak of. */
+export interface RoleNames {
+  admin: string
+  manager: string
+  service: string
+}
+
+export const DEFAULT_ROLE_NAMES: RoleNames = { admin: 'admin', manager: 'manager', service: 'service' }
+
+/** A role that is present is held, whatever its value; inherited properties are not roles. */
+export function holdsRole (roles: Roles, name: string): boolean {
+  return Object.hasOwn(roles, name)
+}
+
+/** On whose behalf a service call runs. */
+export interface Actor {
+  user_id: string
+  /** Absent for the operator's own tools. */
+  client_id?: string
+  isAdmin: boolean
+}

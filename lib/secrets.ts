@@ -1,0 +1,61 @@
+import { createCipheriv, createDecipheriv, createHash, randomBytes } from 'node:crypto'
+import { IdentityError } from './errors.ts'
+
+const VERSION = 'v1'
+const KEY_BYTES = 32
+const IV_BYTES = 12
+const TAG_BYTES = 16
+
+/** Seals texts with AES-256-GCM, so that the database alone yields no client secret. */
+export interface SecretBox {
+  /** Tells keys apart without telling a key. */
+  readonly keyId: string
+  /** Seals a text. `context` is authenticated with it: what was sealed for one record opens for no other. */
+  seal (text: string, context: string): string
+  /** Opens what `seal` made. Throws ErrInternal when it was sealed with another key or context, or altered. */
+  open (sealed: string, context: string): string
+}
+
+/**
+ * Reads a configured key.
+ * @param text 32 bytes as base64, base64url or hex
+ * @throws Error that tells the form expected, never the text
+ */
+export function parseSecretKey (text: string): Buffer {
+  const trimmed = text.trim()
+  const key = /^[0-9a-f]{64}$/i.test(trimmed) ? Buffer.from(trimmed, 'hex') : Buffer.from(trimmed, 'base64')
+  if (key.length !== KEY_BYTES || !/^[\w+/=-]+$/.test(trimmed)) {
+    throw new Error('the secret key must be 32 random bytes as base64 or hex, such as `openssl rand -base64 32` prints')
+  }
+  return key
+}
+
+export function generateSecretKey (): Buffer {
+  return randomBytes(KEY_BYTES)
+}
+
+export function createSecretBox (key: Buffer): SecretBox {
+  const keyId = createHash('sha256').update('fastify-identity key id\n').update(key).digest('base64url').slice(0, 8)
+  return {
+    keyId,
+    seal (text, context) {
+      const iv = randomBytes(IV_BYTES)
+      const cipher = createCipheriv('aes-256-gcm', key, iv).setAAD(Buffer.from(context))
+      const body = Buffer.concat([cipher.update(text, 'utf8'), cipher.final()])
+      return `${VERSION}.${keyId}.${Buffer.concat([iv, cipher.getAuthTag(), body]).toString('base64url')}`
+    },
+    open (sealed, context) {
+      try {
+        const [version, id, packed = ''] = sealed.split('.')
+        if (version !== VERSION || id !== keyId) throw new Error('sealed with another key')
+        const bytes = Buffer.from(packed, 'base64url')
+        const decipher = createDecipheriv('aes-256-gcm', key, bytes.subarray(0, IV_BYTES), { authTagLength: TAG_BYTES })
+          .setAAD(Buffer.from(context))
+          .setAuthTag(bytes.subarray(IV_BYTES, IV_BYTES + TAG_BYTES))
+        return decipher.update(bytes.subarray(IV_BYTES + TAG_BYTES), undefined, 'utf8') + decipher.final('utf8')
+      } catch (cause) {
+        throw new IdentityError('ErrInternal', 'a stored secret cannot be opened', { cause })
+      }
+    }
+  }
+}

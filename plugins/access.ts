@@ -1,0 +1,26 @@
+import { type FastifyInstance, type onRequestHookHandler } from 'fastify'
+import { type AccessRule } from '../schemas/options.ts'
+import { ACCESS } from './auth.ts'
+
+/** Answers hold names, roles and secrets: no cache keeps them. */
+const noStore: onRequestHookHandler = (_request, reply, done) => {
+  reply.header('cache-control', 'no-store')
+  done()
+}
+
+/**
+ * Puts a guard before every route of this scope, by the access table and the overrides of it.
+ * @throws Error at boot for a route without `config.access`, and for an override of a row that is not there
+ */
+export function holdAccess (app: FastifyInstance, overrides: Record<string, AccessRule>): void {
+  for (const name of Object.keys(overrides)) {
+    if (!Object.hasOwn(ACCESS, name)) throw new Error(`access.${name}: no such row, expected one of ${Object.keys(ACCESS).join(', ')}`)
+  }
+  app.addHook('onRoute', (route) => {
+    const name = route.config?.access
+    const rule = name === undefined ? undefined : overrides[name] ?? ACCESS[name]
+    if (rule === undefined) throw new Error(`${String(route.method)} ${route.url} has no row in the access table`)
+    route.schema = { ...route.schema, security: [{ bearer: [] }] }
+    route.onRequest = [noStore, app.identity.guard(rule), ...[route.onRequest ?? []].flat()]
+  })
+}

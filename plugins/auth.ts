@@ -1,0 +1,117 @@
+import { type FastifyReply, type FastifyRequest, type HookHandlerDoneFunction } from 'fastify'
+import { type AccessRule } from '../schemas/options.ts'
+import { LIMITS } from '../schemas/common.ts'
+import { IdentityError } from '../lib/errors.ts'
+import { type Actor, type RoleNames, holdsRole } from '../lib/roles.ts'
+import { type Caller, type Tokens } from '../lib/tokens.ts'
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** The user, client and token of this request; null where nothing has authenticated it. */
+    caller: Caller | null
+    /** The caller holds the admin role. */
+    isAdmin: boolean
+  }
+  interface FastifyContextConfig {
+    /** The row of the access table that governs this route, or `relay` where the upstream decides. */
+    access?: string
+  }
+}
+
+/** Any caller with a good token. */
+const ANY: AccessRule = { any: true }
+const ADMIN: AccessRule = { roles: ['admin'] }
+
+/**
+ * Who may call what. Role keys stand for the configured names; an embedder overrides a row with the option `access`.
+ * The rules within an operation, such as who may grant a role, are lib/users.ts's.
+ */
+export const ACCESS: Readonly<Record<string, AccessRule>> = {
+  createClient: ANY,
+  countClients: ANY,
+  listClients: ANY,
+  getClient: ANY,
+  patchClient: ANY,
+  deleteClient: ANY,
+  deleteClientsOfUser: { roles: ['admin'], owner: true },
+  getTokenInfo: ANY,
+  logout: ANY,
+  getProfile: ANY,
+  patchProfile: ANY,
+  createUser: ADMIN,
+  countUsers: ADMIN,
+  listUsers: ADMIN,
+  getUser: ADMIN,
+  patchUser: { roles: ['admin', 'manager', 'service'] },
+  deleteUser: ADMIN
+}
+
+export interface GuardOptions extends AccessRule {
+  /** Scopes the token must all carry. */
+  scopes?: string[]
+}
+
+export type Guard = (request: FastifyRequest, reply: FastifyReply, done: HookHandlerDoneFunction) => void
+
+/** RFC 6750, 2.1: the scheme in any case, and a token68. */
+const BEARER = /^bearer +([\w.~+/-]+=*) *$/i
+
+/** The bearer token of a request. Throws ErrUnknown when there is none. */
+function readBearer (header: string | undefined): string {
+  const token = header === undefined || header.length > LIMITS.token ? undefined : BEARER.exec(header)?.[1]
+  if (token !== undefined) return token
+  throw new IdentityError(
+    'ErrUnknown',
+    header === undefined ? 'authorization: is required' : 'authorization: must be a bearer token',
+    { headers: { 'www-authenticate': 'Bearer' } }
+  )
+}
+
+/**
+ * Makes an onRequest hook that authenticates, sets `request.caller` and `request.isAdmin`, and holds the caller
+ * against the rule. It answers 401 and 403 before any body is read.
+ */
+export function createGuard (tokens: Tokens, names: RoleNames, rule: GuardOptions): Guard {
+  const { any = rule.roles === undefined && rule.owner === undefined, owner = false, scopes } = rule
+  const roles = (rule.roles ?? []).map((role) => (Object.hasOwn(names, role) ? names[role as keyof RoleNames] : role))
+
+  function admit (caller: Caller, request: FastifyRequest): void {
+    request.caller = caller
+    request.isAdmin = caller.isAdmin
+    if (scopes !== undefined && !scopes.every((scope) => caller.token.scopes.includes(scope))) {
+      throw new IdentityError('ErrPerm', 'the access token lacks a scope', {
+        headers: { 'www-authenticate': `Bearer error="insufficient_scope", scope="${scopes.join(' ')}"` }
+      })
+    }
+    if (any) return
+    if (owner && (request.params as { userId?: string }).userId === caller.user.user_id) return
+    if (roles.some((role) => holdsRole(caller.user.roles, role))) return
+    throw new IdentityError('ErrPerm', 'the caller may not do this')
+  }
+
+  return (request, _reply, done) => {
+    try {
+      const caller = tokens.authenticate(readBearer(request.headers.authorization))
+      if (!(caller instanceof Promise)) {
+        admit(caller, request)
+        done()
+        return
+      }
+      caller.then((found) => admit(found, request)).then(() => done(), done)
+    } catch (error) {
+      done(error as Error)
+    }
+  }
+}
+
+/** The caller of a guarded route. */
+export function requireCaller (request: FastifyRequest): Caller {
+  if (request.caller === null) throw new Error('the route has no guard')
+  return request.caller
+}
+
+/** The caller, as the services know one. */
+export function toActor (request: FastifyRequest): Actor {
+  const { user, client, isAdmin } = requireCaller(request)
+  return { user_id: user.user_id, client_id: client.clientId, isAdmin }
+}

@@ -1,0 +1,68 @@
+import { Ajv } from 'ajv'
+import { type FastifyInstance } from 'fastify'
+import fp from 'fastify-plugin'
+import { OptionsSchema, type Options } from '../schemas/options.ts'
+import { openServices, type Services } from '../lib/identity.ts'
+import { type Clock } from '../lib/clock.ts'
+import { type Store } from '../lib/store/port.ts'
+import { createGuard, type Guard, type GuardOptions } from './auth.ts'
+
+/** `app.identity`: the services, and the guard for a host's own routes. */
+export interface Identity extends Services {
+  /**
+   * Makes an onRequest hook for a host's route: it authenticates the bearer token, sets `request.caller` and
+   * `request.isAdmin`, and answers 401 or 403. Without a rule any caller may pass.
+   * @example app.get('/orders', { onRequest: app.identity.guard({ scopes: ['orders:read'] }) }, handler)
+   */
+  guard (rule?: GuardOptions): Guard
+}
+
+declare module 'fastify' {
+  interface FastifyInstance {
+    identity: Identity
+  }
+}
+
+/** Options that are not plain data. */
+export interface HandedIn {
+  /** An open store of the host's: used, and left open. */
+  store?: Store
+  /** Milliseconds since the epoch; for tests. */
+  now?: Clock
+}
+
+/** The options of the identity plugin; all have defaults. */
+export type IdentityOptions = Partial<Omit<Options, 'roles'>> & { roles?: Partial<Options['roles']> } & HandedIn
+
+const validate = new Ajv({ useDefaults: true, strict: true, strictTypes: false }).compile<Options>(OptionsSchema)
+
+/**
+ * Checks options and fills in the defaults, in a copy.
+ * @throws Error that names the option
+ */
+export function readOptions ({ store, now, ...given }: IdentityOptions): Options & HandedIn {
+  const data = structuredClone(Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)))
+  if (!validate(data)) {
+    const [error] = validate.errors ?? []
+    const option = [...(error?.instancePath.slice(1).split('/') ?? []), error?.params.additionalProperty]
+    throw new Error(`option ${option.filter(Boolean).join('.') || '(all)'}: ${error?.message}`)
+  }
+  return { ...data, ...(store && { store }), ...(now && { now }) }
+}
+
+async function identityPlugin (app: FastifyInstance, options: Options & HandedIn): Promise<void> {
+  const services = await openServices({
+    ...options,
+    onError: (error) => app.log.error({ err: error }, 'housekeeping failed; what is dead stays dead, its records are removed later')
+  })
+  app.decorate('identity', {
+    ...services,
+    guard: (rule: GuardOptions = {}) => createGuard(services.tokens, services.roles, rule)
+  })
+  // A second instance in an inner scope finds the outer one's.
+  if (!app.hasRequestDecorator('caller')) app.decorateRequest('caller', null)
+  if (!app.hasRequestDecorator('isAdmin')) app.decorateRequest('isAdmin', false)
+  app.addHook('onClose', services.close)
+}
+
+export default fp(identityPlugin, { fastify: '5.x', name: 'fastify-identity/services' })

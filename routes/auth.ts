@@ -1,0 +1,46 @@
+import { type FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { TokenInfoResponseSchema } from '../schemas/auth.ts'
+import { requireCaller } from '../plugins/auth.ts'
+import { NoContentSchema, errors, json } from './responses.ts'
+
+const tags = ['auth']
+
+/** Token sessions (service.md, 4.2). */
+export const authRoutes: FastifyPluginAsyncTypebox = async (app) => {
+  const { tokens } = app.identity
+
+  app.get('/auth/tokeninfo', {
+    config: { access: 'getTokenInfo' },
+    schema: {
+      operationId: 'getTokenInfo',
+      tags,
+      summary: 'Tell which user and which client the access token belongs to',
+      response: { 200: json(TokenInfoResponseSchema, 'The user and the client.'), ...errors() }
+    }
+  }, (request, reply) => {
+    const { user, client, token } = requireCaller(request)
+    reply.send({
+      data: {
+        user_id: user.user_id,
+        account: user.account,
+        name: user.name,
+        roles: user.roles,
+        client_id: client.clientId,
+        scopes: token.scopes
+      }
+    })
+  })
+
+  app.post('/auth/logout', {
+    config: { access: 'logout' },
+    schema: {
+      operationId: 'logout',
+      tags,
+      summary: 'End the token session: the access token and the refresh token linked to it',
+      response: { 204: NoContentSchema, ...errors() }
+    }
+  }, async (request, reply) => {
+    await tokens.revoke(requireCaller(request).token)
+    return reply.code(204).send(undefined)
+  })
+}

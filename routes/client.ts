@@ -1,0 +1,108 @@
+import { type FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { CountSchema, Data } from '../schemas/common.ts'
+import {
+  ClientCountQuerySchema, ClientCreatedSchema, ClientListQuerySchema, ClientParamsSchema, ClientSchema, CreateClientSchema,
+  OwnerParamsSchema, PatchClientSchema
+} from '../schemas/client.ts'
+import { toActor } from '../plugins/auth.ts'
+import { type RouteSettings } from './index.ts'
+import { sendList } from './list-reply.ts'
+import { NoContentSchema, errors, json, list } from './responses.ts'
+
+const tags = ['client']
+
+/** Registered clients (service.md, 4.1). */
+export const clientRoutes: FastifyPluginAsyncTypebox<RouteSettings> = async (app, { stallTimeout }) => {
+  const { clients } = app.identity
+
+  app.post('/client', {
+    config: { access: 'createClient' },
+    schema: {
+      operationId: 'createClient',
+      tags,
+      summary: 'Register a client',
+      body: CreateClientSchema,
+      response: { 200: json(ClientCreatedSchema, 'The id of the new client.'), ...errors('USER_NOT_EXIST') }
+    }
+  }, async (request) => ({ data: await clients.create(request.body, toActor(request)) }))
+
+  app.get('/client/count', {
+    config: { access: 'countClients' },
+    schema: {
+      operationId: 'countClients',
+      tags,
+      summary: 'Count clients',
+      querystring: ClientCountQuerySchema,
+      response: { 200: json(CountSchema, 'How many clients the caller may see.'), ...errors() }
+    }
+  }, async (request) => ({ data: { count: await clients.count(request.query.user, toActor(request)) } }))
+
+  app.get('/client/list', {
+    config: { access: 'listClients' },
+    exposeHeadRoute: false,
+    schema: {
+      operationId: 'listClients',
+      tags,
+      summary: 'List clients',
+      querystring: ClientListQuerySchema,
+      response: { 200: list(ClientSchema, 'The clients the caller may see.'), ...errors() }
+    }
+  }, async (request, reply) => {
+    const { format } = request.query
+    return await sendList(request, reply, clients.list(request.query, toActor(request)), { format, stallTimeout })
+  })
+
+  app.get('/client/:clientId', {
+    config: { access: 'getClient' },
+    schema: {
+      operationId: 'getClient',
+      tags,
+      summary: 'Read a client',
+      params: ClientParamsSchema,
+      response: { 200: json(Data(ClientSchema), 'The client.'), ...errors('ErrNotFound') }
+    }
+  }, async (request) => ({ data: await clients.require(request.params.clientId, toActor(request)) }))
+
+  app.patch('/client/:clientId', {
+    config: { access: 'patchClient' },
+    schema: {
+      operationId: 'patchClient',
+      tags,
+      summary: 'Change a client, or give it a new secret',
+      params: ClientParamsSchema,
+      body: PatchClientSchema,
+      response: { 204: NoContentSchema, ...errors('ErrNotFound') }
+    }
+  }, async (request, reply) => {
+    await clients.patch(request.params.clientId, request.body, toActor(request))
+    return reply.code(204).send(undefined)
+  })
+
+  app.delete('/client/:clientId', {
+    config: { access: 'deleteClient' },
+    schema: {
+      operationId: 'deleteClient',
+      tags,
+      summary: 'Remove a client with its codes and tokens',
+      params: ClientParamsSchema,
+      response: { 204: NoContentSchema, ...errors('ErrNotFound', 'ErrPerm') }
+    }
+  }, async (request, reply) => {
+    await clients.remove(request.params.clientId, toActor(request))
+    return reply.code(204).send(undefined)
+  })
+
+  app.delete('/client/user/:userId', {
+    config: { access: 'deleteClientsOfUser' },
+    schema: {
+      operationId: 'deleteClientsOfUser',
+      tags,
+      summary: 'Remove all clients of a user',
+      params: OwnerParamsSchema,
+      response: { 204: NoContentSchema, ...errors('ErrPerm') }
+    }
+  }, async (request, reply) => {
+    await clients.removeOwned(request.params.userId)
+    return reply.code(204).send(undefined)
+  })
+}

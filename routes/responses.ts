@@ -1,0 +1,37 @@
+import { Type, type TSchema } from '@sinclair/typebox'
+import { ErrorSchema } from '../schemas/error.ts'
+import { ERRORS, type ErrorCode } from '../lib/errors.ts'
+
+/** What any guarded route may answer. */
+const COMMON: ErrorCode[] = ['ErrParam', 'ErrUnknown', 'ErrInternal', 'ErrDb']
+
+export const NoContentSchema = Type.Unsafe<undefined>({ type: 'null', description: 'Done; no body.' })
+
+/** A JSON success. */
+export function json<T extends TSchema> (schema: T, description: string): T {
+  return { ...schema, description }
+}
+
+/**
+ * The error responses of a route: those every route has, and its own. Kinds that share a status share a response.
+ * @param kinds the kinds besides a bad parameter, a bad token and a failing store
+ */
+export function errors (...kinds: ErrorCode[]): Record<never, TSchema> {
+  const texts = new Map<number, string[]>()
+  for (const kind of new Set([...COMMON, ...kinds])) {
+    const { status, when } = ERRORS[kind]
+    texts.set(status, [...texts.get(status) ?? [], `${kind}: ${when}`])
+  }
+  return Object.fromEntries([...texts].map(([status, lines]) => [status, { ...ErrorSchema, description: lines.join(' ') }]))
+}
+
+/** A list: wrapped, bare, or a record a line. */
+export function list (item: TSchema, description: string) {
+  return {
+    description,
+    content: {
+      'application/json': { schema: Type.Union([Type.Object({ data: Type.Array(item) }), Type.Array(item)]) },
+      'application/x-ndjson': { schema: Type.String({ description: 'One record a line, each as an item of the JSON list.' }) }
+    }
+  }
+}

@@ -1,0 +1,121 @@
+import { type FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { CountSchema, Data } from '../schemas/common.ts'
+import {
+  CreateUserSchema, PatchProfileSchema, PatchUserSchema, ProfileSchema, UserCountQuerySchema, UserCreatedSchema, UserItemSchema,
+  UserListQuerySchema, UserParamsSchema, UserSchema
+} from '../schemas/user.ts'
+import { requireCaller, toActor } from '../plugins/auth.ts'
+import { type RouteSettings } from './index.ts'
+import { sendList } from './list-reply.ts'
+import { NoContentSchema, errors, json, list } from './responses.ts'
+
+const tags = ['user']
+
+/** User accounts (service.md, 4.3). */
+export const userRoutes: FastifyPluginAsyncTypebox<RouteSettings> = async (app, { stallTimeout, passwordLimit }) => {
+  const { users } = app.identity
+
+  app.get('/user', {
+    config: { access: 'getProfile' },
+    schema: {
+      operationId: 'getProfile',
+      tags,
+      summary: "Read the caller's own profile",
+      response: { 200: json(Data(ProfileSchema), 'The profile.'), ...errors('ErrNotFound') }
+    }
+  }, async (request) => ({ data: await users.requireProfile(requireCaller(request).user.user_id) }))
+
+  app.patch('/user', {
+    config: { access: 'patchProfile' },
+    preHandler: passwordLimit,
+    schema: {
+      operationId: 'patchProfile',
+      tags,
+      summary: "Change the caller's own profile or password",
+      description: "A new password ends all the caller's codes and tokens.",
+      body: PatchProfileSchema,
+      response: { 204: NoContentSchema, ...errors('ErrNotFound', 'ErrLimit', 'ErrBusy') }
+    }
+  }, async (request, reply) => {
+    await users.patchOwn(requireCaller(request).user.user_id, request.body)
+    return reply.code(204).send(undefined)
+  })
+
+  app.post('/user', {
+    config: { access: 'createUser' },
+    schema: {
+      operationId: 'createUser',
+      tags,
+      summary: 'Create a user',
+      body: CreateUserSchema,
+      response: { 200: json(UserCreatedSchema, 'The id of the new user.'), ...errors('ErrPerm', 'USER_EXIST', 'ErrBusy') }
+    }
+  }, async (request) => ({ data: await users.create(request.body) }))
+
+  app.get('/user/count', {
+    config: { access: 'countUsers' },
+    schema: {
+      operationId: 'countUsers',
+      tags,
+      summary: 'Count users',
+      querystring: UserCountQuerySchema,
+      response: { 200: json(CountSchema, 'How many users match.'), ...errors('ErrPerm') }
+    }
+  }, async (request) => ({ data: { count: await users.count(request.query) } }))
+
+  app.get('/user/list', {
+    config: { access: 'listUsers' },
+    exposeHeadRoute: false,
+    schema: {
+      operationId: 'listUsers',
+      tags,
+      summary: 'List users',
+      querystring: UserListQuerySchema,
+      response: { 200: list(UserItemSchema, 'The users that match.'), ...errors('ErrPerm') }
+    }
+  }, async (request, reply) => {
+    const { format } = request.query
+    return await sendList(request, reply, users.list(request.query), { format, stallTimeout })
+  })
+
+  app.get('/user/:userId', {
+    config: { access: 'getUser' },
+    schema: {
+      operationId: 'getUser',
+      tags,
+      summary: 'Read a user',
+      params: UserParamsSchema,
+      response: { 200: json(Data(UserSchema), 'The user.'), ...errors('ErrPerm', 'ErrNotFound') }
+    }
+  }, async (request) => ({ data: await users.require(request.params.userId) }))
+
+  app.patch('/user/:userId', {
+    config: { access: 'patchUser' },
+    schema: {
+      operationId: 'patchUser',
+      tags,
+      summary: 'Change, disable or enable a user',
+      description: "A new password ends all the user's codes and tokens; so does disabling.",
+      params: UserParamsSchema,
+      body: PatchUserSchema,
+      response: { 204: NoContentSchema, ...errors('ErrPerm', 'ErrNotFound', 'ErrBusy') }
+    }
+  }, async (request, reply) => {
+    await users.patch(request.params.userId, request.body, toActor(request))
+    return reply.code(204).send(undefined)
+  })
+
+  app.delete('/user/:userId', {
+    config: { access: 'deleteUser' },
+    schema: {
+      operationId: 'deleteUser',
+      tags,
+      summary: 'Remove a user with the codes and tokens that act for him',
+      params: UserParamsSchema,
+      response: { 204: NoContentSchema, ...errors('ErrPerm', 'ErrNotFound') }
+    }
+  }, async (request, reply) => {
+    await users.remove(request.params.userId, toActor(request))
+    return reply.code(204).send(undefined)
+  })
+}

@@ -1,0 +1,64 @@
+import { Type, type Static } from '@sinclair/typebox'
+import { Data, IdSchema, LIMITS, PageSchema, QueryText, TimestampSchema } from './common.ts'
+
+const RedirectUrisSchema = Type.Array(Type.String({ maxLength: LIMITS.uri }), {
+  maxItems: LIMITS.items,
+  description: 'Absolute URIs without a fragment. Stored sorted and without duplicates.'
+})
+const ScopesSchema = Type.Array(Type.String({ maxLength: LIMITS.scope }), {
+  maxItems: LIMITS.items,
+  description: 'Scope tokens (RFC 6749, 3.3). Stored sorted and without duplicates.'
+})
+const NameSchema = Type.String({ maxLength: LIMITS.name })
+const ImageSchema = Type.String({ maxLength: LIMITS.uri, description: 'An http or https URL.' })
+
+/** A client as responses show it (service.md, 2). */
+export const ClientSchema = Type.Object({
+  clientId: Type.String(),
+  createdAt: TimestampSchema,
+  modifiedAt: TimestampSchema,
+  clientSecret: Type.Optional(Type.String({ description: 'Only of a confidential client.' })),
+  redirectUris: Type.Array(Type.String()),
+  scopes: Type.Array(Type.String()),
+  userId: Type.Optional(Type.String({ description: 'The owner; only for callers with the admin role.' })),
+  name: Type.String(),
+  image: Type.Optional(Type.String())
+})
+export type Client = Static<typeof ClientSchema>
+
+export const CreateClientSchema = Type.Object({
+  data: Type.Object({
+    redirectUris: RedirectUrisSchema,
+    scopes: ScopesSchema,
+    name: NameSchema,
+    image: Type.Optional(ImageSchema),
+    userId: Type.Optional(Type.String({ maxLength: LIMITS.id, description: 'The owner; honoured for admin, ignored otherwise.' }))
+  }, { additionalProperties: false }),
+  credentials: Type.Optional(Type.Boolean({ description: 'true makes a confidential client, with a secret.' }))
+}, { additionalProperties: false })
+export type CreateClient = Static<typeof CreateClientSchema>
+
+export const PatchClientSchema = Type.Object({
+  data: Type.Optional(Type.Object({
+    redirectUris: Type.Optional(RedirectUrisSchema),
+    scopes: Type.Optional(ScopesSchema),
+    name: Type.Optional(NameSchema),
+    image: Type.Optional(Type.Union([ImageSchema, Type.Null()], { description: 'null removes the image.' }))
+  }, { additionalProperties: false })),
+  regen_secret: Type.Optional(Type.Boolean({ description: "true makes a new secret and ends the client's codes and tokens." }))
+}, { additionalProperties: false })
+export type PatchClient = Static<typeof PatchClientSchema>
+
+export const ClientCreatedSchema = Data(Type.Object({ clientId: Type.String() }))
+
+export const ClientParamsSchema = Type.Object({ clientId: IdSchema })
+export const OwnerParamsSchema = Type.Object({ userId: IdSchema })
+
+const OwnerQuery = { user: QueryText('The owner; honoured for admin. Others see their own clients only.', LIMITS.id) }
+export const ClientCountQuerySchema = Type.Object(OwnerQuery, { additionalProperties: false })
+export const ClientListQuerySchema = Type.Object({
+  ...OwnerQuery,
+  sort: QueryText('Comma-separated key:direction. Keys: created, modified, name. Default name:asc.'),
+  ...PageSchema
+}, { additionalProperties: false })
+export type ClientListQuery = Static<typeof ClientListQuerySchema>

@@ -1,0 +1,69 @@
+import { Type, type TSchema } from '@sinclair/typebox'
+
+/** Bounds of what a caller may send. Characters are Unicode code points. */
+export const LIMITS = {
+  /** Bytes of a request body. */
+  body: 64 * 1024,
+  /** Items in redirectUris and in scopes. */
+  items: 100,
+  uri: 2048,
+  scope: 128,
+  name: 256,
+  account: 254,
+  password: 1024,
+  /** Bytes of `info` as JSON. */
+  info: 16 * 1024,
+  /** Characters of any id in a path or a query. */
+  id: 128,
+  /** Characters of a query parameter that is a list or a text. */
+  query: 1024,
+  /** Characters of a bearer token; ours are 43. */
+  token: 512
+} as const
+
+/** A time as the service sends it: ISO 8601, UTC, milliseconds. */
+export const TimestampSchema = Type.String({
+  format: 'date-time',
+  description: 'ISO 8601, UTC, with milliseconds.',
+  examples: ['2026-11-21T02:51:00.000Z']
+})
+
+/** A user or client id in a path. */
+export const IdSchema = Type.String({ minLength: 1, maxLength: LIMITS.id })
+
+/** Role name -> `true`, or an object of the operator's own attributes. */
+export const RolesSchema = Type.Record(
+  Type.String(),
+  Type.Union([Type.Literal(true), Type.Object({}, { additionalProperties: true })]),
+  {
+    maxProperties: LIMITS.items,
+    description: 'Roles held, by name. A role that is present is held; its value is true or an object of attributes.'
+  }
+)
+
+/** Free JSON of the user's own. */
+export const InfoSchema = Type.Object({}, {
+  additionalProperties: true,
+  description: `Any JSON object without empty keys, at most ${LIMITS.info} bytes as JSON.`
+})
+
+/** The wrapper of every JSON success body. */
+export const Data = <T extends TSchema>(schema: T) => Type.Object({ data: schema })
+
+/** How a list is wrapped. */
+export const FormatSchema = Type.Union([Type.Literal('object'), Type.Literal('array')], {
+  description: '`object` (default) answers { "data": [...] }, `array` the bare array.'
+})
+
+/** The query parameters every list has. */
+export const PageSchema = {
+  offset: Type.Optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, default: 0, description: 'Records to leave out at the start.' })),
+  limit: Type.Optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, default: 100, description: 'Records at most; 0 means no limit.' })),
+  format: Type.Optional(FormatSchema)
+}
+
+/** A query parameter of text; empty counts as not given. */
+export const QueryText = (description: string, maxLength: number = LIMITS.query) =>
+  Type.Optional(Type.String({ maxLength, description }))
+
+export const CountSchema = Data(Type.Object({ count: Type.Integer({ minimum: 0 }) }))

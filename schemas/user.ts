@@ -1,0 +1,81 @@
+import { Type, type Static } from '@sinclair/typebox'
+import { Data, IdSchema, InfoSchema, LIMITS, PageSchema, QueryText, RolesSchema, TimestampSchema } from './common.ts'
+
+const PasswordSchema = Type.String({ maxLength: LIMITS.password })
+const NameSchema = Type.String({ maxLength: LIMITS.name })
+
+/** A user's own profile (service.md, 4.3). */
+export const ProfileSchema = Type.Object({
+  account: Type.String(),
+  created_at: TimestampSchema,
+  modified_at: TimestampSchema,
+  verified_at: Type.Optional(TimestampSchema),
+  roles: RolesSchema,
+  name: Type.String(),
+  info: InfoSchema
+})
+export type Profile = Static<typeof ProfileSchema>
+
+/** A user as an admin sees it. */
+export const UserSchema = Type.Object({ user_id: Type.String(), ...ProfileSchema.properties })
+export type User = Static<typeof UserSchema>
+
+const Nullable = Type.Union([TimestampSchema, Type.Null()])
+
+/** A user in a list: with the times that `fields` asked for. */
+export const UserItemSchema = Type.Object({
+  ...UserSchema.properties,
+  expired_at: Type.Optional(Nullable),
+  disabled_at: Type.Optional(Nullable)
+})
+export type UserItem = Static<typeof UserItemSchema>
+
+export const CreateUserSchema = Type.Object({
+  data: Type.Object({
+    account: Type.String({ maxLength: LIMITS.account, description: 'An email address, or letters, digits, - and _ with a letter or digit first. Lower-cased.' }),
+    password: PasswordSchema,
+    name: Type.Optional(NameSchema),
+    info: Type.Optional(InfoSchema)
+  }, { additionalProperties: false }),
+  expired_at: Type.Optional(Type.String({ maxLength: 64, description: 'RFC 3339. With it the user is not verified, and expires then.' }))
+}, { additionalProperties: false })
+export type CreateUser = Static<typeof CreateUserSchema>
+
+export const PatchProfileSchema = Type.Object({
+  data: Type.Object({
+    password: Type.Optional(PasswordSchema),
+    name: Type.Optional(NameSchema),
+    info: Type.Optional(InfoSchema)
+  }, { additionalProperties: false })
+}, { additionalProperties: false })
+export type PatchProfile = Static<typeof PatchProfileSchema>
+
+export const PatchUserSchema = Type.Object({
+  data: Type.Optional(Type.Object({
+    verified_at: Type.Optional(Type.String({ maxLength: 64, description: 'RFC 3339; admin only. Clears expired_at.' })),
+    roles: Type.Optional(RolesSchema),
+    password: Type.Optional(PasswordSchema),
+    name: Type.Optional(NameSchema),
+    info: Type.Optional(InfoSchema)
+  }, { additionalProperties: false })),
+  disable: Type.Optional(Type.Boolean({ description: 'true disables the account now, false enables it.' }))
+}, { additionalProperties: false })
+export type PatchUser = Static<typeof PatchUserSchema>
+
+export const UserCreatedSchema = Data(Type.Object({ user_id: Type.String() }))
+
+export const UserParamsSchema = Type.Object({ userId: IdSchema })
+
+const AccountQuery = {
+  account: QueryText('The account, exactly. Wins over contains.'),
+  contains: QueryText('A part of the account.')
+}
+export const UserCountQuerySchema = Type.Object(AccountQuery, { additionalProperties: false })
+export type UserCountQuery = Static<typeof UserCountQuerySchema>
+export const UserListQuerySchema = Type.Object({
+  ...AccountQuery,
+  fields: QueryText('Comma-separated: expired adds expired_at, disabled adds disabled_at.'),
+  sort: QueryText('Comma-separated key:direction. Keys: account, created, modified, verified, name. Default account:asc.'),
+  ...PageSchema
+}, { additionalProperties: false })
+export type UserListQuery = Static<typeof UserListQuerySchema>
