@@ -37,6 +37,7 @@ function explain (error: ErrorObject, part: string): IdentityError {
     case 'required': return paramError(inner(error.params.missingProperty), 'is required')
     case 'additionalProperties': return paramError(inner(error.params.additionalProperty.slice(0, 64)), 'is not a known field')
     case 'anyOf': case 'const': return paramError(field || part, 'is not one of the values allowed')
+    case 'type': return paramError(field || part, error.params.type === 'integer' ? 'must be an integer from 0' : `must be of the type ${error.params.type}`)
     default: return paramError(field || part, error.message ?? 'is not valid')
   }
 }

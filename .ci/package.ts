@@ -1,0 +1,72 @@
+/**
+ * Packs the package, installs the tarball into an empty project, and there registers the plugin, calls it, runs the
+ * command and starts the testing kit: what a checkout has and the package lacks shows here.
+ */
+import { execFileSync } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+
+const root = join(import.meta.dirname, '..')
+const project = mkdtempSync(join(tmpdir(), 'fastify-identity-'))
+const env = { ...process.env, PATH: `${dirname(process.execPath)}:${process.env.PATH}` }
+const run = (command: string, args: string[], cwd: string) =>
+  execFileSync(command, args, { cwd, env, encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] })
+
+const SCRIPT = `
+import assert from 'node:assert/strict'
+import Fastify from 'fastify'
+import identity from 'fastify-identity'
+import bridge from 'fastify-identity/bridge'
+import { startIdentity } from 'fastify-identity/testing'
+
+const app = Fastify()
+await app.register(identity, { database: 'sqlite:data/identity.db', bcryptCost: 4 })
+app.get('/mine', { onRequest: app.identity.guard() }, (request) => ({ account: request.caller.user.account }))
+const url = await app.listen({ port: 0 })
+const first = await app.identity.bootstrap()
+const headers = { authorization: 'Bearer ' + first.access_token }
+const info = await (await fetch(url + '/api/v1/auth/tokeninfo', { headers })).json()
+assert.equal(info.data.account, 'admin')
+assert.deepEqual(await (await fetch(url + '/mine', { headers })).json(), { account: 'admin' })
+assert.equal((await fetch(url + '/docs/')).status, 200)
+assert.ok((await (await fetch(url + '/openapi.json')).json()).info.version !== '0.0.0')
+
+const relay = Fastify()
+await relay.register(bridge, { prefix: '/clients', upstream: url })
+const csv = await (await fetch(await relay.listen({ port: 0 }) + '/clients/list?format=csv', { headers })).text()
+assert.ok(csv.includes('clientId,createdAt'))
+await relay.close()
+await app.close()
+
+const kit = await startIdentity()
+const { headers: minted } = await kit.mint({ roles: ['admin'] })
+assert.equal((await kit.inject({ url: '/api/v1/user/count', headers: minted })).statusCode, 200)
+await kit.close()
+console.log('the package works')
+`
+
+const TYPES = `
+import Fastify from 'fastify'
+import identity, { type Caller } from 'fastify-identity'
+const app = Fastify()
+await app.register(identity, { database: 'sqlite::memory:' })
+app.get('/', { onRequest: app.identity.guard({ roles: ['admin'] }) }, (request): Caller | null => request.caller)
+`
+
+try {
+  const [{ filename }] = JSON.parse(run('npm', ['pack', '--json', '--pack-destination', project], root))
+  writeFileSync(join(project, 'package.json'), JSON.stringify({ name: 'consumer', private: true, type: 'module' }))
+  run('npm', ['install', '--no-audit', '--no-fund', join(project, filename), 'fastify@5', 'typescript@6', '@types/node@24'], project)
+  writeFileSync(join(project, 'main.js'), SCRIPT)
+  writeFileSync(join(project, 'types.ts'), TYPES)
+  console.log(run(process.execPath, ['main.js'], project).trim())
+  run('npx', ['tsc', '--noEmit', '--strict', '--module', 'nodenext', '--target', 'es2024', '--skipLibCheck', 'types.ts'], project)
+  console.log('its types work')
+  const bin = join(project, 'node_modules/.bin/fastify-identity')
+  const created = JSON.parse(run(bin, ['bootstrap', '--json'], mkdtempSync(join(project, 'cli-'))))
+  if (typeof created.access_token !== 'string') throw new Error('the command printed no token')
+  console.log('its command works')
+} finally {
+  rmSync(project, { recursive: true, force: true })
+}
