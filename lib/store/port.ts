@@ -91,8 +91,8 @@ export interface Collection<T extends Document> {
   /** The document that holds this value in a unique key. */
   getBy (key: string, value: Scalar): Promise<T | null>
   /**
-   * The document and those whose ids its fields hold (field -> collection name), all from one round trip. Answers
-   * at once, without a promise, where the engine can: this is the path of every authenticated request.
+   * The document and those whose ids its keys hold (declared string key -> collection name), all from one round trip.
+   * Answers at once, without a promise, where the engine can: this is the path of every authenticated request.
    */
   getLinked (id: string, links: Record<string, string>): MaybePromise<Linked<T> | null>
   /** Changes one document when it exists and `where` holds: of two racers one wins. Resolves to what it became, or null. */

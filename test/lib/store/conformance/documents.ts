@@ -95,22 +95,28 @@ export const documents: Cases = {
     const owners = store.collection<Thing>('owners')
     await owners.put({ id: 'o1', title: 'first' })
     await owners.put({ id: 'o2', title: 'second' })
-    await things.insert({ id: 'a', owner: 'o1', deputy: 'o2', parent: 'b' })
+    await things.insert({ id: 'a', owner: 'o1', deputy: 'o2' })
     await things.insert({ id: 'b', owner: 'gone', deputy: null })
-    t.strictSame(await things.getLinked('a', { owner: 'owners', deputy: 'owners', parent: 'things' }), {
-      document: { id: 'a', owner: 'o1', deputy: 'o2', parent: 'b' },
+    await things.insert({ id: 'c', owner: 'a', deputy: 'c' })
+    t.strictSame(await things.getLinked('a', { owner: 'owners', deputy: 'owners' }), {
+      document: { id: 'a', owner: 'o1', deputy: 'o2' },
       linked: {
         owner: { id: 'o1', title: 'first' },
-        deputy: { id: 'o2', title: 'second' },
-        parent: { id: 'b', owner: 'gone', deputy: null }
+        deputy: { id: 'o2', title: 'second' }
       }
     })
-    t.strictSame(await things.getLinked('b', { owner: 'owners', deputy: 'owners', parent: 'things' }), {
+    t.strictSame(await things.getLinked('b', { owner: 'owners', deputy: 'owners' }), {
       document: { id: 'b', owner: 'gone', deputy: null },
-      linked: { owner: null, deputy: null, parent: null }
+      linked: { owner: null, deputy: null }
     })
     t.strictSame(await things.getLinked('b', {}), { document: { id: 'b', owner: 'gone', deputy: null }, linked: {} })
     await t.rejects(async () => things.getLinked('a', { owner: 'nowhere' }), TypeError, 'an undeclared collection throws')
+    t.strictSame(await things.getLinked('c', { owner: 'things', deputy: 'things' }), {
+      document: { id: 'c', owner: 'a', deputy: 'c' },
+      linked: { owner: { id: 'a', owner: 'o1', deputy: 'o2' }, deputy: { id: 'c', owner: 'a', deputy: 'c' } }
+    }, 'in its own collection too')
+    await t.rejects(async () => things.getLinked('a', { elsewhere: 'owners' }), TypeError, 'an undeclared key throws')
+    await t.rejects(async () => things.getLinked('a', { rank: 'owners' }), TypeError, 'and one that holds no text')
     await t.rejects(async () => things.getLinked('nobody', { owner: 'nowhere' }), TypeError, 'and whether or not there is a document')
   },
 

@@ -33,7 +33,7 @@ export type Thing = Document & { [field: string]: Json | undefined }
 export const COLLECTIONS = [
   {
     name: 'things',
-    keys: { name: 'string', owner: 'string', at: 'string', rank: 'number', live: 'boolean', serial: 'number' },
+    keys: { name: 'string', owner: 'string', deputy: 'string', at: 'string', rank: 'number', live: 'boolean', serial: 'number' },
     unique: ['name', 'serial'],
     indexes: [['owner', 'name'], ['rank'], ['at']]
   },

@@ -1,0 +1,96 @@
+import { toTimestamp } from '../clock.ts'
+import { type Collection, type Document, type Store, type StoreOptions } from './port.ts'
+import { type Backend } from './sqlite/backend.ts'
+import { SqliteCollection } from './sqlite/collection.ts'
+import { guard } from './sqlite/failure.ts'
+import { FileBackend } from './sqlite/file.ts'
+import { MemoryBackend } from './sqlite/memory.ts'
+import { checkSpecs } from './sqlite/sql.ts'
+
+/** Milliseconds any one operation may take, where the options say nothing. */
+const TIMEOUT = 10_000
+/** Milliseconds between sweeps of expired documents. */
+const SWEEP = 60_000
+
+/**
+ * Opens `sqlite:PATH`, a file that is made when there is none, or `sqlite::memory:`, which is for tests and a store of
+ * its own each time. Rejects with an error for the operator when the file cannot be used.
+ */
+export async function openSqliteStore (url: string, { timeout = TIMEOUT, ...options }: StoreOptions): Promise<Store> {
+  const path = pathOf(url)
+  checkSpecs(options.collections)
+  if (path === ':memory:') return new SqliteStore(new MemoryBackend(options.collections), options)
+  try {
+    return new SqliteStore(await FileBackend.open(path, options.collections, timeout), options)
+  } catch (error) {
+    throw new Error(`DATABASE_URL: cannot open ${path}: ${reasonOf(error)}`, { cause: error })
+  }
+}
+
+/** `sqlite:a/b` is below the working directory, `sqlite:/a/b` and `sqlite:///a/b` are not. */
+function pathOf (url: string): string {
+  const path = url.replace(/^sqlite:/i, '')
+  if (path === '') throw new Error('DATABASE_URL: sqlite: is followed by a path')
+  if (/^\/\/(?!\/)/.test(path)) throw new Error('DATABASE_URL: sqlite: takes a path and no host: write sqlite:PATH')
+  return path
+}
+
+/** SQLITE_NOTADB. */
+const NOT_A_DATABASE = 26
+
+function reasonOf (error: unknown): string {
+  const root = error as Error & { errcode?: number }
+  if (root.name === 'IdentityError') return reasonOf(root.cause)
+  return root.errcode === NOT_A_DATABASE ? 'it is no SQLite database' : root.message
+}
+
+class SqliteStore implements Store {
+  readonly engine = 'sqlite'
+  readonly #backend: Backend
+  readonly #options: StoreOptions
+  readonly #collections: ReadonlyMap<string, SqliteCollection<Document>>
+  readonly #timer: NodeJS.Timeout
+  #sweeping = false
+  #closed: Promise<void> | null = null
+
+  constructor (backend: Backend, options: StoreOptions) {
+    this.#backend = backend
+    this.#options = options
+    this.#collections = new Map([...backend.tables].map(([name, table]) => [name, new SqliteCollection(backend, table)]))
+    this.#timer = setInterval(() => this.#sweepQuietly(), SWEEP).unref()
+  }
+
+  collection<T extends Document> (name: string): Collection<T> {
+    const collection = this.#collections.get(name)
+    if (collection === undefined) throw new TypeError(`no collection ${name} is declared`)
+    return collection as unknown as Collection<T>
+  }
+
+  async ping (): Promise<void> {
+    guard(() => this.#backend.connection.get({ sql: 'SELECT count(*) FROM sqlite_schema', values: [] }))
+  }
+
+  async sweep (): Promise<number> {
+    const now = toTimestamp(this.#options.now())
+    let total = 0
+    for (const { name, expiry } of this.#options.collections) {
+      if (expiry !== undefined) total += await this.collection(name).deleteMany({ before: { [expiry]: now } })
+    }
+    return total
+  }
+
+  close (): Promise<void> {
+    clearInterval(this.#timer)
+    this.#closed ??= this.#backend.close()
+    return this.#closed
+  }
+
+  /** One at a time: a sweep may take longer than the time between two. */
+  #sweepQuietly (): void {
+    if (this.#sweeping) return
+    this.#sweeping = true
+    this.sweep()
+      .catch((error: unknown) => this.#options.onError?.(error))
+      .finally(() => { this.#sweeping = false })
+  }
+}

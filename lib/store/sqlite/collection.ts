@@ -1,0 +1,123 @@
+import { checkChange, checkDocument, checkFilter, checkId, checkQuery, checkUnique, isEmptyFilter } from '../checks.ts'
+import { type Change, type Collection, type Document, type Filter, type Linked, type ListQuery, type Scalar } from '../port.ts'
+import { type Backend } from './backend.ts'
+import { guard } from './failure.ts'
+import { type Value } from './operations.ts'
+import { type Statement, type Table } from './sql.ts'
+
+/** Documents one operation of a deleteMany removes: other writes go between. */
+const DELETE_STEP = 500
+
+/** A collection of a file or of memory. What is checked is checked first; then it is one statement. */
+export class SqliteCollection<T extends Document> implements Collection<T> {
+  readonly #backend: Backend
+  readonly #table: Table
+  readonly #linked = new Map<string, string>()
+
+  constructor (backend: Backend, table: Table) {
+    this.#backend = backend
+    this.#table = table
+  }
+
+  async insert (document: T): Promise<void> {
+    checkDocument(this.#table.spec, document)
+    await this.#backend.write({ kind: 'run', ...this.#table.insert(document) })
+  }
+
+  async put (document: T): Promise<void> {
+    checkDocument(this.#table.spec, document)
+    await this.#backend.write({ kind: 'run', ...this.#table.put(document) })
+  }
+
+  async get (id: string): Promise<T | null> {
+    checkId(this.#table.spec, id)
+    return this.#read(this.#table.find(id))
+  }
+
+  async getBy (key: string, value: Scalar): Promise<T | null> {
+    checkUnique(this.#table.spec, key, value)
+    return this.#read(this.#table.findBy(key, value))
+  }
+
+  getLinked (id: string, links: Record<string, string>): Linked<T> | null {
+    checkId(this.#table.spec, id)
+    const row = this.#look<Record<string, string | null>>({ sql: this.#linkedSql(links), values: [id] })
+    if (row === undefined) return null
+    const linked: Linked<T>['linked'] = {}
+    for (const [index, key] of Object.keys(links).entries()) {
+      const doc = row[`l${index}`]
+      linked[key] = typeof doc === 'string' ? JSON.parse(doc) : null
+    }
+    return { document: JSON.parse(row.doc!), linked }
+  }
+
+  async update (id: string, change: Change, where?: Filter): Promise<T | null> {
+    const { spec } = this.#table
+    checkId(spec, id)
+    checkChange(spec, change)
+    checkFilter(spec, where)
+    const operation = { kind: 'update', collection: spec.name, change: JSON.stringify(change), ...this.#table.find(id, where) } as const
+    return parse(await this.#backend.write(operation))
+  }
+
+  async take (id: string, where?: Filter): Promise<T | null> {
+    checkId(this.#table.spec, id)
+    checkFilter(this.#table.spec, where)
+    return parse(await this.#backend.write({ kind: 'read', ...this.#table.take(id, where) }))
+  }
+
+  async delete (id: string, where?: Filter): Promise<boolean> {
+    checkId(this.#table.spec, id)
+    checkFilter(this.#table.spec, where)
+    return await this.#backend.write({ kind: 'run', ...this.#table.delete(id, where) }) === 1
+  }
+
+  async deleteMany (filter: Filter): Promise<number> {
+    checkFilter(this.#table.spec, filter)
+    if (isEmptyFilter(filter)) throw new TypeError('deleteMany takes a condition')
+    const operation = { kind: 'run', ...this.#table.deleteSome(filter, DELETE_STEP) } as const
+    for (let total = 0; ;) {
+      const removed = await this.#backend.write(operation) as number
+      total += removed
+      if (removed < DELETE_STEP) return total
+    }
+  }
+
+  async count (filter?: Filter): Promise<number> {
+    checkFilter(this.#table.spec, filter)
+    return this.#backend.count(this.#table, filter)
+  }
+
+  async * list (query: ListQuery = {}): AsyncGenerator<T[], void, undefined> {
+    checkQuery(this.#table.spec, query)
+    for await (const docs of this.#backend.list(this.#table, query)) yield docs.map((doc) => JSON.parse(doc) as T)
+  }
+
+  #read (statement: Statement): T | null {
+    return parse(this.#look<{ doc: string }>(statement)?.doc ?? null)
+  }
+
+  /** One row, on this thread: some microseconds. */
+  #look<R> (statement: Statement): R | undefined {
+    return guard(() => this.#backend.connection.get<R>(statement))
+  }
+
+  #linkedSql (links: Record<string, string>): string {
+    const shape = JSON.stringify(links)
+    let sql = this.#linked.get(shape)
+    if (sql === undefined) {
+      sql = this.#table.linked(Object.entries(links).map(([key, name]) => {
+        const table = this.#backend.tables.get(name)
+        if (table === undefined) throw new TypeError(`no collection ${name} is declared`)
+        if (this.#table.spec.keys[key] !== 'string') throw new TypeError(`${this.#table.spec.name} declares no key ${key} that could hold an id`)
+        return [key, table]
+      }))
+      this.#linked.set(shape, sql)
+    }
+    return sql
+  }
+}
+
+function parse<T> (doc: Value): T | null {
+  return typeof doc === 'string' ? JSON.parse(doc) as T : null
+}

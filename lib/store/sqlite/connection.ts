@@ -1,0 +1,77 @@
+import { closeSync, fsyncSync, mkdirSync, openSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite'
+import { type Statement } from './sql.ts'
+
+/** Prepared statements one connection keeps. Their texts come from the code, so a program has some dozens. */
+const STATEMENTS = 300
+
+export interface ConnectionOptions {
+  /** Milliseconds to wait for a lock that another connection holds. It holds the thread, too. */
+  busy: number
+  /** Kibibytes of pages the connection keeps; the system's own cache is below it. */
+  cache?: number
+}
+
+/** One SQLite connection with its prepared statements. */
+export class Connection {
+  readonly database: DatabaseSync
+  readonly #statements = new Map<string, StatementSync>()
+
+  constructor (path: string, { busy, cache = 2_000 }: ConnectionOptions) {
+    this.database = new DatabaseSync(path, { timeout: busy })
+    // FULL syncs the log at every commit: what is acknowledged is on the disk. fullfsync is for macOS, where a plain
+    // fsync leaves the data in the drive's cache. The log is cut back after long readers have let it grow.
+    this.database.exec(`PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON;
+      PRAGMA journal_size_limit = 67108864; PRAGMA cache_size = -${cache}`)
+  }
+
+  prepare (sql: string): StatementSync {
+    let statement = this.#statements.get(sql)
+    if (statement === undefined) {
+      if (this.#statements.size >= STATEMENTS) this.#statements.delete(this.#statements.keys().next().value!)
+      statement = this.database.prepare(sql)
+      this.#statements.set(sql, statement)
+    }
+    return statement
+  }
+
+  /** The number of rows written. */
+  run ({ sql, values }: Statement): number {
+    return Number(this.prepare(sql).run(...values).changes)
+  }
+
+  /** The first row. */
+  get<T> ({ sql, values }: Statement): T | undefined {
+    return this.prepare(sql).get(...values) as T | undefined
+  }
+
+  all<T> (sql: string, ...values: SQLInputValue[]): T[] {
+    return this.prepare(sql).all(...values) as T[]
+  }
+
+  close (): void {
+    this.#statements.clear()
+    if (this.database.isOpen) this.database.close()
+  }
+}
+
+/** Makes the directories and the file where there are none, for the owner only, and throws when it cannot be written. */
+export function prepareFile (path: string): void {
+  const made = mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+  closeSync(openSync(path, 'a', 0o600))
+  // A new directory's own entry must be on the disk too. SQLite itself syncs the one that holds the file.
+  if (made !== undefined) for (let at = dirname(path); at.length >= dirname(made).length; at = dirname(at)) syncDirectory(at)
+}
+
+/** Systems that cannot open a directory need no sync of it. */
+function syncDirectory (path: string): void {
+  try {
+    const directory = openSync(path, 'r')
+    try {
+      fsyncSync(directory)
+    } finally {
+      closeSync(directory)
+    }
+  } catch {}
+}

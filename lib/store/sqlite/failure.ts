@@ -1,0 +1,51 @@
+import { storeError } from '../../errors.ts'
+import { DuplicateKeyError } from '../port.ts'
+import { type Outcome, type Value } from './operations.ts'
+
+/** An error of SQLite's, in a form that goes to another thread. Its message names tables and columns, never a value. */
+export interface Failure {
+  message: string
+  /** SQLite's extended result code. */
+  code?: number
+}
+
+interface SqliteError extends Error {
+  errcode?: number
+}
+
+/** SQLITE_CONSTRAINT_PRIMARYKEY and SQLITE_CONSTRAINT_UNIQUE. */
+const DUPLICATE = [1555, 2067]
+
+/** The key that clashed, when that is what happened. */
+export function duplicateField (error: unknown): string | null {
+  const { errcode, message } = error as SqliteError
+  if (errcode === undefined || !DUPLICATE.includes(errcode)) return null
+  return /\.([^.]+)$/.exec(message)![1]!
+}
+
+export function toFailure (error: unknown): Failure {
+  const { message, errcode } = error as SqliteError
+  return { message, ...(errcode !== undefined && { code: errcode }) }
+}
+
+/** The error of another thread, as a caller meets it. */
+export function fromFailure ({ message, code }: Failure): Error {
+  return storeError(Object.assign(new Error(message), code === undefined ? {} : { errcode: code }))
+}
+
+/** What an operation came to, for its caller: the value, or the error thrown. */
+export function unwrap (outcome: Outcome): Value {
+  if ('value' in outcome) return outcome.value
+  if ('duplicate' in outcome) throw new DuplicateKeyError(outcome.duplicate)
+  if ('mistake' in outcome) throw new TypeError(outcome.mistake)
+  throw fromFailure(outcome.failure)
+}
+
+/** Runs what uses this thread's own connection. */
+export function guard<R> (run: () => R): R {
+  try {
+    return run()
+  } catch (error) {
+    throw storeError(error)
+  }
+}

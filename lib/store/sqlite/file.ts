@@ -1,0 +1,64 @@
+import { resolve } from 'node:path'
+import { BATCH_SIZE, type CollectionSpec, type Filter, type ListQuery } from '../port.ts'
+import { type Backend } from './backend.ts'
+import { Connection, prepareFile } from './connection.ts'
+import { type Operation, type Value } from './operations.ts'
+import { Reader } from './reader.ts'
+import { isCurrent } from './schema.ts'
+import { Table } from './sql.ts'
+import { Writer } from './writer.ts'
+
+/** Milliseconds a look-up may hold the event loop for a lock. With a log readers meet one at most while a file is recovered. */
+const BUSY = 20
+
+/** A file: look-ups here, on this thread, writes in one thread, and what may read long in another. */
+export class FileBackend implements Backend {
+  readonly connection: Connection
+  readonly tables: ReadonlyMap<string, Table>
+  readonly #writer: Writer
+  readonly #reader: Reader
+
+  /** Use `open`. */
+  constructor (path: string, collections: readonly CollectionSpec[], timeout: number) {
+    prepareFile(path)
+    const data = { path, collections, busy: timeout }
+    this.connection = new Connection(path, { busy: timeout, cache: 8_000 })
+    this.tables = new Map(collections.map((spec) => [spec.name, new Table(spec)]))
+    this.#writer = new Writer(data, { timeout })
+    this.#reader = new Reader(data, { timeout })
+  }
+
+  static async open (path: string, collections: readonly CollectionSpec[], timeout: number): Promise<FileBackend> {
+    const backend = new FileBackend(resolve(path), collections, timeout)
+    try {
+      // Making tables syncs, and filling a new key reads every document: not here.
+      if (!isCurrent(backend.connection, collections)) await backend.#writer.start()
+      backend.connection.database.exec(`PRAGMA busy_timeout = ${BUSY}; PRAGMA query_only = ON`)
+      return backend
+    } catch (error) {
+      await backend.close()
+      throw error
+    }
+  }
+
+  write (operation: Operation): Promise<Value> {
+    return this.#writer.write(operation)
+  }
+
+  count (table: Table, filter?: Filter): Promise<number> {
+    return this.#reader.count(table.count(filter))
+  }
+
+  list (table: Table, query: ListQuery): AsyncIterable<string[]> {
+    const { limit = 0 } = query
+    return this.#reader.list(table.list(query, 'doc'), limit > 0 && limit <= BATCH_SIZE)
+  }
+
+  /** The writer last: the last connection to leave folds the log into the file, which takes a while. */
+  async close (): Promise<void> {
+    await this.#writer.drain()
+    await this.#reader.close()
+    this.connection.close()
+    await this.#writer.close()
+  }
+}

@@ -1,0 +1,41 @@
+import { BATCH_SIZE, type CollectionSpec, type Filter, type ListQuery } from '../port.ts'
+import { type Backend } from './backend.ts'
+import { Connection } from './connection.ts'
+import { guard, unwrap } from './failure.ts'
+import { type Operation, type Value, runBatch } from './operations.ts'
+import { migrate } from './schema.ts'
+import { Table, quote } from './sql.ts'
+
+/** `sqlite::memory:`, for tests: one connection does everything at once, on the main thread. Gone when it is closed. */
+export class MemoryBackend implements Backend {
+  readonly connection = new Connection(':memory:', { busy: 0 })
+  readonly tables: ReadonlyMap<string, Table>
+
+  constructor (collections: readonly CollectionSpec[]) {
+    migrate(this.connection, collections)
+    this.tables = new Map(collections.map((spec) => [spec.name, new Table(spec)]))
+  }
+
+  async write (operation: Operation): Promise<Value> {
+    return unwrap(runBatch(this.connection, this.tables, [operation])[0]!)
+  }
+
+  async count (table: Table, filter?: Filter): Promise<number> {
+    return guard(() => this.connection.get<{ count: number }>(table.count(filter))!.count)
+  }
+
+  /** The ids first, then the documents: a cursor would meet what is written between its steps, as there is one connection. */
+  async * list (table: Table, query: ListQuery): AsyncGenerator<string[], void, undefined> {
+    const { sql, values } = table.list(query, 'id')
+    const ids = guard(() => this.connection.all<{ id: string }>(sql, ...values).map(({ id }) => id))
+    const find = `SELECT "doc" FROM ${table.name} WHERE ${quote('id')} = ?`
+    for (let start = 0; start < ids.length; start += BATCH_SIZE) {
+      const docs = guard(() => ids.slice(start, start + BATCH_SIZE).flatMap((id) => this.connection.get<{ doc: string }>({ sql: find, values: [id] })?.doc ?? []))
+      if (docs.length > 0) yield docs
+    }
+  }
+
+  async close (): Promise<void> {
+    this.connection.close()
+  }
+}

@@ -1,0 +1,83 @@
+import { type SQLInputValue } from 'node:sqlite'
+import { type Change, type Document, type Json } from '../port.ts'
+import { type Connection } from './connection.ts'
+import { type Failure, duplicateField, toFailure } from './failure.ts'
+import { type Table } from './sql.ts'
+
+/** One write, in a form that goes to another thread: statements are made where the call is, and run where the lock is. */
+export type Operation =
+  /** Runs a statement; the outcome is the number of rows written. */
+  | { kind: 'run', sql: string, values: SQLInputValue[] }
+  /** Runs a statement; the outcome is the `doc` of its row, or null. */
+  | { kind: 'read', sql: string, values: SQLInputValue[] }
+  /** Changes the document that the statement reads; the outcome is the new `doc`, or null. `change` is JSON. */
+  | { kind: 'update', collection: string, sql: string, values: SQLInputValue[], change: string }
+
+/** What an operation came to. */
+export type Value = number | string | null
+
+export type Outcome =
+  | { value: Value }
+  /** The unique key that clashed. */
+  | { duplicate: string }
+  /** A mistake of the program. */
+  | { mistake: string }
+  | { failure: Failure }
+
+/**
+ * Runs operations as one transaction, so that one sync of the disk serves them all. An operation that is refused changes
+ * nothing and leaves its neighbours alone, as a failed statement does in SQLite; when the transaction itself fails, all have failed.
+ */
+export function runBatch (connection: Connection, tables: ReadonlyMap<string, Table>, operations: readonly Operation[]): Outcome[] {
+  const { database } = connection
+  try {
+    connection.run({ sql: 'BEGIN IMMEDIATE', values: [] })
+    const outcomes = operations.map((operation) => attempt(connection, tables, operation))
+    connection.run({ sql: 'COMMIT', values: [] })
+    return outcomes
+  } catch (error) {
+    try {
+      if (database.isTransaction) database.exec('ROLLBACK')
+    } catch {
+      // The first error says more; and no transaction outlives its connection.
+    }
+    const outcome = { failure: toFailure(error) }
+    return operations.map(() => outcome)
+  }
+}
+
+function attempt (connection: Connection, tables: ReadonlyMap<string, Table>, operation: Operation): Outcome {
+  try {
+    return { value: run(connection, tables, operation) }
+  } catch (error) {
+    // A full disk or a failed read ends the transaction by itself: then nothing of the batch is kept.
+    if (!connection.database.isTransaction) throw error
+    if (error instanceof TypeError) return { mistake: error.message }
+    const field = duplicateField(error)
+    return field === null ? { failure: toFailure(error) } : { duplicate: field }
+  }
+}
+
+function run (connection: Connection, tables: ReadonlyMap<string, Table>, operation: Operation): Value {
+  if (operation.kind === 'run') return connection.run(operation)
+  const doc = connection.get<{ doc: string }>(operation)?.doc ?? null
+  if (operation.kind === 'read' || doc === null) return doc
+  const table = tables.get(operation.collection)!
+  const change = JSON.parse(operation.change) as Change
+  const document = applyChange(JSON.parse(doc) as Document, change)
+  const changed = [...Object.keys(change.set ?? {}), ...(change.unset ?? []), ...Object.keys(change.increment ?? {})]
+  connection.run(table.rewrite(document, changed))
+  return JSON.stringify(document)
+}
+
+/** The document after a change; one that counts up what is no number is a TypeError. */
+function applyChange (document: Document, { set = {}, unset = [], increment = {} }: Change): Document {
+  const fields: Record<string, Json> = { ...document, ...set }
+  for (const field of unset) delete fields[field]
+  for (const [field, by] of Object.entries(increment)) {
+    const value = (Object.hasOwn(fields, field) ? fields[field] : null) ?? 0
+    if (typeof value !== 'number') throw new TypeError(`${field} holds no number to add to`)
+    fields[field] = value + by
+  }
+  return fields as unknown as Document
+}

@@ -1,0 +1,96 @@
+import { type CollectionSpec, type Json } from '../port.ts'
+import { type Connection } from './connection.ts'
+import { quote, toColumn } from './sql.ts'
+
+/** The layout of our tables, in user_version. A file with a higher one was made by a later release. */
+const LAYOUT = 1
+
+/**
+ * Which keys have columns that were filled by every write so far. A release that does not declare a key takes it off
+ * the list, because it leaves the column empty, and a release that declares it again fills it from the documents.
+ */
+const KEYS = quote('store.keys')
+
+/** Rows of one step when a new column is filled. */
+const STEP = 1_000
+
+/** Whether the file has all that the collections need. Throws when it is no file of ours. */
+export function isCurrent (connection: Connection, specs: readonly CollectionSpec[]): boolean {
+  const [{ user_version: layout }] = connection.all<{ user_version: number }>('PRAGMA user_version') as [{ user_version: number }]
+  if (layout > LAYOUT) throw new Error('it was made by a later release')
+  const names = new Set(connection.all<{ name: string }>("SELECT name FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%'").map(({ name }) => name))
+  if (layout === 0) {
+    if (names.size > 0) throw new Error('it holds the tables of another program')
+    return false
+  }
+  return specs.every((spec) => names.has(spec.name) && indexesOf(spec).every(({ name }) => names.has(name)) &&
+    difference(connection, spec).every((keys) => keys.length === 0))
+}
+
+/** Makes what is missing, in one transaction. Run where it may take its time: a new key is filled from every document. */
+export function migrate (connection: Connection, specs: readonly CollectionSpec[]): void {
+  const { database } = connection
+  database.exec('BEGIN IMMEDIATE')
+  try {
+    if (!isCurrent(connection, specs)) {
+      database.exec(`CREATE TABLE IF NOT EXISTS ${KEYS} (collection TEXT, key TEXT, PRIMARY KEY (collection, key)) WITHOUT ROWID`)
+      for (const spec of specs) makeTable(connection, spec)
+      database.exec(`PRAGMA user_version = ${LAYOUT}`)
+    }
+    database.exec('COMMIT')
+  } catch (error) {
+    if (database.isTransaction) database.exec('ROLLBACK')
+    throw error
+  }
+}
+
+function makeTable (connection: Connection, spec: CollectionSpec): void {
+  const { database } = connection
+  const table = quote(spec.name)
+  database.exec(`CREATE TABLE IF NOT EXISTS ${table} ("id" TEXT NOT NULL PRIMARY KEY, "doc" TEXT NOT NULL)`)
+  const columns = new Set(connection.all<{ name: string }>('SELECT name FROM pragma_table_info(?)', spec.name).map(({ name }) => name))
+  const [missing, foreign] = difference(connection, spec)
+  for (const key of missing) if (!columns.has(key)) database.exec(`ALTER TABLE ${table} ADD COLUMN ${quote(key)}`)
+  fill(connection, spec, missing)
+  for (const { name, unique, keys } of indexesOf(spec)) {
+    database.exec(`CREATE ${unique ? 'UNIQUE ' : ''}INDEX IF NOT EXISTS ${quote(name)} ON ${table} (${keys.map(quote).join(', ')})`)
+  }
+  for (const key of missing) connection.run({ sql: `INSERT INTO ${KEYS} VALUES (?, ?)`, values: [spec.name, key] })
+  for (const key of foreign) connection.run({ sql: `DELETE FROM ${KEYS} WHERE collection = ? AND key = ?`, values: [spec.name, key] })
+}
+
+/** Keys that are declared but not kept, and keys that are kept but not declared. */
+function difference (connection: Connection, spec: CollectionSpec): [missing: string[], foreign: string[]] {
+  const declared = Object.keys(spec.keys)
+  const kept = connection.all<{ key: string }>(`SELECT key FROM ${KEYS} WHERE collection = ?`, spec.name).map(({ key }) => key)
+  return [declared.filter((key) => !kept.includes(key)), kept.filter((key) => !declared.includes(key))]
+}
+
+/** Fills columns from the documents, in steps so that memory is bounded. */
+function fill (connection: Connection, spec: CollectionSpec, keys: string[]): void {
+  if (keys.length === 0) return
+  const table = quote(spec.name)
+  const select = connection.prepare(`SELECT rowid AS row, "doc" FROM ${table} WHERE rowid > ? ORDER BY rowid LIMIT ${STEP}`)
+  const update = connection.prepare(`UPDATE ${table} SET ${keys.map((key) => `${quote(key)} = ?`).join(', ')} WHERE rowid = ?`)
+  for (let last = 0; ;) {
+    const rows = select.all(last) as { row: number, doc: string }[]
+    if (rows.length === 0) return
+    for (const { row, doc } of rows) {
+      const document = JSON.parse(doc) as Record<string, Json>
+      update.run(...keys.map((key) => toColumn(document[key])), row)
+      last = row
+    }
+  }
+}
+
+/**
+ * A unique index needs no condition: SQLite lets nulls be many. It has no id at its end, so it is only nearly the order of
+ * a list; SQLite sorts the runs of equal values, which are single documents, as it goes.
+ */
+function indexesOf ({ name, unique = [], indexes = [], expiry }: CollectionSpec): { name: string, unique: boolean, keys: string[] }[] {
+  const plain = expiry === undefined || indexes.some(([first]) => first === expiry) ? indexes : [...indexes, [expiry]]
+  return [
+    ...unique.map((key) => ({ name: `${name}.${key}.unique`, unique: true, keys: [key] })),
+    ...plain.map((keys) => ({ name: `${name}.${keys.join('.')}`, unique: false, keys: [...keys, 'id'] }))
+  ]
+}

@@ -1,0 +1,154 @@
+import { type SQLInputValue } from 'node:sqlite'
+import { type CollectionSpec, type Document, type Filter, type Json, type ListQuery, type Scalar, type SortKey } from '../port.ts'
+
+/** A text with its bound values. Only declared names get into the text; whatever a caller brings is bound. */
+export interface Statement {
+  sql: string
+  values: SQLInputValue[]
+}
+
+/** Names of collections and keys: what needs no thought inside quotes, and cannot clash with our own names. */
+const NAME = /^[A-Za-z_][A-Za-z0-9_]*$/
+const RESERVED = ['id', 'doc', 'rowid']
+
+/** Throws unless the names can be tables and columns. SQLite takes names that differ in case only for the same. */
+export function checkSpecs (specs: readonly CollectionSpec[]): void {
+  checkNames(specs.map(({ name }) => name), [])
+  for (const { name, keys, unique = [], indexes = [], expiry } of specs) {
+    checkNames(Object.keys(keys), RESERVED)
+    for (const key of [...unique, ...indexes.flat(), ...(expiry === undefined ? [] : [expiry])]) {
+      if (!Object.hasOwn(keys, key)) throw new TypeError(`${name} declares no key ${key}`)
+    }
+  }
+}
+
+function checkNames (names: string[], taken: string[]): void {
+  const seen = new Set(taken)
+  for (const name of names) {
+    if (!NAME.test(name) || /^sqlite_/i.test(name)) throw new TypeError(`'${name}' cannot name a collection or key`)
+    if (seen.has(name.toLowerCase())) throw new TypeError(`the name '${name}' is taken`)
+    seen.add(name.toLowerCase())
+  }
+}
+
+export function quote (name: string): string {
+  return `"${name}"`
+}
+
+/** What a key's column holds: columns have no type of their own, so a value is kept and compared as it is bound. */
+export function toColumn (value: Json | undefined): SQLInputValue {
+  if (typeof value === 'boolean') return Number(value)
+  return typeof value === 'string' || typeof value === 'number' ? value : null
+}
+
+/** The statements of one collection: a table of the document's JSON, with a column for each declared key beside it. */
+export class Table {
+  readonly name: string
+  readonly keys: string[]
+  readonly spec: CollectionSpec
+  readonly #insert: string
+  readonly #put: string
+
+  constructor (spec: CollectionSpec) {
+    this.spec = spec
+    this.name = quote(spec.name)
+    this.keys = Object.keys(spec.keys)
+    const columns = ['id', 'doc', ...this.keys].map(quote)
+    this.#insert = `INSERT INTO ${this.name} (${columns.join(', ')}) VALUES (${columns.map(() => '?').join(', ')})`
+    this.#put = `${this.#insert} ON CONFLICT ("id") DO UPDATE SET ${columns.slice(1).map((column) => `${column} = excluded.${column}`).join(', ')}`
+  }
+
+  insert (document: Document): Statement {
+    return { sql: this.#insert, values: this.#row(document) }
+  }
+
+  put (document: Document): Statement {
+    return { sql: this.#put, values: this.#row(document) }
+  }
+
+  /** Reads `doc` by id. */
+  find (id: string, where?: Filter): Statement {
+    return this.#one(`SELECT "doc" FROM ${this.name}`, id, where)
+  }
+
+  /** Reads `doc` by a unique key. */
+  findBy (key: string, value: Scalar): Statement {
+    return { sql: `SELECT "doc" FROM ${this.name} WHERE ${quote(key)} = ?`, values: [toColumn(value)] }
+  }
+
+  /** Text of the statement that reads `doc` by id, and as `l0`, `l1`... the documents its keys point at, in one snapshot. */
+  linked (links: [key: string, table: Table][]): string {
+    const docs = links.map((_, index) => `, l${index}."doc" AS l${index}`).join('')
+    const joins = links.map(([key, table], index) => ` LEFT JOIN ${table.name} l${index} ON l${index}."id" = t.${quote(key)}`).join('')
+    return `SELECT t."doc" AS doc${docs} FROM ${this.name} t${joins} WHERE t."id" = ?`
+  }
+
+  /** Writes the document that is there anew. Only the columns of the keys that were changed, so that only their indexes are written. */
+  rewrite (document: Document, changed: readonly string[]): Statement {
+    const keys = this.keys.filter((key) => changed.includes(key))
+    const [id, doc, ...columns] = this.#row(document, keys)
+    return {
+      sql: `UPDATE ${this.name} SET "doc" = ?${keys.map((key) => `, ${quote(key)} = ?`).join('')} WHERE "id" = ?`,
+      values: [doc!, ...columns, id!]
+    }
+  }
+
+  delete (id: string, where?: Filter): Statement {
+    return this.#one(`DELETE FROM ${this.name}`, id, where)
+  }
+
+  /** Removes and reads `doc`. */
+  take (id: string, where?: Filter): Statement {
+    const { sql, values } = this.delete(id, where)
+    return { sql: `${sql} RETURNING "doc"`, values }
+  }
+
+  /** Removes up to `limit` documents that match. */
+  deleteSome (filter: Filter, limit: number): Statement {
+    const { sql, values } = whereOf(filter)
+    return { sql: `DELETE FROM ${this.name} WHERE rowid IN (SELECT rowid FROM ${this.name}${sql} LIMIT ?)`, values: [...values, limit] }
+  }
+
+  count (filter: Filter = {}): Statement {
+    const { sql, values } = whereOf(filter)
+    return { sql: `SELECT count(*) AS count FROM ${this.name}${sql}`, values }
+  }
+
+  /** Reads a column of all that a query finds, in its order. */
+  list ({ filter = {}, sort = [], offset = 0, limit = 0 }: ListQuery, column: 'doc' | 'id'): Statement {
+    const { sql, values } = whereOf(filter)
+    return {
+      sql: `SELECT ${quote(column)} FROM ${this.name}${sql} ORDER BY ${orderOf(sort)} LIMIT ? OFFSET ?`,
+      values: [...values, limit === 0 ? -1 : limit, offset]
+    }
+  }
+
+  #one (head: string, id: string, where: Filter = {}): Statement {
+    const { sql, values } = conditionsOf(where)
+    return { sql: [`${head} WHERE "id" = ?`, ...sql].join(' AND '), values: [id, ...values] }
+  }
+
+  #row (document: Document, keys: string[] = this.keys): SQLInputValue[] {
+    const fields = document as unknown as Record<string, Json | undefined>
+    return [document.id, JSON.stringify(document), ...keys.map((key) => toColumn(fields[key]))]
+  }
+}
+
+function whereOf (filter: Filter): Statement {
+  const { sql, values } = conditionsOf(filter)
+  return { sql: sql.length === 0 ? '' : ` WHERE ${sql.join(' AND ')}`, values }
+}
+
+/** The filter's conditions. `instr` compares characters as they are; a column that is null fulfils none of them. */
+function conditionsOf ({ equal = {}, contains = {}, before = {} }: Filter): { sql: string[], values: SQLInputValue[] } {
+  const kinds = [[equal, (column: string) => `${column} = ?`], [contains, (column: string) => `instr(${column}, ?) > 0`], [before, (column: string) => `${column} < ?`]] as const
+  const conditions = kinds.flatMap(([named, toSql]) => Object.entries(named).map(([key, value]) => ({ sql: toSql(quote(key)), value: toColumn(value) })))
+  return { sql: conditions.map(({ sql }) => sql), values: conditions.map(({ value }) => value) }
+}
+
+/** SQLite's own order is ours: nulls lowest, text by its UTF-8 bytes, which is by code point. */
+function orderOf (sort: SortKey[]): string {
+  const last = sort.at(-1)
+  const keys = last === undefined ? [{ key: 'id', direction: 'asc' }] : last.key === 'id' ? sort : [...sort, { key: 'id', direction: last.direction }]
+  return keys.map(({ key, direction }) => `${quote(key)} ${direction === 'desc' ? 'DESC' : 'ASC'}`).join(', ')
+}

@@ -1,0 +1,85 @@
+import { extname } from 'node:path'
+import { Worker } from 'node:worker_threads'
+import { type CollectionSpec } from '../port.ts'
+
+/** What a thread of ours is told when it starts. */
+export interface ThreadData {
+  path: string
+  collections: readonly CollectionSpec[]
+  /** Milliseconds to wait for another connection's lock. */
+  busy: number
+}
+
+/** Sent to a thread that shall end. */
+export const END = 'end'
+
+/**
+ * The file of a thread beside this one: `.ts` when run from the sources, `.js` when built, since the text of such a
+ * reference is not rewritten.
+ */
+export function threadFile (name: string): URL {
+  return new URL(`./${name}${extname(import.meta.url)}`, import.meta.url)
+}
+
+export interface ThreadEvents {
+  message: (message: unknown) => void
+  /** The thread is gone: what it owed will not come. The next message starts another. */
+  death: (error: Error) => void
+}
+
+/** A worker thread that starts when it is first needed, and keeps the process alive only while it is held. */
+export class Thread {
+  readonly #file: URL
+  readonly #data: ThreadData
+  readonly #events: ThreadEvents
+  #worker: Worker | null = null
+  #held = false
+
+  constructor (file: URL, data: ThreadData, events: ThreadEvents) {
+    this.#file = file
+    this.#data = data
+    this.#events = events
+  }
+
+  post (message: unknown): void {
+    this.#worker ??= this.#start()
+    this.#worker.postMessage(message)
+  }
+
+  /** While an answer is owed the process stays; else it may end with the thread idle. */
+  hold (held: boolean): void {
+    if (held === this.#held) return
+    this.#held = held
+    if (held) this.#worker?.ref()
+    else this.#worker?.unref()
+  }
+
+  /** Lets the thread finish what it was sent, and waits for its end, but not for ever. */
+  async end (timeout: number): Promise<void> {
+    const worker = this.#worker
+    if (worker === null) return
+    this.#worker = null
+    const { promise, resolve } = Promise.withResolvers<void>()
+    worker.once('exit', resolve)
+    worker.ref()
+    worker.postMessage(END)
+    const timer = setTimeout(() => worker.terminate(), timeout)
+    await promise
+    clearTimeout(timer)
+  }
+
+  #start (): Worker {
+    // The process's own flags are not for this thread: a preloaded module would start with it.
+    const worker = new Worker(this.#file, { workerData: this.#data, execArgv: [], resourceLimits: { maxYoungGenerationSizeMb: 16 } })
+    let cause = new Error('the thread ended')
+    worker.on('message', this.#events.message)
+    worker.on('error', (error: Error) => { cause = error })
+    worker.on('exit', () => {
+      if (this.#worker !== worker) return
+      this.#worker = null
+      this.#events.death(cause)
+    })
+    if (!this.#held) worker.unref()
+    return worker
+  }
+}

@@ -1,0 +1,147 @@
+import { busyError, storeError } from '../../errors.ts'
+import { unwrap } from './failure.ts'
+import { type Operation, type Outcome, type Value } from './operations.ts'
+import { Thread, type ThreadData, threadFile } from './thread.ts'
+
+/** Operations of one transaction: what waits meanwhile shares the next sync of the disk. */
+const BATCH = 500
+/** Characters of one batch, about: handing over a message must not hold the event loop. */
+const BATCH_LENGTH = 1_000_000
+/** Operations, and their characters, that may wait before callers are told to come again later. */
+const WAITING = 10_000
+const WAITING_LENGTH = 64_000_000
+
+/** Does nothing but wait for its turn. */
+const NOTHING: Operation = { kind: 'read', sql: 'SELECT NULL AS "doc"', values: [] }
+
+interface Pending {
+  operation: Operation
+  length: number
+  /** Once; what comes later comes too late for anyone. */
+  settle: (outcome: Outcome | { error: unknown }) => void
+}
+
+export interface WriterOptions {
+  /** Milliseconds an operation may take, waiting included. */
+  timeout: number
+  /** The thread's file, for tests. */
+  file?: URL
+}
+
+/** Groups writes and sends them to the one thread that writes, a transaction at a time. */
+export class Writer {
+  readonly #thread: Thread
+  readonly #timeout: number
+  /** Oldest first. A set, because one that times out leaves from the middle. */
+  readonly #waiting = new Set<Pending>()
+  #length = 0
+  #inFlight: Pending[] | null = null
+  #unsettled = 0
+  #scheduled = false
+  #closed = false
+  #drained: (() => void)[] = []
+
+  constructor (data: ThreadData, { timeout, file = threadFile('writer-thread') }: WriterOptions) {
+    this.#timeout = timeout
+    this.#thread = new Thread(file, data, {
+      message: (outcomes) => this.#answer((index) => (outcomes as Outcome[])[index]!),
+      death: (error) => this.#answer(() => ({ error: storeError(error) }))
+    })
+  }
+
+  write (operation: Operation): Promise<Value> {
+    if (this.#closed) return Promise.reject(storeError(new Error('the store is closed')))
+    if (this.#waiting.size >= WAITING || this.#length > WAITING_LENGTH) return Promise.reject(busyError('writes'))
+    return this.#accept(operation, this.#timeout)
+  }
+
+  /** Starts the thread, which makes the tables, however long that takes. Rejects with what it failed of. */
+  async start (): Promise<void> {
+    await this.#accept(NOTHING, Infinity)
+  }
+
+  /** Accepts no more, and resolves when what was accepted is settled. */
+  async drain (): Promise<void> {
+    this.#closed = true
+    if (this.#unsettled > 0) await new Promise<void>((resolve) => this.#drained.push(resolve))
+  }
+
+  async close (): Promise<void> {
+    await this.drain()
+    await this.#thread.end(this.#timeout)
+  }
+
+  #accept (operation: Operation, timeout: number): Promise<Value> {
+    const { promise, resolve, reject } = Promise.withResolvers<Value>()
+    let timer: NodeJS.Timeout | undefined
+    const settle: Pending['settle'] = (outcome) => {
+      if (pending.settle !== settle) return
+      pending.settle = () => {}
+      clearTimeout(timer)
+      if (--this.#unsettled === 0) this.#rest()
+      try {
+        if ('error' in outcome) throw outcome.error
+        resolve(unwrap(outcome))
+      } catch (error) {
+        reject(error)
+      }
+    }
+    const pending: Pending = { operation, length: lengthOf(operation), settle }
+    if (timeout !== Infinity) {
+      timer = setTimeout(() => {
+        // One that is with the thread already may still happen.
+        if (this.#waiting.delete(pending)) this.#length -= pending.length
+        pending.settle({ error: storeError(new Error(`a write took more than ${timeout} ms`)) })
+      }, timeout)
+    }
+    this.#waiting.add(pending)
+    this.#length += pending.length
+    this.#unsettled++
+    this.#thread.hold(true)
+    this.#schedule()
+    return promise
+  }
+
+  #rest (): void {
+    this.#thread.hold(false)
+    for (const resolve of this.#drained.splice(0)) resolve()
+  }
+
+  /** Not at once: writes of the same turn of the event loop go together. */
+  #schedule (): void {
+    if (this.#scheduled || this.#inFlight !== null || this.#waiting.size === 0) return
+    this.#scheduled = true
+    setImmediate(() => {
+      this.#scheduled = false
+      this.#send()
+    })
+  }
+
+  #send (): void {
+    const batch: Pending[] = []
+    let length = 0
+    for (const pending of this.#waiting) {
+      if (batch.length === BATCH || (batch.length > 0 && length + pending.length > BATCH_LENGTH)) break
+      batch.push(pending)
+      length += pending.length
+      this.#waiting.delete(pending)
+    }
+    if (batch.length === 0) return
+    this.#length -= length
+    this.#inFlight = batch
+    this.#thread.post(batch.map(({ operation }) => operation))
+  }
+
+  #answer (outcome: (index: number) => Outcome | { error: unknown }): void {
+    const batch = this.#inFlight ?? []
+    this.#inFlight = null
+    for (const [index, pending] of batch.entries()) pending.settle(outcome(index))
+    this.#schedule()
+  }
+}
+
+function lengthOf (operation: Operation): number {
+  let length = operation.kind === 'update' ? operation.change.length : 0
+  for (const value of operation.values) length += typeof value === 'string' ? value.length : 8
+  return length
+}
