@@ -1,7 +1,7 @@
 import { type FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { TokenInfoResponseSchema } from '../schemas/auth.ts'
 import { requireCaller } from '../plugins/auth.ts'
-import { NoContentSchema, errors, json } from './responses.ts'
+import { NoContentSchema, errors, json, writeErrors } from './responses.ts'
 
 const tags = ['auth']
 
@@ -37,7 +37,7 @@ export const authRoutes: FastifyPluginAsyncTypebox = async (app) => {
       operationId: 'logout',
       tags,
       summary: 'End the token session: the access token and the refresh token linked to it',
-      response: { 204: NoContentSchema, ...errors() }
+      response: { 204: NoContentSchema, ...writeErrors() }
     }
   }, async (request, reply) => {
     await tokens.revoke(requireCaller(request).token)

@@ -7,7 +7,7 @@ import {
 import { toActor } from '../plugins/auth.ts'
 import { type RouteSettings } from './index.ts'
 import { sendList } from './list-reply.ts'
-import { NoContentSchema, errors, json, list } from './responses.ts'
+import { NoContentSchema, errors, json, list, writeErrors } from './responses.ts'
 
 const tags = ['client']
 
@@ -22,7 +22,7 @@ export const clientRoutes: FastifyPluginAsyncTypebox<RouteSettings> = async (app
       tags,
       summary: 'Register a client',
       body: CreateClientSchema,
-      response: { 200: json(ClientCreatedSchema, 'The id of the new client.'), ...errors('USER_NOT_EXIST') }
+      response: { 200: json(ClientCreatedSchema, 'The id of the new client.'), ...writeErrors('USER_NOT_EXIST') }
     }
   }, async (request) => ({ data: await clients.create(request.body, toActor(request)) }))
 
@@ -71,7 +71,7 @@ export const clientRoutes: FastifyPluginAsyncTypebox<RouteSettings> = async (app
       summary: 'Change a client, or give it a new secret',
       params: ClientParamsSchema,
       body: PatchClientSchema,
-      response: { 204: NoContentSchema, ...errors('ErrNotFound') }
+      response: { 204: NoContentSchema, ...writeErrors('ErrNotFound') }
     }
   }, async (request, reply) => {
     await clients.patch(request.params.clientId, request.body, toActor(request))
@@ -85,7 +85,7 @@ export const clientRoutes: FastifyPluginAsyncTypebox<RouteSettings> = async (app
       tags,
       summary: 'Remove a client with its codes and tokens',
       params: ClientParamsSchema,
-      response: { 204: NoContentSchema, ...errors('ErrNotFound', 'ErrPerm') }
+      response: { 204: NoContentSchema, ...writeErrors('ErrNotFound') }
     }
   }, async (request, reply) => {
     await clients.remove(request.params.clientId, toActor(request))
@@ -99,7 +99,7 @@ export const clientRoutes: FastifyPluginAsyncTypebox<RouteSettings> = async (app
       tags,
       summary: 'Remove all clients of a user',
       params: OwnerParamsSchema,
-      response: { 204: NoContentSchema, ...errors('ErrPerm') }
+      response: { 204: NoContentSchema, ...writeErrors() }
     }
   }, async (request, reply) => {
     await clients.removeOwned(request.params.userId)

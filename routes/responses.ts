@@ -2,8 +2,8 @@ import { Type, type TSchema } from '@sinclair/typebox'
 import { ErrorSchema } from '../schemas/error.ts'
 import { ERRORS, type ErrorCode } from '../lib/errors.ts'
 
-/** What any guarded route may answer. */
-const COMMON: ErrorCode[] = ['ErrParam', 'ErrUnknown', 'ErrInternal', 'ErrDb']
+/** What any guarded route may answer; ErrPerm by an override of its row in the access table. */
+const COMMON: ErrorCode[] = ['ErrParam', 'ErrUnknown', 'ErrPerm', 'ErrInternal', 'ErrDb', 'ErrBusy']
 
 export const NoContentSchema = Type.Unsafe<undefined>({ type: 'null', description: 'Done; no body.' })
 
@@ -14,7 +14,7 @@ export function json<T extends TSchema> (schema: T, description: string): T {
 
 /**
  * The error responses of a route: those every route has, and its own. Kinds that share a status share a response.
- * @param kinds the kinds besides a bad parameter, a bad token and a failing store
+ * @param kinds the kinds besides those
  */
 export function errors (...kinds: ErrorCode[]): Record<never, TSchema> {
   const texts = new Map<number, string[]>()
@@ -23,6 +23,15 @@ export function errors (...kinds: ErrorCode[]): Record<never, TSchema> {
     texts.set(status, [...texts.get(status) ?? [], `${kind}: ${when}`])
   }
   return Object.fromEntries([...texts].map(([status, lines]) => [status, { ...ErrorSchema, description: lines.join(' ') }]))
+}
+
+/** The error responses of a route that may be sent a body. */
+export function writeErrors (...kinds: ErrorCode[]): Record<never, TSchema> {
+  return {
+    ...errors(...kinds),
+    413: { ...ErrorSchema, description: 'ErrParam: The body is too large.' },
+    415: { ...ErrorSchema, description: 'ErrParam: The body is not application/json.' }
+  }
 }
 
 /** A list: wrapped, bare, or a record a line. */

@@ -7,7 +7,7 @@ import {
 import { requireCaller, toActor } from '../plugins/auth.ts'
 import { type RouteSettings } from './index.ts'
 import { sendList } from './list-reply.ts'
-import { NoContentSchema, errors, json, list } from './responses.ts'
+import { NoContentSchema, errors, json, list, writeErrors } from './responses.ts'
 
 const tags = ['user']
 
@@ -34,7 +34,7 @@ export const userRoutes: FastifyPluginAsyncTypebox<RouteSettings> = async (app, 
       summary: "Change the caller's own profile or password",
       description: "A new password ends all the caller's codes and tokens.",
       body: PatchProfileSchema,
-      response: { 204: NoContentSchema, ...errors('ErrNotFound', 'ErrLimit', 'ErrBusy') }
+      response: { 204: NoContentSchema, ...writeErrors('ErrNotFound', 'ErrLimit') }
     }
   }, async (request, reply) => {
     await users.patchOwn(requireCaller(request).user.user_id, request.body)
@@ -48,7 +48,7 @@ export const userRoutes: FastifyPluginAsyncTypebox<RouteSettings> = async (app, 
       tags,
       summary: 'Create a user',
       body: CreateUserSchema,
-      response: { 200: json(UserCreatedSchema, 'The id of the new user.'), ...errors('ErrPerm', 'USER_EXIST', 'ErrBusy') }
+      response: { 200: json(UserCreatedSchema, 'The id of the new user.'), ...writeErrors('USER_EXIST') }
     }
   }, async (request) => ({ data: await users.create(request.body) }))
 
@@ -59,7 +59,7 @@ export const userRoutes: FastifyPluginAsyncTypebox<RouteSettings> = async (app, 
       tags,
       summary: 'Count users',
       querystring: UserCountQuerySchema,
-      response: { 200: json(CountSchema, 'How many users match.'), ...errors('ErrPerm') }
+      response: { 200: json(CountSchema, 'How many users match.'), ...errors() }
     }
   }, async (request) => ({ data: { count: await users.count(request.query) } }))
 
@@ -71,7 +71,7 @@ export const userRoutes: FastifyPluginAsyncTypebox<RouteSettings> = async (app, 
       tags,
       summary: 'List users',
       querystring: UserListQuerySchema,
-      response: { 200: list(UserItemSchema, 'The users that match.'), ...errors('ErrPerm') }
+      response: { 200: list(UserItemSchema, 'The users that match.'), ...errors() }
     }
   }, async (request, reply) => {
     const { format } = request.query
@@ -85,7 +85,7 @@ export const userRoutes: FastifyPluginAsyncTypebox<RouteSettings> = async (app, 
       tags,
       summary: 'Read a user',
       params: UserParamsSchema,
-      response: { 200: json(Data(UserSchema), 'The user.'), ...errors('ErrPerm', 'ErrNotFound') }
+      response: { 200: json(Data(UserSchema), 'The user.'), ...errors('ErrNotFound') }
     }
   }, async (request) => ({ data: await users.require(request.params.userId) }))
 
@@ -98,7 +98,7 @@ export const userRoutes: FastifyPluginAsyncTypebox<RouteSettings> = async (app, 
       description: "A new password ends all the user's codes and tokens; so does disabling.",
       params: UserParamsSchema,
       body: PatchUserSchema,
-      response: { 204: NoContentSchema, ...errors('ErrPerm', 'ErrNotFound', 'ErrBusy') }
+      response: { 204: NoContentSchema, ...writeErrors('ErrNotFound') }
     }
   }, async (request, reply) => {
     await users.patch(request.params.userId, request.body, toActor(request))
@@ -112,7 +112,7 @@ export const userRoutes: FastifyPluginAsyncTypebox<RouteSettings> = async (app, 
       tags,
       summary: 'Remove a user with the codes and tokens that act for him',
       params: UserParamsSchema,
-      response: { 204: NoContentSchema, ...errors('ErrPerm', 'ErrNotFound') }
+      response: { 204: NoContentSchema, ...writeErrors('ErrNotFound') }
     }
   }, async (request, reply) => {
     await users.remove(request.params.userId, toActor(request))
