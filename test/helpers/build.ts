@@ -1,0 +1,43 @@
+import { randomUUID } from 'node:crypto'
+import fastify from 'fastify'
+import { MongoClient } from 'mongodb'
+import { type Test } from 'tap'
+import { startIdentity, type StartOptions, type TestKit } from '../../testing/index.ts'
+import { checkResponses } from './openapi.ts'
+
+/** Starts the service for a test; every response of it is held against its OpenAPI document. */
+export async function build (t: Test, { app = fastify(), ...options }: Omit<StartOptions, 't'> = {}): Promise<TestKit> {
+  if (options.openapi !== false) checkResponses(app, (problem) => t.fail(problem), options.prefix)
+  return await startIdentity({ ...options, t, app })
+}
+
+/** The URL of an empty database on the test server, dropped when the test ends. */
+export function createMongoDatabase (t: Test, server: string): string {
+  const url = new URL(server)
+  url.pathname = `/identity_test_${randomUUID().replaceAll('-', '').slice(0, 16)}`
+  t.teardown(async () => {
+    const client = new MongoClient(url.href)
+    try {
+      await client.db().dropDatabase()
+    } finally {
+      await client.close()
+    }
+  })
+  return url.href
+}
+
+/** Starts the service on the store under test. */
+export type Build = (t: Test, options?: Omit<StartOptions, 't' | 'database' | 'store'>) => Promise<TestKit>
+
+/** Runs the same cases on every store: embedded in a file, and on MongoDB where there is a server. */
+export async function forEachStore (t: Test, run: (t: Test, build: Build) => Promise<unknown>): Promise<void> {
+  await t.test('on SQLite', async (t) => {
+    const database = `sqlite:${t.testdir()}/identity.db`
+    await run(t, (t, options) => build(t, { ...options, database }))
+  })
+  const server = process.env.MONGODB_URL
+  await t.test('on MongoDB', { skip: server === undefined && 'MONGODB_URL is not set' }, async (t) => {
+    const database = createMongoDatabase(t, server!)
+    await run(t, (t, options) => build(t, { ...options, database }))
+  })
+}

@@ -1,0 +1,79 @@
+import ajvFormats from 'ajv-formats'
+import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
+import { type FastifyInstance } from 'fastify'
+
+/** What is checked of a response. `url` is the route's, as `/client/:clientId`. */
+export interface SeenResponse {
+  method: string
+  url: string
+  status: number
+  type: string | undefined
+  body: string
+}
+
+interface Schema { [keyword: string]: unknown }
+interface Response { content?: Record<string, { schema: Schema }> }
+type Paths = Record<string, Record<string, { responses: Record<string, Response> }>>
+
+const ajv = new Ajv2020({ strict: false, allErrors: true })
+ajvFormats.default(ajv)
+const compiled = new Map<string, ValidateFunction>()
+
+/** An object schema that lists its fields allows no others here: a field that leaks is a failure. */
+function close (schema: unknown): unknown {
+  if (Array.isArray(schema)) return schema.map(close)
+  if (typeof schema !== 'object' || schema === null) return schema
+  const closed: Schema = Object.fromEntries(Object.entries(schema).map(([key, value]) => [key, close(value)]))
+  if (closed.properties !== undefined && closed.additionalProperties === undefined) closed.additionalProperties = false
+  return closed
+}
+
+function validate (schema: unknown, value: unknown): string | undefined {
+  const key = JSON.stringify(schema)
+  const check = compiled.get(key) ?? ajv.compile(close(schema) as Schema)
+  compiled.set(key, check)
+  if (!check(value)) return ajv.errorsText(check.errors, { dataVar: 'body' })
+}
+
+/** The schema of one record of a list, which NDJSON has on each line. */
+function findItem (response: Response): unknown {
+  const alternatives = (response.content?.['application/json']?.schema.anyOf ?? []) as Schema[]
+  return alternatives.find((schema) => schema.type === 'array')?.items
+}
+
+/** What in a response is not as the OpenAPI document says; undefined when all is. */
+export function findProblem (document: { paths: Paths }, { method, url, status, type, body }: SeenResponse): string | undefined {
+  const path = url.replace(/:(\w+)/g, '{$1}')
+  const operation = document.paths[path]?.[(method === 'HEAD' ? 'GET' : method).toLowerCase()]
+  if (operation === undefined) return 'the operation is not documented'
+  const response = operation.responses[status]
+  if (response === undefined) return `status ${status} is not documented`
+  if (response.content === undefined) return body === '' && type === undefined ? undefined : 'a body where none is documented'
+  if (method === 'HEAD') return
+  const media = type?.split(';')[0] ?? ''
+  const schema = response.content[media]?.schema
+  if (schema === undefined) return `content type ${type} is not documented`
+  if (media !== 'application/x-ndjson') return validate(schema, JSON.parse(body))
+  const lines = body === '' ? [] : body.replace(/\n$/, '').split('\n')
+  return lines.map((line) => validate(findItem(response), JSON.parse(line))).find((problem) => problem !== undefined)
+}
+
+/**
+ * Holds every response of an app's documented routes against its OpenAPI document. Bodies that are streams are left
+ * to the tests that read them.
+ * @param prefix where the identity plugin is
+ */
+export function checkResponses (app: FastifyInstance, report: (problem: string) => void, prefix = ''): void {
+  let document: Promise<{ paths: Paths }> | undefined
+  const read = async () => (await app.inject(`${prefix}/openapi.json`)).json<{ paths: Paths }>()
+  app.addHook('onSend', async (request, reply, payload) => {
+    const { url, config, schema } = request.routeOptions
+    const documented = config.access !== undefined || (schema as { operationId?: string } | undefined)?.operationId !== undefined
+    if (url === undefined || !documented) return
+    const whole = payload === null || payload === undefined || typeof payload === 'string' || Buffer.isBuffer(payload)
+    if (!whole) return
+    const seen = { method: request.method, url, status: reply.statusCode, type: reply.getHeader('content-type') as string | undefined, body: String(payload ?? '') }
+    const problem = findProblem(await (document ??= read()), seen)
+    if (problem !== undefined) report(`${seen.method} ${seen.url} ${seen.status}: ${problem}`)
+  })
+}

@@ -1,0 +1,90 @@
+import fastify from 'fastify'
+import t from 'tap'
+import { startIdentity } from '../../testing/index.ts'
+import { build } from '../helpers/build.ts'
+import { checkResponses, findProblem } from '../helpers/openapi.ts'
+
+interface Operation {
+  operationId?: string
+  tags?: string[]
+  summary?: string
+  security?: object[]
+  parameters?: { name: string, in: string }[]
+  responses: Record<string, { description: string, content?: Record<string, { schema: object }> }>
+}
+interface Document { openapi: string, info: object, tags: { name: string }[], paths: Record<string, Record<string, Operation>> }
+
+t.test('/openapi.json', async (t) => {
+  const kit = await build(t)
+  const document = (await kit.inject('/openapi.json')).json<Document>()
+  const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
+    Object.entries(methods).filter(([method]) => method !== 'head').map(([method, operation]) => ({ path, method, ...operation })))
+
+  t.match(document.openapi, /^3\.1\./)
+  t.equal(operations.filter(({ path }) => path.startsWith('/api/v1/')).length, 17)
+  t.equal(new Set(operations.map(({ operationId }) => operationId)).size, operations.length, 'operationIds are unique')
+  for (const { path, method, operationId, tags, summary, security, parameters = [], responses } of operations) {
+    const name = `${method} ${path}`
+    t.ok(operationId && summary && tags?.length === 1, `${name} has an operationId, a summary and a tag`)
+    t.ok(document.tags.some((tag) => tag.name === tags?.[0]), `${name} has a tag that is explained`)
+    t.ok(Object.values(responses).every(({ description }) => description !== 'Default Response'), `${name} explains its responses`)
+    if (!path.startsWith('/api/v1/')) continue
+    t.strictSame(security, [{ bearer: [] }], `${name} takes a bearer token`)
+    for (const status of [400, 401, 403, 500, 503]) t.ok(responses[status]?.content?.['application/json'], `${name} tells of ${status}`)
+    t.ok(responses[200]?.content?.['application/json'] ?? responses[204], `${name} tells of success`)
+    for (const [, parameter] of path.matchAll(/\{(\w+)\}/g)) {
+      t.ok(parameters.some((known) => known.name === parameter && known.in === 'path'), `${name} tells of ${parameter}`)
+    }
+  }
+})
+
+t.test('/docs', async (t) => {
+  const kit = await build(t)
+  const page = await kit.inject('/docs')
+  t.match([page.statusCode, page.headers['content-type']], [200, /text\/html/])
+})
+
+t.test('with the option off there is neither', async (t) => {
+  const kit = await build(t, { openapi: false })
+  for (const url of ['/openapi.json', '/docs']) t.equal((await kit.inject(url)).statusCode, 404, url)
+})
+
+t.test('the check of responses finds what is not documented', async (t) => {
+  const kit = await build(t)
+  const document = (await kit.inject('/openapi.json')).json()
+  const type = 'application/json; charset=utf-8'
+  const count = { method: 'GET', url: '/api/v1/client/count', status: 200, type, body: '{"data":{"count":1}}' }
+  const client = {
+    clientId: 'a', createdAt: '2026-11-21T02:51:00.000Z', modifiedAt: '2026-11-21T02:51:00.000Z', redirectUris: [], scopes: [], name: 'n'
+  }
+  const lines = (...records: object[]) => ({
+    method: 'GET', url: '/api/v1/client/list', status: 200, type: 'application/x-ndjson; charset=utf-8', body: records.map((record) => `${JSON.stringify(record)}\n`).join('')
+  })
+  const done = { method: 'DELETE', url: '/api/v1/client/:clientId', status: 204, type: undefined, body: '' }
+  for (const good of [count, { ...count, method: 'HEAD', body: '' }, lines(), lines(client, client), done]) t.equal(findProblem(document, good), undefined)
+  for (const bad of [
+    { ...count, url: '/api/v1/client/cuont' },
+    { ...count, method: 'PUT' },
+    { ...count, status: 418 },
+    { ...count, type: 'text/plain' },
+    { ...count, type: undefined },
+    { ...count, body: '{"data":{"count":-1}}' },
+    { ...count, body: '{"data":{"count":1,"password":"x"}}' },
+    lines({ ...client, createdAt: 'yesterday' }),
+    lines(client, { ...client, secret: 'sealed' }),
+    { ...done, body: '{}' },
+    { ...done, type }
+  ]) t.type(findProblem(document, bad), 'string', JSON.stringify(bad))
+})
+
+t.test('the check of responses sees those of an app', async (t) => {
+  const problems: string[] = []
+  const app = fastify()
+  checkResponses(app, (problem) => problems.push(problem))
+  const kit = await startIdentity({ t, app })
+  kit.app.get('/undocumented', { schema: { operationId: 'getNothing' } }, () => 'nothing')
+  await kit.inject('/api/v1/user')
+  t.strictSame(problems, [])
+  await kit.inject('/undocumented')
+  t.strictSame(problems, ['GET /undocumented 200: the operation is not documented'])
+})

@@ -1,0 +1,9 @@
+/**
+ * The service for test suites: in this process on a store in memory, or on a socket for suites in other languages, with
+ * tokens for the asking and a clock that a test moves. Not for production: whoever reaches a kit gets any token.
+ * @module
+ */
+export { createTestClock, type TestClock } from './clock.ts'
+export { createMint, type Mint, type Minted, type MintRequest } from './mint.ts'
+export { emptyStore, startIdentity, type StartOptions, type TestKit, type TestLike } from './kit.ts'
+export { serveTesting, type ServeOptions, type TestServer } from './server.ts'
