@@ -15,7 +15,9 @@ export function endToEnd (headers: Incoming, drop: ReadonlySet<string>): Headers
   )
   const kept: Headers = Object.create(null)
   for (const [name, value] of Object.entries(headers)) {
-    if (value !== undefined && !HOP_BY_HOP.has(name) && !listed.has(name) && !drop.has(name)) kept[name] = value
+    // HTTP/2 has what is not a field among its fields (RFC 9113, 8.3).
+    const ends = name.startsWith(':') || HOP_BY_HOP.has(name) || listed.has(name) || drop.has(name)
+    if (value !== undefined && !ends) kept[name] = value
   }
   return kept
 }

@@ -1,0 +1,169 @@
+import { isUtf8 } from 'node:buffer'
+import { JSONParser, TokenType } from '@streamparser/json'
+import { IdentityError } from './errors.ts'
+
+export type ListRecord = Record<string, unknown>
+
+/** Bytes of one record at most: what is held of a list at any time is this and one chunk. */
+const MAX_RECORD = 1024 * 1024
+const NEWLINE = 0x0a
+const OPENING_BRACKET = 0x5b
+const OPENING_BRACE = 0x7b
+const JSON_SPACE = new Set([0x20, 0x09, 0x0a, 0x0d])
+
+const notAList = () => new IdentityError('ErrRsc', 'the upstream sent a list that is not one')
+
+function isRecord (value: unknown): value is ListRecord {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** The records on complete lines. Blank lines are allowed. */
+function parseLines (bytes: Buffer): ListRecord[] {
+  if (!isUtf8(bytes)) throw notAList()
+  const records: ListRecord[] = []
+  for (const line of bytes.toString('utf8').split('\n')) {
+    if (line.trim() === '') continue
+    let record: unknown
+    try {
+      record = JSON.parse(line)
+    } catch {
+      // The parser's own message repeats a part of the line, which may hold a secret.
+      throw notAList()
+    }
+    if (!isRecord(record)) throw notAList()
+    records.push(record)
+  }
+  return records
+}
+
+/** Newline-delimited JSON: a chunk is cut at its last newline, where no character is split either. */
+async function * readLines (body: AsyncIterable<Buffer>): AsyncGenerator<ListRecord[]> {
+  let pieces: Buffer[] = []
+  let held = 0
+  for await (const chunk of body) {
+    const end = chunk.lastIndexOf(NEWLINE) + 1
+    if (end > 0) {
+      if (held + chunk.indexOf(NEWLINE) > MAX_RECORD) throw notAList()
+      const lines = parseLines(held === 0 ? chunk.subarray(0, end) : Buffer.concat([...pieces, chunk.subarray(0, end)]))
+      pieces = []
+      held = 0
+      if (lines.length > 0) yield lines
+    }
+    if (end < chunk.length) {
+      pieces.push(chunk.subarray(end))
+      held += chunk.length - end
+      if (held > MAX_RECORD) throw notAList()
+    }
+  }
+  const last = parseLines(Buffer.concat(pieces))
+  if (last.length > 0) yield last
+}
+
+/**
+ * Watches for the member `data` of the outer object and that it is an array, which the parser's paths cannot tell:
+ * neither an empty list from none, nor an array from an object of records.
+ */
+class Wrapper {
+  #depth = 0
+  #key: unknown
+  #awaitsData = false
+  #found = false
+
+  get found (): boolean {
+    return this.#found
+  }
+
+  see (token: TokenType, value: unknown): void {
+    if (this.#awaitsData) {
+      if (token !== TokenType.LEFT_BRACKET || this.#found) throw notAList()
+      this.#found = true
+      this.#awaitsData = false
+    }
+    if (token === TokenType.LEFT_BRACKET || token === TokenType.LEFT_BRACE) this.#depth++
+    else if (token === TokenType.RIGHT_BRACKET || token === TokenType.RIGHT_BRACE) this.#depth--
+    else if (this.#depth === 1) {
+      if (token === TokenType.COLON) this.#awaitsData = this.#key === 'data'
+      else this.#key = value
+    }
+  }
+}
+
+/**
+ * The parser (0.0.26) decodes a string in runs, and drops U+FEFF at the start of each for a byte-order mark. It has no
+ * option for that, so its decoder is replaced by one that keeps what it finds.
+ */
+function keepMarks (parser: JSONParser): void {
+  const strings: object | undefined = Reflect.get(Reflect.get(parser, 'tokenizer') as object, 'bufferedString')
+  if (strings !== undefined) Reflect.set(strings, 'decoder', new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }))
+}
+
+/** Takes a document in pieces and gives the records that each completes. */
+class DocumentReader {
+  readonly #parser: JSONParser
+  readonly #wrapper: Wrapper | undefined
+  #records: ListRecord[] = []
+
+  /** @param opening the first byte of the document */
+  constructor (opening: number) {
+    const bare = opening === OPENING_BRACKET
+    if (!bare && opening !== OPENING_BRACE) throw notAList()
+    // No path matches what holds the records: the parser would keep every one of them, keepStack or not.
+    this.#parser = new JSONParser({ paths: [bare ? '$.*' : '$.data.*'], keepStack: false })
+    keepMarks(this.#parser)
+    this.#parser.onValue = ({ value }) => {
+      if (!isRecord(value)) throw notAList()
+      this.#records.push(value)
+    }
+    if (bare) return
+    const wrapper = this.#wrapper = new Wrapper()
+    this.#parser.onToken = ({ token, value }) => wrapper.see(token, value)
+  }
+
+  read (chunk: Buffer): ListRecord[] {
+    this.#records = []
+    this.#try(() => this.#parser.write(chunk))
+    return this.#records
+  }
+
+  end (): void {
+    this.#try(() => { if (!this.#parser.isEnded) this.#parser.end() })
+    if (this.#wrapper?.found === false) throw notAList()
+  }
+
+  #try (step: () => void): void {
+    try {
+      step()
+    } catch {
+      // The parser's own message repeats a part of the text, which may hold a secret.
+      throw notAList()
+    }
+  }
+}
+
+/** One JSON document: a list that is bare, or wrapped as `data`. */
+async function * readDocument (body: AsyncIterable<Buffer>): AsyncGenerator<ListRecord[]> {
+  let reader: DocumentReader | undefined
+  let held = 0
+  for await (const chunk of body) {
+    const opening = reader === undefined ? chunk.find((byte) => !JSON_SPACE.has(byte)) : undefined
+    if (opening !== undefined) reader = new DocumentReader(opening)
+    const records = reader?.read(chunk) ?? []
+    held = records.length > 0 ? 0 : held + chunk.length
+    if (held > MAX_RECORD) throw notAList()
+    if (records.length > 0) yield records
+  }
+  if (reader === undefined) throw notAList()
+  reader.end()
+}
+
+/**
+ * Reads a list of records as it streams, in batches of what each chunk completes, none of them empty. Holds one chunk
+ * and at most one unfinished record. Throws ErrRsc when the body is not a list: at the first bytes where they show it.
+ * @param contentType of the body: NDJSON, or JSON as an array or as an object whose `data` is one
+ */
+export function readList (body: AsyncIterable<Buffer>, contentType: string): AsyncGenerator<ListRecord[]> {
+  const type = contentType.split(';', 1)[0]?.trim().toLowerCase() ?? ''
+  if (/^application\/(x-)?(ndjson|jsonl)$/.test(type)) return readLines(body)
+  if (/^application\/(.+\+)?json$/.test(type)) return readDocument(body)
+  throw notAList()
+}

@@ -1,0 +1,55 @@
+import { Type, type TSchema } from '@sinclair/typebox'
+import { BridgeListQuerySchema } from '../schemas/bridge.ts'
+import {
+  ClientCountQuerySchema, ClientCreatedSchema, ClientSchema, CreateClientSchema, PatchClientSchema
+} from '../schemas/client.ts'
+import { CountSchema, Data, IdSchema } from '../schemas/common.ts'
+import { NoContentSchema, errors, json, list } from './responses.ts'
+
+const UPSTREAM_ERRORS = ['ErrRsc', 'ErrBusy'] as const
+const client = Type.Object({ client_id: IdSchema })
+const user = Type.Object({ user_id: IdSchema })
+
+function clientList () {
+  const { description, content } = list(ClientSchema, 'The clients the caller may see.')
+  return { description, content: { ...content, 'text/csv': { schema: Type.String({ description: 'A header line, then a client a row.' }) } } }
+}
+
+function describe (operationId: string, summary: string, rest: Record<string, unknown>) {
+  return { operationId, summary, tags: ['bridge'], security: [{ bearer: [] }], ...rest }
+}
+
+const done: Record<number, TSchema> = { 204: NoContentSchema }
+
+/** What OpenAPI says of the bridge's routes. Nothing is validated or serialised by it: that is the upstream's. */
+export const DOCS = {
+  create: describe('bridgeCreateClient', 'Register a client', {
+    body: CreateClientSchema,
+    response: { 200: json(ClientCreatedSchema, 'The id of the new client.'), ...errors('USER_NOT_EXIST', ...UPSTREAM_ERRORS) }
+  }),
+  count: describe('bridgeCountClients', 'Count clients', {
+    querystring: ClientCountQuerySchema,
+    response: { 200: json(CountSchema, 'How many clients the caller may see.'), ...errors(...UPSTREAM_ERRORS) }
+  }),
+  list: describe('bridgeListClients', 'List clients, as JSON or as CSV', {
+    querystring: BridgeListQuerySchema,
+    response: { 200: clientList(), ...errors(...UPSTREAM_ERRORS) }
+  }),
+  get: describe('bridgeGetClient', 'Read a client', {
+    params: client,
+    response: { 200: json(Data(ClientSchema), 'The client.'), ...errors('ErrNotFound', ...UPSTREAM_ERRORS) }
+  }),
+  patch: describe('bridgePatchClient', 'Change a client, or give it a new secret', {
+    params: client,
+    body: PatchClientSchema,
+    response: { ...done, ...errors('ErrNotFound', ...UPSTREAM_ERRORS) }
+  }),
+  remove: describe('bridgeDeleteClient', 'Remove a client with its codes and tokens', {
+    params: client,
+    response: { ...done, ...errors('ErrNotFound', 'ErrPerm', ...UPSTREAM_ERRORS) }
+  }),
+  removeOwned: describe('bridgeDeleteClientsOfUser', 'Remove all clients of a user', {
+    params: user,
+    response: { ...done, ...errors('ErrPerm', ...UPSTREAM_ERRORS) }
+  })
+}

@@ -1,0 +1,136 @@
+import { once } from 'node:events'
+import { createServer, request as httpRequest, type IncomingHttpHeaders, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http'
+import { type AddressInfo, type Socket } from 'node:net'
+
+/** Long enough for a busy machine; whatever takes longer has failed. */
+export const BOUND = 15_000
+
+interface Teardown {
+  teardown: (fn: () => unknown) => unknown
+}
+
+/** A promise, or a failure that says what did not happen in time. */
+export async function within<T> (what: string, promise: Promise<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined
+  try {
+    return await Promise.race([promise, new Promise<never>((_resolve, reject) => {
+      timer = setTimeout(() => reject(new Error(`not in time: ${what}`)), BOUND)
+    })])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+/** Resolves when the stream, socket or message is closed, whatever the reason. */
+export async function closed (what: string, emitter: NodeJS.EventEmitter & { destroyed: boolean, closed?: boolean | null }): Promise<void> {
+  if (emitter.destroyed) return
+  emitter.on('error', () => {})
+  await within(`close of ${what}`, new Promise<void>((resolve) => emitter.once('close', () => resolve())))
+}
+
+/** A request as the upstream got it. */
+export interface Seen {
+  method: string
+  url: string
+  headers: IncomingHttpHeaders
+  rawHeaders: string[]
+  body: string
+}
+
+export interface Upstream {
+  url: string
+  port: number
+  server: Server
+  /** Requests whose body has come in whole, in order. */
+  seen: Seen[]
+  sockets: Set<Socket>
+  close: () => Promise<void>
+}
+
+export type Answer = (response: ServerResponse, seen: Seen, request: IncomingMessage) => unknown
+
+/** Serves on a free port of the loopback. `answer` is called when the request's body is there. */
+export async function startUpstream (t: Teardown, answer: Answer, port = 0): Promise<Upstream> {
+  const seen: Seen[] = []
+  return await serve(t, async (request, response) => {
+    const parts: Buffer[] = []
+    try {
+      for await (const part of request) parts.push(part)
+    } catch {
+      return
+    }
+    const one: Seen = {
+      method: request.method ?? '', url: request.url ?? '', headers: request.headers, rawHeaders: request.rawHeaders, body: Buffer.concat(parts).toString('latin1')
+    }
+    seen.push(one)
+    await answer(response, one, request)
+  }, port, seen)
+}
+
+/** The same with the bare listener, for what happens before the body is there. */
+export async function serve (t: Teardown, listener: RequestListener, port = 0, seen: Seen[] = []): Promise<Upstream> {
+  const server = createServer({ keepAliveTimeout: 60_000 }, listener)
+  const sockets = new Set<Socket>()
+  server.on('connection', (socket) => {
+    sockets.add(socket)
+    socket.on('error', () => {})
+    socket.once('close', () => sockets.delete(socket))
+  })
+  server.listen(port, '127.0.0.1')
+  await once(server, 'listening')
+  const address = server.address() as AddressInfo
+  const close = async () => {
+    if (!server.listening) return
+    const done = once(server, 'close')
+    server.close()
+    server.closeAllConnections()
+    await done
+  }
+  t.teardown(close)
+  return { url: `http://127.0.0.1:${address.port}`, port: address.port, server, seen, sockets, close }
+}
+
+export interface Call {
+  method?: string
+  headers?: Record<string, string | string[]>
+  /** A string goes with a length, a list of strings in chunks. */
+  body?: string | string[]
+}
+
+export interface Reply {
+  status: number
+  headers: IncomingHttpHeaders
+  rawHeaders: string[]
+  body: Buffer
+  text: string
+  /** False where the connection broke before the message's end. */
+  complete: boolean
+}
+
+/** A request on a connection of its own; resolves at the head of the answer. */
+export async function open (url: string, { method = 'GET', headers = {}, body }: Call = {}): Promise<IncomingMessage> {
+  const whole = typeof body === 'string'
+  const request = httpRequest(url, { method, agent: false, headers: whole ? { 'content-length': String(Buffer.byteLength(body)), ...headers } : headers })
+  const answer = once(request, 'response') as Promise<[IncomingMessage]>
+  if (Array.isArray(body)) for (const part of body) request.write(part)
+  request.end(whole ? body : undefined)
+  const [response] = await within(`answer to ${method} ${url}`, answer)
+  return response
+}
+
+/** Reads an answer to its end, or to where it broke. */
+export async function readAll (response: IncomingMessage): Promise<Reply> {
+  const parts: Buffer[] = []
+  try {
+    for await (const part of response) parts.push(part)
+  } catch {
+    // `complete` tells.
+  }
+  const body = Buffer.concat(parts)
+  const { statusCode = 0, headers, rawHeaders, complete } = response
+  return { status: statusCode, headers, rawHeaders, body, text: body.toString('utf8'), complete }
+}
+
+export async function call (url: string, options?: Call): Promise<Reply> {
+  return await within(`body of ${url}`, readAll(await open(url, options)))
+}

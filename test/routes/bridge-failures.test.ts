@@ -1,0 +1,225 @@
+import { once } from 'node:events'
+import { request as httpRequest, type ServerResponse } from 'node:http'
+import { type Socket } from 'node:net'
+import t from 'tap'
+import { errorBody, startBridge } from '../helpers/bridge.ts'
+import { call, closed, open, readAll, serve, startUpstream, within } from '../helpers/upstream.ts'
+
+const NDJSON = { 'content-type': 'application/x-ndjson' }
+const JSON_TYPE = { 'content-type': 'application/json' }
+const line = (index: number, name = 'n') => JSON.stringify({ clientId: `c${index}`, redirectUris: [], scopes: [], name }) + '\n'
+/** Each way of reading a list through the bridge. */
+const LISTS = ['/list?format=array', '/list?format=csv']
+
+const badGateway = (message: string) => errorBody(502, 'ErrRsc', 'Bad Gateway', message)
+const LATE = badGateway('the upstream did not answer in time')
+const UNREACHABLE = badGateway('the upstream is unreachable')
+const BROKEN = badGateway('the upstream broke off its answer')
+
+/** Writes lines until the reader's side holds no more, then as it drains. Resolves to the bytes taken when it is gone. */
+async function writeLines (response: ServerResponse, count: number): Promise<number> {
+  const chunk = Array.from({ length: 100 }, (_, index) => line(index, 'x'.repeat(1000))).join('')
+  const gone = once(response, 'close')
+  let written = 0
+  for (let left = count; left > 0 && !response.destroyed; left -= 100) {
+    written += chunk.length
+    if (!response.write(chunk)) await Promise.race([once(response, 'drain'), gone])
+  }
+  response.end()
+  return written
+}
+
+t.test('an upstream that is down is ErrRsc, and works again when it is back', async (t) => {
+  const first = await startUpstream(t, (response) => response.writeHead(200, NDJSON).end(line(1)))
+  const { url } = await startBridge(t, { upstream: first.url })
+  t.equal((await call(`${url}/list`)).status, 200)
+  await first.close()
+  for (const at of ['/abc', ...LISTS]) {
+    for (let again = 0; again < 2; again++) {
+      const reply = await call(url + at)
+      t.equal(reply.status, 502)
+      t.equal(reply.headers['content-type'], 'application/json')
+      t.strictSame(JSON.parse(reply.text), UNREACHABLE, at)
+    }
+  }
+  t.strictSame(JSON.parse((await call(url, { method: 'POST', body: '{}' })).text), UNREACHABLE)
+  await startUpstream(t, (response) => response.writeHead(200, NDJSON).end(line(1)), first.port)
+  for (const at of LISTS) t.equal((await call(url + at)).status, 200, at)
+})
+
+t.test('an upstream that does not begin its answer is ErrRsc, and is let go', async (t) => {
+  const sockets: Socket[] = []
+  const upstream = await serve(t, (request) => sockets.push(request.socket))
+  const { url } = await startBridge(t, { upstream: upstream.url, headersTimeout: 50 })
+  await Promise.all(['/abc', ...LISTS].map(async (at) => {
+    t.strictSame(JSON.parse((await call(url + at)).text), LATE, at)
+  }))
+  t.equal(sockets.length, 3)
+  for (const socket of sockets) await closed('upstream request', socket)
+})
+
+t.test('an upstream that falls silent is ErrRsc before the first byte, and a broken connection after it', async (t) => {
+  const upstream = await startUpstream(t, (response, { headers }) => {
+    response.writeHead(200, { ...NDJSON, etag: '"e"', 'content-encoding': 'identity' })
+    response.flushHeaders()
+    if (headers['x-first'] !== undefined) response.write(line(1))
+  })
+  const { url } = await startBridge(t, { upstream: upstream.url, bodyTimeout: 50 })
+  await Promise.all(LISTS.map(async (at) => {
+    const [silent, broken] = await Promise.all([call(url + at), call(url + at, { headers: { 'x-first': '1' } })])
+    t.strictSame(JSON.parse(silent.text), LATE, at)
+    t.equal(silent.headers.etag, undefined)
+    t.equal(silent.headers['content-encoding'], undefined)
+    t.equal(broken.status, 200)
+    t.equal(broken.complete, false, at)
+    t.ok(broken.text.includes('c1'))
+  }))
+})
+
+t.test('an upstream that dies in its answer is ErrRsc before the first byte, and a broken connection after it', async (t) => {
+  const upstream = await startUpstream(t, async (response, { headers }) => {
+    response.writeHead(200, { ...NDJSON, ...(headers['x-length'] !== undefined && { 'content-length': '100000' }) })
+    response.flushHeaders()
+    for (let index = 0; index < Number(headers['x-lines']); index++) {
+      await new Promise((resolve) => response.write(line(index), resolve))
+    }
+    response.socket?.destroySoon()
+  })
+  const { url } = await startBridge(t, { upstream: upstream.url })
+  for (const at of LISTS) {
+    for (const length of [{}, { 'x-length': '1' }] as Record<string, string>[]) {
+      t.strictSame(JSON.parse((await call(url + at, { headers: { 'x-lines': '0', ...length } })).text), BROKEN)
+      const reply = await call(url + at, { headers: { 'x-lines': '3', ...length } })
+      t.equal(reply.status, 200)
+      t.equal(reply.complete, false, `${at} ${JSON.stringify(length)}`)
+    }
+  }
+})
+
+t.test('what is no client in the middle of a list breaks the connection', async (t) => {
+  const good = line(1)
+  const BAD: [string, Record<string, string>, string[]][] = [
+    ['a line that is not JSON', NDJSON, [good, 'oops\n']],
+    ['a line of another kind', NDJSON, [good, '{"user_id":"u"}\n']],
+    ['the last line cut off', NDJSON, [good, good.slice(0, 9)]],
+    ['a line past all bounds', NDJSON, [good, ...Array.from({ length: 20 }, () => 'x'.repeat(64 * 1024))]],
+    ['a whole line past all bounds', NDJSON, [good, line(2, 'x'.repeat(1024 * 1024))]],
+    ['JSON that stops', JSON_TYPE, [`{"data":[${good}`, `,${good}`]],
+    ['JSON of another kind', JSON_TYPE, [`[${good}`, ',1]']],
+    ['JSON with something after it', JSON_TYPE, [`[${good}`, `,${good}]]`]],
+    ['a record past all bounds', JSON_TYPE, [`[${good}`, ',{"clientId":"', ...Array.from({ length: 20 }, () => 'x'.repeat(64 * 1024))]]
+  ]
+  const read = { go: () => {} }
+  const upstream = await startUpstream(t, async (response, { headers }) => {
+    const [, type, [head, ...rest]] = BAD[Number(headers['x-index'])] as typeof BAD[number]
+    response.on('error', () => {})
+    response.writeHead(200, type).write(head)
+    // The rest comes when the caller has the beginning.
+    await new Promise<void>((resolve) => { read.go = resolve })
+    for (const part of rest) if (!response.destroyed) response.write(part)
+    response.end()
+  })
+  const { url } = await startBridge(t, { upstream: upstream.url })
+  for (const [index, [name]] of BAD.entries()) {
+    const response = await open(`${url}/list?format=csv`, { headers: { 'x-index': String(index) } })
+    read.go()
+    const reply = await within(name, readAll(response))
+    t.equal(reply.status, 200)
+    t.ok(reply.text.includes('\nc1,'), name)
+    t.equal(reply.complete, false, name)
+  }
+})
+
+t.test('a caller who leaves takes the request to the upstream along', async (t) => {
+  const upstream = await serve(t, (request, response) => {
+    request.on('error', () => {})
+    if (request.headers['x-begin'] !== undefined) response.writeHead(200, NDJSON).write(line(1))
+  })
+  const { url } = await startBridge(t, { upstream: upstream.url })
+  for (const { name, at, method = 'GET', begin, body } of [
+    { name: 'before the answer', at: '/abc' },
+    { name: 'before the answer, CSV', at: '/list?format=csv' },
+    { name: 'in the answer', at: '/list', begin: true },
+    { name: 'in the answer, CSV', at: '/list?format=csv', begin: true },
+    { name: 'in the request', at: '', method: 'POST', body: 'a part' }
+  ]) {
+    const arrived = once(upstream.server, 'request')
+    const request = httpRequest(url + at, {
+      method, agent: false, headers: { ...(begin && { 'x-begin': '1' }), ...(body !== undefined && { 'transfer-encoding': 'chunked' }) }
+    })
+    request.on('error', () => {})
+    if (body === undefined) request.end()
+    else request.write(body)
+    const [{ socket }] = await within(`arrival, ${name}`, arrived)
+    if (begin) await within('head', once(request, 'response'))
+    request.destroy()
+    await closed(`upstream, ${name}`, socket)
+    t.pass(name)
+  }
+})
+
+t.test('a caller who does not read holds the upstream back, and is broken off in the end', async (t) => {
+  const lines = 200_000
+  for (const at of LISTS) {
+    const taken = Promise.withResolvers<number>()
+    const upstream = await startUpstream(t, (response) => {
+      response.on('error', () => {})
+      response.writeHead(200, NDJSON)
+      taken.resolve(writeLines(response, lines))
+    })
+    const { url } = await startBridge(t, { upstream: upstream.url, stallTimeout: 200 })
+    const response = await open(url + at)
+    // Nobody reads: what is taken from the upstream now lies in buffers.
+    const bytes = await within('end of the upstream', taken.promise)
+    t.ok(bytes < 32 * 1024 * 1024, `${at}: ${bytes} of ${lines * 1000} bytes`)
+    t.equal((await within('broken answer', readAll(response))).complete, false)
+  }
+})
+
+t.test('a caller who does not send his body is answered, and the upstream let go', async (t) => {
+  const upstream = await serve(t, (request) => request.on('error', () => {}).resume())
+  const { url } = await startBridge(t, { upstream: upstream.url, connectTimeout: 50, headersTimeout: 50, bodyTimeout: 50 })
+  const arrived = once(upstream.server, 'request')
+  const request = httpRequest(url, { method: 'POST', agent: false, headers: { 'content-length': '10' } })
+  request.on('error', () => {})
+  request.write('abc')
+  const [{ socket }] = await within('arrival', arrived)
+  const [response] = await within('answer', once(request, 'response'))
+  t.strictSame(JSON.parse((await readAll(response)).text), errorBody(408, 'ErrParam', 'Request Timeout', 'body: did not come in time'))
+  await closed('upstream', socket)
+})
+
+t.test('connections to the upstream are bounded, kept alive, and closed with the app', async (t) => {
+  let opened = 0
+  const upstream = await startUpstream(t, (response) => response.writeHead(200, JSON_TYPE).end('{}'))
+  upstream.server.on('connection', () => opened++)
+  const { app, url } = await startBridge(t, { upstream: upstream.url, maxConnections: 2 })
+  const replies = await Promise.all(Array.from({ length: 40 }, async () => await call(`${url}/abc`)))
+  t.ok(replies.every(({ status }) => status === 200))
+  t.equal(upstream.seen.length, 40)
+  t.ok(opened <= 2, `${opened} connections`)
+  const last = [...upstream.sockets]
+  t.ok(last.length > 0)
+  await app.close()
+  for (const socket of last) await closed('connection', socket)
+})
+
+t.test('a request that waits too long for a connection is ErrRsc', async (t) => {
+  const upstream = await serve(t, (_request, response) => response.writeHead(200, NDJSON).write(line(1)))
+  const { url } = await startBridge(t, { upstream: upstream.url, maxConnections: 1, connectTimeout: 50, headersTimeout: 50 })
+  const holder = await open(`${url}/list`)
+  t.strictSame(JSON.parse((await call(`${url}/abc`)).text), LATE)
+  holder.destroy()
+})
+
+t.test('a status that is none is ErrRsc', async (t) => {
+  const upstream = await serve(t, (request) => request.socket.end('HTTP/1.1 999 What\r\nContent-Length: 0\r\n\r\n'))
+  const { url } = await startBridge(t, { upstream: upstream.url })
+  t.strictSame(JSON.parse((await call(`${url}/abc`)).text), badGateway('the upstream sent a status that is not one'))
+})
+
+t.test('an answer that is not HTTP is ErrRsc', async (t) => {
+  const upstream = await serve(t, (request) => request.socket.end('SSH-2.0-x\r\n'))
+  const { url } = await startBridge(t, { upstream: upstream.url })
+  t.strictSame(JSON.parse((await call(`${url}/abc`)).text), UNREACHABLE)
+})
