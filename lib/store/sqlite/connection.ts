@@ -20,10 +20,15 @@ export class Connection {
 
   constructor (path: string, { busy, cache = 2_000 }: ConnectionOptions) {
     this.database = new DatabaseSync(path, { timeout: busy })
-    // FULL syncs the log at every commit: what is acknowledged is on the disk. fullfsync is for macOS, where a plain
-    // fsync leaves the data in the drive's cache. The log is cut back after long readers have let it grow.
-    this.database.exec(`PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON;
-      PRAGMA journal_size_limit = 67108864; PRAGMA cache_size = -${cache}`)
+    try {
+      // FULL syncs the log at every commit: what is acknowledged is on the disk. fullfsync is for macOS, where a plain
+      // fsync leaves the data in the drive's cache. The log is cut back after long readers have let it grow.
+      this.database.exec(`PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON;
+        PRAGMA journal_size_limit = 67108864; PRAGMA cache_size = -${cache}`)
+    } catch (error) {
+      this.database.close()
+      throw error
+    }
   }
 
   prepare (sql: string): StatementSync {

@@ -18,8 +18,7 @@ export class FileBackend implements Backend {
   readonly #writer: Writer
   readonly #reader: Reader
 
-  /** Use `open`. */
-  constructor (path: string, collections: readonly CollectionSpec[], timeout: number) {
+  private constructor (path: string, collections: readonly CollectionSpec[], timeout: number) {
     prepareFile(path)
     const data = { path, collections, busy: timeout }
     this.connection = new Connection(path, { busy: timeout, cache: 8_000 })
@@ -31,8 +30,9 @@ export class FileBackend implements Backend {
   static async open (path: string, collections: readonly CollectionSpec[], timeout: number): Promise<FileBackend> {
     const backend = new FileBackend(resolve(path), collections, timeout)
     try {
-      // Making tables syncs, and filling a new key reads every document: not here.
-      if (!isCurrent(backend.connection, collections)) await backend.#writer.start()
+      // Making tables syncs, and filling a new key reads every document: that is for the thread.
+      const [{ journal_mode: mode }] = backend.connection.all<{ journal_mode: string }>('PRAGMA journal_mode') as [{ journal_mode: string }]
+      if (mode !== 'wal' || !isCurrent(backend.connection, collections)) await backend.#writer.start()
       backend.connection.database.exec(`PRAGMA busy_timeout = ${BUSY}; PRAGMA query_only = ON`)
       return backend
     } catch (error) {

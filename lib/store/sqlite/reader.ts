@@ -30,8 +30,11 @@ const IDLE = 600_000
 export interface ReaderOptions {
   /** Milliseconds a batch or a count may take, waiting included. */
   timeout: number
+  /** Milliseconds a list may go unread, and lists that may hold a cursor. */
   idle?: number
   cursors?: number
+  /** The thread's file, for tests. */
+  file?: URL
 }
 
 interface Pending {
@@ -43,16 +46,16 @@ interface Pending {
 /** Sends counts and lists to the thread that reads. */
 export class Reader {
   readonly #thread: Thread
-  readonly #options: Required<ReaderOptions>
+  readonly #options: Required<Omit<ReaderOptions, 'file'>>
   readonly #questions = new Map<number, Pending>()
   readonly #queue = new Set<() => void>()
   #cursors = 0
   #id = 0
   #closed = false
 
-  constructor (data: ThreadData, { timeout, idle = IDLE, cursors = CURSORS }: ReaderOptions) {
+  constructor (data: ThreadData, { timeout, idle = IDLE, cursors = CURSORS, file = threadFile('reader-thread') }: ReaderOptions) {
     this.#options = { timeout, idle, cursors }
-    this.#thread = new Thread(threadFile('reader-thread'), data, {
+    this.#thread = new Thread(file, data, {
       message: (answer) => this.#settle(answer as Answer),
       death: (error) => this.#fail(error)
     })
@@ -70,10 +73,11 @@ export class Reader {
     if (!short) await this.#enter()
     const id = ++this.#id
     let held = true
-    const free = () => {
+    const free = (ended = false) => {
       if (!held) return
       held = false
-      if (!this.#closed) this.#thread.post({ kind: 'close', id })
+      // At its end the thread has closed the cursor by itself.
+      if (!ended && !this.#closed) this.#thread.post({ kind: 'close', id })
       if (!short) this.#leave()
     }
     try {
@@ -90,6 +94,7 @@ export class Reader {
         }
         answer = await next
       }
+      free(true)
       if (answer.docs!.length > 0) yield answer.docs!
     } finally {
       free()
@@ -99,6 +104,8 @@ export class Reader {
   /** Ends the thread, and with it the lists that are open. */
   async close (): Promise<void> {
     this.#closed = true
+    for (const enter of this.#queue) enter()
+    this.#queue.clear()
     await this.#thread.end(this.#options.timeout)
     this.#fail(new Error('the store is closed'))
   }

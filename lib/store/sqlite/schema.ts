@@ -1,5 +1,6 @@
 import { type CollectionSpec, type Json } from '../port.ts'
 import { type Connection } from './connection.ts'
+import { duplicateField } from './failure.ts'
 import { quote, toColumn } from './sql.ts'
 
 /** The layout of our tables, in user_version. A file with a higher one was made by a later release. */
@@ -53,7 +54,12 @@ function makeTable (connection: Connection, spec: CollectionSpec): void {
   for (const key of missing) if (!columns.has(key)) database.exec(`ALTER TABLE ${table} ADD COLUMN ${quote(key)}`)
   fill(connection, spec, missing)
   for (const { name, unique, keys } of indexesOf(spec)) {
-    database.exec(`CREATE ${unique ? 'UNIQUE ' : ''}INDEX IF NOT EXISTS ${quote(name)} ON ${table} (${keys.map(quote).join(', ')})`)
+    try {
+      database.exec(`CREATE ${unique ? 'UNIQUE ' : ''}INDEX IF NOT EXISTS ${quote(name)} ON ${table} (${keys.map(quote).join(', ')})`)
+    } catch (error) {
+      if (duplicateField(error) === null) throw error
+      throw new Error(`documents of ${spec.name} share values of ${keys[0]}, which is unique now`, { cause: error })
+    }
   }
   for (const key of missing) connection.run({ sql: `INSERT INTO ${KEYS} VALUES (?, ?)`, values: [spec.name, key] })
   for (const key of foreign) connection.run({ sql: `DELETE FROM ${KEYS} WHERE collection = ? AND key = ?`, values: [spec.name, key] })

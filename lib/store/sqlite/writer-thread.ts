@@ -1,11 +1,12 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import { Connection } from './connection.ts'
-import { type Operation, runBatch } from './operations.ts'
+import { runBatch } from './operations.ts'
 import { migrate } from './schema.ts'
 import { Table } from './sql.ts'
 import { END, type ThreadData } from './thread.ts'
+import { type Batch } from './writer.ts'
 
-// The one thread that writes. A message is a batch, and its answer the outcomes in the same order.
+// The one thread that writes.
 
 /** Milliseconds between attempts. */
 const PAUSE = 10
@@ -18,10 +19,14 @@ useLog(Date.now() + busy)
 migrate(connection, collections)
 const tables = new Map(collections.map((spec) => [spec.name, new Table(spec)]))
 
-parentPort!.on('message', (message: Operation[] | typeof END) => {
-  if (message !== END) return parentPort!.postMessage(runBatch(connection, tables, message))
-  connection.close()
-  parentPort!.close()
+parentPort!.on('message', (message: Batch | typeof END) => {
+  if (message === END) {
+    connection.close()
+    parentPort!.close()
+    return
+  }
+  connection.database.exec(`PRAGMA busy_timeout = ${Math.floor(message.wait)}`)
+  parentPort!.postMessage(runBatch(connection, tables, message.operations))
 })
 
 /** SQLite does not wait by itself where two processes turn a new file to write-ahead logging at once. */

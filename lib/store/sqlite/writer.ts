@@ -11,14 +11,26 @@ const BATCH_LENGTH = 1_000_000
 const WAITING = 10_000
 const WAITING_LENGTH = 64_000_000
 
+/** The share of an operation's time that is kept for the answer: the thread gives up a lock before its caller gives up. */
+const MARGIN = 0.2
+
 /** Does nothing but wait for its turn. */
 const NOTHING: Operation = { kind: 'read', sql: 'SELECT NULL AS "doc"', values: [] }
 
 interface Pending {
   operation: Operation
   length: number
+  /** By performance.now(). */
+  deadline: number
   /** Once; what comes later comes too late for anyone. */
   settle: (outcome: Outcome | { error: unknown }) => void
+}
+
+/** What the thread gets; the answer is the outcomes in the same order. */
+export interface Batch {
+  operations: Operation[]
+  /** Milliseconds to wait for the lock. */
+  wait: number
 }
 
 export interface WriterOptions {
@@ -86,7 +98,7 @@ export class Writer {
         reject(error)
       }
     }
-    const pending: Pending = { operation, length: lengthOf(operation), settle }
+    const pending: Pending = { operation, length: lengthOf(operation), deadline: performance.now() + timeout, settle }
     if (timeout !== Infinity) {
       timer = setTimeout(() => {
         // One that is with the thread already may still happen.
@@ -126,10 +138,12 @@ export class Writer {
       length += pending.length
       this.#waiting.delete(pending)
     }
-    if (batch.length === 0) return
+    const [oldest] = batch
+    if (oldest === undefined) return
     this.#length -= length
     this.#inFlight = batch
-    this.#thread.post(batch.map(({ operation }) => operation))
+    const wait = Math.max(0, Math.min(this.#timeout, oldest.deadline - performance.now()) - MARGIN * this.#timeout)
+    this.#thread.post({ operations: batch.map(({ operation }) => operation), wait } satisfies Batch)
   }
 
   #answer (outcome: (index: number) => Outcome | { error: unknown }): void {

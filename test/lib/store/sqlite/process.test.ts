@@ -1,0 +1,108 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { createInterface } from 'node:readline'
+import { DatabaseSync } from 'node:sqlite'
+import { fileURLToPath } from 'node:url'
+import t, { type Test } from 'tap'
+import { openStore } from '../../../../lib/store/index.ts'
+import { type Collection, type StoreOptions } from '../../../../lib/store/port.ts'
+import { COLLECTIONS, type Thing, each, ids } from '../conformance/suite.ts'
+
+const options: StoreOptions = { collections: COLLECTIONS, now: Date.now }
+
+/** The collection `things` of the same file in another process: a call is one line there, its answer one line back. */
+function startProcess (t: Test, url: string): { child: ChildProcess, call: <R>(method: keyof Collection<Thing>, ...parameters: unknown[]) => Promise<R> } {
+  const child = spawn(process.execPath, [fileURLToPath(new URL('../../../fixtures/store-child.ts', import.meta.url)), url], { stdio: ['pipe', 'pipe', 'inherit'] })
+  t.teardown(() => child.kill('SIGKILL'))
+  const lines = createInterface({ input: child.stdout! })[Symbol.asyncIterator]()
+  return {
+    child,
+    async call (method, ...parameters) {
+      child.stdin!.write(`${JSON.stringify([method, ...parameters])}\n`)
+      return JSON.parse((await lines.next()).value!)
+    }
+  }
+}
+
+t.test('what another process writes is seen at once, both ways', async (t) => {
+  const url = `sqlite:${t.testdir()}/store.db`
+  const store = await openStore(url, options)
+  t.teardown(() => store.close())
+  const things = store.collection<Thing>('things')
+  const { call } = startProcess(t, url)
+  for (let round = 0; round < 20; round++) {
+    const id = `t${String(round).padStart(2, '0')}`
+    await things.insert({ id, name: id, rank: 0 })
+    t.strictSame(await call('get', id), { id, name: id, rank: 0 })
+    await call('update', id, { increment: { rank: 1 } })
+    t.equal((await things.get(id))?.rank, 1, 'by a look-up')
+    t.equal((await things.getLinked(id, {}))?.document.rank, 1)
+    t.equal((await ids(things, { filter: { equal: { rank: 1 } } })).length, round + 1, 'by a list')
+    t.equal(await things.count({ equal: { rank: 1 } }), round + 1, 'by a count')
+  }
+  t.equal(await call('delete', 't00'), true)
+  t.equal(await things.get('t00'), null)
+})
+
+t.test('two processes that write at once lose nothing, and of two racers one wins', async (t) => {
+  const url = `sqlite:${t.testdir()}/store.db`
+  const store = await openStore(url, options)
+  t.teardown(() => store.close())
+  const things = store.collection<Thing>('things')
+  const { call } = startProcess(t, url)
+  await things.insert({ id: 'counter' })
+  const numbers = Array.from({ length: 60 }, (_, number) => number)
+  const theirs = (async () => {
+    for (const number of numbers) {
+      await call('update', 'counter', { increment: { rank: 1 } })
+      await call('update', `prize ${number}`, { set: { owner: 'child' } }, { equal: { owner: 'nobody' } })
+    }
+  })()
+  await each(numbers, (number) => things.insert({ id: `prize ${number}`, owner: 'nobody' }))
+  await each(numbers, async (number) => {
+    await things.update('counter', { increment: { rank: 1 } })
+    await things.update(`prize ${number}`, { set: { owner: 'parent' } }, { equal: { owner: 'nobody' } })
+  })
+  await theirs
+  t.equal((await things.get('counter'))?.rank, 120)
+  t.equal(await things.count({ equal: { owner: 'nobody' } }), 0)
+})
+
+t.test('a process with nothing left to do ends, whatever the store has started', async (t) => {
+  const url = `sqlite:${t.testdir()}/store.db`
+  const { child, call } = startProcess(t, url)
+  await call('insert', { id: 'a', name: 'n' })
+  await call('count')
+  child.stdin!.end()
+  t.strictSame(await once(child, 'exit'), [0, null])
+  const store = await openStore(url, options)
+  t.equal((await store.collection<Thing>('things').get('a'))?.name, 'n')
+  await store.close()
+})
+
+t.test('a process stays for the write it has asked for', async (t) => {
+  const url = `sqlite:${t.testdir()}/store.db`
+  const { child } = startProcess(t, url)
+  child.stdin!.end('["insert", {"id":"a"}]\n')
+  t.strictSame(await once(child, 'exit'), [0, null])
+  const store = await openStore(url, options)
+  t.strictSame(await store.collection<Thing>('things').get('a'), { id: 'a' })
+  await store.close()
+})
+
+t.test('a lock that another holds too long is ErrDb, and forgotten when it is gone', async (t) => {
+  const path = `${t.testdir()}/store.db`
+  const store = await openStore(`sqlite:${path}`, { ...options, timeout: 100 })
+  t.teardown(() => store.close())
+  const things = store.collection<Thing>('things')
+  await things.insert({ id: 'before' })
+  const other = new DatabaseSync(path)
+  t.teardown(() => other.close())
+  other.exec('BEGIN IMMEDIATE')
+  await t.rejects(things.insert({ id: 'during' }), { code: 'ErrDb', statusCode: 503, headers: { 'retry-after': '1' } })
+  t.strictSame(await things.get('before'), { id: 'before' }, 'reading goes on')
+  t.equal(await things.count(), 1)
+  other.exec('ROLLBACK')
+  await things.insert({ id: 'after' })
+  t.strictSame(await ids(things), ['after', 'before'])
+})

@@ -1,0 +1,155 @@
+import { DatabaseSync } from 'node:sqlite'
+import t, { type Test } from 'tap'
+import { Connection } from '../../../../lib/store/sqlite/connection.ts'
+import { Reader, type ReaderOptions } from '../../../../lib/store/sqlite/reader.ts'
+import { migrate } from '../../../../lib/store/sqlite/schema.ts'
+import { Table } from '../../../../lib/store/sqlite/sql.ts'
+import { serialId } from '../conformance/suite.ts'
+
+const collections = [{ name: 'things', keys: {} }]
+const table = new Table(collections[0]!)
+const ALL = table.list({}, 'doc')
+
+/** A reader on a file of 350 documents, and a connection that writes there. */
+function startReader (t: Test, options: Partial<ReaderOptions> = {}): { reader: Reader, connection: Connection } {
+  const path = `${t.testdir()}/store.db`
+  const connection = new Connection(path, { busy: 1_000 })
+  connection.database.exec('PRAGMA journal_mode = WAL')
+  migrate(connection, collections)
+  connection.database.exec('BEGIN')
+  for (let number = 0; number < 350; number++) connection.run(table.insert({ id: serialId(number) }))
+  connection.database.exec('COMMIT')
+  const { timeout = 10_000 } = options
+  const reader = new Reader({ path, collections, busy: timeout }, { timeout, ...options })
+  t.teardown(async () => {
+    await reader.close()
+    connection.close()
+  })
+  return { reader, connection }
+}
+
+/** Whether a list's snapshot keeps the log from being folded into the file. */
+function isPinned (connection: Connection): boolean {
+  const [{ log, checkpointed }] = connection.all<{ log: number, checkpointed: number }>('PRAGMA wal_checkpoint(PASSIVE)') as [{ log: number, checkpointed: number }]
+  return checkpointed < log
+}
+
+async function read (list: AsyncIterable<string[]>): Promise<number> {
+  let rows = 0
+  for await (const docs of list) rows += docs.length
+  return rows
+}
+
+t.test('a list is a snapshot until it is left, read to its end, or fails', async (t) => {
+  const { reader, connection } = startReader(t)
+  let number = 1_000
+  const isPinnedAfterWrite = () => {
+    connection.run(table.insert({ id: serialId(number++) }))
+    return isPinned(connection)
+  }
+  const list = reader.list(ALL, false)
+  await list.next()
+  t.equal(isPinnedAfterWrite(), true, 'open')
+  await list.return()
+  t.equal(await reader.count(table.count()), 351)
+  t.equal(isPinnedAfterWrite(), false, 'left')
+
+  t.equal(await read(reader.list(ALL, false)), 352)
+  t.equal(isPinnedAfterWrite(), false, 'read to its end')
+
+  await t.rejects(reader.list({ sql: 'SELECT doc FROM nowhere', values: [] }, false).next(), { code: 'ErrDb' })
+  t.equal(isPinnedAfterWrite(), false, 'failed')
+})
+
+t.test('a batch is read ahead, and no more than one', async (t) => {
+  const { reader, connection } = startReader(t)
+  const list = reader.list(ALL, false)
+  t.equal((await list.next()).value?.length, 100)
+  await reader.count(table.count())
+  connection.run(table.insert({ id: 'z' }))
+  t.equal((await list.next()).value?.length, 100)
+  t.equal((await list.next()).value?.length, 100)
+  t.equal((await list.next()).value?.length, 50, 'and what came after it began is not in it')
+  t.equal((await list.next()).done, true)
+})
+
+t.test('lists that hold a cursor are bounded: others wait, but never the short ones', async (t) => {
+  const { reader } = startReader(t, { cursors: 2 })
+  const [one, two] = [reader.list(ALL, false), reader.list(ALL, false)]
+  await one.next()
+  await two.next()
+  let entered = false
+  const three = reader.list(ALL, false)
+  const waiting = three.next().then(() => { entered = true })
+  t.equal(await read(reader.list(table.list({ limit: 100 }, 'doc'), true)), 100, 'a list of one batch')
+  t.equal(await reader.count(table.count()), 350, 'a count')
+  t.equal(entered, false)
+  await one.return()
+  await waiting
+  t.equal(entered, true, 'the first to leave lets the next in')
+  await two.return()
+  t.equal(await read(three), 250)
+  t.equal(await read(reader.list(ALL, false)), 350)
+})
+
+t.test('a list that waited too long for a cursor is ErrBusy', async (t) => {
+  const { reader } = startReader(t, { cursors: 1, timeout: 100 })
+  const one = reader.list(ALL, false)
+  await one.next()
+  await t.rejects(reader.list(ALL, false).next(), { code: 'ErrBusy' })
+  const outcomes = await Promise.allSettled(Array.from({ length: 1_001 }, () => reader.list(ALL, false).next()))
+  t.equal(outcomes.filter((outcome) => outcome.status === 'rejected' && outcome.reason.code === 'ErrBusy').length, 1_001)
+  t.equal(await read(one), 250, 'the one that had it goes on')
+  t.equal(await read(reader.list(ALL, false)), 350)
+})
+
+t.test('questions that wait are bounded', async (t) => {
+  const { reader } = startReader(t)
+  const counts = Array.from({ length: 10_001 }, () => reader.count(table.count()))
+  await t.rejects(counts.pop()!, { code: 'ErrBusy' })
+  t.ok((await Promise.all(counts)).every((count) => count === 350))
+})
+
+t.test('a list that goes unread for too long loses its cursor and its place, and then fails', async (t) => {
+  const { reader, connection } = startReader(t, { cursors: 1, idle: 1 })
+  const one = reader.list(ALL, false)
+  await one.next()
+  t.equal(await read(reader.list(ALL, false)), 350, 'its place is another\'s')
+  connection.run(table.insert({ id: 'z' }))
+  t.equal(isPinned(connection), false)
+  t.equal((await one.next()).value?.length, 100, 'what was read ahead')
+  await t.rejects(one.next(), { code: 'ErrDb', cause: { message: /unread/ } })
+})
+
+t.test('a thread that dies fails what it had, and another takes over', async (t) => {
+  const { reader } = startReader(t, { file: new URL('../../../fixtures/dying-reader-thread.ts', import.meta.url) })
+  const list = reader.list(ALL, false)
+  await list.next()
+  await t.rejects(reader.count({ sql: 'DIE', values: [] }), { code: 'ErrDb', cause: { message: /thread/ } })
+  t.equal(await reader.count(table.count()), 350)
+  await list.next()
+  await t.rejects(list.next(), { code: 'ErrDb' }, 'its cursors are gone with it')
+  t.equal(await read(reader.list(ALL, false)), 350)
+})
+
+t.test('a read that takes too long is ErrDb', async (t) => {
+  const { reader } = startReader(t, { timeout: 20 })
+  const endless = 'WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000000) SELECT count(*) AS count FROM n'
+  await t.rejects(reader.count({ sql: endless, values: [] }), { code: 'ErrDb', cause: { message: /more than 20 ms/ } })
+})
+
+t.test('a closed reader fails its lists, those that wait too', async (t) => {
+  const { reader, connection } = startReader(t, { cursors: 1 })
+  const open = reader.list(ALL, false)
+  await open.next()
+  const waiting = reader.list(ALL, false).next()
+  waiting.catch(() => {})
+  await reader.close()
+  await t.rejects(waiting, { code: 'ErrDb' })
+  await open.next()
+  await t.rejects(open.next(), { code: 'ErrDb' })
+  await t.rejects(reader.count(table.count()), { code: 'ErrDb' })
+  connection.run(table.insert({ id: 'z' }))
+  t.equal(isPinned(connection), false)
+  t.ok(new DatabaseSync(connection.database.location()!).prepare('PRAGMA integrity_check').get()?.integrity_check === 'ok')
+})

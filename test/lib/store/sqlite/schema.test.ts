@@ -1,0 +1,120 @@
+import { readFileSync } from 'node:fs'
+import { DatabaseSync } from 'node:sqlite'
+import t from 'tap'
+import { COLLECTIONS } from '../../../../lib/store/collections.ts'
+import { openStore } from '../../../../lib/store/index.ts'
+import { type CollectionSpec, type Filter, type SortKey } from '../../../../lib/store/port.ts'
+import { Connection } from '../../../../lib/store/sqlite/connection.ts'
+import { isCurrent, migrate } from '../../../../lib/store/sqlite/schema.ts'
+import { type Statement, Table } from '../../../../lib/store/sqlite/sql.ts'
+import { type Thing } from '../conformance/suite.ts'
+
+const now = Date.now
+
+function open (path: string): Connection {
+  return new Connection(path, { busy: 1_000 })
+}
+
+t.test('a database written by release 0.1 opens, and works', async (t) => {
+  const path = `${t.testdir()}/store.db`
+  const old = new DatabaseSync(path)
+  old.exec(readFileSync(new URL('../../../fixtures/store-0.1.sql', import.meta.url), 'utf8'))
+  old.close()
+  const store = await openStore(`sqlite:${path}`, { collections: COLLECTIONS, now })
+  t.teardown(() => store.close())
+  const users = store.collection<Thing>('users')
+  const ann = await users.getBy('account', 'ann@example.com')
+  t.match(ann, { roles: { admin: true }, info: { 'a.b': { $x: ['é', null] } }, revision: 3 })
+  const found = await store.collection<Thing>('access_tokens').getLinked('x3Jc0v7W1tVQx9mQd6q3yQ0l2o8Yw5n4b1r6s7t8u9A', { user_id: 'users', client_id: 'clients' })
+  t.match(found, { document: { scopes: ['openid'] }, linked: { user_id: { account: 'ann@example.com' }, client_id: { name: "Ann's app" } } })
+  const names = []
+  for await (const batch of users.list({ sort: [{ key: 'account', direction: 'desc' }] })) names.push(...batch.map(({ account }) => account))
+  t.strictSame(names, ['bob', 'ann@example.com'])
+  await t.rejects(users.insert({ id: 'new', account: 'bob' }), { name: 'DuplicateKeyError', field: 'account' })
+  t.equal((await users.update(ann!.id, { increment: { revision: 1 } }))?.revision, 4)
+  await store.collection('meta').insert({ id: 'new' })
+  t.equal(await users.count(), 2)
+})
+
+t.test('a file is changed once, and not when nothing is missing', async (t) => {
+  const connection = open(`${t.testdir()}/store.db`)
+  t.teardown(() => connection.close())
+  const specs: CollectionSpec[] = [{ name: 'things', keys: { name: 'string' }, indexes: [['name']] }]
+  t.equal(isCurrent(connection, specs), false)
+  migrate(connection, specs)
+  t.equal(isCurrent(connection, specs), true)
+  const later: Record<string, CollectionSpec[]> = {
+    'a key': [{ ...specs[0]!, keys: { name: 'string', rank: 'number' } }],
+    'an index': [{ ...specs[0]!, indexes: [['name'], ['name', 'name']] }],
+    'a unique key': [{ ...specs[0]!, unique: ['name'] }],
+    'an expiry': [{ ...specs[0]!, indexes: [], expiry: 'name', unique: [] }],
+    'a collection': [...specs, { name: 'others', keys: {} }]
+  }
+  t.equal(isCurrent(connection, later['an expiry']!), true, 'the index there is serves')
+  delete later['an expiry']
+  for (const [name, declared] of Object.entries(later)) {
+    t.equal(isCurrent(connection, declared), false, `${name} is missing`)
+    migrate(connection, declared)
+    t.equal(isCurrent(connection, declared), true, `${name} is made`)
+    migrate(connection, specs)
+  }
+})
+
+t.test('a new key is filled from every document, whatever type it is there', async (t) => {
+  const connection = open(`${t.testdir()}/store.db`)
+  t.teardown(() => connection.close())
+  migrate(connection, [{ name: 'things', keys: {} }])
+  const table = new Table({ name: 'things', keys: {} })
+  connection.database.exec('BEGIN')
+  for (let number = 0; number < 2_500; number++) connection.run(table.insert({ id: `t${number}`, rank: number, live: number % 2 === 0 } as Thing))
+  connection.run(table.insert({ id: 'odd', rank: ['x'], live: null } as Thing))
+  connection.database.exec('COMMIT')
+  const specs: CollectionSpec[] = [{ name: 'things', keys: { rank: 'number', live: 'boolean' }, unique: ['rank'] }]
+  migrate(connection, specs)
+  t.equal(connection.get<{ count: number }>(new Table(specs[0]!).count({ equal: { live: true } }))?.count, 1_250)
+  t.strictSame(connection.all<{ id: string }>('SELECT id FROM things WHERE rank = 2499 OR rank IS NULL ORDER BY id').map(({ id }) => id), ['odd', 't2499'])
+})
+
+t.test('a key that becomes unique while documents share its values stops the start, and changes nothing', async (t) => {
+  const path = `${t.testdir()}/store.db`
+  const keys = { name: 'string' } as const
+  const old = await openStore(`sqlite:${path}`, { collections: [{ name: 'things', keys }], now })
+  for (const id of ['a', 'b']) await old.collection<Thing>('things').insert({ id, name: 'same' })
+  await old.close()
+  const collections = [{ name: 'others', keys }, { name: 'things', keys, unique: ['name'] }]
+  await t.rejects(openStore(`sqlite:${path}`, { collections, now }), { message: /documents of things share values of name, which is unique now$/ })
+  const connection = open(path)
+  t.strictSame(connection.all("SELECT name FROM sqlite_schema WHERE name = 'others'"), [], 'the transaction is taken back')
+  connection.close()
+})
+
+t.test('every sort and filter that is declared walks an index', async (t) => {
+  const connection = new Connection(':memory:', { busy: 0 })
+  t.teardown(() => connection.close())
+  migrate(connection, COLLECTIONS)
+  const plan = ({ sql, values }: Statement) => connection.all<{ detail: string }>(`EXPLAIN QUERY PLAN ${sql}`, ...values).map(({ detail }) => detail).join('; ')
+  for (const spec of COLLECTIONS as readonly CollectionSpec[]) {
+    const table = new Table(spec)
+    const { unique = [], indexes = [], expiry } = spec
+    for (const keys of [...unique.map((key) => [key]), ...indexes]) {
+      const filter: Filter = { equal: Object.fromEntries(keys.slice(0, -1).map((key) => [key, 'x'])) }
+      for (const direction of ['asc', 'desc'] as const) {
+        const sort: SortKey[] = [{ key: keys.at(-1)!, direction }]
+        const text = plan(table.list({ filter, sort }, 'doc'))
+        // The last term is the id: SQLite sorts the runs of equal values by it, as it walks the index.
+        t.notMatch(text.replace('USE TEMP B-TREE FOR LAST TERM OF ORDER BY', ''), /TEMP B-TREE/, `${spec.name} by ${keys} ${direction}: ${text}`)
+        t.match(text, /USING INDEX/)
+      }
+      const equal = Object.fromEntries(keys.map((key) => [key, 'x']))
+      for (const [name, statement] of Object.entries({ count: table.count({ equal }), deleteSome: table.deleteSome({ equal }, 10), list: table.list({ filter: { equal } }, 'doc') })) {
+        t.notMatch(plan(statement), /SCAN/, `${spec.name} ${name} where ${keys}: ${plan(statement)}`)
+      }
+    }
+    for (const key of unique) t.match(plan(table.findBy(key, 'x')), /SEARCH .* USING INDEX/)
+    if (expiry !== undefined) t.notMatch(plan(table.deleteSome({ before: { [expiry]: 'x' } }, 10)), /SCAN/, `${spec.name} expired`)
+    t.match(plan(table.find('x')), /SEARCH .* USING INDEX/)
+    t.notMatch(plan(table.list({}, 'doc')), /TEMP B-TREE/)
+    const links = Object.entries(spec.keys).filter(([, type]) => type === 'string').map(([key]) => [key, table] as [string, Table])
+    t.notMatch(plan({ sql: table.linked(links), values: ['x'] }), /SCAN/, `${spec.name} linked`)
+  }
+})

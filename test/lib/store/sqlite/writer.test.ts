@@ -1,0 +1,140 @@
+import { DatabaseSync } from 'node:sqlite'
+import t, { type Test } from 'tap'
+import { prepareFile } from '../../../../lib/store/sqlite/connection.ts'
+import { type Operation } from '../../../../lib/store/sqlite/operations.ts'
+import { Table } from '../../../../lib/store/sqlite/sql.ts'
+import { Writer, type WriterOptions } from '../../../../lib/store/sqlite/writer.ts'
+
+const SPEC = { name: 'things', keys: { name: 'string' }, unique: ['name'] } as const
+const collections = [{ ...SPEC, unique: ['name'] }]
+const table = new Table(collections[0]!)
+
+const insert = (id: string, fields = {}): Operation => ({ kind: 'run', ...table.insert({ id, ...fields }) })
+
+/** A writer on a file of its own, and another connection to that file. */
+async function startWriter (t: Test, options: Partial<WriterOptions> = {}): Promise<{ writer: Writer, other: DatabaseSync, count: () => number }> {
+  const path = `${t.testdir()}/store.db`
+  prepareFile(path)
+  const { timeout = 10_000 } = options
+  const writer = new Writer({ path, collections, busy: timeout }, { timeout, ...options })
+  await writer.start()
+  const other = new DatabaseSync(path)
+  t.teardown(async () => {
+    await writer.close()
+    other.close()
+  })
+  return { writer, other, count: () => Number(other.prepare('SELECT count(*) AS count FROM things').get()!.count) }
+}
+
+t.test('writes that wait together are one transaction', async (t) => {
+  const { writer, other } = await startWriter(t)
+  const version = () => Number(other.prepare('PRAGMA data_version').get()!.data_version)
+  await writer.write(insert('first'))
+  const before = version()
+  let seen = 0
+  await Promise.all(Array.from({ length: 400 }, async (_, number) => {
+    await writer.write(insert(`t${number}`))
+    seen ||= Number(other.prepare('SELECT count(*) AS count FROM things').get()!.count)
+  }))
+  t.equal(seen, 401, 'when the first is acknowledged all of them are there')
+  t.not(version(), before)
+})
+
+t.test('a write that is refused leaves its neighbours alone', async (t) => {
+  const { writer, count } = await startWriter(t)
+  const outcomes = await Promise.allSettled([
+    writer.write(insert('a', { name: 'n' })),
+    writer.write(insert('b', { name: 'n' })),
+    writer.write({ kind: 'run', sql: 'NO SQL', values: [] }),
+    writer.write({ kind: 'update', collection: 'things', ...table.find('a'), change: '{"increment":{"name":1}}' }),
+    writer.write(insert('a')),
+    writer.write(insert('c'))
+  ])
+  t.match(outcomes, [
+    { status: 'fulfilled', value: 1 },
+    { status: 'rejected', reason: { name: 'DuplicateKeyError', field: 'name' } },
+    { status: 'rejected', reason: { code: 'ErrDb' } },
+    { status: 'rejected', reason: { name: 'TypeError' } },
+    { status: 'rejected', reason: { name: 'DuplicateKeyError', field: 'id' } },
+    { status: 'fulfilled', value: 1 }
+  ])
+  t.equal(count(), 2)
+})
+
+t.test('a transaction that cannot be had fails all of its writes, and the next is a new one', async (t) => {
+  const { writer, other, count } = await startWriter(t, { timeout: 200 })
+  other.exec('BEGIN IMMEDIATE')
+  const outcomes = await Promise.allSettled(['a', 'b', 'c'].map((id) => writer.write(insert(id))))
+  for (const outcome of outcomes) t.match(outcome, { status: 'rejected', reason: { code: 'ErrDb', cause: { message: /locked/ } } })
+  other.exec('ROLLBACK')
+  await writer.write(insert('d'))
+  t.equal(count(), 1)
+})
+
+t.test('a write that ran out of time while it waited is not done later', async (t) => {
+  const { writer, other } = await startWriter(t, { timeout: 60 })
+  other.exec('BEGIN IMMEDIATE')
+  const first = writer.write(insert('with the thread'))
+  await new Promise(setImmediate)
+  const second = writer.write(insert('waiting'))
+  await t.rejects(first, { code: 'ErrDb' })
+  await t.rejects(second, { code: 'ErrDb' })
+  other.exec('ROLLBACK')
+  await writer.write(insert('after'))
+  t.notOk(other.prepare("SELECT 1 FROM things WHERE id = 'waiting'").get())
+  t.ok(other.prepare("SELECT 1 FROM things WHERE id = 'after'").get())
+})
+
+t.test('writes that wait are bounded in number and in length', async (t) => {
+  const { writer, other, count } = await startWriter(t)
+  other.exec('BEGIN IMMEDIATE')
+  const many = Array.from({ length: 10_001 }, (_, number) => writer.write(insert(`n${number}`)))
+  await t.rejects(many.pop()!, { code: 'ErrBusy', statusCode: 503, headers: { 'retry-after': '1' } })
+  other.exec('ROLLBACK')
+  await Promise.all(many)
+  t.equal(count(), 10_000)
+  other.exec('BEGIN IMMEDIATE')
+  const text = 'x'.repeat(8_000_000)
+  const long = Array.from({ length: 8 }, (_, number) => writer.write(insert(`l${number}`, { text })))
+  await t.rejects(writer.write(insert('one more')), { code: 'ErrBusy' })
+  other.exec('ROLLBACK')
+  await Promise.all(long)
+  t.equal(count(), 10_008)
+  await writer.write(insert('one more'))
+})
+
+t.test('a thread that dies fails what it had, and another takes over', async (t) => {
+  const { writer, count } = await startWriter(t, { file: new URL('../../../fixtures/dying-writer-thread.ts', import.meta.url) })
+  await writer.write(insert('before'))
+  const outcomes = await Promise.allSettled([writer.write(insert('with it')), writer.write({ kind: 'run', sql: 'DIE', values: [] })])
+  for (const outcome of outcomes) t.match(outcome, { status: 'rejected', reason: { code: 'ErrDb', cause: { message: /thread/ } } })
+  await writer.write(insert('after'))
+  t.equal(count(), 2)
+})
+
+t.test('a thread that dies takes nothing from those that still wait', async (t) => {
+  const { writer, count } = await startWriter(t, { file: new URL('../../../fixtures/dying-writer-thread.ts', import.meta.url) })
+  const dying = writer.write({ kind: 'run', sql: 'DIE', values: [] })
+  await new Promise(setImmediate)
+  const waiting = ['a', 'b'].map((id) => writer.write(insert(id)))
+  await t.rejects(dying, { code: 'ErrDb' })
+  await Promise.all(waiting)
+  t.equal(count(), 2)
+})
+
+t.test('a thread that cannot start fails the writes, not the process', async (t) => {
+  const writer = new Writer({ path: `${t.testdir()}/no/such/directory.db`, collections, busy: 100 }, { timeout: 10_000 })
+  await t.rejects(writer.start(), { code: 'ErrDb', cause: { message: /unable to open/ } })
+  await t.rejects(writer.write(insert('a')), { code: 'ErrDb', cause: { message: /unable to open/ } })
+  await writer.close()
+})
+
+t.test('a closed writer finishes what it accepted, and accepts no more', async (t) => {
+  const { writer, count } = await startWriter(t)
+  const accepted = Array.from({ length: 1_200 }, (_, number) => writer.write(insert(`t${number}`)))
+  const closed = writer.close()
+  await t.rejects(writer.write(insert('late')), { code: 'ErrDb' })
+  await closed
+  t.equal(count(), 1_200)
+  t.strictSame(await Promise.all(accepted), accepted.map(() => 1))
+})
