@@ -9,8 +9,11 @@ export interface Upstream {
   base: string
 }
 
-/** @throws Error that names the option and, since the URL may hold a password, never repeats it */
-function parseUpstream (text: string): Upstream {
+/**
+ * Reads the base URL of an upstream.
+ * @throws Error that names the option and, since the URL may hold a password, never repeats it
+ */
+export function parseUpstream (text: string): Upstream {
   if (!URL.canParse(text)) throw new Error('option upstream: must be an absolute URL')
   const url = new URL(text)
   if (!/^https?:$/.test(url.protocol)) throw new Error('option upstream: must be an http or https URL')

@@ -1,6 +1,6 @@
 import { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import { type BridgeSettings } from '../schemas/bridge.ts'
-import { readBridgeOptions } from '../lib/bridge-options.ts'
+import { parseUpstream, readBridgeOptions } from '../lib/bridge-options.ts'
 import { toCsv } from '../lib/csv.ts'
 import { IdentityError, paramError } from '../lib/errors.ts'
 import { readList } from '../lib/list-reader.ts'
@@ -12,7 +12,9 @@ import { addVary, Exchange, type Fields } from './bridge-exchange.ts'
 
 export { type Dispatcher } from '../lib/relay.ts'
 
-export interface BridgeOptions extends Partial<Omit<BridgeSettings, 'upstream'>>, Pick<BridgeSettings, 'upstream'> {
+export interface BridgeOptions extends Partial<Omit<BridgeSettings, 'upstream'>> {
+  /** Base URL of the service's API; or a function that tells it at the first request, for an address that is not known before. */
+  upstream: string | (() => string)
   /** An undici dispatcher of the host's: used instead of a pool of the bridge's own, and left open. */
   dispatcher?: Dispatcher
 }
@@ -56,10 +58,12 @@ function toSegment (request: FastifyRequest, name: string): string {
  */
 export async function bridge (app: FastifyInstance, given: BridgeOptions): Promise<void> {
   // Fastify's own, which it hands over among ours.
-  const { dispatcher, prefix: _prefix, logLevel: _logLevel, logSerializers: _logSerializers, ...plain } = given as BridgeOptions & Record<string, unknown>
-  const options = readBridgeOptions(plain)
-  const relay = new Relay({ ...options, dispatcher })
-  app.addHook('onClose', async () => await relay.close())
+  const { dispatcher, upstream, prefix: _prefix, logLevel: _logLevel, logSerializers: _logSerializers, ...plain } = given as BridgeOptions & Record<string, unknown>
+  const later = typeof upstream === 'function' ? upstream : undefined
+  const options = readBridgeOptions({ ...plain, upstream: later === undefined ? upstream : 'http://told.later' })
+  let relay: Relay | undefined
+  const getRelay = () => (relay ??= new Relay({ ...options, ...(later !== undefined && { upstream: parseUpstream(later()) }), dispatcher }))
+  app.addHook('onClose', async () => await relay?.close())
   app.setErrorHandler(handleError)
 
   // Bodies pass by as they are, and nothing is checked or rewritten on the way: that is the upstream's.
@@ -75,7 +79,7 @@ export async function bridge (app: FastifyInstance, given: BridgeOptions): Promi
   }
 
   async function relayTo (path: string, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
-    const exchange = new Exchange(relay, options, request, reply)
+    const exchange = new Exchange(getRelay(), options, request, reply)
     return await exchange.run(async () => exchange.relay(await exchange.ask(withQuery(path, queryOf(request)))))
   }
 
@@ -83,7 +87,7 @@ export async function bridge (app: FastifyInstance, given: BridgeOptions): Promi
     addVary(reply, 'Accept')
     const { query, csv } = takeCsvFormat(queryOf(request))
     if (!csv && !prefersCsv(request.headers.accept)) return await relayTo(`${API}/list`, request, reply)
-    const exchange = new Exchange(relay, options, request, reply)
+    const exchange = new Exchange(getRelay(), options, request, reply)
     return await exchange.run(async () => {
       const answer = await exchange.ask(withQuery(`${API}/list`, query), ASK_FOR_LIST)
       if (answer.status >= 300) return await exchange.relay(answer)

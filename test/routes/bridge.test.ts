@@ -65,6 +65,17 @@ t.test('the base of the upstream may have a path', async (t) => {
   }
 })
 
+t.test('an upstream that is told later is asked for at the first request, once', async (t) => {
+  const upstream = await startUpstream(t, json)
+  let asked = 0
+  const { url } = await startBridge(t, { upstream: () => { asked++; return `${upstream.url}/base` } })
+  t.equal(asked, 0)
+  t.equal((await call(`${url}/count`)).status, 200)
+  t.equal((await call(`${url}/list`)).status, 200)
+  t.same(upstream.seen.map((seen) => seen.url), ['/base/api/v1/client/count', '/base/api/v1/client/list'])
+  t.equal(asked, 1)
+})
+
 t.test('a path parameter that would change the path is ErrParam', async (t) => {
   const upstream = await startUpstream(t, json)
   const { url } = await startBridge(t, { upstream: upstream.url })
