@@ -10,17 +10,20 @@ export const ACCESS_TTL = 60 * 60
 /** Seconds a refresh token lives from its last use. */
 export const REFRESH_TTL = 30 * 24 * 60 * 60
 
-/** Who makes a request: the user and the client its access token belongs to. */
+/**
+ * Who makes a request: the user and the client its access token belongs to. What is optional is not in tokeninfo: always
+ * there beside the store, never in an app that asks over HTTP (plugins/remote.ts).
+ */
 export interface Caller {
   user: Pick<UserRecord, 'account' | 'name' | 'roles'> & { user_id: string }
-  client: { clientId: string, name: string, scopes: string[], userId: string }
+  client: { clientId: string, name?: string, scopes?: string[], userId?: string }
   token: {
     /** SHA-256 of the token, base64url: a name for it, of no use as a token. */
     id: string
     /** The client's scopes, narrowed to those granted. */
     scopes: string[]
-    created_at: string
-    expired_at: string
+    created_at?: string
+    expired_at?: string
     grant_id?: string
   }
   isAdmin: boolean

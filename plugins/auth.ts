@@ -6,6 +6,9 @@ import { type Actor, type RoleNames, holdsRole } from '../lib/roles.ts'
 import { type Caller, type Tokens } from '../lib/tokens.ts'
 
 declare module 'fastify' {
+  interface FastifyInstance {
+    identity: Identity
+  }
   interface FastifyRequest {
     /** The user, client and token of this request; null where nothing has authenticated it. */
     caller: Caller | null
@@ -53,6 +56,19 @@ export interface GuardOptions extends AccessRule {
 
 export type Guard = (request: FastifyRequest, reply: FastifyReply, done: HookHandlerDoneFunction) => void
 
+/**
+ * `app.identity`, in every app that knows who calls: here what all of them have. plugins/identity.ts adds the services
+ * that an app beside the store has too; plugins/remote.ts adds nothing.
+ */
+export interface Identity {
+  /**
+   * Makes an onRequest hook for a host's route: it authenticates the bearer token, sets `request.caller` and
+   * `request.isAdmin`, and answers 401 or 403. Without a rule any caller may pass.
+   * @example app.get('/orders', { onRequest: app.identity.guard({ scopes: ['orders:read'] }) }, handler)
+   */
+  guard (rule?: GuardOptions): Guard
+}
+
 /** RFC 6750, 2.1: the scheme in any case, and a token68. */
 const BEARER = /^bearer +([\w.~+/-]+=*) *$/i
 
@@ -71,7 +87,7 @@ function readBearer (header: string | undefined): string {
  * Makes an onRequest hook that authenticates, sets `request.caller` and `request.isAdmin`, and holds the caller
  * against the rule. It answers 401 and 403 before any body is read.
  */
-export function createGuard (tokens: Tokens, names: RoleNames, rule: GuardOptions): Guard {
+export function createGuard (tokens: Pick<Tokens, 'authenticate'>, names: RoleNames, rule: GuardOptions): Guard {
   const { any = rule.roles === undefined && rule.owner === undefined, owner = false, scopes } = rule
   const roles = (rule.roles ?? []).map((role) => (Object.hasOwn(names, role) ? names[role as keyof RoleNames] : role))
 

@@ -5,22 +5,12 @@ import { OptionsSchema, type Options } from '../schemas/options.ts'
 import { openServices, type Services } from '../lib/identity.ts'
 import { type Clock } from '../lib/clock.ts'
 import { type Store } from '../lib/store/port.ts'
-import { createGuard, type Guard, type GuardOptions } from './auth.ts'
+import { createGuard, type GuardOptions } from './auth.ts'
 
-/** `app.identity`: the services, and the guard for a host's own routes. */
-export interface Identity extends Services {
-  /**
-   * Makes an onRequest hook for a host's route: it authenticates the bearer token, sets `request.caller` and
-   * `request.isAdmin`, and answers 401 or 403. Without a rule any caller may pass.
-   * @example app.get('/orders', { onRequest: app.identity.guard({ scopes: ['orders:read'] }) }, handler)
-   */
-  guard (rule?: GuardOptions): Guard
-}
+export { type Identity } from './auth.ts'
 
-declare module 'fastify' {
-  interface FastifyInstance {
-    identity: Identity
-  }
+declare module './auth.ts' {
+  interface Identity extends Services {}
 }
 
 /** Options that are not plain data. */
