@@ -1,0 +1,177 @@
+/**
+ * The environment -> a typed configuration, checked as a whole before anything starts. `server.ts` and `cli.ts` share it.
+ * @module
+ */
+import { readFileSync } from 'node:fs'
+import { BlockList, isIP } from 'node:net'
+import { Ajv } from 'ajv'
+import { EnvironmentSchema, type Environment } from './schemas/config.ts'
+import { type ServiceOptions } from './lib/identity.ts'
+import { findNearest } from './lib/nearest.ts'
+import { parseSecretKey } from './lib/secrets.ts'
+
+/** What the process was told to do. */
+export interface Config {
+  host: string
+  /** 0: a free one. */
+  port: number
+  logLevel: string
+  /** Password changes a minute for one user; false: no bound. */
+  rateLimit: number | false
+  /** Milliseconds, see schemas/config.ts. */
+  stallTimeout: number
+  shutdownTimeout: number
+  openapi: boolean
+  /** Addresses and networks of the proxies whose forwarding headers are believed. */
+  trustProxy: false | string[]
+  /** Absent: no bridge. Without an upstream it relays to this service itself. */
+  bridge?: { prefix: string, upstream?: string }
+  /** What the services need, without what only a program can hand in. */
+  services: Omit<ServiceOptions, 'store' | 'now' | 'onError'>
+}
+
+/** The environment is wrong. The message has a line for each problem and names the variables, never their values. */
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError'
+  readonly problems: readonly string[]
+
+  constructor (problems: string[]) {
+    super(problems.join('\n'))
+    this.problems = problems
+  }
+}
+
+/** The terms in which the environment's schemas are written. */
+interface Term { anyOf?: Term[], const?: unknown, type?: string, minimum?: number, maximum?: number, expects?: string }
+
+const NAMES = Object.keys(EnvironmentSchema.properties)
+const OURS = /^IDENTITY_/
+
+/** Set by the platform in Azure's App Service and Service Fabric, for its own managed identities. */
+const FOREIGN = ['IDENTITY_ENDPOINT', 'IDENTITY_HEADER', 'IDENTITY_SERVER_THUMBPRINT']
+
+const validate = new Ajv({ useDefaults: true, allErrors: true, strict: true, strictTypes: false, keywords: ['expects'] })
+  .compile<Environment>(EnvironmentSchema)
+
+/** A variable is text: here it becomes what its schema asks for, where it can. */
+function readText (schema: Term, text: string): unknown {
+  for (const term of schema.anyOf ?? [schema]) {
+    if (term.type === 'integer' && /^\d{1,15}$/.test(text)) return Number(text)
+    if (term.const === false && text === 'off') return false
+    if (term.type === 'boolean' && (text === 'on' || text === 'off')) return text === 'on'
+  }
+  return text
+}
+
+/** What a variable must be, in words. */
+function describe (term: Term): string {
+  if (term.expects !== undefined) return term.expects
+  if (term.anyOf !== undefined) return term.anyOf.map(describe).join(' or ')
+  if (term.const !== undefined) return term.const === false ? 'off' : String(term.const)
+  if (term.type === 'boolean') return 'on or off'
+  return term.type === 'integer' ? `an integer from ${term.minimum} to ${term.maximum}` : 'a text that is not too long'
+}
+
+function unknownName (name: string): string {
+  const bare = name.replace(OURS, '')
+  const meant = NAMES.includes(bare) ? bare : findNearest(name, NAMES)
+  return `${name}: is not a known variable${meant === undefined ? '' : `, did you mean ${meant}?`}`
+}
+
+function splitList (text: string | false): string[] | false {
+  return text === false ? false : text.split(/, ?/)
+}
+
+/** An address, or a network as address/bits; what proxies are named by. */
+function isNetwork (text: string): boolean {
+  if (['loopback', 'linklocal', 'uniquelocal'].includes(text)) return true
+  const [address = '', bits, ...rest] = text.split('/')
+  const version = isIP(address)
+  if (version === 0 || rest.length > 0) return false
+  try {
+    if (bits !== undefined) new BlockList().addSubnet(address, /^\d+$/.test(bits) ? Number(bits) : -1, version === 6 ? 'ipv6' : 'ipv4')
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** The configured key; undefined for none. What is wrong goes to `problems`. */
+function readSecretKey (env: Environment, problems: string[]): string | undefined {
+  const { IDENTITY_SECRET_KEY: given, IDENTITY_SECRET_KEY_FILE: file, NODE_ENV } = env
+  if (given !== undefined && file !== undefined) {
+    problems.push('IDENTITY_SECRET_KEY: is given beside IDENTITY_SECRET_KEY_FILE, one of the two is enough')
+    return
+  }
+  if (given === undefined && file === undefined) {
+    if (NODE_ENV === 'production') problems.push('IDENTITY_SECRET_KEY: is required in production, or IDENTITY_SECRET_KEY_FILE')
+    return
+  }
+  const name = given === undefined ? 'IDENTITY_SECRET_KEY_FILE' : 'IDENTITY_SECRET_KEY'
+  try {
+    const key = (given ?? readFileSync(file ?? '', 'utf8')).trim()
+    parseSecretKey(key)
+    return key
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException
+    problems.push(`${name}: ${code === undefined ? message : `the file cannot be read (${code})`}`)
+  }
+}
+
+/**
+ * Reads a configuration. An empty variable counts as not given.
+ * @param env such as process.env; only `IDENTITY_` names are ours, so only among them an unknown one is a mistake
+ * @throws ConfigError that names everything that is wrong, at once
+ */
+export function readConfig (env: Readonly<Record<string, string | undefined>>): Config {
+  const given = Object.entries(env).filter(([, text]) => text !== undefined && text !== '')
+  const problems = given.map(([name]) => name)
+    .filter((name) => OURS.test(name) && !NAMES.includes(name) && !FOREIGN.includes(name))
+    .map(unknownName)
+  const schemas = EnvironmentSchema.properties as Record<string, Term>
+  const known = given.flatMap(([name, text]) => {
+    const schema = NAMES.includes(name) ? schemas[name] : undefined
+    return schema === undefined ? [] : [[name, readText(schema, text ?? '')]]
+  })
+  const read = Object.fromEntries(known) as Environment
+  validate(read)
+  const wrong = new Set(validate.errors?.map(({ instancePath }) => instancePath.split('/')[1] ?? ''))
+  for (const name of wrong) problems.push(`${name}: must be ${describe(schemas[name] ?? {})}`)
+
+  const upstream = read.IDENTITY_BRIDGE_UPSTREAM
+  if (upstream !== undefined && !wrong.has('IDENTITY_BRIDGE_UPSTREAM') && !URL.canParse(upstream)) {
+    problems.push('IDENTITY_BRIDGE_UPSTREAM: must be a valid URL')
+  }
+  const proxies = splitList(read.IDENTITY_TRUST_PROXY)
+  if (proxies !== false && !proxies.every(isNetwork)) {
+    problems.push('IDENTITY_TRUST_PROXY: must be off, or comma-separated addresses or networks such as 10.0.0.0/8')
+  }
+  const secretKey = readSecretKey(read, problems)
+  if (problems.length > 0) throw new ConfigError(problems)
+  return toConfig(read, secretKey)
+}
+
+function toConfig (env: Environment, secretKey: string | undefined): Config {
+  const { IDENTITY_BRIDGE_PREFIX: prefix, IDENTITY_BRIDGE_UPSTREAM: upstream } = env
+  return {
+    host: env.HOST,
+    port: env.PORT,
+    logLevel: env.LOG_LEVEL,
+    rateLimit: env.IDENTITY_RATE_LIMIT,
+    stallTimeout: env.IDENTITY_STALL_TIMEOUT,
+    shutdownTimeout: env.IDENTITY_SHUTDOWN_TIMEOUT,
+    openapi: env.IDENTITY_OPENAPI,
+    trustProxy: splitList(env.IDENTITY_TRUST_PROXY),
+    ...(prefix !== false && { bridge: { prefix, ...(upstream !== undefined && { upstream }) } }),
+    services: {
+      database: env.DATABASE_URL,
+      storeTimeout: env.IDENTITY_STORE_TIMEOUT,
+      secretKey,
+      dataDir: env.IDENTITY_DATA_DIR,
+      production: env.NODE_ENV === 'production',
+      bcryptCost: env.IDENTITY_BCRYPT_COST,
+      hashQueue: env.IDENTITY_HASH_QUEUE,
+      roles: { admin: env.IDENTITY_ROLE_ADMIN, manager: env.IDENTITY_ROLE_MANAGER, service: env.IDENTITY_ROLE_SERVICE }
+    }
+  }
+}

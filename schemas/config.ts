@@ -1,0 +1,58 @@
+import { Type, type Static } from '@sinclair/typebox'
+import { BridgeOptionsSchema } from './bridge.ts'
+import { OptionsSchema } from './options.ts'
+
+const LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const
+
+const options = OptionsSchema.properties
+const roles = options.roles.properties
+
+const Off = Type.Literal(false)
+
+/**
+ * What the process reads from its environment: the values as they are after reading, see config.ts. `expects` says
+ * in words what an error asks for where the schema's own terms would not.
+ */
+export const EnvironmentSchema = Type.Object({
+  HOST: Type.String({ minLength: 1, maxLength: 255, default: '127.0.0.1', description: 'Address to listen on; `0.0.0.0` or `::` for all of them.' }),
+  PORT: Type.Integer({ minimum: 0, maximum: 65_535, default: 3000, description: 'Port to listen on; 0 takes a free one.' }),
+  DATABASE_URL: Type.String({
+    ...options.database,
+    pattern: '^(sqlite:(?!//).|mongodb(\\+srv)?://.)',
+    expects: 'sqlite:PATH, or a mongodb:// or mongodb+srv:// URL'
+  }),
+  LOG_LEVEL: Type.Union(LEVELS.map((level) => Type.Literal(level)), { default: 'info', description: `\`${LEVELS.join('`, `')}\`. Logs are JSON lines on stdout.` }),
+  NODE_ENV: Type.Optional(Type.String({ description: '`production` refuses to start without a configured secret key, and makes no first admin by itself.' })),
+  IDENTITY_DATA_DIR: options.dataDir,
+  IDENTITY_SECRET_KEY: options.secretKey,
+  IDENTITY_SECRET_KEY_FILE: Type.Optional(Type.String({ description: 'A file that holds the secret key, instead of IDENTITY_SECRET_KEY.' })),
+  IDENTITY_BCRYPT_COST: options.bcryptCost,
+  IDENTITY_HASH_QUEUE: options.hashQueue,
+  IDENTITY_RATE_LIMIT: Type.Union([Off, ...options.rateLimit.anyOf.slice(1)], {
+    default: options.rateLimit.default, description: 'Password changes a minute that one user may ask for; past it ErrLimit. `off`: no limit.'
+  }),
+  IDENTITY_STORE_TIMEOUT: options.storeTimeout,
+  IDENTITY_STALL_TIMEOUT: options.stallTimeout,
+  IDENTITY_SHUTDOWN_TIMEOUT: Type.Integer({
+    minimum: 100, maximum: 600_000, default: 10_000, description: 'Milliseconds that running requests have to finish after SIGTERM; what runs longer is cut.'
+  }),
+  IDENTITY_BRIDGE_PREFIX: Type.Union([Off, Type.String({
+    pattern: '^(?!/(api/v1|docs|health|openapi\\.json)(/|$))(/[\\w.~-]+)+$',
+    expects: "a path such as /bridge/client that is not among the service's own"
+  })], { default: '/bridge/client', description: 'Path of the bridge; `off` serves none.' }),
+  IDENTITY_BRIDGE_UPSTREAM: Type.Optional(Type.String({
+    pattern: '^https?://[^/?#@\\s]+(/[^?#@\\s]*)?$',
+    expects: 'an http or https URL without credentials, query and fragment',
+    description: `${BridgeOptionsSchema.properties.upstream.description} Absent: this service itself.`
+  })),
+  IDENTITY_OPENAPI: options.openapi,
+  IDENTITY_TRUST_PROXY: Type.Union([Off, Type.String()], {
+    default: false,
+    description: 'Proxies whose `X-Forwarded-` headers are believed: comma-separated addresses, networks as `10.0.0.0/8`, or `loopback`.'
+  }),
+  IDENTITY_ROLE_ADMIN: Type.String({ ...roles.admin, description: 'Name under which the role admin is kept.' }),
+  IDENTITY_ROLE_MANAGER: Type.String({ ...roles.manager, description: 'Name under which the role manager is kept.' }),
+  IDENTITY_ROLE_SERVICE: Type.String({ ...roles.service, description: 'Name under which the role service is kept.' })
+}, { additionalProperties: false })
+
+export type Environment = Static<typeof EnvironmentSchema>

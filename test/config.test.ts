@@ -1,0 +1,159 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { ConfigError, readConfig } from '../config.ts'
+import { EnvironmentSchema } from '../schemas/config.ts'
+import { OptionsSchema } from '../schemas/options.ts'
+
+const KEY = Buffer.alloc(32, 7).toString('base64')
+
+/** The lines of the error; fails the test where there is none. */
+function problemsOf (env: Record<string, string>): readonly string[] {
+  try {
+    readConfig(env)
+  } catch (error) {
+    if (error instanceof ConfigError) return error.problems
+    throw error
+  }
+  return ['(no error)']
+}
+
+t.test('an empty environment gives the defaults, and those of the options are the options own', async (t) => {
+  const options = OptionsSchema.properties
+  t.strictSame(readConfig({}), {
+    host: '127.0.0.1',
+    port: 3000,
+    logLevel: 'info',
+    rateLimit: options.rateLimit.default,
+    stallTimeout: options.stallTimeout.default,
+    shutdownTimeout: 10_000,
+    openapi: true,
+    trustProxy: false,
+    bridge: { prefix: '/bridge/client' },
+    services: {
+      database: 'sqlite:data/identity.db',
+      storeTimeout: options.storeTimeout.default,
+      secretKey: undefined,
+      dataDir: undefined,
+      production: false,
+      bcryptCost: 12,
+      hashQueue: options.hashQueue.default,
+      roles: { admin: 'admin', manager: 'manager', service: 'service' }
+    }
+  })
+})
+
+t.test('every variable reaches its place', async (t) => {
+  const env: Record<string, string> = {
+    HOST: '::1',
+    PORT: '0',
+    DATABASE_URL: 'mongodb://127.0.0.1/x',
+    LOG_LEVEL: 'silent',
+    NODE_ENV: 'production',
+    IDENTITY_DATA_DIR: '/var/lib/identity',
+    IDENTITY_SECRET_KEY: KEY,
+    IDENTITY_BCRYPT_COST: '4',
+    IDENTITY_HASH_QUEUE: '5',
+    IDENTITY_RATE_LIMIT: 'off',
+    IDENTITY_STORE_TIMEOUT: '600',
+    IDENTITY_STALL_TIMEOUT: '700',
+    IDENTITY_SHUTDOWN_TIMEOUT: '800',
+    IDENTITY_BRIDGE_PREFIX: '/a/b-c',
+    IDENTITY_BRIDGE_UPSTREAM: 'https://identity:3000/base',
+    IDENTITY_OPENAPI: 'off',
+    IDENTITY_TRUST_PROXY: 'loopback, 10.0.0.0/8,::1',
+    IDENTITY_ROLE_ADMIN: 'root',
+    IDENTITY_ROLE_MANAGER: 'boss',
+    IDENTITY_ROLE_SERVICE: 'bot'
+  }
+  t.strictSame(readConfig(env), {
+    host: '::1',
+    port: 0,
+    logLevel: 'silent',
+    rateLimit: false,
+    stallTimeout: 700,
+    shutdownTimeout: 800,
+    openapi: false,
+    trustProxy: ['loopback', '10.0.0.0/8', '::1'],
+    bridge: { prefix: '/a/b-c', upstream: 'https://identity:3000/base' },
+    services: {
+      database: 'mongodb://127.0.0.1/x',
+      storeTimeout: 600,
+      secretKey: KEY,
+      dataDir: '/var/lib/identity',
+      production: true,
+      bcryptCost: 4,
+      hashQueue: 5,
+      roles: { admin: 'root', manager: 'boss', service: 'bot' }
+    }
+  })
+  const untried = Object.keys(EnvironmentSchema.properties).filter((name) => !(name in env))
+  t.strictSame(untried, ['IDENTITY_SECRET_KEY_FILE'], 'and there is none besides')
+})
+
+t.test('an empty variable is one that is not given, and the names of others are not ours', async (t) => {
+  const env = { PORT: '', IDENTITY_SECRET_KEY: '', IDENTITY_BCRYPT_COST: '', HOME: '/root', PORTS: 'x', IDENTITY_ENDPOINT: 'http://azure' }
+  t.strictSame(readConfig(env), readConfig({}))
+})
+
+t.test('the bridge can be left out, and the limit set', async (t) => {
+  const config = readConfig({ IDENTITY_BRIDGE_PREFIX: 'off', IDENTITY_RATE_LIMIT: '3' })
+  t.notOk('bridge' in config)
+  t.equal(config.rateLimit, 3)
+})
+
+t.test('a wrong value is named, and never repeated', async (t) => {
+  for (const [name, text, expected] of [
+    ['HOST', 'h'.repeat(256), 'must be a text that is not too long'],
+    ['PORT', 'hunter2', 'must be an integer from 0 to 65535'],
+    ['PORT', '65536', 'must be an integer from 0 to 65535'],
+    ['PORT', '0x10', 'must be an integer from 0 to 65535'],
+    ['PORT', '-1', 'must be an integer from 0 to 65535'],
+    ['PORT', ' 3000', 'must be an integer from 0 to 65535'],
+    ['DATABASE_URL', 'postgres://u:hunter2@h/d', 'must be sqlite:PATH, or a mongodb:// or mongodb+srv:// URL'],
+    ['DATABASE_URL', 'sqlite://data/x.db', 'must be sqlite:PATH, or a mongodb:// or mongodb+srv:// URL'],
+    ['DATABASE_URL', 'sqlite:', 'must be sqlite:PATH, or a mongodb:// or mongodb+srv:// URL'],
+    ['LOG_LEVEL', 'loud', 'must be fatal or error or warn or info or debug or trace or silent'],
+    ['IDENTITY_BCRYPT_COST', '3', 'must be an integer from 4 to 20'],
+    ['IDENTITY_RATE_LIMIT', '0', 'must be off or an integer from 1 to 1000000'],
+    ['IDENTITY_RATE_LIMIT', 'false', 'must be off or an integer from 1 to 1000000'],
+    ['IDENTITY_OPENAPI', 'yes', 'must be on or off'],
+    ['IDENTITY_BRIDGE_PREFIX', '/api/v1/client', "must be off or a path such as /bridge/client that is not among the service's own"],
+    ['IDENTITY_BRIDGE_PREFIX', '/x/:id', "must be off or a path such as /bridge/client that is not among the service's own"],
+    ['IDENTITY_BRIDGE_PREFIX', 'x', "must be off or a path such as /bridge/client that is not among the service's own"],
+    ['IDENTITY_BRIDGE_UPSTREAM', 'http://u:hunter2@h', 'must be an http or https URL without credentials, query and fragment'],
+    ['IDENTITY_BRIDGE_UPSTREAM', 'http://h:port', 'must be a valid URL'],
+    ['IDENTITY_TRUST_PROXY', '1', 'must be off, or comma-separated addresses or networks such as 10.0.0.0/8'],
+    ['IDENTITY_TRUST_PROXY', '10.0.0.0/33', 'must be off, or comma-separated addresses or networks such as 10.0.0.0/8'],
+    ['IDENTITY_TRUST_PROXY', '10.0.0.1,,::1', 'must be off, or comma-separated addresses or networks such as 10.0.0.0/8'],
+    ['IDENTITY_SECRET_KEY', 'hunter2', 'the secret key must be 32 random bytes as base64 or hex, such as `openssl rand -base64 32` prints']
+  ] as const) t.strictSame(problemsOf({ [name]: text }), [`${name}: ${expected}`], `${name}=${text.slice(0, 30)}`)
+})
+
+t.test('an unknown name is reported, with the one that was probably meant', async (t) => {
+  for (const [name, meant] of [
+    ['IDENTITY_BCRPYT_COST', ', did you mean IDENTITY_BCRYPT_COST?'],
+    ['IDENTITY_PORT', ', did you mean PORT?'],
+    ['IDENTITY_DATABASE_URL', ', did you mean DATABASE_URL?'],
+    ['IDENTITY_SECRETKEY', ', did you mean IDENTITY_SECRET_KEY?'],
+    ['IDENTITY_Q', '']
+  ] as const) t.strictSame(problemsOf({ [name]: 'hunter2' }), [`${name}: is not a known variable${meant}`])
+})
+
+t.test('everything that is wrong is told at once', async (t) => {
+  const problems = problemsOf({ PORT: 'x', IDENTITY_OPENAPI: '?', IDENTITY_X_Y_Z: '1', NODE_ENV: 'production' })
+  t.strictSame(problems.map((line) => line.split(':')[0]), ['IDENTITY_X_Y_Z', 'PORT', 'IDENTITY_OPENAPI', 'IDENTITY_SECRET_KEY'])
+})
+
+t.test('the secret key: from a file, one of the two, and required in production', async (t) => {
+  const dir = t.testdir({ good: `${KEY}\n`, bad: 'hunter2' })
+  const file = (name: string) => ({ IDENTITY_SECRET_KEY_FILE: join(dir, name) })
+  t.equal(readConfig({ ...file('good'), NODE_ENV: 'production' }).services.secretKey, KEY)
+  writeFileSync(join(dir, 'hex'), Buffer.from(KEY, 'base64').toString('hex'))
+  t.equal(readConfig(file('hex')).services.secretKey, Buffer.from(KEY, 'base64').toString('hex'))
+  t.match(problemsOf(file('bad')), [/^IDENTITY_SECRET_KEY_FILE: the secret key must be 32 random bytes/])
+  t.notMatch(problemsOf(file('bad')), [/hunter2/])
+  t.strictSame(problemsOf(file('none')), ['IDENTITY_SECRET_KEY_FILE: the file cannot be read (ENOENT)'])
+  t.strictSame(problemsOf({ ...file('good'), IDENTITY_SECRET_KEY: KEY }), ['IDENTITY_SECRET_KEY: is given beside IDENTITY_SECRET_KEY_FILE, one of the two is enough'])
+  t.strictSame(problemsOf({ NODE_ENV: 'production' }), ['IDENTITY_SECRET_KEY: is required in production, or IDENTITY_SECRET_KEY_FILE'])
+})
