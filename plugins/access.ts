@@ -18,8 +18,8 @@ export function holdAccess (app: FastifyInstance, overrides: Record<string, Acce
   }
   app.addHook('onRoute', (route) => {
     const name = route.config?.access
-    const rule = name === undefined ? undefined : overrides[name] ?? ACCESS[name]
-    if (rule === undefined) throw new Error(`${String(route.method)} ${route.url} has no row in the access table`)
+    if (name === undefined || !Object.hasOwn(ACCESS, name)) throw new Error(`${String(route.method)} ${route.url} has no row in the access table`)
+    const rule = (Object.hasOwn(overrides, name) ? overrides : ACCESS)[name] as AccessRule
     route.schema = { ...route.schema, security: [{ bearer: [] }] }
     route.onRequest = [noStore, app.identity.guard(rule), ...[route.onRequest ?? []].flat()]
   })

@@ -1,7 +1,9 @@
 import { hash } from 'node:crypto'
-import fastify, { type FastifyInstance } from 'fastify'
+import fastify, { type FastifyInstance, type FastifyServerOptions } from 'fastify'
+import { LIMITS } from '../schemas/common.ts'
 import { COLLECTIONS } from '../lib/store/collections.ts'
 import { type Store } from '../lib/store/port.ts'
+import { handleError } from '../plugins/errors.ts'
 import identity, { type IdentityOptions } from '../index.ts'
 import { createTestClock, type TestClock } from './clock.ts'
 import { createMint, type Mint } from './mint.ts'
@@ -11,6 +13,11 @@ const LOWEST_COST = 4
 
 /** Always the same, so that a kit writes no key file and opens again what it left in a database. Protects nothing. */
 const TESTING_KEY = hash('sha256', 'fastify-identity/testing', 'base64')
+
+/** An app as the service's own process has it. */
+export function createApp (options: FastifyServerOptions = {}): FastifyInstance {
+  return fastify({ ...options, frameworkErrors: handleError, routerOptions: { maxParamLength: 2 * LIMITS.id } })
+}
 
 /** A test that knows how to clean up: tap's, node:test's, or anything like them. */
 export type TestLike = { teardown: (close: () => Promise<void>) => unknown } | { after: (close: () => Promise<void>) => unknown }
@@ -60,7 +67,7 @@ export async function emptyStore (store: Store): Promise<void> {
  * const { headers } = await kit.mint({ user: 'ann', roles: ['admin'], scopes: ['read'] })
  * const reply = await kit.inject({ url: '/api/v1/auth/tokeninfo', headers })
  */
-export async function startIdentity ({ t, time, app = fastify(), ...options }: StartOptions = {}): Promise<TestKit> {
+export async function startIdentity ({ t, time, app = createApp(), ...options }: StartOptions = {}): Promise<TestKit> {
   const clock = createTestClock(time)
   const close = () => app.close()
   try {

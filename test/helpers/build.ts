@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto'
-import fastify from 'fastify'
 import { MongoClient } from 'mongodb'
 import { type Test } from 'tap'
 import { startIdentity, type StartOptions, type TestKit } from '../../testing/index.ts'
+import { createApp } from '../../testing/kit.ts'
 import { checkResponses } from './openapi.ts'
 
 /** Starts the service for a test; every response of it is held against its OpenAPI document. */
-export async function build (t: Test, { app = fastify(), ...options }: Omit<StartOptions, 't'> = {}): Promise<TestKit> {
+export async function build (t: Test, { app = createApp(), ...options }: Omit<StartOptions, 't'> = {}): Promise<TestKit> {
   if (options.openapi !== false) checkResponses(app, (problem) => t.fail(problem), options.prefix)
   return await startIdentity({ ...options, t, app })
 }

@@ -1,0 +1,185 @@
+import { type InjectOptions } from 'fastify'
+import t, { type Test } from 'tap'
+import { type IdentityOptions } from '../../index.ts'
+import { ACCESS } from '../../plugins/auth.ts'
+import { holdAccess } from '../../plugins/access.ts'
+import { type TestKit } from '../../testing/index.ts'
+import { createApp } from '../../testing/kit.ts'
+import { build, forEachStore } from '../helpers/build.ts'
+import { type Person, callAs, createClient, createUser, signIn } from '../helpers/people.ts'
+
+const COLUMNS = ['none', 'bad', 'plain', 'owner', 'manager', 'service', 'admin'] as const
+type Who = typeof COLUMNS[number]
+
+/**
+ * Who gets what: a status for each caller. `none` has no token and `bad` one that is dead; `plain` holds no role;
+ * `owner` owns the client and is the user that the path names.
+ */
+const TABLE = `
+operation                                 none  bad   plain owner manager service admin
+POST   /client                            401   401   200   200   200     200     200
+GET    /client/count                      401   401   200   200   200     200     200
+GET    /client/list                       401   401   200   200   200     200     200
+GET    /client/:clientId                  401   401   404   200   404     404     200
+PATCH  /client/:clientId                  401   401   404   204   404     404     204
+DELETE /client/:clientId                  401   401   404   204   404     404     204
+DELETE /client/user/:userId               401   401   403   204   403     403     204
+GET    /auth/tokeninfo                    401   401   200   200   200     200     200
+POST   /auth/logout                       401   401   204   204   204     204     204
+GET    /user                              401   401   200   200   200     200     200
+PATCH  /user                              401   401   204   204   204     204     204
+POST   /user                              401   401   403   403   403     403     200
+GET    /user/count                        401   401   403   403   403     403     200
+GET    /user/list                         401   401   403   403   403     403     200
+GET    /user/:userId                      401   401   403   403   403     403     200
+PATCH  /user/:userId                      401   401   403   403   204     204     204
+DELETE /user/:userId                      401   401   403   403   403     403     204
+`
+
+interface Row { method: InjectOptions['method'] & string, path: string, expected: Record<Who, number> }
+
+const ROWS: Row[] = TABLE.trim().split('\n').slice(1).map((line) => {
+  const [method, path, ...statuses] = line.split(/\s+/)
+  return { method: method as 'GET', path: path!, expected: Object.fromEntries(COLUMNS.map((who, index) => [who, Number(statuses[index])])) as Row['expected'] }
+})
+
+/** A body that would do, for the routes that take one. */
+function bodyOf ({ method, path }: Row): object | undefined {
+  if (method === 'PATCH') return path === '/user/:userId' ? { data: { roles: {} } } : { data: { name: 'new' } }
+  if (method !== 'POST' || path === '/auth/logout') return
+  return path === '/user' ? { data: { account: `new${Math.random()}`.replace('.', ''), password: 'p' } } : { data: { redirectUris: [], scopes: [], name: 'n' } }
+}
+
+/** Walks every route as every caller and compares with the table; `names` are those of the roles. */
+async function walk (t: Test, kit: TestKit, names = { admin: 'admin', manager: 'manager', service: 'service' }): Promise<void> {
+  const admin = await signIn(kit, { roles: [names.admin] })
+  for (const row of ROWS) {
+    for (const who of COLUMNS) {
+      // Each call has a user and a client of its own: none of them sees what another left.
+      const user = await createUser(admin)
+      const clientId = await createClient(admin, { userId: user })
+      const headers = {
+        none: () => undefined,
+        bad: () => ({ authorization: 'Bearer dead' }),
+        owner: async () => (await kit.mint({ user })).headers,
+        plain: async () => (await kit.mint()).headers,
+        manager: async () => (await kit.mint({ roles: [names.manager] })).headers,
+        service: async () => (await kit.mint({ roles: [names.service] })).headers,
+        admin: async () => (await kit.mint({ roles: [names.admin] })).headers
+      }
+      const payload = bodyOf(row)
+      const reply = await callAs(kit, await headers[who]()).send({
+        method: row.method, url: row.path.replace(':clientId', clientId).replace(':userId', user), ...(payload && { payload })
+      })
+      t.equal(reply.status, row.expected[who], `${row.method} ${row.path} as ${who}`)
+      t.equal(reply.status === 401, reply.headers['www-authenticate'] !== undefined)
+    }
+  }
+}
+
+await forEachStore(t, async (t, build) => {
+  t.test('decisions, Who may call what: every route as every caller', async (t) => {
+    await walk(t, await build(t))
+  })
+})
+
+t.test('decisions, Names: roles under other names', async (t) => {
+  const names = { admin: 'root', manager: 'chief', service: 'robot' }
+  const kit = await build(t, { roles: names })
+  await walk(t, kit, names)
+  for (const roles of [['admin'], ['manager'], ['service'], ['Root'], ['__proto__'], ['constructor']]) {
+    const caller = await signIn(kit, { roles })
+    t.match(await caller.get('/user/count'), { status: 403 }, `${roles} is no role here`)
+    t.match(await caller.patch('/user/x', { disable: true }), { status: 403 })
+  }
+  const root = await signIn(kit, { roles: ['root'] })
+  const chief = await signIn(kit, { roles: ['chief'] })
+  const target = await createUser(root)
+  for (const [roles, status] of [[{ root: true }, 403], [{ robot: true }, 403], [{ admin: true, service: true }, 204]] as const) {
+    t.match(await chief.patch(`/user/${target}`, { data: { roles } }), { status }, `a manager grants ${Object.keys(roles)}`)
+  }
+  t.match(await chief.patch(`/user/${root.user_id}`, { disable: true }), { status: 403 })
+})
+
+t.test('some of the roles under other names', async (t) => {
+  await walk(t, await build(t, { roles: { manager: 'chief' } }), { admin: 'admin', manager: 'chief', service: 'service' })
+})
+
+t.test('a role counts from the next request on, in a session that is open', async (t) => {
+  const kit = await build(t)
+  const admin = await signIn(kit, { roles: ['admin'] })
+  const ann = await signIn(kit)
+  for (const [roles, status] of [[{}, 403], [{ admin: {} }, 200], [{}, 403], [{ admin: true, other: true }, 200]] as const) {
+    await admin.patch(`/user/${ann.user_id}`, { data: { roles } })
+    t.match(await ann.get('/user/count'), { status })
+  }
+})
+
+t.test('every route of the API has a row here, and every row of the access table is some route\'s', async (t) => {
+  const routes: string[] = []
+  const rows: (string | undefined)[] = []
+  const app = createApp()
+  app.addHook('onRoute', ({ method, url, config }) => {
+    if (!url.startsWith('/api/v1/')) return
+    for (const name of [method].flat().filter((name) => name !== 'HEAD')) routes.push(`${name} ${url.slice('/api/v1'.length)}`)
+    rows.push((config as { access?: string } | undefined)?.access)
+  })
+  await build(t, { app })
+  t.strictSame(routes.sort(), ROWS.map(({ method, path }) => `${method} ${path}`).sort())
+  t.strictSame([...new Set(rows)].sort(), Object.keys(ACCESS).sort())
+})
+
+t.test('a HEAD request is held like its GET', async (t) => {
+  const kit = await build(t)
+  const ann = await signIn(kit)
+  for (const [url, headers, status] of [
+    ['/user/count', {}, 401], ['/user/count', ann.headers, 403], ['/client/count', {}, 401], ['/client/count', ann.headers, 200]
+  ] as const) t.equal((await kit.inject({ method: 'HEAD', url: `/api/v1${url}`, headers })).statusCode, status)
+})
+
+t.test('the option access overrides a row', async (t) => {
+  const allows = async (t: Test, access: IdentityOptions['access'], call: (person: Person, target: Person) => Promise<{ status: number }>, expected: Partial<Record<Who, number>>) => {
+    const kit = await build(t, { access: access!, roles: { manager: 'chief' } })
+    const target = await signIn(kit)
+    for (const [who, status] of Object.entries(expected)) {
+      const person = who === 'owner' ? target : await signIn(kit, { roles: who === 'plain' ? [] : [who === 'manager' ? 'chief' : who] })
+      t.equal((await call(person, target)).status, status, who)
+    }
+  }
+  for (const [name, access, call, expected] of [
+    ['roles by their key', { countUsers: { roles: ['manager'] } }, (person) => person.get('/user/count'), { plain: 403, manager: 200, admin: 403 }],
+    ['roles of the operator\'s own', { countUsers: { roles: ['clerk', 'admin'] } }, (person) => person.get('/user/count'), { plain: 403, clerk: 200, admin: 200 }],
+    ['any', { getUser: { any: true } }, (person, target) => person.get(`/user/${target.user_id}`), { plain: 200, admin: 200 }],
+    ['owner', { getUser: { owner: true } }, (person, target) => person.get(`/user/${target.user_id}`), { plain: 403, owner: 200, admin: 403 }],
+    ['owner or a role', { getUser: { owner: true, roles: ['admin'] } }, (person, target) => person.get(`/user/${target.user_id}`), { plain: 403, owner: 200, admin: 200 }],
+    ['a narrower row', { createClient: { roles: ['admin'] } }, (person) => person.post('/client', { data: { redirectUris: [], scopes: [], name: 'n' } }), { plain: 403, manager: 403, admin: 200 }],
+    ['other rows stay', { getUser: { any: true } }, (person) => person.get('/user/count'), { plain: 403, admin: 200 }]
+  ] as [string, IdentityOptions['access'], (person: Person, target: Person) => Promise<{ status: number }>, Partial<Record<Who, number>>][]) {
+    await t.test(name, (t) => allows(t, access, call, expected))
+  }
+})
+
+t.test('an override of no row, or that is none, fails at boot', async (t) => {
+  for (const [access, message] of [
+    [{ nothing: { any: true } }, /access\.nothing/],
+    [{ constructor: { any: true } }, /access\.constructor/],
+    [{ getUser: {} }, /access\.getUser/],
+    [{ getUser: { any: false } }, /access\.getUser/],
+    [{ getUser: { roles: [] } }, /access\.getUser/],
+    [{ getUser: { role: 'admin' } }, /access\.getUser/]
+  ] as const) {
+    const app = createApp()
+    await t.rejects(build(t, { app, access: access as never }), { message }, JSON.stringify(access))
+  }
+})
+
+t.test('a route without a row, or with none of the table\'s, fails at boot', async (t) => {
+  for (const config of [{}, { access: 'nothing' }, { access: 'constructor' }] as { access: string }[]) {
+    const kit = await build(t)
+    kit.app.register(async (scope) => {
+      holdAccess(scope, {})
+      scope.get('/forgotten', { config }, () => 'open to all')
+    })
+    await t.rejects(async () => await kit.app.ready(), { message: 'GET /forgotten has no row in the access table' })
+  }
+})
