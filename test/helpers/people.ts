@@ -3,7 +3,10 @@ import { type CreateClient } from '../../schemas/client.ts'
 import { type CreateUser } from '../../schemas/user.ts'
 import { type Minted, type MintRequest, type TestKit } from '../../testing/index.ts'
 
-export interface Reply<T = { data?: unknown, code?: string, message?: string }> {
+/** What a test that reads no data of a reply may look at. */
+interface AnyBody { data?: unknown, code?: string, message?: string }
+
+export interface Reply<T = AnyBody> {
   status: number
   headers: Record<string, unknown>
   /** What the JSON says; null where there is no body. */
@@ -12,11 +15,11 @@ export interface Reply<T = { data?: unknown, code?: string, message?: string }> 
 
 /** Calls of the API, with the path after /api/v1. */
 export interface Api {
-  get: <T>(path: string) => Promise<Reply<T>>
-  post: <T>(path: string, body?: object) => Promise<Reply<T>>
-  patch: <T>(path: string, body?: object) => Promise<Reply<T>>
-  delete: <T>(path: string) => Promise<Reply<T>>
-  send: <T>(options: InjectOptions) => Promise<Reply<T>>
+  get: <T = AnyBody>(path: string) => Promise<Reply<T>>
+  post: <T = AnyBody>(path: string, body?: object) => Promise<Reply<T>>
+  patch: <T = AnyBody>(path: string, body?: object) => Promise<Reply<T>>
+  delete: <T = AnyBody>(path: string) => Promise<Reply<T>>
+  send: <T = AnyBody>(options: InjectOptions) => Promise<Reply<T>>
 }
 
 /** Somebody with a token. */

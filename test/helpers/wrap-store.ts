@@ -1,0 +1,45 @@
+import { type Collection, type Document, type Store } from '../../lib/store/port.ts'
+
+/** A call of the store. A list is `list`, then a `next` for each batch, and `return` when the reader leaves it. */
+export interface StoreCall {
+  collection: string
+  method: string
+  args: unknown[]
+}
+
+/** Stands between the services and the store: runs the call, before, after or not at all. */
+export type Around = (call: StoreCall, run: () => unknown) => unknown
+
+function wrapCollection<T extends Document> (inner: Collection<T>, name: string, around: Around): Collection<T> {
+  return new Proxy(inner, {
+    get (target, method: keyof Collection<T>) {
+      const call = (args: unknown[]) => (target[method] as (...args: unknown[]) => unknown).apply(target, args)
+      // The one that may answer at once; the others fail by rejecting.
+      if (method === 'getLinked') return (...args: unknown[]) => around({ collection: name, method, args }, () => call(args))
+      if (method !== 'list') return async (...args: unknown[]) => await around({ collection: name, method, args }, () => call(args))
+      return (...args: unknown[]) => {
+        const list = around({ collection: name, method, args }, () => call(args)) as AsyncIterable<T[]>
+        return {
+          [Symbol.asyncIterator] () {
+            const iterator = list[Symbol.asyncIterator]()
+            return {
+              next: async () => await around({ collection: name, method: 'next', args }, () => iterator.next()),
+              return: async () => await around({ collection: name, method: 'return', args }, () => iterator.return?.())
+            }
+          }
+        }
+      }
+    }
+  })
+}
+
+/** The same store, with every call of its collections in the hands of `around`. */
+export function wrapStore (store: Store, around: Around): Store {
+  return new Proxy(store, {
+    get (target, key: keyof Store) {
+      if (key === 'collection') return (name: string) => wrapCollection(target.collection(name), name, around)
+      const value = target[key]
+      return typeof value === 'function' ? value.bind(target) : value
+    }
+  })
+}
