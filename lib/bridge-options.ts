@@ -13,12 +13,12 @@ export interface Upstream {
  * Reads the base URL of an upstream.
  * @throws Error that names the option and, since the URL may hold a password, never repeats it
  */
-export function parseUpstream (text: string): Upstream {
-  if (!URL.canParse(text)) throw new Error('option upstream: must be an absolute URL')
+export function parseUpstream (text: string, option = 'upstream'): Upstream {
+  if (!URL.canParse(text)) throw new Error(`option ${option}: must be an absolute URL`)
   const url = new URL(text)
-  if (!/^https?:$/.test(url.protocol)) throw new Error('option upstream: must be an http or https URL')
-  if (url.username !== '' || url.password !== '') throw new Error('option upstream: must not hold credentials')
-  if (url.search !== '' || url.hash !== '') throw new Error('option upstream: must not have a query or a fragment')
+  if (!/^https?:$/.test(url.protocol)) throw new Error(`option ${option}: must be an http or https URL`)
+  if (url.username !== '' || url.password !== '') throw new Error(`option ${option}: must not hold credentials`)
+  if (url.search !== '' || url.hash !== '') throw new Error(`option ${option}: must not have a query or a fragment`)
   return { origin: url.origin, base: url.pathname.replace(/\/+$/, '') }
 }
 
