@@ -4,7 +4,7 @@ import { IdentityError } from './errors.ts'
 
 export type ListRecord = Record<string, unknown>
 
-/** Bytes of one record at most: what is held of a list at any time is this and one chunk. */
+/** Bytes of one record at most, give or take a chunk: what is held of a list at any time. */
 const MAX_RECORD = 1024 * 1024
 const NEWLINE = 0x0a
 const OPENING_BRACKET = 0x5b

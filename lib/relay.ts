@@ -1,4 +1,4 @@
-import { type IncomingHttpHeaders } from 'node:http'
+import { validateHeaderName, validateHeaderValue, type IncomingHttpHeaders } from 'node:http'
 import { Transform, type Readable } from 'node:stream'
 import { errors, Pool, type Dispatcher } from 'undici'
 import { type Upstream } from './bridge-options.ts'
@@ -51,9 +51,29 @@ const tooLate = (cause?: unknown) => new IdentityError('ErrRsc', 'the upstream d
 /** What a failure of the upstream is to the caller. The cause is for the log. */
 function toError (cause: unknown, message: string): unknown {
   if (cause instanceof IdentityError) return cause
-  if (cause instanceof errors.InvalidArgumentError) return paramError('request', 'cannot be forwarded')
+  // undici hangs the bytes it could not read on its error: a part of an answer, which may hold a secret.
+  if (cause instanceof errors.HTTPParserError) return new IdentityError('ErrRsc', message, { cause: new Error(cause.message) })
   const { code } = cause as { code?: string }
   return code !== undefined && TIMEOUTS.has(code) ? tooLate(cause) : new IdentityError('ErrRsc', message, { cause })
+}
+
+/** What a request target may be made of, as undici has it. */
+const TARGET = /^[\x21-\xff]+$/
+
+/**
+ * Throws ErrParam for a request that undici would not write. Its pool (8.12.4) takes the connection that refuses one for
+ * busy, and never uses it again.
+ */
+function checkRequest ({ path, headers }: RelayRequest): void {
+  try {
+    if (!TARGET.test(path)) throw new Error('not a request target')
+    for (const [name, values] of Object.entries(headers)) {
+      validateHeaderName(name)
+      for (const value of [values].flat()) validateHeaderValue(name, value)
+    }
+  } catch {
+    throw paramError('request', 'cannot be forwarded')
+  }
 }
 
 async function * readBody (body: Readable): AsyncGenerator<Buffer, void> {
@@ -110,6 +130,8 @@ export class Relay {
    * cannot be forwarded, and whatever the request's body failed with
    */
   async send (request: RelayRequest): Promise<RelayResponse> {
+    checkRequest(request)
+    request.signal.throwIfAborted()
     if (this.#waiting >= MAX_WAITING) throw busyError('requests to the upstream')
     const { upstream, headersTimeout, bodyTimeout } = this.#options
     const patience = new Patience(request, this.#patienceFor(request))
@@ -166,8 +188,7 @@ class Patience {
     this.signal.addEventListener('abort', () => reject(this.signal.reason), { once: true })
     this.#timer = setTimeout(() => this.#controller.abort(body?.writableEnded === false ? bodyTooLate() : tooLate()), milliseconds)
     const leave = () => this.#controller.abort(caller.reason)
-    if (caller.aborted) leave()
-    else caller.addEventListener('abort', leave, { once: true })
+    caller.addEventListener('abort', leave, { once: true })
   }
 
   get signal (): AbortSignal {

@@ -28,6 +28,7 @@ export class Exchange {
     this.#reply = reply
     // At the end of the response, or of the caller: what is still open to the upstream is closed with it.
     reply.raw.once('close', () => this.#gone.abort())
+    if (reply.raw.destroyed) this.#gone.abort()
   }
 
   /** Runs the steps of the exchange; nothing is answered, or logged, for a caller who has gone. */

@@ -3,7 +3,7 @@ import { request as httpRequest, type ServerResponse } from 'node:http'
 import { type Socket } from 'node:net'
 import t from 'tap'
 import { errorBody, startBridge } from '../helpers/bridge.ts'
-import { call, closed, open, readAll, serve, startUpstream, within } from '../helpers/upstream.ts'
+import { call, closed, open, readAll, serve, startUpstream, within, type Call } from '../helpers/upstream.ts'
 
 const NDJSON = { 'content-type': 'application/x-ndjson' }
 const JSON_TYPE = { 'content-type': 'application/json' }
@@ -222,4 +222,40 @@ t.test('an answer that is not HTTP is ErrRsc', async (t) => {
   const upstream = await serve(t, (request) => request.socket.end('SSH-2.0-x\r\n'))
   const { url } = await startBridge(t, { upstream: upstream.url })
   t.strictSame(JSON.parse((await call(`${url}/abc`)).text), UNREACHABLE)
+})
+
+t.test('the one connection is there for the next request, however the last one ended', async (t) => {
+  const upstream = await serve(t, (request, response) => {
+    request.on('error', () => {})
+    const mode = request.headers['x-mode']
+    if (mode === 'ok') request.resume().on('end', () => response.writeHead(200, JSON_TYPE).end('{}'))
+    else if (mode === 'destroy') request.socket.destroy()
+    else if (mode === 'garbage') request.socket.end('garbage')
+    else if (mode === 'early') response.writeHead(401).end('{}')
+    else if (mode === 'empty') response.writeHead(204).end()
+    else if (mode === 'part') response.writeHead(200, NDJSON).write(line(1), () => request.socket.destroy())
+    else if (mode === 'begin') response.writeHead(200, NDJSON).write(line(1))
+  })
+  const { url } = await startBridge(t, { upstream: upstream.url, maxConnections: 1 })
+  const leave = async (at: string) => (await open(url + at, { headers: { 'x-mode': 'begin' } })).destroy()
+  const send = async (mode: string, options: Call = {}, at = '/list') => await call(url + at, { ...options, headers: { 'x-mode': mode } })
+  const ENDS: Record<string, () => Promise<unknown>> = {
+    'a good answer': async () => await send('ok'),
+    'a HEAD': async () => await send('ok', { method: 'HEAD' }),
+    'no content': async () => await send('empty'),
+    'a connection lost': async () => await send('destroy'),
+    'no HTTP': async () => await send('garbage'),
+    'a part of an answer': async () => await send('part'),
+    'a part of an answer, for CSV': async () => await send('part', {}, '/list?format=csv'),
+    'an answer before the body': async () => await send('early', { method: 'POST', body: ['a', 'b'.repeat(60_000)] }, ''),
+    'a body too large': async () => await send('ok', { method: 'POST', body: ['a', 'b'.repeat(70_000)] }, ''),
+    'a body too large, said before': async () => await send('ok', { method: 'POST', body: 'b'.repeat(70_000) }, ''),
+    'a list that is none': async () => await send('ok', {}, '/list?format=csv'),
+    'a caller who left': async () => await leave('/list'),
+    'a caller who left, CSV': async () => await leave('/list?format=csv')
+  }
+  for (const [name, end] of Object.entries(ENDS)) {
+    await end()
+    t.equal((await send('ok')).text, '{}', name)
+  }
 })
