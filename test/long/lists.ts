@@ -108,13 +108,13 @@ async function measure (label: string, size: number, url: string, accept: string
 }
 
 /** Streams every size in every form; false when a record was missing or memory grew past the ceiling. */
-export async function run (): Promise<boolean> {
+export async function run (sizes: readonly number[] = SIZES): Promise<boolean> {
   const folder = mkdtempSync(join(tmpdir(), 'fastify-identity-lists-'))
   const database = `sqlite:${join(folder, 'identity.db')}`
   let good = true
   try {
     let filled = 0
-    for (const size of SIZES) {
+    for (const size of sizes) {
       const token = await seed(database, filled, size)
       filled = size
       const { child, url } = await startService(database)
@@ -137,4 +137,7 @@ export async function run (): Promise<boolean> {
   return good
 }
 
-if (import.meta.main) process.exitCode = await run() ? 0 : 1
+if (import.meta.main) {
+  const sizes = process.argv.slice(2).map(Number)
+  process.exitCode = await run(sizes.length > 0 ? sizes : SIZES) ? 0 : 1
+}
