@@ -53,9 +53,12 @@ export interface TestKit extends AsyncDisposable {
 /** Every id is below it: they begin with a letter, a digit, `-` or `_`. */
 const PAST_EVERY_ID = '~'
 
-/** Removes all that the service keeps, but for what it checks its secret key against. */
+/** What a service that runs holds in memory too: its keys. */
+const KEPT = ['meta', 'keys']
+
+/** Removes all that the service keeps, but for its keys. */
 export async function emptyStore (store: Store): Promise<void> {
-  await Promise.all(COLLECTIONS.filter(({ name }) => name !== 'meta')
+  await Promise.all(COLLECTIONS.filter(({ name }) => !KEPT.includes(name))
     .map(({ name }) => store.collection(name).deleteMany({ before: { id: PAST_EVERY_ID } })))
 }
 

@@ -1,0 +1,241 @@
+import t, { type Test } from 'tap'
+import { createClients } from '../../lib/clients.ts'
+import { storeError } from '../../lib/errors.ts'
+import { DEFAULT_ROLE_NAMES } from '../../lib/roles.ts'
+import { createSecretBox, generateSecretKey } from '../../lib/secrets.ts'
+import { COLLECTIONS } from '../../lib/store/collections.ts'
+import { openStore } from '../../lib/store/index.ts'
+import { type MintedTokens, createTokens } from '../../lib/tokens.ts'
+import { createUsers } from '../../lib/users.ts'
+import { type Choose, Scheduler, type Step, createRandom, exhaust } from '../helpers/scheduler.ts'
+import { wrapStore } from '../helpers/wrap-store.ts'
+
+/** Orders of one pair of actors at most; a pair with more is left to the random ones. */
+const MOST_ORDERS = 2000
+/** Random orders of each revocation with many actors. */
+const RANDOM_ORDERS = 150
+
+// Some seconds of work, on a machine with nothing else to do.
+t.setTimeout(180_000)
+
+const NOW = Date.UTC(2026, 10, 21, 2, 51)
+const ADMIN = { user_id: 'admin', isAdmin: true }
+
+const inner = await openStore('sqlite::memory:', { collections: COLLECTIONS, now: () => NOW })
+t.teardown(() => inner.close())
+const scheduler = new Scheduler()
+const store = wrapStore(inner, scheduler.around)
+const tokens = createTokens({ store, now: () => NOW, roles: DEFAULT_ROLE_NAMES, onError: () => {} })
+// Hashing has no call of the store in it: to hold it would add no order.
+const passwords = { hash: async (password: string) => password, verify: async () => true, isWeak: () => false, close: async () => {} }
+const users = createUsers({ store, now: () => NOW, roles: DEFAULT_ROLE_NAMES, passwords, tokens })
+const clients = createClients({ store, now: () => NOW, box: createSecretBox(generateSecretKey()), tokens })
+
+/**
+ * What becomes of a token does not depend on when tokens of the other kind are written: the orders are walked through
+ * once with the writes of each kind in them. The other collections no two of the actors touch.
+ */
+const HALVES = ['access_tokens', 'refresh_tokens'].map((written): Scheduler['isShared'] => ({ collection, method }) =>
+  ['users', 'clients', 'grants', written].includes(collection) || method === 'getLinked')
+
+/** One user, one client of his, and one session. */
+interface Scene { user_id: string, client_id: string, session: Required<MintedTokens> }
+
+let scenes = 0
+
+async function setScene (): Promise<Scene> {
+  const { user_id } = await users.create({ data: { account: `user${scenes++}`, password: 'old' } })
+  const { clientId: client_id } = await clients.create(
+    { data: { redirectUris: [], scopes: ['read'], name: 'n' }, credentials: true }, { user_id, isAdmin: false }
+  )
+  return { user_id, client_id, session: await tokens.mint({ user_id, client_id, refresh: true }) as Required<MintedTokens> }
+}
+
+interface Revocation {
+  act: (scene: Scene) => Promise<unknown>
+  /** The one write that ends it all. */
+  isDecisive: (step: Step) => boolean
+  /** It is cut short on purpose. */
+  mayFail?: true
+  /** Two revocations in a row: too many orders to walk through all. */
+  long?: true
+  /** A token minted from what was read after that write is good; absent: minting has nothing to do with it. */
+  rereads?: 'users' | 'clients'
+}
+
+const movesEpoch = (collection: string) => (step: Step) =>
+  step.collection === collection && step.method === 'update' && (step.args[1] as { increment?: { epoch?: number } }).increment?.epoch === 1
+const deletes = (collection: string) => (step: Step) => step.collection === collection && step.method === 'delete'
+
+const REVOCATIONS: Record<string, Revocation> = {
+  'a password change of one\'s own': {
+    act: ({ user_id }) => users.patchOwn(user_id, { data: { password: 'new' } }), isDecisive: movesEpoch('users'), rereads: 'users'
+  },
+  'a password change by an admin': {
+    act: ({ user_id }) => users.patch(user_id, { data: { password: 'new' } }, ADMIN), isDecisive: movesEpoch('users'), rereads: 'users'
+  },
+  disabling: {
+    act: ({ user_id }) => users.patch(user_id, { disable: true }, ADMIN), isDecisive: movesEpoch('users'), rereads: 'users'
+  },
+  'disabling and enabling': {
+    act: async ({ user_id }) => {
+      await users.patch(user_id, { disable: true }, ADMIN)
+      await users.patch(user_id, { disable: false }, ADMIN)
+    },
+    isDecisive: movesEpoch('users'),
+    rereads: 'users',
+    long: true
+  },
+  'deleting the user': { act: ({ user_id }) => users.remove(user_id, ADMIN), isDecisive: deletes('users'), rereads: 'users' },
+  'a new secret': {
+    act: ({ client_id }) => clients.patch(client_id, { regen_secret: true }, ADMIN), isDecisive: movesEpoch('clients'), rereads: 'clients'
+  },
+  'deleting the client': { act: ({ client_id }) => clients.remove(client_id, ADMIN), isDecisive: deletes('clients'), rereads: 'clients' },
+  'deleting the user\'s clients': { act: ({ user_id }) => clients.removeOwned(user_id), isDecisive: deletes('clients'), rereads: 'clients' },
+  logout: {
+    act: async ({ session }) => await tokens.revoke((await tokens.authenticate(session.access_token)).token), isDecisive: deletes('grants')
+  }
+}
+
+/** Somebody who wants to keep or to get a token; the tokens he was told go to `told`. */
+type Racer = (scene: Scene, told: MintedTokens[]) => Promise<unknown>
+
+const RACERS: Record<string, Racer> = {
+  use: async ({ session }) => await tokens.authenticate(session.access_token),
+  refresh: async ({ session }, told) => { told.push(await tokens.refresh(session.refresh_token)) },
+  mint: async ({ user_id, client_id }, told) => { told.push(await tokens.mint({ user_id, client_id })) },
+  'mint with refresh': async ({ user_id, client_id }, told) => { told.push(await tokens.mint({ user_id, client_id, refresh: true })) },
+  'refresh twice': async ({ session }, told) => {
+    const first = await tokens.refresh(session.refresh_token)
+    told.push(first)
+    told.push(await tokens.refresh(first.refresh_token))
+  }
+}
+
+async function works (ask: () => unknown): Promise<boolean> {
+  try {
+    await ask()
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** The tokens that still open something. */
+async function findSurvivors (told: MintedTokens[]): Promise<string[]> {
+  const alive: string[] = []
+  for (const { access_token, refresh_token } of told) {
+    if (await works(() => tokens.authenticate(access_token))) alive.push('an access token')
+    if (refresh_token !== undefined && await works(() => tokens.refresh(refresh_token))) alive.push('a refresh token')
+  }
+  return alive
+}
+
+/** What the racer minted, he minted from what he read after the revocation: it is good. */
+function mintedAfter (revocation: Revocation, racer: string): boolean {
+  const { log } = scheduler
+  const decisive = log.findIndex((step) => step.actor === 'revoker' && revocation.isDecisive(step))
+  const reads = log.findIndex((step) => step.actor === racer && step.collection === revocation.rereads && step.method === 'get')
+  return decisive < reads
+}
+
+const CROWD = ['use', 'refresh', 'refresh', 'refresh twice', 'mint', 'mint with refresh']
+
+interface Outcome { survivors: string[], told: number, order: string }
+
+/** One order of events: the survivors of it. */
+async function play (revocation: Revocation, names: string[], choose: Choose): Promise<Outcome> {
+  const scene = await setScene()
+  let decided = false
+  const racers = names.map((name, index) => ({ actor: `${name} ${index}`, minting: name.startsWith('mint'), told: [] as MintedTokens[], race: RACERS[name]! }))
+  await scheduler.run({
+    revoker: async () => {
+      await revocation.act(scene)
+      decided = true
+    },
+    ...Object.fromEntries(racers.map(({ actor, told, race }) => [actor, () => race(scene, told)]))
+  }, choose)
+  const order = scheduler.log.map((step) => `${step.actor}: ${step.collection}.${step.method}`).join('\n')
+  if (!decided && revocation.mayFail === undefined) return { survivors: ['the revocation failed'], told: 0, order }
+  const suspects = racers.filter(({ actor, minting }) => !minting || (revocation.rereads !== undefined && !mintedAfter(revocation, actor)))
+  const survivors = await findSurvivors([scene.session, ...suspects.flatMap(({ told }) => told)])
+  return { survivors, told: racers.flatMap(({ told }) => told).length, order }
+}
+
+function check (t: Test, { survivors, order }: Outcome, name: string): void {
+  if (survivors.length > 0) t.fail(`${name}: ${survivors.join(', ')} survived`, { order: order.split('\n') })
+}
+
+t.beforeEach(() => { scheduler.isShared = () => true })
+
+t.test('nothing revoked: each racer gets what he wants, and keeps it', async (t) => {
+  for (const [name, race] of Object.entries(RACERS)) {
+    const told: MintedTokens[] = []
+    await race(await setScene(), told)
+    const expected = { use: 0, refresh: 2, mint: 1, 'mint with refresh': 2, 'refresh twice': 3 }[name]
+    t.equal((await findSurvivors(told)).length, expected, name)
+  }
+})
+
+for (const [name, revocation] of Object.entries(REVOCATIONS)) {
+  if (revocation.long === undefined) {
+    t.test(`${name}: every order with one racer`, async (t) => {
+      for (const racer of revocation.rereads === undefined ? ['use', 'refresh'] : ['use', 'refresh', 'mint']) {
+        let won = 0
+        for (const isShared of HALVES) {
+          scheduler.isShared = isShared
+          const { runs, complete } = await exhaust(MOST_ORDERS, async (choose) => {
+            const outcome = await play(revocation, [racer], choose)
+            won += outcome.told
+            check(t, outcome, racer)
+          })
+          t.ok(complete, `${racer}: all ${runs} orders`)
+        }
+        if (racer !== 'use') t.ok(won > 0, `${racer}: who comes in time is told a token`)
+      }
+    })
+  }
+
+  t.test(`${name}: random orders with many racers`, async (t) => {
+    let won = 0
+    for (let seed = 1; seed <= RANDOM_ORDERS; seed++) {
+      const outcome = await play(revocation, CROWD, createRandom(seed))
+      won += outcome.told
+      check(t, outcome, `seed ${seed}`)
+    }
+    t.ok(won > RANDOM_ORDERS, 'many are told a token')
+  })
+
+  t.test(`${name}: random orders, and the removal of dead records is cut short`, async (t) => {
+    t.teardown(() => { scheduler.interrupt = () => {} })
+    for (let seed = 1; seed <= RANDOM_ORDERS; seed++) {
+      const choose = createRandom(seed)
+      // From so many calls after the decisive one on, all that the revoker does fails, as when his process ends.
+      let left = choose(4)
+      scheduler.interrupt = (step, log) => {
+        if (step.actor !== 'revoker' || !log.some((past) => past.actor === 'revoker' && revocation.isDecisive(past))) return
+        if (!revocation.isDecisive(step) && left-- <= 0) throw storeError(new Error('cut short'))
+      }
+      const outcome = await play({ ...revocation, mayFail: true }, CROWD, choose)
+      // Whoever logs out is told that it failed, and may do it again; the session cannot be prolonged any more.
+      const survivors = name === 'logout' ? outcome.survivors.filter((survivor) => survivor === 'a refresh token') : outcome.survivors
+      check(t, { ...outcome, survivors }, `seed ${seed}`)
+    }
+    t.ok(scheduler.log.length > 0)
+  })
+}
+
+t.test('of two who refresh with one token one is told a pair, in every order', async (t) => {
+  scheduler.isShared = HALVES[1]!
+  const { runs, complete } = await exhaust(MOST_ORDERS, async (choose) => {
+    const scene = await setScene()
+    const told: MintedTokens[] = []
+    await scheduler.run({ one: () => RACERS.refresh!(scene, told), two: () => RACERS.refresh!(scene, told) }, choose)
+    const survivors = await findSurvivors(told)
+    const old = await findSurvivors([scene.session])
+    if (told.length !== 1 || survivors.length !== 2 || old.length !== 1) {
+      t.fail(`told ${told.length}, ${survivors.join(', ')} good, ${old.join(', ')} of the old good`, { order: scheduler.log })
+    }
+  })
+  t.ok(complete, `all ${runs} orders`)
+})
