@@ -6,6 +6,8 @@ export type ListRecord = Record<string, unknown>
 
 /** Bytes of one record at most, give or take a chunk: what is held of a list at any time. */
 const MAX_RECORD = 1024 * 1024
+/** Bytes of a document at a time: the parser takes longer over them than JSON.parse, and keeps the records till the end. */
+const DOCUMENT_STEP = 16 * 1024
 const NEWLINE = 0x0a
 const OPENING_BRACKET = 0x5b
 const OPENING_BRACE = 0x7b
@@ -17,37 +19,41 @@ function isRecord (value: unknown): value is ListRecord {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** The records on complete lines. Blank lines are allowed. */
-function parseLines (bytes: Buffer): ListRecord[] {
-  if (!isUtf8(bytes)) throw notAList()
-  const records: ListRecord[] = []
-  for (const line of bytes.toString('utf8').split('\n')) {
-    if (line.trim() === '') continue
-    let record: unknown
-    try {
-      record = JSON.parse(line)
-    } catch {
-      // The parser's own message repeats a part of the line, which may hold a secret.
-      throw notAList()
-    }
-    if (!isRecord(record)) throw notAList()
-    records.push(record)
+function parseLine (line: string): ListRecord {
+  let record: unknown
+  try {
+    record = JSON.parse(line)
+  } catch {
+    // The parser's own message repeats a part of the line, which may hold a secret.
+    throw notAList()
   }
-  return records
+  if (!isRecord(record)) throw notAList()
+  return record
+}
+
+/** The records on complete lines, each parsed when it is asked for. Blank lines are allowed. */
+function * parseLines (bytes: Buffer): Generator<ListRecord> {
+  if (!isUtf8(bytes)) throw notAList()
+  const text = bytes.toString('utf8')
+  for (let start = 0, end = 0; start < text.length; start = end + 1) {
+    end = text.indexOf('\n', start)
+    if (end === -1) end = text.length
+    const line = text.slice(start, end)
+    if (line.trim() !== '') yield parseLine(line)
+  }
 }
 
 /** Newline-delimited JSON: a chunk is cut at its last newline, where no character is split either. */
-async function * readLines (body: AsyncIterable<Buffer>): AsyncGenerator<ListRecord[]> {
+async function * readLines (body: AsyncIterable<Buffer>): AsyncGenerator<Iterable<ListRecord>> {
   let pieces: Buffer[] = []
   let held = 0
   for await (const chunk of body) {
     const end = chunk.lastIndexOf(NEWLINE) + 1
     if (end > 0) {
       if (held + chunk.indexOf(NEWLINE) > MAX_RECORD) throw notAList()
-      const lines = parseLines(held === 0 ? chunk.subarray(0, end) : Buffer.concat([...pieces, chunk.subarray(0, end)]))
+      yield parseLines(held === 0 ? chunk.subarray(0, end) : Buffer.concat([...pieces, chunk.subarray(0, end)]))
       pieces = []
       held = 0
-      if (lines.length > 0) yield lines
     }
     if (end < chunk.length) {
       pieces.push(chunk.subarray(end))
@@ -55,8 +61,7 @@ async function * readLines (body: AsyncIterable<Buffer>): AsyncGenerator<ListRec
       if (held > MAX_RECORD) throw notAList()
     }
   }
-  const last = parseLines(Buffer.concat(pieces))
-  if (last.length > 0) yield last
+  if (held > 0) yield parseLines(Buffer.concat(pieces))
 }
 
 /**
@@ -141,27 +146,30 @@ class DocumentReader {
 }
 
 /** One JSON document: a list that is bare, or wrapped as `data`. */
-async function * readDocument (body: AsyncIterable<Buffer>): AsyncGenerator<ListRecord[]> {
+async function * readDocument (body: AsyncIterable<Buffer>): AsyncGenerator<Iterable<ListRecord>> {
   let reader: DocumentReader | undefined
   let held = 0
   for await (const chunk of body) {
-    const opening = reader === undefined ? chunk.find((byte) => !JSON_SPACE.has(byte)) : undefined
-    if (opening !== undefined) reader = new DocumentReader(opening)
-    const records = reader?.read(chunk) ?? []
-    held = records.length > 0 ? 0 : held + chunk.length
-    if (held > MAX_RECORD) throw notAList()
-    if (records.length > 0) yield records
+    for (let start = 0; start < chunk.length; start += DOCUMENT_STEP) {
+      const part = chunk.subarray(start, start + DOCUMENT_STEP)
+      const opening = reader === undefined ? part.find((byte) => !JSON_SPACE.has(byte)) : undefined
+      if (opening !== undefined) reader = new DocumentReader(opening)
+      const records = reader?.read(part) ?? []
+      held = records.length > 0 ? 0 : held + part.length
+      if (held > MAX_RECORD) throw notAList()
+      if (records.length > 0) yield records
+    }
   }
   if (reader === undefined) throw notAList()
   reader.end()
 }
 
 /**
- * Reads a list of records as it streams, in batches of what each chunk completes, none of them empty. Holds one chunk
- * and at most one unfinished record. Throws ErrRsc when the body is not a list: at the first bytes where they show it.
+ * Reads a list of records as it streams, in batches of what each chunk completes. Holds one chunk and at most one
+ * unfinished record. Throws ErrRsc when the body is not a list: where its bytes show it, in a batch or before one.
  * @param contentType of the body: NDJSON, or JSON as an array or as an object whose `data` is one
  */
-export function readList (body: AsyncIterable<Buffer>, contentType: string): AsyncGenerator<ListRecord[]> {
+export function readList (body: AsyncIterable<Buffer>, contentType: string): AsyncGenerator<Iterable<ListRecord>> {
   const type = contentType.split(';', 1)[0]?.trim().toLowerCase() ?? ''
   if (/^application\/(x-)?(ndjson|jsonl)$/.test(type)) return readLines(body)
   if (/^application\/(.+\+)?json$/.test(type)) return readDocument(body)

@@ -44,6 +44,12 @@ t.test('formulae are escaped, unless the option is off', async (t) => {
   t.equal(await cell('=1,"2"'), '"\'=1,""2"""')
 })
 
+t.test('every column has its place', async (t) => {
+  const columns = HEADER.slice(1).split(',')
+  const [text] = await write(true, [Object.fromEntries(columns.map((column) => [column, column]).reverse())])
+  t.equal(text?.split('\n')[1], columns.join(','))
+})
+
 t.test('every column is escaped', async (t) => {
   const columns = HEADER.slice(1).split(',')
   const [text] = await write(true, [Object.fromEntries(columns.map((column) => [column, '=1']))])

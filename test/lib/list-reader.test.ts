@@ -7,7 +7,10 @@ async function * pieces (...parts: (string | Buffer)[]): AsyncGenerator<Buffer> 
 
 async function readAll (type: string, ...parts: (string | Buffer)[]) {
   const batches = []
-  for await (const batch of readList(pieces(...parts), type)) batches.push(batch)
+  for await (const batch of readList(pieces(...parts), type)) {
+    const records = [...batch]
+    if (records.length > 0) batches.push(records)
+  }
   return batches
 }
 
