@@ -9,8 +9,11 @@ import { health } from './plugins/health.ts'
 import services, { readOptions, type IdentityOptions } from './plugins/identity.ts'
 import openapi from './plugins/openapi.ts'
 import { createPasswordLimit } from './plugins/password-limit.ts'
+import { oidc, prepareEngine, readOidcOptions } from './plugins/oidc.ts'
+import { createSignInLimit } from './plugins/sign-in-limit.ts'
 import { useOwnValidation } from './plugins/validation.ts'
 import { apiRoutes } from './routes/index.ts'
+import { interactionRoutes } from './routes/interaction.ts'
 
 /**
  * The identity service as a plugin: decorates the app with `identity`, its requests with `caller` and `isAdmin`, and
@@ -19,6 +22,7 @@ import { apiRoutes } from './routes/index.ts'
  */
 async function identity (app: FastifyInstance, given: IdentityOptions): Promise<void> {
   const options = readOptions(given)
+  const oidcOptions = options.oidc === false ? false : readOidcOptions(options.oidc)
   await app.register(services, options)
   await app.register(async (scope) => {
     scope.setErrorHandler(handleError)
@@ -29,6 +33,14 @@ async function identity (app: FastifyInstance, given: IdentityOptions): Promise<
       const passwordLimit = await createPasswordLimit(api, options.rateLimit)
       await api.register(apiRoutes, { access: options.access, stallTimeout: options.stallTimeout, passwordLimit })
     }, { prefix: '/api/v1' })
+    if (oidcOptions !== false) {
+      await scope.register(async (signing) => {
+        const getEngine = prepareEngine(scope, oidcOptions)
+        const signInLimit = await createSignInLimit(signing, options.rateLimit === false ? false : oidcOptions.signInLimit)
+        await signing.register(oidc, { getEngine, signInLimit })
+        await signing.register(interactionRoutes, { getEngine, signInLimit, prefix: '/api/v1' })
+      })
+    }
   }, { prefix: options.prefix })
 }
 
@@ -46,6 +58,7 @@ export { openStore } from './lib/store/index.ts'
 export { COLLECTIONS } from './lib/store/collections.ts'
 export { type Collection, type Document, type Store } from './lib/store/port.ts'
 export { type AccessRule } from './schemas/options.ts'
+export { type OidcOptions } from './schemas/oidc.ts'
 export { type Client } from './schemas/client.ts'
 export { type User } from './schemas/user.ts'
 export { type TokenInfo } from './schemas/auth.ts'

@@ -67,10 +67,10 @@ export function createClients ({ store, now, box, tokens }: ClientServices) {
 
   return {
     /**
-     * Registers a client (service.md, 4.1, POST /client). `extra.id` is for the operator's tools.
+     * Registers a client (service.md, 4.1, POST /client). `extra` is for the operator's tools.
      * @throws ErrParam, USER_NOT_EXIST
      */
-    async create (body: CreateClient, actor: Actor, extra: { id?: string } = {}): Promise<{ clientId: string }> {
+    async create (body: CreateClient, actor: Actor, extra: { id?: string, first_party?: boolean } = {}): Promise<{ clientId: string }> {
       const { data, credentials } = body
       const redirectUris = checkRedirectUris(data.redirectUris)
       const scopes = checkScopes(data.scopes)
@@ -90,6 +90,7 @@ export function createClients ({ store, now, box, tokens }: ClientServices) {
         userId,
         name,
         ...(image !== undefined && { image }),
+        ...(extra.first_party === true && { first_party: true }),
         epoch: 0
       })
       return { clientId: id }

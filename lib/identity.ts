@@ -3,9 +3,11 @@ import { bootstrap, type BootstrapOptions, type Bootstrapped } from './bootstrap
 import { createClients, type Clients } from './clients.ts'
 import { type Clock } from './clock.ts'
 import { createPasswords } from './passwords.ts'
+import { createOidc, type Oidc } from './oidc/index.ts'
 import { type RoleNames } from './roles.ts'
 import { createSecretBox } from './secrets.ts'
 import { checkSecretKey, resolveSecretKey } from './secret-key.ts'
+import { createSessions, type Sessions } from './sessions.ts'
 import { COLLECTIONS } from './store/collections.ts'
 import { openStore } from './store/index.ts'
 import { type Store } from './store/port.ts'
@@ -29,6 +31,10 @@ export interface Services {
   readonly users: Users
   readonly clients: Clients
   readonly tokens: Tokens
+  /** Token sessions: a user's list of them, and the end of all at once. */
+  readonly sessions: Sessions
+  /** The authorization server; `oidc.rotateKeys()` is for the operator's tools. */
+  readonly oidc: Oidc
   /** Makes the first admin, see lib/bootstrap.ts. */
   bootstrap (options?: BootstrapOptions): Promise<Bootstrapped>
   /** Finishes what was accepted and closes what was opened here. */
@@ -66,6 +72,8 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     users,
     clients,
     tokens,
+    sessions: createSessions({ store, now, tokens, onError }),
+    oidc: createOidc({ store, box, now }),
     bootstrap: (asked) => bootstrap({ store, users, clients, tokens, roles, now }, asked),
     close
   }

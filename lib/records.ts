@@ -35,6 +35,8 @@ export interface ClientRecord extends Document {
   userId: string
   name: string
   image?: string
+  /** An operator vouches for it: it signs users in without asking for their consent. */
+  first_party?: boolean
   /** Tokens minted under an earlier epoch are dead. */
   epoch: number
 }
@@ -50,15 +52,29 @@ export interface TokenRecord extends Document {
   expired_at: string
   /** The scopes granted, where fewer than the client's. */
   scopes?: string[]
-  /** The token session: present where there is a refresh token. */
+  /** The token session: present where there is a refresh token, or the token came from a sign-in. */
   grant_id?: string
+  /** RFC 9449: the thumbprint of the key whose holder alone may use the token. */
+  jkt?: string
+  /** Of a one-shot code or a refresh token: false until its first use. */
+  consumed?: boolean
+  consumed_at?: string
+  /** What the authorization server keeps of its own beside these (lib/oidc/records.ts); never a token. */
+  payload?: { [key: string]: Json }
+  /** `ClientCredentials` where the client acts by itself, for its owner. */
+  kind?: string
 }
 
 /**
- * A token session: the access and refresh tokens that came from one sign-in. Of its refresh tokens the one named
- * here is good, so that rotation and logout are each one write on one document.
+ * A token session: the access and refresh tokens that came from one sign-in. Its newest refresh token is named here,
+ * so that rotation and logout are each one write on one document.
  */
 export interface GrantRecord extends TokenRecord {
-  refresh_id: string
+  refresh_id?: string
+  /** When it was made or last refreshed: a write for each request would cost more than it tells. */
   last_used_at: string
+  /** The sign-in at the browser that it came from. */
+  session_uid?: string
+  /** It ends when that sign-in does: nobody asked for offline access. */
+  bound?: boolean
 }

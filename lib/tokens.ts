@@ -48,7 +48,9 @@ export interface MintedTokens {
 }
 
 const LINKS = { user_id: 'users', client_id: 'clients' }
-const OWNED = ['authorization_codes', 'access_tokens', 'refresh_tokens', 'grants'] as const
+/** What is a user's. What is a client's: the same without the sign-ins, which are no client's. */
+export const OWNED_BY_USER = ['sessions', 'authorization_codes', 'device_codes', 'access_tokens', 'refresh_tokens', 'grants'] as const
+const OWNED_BY_CLIENT = OWNED_BY_USER.slice(1)
 
 /** A token's id in the store. 256 random bits need no salt and no slow hash. */
 export function hashToken (token: string): string {
@@ -107,6 +109,8 @@ export function createTokens (options: { store: Store, now: Clock, roles: RoleNa
     const live = findLive(found, toTimestamp(now()))
     if (live === null) throw invalidToken()
     const { record, user, client } = live
+    // RFC 9449, 7.2: such a token is no bearer token, and this API takes no other.
+    if (record.jkt !== undefined) throw invalidToken()
     return {
       user: { user_id: user.id, account: user.account, name: user.name, roles: user.roles as Roles },
       client: { clientId: client.id, name: client.name, scopes: client.scopes, userId: client.userId },
@@ -128,8 +132,8 @@ export function createTokens (options: { store: Store, now: Clock, roles: RoleNa
   }
 
   /** Dead records are removed at leisure: a failure is told to the operator, not to the caller whose change stands. */
-  async function removeDead (filter: Filter): Promise<void> {
-    for (const name of OWNED) await store.collection(name).deleteMany(filter).catch(onError)
+  async function removeDead (names: readonly string[], filter: Filter): Promise<void> {
+    for (const name of names) await store.collection(name).deleteMany(filter).catch(onError)
   }
 
   async function mintFor (subject: Subject, { ttl = ACCESS_TTL, refresh = false }: Pick<MintOptions, 'ttl' | 'refresh'>): Promise<MintedTokens> {
@@ -145,7 +149,7 @@ export function createTokens (options: { store: Store, now: Clock, roles: RoleNa
     const long = lifetime(REFRESH_TTL)
     await Promise.all([
       grants.insert({ id: grant_id, ...subject, ...long, refresh_id, last_used_at: long.created_at }),
-      refreshTokens.insert({ id: refresh_id, ...subject, ...long, grant_id }),
+      refreshTokens.insert({ id: refresh_id, ...subject, ...long, grant_id, consumed: false }),
       accessTokens.insert({ ...access, grant_id })
     ])
     return { access_token, expires_in: ttl, refresh_token }
@@ -192,13 +196,17 @@ export function createTokens (options: { store: Store, now: Clock, roles: RoleNa
       const id = hashToken(token)
       const live = findLive(await refreshTokens.getLinked(id, LINKS), toTimestamp(now()))
       const grant_id = live?.record.grant_id
-      if (live === null || grant_id === undefined) throw invalidToken()
-      const { created_at: _, expired_at: __, ...shared } = live.record
+      if (live === null || grant_id === undefined || live.record.jkt !== undefined) throw invalidToken()
+      const { user_id, client_id, user_epoch, client_epoch, scopes } = live.record
+      const shared = { user_id, client_id, user_epoch, client_epoch, grant_id, ...(scopes !== undefined && { scopes }) }
       const access_token = createToken()
       const refresh_token = createToken()
       const refresh_id = hashToken(refresh_token)
       const long = lifetime(REFRESH_TTL)
-      const pair = [{ ...shared, ...lifetime(ttl), id: hashToken(access_token) }, { ...shared, ...long, id: refresh_id }] as const
+      const pair = [
+        { ...shared, ...lifetime(ttl), id: hashToken(access_token) },
+        { ...shared, ...long, id: refresh_id, consumed: false }
+      ] as const
       // The pair first, then the one write that makes it good: a logout that ends the grant before that write leaves
       // the pair unborn, and one that ends it later finds the pair in its sweep.
       await Promise.all([accessTokens.insert(pair[0]), refreshTokens.insert(pair[1])])
@@ -226,10 +234,10 @@ export function createTokens (options: { store: Store, now: Clock, roles: RoleNa
     },
 
     /** Removes the codes, tokens and grants of a user whose epoch moved or who is gone. */
-    removeOfUser: (user_id: string) => removeDead({ equal: { user_id } }),
+    removeOfUser: (user_id: string) => removeDead(OWNED_BY_USER, { equal: { user_id } }),
 
     /** Removes the codes, tokens and grants of a client whose epoch moved or which is gone. */
-    removeOfClient: (client_id: string) => removeDead({ equal: { client_id } })
+    removeOfClient: (client_id: string) => removeDead(OWNED_BY_CLIENT, { equal: { client_id } })
   }
 }
 

@@ -142,6 +142,18 @@ export function createUsers ({ store, now, roles: names, passwords, tokens }: Us
     return { user_id: id }
   }
 
+  async function verifyPassword (account: string, password: string): Promise<UserRecord | null> {
+    const record = await users.getBy('account', account.toLowerCase())
+    const same = await passwords.verify(password, record?.password)
+    if (record === null || !same || !isUserLive(record, toTimestamp(now()))) return null
+    if (passwords.isWeak(record.password)) {
+      // A write that came between wins: it may be a new password.
+      const set = { password: await passwords.hash(password) }
+      await users.update(record.id, { set, increment: { revision: 1 } }, { equal: { revision: record.revision } })
+    }
+    return record
+  }
+
   return {
     /**
      * Creates a user (service.md, 4.3, POST /user). `roles` is for the operator's tools.
@@ -180,15 +192,17 @@ export function createUsers ({ store, now, roles: names, passwords, tokens }: Us
      * @returns the user, or null when the account, the password or the user's state do not allow a sign-in
      */
     async verify (account: string, password: string): Promise<User | null> {
-      const record = await users.getBy('account', account.toLowerCase())
-      const same = await passwords.verify(password, record?.password)
-      if (record === null || !same || !isUserLive(record, toTimestamp(now()))) return null
-      if (passwords.isWeak(record.password)) {
-        // A write that came between wins: it may be a new password.
-        const set = { password: await passwords.hash(password) }
-        await users.update(record.id, { set, increment: { revision: 1 } }, { equal: { revision: record.revision } })
-      }
-      return toUser(record)
+      const record = await verifyPassword(account, password)
+      return record === null ? null : toUser(record)
+    },
+
+    /**
+     * A sign-in: `verify`, and the epoch that was read before the password was compared. What comes of the sign-in
+     * carries it, so that a password change in between ends it.
+     */
+    async signIn (account: string, password: string): Promise<{ user_id: string, epoch: number } | null> {
+      const record = await verifyPassword(account, password)
+      return record === null ? null : { user_id: record.id, epoch: record.epoch }
     },
 
     /**

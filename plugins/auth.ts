@@ -39,6 +39,8 @@ export const ACCESS: Readonly<Record<string, AccessRule>> = {
   deleteClientsOfUser: { roles: ['admin'], owner: true },
   getTokenInfo: ANY,
   logout: ANY,
+  listSessions: ANY,
+  endSessions: ANY,
   getProfile: ANY,
   patchProfile: ANY,
   createUser: ADMIN,

@@ -1,6 +1,7 @@
 import { Ajv } from 'ajv'
 import { type FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
+import { type OidcOptions } from '../schemas/oidc.ts'
 import { OptionsSchema, type Options } from '../schemas/options.ts'
 import { openServices, type Services } from '../lib/identity.ts'
 import { type Clock } from '../lib/clock.ts'
@@ -22,7 +23,10 @@ export interface HandedIn {
 }
 
 /** The options of the identity plugin; all have defaults. */
-export type IdentityOptions = Partial<Omit<Options, 'roles'>> & { roles?: Partial<Options['roles']> } & HandedIn
+export type IdentityOptions = Partial<Omit<Options, 'roles' | 'oidc'>> & {
+  roles?: Partial<Options['roles']>
+  oidc?: false | Partial<OidcOptions>
+} & HandedIn
 
 const validate = new Ajv({ useDefaults: true, strict: true, strictTypes: false }).compile<Options>(OptionsSchema)
 

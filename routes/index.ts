@@ -8,6 +8,7 @@ import { useOwnJson } from '../plugins/json.ts'
 import { useOwnValidation } from '../plugins/validation.ts'
 import { authRoutes } from './auth.ts'
 import { clientRoutes } from './client.ts'
+import { sessionRoutes } from './sessions.ts'
 import { userRoutes } from './user.ts'
 
 /** What the routes need besides `app.identity`. */
@@ -30,6 +31,7 @@ export async function apiRoutes (app: FastifyInstance, options: RouteSettings & 
   await app.register(sensible)
   holdAccess(app, options.access)
   await app.register(authRoutes)
+  await app.register(sessionRoutes, options)
   await app.register(clientRoutes, options)
   await app.register(userRoutes, options)
 }

@@ -44,6 +44,9 @@ export const OptionsSchema = Type.Object({
   stallTimeout: Type.Integer({
     minimum: 100, maximum: 3_600_000, default: 60_000, description: 'Milliseconds a reader of a list may take nothing before it is broken off.'
   }),
+  oidc: Type.Union([Type.Literal(false), Type.Object({}, { additionalProperties: true })], {
+    default: {}, description: 'The authorization server: an object of its own options, below. `false`: none, and nobody signs in.'
+  }),
   openapi: Type.Boolean({ default: true, description: 'Serves `/openapi.json` and the page `/docs`.' }),
   health: Type.Boolean({ default: true, description: 'Serves `/health/live` and `/health/ready`.' })
 }, { additionalProperties: false })

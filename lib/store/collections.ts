@@ -1,7 +1,9 @@
 import { type CollectionSpec } from './port.ts'
 
+const TOKEN_KEYS = { user_id: 'string', client_id: 'string', grant_id: 'string', consumed: 'boolean', expired_at: 'string' } as const
+
 /** What the service keeps. Times are ISO strings; a token's id is the SHA-256 of the token, base64url. */
-export const COLLECTIONS = [
+export const COLLECTIONS: readonly CollectionSpec[] = [
   {
     name: 'users',
     keys: {
@@ -24,11 +26,27 @@ export const COLLECTIONS = [
       ['userId', 'name'], ['userId', 'createdAt'], ['userId', 'modifiedAt']
     ]
   },
-  ...['authorization_codes', 'access_tokens', 'refresh_tokens', 'grants'].map((name) => ({
-    name,
-    keys: { user_id: 'string', client_id: 'string', grant_id: 'string', refresh_id: 'string', expired_at: 'string' } as const,
+  ...['authorization_codes', 'access_tokens', 'refresh_tokens'].map((name) => ({
+    name, keys: TOKEN_KEYS, indexes: [['user_id'], ['client_id'], ['grant_id']], expiry: 'expired_at'
+  })),
+  {
+    name: 'grants',
+    keys: { ...TOKEN_KEYS, refresh_id: 'string', session_uid: 'string' },
+    indexes: [['user_id'], ['client_id'], ['session_uid']],
+    expiry: 'expired_at'
+  },
+  // What signing in needs (lib/oidc): sign-ins at browsers, device codes, and requests that are under way.
+  { name: 'sessions', keys: { user_id: 'string', uid: 'string', expired_at: 'string' }, indexes: [['user_id'], ['uid']], expiry: 'expired_at' },
+  {
+    name: 'device_codes',
+    keys: { ...TOKEN_KEYS, user_code: 'string' },
+    unique: ['user_code'],
     indexes: [['user_id'], ['client_id'], ['grant_id']],
     expiry: 'expired_at'
+  },
+  ...['interactions', 'pushed_requests', 'proofs'].map((name) => ({
+    name, keys: { consumed: 'boolean', expired_at: 'string' } as const, expiry: 'expired_at'
   })),
+  { name: 'keys', keys: { revision: 'number' } },
   { name: 'meta', keys: {} }
-] as const satisfies CollectionSpec[]
+]

@@ -1,0 +1,62 @@
+import { type IncomingMessage } from 'node:http'
+import { type Clock } from '../clock.ts'
+import { type SecretBox } from '../secrets.ts'
+import { type Store } from '../store/port.ts'
+import { createKeys } from './keys.ts'
+import { type OidcSettings } from './configuration.ts'
+import { type Engine, buildEngine } from './provider.ts'
+import { createTimes } from './times.ts'
+
+/** Milliseconds between two looks at the keys: as long as a running service may take to notice a rotation. */
+const LOOK = 15_000
+
+export interface EngineOptions {
+  issuer: URL
+  /** The path before `/api/v1`, as the app sees it. */
+  prefix: string
+  settings: OidcSettings
+  onError (error: unknown, request: IncomingMessage): void
+}
+
+/** The authorization server's parts that live with the services. */
+export function createOidc ({ store, box, now }: { store: Store, box: SecretBox, now: Clock }) {
+  const keys = createKeys({ store, box, now })
+  const times = createTimes(now)
+
+  return {
+    /** Makes a new signing key, see lib/oidc/keys.ts. Running services notice it within 15 seconds. */
+    rotateKeys: keys.rotate,
+
+    /**
+     * Gives an engine, always the one of the keys that count: the store is asked again when the last look is LOOK ago.
+     * A store that does not answer then leaves the engine as it was.
+     */
+    createSource (options: EngineOptions): () => Promise<Engine> {
+      let current: { engine: Engine, version: string } | undefined
+      let looked = -Infinity
+      let looking: Promise<void> | undefined
+
+      async function look (): Promise<void> {
+        const ring = await keys.load()
+        if (current?.version !== ring.version) {
+          current = { engine: await buildEngine({ ...options, store, box, times, keys: ring }), version: ring.version }
+        }
+        looked = performance.now()
+      }
+
+      return async function getEngine () {
+        if (current === undefined || performance.now() - looked > LOOK) {
+          looking ??= look().finally(() => { looking = undefined })
+          await looking.catch((error) => {
+            if (current === undefined) throw error
+            looked = performance.now()
+          })
+        }
+        return (current as { engine: Engine }).engine
+      }
+    }
+  }
+}
+
+export type Oidc = ReturnType<typeof createOidc>
+export { type Engine } from './provider.ts'

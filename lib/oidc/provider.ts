@@ -1,0 +1,191 @@
+import { type EventEmitter } from 'node:events'
+import { type IncomingMessage, type ServerResponse } from 'node:http'
+import { type KoaContextWithOIDC, type Provider as OidcProvider } from 'oidc-provider'
+import { createAccounts } from './accounts.ts'
+import { createAdapterFactory } from './adapter.ts'
+import { type OurClient, isRegisteredUri } from './clients.ts'
+import { INTERACTION, ROUTES, createConfiguration, type OidcSettings } from './configuration.ts'
+import { type KeyRing } from './keys.ts'
+import { type AdapterParts } from './parts.ts'
+import { chooseDefaultScope, findForeignScope } from './scopes.ts'
+import { views } from './views.ts'
+
+export interface ProviderParts extends Pick<AdapterParts, 'store' | 'box' | 'times'> {
+  issuer: URL
+  /** The path before `/api/v1`, as the app sees it. */
+  prefix: string
+  settings: OidcSettings
+  keys: KeyRing
+  /** Told of what went wrong on our side. */
+  onError (error: unknown, request: IncomingMessage): void
+}
+
+/** The address a request came from, as the host of the plugin knows it behind its proxies. */
+const addresses = new WeakMap<IncomingMessage, string>()
+
+const read = (object: object, name: string, get: (this: never) => unknown) =>
+  Object.defineProperty(object, name, { configurable: true, get })
+
+/**
+ * The issuer decides what the service is called: URLs and secure cookies follow it, never a header of the request.
+ * So it does not matter what a proxy says or forgets to say.
+ */
+function followIssuer (provider: OidcProvider, issuer: URL): void {
+  read(provider.request, 'protocol', () => issuer.protocol.slice(0, -1))
+  read(provider.request, 'host', () => issuer.host)
+  read(provider.request, 'ip', function (this: { req: IncomingMessage }) {
+    return addresses.get(this.req) ?? this.req.socket.remoteAddress ?? ''
+  })
+}
+
+interface ScopeContext { params?: { scope?: string }, client?: OurClient, route: string }
+
+/**
+ * oidc-provider has one list of scopes for all clients; ours have each their own. A scope that is not the client's is
+ * refused wherever the scopes of a request are read, and a client that names none acts for itself with all of its own.
+ */
+function followClientScopes (provider: OidcProvider, { InvalidScope }: AdapterParts['errors']): void {
+  const { prototype } = (provider as unknown as { OIDCContext: { prototype: object } }).OIDCContext
+
+  function readScopes (this: ScopeContext): Set<string> {
+    const { params, client, route } = this
+    const grant = (params as { grant_type?: string } | undefined)?.grant_type
+    const text = params?.scope ?? (client !== undefined && route === 'token' && grant === 'client_credentials' && client.own_scopes.length > 0
+      ? chooseDefaultScope(client.own_scopes)
+      : undefined)
+    return new Set(text?.split(' '))
+  }
+
+  read(prototype, 'requestParamScopes', readScopes)
+  read(prototype, 'requestParamOIDCScopes', function (this: ScopeContext) {
+    const scopes = readScopes.call(this)
+    const foreign = findForeignScope(scopes, this.client?.own_scopes ?? [])
+    if (foreign !== undefined) throw new InvalidScope('requested scope is not allowed', foreign)
+    return scopes
+  })
+}
+
+/** Which URIs a client may be sent back to, after a sign-in and after a sign-out, is clients.ts's to say. */
+function followRegisteredUris (provider: OidcProvider): void {
+  const { prototype } = provider.Client
+  for (const method of ['redirectUriAllowed', 'postLogoutRedirectUriAllowed'] as const) {
+    prototype[method] = function (uri: string) {
+      return isRegisteredUri(this as unknown as OurClient, uri)
+    }
+  }
+}
+
+/** An authorization that waits for its user, as our pages see it. */
+export interface Waiting {
+  uid: string
+  /** Where the page's form goes. */
+  action: string
+  prompt: 'login' | 'consent'
+  clientId: string
+  clientName: string
+  redirectUri?: string
+  /** What the client expects the account to be. */
+  loginHint?: string
+  /** Of the user who is signed in already. */
+  accountId?: string
+  scopes: string[]
+}
+
+/** What the user decided. */
+export type Decision =
+  | { login: { accountId: string, amr: string[], user_epoch: number } }
+  | { consent: Record<string, never> }
+  | { error: 'access_denied', error_description: string }
+
+/** oidc-provider over our store, as the plugins use it. Of its types none goes further. */
+export interface Engine {
+  readonly issuer: URL
+  /** Answers a request at one of the engine's own paths. */
+  handle (request: IncomingMessage, response: ServerResponse, address: string): Promise<void>
+  /** The authorization this browser waits in; throws where there is none. */
+  findWaiting (request: IncomingMessage, response: ServerResponse): Promise<Waiting>
+  /** Writes down what the user decided. Resolves to where the browser goes on. */
+  decide (request: IncomingMessage, response: ServerResponse, decision: Decision): Promise<string>
+}
+
+/** Builds an engine. oidc-provider is loaded when the first one is built: those who never sign anyone in never pay for it. */
+export async function buildEngine (parts: ProviderParts): Promise<Engine> {
+  const { Provider, errors, interactionPolicy } = await import('oidc-provider')
+  const { issuer, prefix, settings, keys, store, box, times } = parts
+  const base = `${prefix}/api/v1`
+  // What a proxy takes off the front of a path before it gets here.
+  const mount = issuer.pathname.replace(/\/$/, '').slice(0, -prefix.length || undefined)
+  const adapter = createAdapterFactory({
+    store,
+    box,
+    times,
+    keys,
+    errors,
+    accessTtl: settings.accessTtl,
+    refreshGrace: settings.refreshGrace,
+    firstParty: new Set(settings.firstParty),
+    getContext: () => Provider.ctx as KoaContextWithOIDC | undefined
+  })
+  const provider = new Provider(issuer.href.replace(/\/$/, ''), createConfiguration({
+    settings,
+    base,
+    mount,
+    secure: issuer.protocol === 'https:',
+    keys,
+    adapter,
+    findAccount: createAccounts(store, times.now),
+    views,
+    errors,
+    policy: interactionPolicy
+  }))
+  followIssuer(provider, issuer)
+  followClientScopes(provider, errors)
+  followRegisteredUris(provider)
+
+  provider.on('server_error', (ctx: KoaContextWithOIDC, error: Error & { headers?: Record<string, string> }) => {
+    // A store that is away says when to ask again.
+    if (error.headers !== undefined) ctx.set(error.headers)
+    parts.onError(error, ctx.req)
+  })
+  const koa: EventEmitter = provider
+  koa.on('error', (error: Error, ctx?: KoaContextWithOIDC) => {
+    if (ctx !== undefined) parts.onError(error, ctx.req)
+  })
+  provider.use(async (ctx, next) => {
+    ctx.mountPath = mount
+    // A link with the code in it fills in the form, where oidc-provider would send it on by script.
+    if (ctx.method === 'GET' && ctx.path === base + ROUTES.code_verification && typeof ctx.query.user_code === 'string') {
+      ctx.state.userCode = ctx.query.user_code.slice(0, 64)
+      ctx.query = {}
+    }
+    await next()
+  })
+  const callback = provider.callback()
+
+  return {
+    issuer,
+    async handle (request, response, address) {
+      addresses.set(request, address)
+      await callback(request, response)
+    },
+    async findWaiting (request, response) {
+      const { uid, prompt, params, session } = await provider.interactionDetails(request, response)
+      const client = await provider.Client.find(String(params.client_id))
+      if (client === undefined) throw new errors.InvalidClient('client is invalid', 'client not found')
+      const { redirect_uri: redirectUri, login_hint: loginHint, scope } = params as Record<string, string | undefined>
+      return {
+        uid,
+        action: `${mount}${base}${INTERACTION}/${uid}`,
+        prompt: prompt.name as Waiting['prompt'],
+        clientId: client.clientId,
+        clientName: client.clientName ?? client.clientId,
+        scopes: scope?.split(' ') ?? [],
+        ...(redirectUri !== undefined && { redirectUri }),
+        ...(loginHint !== undefined && { loginHint }),
+        ...(session !== undefined && { accountId: session.accountId })
+      }
+    },
+    decide: async (request, response, decision) =>
+      await provider.interactionResult(request, response, decision, { mergeWithLastSubmission: 'consent' in decision })
+  }
+}

@@ -1,0 +1,86 @@
+import { type Document, DuplicateKeyError } from '../store/port.ts'
+import { hashToken } from '../tokens.ts'
+import { type AdapterParts, type ModelAdapter, type Payload, strip } from './parts.ts'
+
+interface RequestRecord extends Document {
+  created_at: string
+  expired_at: string
+  consumed: boolean
+  payload?: Payload
+  sealed?: string
+}
+
+/** An authorization that waits for its user. It names codes and cookies by their values, so it is kept under the secret key. */
+export function adaptInteractions ({ store, box, times }: AdapterParts): ModelAdapter {
+  const interactions = store.collection<RequestRecord>('interactions')
+  return {
+    async upsert (id, payload, expiresIn) {
+      const key = hashToken(id)
+      await interactions.put({
+        id: key, ...times.lifetime(expiresIn), consumed: false, sealed: box.seal(JSON.stringify(payload), key)
+      })
+    },
+    async find (id) {
+      const record = await interactions.get(hashToken(id))
+      if (record?.sealed === undefined) return undefined
+      return {
+        ...JSON.parse(box.open(record.sealed, record.id)) as Payload,
+        iat: times.toEpoch(record.created_at),
+        exp: times.toEpoch(record.expired_at)
+      }
+    },
+    async destroy (id) {
+      await interactions.delete(hashToken(id))
+    }
+  }
+}
+
+/** Pushed authorization requests (RFC 9126): each is good for one authorization. */
+export function adaptPushedRequests ({ store, times, errors }: AdapterParts): ModelAdapter {
+  const requests = store.collection<RequestRecord>('pushed_requests')
+  return {
+    async upsert (id, payload, expiresIn) {
+      await requests.insert({ id: hashToken(id), ...times.lifetime(expiresIn), consumed: false, payload: strip(payload) })
+    },
+    async find (id) {
+      const record = await requests.get(hashToken(id))
+      if (record === null) return undefined
+      return {
+        ...record.payload,
+        jti: id,
+        iat: times.toEpoch(record.created_at),
+        exp: times.toEpoch(record.expired_at),
+        ...(record.consumed && { consumed: true })
+      }
+    },
+    async consume (id) {
+      const taken = await requests.update(hashToken(id), { set: { consumed: true } }, { equal: { consumed: false } })
+      if (taken === null) throw new errors.InvalidRequestUri('request_uri is invalid, expired, or was already used')
+    },
+    async destroy (id) {
+      await requests.delete(hashToken(id))
+    }
+  }
+}
+
+/** The names of DPoP proofs that were seen (RFC 9449, 11.1). oidc-provider looks first; of two at once the id lets one in. */
+export function adaptProofs ({ store, times, errors, getContext }: AdapterParts): ModelAdapter {
+  const proofs = store.collection<RequestRecord>('proofs')
+  return {
+    async upsert (id, payload, expiresIn) {
+      try {
+        await proofs.insert({ id, ...times.lifetime(expiresIn), consumed: false, payload: strip(payload) })
+      } catch (error) {
+        if (!(error instanceof DuplicateKeyError)) throw error
+        const message = 'DPoP proof JWT Replay detected'
+        if (getContext()?.oidc.route === 'userinfo') throw new errors.InvalidToken(message)
+        throw new errors.InvalidGrant(message)
+      }
+    },
+    async find (id) {
+      const record = await proofs.get(id)
+      if (record === null) return undefined
+      return { ...record.payload, jti: id, iat: times.toEpoch(record.created_at), exp: times.toEpoch(record.expired_at) }
+    }
+  }
+}

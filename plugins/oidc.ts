@@ -1,0 +1,112 @@
+import { type AddressInfo } from 'node:net'
+import { type FastifyInstance, type FastifyReply, type FastifyRequest, type RouteOptions } from 'fastify'
+import { Ajv } from 'ajv'
+import { OidcOptionsSchema, type OidcOptions } from '../schemas/oidc.ts'
+import { ROUTES } from '../lib/oidc/configuration.ts'
+import { type Engine } from '../lib/oidc/index.ts'
+import { type SignInLimit } from './sign-in-limit.ts'
+
+/** Gives the engine that counts now. */
+export type GetEngine = () => Promise<Engine>
+
+const validate = new Ajv({ useDefaults: true, strict: true, strictTypes: false }).compile<OidcOptions>(OidcOptionsSchema)
+
+/**
+ * Checks the authorization server's options and fills in the defaults, in a copy.
+ * @throws Error that names the option
+ */
+export function readOidcOptions (given: object): OidcOptions {
+  const data = structuredClone(given)
+  if (validate(data)) return data
+  const [error] = validate.errors ?? []
+  const option = ['oidc', ...(error?.instancePath.slice(1).split('/') ?? []), error?.params.additionalProperty]
+  throw new Error(`option ${option.filter(Boolean).join('.')}: ${error?.message}`)
+}
+
+/** The address the server listens on, for a service that was not told what it is called. */
+function findAddress ({ server }: FastifyInstance): string {
+  const { address = '127.0.0.1', family, port = 80 } = server.address() as AddressInfo | null ?? {}
+  const host = /^(0\.0\.0\.0|::)$/.test(address) ? '127.0.0.1' : family === 'IPv6' ? `[${address}]` : address
+  return `${'setSecureContext' in server ? 'https' : 'http'}://${host}:${port}`
+}
+
+/**
+ * Prepares the engine, which is built at the first request for it.
+ * @throws Error when the issuer and the path of this scope do not go together
+ */
+export function prepareEngine (app: FastifyInstance, options: OidcOptions): GetEngine {
+  const { issuer: given, signInLimit: _, ...settings } = options
+  const prefix = app.prefix
+  // A client finds everything under its issuer's path (RFC 8414, 3), so that path has to be ours.
+  if (given !== undefined && !new URL(given).pathname.replace(/\/$/, '').endsWith(prefix)) {
+    throw new Error(`option oidc.issuer: must end with the prefix ${prefix}`)
+  }
+  let getEngine: GetEngine | undefined
+  return async function engine () {
+    getEngine ??= app.identity.oidc.createSource({
+      issuer: new URL(given ?? findAddress(app) + prefix),
+      prefix,
+      settings,
+      onError: (error, request) => {
+        app.log.error({ err: error, url: request.url?.split('?')[0] }, 'the authorization server failed')
+      }
+    })
+    return await getEngine()
+  }
+}
+
+export interface OidcMount { getEngine: GetEngine, signInLimit: SignInLimit }
+
+/** The endpoints and the methods each answers, see oidc-provider's routes. */
+const ENDPOINTS: [path: string, ...methods: string[]][] = [
+  [ROUTES.authorization, 'GET'],
+  [`${ROUTES.authorization}/:uid`, 'GET'],
+  [ROUTES.token, 'POST', 'OPTIONS'],
+  [ROUTES.revocation, 'POST', 'OPTIONS'],
+  [ROUTES.introspection, 'POST', 'OPTIONS'],
+  [ROUTES.userinfo, 'GET', 'POST', 'OPTIONS'],
+  [ROUTES.jwks, 'GET', 'OPTIONS'],
+  [ROUTES.end_session, 'GET'],
+  [`${ROUTES.end_session}/confirm`, 'POST'],
+  [`${ROUTES.end_session}/success`, 'GET'],
+  [ROUTES.device_authorization, 'POST', 'OPTIONS'],
+  [ROUTES.code_verification, 'GET', 'POST'],
+  [`${ROUTES.code_verification}/:uid`, 'GET'],
+  [ROUTES.pushed_authorization_request, 'POST', 'OPTIONS']
+]
+
+const DISCOVERY = ['/.well-known/openid-configuration', '/.well-known/oauth-authorization-server']
+
+/**
+ * Hands the authorization server's requests over to it, body unread: it has a parser of its own, and no other looks at
+ * them. Hooks of the host run before it, and what they set on the reply is sent.
+ */
+export async function oidc (app: FastifyInstance, { getEngine, signInLimit }: OidcMount): Promise<void> {
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser('*', (_request, _body, done) => done(null))
+
+  async function handOver (request: FastifyRequest, reply: FastifyReply): Promise<void> {
+    const engine = await getEngine()
+    reply.hijack()
+    for (const [name, value] of Object.entries(reply.getHeaders())) if (value !== undefined) reply.raw.setHeader(name, value)
+    await engine.handle(request.raw, reply.raw, request.ip)
+  }
+
+  const add = (url: string, methods: string[], rest: Partial<RouteOptions> = {}) =>
+    app.route({ method: methods, url, schema: { hide: true }, handler: handOver, ...rest })
+
+  for (const [path, ...methods] of ENDPOINTS) {
+    // User codes are short, so guessing them is bounded (RFC 8628, 5.1).
+    const guessed = path === ROUTES.code_verification
+    add(`/api/v1${path}`, methods, guessed ? { preHandler: async (request) => { if (request.method === 'POST') await signInLimit(request) } } : {})
+  }
+  for (const path of DISCOVERY) {
+    add(path, ['GET', 'OPTIONS'], {
+      // The engine knows them without a prefix.
+      preHandler: (request, _reply, done) => {
+        request.raw.url = path
+        done()
+      }
+    })
+  }
+}

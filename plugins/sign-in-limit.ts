@@ -1,0 +1,39 @@
+import rateLimit from '@fastify/rate-limit'
+import { type FastifyInstance, type FastifyRequest } from 'fastify'
+import { IdentityError } from '../lib/errors.ts'
+
+/** Accounts and addresses whose counts are kept; past it the oldest are forgotten. */
+const KEPT = 10_000
+/** One account from everywhere, and one address for all accounts, may be tried so many times as often. */
+const WIDE = 10
+
+/** Throws ErrLimit when there were too many attempts. */
+export type SignInLimit = (request: FastifyRequest, account?: string) => Promise<void>
+
+/**
+ * Bounds how often passwords and codes can be guessed: from one address for one account tightly, and for an account or an
+ * address as a whole loosely, so that a stranger who guesses does not lock the user out. Each process counts for itself.
+ * @param perMinute false: no limit
+ */
+export async function createSignInLimit (app: FastifyInstance, perMinute: number | false): Promise<SignInLimit> {
+  if (perMinute === false) return async () => {}
+  await app.register(rateLimit, { global: false, cache: KEPT })
+  const accounts = new WeakMap<FastifyRequest, string>()
+  const account = (request: FastifyRequest) => accounts.get(request) ?? ''
+  const count = (max: number, keyGenerator: (request: FastifyRequest) => string) =>
+    app.createRateLimit({ max, timeWindow: '1 minute', keyGenerator, allowList: [] })
+  const address = count(perMinute * WIDE, (request) => request.ip)
+  const guesses = [
+    count(perMinute, (request) => `${request.ip} ${account(request)}`),
+    count(perMinute * WIDE, account)
+  ]
+  return async function signInLimit (request, name) {
+    if (name !== undefined) accounts.set(request, name.toLowerCase())
+    for (const limit of name === undefined ? [address] : [address, ...guesses]) {
+      const { isAllowed, ...state } = await limit(request)
+      if (isAllowed || !('isExceeded' in state) || !state.isExceeded) continue
+      const seconds = Math.max(1, state.ttlInSeconds)
+      throw new IdentityError('ErrLimit', `too many attempts, try again in ${seconds} s`, { headers: { 'retry-after': String(seconds) } })
+    }
+  }
+}

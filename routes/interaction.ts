@@ -1,0 +1,111 @@
+import { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
+import { INTERACTION } from '../lib/oidc/configuration.ts'
+import { type Decision, type Engine, type Waiting } from '../lib/oidc/provider.ts'
+import { IdentityError } from '../lib/errors.ts'
+import { pageHeaders } from '../lib/pages/headers.ts'
+import { type Pages, renderPage } from '../lib/pages/index.ts'
+import { toIdentityError } from '../plugins/errors.ts'
+import { type OidcMount } from '../plugins/oidc.ts'
+import { LIMITS } from '../schemas/common.ts'
+
+/** Bytes of a form: an account and a password, percent-encoded. */
+const FORM_LIMIT = 16 * 1024
+
+const OVER = 'This sign-in is over, or was begun in another browser. Go back to the app and start again.'
+const WRONG = 'The account or the password is wrong.'
+
+type Uid = { Params: { uid: string } }
+
+function sendPage<Name extends keyof Pages> (reply: FastifyReply, name: Name, data: Pages[Name], redirectUri?: string): FastifyReply {
+  return reply.headers(pageHeaders(redirectUri)).type('text/html; charset=utf-8').send(renderPage(name, data))
+}
+
+/** A page that says what went wrong, for scopes that people look at. */
+export function handlePageError (thrown: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  const gone = thrown instanceof Error && /^(SessionNotFound|InvalidClient)$/.test(thrown.name)
+  const error = gone ? new IdentityError('ErrParam', OVER) : toIdentityError(thrown)
+  if (error.statusCode >= 500) request.log.error({ err: error.cause ?? error, code: error.code }, error.message)
+  reply.code(error.statusCode).headers(error.headers)
+  return sendPage(reply, 'error', { message: error.statusCode >= 500 ? 'Something went wrong on our side. Try again in a moment.' : error.message })
+}
+
+/** RFC 6454: a browser says where a form came from. Cookies are SameSite already; this holds where they are not. */
+function checkOrigin (request: FastifyRequest, engine: Engine): void {
+  const { origin, 'sec-fetch-site': site } = request.headers
+  if (origin !== undefined ? origin !== engine.issuer.origin : site !== undefined && site !== 'same-origin') {
+    throw new IdentityError('ErrPerm', 'The form was sent from another site.')
+  }
+}
+
+/** A field of a form; the first, when there are several. */
+function readField (request: FastifyRequest, name: string): string {
+  return (request.body as URLSearchParams | undefined)?.get(name) ?? ''
+}
+
+/** The pages between an authorization request and its answer: signing in, and agreeing. */
+export async function interactionRoutes (app: FastifyInstance, { getEngine, signInLimit }: OidcMount): Promise<void> {
+  const { users } = app.identity
+  app.setErrorHandler(handlePageError)
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser('application/x-www-form-urlencoded', { parseAs: 'string', bodyLimit: FORM_LIMIT }, (_request, body, done) => {
+    done(null, new URLSearchParams(body as string))
+  })
+
+  /** The authorization that this browser waits in: its cookie names it, and so does the path, which no other site knows. */
+  async function findWaiting (request: FastifyRequest, reply: FastifyReply): Promise<{ engine: Engine, waiting: Waiting }> {
+    const engine = await getEngine()
+    if (request.method === 'POST') checkOrigin(request, engine)
+    const waiting = await engine.findWaiting(request.raw, reply.raw)
+    if (waiting.uid !== (request.params as Uid['Params']).uid) throw new IdentityError('ErrParam', OVER)
+    return { engine, waiting }
+  }
+
+  async function sendPrompt (reply: FastifyReply, waiting: Waiting, extra: { account?: string, error?: string } = {}): Promise<FastifyReply> {
+    const shared = { action: waiting.action, client: { name: waiting.clientName } }
+    if (waiting.prompt === 'consent') {
+      const user = await users.get(waiting.accountId ?? '')
+      return sendPage(reply, 'consent', { ...shared, account: user?.account ?? '', scopes: waiting.scopes }, waiting.redirectUri)
+    }
+    const account = extra.account ?? waiting.loginHint?.slice(0, LIMITS.account)
+    return sendPage(reply, 'sign-in', { ...shared, ...extra, ...(account !== undefined && { account }) }, waiting.redirectUri)
+  }
+
+  async function goOn (request: FastifyRequest, reply: FastifyReply, engine: Engine, decision: Decision): Promise<FastifyReply> {
+    const next = await engine.decide(request.raw, reply.raw, decision)
+    return reply.headers(pageHeaders()).redirect(next, 303)
+  }
+
+  async function signIn (request: FastifyRequest, reply: FastifyReply, engine: Engine, waiting: Waiting): Promise<FastifyReply> {
+    const account = readField(request, 'account').trim()
+    const password = readField(request, 'password')
+    const again = (status: number, error: string) => sendPrompt(reply.code(status), waiting, { account: account.slice(0, LIMITS.account), error })
+    try {
+      await signInLimit(request, account)
+    } catch (error) {
+      if (!(error instanceof IdentityError) || error.code !== 'ErrLimit') throw error
+      reply.headers(error.headers)
+      return await again(429, `Too many attempts. Try again in ${error.headers['retry-after']} seconds.`)
+    }
+    const fits = account.length <= LIMITS.account && password.length <= LIMITS.password
+    const found = fits ? await users.signIn(account, password) : null
+    // The same words for an unknown account, a wrong password, and a user who may not sign in.
+    if (found === null) return await again(400, WRONG)
+    return await goOn(request, reply, engine, { login: { accountId: found.user_id, amr: ['pwd'], user_epoch: found.epoch } })
+  }
+
+  app.get<Uid>(`${INTERACTION}/:uid`, { schema: { hide: true } }, async (request, reply) => {
+    const { waiting } = await findWaiting(request, reply)
+    return await sendPrompt(reply, waiting)
+  })
+
+  app.post<Uid>(`${INTERACTION}/:uid`, { schema: { hide: true } }, async (request, reply) => {
+    const { engine, waiting } = await findWaiting(request, reply)
+    const refused: Decision = { error: 'access_denied', error_description: 'the user refused' }
+    if (waiting.prompt === 'login') {
+      if (readField(request, 'cancel') !== '') return await goOn(request, reply, engine, refused)
+      return await signIn(request, reply, engine, waiting)
+    }
+    const agreed = readField(request, 'decision') === 'allow'
+    return await goOn(request, reply, engine, agreed ? { consent: {} } : refused)
+  })
+}

@@ -1,0 +1,49 @@
+import { type FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { EndSessionsQuerySchema, SessionListQuerySchema, SessionSchema } from '../schemas/sessions.ts'
+import { requireCaller } from '../plugins/auth.ts'
+import { type RouteSettings } from './index.ts'
+import { sendList } from './list-reply.ts'
+import { NoContentSchema, errors, list } from './responses.ts'
+
+const tags = ['auth']
+
+/** Token sessions as their users see them. */
+export const sessionRoutes: FastifyPluginAsyncTypebox<Pick<RouteSettings, 'stallTimeout'>> = async (app, { stallTimeout }) => {
+  const { sessions } = app.identity
+
+  app.get('/auth/sessions', {
+    config: { access: 'listSessions' },
+    exposeHeadRoute: false,
+    schema: {
+      operationId: 'listSessions',
+      tags,
+      summary: "List the caller's token sessions",
+      description: 'One for each sign-in to a client. Tokens that were minted without a refresh token belong to none.',
+      querystring: SessionListQuerySchema,
+      response: { 200: list(SessionSchema, 'The sessions that stand.'), ...errors() }
+    }
+  }, async (request, reply) => {
+    const { user, token } = requireCaller(request)
+    const { user: asked, format } = request.query
+    const user_id = request.isAdmin && asked ? asked : user.user_id
+    return await sendList(request, reply, sessions.list(user_id, token.grant_id), { format, stallTimeout })
+  })
+
+  app.delete('/auth/sessions', {
+    config: { access: 'endSessions' },
+    schema: {
+      operationId: 'endSessions',
+      tags,
+      summary: "End the caller's other sessions, or all of them",
+      description: "Ends token sessions, sign-ins at browsers, and every token that acts for the user, those of the user's own clients among them.",
+      querystring: EndSessionsQuerySchema,
+      response: { 204: NoContentSchema, ...errors('ErrNotFound') }
+    }
+  }, async (request, reply) => {
+    const { user, token } = requireCaller(request)
+    const { user: asked, all } = request.query
+    const user_id = request.isAdmin && asked ? asked : user.user_id
+    await sessions.end(user_id, all === 'true' || user_id !== user.user_id ? undefined : token)
+    return reply.code(204).send(undefined)
+  })
+}

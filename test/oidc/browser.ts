@@ -1,0 +1,72 @@
+/** A browser without a window: it keeps cookies by path, follows redirects within the service, and sends forms. */
+export class Browser {
+  readonly #jar = new Map<string, { value: string, path: string }>()
+  readonly origin: string
+
+  constructor (origin: string) {
+    this.origin = origin
+  }
+
+  async fetch (url: string, options: RequestInit = {}): Promise<Response> {
+    const target = new URL(url, this.origin)
+    const cookie = [...this.#jar].filter(([, { path }]) => target.pathname.startsWith(path)).map(([name, { value }]) => `${name.split(' ')[0]}=${value}`).join('; ')
+    const response = await fetch(target, {
+      redirect: 'manual', ...options, headers: { accept: 'text/html', cookie, ...options.headers as Record<string, string> }
+    })
+    for (const line of response.headers.getSetCookie()) {
+      const [pair = '', ...attributes] = line.split('; ')
+      const [name = '', value = ''] = pair.split('=')
+      const path = attributes.find((text) => text.startsWith('path='))?.slice(5) ?? '/'
+      const gone = attributes.some((text) => text.startsWith('expires=Thu, 01 Jan 1970'))
+      if (gone || value === '') this.#jar.delete(`${name} ${path}`)
+      else this.#jar.set(`${name} ${path}`, { value, path })
+    }
+    return response
+  }
+
+  /** Goes where redirects lead, and stops before it leaves the service. */
+  async open (url: string, options?: RequestInit): Promise<Page> {
+    let response = await this.fetch(url, options)
+    for (let hops = 0; hops < 12; hops++) {
+      const location = response.headers.get('location')
+      if (location === null) return new Page(this, response, await response.text())
+      const next = new URL(location, this.origin)
+      if (next.origin !== this.origin) return new Page(this, response, '', next)
+      await response.body?.cancel()
+      response = await this.fetch(next.href)
+    }
+    throw new Error('too many redirects')
+  }
+}
+
+/** Where a browser came to: a page of the service, or the door out of it. */
+export class Page {
+  readonly browser: Browser
+  readonly response: Response
+  readonly text: string
+  /** Where the browser was sent, when it left. */
+  readonly left: URL | undefined
+
+  constructor (browser: Browser, response: Response, text: string, left?: URL) {
+    this.browser = browser
+    this.response = response
+    this.text = text
+    this.left = left
+  }
+
+  get title (): string {
+    return /<title>([^<]*)/.exec(this.text)?.[1] ?? ''
+  }
+
+  /** Sends the page's form with its hidden fields and these. */
+  async submit (fields: Record<string, string> = {}, headers: Record<string, string> = {}): Promise<Page> {
+    const action = /<form[^>]* action="([^"]*)"/.exec(this.text)?.[1]
+    if (action === undefined) throw new Error(`no form on the page '${this.title}'`)
+    const hidden = [...this.text.matchAll(/<input type="hidden" name="([^"]*)" value="([^"]*)"/g)].map(([, name = '', value = '']): [string, string] => [name, value])
+    return await this.browser.open(action.replaceAll('&amp;', '&'), {
+      method: 'POST',
+      body: new URLSearchParams([...hidden, ...Object.entries(fields)]),
+      headers: { origin: this.browser.origin, ...headers }
+    })
+  }
+}

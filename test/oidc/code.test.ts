@@ -1,0 +1,99 @@
+import t from 'tap'
+import { askCode, eachStore, getCode, signIn } from './harness.ts'
+
+eachStore(t, 'the code flow', async (t, start) => {
+  const harness = await start()
+  const { post, get, register, user } = harness
+  const app = await register()
+
+  await t.test('a code becomes tokens that every route of the API takes', async (t) => {
+    const tokens = await post('token', await getCode(harness, app), app)
+    t.match(tokens, { status: 200, body: { token_type: 'Bearer', expires_in: 3600, scope: 'openid read offline_access' } })
+    const token = String(tokens.body.access_token)
+    t.match(await get('tokeninfo', token), { status: 200, body: { data: { user_id: user.user_id, client_id: app.client_id } } })
+    t.strictSame((await get('tokeninfo', token)).body.data, {
+      user_id: user.user_id, account: user.account, name: 'Ann', roles: {}, client_id: app.client_id, scopes: ['read']
+    }, 'scopes are narrowed to what was granted')
+    t.strictSame((await get('userinfo', token)).body, {
+      sub: user.user_id, preferred_username: user.account, name: 'Ann', email: user.account, email_verified: true
+    })
+    t.match(await get('userinfo'), { status: 401 })
+  })
+
+  await t.test('what a client may ask for', async (t) => {
+    for (const [scope, granted] of [
+      [undefined, 'read write'],
+      ['openid', 'openid'],
+      ['write', 'write'],
+      ['openid roles profile email', 'openid roles profile email']
+    ] as const) {
+      const tokens = await post('token', await getCode(harness, app, { scope }), app)
+      t.equal(tokens.body.scope, granted, `asked for ${scope}`)
+      t.equal(tokens.body.refresh_token, undefined, 'without offline_access there is no refresh token')
+    }
+    const { left } = await signIn(harness, askCode(app, { scope: 'openid foreign' }).url)
+    t.match(Object.fromEntries(left?.searchParams ?? []), { error: 'invalid_scope', state: 'abc', iss: harness.url })
+    const bare = await register({ scopes: [] })
+    t.equal((await post('token', await getCode(harness, bare, { scope: undefined }), bare)).body.scope, 'openid')
+  })
+
+  await t.test('roles are told when they are asked for', async (t) => {
+    await harness.kit.app.identity.users.patch(user.user_id, { data: { roles: { clerk: true } } }, { user_id: 'x', isAdmin: true })
+    const tokens = await post('token', await getCode(harness, app, { scope: 'openid roles' }), app)
+    t.match((await get('userinfo', String(tokens.body.access_token))).body, { roles: { clerk: true } })
+  })
+
+  await t.test('a code used twice ends what it gave', async (t) => {
+    const code = await getCode(harness, app)
+    const { body } = await post('token', code, app)
+    t.match(await post('token', code, app), { status: 400, body: { error: 'invalid_grant' } })
+    t.match(await get('tokeninfo', String(body.access_token)), { status: 401 })
+    t.match(await post('token', { grant_type: 'refresh_token', refresh_token: String(body.refresh_token) }, app), { status: 400, body: { error: 'invalid_grant' } })
+  })
+
+  await t.test('of many who take one code at once, one gets tokens, and then they end', async (t) => {
+    const code = await getCode(harness, app)
+    const answers = await Promise.all(Array.from({ length: 8 }, () => post('token', code, app)))
+    const won = answers.filter(({ status }) => status === 200)
+    t.ok(won.length <= 1)
+    t.ok(answers.filter(({ status }) => status !== 200).every(({ body }) => body.error === 'invalid_grant'))
+    for (const { body } of won) t.match(await get('tokeninfo', String(body.access_token)), { status: 401 })
+  })
+
+  await t.test('one sign-in is good for the next authorization, which has a session of its own', async (t) => {
+    const browser = harness.browser()
+    const first = await post('token', await getCode(harness, app, {}, browser), app)
+    const { url, verifier } = askCode(app, { prompt: 'none' })
+    const { left } = await browser.open(url)
+    const again = await post('token', {
+      grant_type: 'authorization_code', code: left?.searchParams.get('code') ?? '', code_verifier: verifier, redirect_uri: app.redirect_uri
+    }, app)
+    t.equal(again.status, 200)
+    await post('revoke', { token: String(first.body.refresh_token) }, app)
+    t.match(await get('tokeninfo', String(first.body.access_token)), { status: 401 })
+    t.match(await get('tokeninfo', String(again.body.access_token)), { status: 200 })
+  })
+
+  await t.test('a public client needs no secret and gets no token for itself', async (t) => {
+    const spa = await register({ public: true, redirectUris: ['http://127.0.0.1/cb', 'https://spa.example/cb'] })
+    t.match(await post('token', await getCode(harness, spa, { redirect_uri: 'http://127.0.0.1:51004/cb' }), spa), { status: 200 })
+    t.match(await post('token', { grant_type: 'client_credentials' }, spa), { status: 400, body: { error: 'invalid_request' } })
+    const foreign = await harness.browser().open(askCode(spa, { redirect_uri: 'https://spa.example:8443/cb' }).url)
+    t.match(foreign.response, { status: 400 }, 'other URIs match exactly')
+    t.match(foreign.title, 'That did not work')
+  })
+
+  await t.test('every kind of URI that a client can register works', async (t) => {
+    const redirectUris = ['com.example.app:/cb', 'http://dev.example:3000/cb', 'https://localhost/cb', 'http://[::1]/cb', 'about:blank']
+    for (const open of [true, false]) {
+      const mixed = await register({ public: open, redirectUris })
+      for (const redirect_uri of redirectUris.slice(0, 4)) {
+        const { left } = await signIn(harness, askCode(mixed, { redirect_uri }).url)
+        t.ok(left?.href.startsWith(redirect_uri), redirect_uri)
+        t.ok(left?.searchParams.has('code'), redirect_uri)
+      }
+    }
+    const none = await register({ redirectUris: ['about:blank'] })
+    t.match((await harness.browser().open(askCode(none).url)).left?.searchParams.get('error'), 'invalid_request')
+  })
+})

@@ -1,0 +1,115 @@
+import { createHash, randomBytes } from 'node:crypto'
+import { type Test } from 'tap'
+import { startIdentity, type StartOptions, type TestKit } from '../../testing/index.ts'
+import { Browser, type Page } from './browser.ts'
+
+export interface App { client_id: string, client_secret: string, redirect_uri: string }
+
+export interface Harness {
+  kit: TestKit
+  url: string
+  user: { user_id: string, account: string, password: string }
+  /** Registers a client of the user's. */
+  register: (options?: { public?: boolean, first_party?: boolean, scopes?: string[], redirectUris?: string[], name?: string }) => Promise<App>
+  browser: () => Browser
+  /** POSTs a form to an endpoint; a client with a secret proves itself by it. */
+  post: (path: string, fields: Record<string, string>, app?: App, headers?: Record<string, string>) => Promise<Answer>
+  get: (path: string, token?: string) => Promise<Answer>
+}
+
+export interface Answer { status: number, headers: Headers, body: Record<string, unknown> }
+
+async function answer (response: Response): Promise<Answer> {
+  const text = await response.text()
+  return { status: response.status, headers: response.headers, body: text.startsWith('{') ? JSON.parse(text) : { text } }
+}
+
+/** The stores to test on. */
+export function eachStore (t: Test, name: string, run: (t: Test, start: (options?: StartOptions) => Promise<Harness>) => Promise<void>): void {
+  t.test(`${name} on sqlite`, async (t) => await run(t, async (options) => await startHarness(t, options)))
+  const mongo = process.env.MONGODB_URL
+  t.test(`${name} on mongodb`, { skip: mongo === undefined && 'MONGODB_URL is not set' }, async (t) => {
+    const database = `oidc_${process.pid}_${randomBytes(4).toString('hex')}`
+    await run(t, async (options) => {
+      const harness = await startHarness(t, { database: `${mongo}/${database}`, ...options })
+      t.teardown(async () => {
+        const { MongoClient } = await import('mongodb')
+        const client = new MongoClient(mongo ?? '')
+        await client.db(database).dropDatabase()
+        await client.close()
+      })
+      return harness
+    })
+  })
+}
+
+/** The service on a socket, with a user who has a password. */
+export async function startHarness (t: Test, options: StartOptions = {}): Promise<Harness> {
+  const kit = await startIdentity({ t, rateLimit: false, ...options })
+  const { url } = await kit.listen()
+  const account = 'ann@example.com'
+  const password = 'correct horse'
+  const { user_id } = await kit.app.identity.users.create({ data: { account, password, name: 'Ann' } })
+  const { clients } = kit.app.identity
+  const owner = { user_id, isAdmin: false }
+  return {
+    kit,
+    url,
+    user: { user_id, account, password },
+    async register ({ public: open = false, first_party = true, scopes = ['read', 'write'], redirectUris = ['https://app.example/cb'], name = 'The App' } = {}) {
+      const { clientId } = await clients.create({ data: { redirectUris, scopes, name }, credentials: !open }, owner, { first_party })
+      const { clientSecret = '' } = await clients.require(clientId, owner)
+      return { client_id: clientId, client_secret: clientSecret, redirect_uri: redirectUris[0] ?? '' }
+    },
+    browser: () => new Browser(url),
+    post: async (path, fields, app, headers = {}) => await answer(await fetch(`${url}/api/v1/auth/${path}`, {
+      method: 'POST',
+      headers: {
+        ...(app !== undefined && app.client_secret !== '' && {
+          authorization: `Basic ${Buffer.from(`${app.client_id}:${app.client_secret}`).toString('base64')}`
+        }),
+        ...headers
+      },
+      body: new URLSearchParams({ ...(app !== undefined && app.client_secret === '' && { client_id: app.client_id }), ...fields })
+    })),
+    get: async (path, token) => await answer(await fetch(`${url}/api/v1/auth/${path}`, {
+      headers: token === undefined ? {} : { authorization: `Bearer ${token}` }
+    }))
+  }
+}
+
+export interface Asked { url: string, verifier: string }
+
+/** An authorization request with PKCE. */
+export function askCode (app: App, params: Record<string, string | undefined> = {}): Asked {
+  const verifier = randomBytes(32).toString('base64url')
+  const query = {
+    client_id: app.client_id,
+    redirect_uri: app.redirect_uri,
+    response_type: 'code',
+    scope: 'openid offline_access read',
+    state: 'abc',
+    code_challenge: createHash('sha256').update(verifier).digest('base64url'),
+    code_challenge_method: 'S256',
+    ...params
+  }
+  const given = Object.entries(query).filter((pair): pair is [string, string] => pair[1] !== undefined)
+  return { url: `/api/v1/auth/authorize?${new URLSearchParams(given)}`, verifier }
+}
+
+/** Signs in, and agrees where that is asked. */
+export async function signIn ({ user, browser }: Harness, url: string, with_: Browser = browser()): Promise<Page> {
+  let page = await with_.open(url)
+  if (page.title === 'Sign in') page = await page.submit({ account: user.account, password: user.password })
+  if (page.title.startsWith('Continue to')) page = await page.submit({ decision: 'allow' })
+  return page
+}
+
+/** A code for this client, and what to take it with. */
+export async function getCode (harness: Harness, app: App, params: Record<string, string | undefined> = {}, browser?: Browser): Promise<{ code: string, code_verifier: string, redirect_uri: string, grant_type: string }> {
+  const { url, verifier } = askCode(app, params)
+  const { left, text, title } = await signIn(harness, url, browser)
+  const code = left?.searchParams.get('code')
+  if (typeof code !== 'string') throw new Error(`no code: ${left?.search ?? `${title} ${text}`}`)
+  return { code, code_verifier: verifier, redirect_uri: params.redirect_uri ?? app.redirect_uri, grant_type: 'authorization_code' }
+}
