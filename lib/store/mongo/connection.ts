@@ -1,0 +1,67 @@
+import { type DbOptions, MongoClient, type MongoClientOptions } from 'mongodb'
+
+const DEFAULT_DATABASE = 'identity'
+
+/** Connections at most: a bound for the server, and enough to keep it busy. */
+const MAX_POOL_SIZE = 100
+
+/** `mongodb://user:password@host1,host2/database?options` in its parts; the driver checks it. */
+const URL_PARTS = /^mongodb(?:\+srv)?:\/\/(?:[^@/?]*@)?(?<hosts>[^/?]*)(?:\/(?<database>[^?]*))?(?:\?(?<query>.*))?$/s
+
+/** The database that the URL's path names. */
+export function toDatabaseName (url: string): string {
+  return decodeURIComponent(URL_PARTS.exec(url)?.groups?.database ?? '') || DEFAULT_DATABASE
+}
+
+/** The servers of a URL, without its credentials, for messages. */
+export function toHosts (url: string): string {
+  return URL_PARTS.exec(url)?.groups?.hosts ?? ''
+}
+
+/**
+ * A client of our own. Each step of a call is bounded, a little under the bound of the whole (calls.ts), so that the
+ * driver's own error, which names the server, comes first. What the URL says about these options wins.
+ */
+export function createClient (url: string, timeout: number, overrides: MongoClientOptions = {}): MongoClient {
+  const step = Math.max(1, Math.floor(timeout * 0.9))
+  const defaults: MongoClientOptions = {
+    appName: 'fastify-identity',
+    maxPoolSize: MAX_POOL_SIZE,
+    serverSelectionTimeoutMS: step,
+    connectTimeoutMS: step,
+    socketTimeoutMS: step,
+    waitQueueTimeoutMS: step
+  }
+  const named = new Set([...new URLSearchParams(URL_PARTS.exec(url)?.groups?.query).keys()].map((name) => name.toLowerCase()))
+  const options = Object.fromEntries(Object.entries(defaults).filter(([name]) => !named.has(name.toLowerCase())))
+  try {
+    return new MongoClient(url, { ...options, ...overrides })
+  } catch (error) {
+    throw new TypeError(`the MongoDB URL is invalid${toReason(url, error)}`)
+  }
+}
+
+/** The driver's reason, unless it repeats any part of the credentials. */
+function toReason (url: string, error: unknown): string {
+  const reason = error instanceof Error ? error.message : ''
+  const secrets = (/\/\/(.*)@/s.exec(url)?.[1] ?? '').split(/[:@]/).filter((part) => part !== '')
+  return reason === '' || secrets.some((secret) => reason.includes(secret)) ? '' : `: ${reason}`
+}
+
+/**
+ * What every call needs, whatever the client was made with. A write is acknowledged when a majority has it in the
+ * journal; reads go to the primary and see every acknowledged write. JSON goes in and comes back as it was.
+ */
+export function toDbOptions (timeout: number): DbOptions {
+  return {
+    writeConcern: { w: 'majority', journal: true, wtimeoutMS: timeout },
+    readPreference: 'primary',
+    // The driver takes the plain form; its declaration asks for a class of its own.
+    readConcern: { level: 'local' } as DbOptions['readConcern'],
+    ignoreUndefined: true,
+    promoteValues: true,
+    promoteLongs: true,
+    useBigInt64: false,
+    raw: false
+  }
+}

@@ -1,0 +1,65 @@
+import { type Change, type CollectionSpec, type Filter, type SortKey } from '../port.ts'
+import { encodeName, encodeValue, toDate } from './documents.ts'
+
+/** The port's filters, sorts and changes in MongoDB's language. What is passed in was checked (../checks.ts). */
+
+type Conditions = Record<string, Record<string, unknown>>
+
+/** Every value stands behind an operator of ours, so that none of them is read as one. */
+export function toFilter (spec: CollectionSpec, { equal = {}, contains = {}, before = {} }: Filter = {}): Conditions {
+  const conditions: Conditions = {}
+  const add = (key: string, operator: string, operand: unknown) => {
+    (conditions[encodeName(key)] ??= {})[operator] = operand
+  }
+  for (const [key, value] of Object.entries(equal)) add(key, '$eq', toOperand(spec, key, value))
+  for (const [key, value] of Object.entries(before)) add(key, '$lt', toOperand(spec, key, value))
+  for (const [key, value] of Object.entries(contains)) {
+    if (key === spec.expiry) throw new TypeError(`${spec.name}.${key} is a time, not a text`)
+    add(key, '$regex', toPattern(value))
+  }
+  return conditions
+}
+
+/** One document by its id, on a condition. */
+export function toMatch (spec: CollectionSpec, id: string, where?: Filter): object {
+  const conditions = toFilter(spec, where)
+  return Object.hasOwn(conditions, '_id') ? { $and: [{ _id: id }, conditions] } : { _id: id, ...conditions }
+}
+
+function toOperand (spec: CollectionSpec, key: string, value: unknown): unknown {
+  return key === spec.expiry && typeof value === 'string' ? toDate(spec, value) : value
+}
+
+/** A pattern for exactly this text. A NUL would end it. */
+function toPattern (text: string): string {
+  return text.replace(/[\\^$.*+?()[\]{}|#/-]/g, '\\$&').replaceAll('\0', '\\x00')
+}
+
+/** In order of weight, the id last, in the direction of the last key. */
+export function toSort (sort: SortKey[] = []): [string, 1 | -1][] {
+  const keys = new Map<string, 1 | -1>()
+  for (const { key, direction } of sort) {
+    const name = encodeName(key)
+    if (!keys.has(name)) keys.set(name, direction === 'asc' ? 1 : -1)
+  }
+  if (!keys.has('_id')) keys.set('_id', sort.at(-1)?.direction === 'desc' ? -1 : 1)
+  return [...keys]
+}
+
+/**
+ * A change as an update pipeline: one statement, in which `$literal` keeps any value from being read as an expression.
+ * Empty when nothing changes.
+ */
+export function toPipeline (spec: CollectionSpec, { set = {}, unset = [], increment = {} }: Change): object[] {
+  const fields = Object.fromEntries([
+    ...Object.entries(set)
+      .filter(([, value]) => value !== undefined)
+      .map(([field, value]) => [encodeName(field), { $literal: encodeValue(spec, field, value) }]),
+    ...Object.entries(increment)
+      .map(([field, amount]) => [encodeName(field), { $add: [{ $ifNull: [`$${encodeName(field)}`, 0] }, amount] }])
+  ])
+  return [
+    ...Object.keys(fields).length > 0 ? [{ $set: fields }] : [],
+    ...unset.length > 0 ? [{ $unset: unset.map(encodeName) }] : []
+  ]
+}

@@ -1,0 +1,15 @@
+import t from 'tap'
+import { openMongoStore } from '../../../lib/store/mongo.ts'
+import { runConformance } from './conformance.ts'
+import { MONGODB_URL, createPlaces } from './mongo/places.ts'
+
+if (MONGODB_URL === undefined) {
+  t.skip('MONGODB_URL is not set', async () => {})
+} else {
+  const places = createPlaces(t, MONGODB_URL)
+  await runConformance(t, {
+    name: 'MongoDB',
+    open: (options, place) => openMongoStore(places.url(place), options),
+    sweeps: false
+  })
+}

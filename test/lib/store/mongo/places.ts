@@ -1,0 +1,42 @@
+import { randomBytes } from 'node:crypto'
+import { MongoClient } from 'mongodb'
+import { type Test } from 'tap'
+
+/** The server that the tests of MongoDB use; without one they are skipped. */
+export const MONGODB_URL = process.env.MONGODB_URL
+
+export interface Places {
+  /** The URL of a database of this test file's own, empty at first. */
+  url: (place: string, options?: Record<string, string>) => string
+  database: (place: string) => string
+  /** The raw driver, to see what is really there. */
+  client: MongoClient
+}
+
+/** Databases that are this test file's own, dropped when it ends. */
+export function createPlaces (t: Test, server: string): Places {
+  const prefix = `identity_test_${randomBytes(6).toString('hex')}`
+  const client = new MongoClient(server)
+  const used = new Set<string>()
+
+  t.teardown(async () => {
+    for (const name of used) await client.db(name).dropDatabase()
+    await client.close()
+  })
+
+  function database (place: string): string {
+    const name = `${prefix}_${place}`
+    used.add(name)
+    return name
+  }
+
+  return {
+    client,
+    database,
+    url: (place, options = {}) => {
+      // Not by URL, which knows no list of hosts.
+      const [, origin = '', query = ''] = /^([a-z+]+:\/\/[^/?]*)(?:\/[^?]*)?(?:\?(.*))?$/.exec(server) ?? []
+      return `${origin}/${database(place)}?${new URLSearchParams({ ...Object.fromEntries(new URLSearchParams(query)), ...options })}`
+    }
+  }
+}
