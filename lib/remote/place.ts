@@ -25,5 +25,5 @@ export function readMetadata (text: string, issuer: string): Upstream {
   if (typeof endpoint !== 'string') throw new Error('the metadata name no tokeninfo_endpoint: is the issuer this service? The option upstream goes without metadata')
   const { origin, base } = parseUpstream(endpoint, 'issuer')
   if (issuer.startsWith('https:') && !origin.startsWith('https:')) throw new Error('the metadata name a tokeninfo_endpoint without TLS')
-  return { origin, base }
+  return { origin, base: base || '/' }
 }

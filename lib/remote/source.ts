@@ -76,10 +76,16 @@ function readVerdict (answer: RelayResponse, text: string): Verdict {
   return { text }
 }
 
+/** Where the question goes. */
+interface Target {
+  relay: Relay
+  path: string
+}
+
 /** Asks the service about tokens, over kept-alive connections. Keeps nothing of what it hears. */
 export class Source {
   readonly #options: SourceOptions
-  #relay: Promise<Relay> | undefined
+  #target: Promise<Target> | undefined
 
   constructor (options: SourceOptions) {
     this.#options = options
@@ -91,9 +97,9 @@ export class Source {
    */
   async ask (token: string): Promise<Verdict> {
     return await this.#inTime(async (signal) => {
-      const relay = await this.#connect(signal)
+      const { relay, path } = await this.#connect(signal)
       const headers = { authorization: `Bearer ${token}`, accept: 'application/json' }
-      const send = async () => await relay.send({ method: 'GET', path: '', headers, body: null, signal })
+      const send = async () => await relay.send({ method: 'GET', path, headers, body: null, signal })
       const answer = await send().catch(async (error: Error) => {
         const { code } = (error.cause ?? {}) as { code?: string }
         if (code === undefined || !BROKEN.has(code) || signal.aborted) throw error
@@ -105,7 +111,7 @@ export class Source {
 
   /** Frees the connections, if they are our own. */
   async close (): Promise<void> {
-    await (await this.#relay?.catch(() => undefined))?.close()
+    await (await this.#target?.catch(() => undefined))?.relay.close()
   }
 
   async #inTime<T> (work: (signal: AbortSignal) => Promise<T>): Promise<T> {
@@ -119,20 +125,22 @@ export class Source {
   }
 
   /** Found at the first request, so that the app starts while the service is down; what failed is tried again. */
-  async #connect (signal: AbortSignal): Promise<Relay> {
-    this.#relay ??= this.#locate(signal).then((upstream) => this.#open(upstream)).catch((error) => {
-      this.#relay = undefined
+  async #connect (signal: AbortSignal): Promise<Target> {
+    this.#target ??= this.#locate(signal).then(({ origin, base }) => ({ relay: this.#open(origin), path: base })).catch((error) => {
+      this.#target = undefined
       throw error
     })
-    return await this.#relay
+    return await this.#target
   }
 
   async #locate (signal: AbortSignal): Promise<Upstream> {
     const { place } = this.#options
     if ('upstream' in place) return { ...place.upstream, base: place.upstream.base + TOKENINFO }
-    const relay = this.#open({ ...place.at, base: place.at.base + METADATA })
+    const relay = this.#open(place.at.origin)
     try {
-      const answer = await relay.send({ method: 'GET', path: '', headers: { accept: 'application/json' }, body: null, signal })
+      const answer = await relay.send({
+        method: 'GET', path: place.at.base + METADATA, headers: { accept: 'application/json' }, body: null, signal
+      })
       const text = await readText(answer)
       if (answer.status !== 200) throw unexpected(answer)
       return readMetadata(text, place.issuer)
@@ -141,8 +149,10 @@ export class Source {
     }
   }
 
-  #open (upstream: Upstream): Relay {
+  #open (origin: string): Relay {
     const { timeout, maxConnections, dispatcher } = this.#options
-    return new Relay({ upstream, maxConnections, dispatcher, connectTimeout: timeout, headersTimeout: timeout, bodyTimeout: timeout })
+    return new Relay({
+      upstream: { origin, base: '' }, maxConnections, dispatcher, connectTimeout: timeout, headersTimeout: timeout, bodyTimeout: timeout
+    })
   }
 }
