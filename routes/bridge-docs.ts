@@ -4,9 +4,9 @@ import {
   ClientCountQuerySchema, ClientCreatedSchema, ClientSchema, CreateClientSchema, PatchClientSchema
 } from '../schemas/client.ts'
 import { CountSchema, Data, IdSchema } from '../schemas/common.ts'
-import { NoContentSchema, errors, json, list } from './responses.ts'
+import { ErrorSchema } from '../schemas/error.ts'
+import { NoContentSchema, errors, json, list, writeErrors } from './responses.ts'
 
-const UPSTREAM_ERRORS = ['ErrRsc', 'ErrBusy'] as const
 const client = Type.Object({ client_id: IdSchema })
 const user = Type.Object({ user_id: IdSchema })
 
@@ -16,40 +16,53 @@ function clientList () {
 }
 
 function describe (operationId: string, summary: string, rest: Record<string, unknown>) {
-  return { operationId, summary, tags: ['bridge'], security: [{ bearer: [] }], ...rest }
+  return { operationId, summary, tags: ['bridge'], ...rest }
 }
 
 const done: Record<number, TSchema> = { 204: NoContentSchema }
+const late = { 408: { ...ErrorSchema, description: 'ErrParam: The body did not come in time.' } }
 
 /** What OpenAPI says of the bridge's routes. Nothing is validated or serialised by it: that is the upstream's. */
 export const DOCS = {
   create: describe('bridgeCreateClient', 'Register a client', {
     body: CreateClientSchema,
-    response: { 200: json(ClientCreatedSchema, 'The id of the new client.'), ...errors('USER_NOT_EXIST', ...UPSTREAM_ERRORS) }
+    response: { 200: json(ClientCreatedSchema, 'The id of the new client.'), ...late, ...writeErrors('USER_NOT_EXIST', 'ErrRsc') }
   }),
   count: describe('bridgeCountClients', 'Count clients', {
     querystring: ClientCountQuerySchema,
-    response: { 200: json(CountSchema, 'How many clients the caller may see.'), ...errors(...UPSTREAM_ERRORS) }
+    response: { 200: json(CountSchema, 'How many clients the caller may see.'), ...errors('ErrRsc') }
   }),
   list: describe('bridgeListClients', 'List clients, as JSON or as CSV', {
     querystring: BridgeListQuerySchema,
-    response: { 200: clientList(), ...errors(...UPSTREAM_ERRORS) }
+    response: { 200: clientList(), ...errors('ErrRsc') }
   }),
   get: describe('bridgeGetClient', 'Read a client', {
     params: client,
-    response: { 200: json(Data(ClientSchema), 'The client.'), ...errors('ErrNotFound', ...UPSTREAM_ERRORS) }
+    response: { 200: json(Data(ClientSchema), 'The client.'), ...errors('ErrNotFound', 'ErrRsc') }
   }),
   patch: describe('bridgePatchClient', 'Change a client, or give it a new secret', {
     params: client,
     body: PatchClientSchema,
-    response: { ...done, ...errors('ErrNotFound', ...UPSTREAM_ERRORS) }
+    response: { ...done, ...late, ...writeErrors('ErrNotFound', 'ErrRsc') }
   }),
   remove: describe('bridgeDeleteClient', 'Remove a client with its codes and tokens', {
     params: client,
-    response: { ...done, ...errors('ErrNotFound', 'ErrPerm', ...UPSTREAM_ERRORS) }
+    response: { ...done, ...late, ...writeErrors('ErrNotFound', 'ErrPerm', 'ErrRsc') }
   }),
   removeOwned: describe('bridgeDeleteClientsOfUser', 'Remove all clients of a user', {
     params: user,
-    response: { ...done, ...errors('ErrPerm', ...UPSTREAM_ERRORS) }
+    response: { ...done, ...late, ...writeErrors('ErrPerm', 'ErrRsc') }
   })
+}
+
+interface Described {
+  schema: object
+  url: string
+  openapiObject?: { components?: { securitySchemes?: object } }
+}
+
+/** @fastify/swagger's hook of a route: the bearer token is told of where the host's document explains it. */
+export function describeSecurity ({ schema, url, openapiObject }: Described): { schema: object, url: string } {
+  const known = Object.hasOwn(openapiObject?.components?.securitySchemes ?? {}, 'bearer')
+  return { schema: known ? { ...schema, security: [{ bearer: [] }] } : schema, url }
 }

@@ -7,7 +7,7 @@ import { readList } from '../lib/list-reader.ts'
 import { prefersCsv, takeCsvFormat } from '../lib/negotiation.ts'
 import { Relay, type Dispatcher } from '../lib/relay.ts'
 import { handleError } from '../plugins/errors.ts'
-import { DOCS } from './bridge-docs.ts'
+import { describeSecurity, DOCS } from './bridge-docs.ts'
 import { addVary, Exchange, type Fields } from './bridge-exchange.ts'
 
 export { type Dispatcher } from '../lib/relay.ts'
@@ -98,7 +98,7 @@ export async function bridge (app: FastifyInstance, given: BridgeOptions): Promi
   }
 
   const add = (method: 'GET' | 'POST' | 'PATCH' | 'DELETE', url: string, schema: object, handler: typeof list) => {
-    const config = { access: 'relay' }
+    const config = { access: 'relay', swaggerTransform: describeSecurity }
     app.route({ method, url, schema, config, handler, exposeHeadRoute: false })
     // HEAD is asked of the upstream as HEAD, instead of reading a list to throw it away.
     if (method === 'GET') app.route({ method: 'HEAD', url, schema: { hide: true }, config, handler })

@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { request as httpRequest } from 'node:http'
+import swagger from '@fastify/swagger'
 import Fastify from 'fastify'
 import t from 'tap'
 import { Pool } from 'undici'
@@ -307,4 +308,27 @@ t.test('an own dispatcher is used, and left open', async (t) => {
   t.equal((await open(`${url}/count`)).statusCode, 200)
   await app.close()
   t.equal(dispatcher.closed || dispatcher.destroyed, false)
+})
+
+t.test('a host with OpenAPI gets the seven operations, and the token where it explains one', async (t) => {
+  const bearer = { type: 'http', scheme: 'bearer' } as const
+  for (const [components, security] of [[{}, undefined], [{ securitySchemes: { bearer } }, [{ bearer: [] }]]] as const) {
+    const { app } = await startBridge(t, { upstream: 'http://127.0.0.1:9' }, async (app) => await app.register(swagger, { openapi: { openapi: '3.1.0', components } }))
+    const paths = app.swagger().paths as Record<string, Record<string, { operationId: string, security?: object[], responses: Record<string, { content?: object }> }>>
+    const operations = Object.entries(paths).flatMap(([path, methods]) => Object.entries(methods).map(([method, operation]) => ({ name: `${method} ${path}`, ...operation })))
+    t.strictSame(Object.fromEntries(operations.map(({ name, operationId }) => [name, operationId])), {
+      'post /clients/': 'bridgeCreateClient',
+      'get /clients/count': 'bridgeCountClients',
+      'get /clients/list': 'bridgeListClients',
+      'get /clients/{client_id}': 'bridgeGetClient',
+      'patch /clients/{client_id}': 'bridgePatchClient',
+      'delete /clients/{client_id}': 'bridgeDeleteClient',
+      'delete /clients/user/{user_id}': 'bridgeDeleteClientsOfUser'
+    })
+    for (const operation of operations) {
+      t.strictSame(operation.security, security, operation.name)
+      t.ok(operation.responses[502]?.content, `${operation.name} tells of the upstream`)
+    }
+    t.strictSame(Object.keys(paths['/clients/list']?.get?.responses[200]?.content ?? {}), ['application/json', 'application/x-ndjson', 'text/csv'])
+  }
 })
