@@ -1,0 +1,220 @@
+import { type ServerResponse } from 'node:http'
+import { type Socket } from 'node:net'
+import t, { type Test } from 'tap'
+import { storeError } from '../../lib/errors.ts'
+import { type ClientRecord } from '../../lib/records.ts'
+import { COLLECTIONS } from '../../lib/store/collections.ts'
+import { openStore } from '../../lib/store/index.ts'
+import { BATCH_SIZE, type Store } from '../../lib/store/port.ts'
+import { type Client } from '../../schemas/client.ts'
+import { type TestKit } from '../../testing/index.ts'
+import { createApp } from '../../testing/kit.ts'
+import { build, forEachStore } from '../helpers/build.ts'
+import { findProblem } from '../helpers/openapi.ts'
+import { type Person, signIn } from '../helpers/people.ts'
+import { ask, readAnswer } from '../helpers/socket.ts'
+import { type Around, wrapStore } from '../helpers/wrap-store.ts'
+
+const TIME = '2026-11-21T02:51:00.000Z'
+
+function makeClient (number: number, userId: string): ClientRecord {
+  const id = `${userId.slice(0, 26)}${String(number).padStart(8, '0')}`
+  // Several bytes a character, which a chunk may cut.
+  const name = `Äpfel & \u{1F34F} ${String(number * 7919 % 100_003).padStart(6, '0')}`
+  return { id, createdAt: TIME, modifiedAt: TIME, redirectUris: [`https://a.example/${number}`], scopes: ['read'], userId, name, epoch: 0 }
+}
+
+/** Gives a user so many clients; some are written at a time. */
+async function fill (store: Store, userId: string, count: number): Promise<void> {
+  const clients = store.collection<ClientRecord>('clients')
+  let next = 0
+  await Promise.all(Array.from({ length: 200 }, async () => {
+    while (next < count) await clients.insert(makeClient(next++, userId))
+  }))
+}
+
+const FORMATS = {
+  object: { query: 'format=object', accept: 'application/json', read: (text: string): Client[] => JSON.parse(text).data },
+  array: { query: 'format=array', accept: '*/*', read: (text: string): Client[] => JSON.parse(text) },
+  ndjson: {
+    query: '',
+    accept: 'application/x-ndjson',
+    read: (text: string): Client[] => (text === '' ? [] : text.replace(/\n$/, '').split('\n').map((line) => JSON.parse(line)))
+  }
+}
+
+await forEachStore(t, async (t, build) => {
+  const kit = await build(t)
+  const { url } = await kit.listen()
+  const ann = await signIn(kit)
+  const TOTAL = 250
+  await fill(kit.app.identity.store, ann.user_id, TOTAL)
+  const sorted = Array.from({ length: TOTAL }, (_, number) => makeClient(number, ann.user_id).name).sort()
+  const document = (await kit.inject('/openapi.json')).json()
+
+  for (const [format, { query, accept, read }] of Object.entries(FORMATS)) {
+    t.test(`Lists: ${format}, in one reply with a length up to 100 records, in a stream past them`, async (t) => {
+      for (const [limit, offset] of [[1, TOTAL], [1, 0], [99, 3], [100, 0], [101, 0], [250, 0], [0, 0], [0, 149], [0, 150], [undefined, 0]] as const) {
+        const path = `/api/v1/client/list?offset=${offset}${limit === undefined ? '' : `&limit=${limit}`}&${query}`
+        const answer = await readAnswer(await ask(url, path, { ...ann.headers, accept }))
+        const expected = sorted.slice(offset, limit === 0 ? TOTAL : offset + (limit ?? 100))
+        t.equal(answer.status, 200)
+        t.ok(answer.complete)
+        t.strictSame(read(answer.body).map(({ name }) => name), expected, `${expected.length} records from ${offset}`)
+        const { 'content-length': length, 'transfer-encoding': encoding, 'content-type': type } = answer.headers
+        t.equal(encoding, expected.length > 100 ? 'chunked' : undefined)
+        t.equal(length, expected.length > 100 ? undefined : String(Buffer.byteLength(answer.body)))
+        t.equal(findProblem(document, { method: 'GET', url: '/api/v1/client/list', status: 200, type, body: answer.body }), undefined)
+      }
+    })
+  }
+
+  t.test('4.1 GET /client/list, rule 4: a stream has the same shape and order as pages of it', async (t) => {
+    const list = async (query: string) => (await ann.get<{ data: Client[] }>(`/client/list?sort=created:desc&${query}`)).body.data
+    const whole = await list('limit=0')
+    t.equal(whole.length, TOTAL)
+    t.strictSame([...await list('limit=90'), ...await list('limit=90&offset=90'), ...await list('limit=90&offset=180')], whole)
+  })
+
+  t.test('4.3 GET /user/list: streams alike', async (t) => {
+    const admin = await signIn(kit, { roles: ['admin'] })
+    await Promise.all(Array.from({ length: 120 }, (_, number) => kit.mint({ user: `crowd${String(number).padStart(3, '0')}` })))
+    const answer = await readAnswer(await ask(url, '/api/v1/user/list?contains=crowd&limit=0&sort=account:desc&fields=expired', admin.headers))
+    t.equal(answer.headers['transfer-encoding'], 'chunked')
+    t.equal(findProblem(document, { method: 'GET', url: '/api/v1/user/list', status: 200, type: answer.headers['content-type'], body: answer.body }), undefined)
+    t.strictSame(JSON.parse(answer.body).data.map(({ account }: { account: string }) => account.slice(5)),
+      Array.from({ length: 120 }, (_, number) => String(119 - number).padStart(3, '0')))
+  })
+})
+
+interface Watched {
+  kit: TestKit
+  url: string
+  ann: Person
+  /** How often the store was asked for a batch, and told that the reader left. */
+  seen: { next: number, left: number }
+  /** Resolves when the reader's leaving has reached the store. */
+  freed: Promise<void>
+  /** Bytes written and not yet taken from this process, at the most. */
+  buffered: () => number
+  log: () => string
+}
+
+/** A service whose only user has a list of so many batches, made as they are asked for; `hold` comes before each. */
+async function watch (t: Test, { batches, stallTimeout, hold }: { batches: number, stallTimeout?: number, hold?: (batch: number, ends: Promise<unknown>) => unknown }): Promise<Watched> {
+  const inner = await openStore('sqlite::memory:', { collections: COLLECTIONS, now: Date.now })
+  t.teardown(() => inner.close())
+  const seen = { next: 0, left: 0 }
+  const { promise: freed, resolve: free } = Promise.withResolvers<void>()
+  const { promise: ends, resolve: end } = Promise.withResolvers<void>()
+  const around: Around = ({ collection, method }, run) => {
+    if (collection !== 'clients' || !['list', 'next', 'return'].includes(method)) return run()
+    if (method === 'list') return { [Symbol.asyncIterator]: () => ({}) }
+    if (method === 'return') {
+      seen.left++
+      free()
+      return { done: true, value: undefined }
+    }
+    const batch = ++seen.next
+    return Promise.resolve(hold?.(batch, ends)).then(() => batch > batches
+      ? { done: true, value: undefined }
+      : { done: false, value: Array.from({ length: BATCH_SIZE }, (_, index) => makeClient(batch * BATCH_SIZE + index, ann.user_id)) })
+  }
+  let text = ''
+  const app = createApp({ logger: { level: 'warn', stream: { write: (line: string) => { text += line } } } })
+  let most = 0
+  const measure = (socket: Socket, response?: ServerResponse) => { most = Math.max(most, socket.writableLength + (response?.writableLength ?? 0)) }
+  app.addHook('onRequest', async (request, reply) => {
+    const { socket } = request.raw
+    socket.once('close', end)
+    const write = reply.raw.write.bind(reply.raw)
+    reply.raw.write = ((...args: Parameters<typeof write>) => {
+      const taken = write(...args)
+      measure(socket, reply.raw)
+      return taken
+    }) as typeof reply.raw.write
+  })
+  const kit = await build(t, { app, store: wrapStore(inner, around), ...(stallTimeout !== undefined && { stallTimeout }) })
+  const ann = await signIn(kit)
+  const { url } = await kit.listen()
+  return { kit, url, ann, seen, freed, buffered: () => most, log: () => text }
+}
+
+/** Bytes of a batch as it is written, at the most. */
+const BATCH_BYTES = 40_000
+
+t.test('Lists: a slow reader gets all of it, and no more than a few batches wait for him', async (t) => {
+  const BATCHES = 600
+  const { url, ann, seen, buffered } = await watch(t, { batches: BATCHES })
+  const socket = await ask(url, '/api/v1/client/list?limit=0', ann.headers)
+  // A sip at a time, and a turn of the loop between.
+  socket.on('data', () => {
+    socket.pause()
+    setImmediate(() => socket.resume())
+  })
+  const answer = await readAnswer(socket)
+  t.ok(answer.complete)
+  t.equal(JSON.parse(answer.body).data.length, BATCHES * BATCH_SIZE)
+  t.ok(answer.body.length > BATCHES * BATCH_BYTES / 2 && answer.body.length < BATCHES * BATCH_BYTES, 'batches are as large as they are thought to be')
+  t.ok(buffered() > 0 && buffered() < 4 * BATCH_BYTES, `${buffered()} bytes waited at the most`)
+  t.equal(seen.next, BATCHES + 1)
+})
+
+t.test('Lists: a reader who takes nothing is cut off, and the cursor is freed', async (t) => {
+  // More than any socket holds: what is left of it shows that the store was not read ahead.
+  const BATCHES = 100_000
+  const { url, ann, seen, freed, buffered, log } = await watch(t, { batches: BATCHES, stallTimeout: 200 })
+  const socket = await ask(url, '/api/v1/client/list?limit=0', ann.headers)
+  await freed
+  t.ok(seen.next > 2 && seen.next < BATCHES / 50, `${seen.next} batches were read`)
+  t.ok(buffered() < 4 * BATCH_BYTES, `${buffered()} bytes waited at the most`)
+  const answer = await readAnswer(socket)
+  t.notOk(answer.complete, 'he sees that it is not all')
+  t.throws(() => JSON.parse(answer.body))
+  t.equal(seen.left, 1)
+  t.match(log(), 'the reader of a list stalled')
+})
+
+t.test('Lists: a reader who leaves frees the cursor', async (t) => {
+  for (const [when, at] of [['midway', 5], ['while the first batch is read', 1], ['while the second is', 2]] as const) {
+    t.test(when, async (t) => {
+      const { url, ann, seen, freed } = await watch(t, {
+        batches: 1000,
+        hold: async (batch, ends) => {
+          if (batch !== at) return
+          const socket = await asked
+          socket.destroy()
+          await ends
+        }
+      })
+      const asked = ask(url, '/api/v1/client/list?limit=0', ann.headers)
+      await freed
+      t.ok(seen.next <= at + 2, `asked for ${seen.next} batches`)
+      t.equal(seen.left, 1)
+    })
+  }
+})
+
+t.test('Lists: a store that fails', async (t) => {
+  for (const [format, { query, accept }] of Object.entries(FORMATS)) {
+    for (const failing of [1, 2, 3, 7]) {
+      t.test(`at batch ${failing}: ${format}`, async (t) => {
+        const { url, ann, log } = await watch(t, {
+          batches: 10,
+          hold: (batch) => { if (batch === failing) throw storeError(new Error('the disk is gone')) }
+        })
+        const answer = await readAnswer(await ask(url, `/api/v1/client/list?limit=0&${query}`, { ...ann.headers, accept }))
+        t.match(log(), 'the disk is gone')
+        t.notMatch(answer.body, 'the disk is gone')
+        if (failing <= 2) {
+          t.match([answer.status, answer.complete, JSON.parse(answer.body)], [503, true, { code: 'ErrDb' }], 'before the first byte: an error')
+          return
+        }
+        t.equal(answer.status, 200)
+        t.notOk(answer.complete, 'after it: the connection is destroyed')
+        t.equal(answer.headers['transfer-encoding'], 'chunked')
+        if (format !== 'ndjson') t.throws(() => JSON.parse(answer.body), 'and what came is not JSON')
+      })
+    }
+  }
+})
