@@ -6,6 +6,9 @@ import { type Statement } from './sql.ts'
 /** Prepared statements one connection keeps. Their texts come from the code, so a program has some dozens. */
 const STATEMENTS = 300
 
+/** SQLITE_BUSY. */
+const BUSY = 5
+
 export interface ConnectionOptions {
   /** Milliseconds to wait for a lock that another connection holds. It holds the thread, too. */
   busy: number
@@ -59,6 +62,26 @@ export class Connection {
     this.#statements.clear()
     if (this.database.isOpen) this.database.close()
   }
+}
+
+/**
+ * Turns a file to write-ahead logging, which it keeps. SQLite does not wait for every lock by itself when two processes
+ * do so with a new file at once; `pause` holds the thread between attempts.
+ */
+export function useLog (connection: Connection, timeout: number, pause: () => void = sleep): void {
+  for (const deadline = performance.now() + timeout; ;) {
+    try {
+      connection.database.exec('PRAGMA journal_mode = WAL')
+      return
+    } catch (error) {
+      if ((error as { errcode?: number }).errcode !== BUSY || performance.now() > deadline) throw error
+      pause()
+    }
+  }
+}
+
+function sleep (): void {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 10)
 }
 
 /** Makes the directories and the file where there are none, for the owner only, and throws when it cannot be written. */

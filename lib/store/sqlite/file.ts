@@ -33,7 +33,7 @@ export class FileBackend implements Backend {
       // Making tables syncs, and filling a new key reads every document: that is for the thread.
       const [{ journal_mode: mode }] = backend.connection.all<{ journal_mode: string }>('PRAGMA journal_mode') as [{ journal_mode: string }]
       if (mode !== 'wal' || !isCurrent(backend.connection, collections)) await backend.#writer.start()
-      backend.connection.database.exec(`PRAGMA busy_timeout = ${BUSY}; PRAGMA query_only = ON`)
+      backend.connection.database.exec(`PRAGMA busy_timeout = ${BUSY}`)
       return backend
     } catch (error) {
       await backend.close()

@@ -107,7 +107,6 @@ export class Reader {
     for (const enter of this.#queue) enter()
     this.#queue.clear()
     await this.#thread.end(this.#options.timeout)
-    this.#fail(new Error('the store is closed'))
   }
 
   #ask (question: Question): Promise<Answer> {
@@ -117,7 +116,6 @@ export class Reader {
     const { timeout } = this.#options
     const timer = setTimeout(() => this.#settle({ id: question.id, failure: { message: `a read took more than ${timeout} ms` } }), timeout)
     this.#questions.set(question.id, { resolve, reject, timer })
-    this.#thread.hold(true)
     this.#thread.post(question)
     return promise
   }
@@ -128,7 +126,6 @@ export class Reader {
     if (question === undefined) return
     this.#questions.delete(answer.id)
     clearTimeout(question.timer)
-    if (this.#questions.size === 0) this.#thread.hold(false)
     if (answer.failure === undefined) question.resolve(answer)
     else question.reject(fromFailure(answer.failure))
   }

@@ -27,13 +27,12 @@ export interface ThreadEvents {
   death: (error: Error) => void
 }
 
-/** A worker thread that starts when it is first needed, and keeps the process alive only while it is held. */
+/** A worker thread that starts when it is first needed. It never keeps the process: what waits for an answer has a timer that does. */
 export class Thread {
   readonly #file: URL
   readonly #data: ThreadData
   readonly #events: ThreadEvents
   #worker: Worker | null = null
-  #held = false
 
   constructor (file: URL, data: ThreadData, events: ThreadEvents) {
     this.#file = file
@@ -44,14 +43,6 @@ export class Thread {
   post (message: unknown): void {
     this.#worker ??= this.#start()
     this.#worker.postMessage(message)
-  }
-
-  /** While an answer is owed the process stays; else it may end with the thread idle. */
-  hold (held: boolean): void {
-    if (held === this.#held) return
-    this.#held = held
-    if (held) this.#worker?.ref()
-    else this.#worker?.unref()
   }
 
   /** Lets the thread finish what it was sent, and waits for its end, but not for ever. */
@@ -79,7 +70,7 @@ export class Thread {
       this.#worker = null
       this.#events.death(cause)
     })
-    if (!this.#held) worker.unref()
+    worker.unref()
     return worker
   }
 }

@@ -1,5 +1,5 @@
 import { parentPort, workerData } from 'node:worker_threads'
-import { Connection } from './connection.ts'
+import { Connection, useLog } from './connection.ts'
 import { runBatch } from './operations.ts'
 import { migrate } from './schema.ts'
 import { Table } from './sql.ts'
@@ -8,14 +8,9 @@ import { type Batch } from './writer.ts'
 
 // The one thread that writes.
 
-/** Milliseconds between attempts. */
-const PAUSE = 10
-/** SQLITE_BUSY. */
-const BUSY = 5
-
 const { path, collections, busy } = workerData as ThreadData
 const connection = new Connection(path, { busy })
-useLog(Date.now() + busy)
+useLog(connection, busy)
 migrate(connection, collections)
 const tables = new Map(collections.map((spec) => [spec.name, new Table(spec)]))
 
@@ -28,16 +23,3 @@ parentPort!.on('message', (message: Batch | typeof END) => {
   connection.database.exec(`PRAGMA busy_timeout = ${Math.floor(message.wait)}`)
   parentPort!.postMessage(runBatch(connection, tables, message.operations))
 })
-
-/** SQLite does not wait by itself where two processes turn a new file to write-ahead logging at once. */
-function useLog (deadline: number): void {
-  for (;;) {
-    try {
-      connection.database.exec('PRAGMA journal_mode = WAL')
-      return
-    } catch (error) {
-      if (((error as { errcode?: number }).errcode ?? 0) % 256 !== BUSY || Date.now() > deadline) throw error
-      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, PAUSE)
-    }
-  }
-}

@@ -14,6 +14,9 @@ const WAITING_LENGTH = 64_000_000
 /** The share of an operation's time that is kept for the answer: the thread gives up a lock before its caller gives up. */
 const MARGIN = 0.2
 
+/** Milliseconds that are no bound: the longest a timer takes. */
+const UNBOUNDED = 2 ** 31 - 1
+
 /** Does nothing but wait for its turn. */
 const NOTHING: Operation = { kind: 'read', sql: 'SELECT NULL AS "doc"', values: [] }
 
@@ -69,7 +72,7 @@ export class Writer {
 
   /** Starts the thread, which makes the tables, however long that takes. Rejects with what it failed of. */
   async start (): Promise<void> {
-    await this.#accept(NOTHING, Infinity)
+    await this.#accept(NOTHING, UNBOUNDED)
   }
 
   /** Accepts no more, and resolves when what was accepted is settled. */
@@ -85,12 +88,11 @@ export class Writer {
 
   #accept (operation: Operation, timeout: number): Promise<Value> {
     const { promise, resolve, reject } = Promise.withResolvers<Value>()
-    let timer: NodeJS.Timeout | undefined
     const settle: Pending['settle'] = (outcome) => {
       if (pending.settle !== settle) return
       pending.settle = () => {}
       clearTimeout(timer)
-      if (--this.#unsettled === 0) this.#rest()
+      if (--this.#unsettled === 0) for (const drained of this.#drained.splice(0)) drained()
       try {
         if ('error' in outcome) throw outcome.error
         resolve(unwrap(outcome))
@@ -99,24 +101,16 @@ export class Writer {
       }
     }
     const pending: Pending = { operation, length: lengthOf(operation), deadline: performance.now() + timeout, settle }
-    if (timeout !== Infinity) {
-      timer = setTimeout(() => {
-        // One that is with the thread already may still happen.
-        if (this.#waiting.delete(pending)) this.#length -= pending.length
-        pending.settle({ error: storeError(new Error(`a write took more than ${timeout} ms`)) })
-      }, timeout)
-    }
+    const timer = setTimeout(() => {
+      // One that is with the thread already may still happen.
+      if (this.#waiting.delete(pending)) this.#length -= pending.length
+      pending.settle({ error: storeError(new Error(`a write took more than ${timeout} ms`)) })
+    }, timeout)
     this.#waiting.add(pending)
     this.#length += pending.length
     this.#unsettled++
-    this.#thread.hold(true)
     this.#schedule()
     return promise
-  }
-
-  #rest (): void {
-    this.#thread.hold(false)
-    for (const resolve of this.#drained.splice(0)) resolve()
   }
 
   /** Not at once: writes of the same turn of the event loop go together. */

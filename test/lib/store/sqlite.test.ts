@@ -6,7 +6,7 @@ import t from 'tap'
 import { openStore } from '../../../lib/store/index.ts'
 import { type StoreOptions } from '../../../lib/store/port.ts'
 import { runConformance } from './conformance.ts'
-import { COLLECTIONS, type Thing } from './conformance/suite.ts'
+import { COLLECTIONS, type Thing, fill } from './conformance/suite.ts'
 
 const options: StoreOptions = { collections: COLLECTIONS, now: Date.now }
 const directory = t.testdir()
@@ -21,6 +21,32 @@ t.test('the suite', async (t) => {
     persistent: false,
     open: (options) => openStore('sqlite::memory:', options)
   })
+})
+
+t.test('a store that is closing accepts no more, and finishes what it has', async (t) => {
+  const url = `sqlite:${t.testdir()}/store.db`
+  const store = await openStore(url, options)
+  const things = store.collection<Thing>('things')
+  const accepted = Array.from({ length: 700 }, (_, number) => things.insert({ id: `t${number}` }))
+  const closed = store.close()
+  await t.rejects(things.insert({ id: 'late' }), { code: 'ErrDb' })
+  await closed
+  await Promise.all(accepted)
+  const again = await openStore(url, options)
+  t.equal(await again.collection('things').count(), 700)
+  await again.close()
+})
+
+t.test('a list in memory leaves out what is gone, and gives no empty batch for it', async (t) => {
+  const store = await openStore('sqlite::memory:', options)
+  t.teardown(() => store.close())
+  const things = store.collection<Thing>('things')
+  await fill(things, 250, (number) => ({ owner: number >= 100 && number < 200 ? 'gone' : 'kept' }))
+  const sizes = []
+  for await (const batch of things.list()) {
+    if (sizes.push(batch.length) === 1) await things.deleteMany({ equal: { owner: 'gone' } })
+  }
+  t.strictSame(sizes, [100, 50])
 })
 
 t.test('two stores in memory are two', async (t) => {
@@ -152,6 +178,7 @@ t.test('expired documents are swept every minute, one sweep at a time, and a fai
   t.match(errors, [{ message: 'no clock' }])
   mock.timers.tick(60_000)
   t.equal(sweeps, 3, 'and it goes on')
+  await turn()
   await store.close()
   mock.timers.tick(60_000)
   t.equal(sweeps, 3, 'until the store is closed')

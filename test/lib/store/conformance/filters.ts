@@ -139,7 +139,7 @@ export const filters: Cases = {
   },
 
   'a value of another type than the key throws': async (t, { things }) => {
-    for (const filter of [{ equal: { owner: 1 } }, { equal: { rank: '1' } }, { equal: { live: 1 } }, { contains: { rank: '1' } }, { before: { rank: '1' } }] as Filter[]) {
+    for (const filter of [{ equal: { owner: 1 } }, { equal: { rank: '1' } }, { equal: { live: 1 } }, { contains: { rank: '1' } }, { before: { rank: '1' } }, { before: { rank: 1 } }, { contains: { rank: 1 } }, { contains: { live: true } }] as unknown as Filter[]) {
       await refusesFilter(t, things, filter, JSON.stringify(filter))
     }
     await refusesFilter(t, things, { $where: { owner: 'x' } } as Filter, 'an unknown kind of condition')

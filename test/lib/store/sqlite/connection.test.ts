@@ -1,7 +1,8 @@
 import { mkdirSync, statSync } from 'node:fs'
 import t from 'tap'
 import { openStore } from '../../../../lib/store/index.ts'
-import { Connection, prepareFile } from '../../../../lib/store/sqlite/connection.ts'
+import { Connection, prepareFile, useLog } from '../../../../lib/store/sqlite/connection.ts'
+import { FileBackend } from '../../../../lib/store/sqlite/file.ts'
 
 t.test('a connection syncs every commit, of a file that logs ahead', async (t) => {
   const path = `${t.testdir()}/store.db`
@@ -15,6 +16,39 @@ t.test('a connection syncs every commit, of a file that logs ahead', async (t) =
   t.equal(pragma('fullfsync'), 1)
   t.equal(pragma('checkpoint_fullfsync'), 1)
   t.equal(pragma('busy_timeout'), 1_234)
+})
+
+t.test('a file that was turned back is turned to logging ahead again', async (t) => {
+  const path = `${t.testdir()}/store.db`
+  const options = { collections: [], now: Date.now }
+  await (await openStore(`sqlite:${path}`, options)).close()
+  const setMode = (mode: string) => {
+    const connection = new Connection(path, { busy: 0 })
+    const rows = connection.all(`PRAGMA journal_mode${mode}`)
+    connection.close()
+    return rows
+  }
+  t.match(setMode(' = DELETE'), [{ journal_mode: 'delete' }])
+  await (await openStore(`sqlite:${path}`, options)).close()
+  t.match(setMode(''), [{ journal_mode: 'wal' }])
+})
+
+t.test('turning to the log waits for a lock that SQLite would not wait for, but not for ever', async (t) => {
+  const path = `${t.testdir()}/store.db`
+  const [one, other] = [new Connection(path, { busy: 1_000 }), new Connection(path, { busy: 0 })]
+  t.teardown(() => { one.close(); other.close() })
+  other.database.exec('CREATE TABLE things (id); BEGIN IMMEDIATE')
+  t.throws(() => useLog(one, -1), /locked/)
+  let pauses = 0
+  useLog(one, 10_000, () => { if (++pauses === 3) other.database.exec('ROLLBACK') })
+  t.equal(pauses, 3)
+  t.match(one.all('PRAGMA journal_mode'), [{ journal_mode: 'wal' }])
+})
+
+t.test('look-ups hold the event loop for a lock for some milliseconds at most', async (t) => {
+  const backend = await FileBackend.open(`${t.testdir()}/store.db`, [], 10_000)
+  t.teardown(() => backend.close())
+  t.match(backend.connection.all('PRAGMA busy_timeout'), [{ timeout: 20 }])
 })
 
 t.test('prepared statements are kept, and bounded', async (t) => {

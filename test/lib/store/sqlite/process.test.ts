@@ -92,7 +92,7 @@ t.test('a process stays for the write it has asked for', async (t) => {
 
 t.test('a lock that another holds too long is ErrDb, and forgotten when it is gone', async (t) => {
   const path = `${t.testdir()}/store.db`
-  const store = await openStore(`sqlite:${path}`, { ...options, timeout: 100 })
+  const store = await openStore(`sqlite:${path}`, { ...options, timeout: 1_000 })
   t.teardown(() => store.close())
   const things = store.collection<Thing>('things')
   await things.insert({ id: 'before' })

@@ -101,8 +101,9 @@ t.test('every sort and filter that is declared walks an index', async (t) => {
       for (const direction of ['asc', 'desc'] as const) {
         const sort: SortKey[] = [{ key: keys.at(-1)!, direction }]
         const text = plan(table.list({ filter, sort }, 'doc'))
-        // The last term is the id: SQLite sorts the runs of equal values by it, as it walks the index.
-        t.notMatch(text.replace('USE TEMP B-TREE FOR LAST TERM OF ORDER BY', ''), /TEMP B-TREE/, `${spec.name} by ${keys} ${direction}: ${text}`)
+        // A unique index has no id at its end: SQLite sorts the runs of equal values by it, as it walks the index.
+        const allowed = unique.includes(keys[0]!) ? 'USE TEMP B-TREE FOR LAST TERM OF ORDER BY' : ''
+        t.notMatch(text.replace(allowed, ''), /TEMP B-TREE/, `${spec.name} by ${keys} ${direction}: ${text}`)
         t.match(text, /USING INDEX/)
       }
       const equal = Object.fromEntries(keys.map((key) => [key, 'x']))

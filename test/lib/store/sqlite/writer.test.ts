@@ -62,7 +62,7 @@ t.test('a write that is refused leaves its neighbours alone', async (t) => {
 })
 
 t.test('a transaction that cannot be had fails all of its writes, and the next is a new one', async (t) => {
-  const { writer, other, count } = await startWriter(t, { timeout: 200 })
+  const { writer, other, count } = await startWriter(t, { timeout: 1_000 })
   other.exec('BEGIN IMMEDIATE')
   const outcomes = await Promise.allSettled(['a', 'b', 'c'].map((id) => writer.write(insert(id))))
   for (const outcome of outcomes) t.match(outcome, { status: 'rejected', reason: { code: 'ErrDb', cause: { message: /locked/ } } })
@@ -73,16 +73,43 @@ t.test('a transaction that cannot be had fails all of its writes, and the next i
 
 t.test('a write that ran out of time while it waited is not done later', async (t) => {
   const { writer, other } = await startWriter(t, { timeout: 60 })
-  other.exec('BEGIN IMMEDIATE')
-  const first = writer.write(insert('with the thread'))
+  const endless = 'WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 4000000) SELECT count(*) AS doc FROM n'
+  const first = writer.write({ kind: 'read', sql: endless, values: [] })
   await new Promise(setImmediate)
   const second = writer.write(insert('waiting'))
-  await t.rejects(first, { code: 'ErrDb' })
+  await t.rejects(first, { code: 'ErrDb', cause: { message: /more than 60 ms/ } })
   await t.rejects(second, { code: 'ErrDb' })
-  other.exec('ROLLBACK')
-  await writer.write(insert('after'))
+  const after = new Writer({ path: other.location()!, collections, busy: 10_000 }, { timeout: 10_000 })
+  await after.write(insert('after'))
+  await writer.close()
   t.notOk(other.prepare("SELECT 1 FROM things WHERE id = 'waiting'").get())
   t.ok(other.prepare("SELECT 1 FROM things WHERE id = 'after'").get())
+  await after.close()
+})
+
+t.test('a write that waited long for its turn waits the less for the lock', async (t) => {
+  const { writer, other } = await startWriter(t, { timeout: 1_000 })
+  other.exec('BEGIN IMMEDIATE')
+  const first = writer.write(insert('first'))
+  await new Promise(setImmediate)
+  const second = writer.write(insert('second'))
+  for (const write of [first, second]) await t.rejects(write, { code: 'ErrDb', cause: { message: /locked/ } }, 'it did not happen, and is known not to have')
+  other.exec('ROLLBACK')
+  await writer.write(insert('after'))
+  t.strictSame(other.prepare('SELECT id FROM things').all().map(({ id }) => id), ['after'])
+})
+
+t.test('two writers on one file never fail each other', async (t) => {
+  const { writer, other } = await startWriter(t)
+  const second = new Writer({ path: other.location()!, collections, busy: 10_000 }, { timeout: 10_000 })
+  await writer.write(insert('counter'))
+  await Promise.all([writer, second].map(async (writer) => {
+    for (let number = 0; number < 300; number++) {
+      await writer.write({ kind: 'update', collection: 'things', ...table.find('counter'), change: '{"increment":{"rank":1}}' })
+    }
+  }))
+  t.match(other.prepare("SELECT doc FROM things WHERE id = 'counter'").get(), { doc: /"rank":600/ })
+  await second.close()
 })
 
 t.test('writes that wait are bounded in number and in length', async (t) => {

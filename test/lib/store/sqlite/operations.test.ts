@@ -1,0 +1,58 @@
+import { constants } from 'node:sqlite'
+import t, { type Test } from 'tap'
+import { Connection } from '../../../../lib/store/sqlite/connection.ts'
+import { type Operation, runBatch } from '../../../../lib/store/sqlite/operations.ts'
+import { migrate } from '../../../../lib/store/sqlite/schema.ts'
+import { Table } from '../../../../lib/store/sqlite/sql.ts'
+
+const spec = { name: 'things', keys: {} }
+const table = new Table(spec)
+const tables = new Map([['things', table]])
+
+const insert = (id: string, text = ''): Operation => ({ kind: 'run', ...table.insert({ id, text } as { id: string }) })
+
+function start (t: Test): Connection {
+  const connection = new Connection(`${t.testdir()}/store.db`, { busy: 0 })
+  migrate(connection, [spec])
+  t.teardown(() => connection.close())
+  return connection
+}
+
+function idsOf (connection: Connection): string[] {
+  return connection.all<{ id: string }>('SELECT id FROM things ORDER BY id').map(({ id }) => id)
+}
+
+t.test('a disk that is full fails those it has no room for, and keeps what it acknowledged', async (t) => {
+  const connection = start(t)
+  connection.database.exec('PRAGMA max_page_count = 30')
+  const operations = [insert('a'), insert('b', 'x'.repeat(500_000)), insert('c')]
+  const outcomes = runBatch(connection, tables, operations)
+  t.match(outcomes[1], { failure: { message: /full/ } })
+  t.equal(connection.database.isTransaction, false)
+  t.strictSame(idsOf(connection), ['a', 'c'].filter((_, index) => 'value' in outcomes[index * 2]!), 'what has a value is there, and nothing else')
+  connection.database.exec('PRAGMA max_page_count = 100000')
+  t.strictSame(runBatch(connection, tables, operations.slice(1, 2)), [{ value: 1 }])
+})
+
+t.test('a commit that fails fails them all, and the next transaction is a new one', async (t) => {
+  const connection = start(t)
+  connection.database.setAuthorizer((action, name) => action === constants.SQLITE_TRANSACTION && name === 'COMMIT' ? constants.SQLITE_DENY : constants.SQLITE_OK)
+  const outcomes = runBatch(connection, tables, [insert('a'), insert('b')])
+  t.match(outcomes, [{ failure: { message: /authorized/ } }, { failure: { message: /authorized/ } }])
+  connection.database.setAuthorizer(null)
+  t.equal(connection.database.isTransaction, false)
+  t.strictSame(idsOf(connection), [])
+  t.strictSame(runBatch(connection, tables, [insert('a')]), [{ value: 1 }])
+})
+
+t.test('an increment of what is no number is refused, and null counts as 0', async (t) => {
+  const connection = start(t)
+  connection.run(table.insert({ id: 'a', text: 'x', none: null, list: [1] } as { id: string }))
+  const increment = (field: string): Operation => ({ kind: 'update', collection: 'things', ...table.find('a'), change: JSON.stringify({ increment: { [field]: 2 } }) })
+  t.match(runBatch(connection, tables, ['text', 'list', 'none', 'toString'].map(increment)), [
+    { mistake: 'text holds no number to add to' },
+    { mistake: 'list holds no number to add to' },
+    { value: '{"id":"a","text":"x","none":2,"list":[1]}' },
+    { value: '{"id":"a","text":"x","none":2,"list":[1],"toString":2}' }
+  ])
+})
