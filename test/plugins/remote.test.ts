@@ -194,6 +194,23 @@ t.test('the age of an answer counts from the question: a slow one is not young',
   go.resolve()
   t.equal((await first).statusCode, 200)
   t.equal((await second).statusCode, 401)
+  t.equal(fake.seen.length, 2)
+})
+
+t.test('the time that an answer took counts for its age', async (t) => {
+  const fake = await startFake(t)
+  const { ask, clock } = await startHost(t, { upstream: fake.url, cacheTtl: 500 })
+  fake.state.answer = (response) => {
+    clock.advance(300)
+    tell(response)
+  }
+  await ask()
+  clock.advance(199)
+  await ask()
+  t.equal(fake.seen.length, 1)
+  clock.advance(1)
+  await ask()
+  t.equal(fake.seen.length, 2)
 })
 
 t.test('the cache is bounded, and made-up tokens push no good one out', async (t) => {
@@ -293,11 +310,20 @@ t.test('a service that is down is 503, and works again when it is back', async (
 })
 
 t.test('a service that does not answer, or not to the end, is 503 in time', async (t) => {
-  for (const begin of [false, true]) {
-    const silent = await serve(t, (_request, response) => { if (begin) response.writeHead(200, JSON_TYPE).write('{"data":') })
+  const begin = (response: ServerResponse) => response.writeHead(200, JSON_TYPE).write('{"data":')
+  for (const [name, answer] of [
+    ['nothing', () => {}],
+    ['a beginning', begin],
+    ['a little at a time', (response) => {
+      begin(response)
+      const timer = setInterval(() => response.write(' '), 5)
+      response.once('close', () => clearInterval(timer))
+    }]
+  ] as [string, (response: ServerResponse) => void][]) {
+    const silent = await serve(t, (_request, response) => answer(response))
     const { host, ask } = await startHost(t, { upstream: silent.url, timeout: 50, maxConnections: 1 })
     // The others wait for the one connection.
-    for (const reply of await Promise.all(['a', 'b', 'c'].map(async (token) => await ask(token)))) t.strictSame(reply.json(), UNAVAILABLE)
+    for (const reply of await Promise.all(['a', 'b', 'c'].map(async (token) => await ask(token)))) t.strictSame(reply.json(), UNAVAILABLE, name)
     await host.close()
   }
 })
@@ -389,8 +415,11 @@ t.test('a dispatcher that was handed in is used, and left open', async (t) => {
   const fake = await startFake(t)
   const dispatcher = new Pool(fake.url)
   t.teardown(async () => await dispatcher.destroy())
+  let connections = 0
+  dispatcher.on('connect', () => connections++)
   const { host, statuses } = await startHost(t, { upstream: fake.url, dispatcher })
   t.strictSame(await statuses('a'), [200])
+  t.equal(connections, 1)
   await host.close()
   t.equal(dispatcher.closed, false)
   t.equal(dispatcher.destroyed, false)
