@@ -1,3 +1,4 @@
+import { checkAccount } from './checks.ts'
 import { IdentityError } from './errors.ts'
 import { type Clients } from './clients.ts'
 import { type Clock } from './clock.ts'
@@ -35,13 +36,14 @@ function exists (): IdentityError {
  * Makes the first admin, a confidential client of his and an access token, only when there is no admin; of two at
  * once, one does. The user is written last and is what makes the others good, so that one that is interrupted
  * leaves no half-made admin behind and can be run again.
- * @throws ErrPerm when an admin exists, USER_EXIST when another user has the account
+ * @throws ErrPerm when an admin exists, ErrParam for an account that is none, USER_EXIST when another user has it
  */
 export async function bootstrap (
   services: { store: Store, users: Users, clients: Clients, tokens: Tokens, roles: RoleNames, now: Clock },
-  { account = 'admin', ttl }: BootstrapOptions = {}
+  { account: asked = 'admin', ttl }: BootstrapOptions = {}
 ): Promise<Bootstrapped> {
   const { store, users, clients, tokens, roles, now } = services
+  const account = checkAccount(asked)
   const records = store.collection<UserRecord>('users')
 
   for await (const batch of records.list()) {
