@@ -1,21 +1,8 @@
-import { readFileSync } from 'node:fs'
 import swagger from '@fastify/swagger'
 import swaggerUi from '@fastify/swagger-ui'
 import { type FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
-
-/** Our own package.json, one folder up from the sources and two up from the build. */
-function readVersion (): string {
-  for (const path of ['../package.json', '../../package.json']) {
-    try {
-      const { name, version } = JSON.parse(readFileSync(new URL(path, import.meta.url), 'utf8'))
-      if (name === 'fastify-identity') return version
-    } catch {
-      // Not this one: the other is.
-    }
-  }
-  return '0.0.0'
-}
+import { readVersion } from '../lib/version.ts'
 
 const DESCRIPTION = `User accounts, registered clients and token sessions.
 

@@ -1,0 +1,14 @@
+import { readFileSync } from 'node:fs'
+
+/** The version in our own package.json: one folder up from the sources, two up from the build. */
+export function readVersion (): string {
+  for (const path of ['../package.json', '../../package.json']) {
+    try {
+      const { name, version } = JSON.parse(readFileSync(new URL(path, import.meta.url), 'utf8'))
+      if (name === 'fastify-identity') return version
+    } catch {
+      // Not this one: the other is.
+    }
+  }
+  return '0.0.0'
+}
