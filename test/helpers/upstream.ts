@@ -10,11 +10,11 @@ interface Teardown {
 }
 
 /** A promise, or a failure that says what did not happen in time. */
-export async function within<T> (what: string, promise: Promise<T>): Promise<T> {
+export async function within<T> (what: string, promise: Promise<T>, bound: number = BOUND): Promise<T> {
   let timer: NodeJS.Timeout | undefined
   try {
     return await Promise.race([promise, new Promise<never>((_resolve, reject) => {
-      timer = setTimeout(() => reject(new Error(`not in time: ${what}`)), BOUND)
+      timer = setTimeout(() => reject(new Error(`not in time: ${what}`)), bound)
     })])
   } finally {
     clearTimeout(timer)

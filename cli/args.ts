@@ -1,0 +1,85 @@
+import { parseArgs } from 'node:util'
+import { findNearest } from '../lib/nearest.ts'
+import { type Command, type Flag } from './command.ts'
+
+/** The command line is wrong. The message names the flag, never a value: it may be a password in the wrong place. */
+export class UsageError extends Error {
+  override readonly name = 'UsageError'
+}
+
+/** Flags that every command has. */
+export const COMMON: Record<string, Flag> = {
+  json: { type: 'boolean', text: 'Print one JSON object and nothing else.' },
+  help: { type: 'boolean', text: 'Show the flags of a command.' }
+}
+
+type Value = string | boolean | (string | boolean)[] | undefined
+
+/** The flags of a command line, checked against the command's own. */
+export class Args {
+  readonly #values: Record<string, Value>
+
+  constructor (values: Record<string, Value>) {
+    this.#values = values
+  }
+
+  has (name: string): boolean {
+    return this.#values[name] === true
+  }
+
+  optional (name: string): string | undefined {
+    const value = this.#values[name]
+    return typeof value === 'string' ? value : undefined
+  }
+
+  required (name: string): string {
+    const value = this.optional(name)
+    if (value === undefined) throw new UsageError(`--${name}: is required`)
+    return value
+  }
+
+  /** Every value of a flag that may be repeated. */
+  all (name: string): string[] {
+    return ([this.#values[name] ?? []].flat()).filter((value) => typeof value === 'string')
+  }
+
+  integer (name: string, { minimum, maximum }: { minimum: number, maximum: number }): number | undefined {
+    const text = this.optional(name)
+    if (text === undefined) return undefined
+    const value = /^\d{1,15}$/.test(text) ? Number(text) : NaN
+    if (!(value >= minimum && value <= maximum)) throw new UsageError(`--${name}: must be an integer from ${minimum} to ${maximum}`)
+    return value
+  }
+}
+
+function unknownFlag (name: string, flags: string[]): UsageError {
+  const meant = flags.find((flag) => flag.startsWith(name)) ?? findNearest(name, flags)
+  return new UsageError(`--${name.slice(0, 64)}: is not a flag of this command${meant === undefined ? '' : `, did you mean --${meant}?`}`)
+}
+
+/**
+ * Reads the flags of a command.
+ * @throws UsageError that names the flag
+ */
+export function parseFlags (command: Pick<Command, 'flags'>, argv: string[]): Args {
+  const flags: Record<string, Flag> = { ...COMMON, ...command.flags }
+  const options = Object.fromEntries(Object.entries(flags).map(([name, { type, multiple }]) => [name, { type, multiple: multiple === true }]))
+  // Not strict: the parser's own messages repeat what was typed.
+  const { values, tokens } = parseArgs({ args: argv, options, strict: false, tokens: true })
+  const seen = new Set<string>()
+  for (const token of tokens) {
+    if (token.kind !== 'option') throw new UsageError('an argument without a flag: every value goes after its flag')
+    const flag = flags[token.name]
+    if (flag === undefined) throw unknownFlag(token.name, Object.keys(flags))
+    const { name, value, inlineValue } = token
+    if (flag.type === 'boolean' && value !== undefined) throw new UsageError(`--${name}: takes no value`)
+    if (flag.type === 'string' && (value === undefined || (value.startsWith('--') && inlineValue !== true))) {
+      throw new UsageError(`--${name}: needs a value; one that begins with dashes is written --${name}=VALUE`)
+    }
+    if (seen.has(name) && flag.multiple !== true) throw new UsageError(`--${name}: is given twice`)
+    seen.add(name)
+  }
+  const missing = Object.entries(flags).find(([name, flag]) => flag.required === true && !seen.has(name))
+  if (missing !== undefined && values.help !== true) throw new UsageError(`--${missing[0]}: is required`)
+  return new Args(values)
+}

@@ -1,0 +1,73 @@
+import { randomUUID } from 'node:crypto'
+import { open, rename, stat, unlink } from 'node:fs/promises'
+import { basename, dirname, join } from 'node:path'
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { SingleBar } from 'cli-progress'
+import { type Client } from '../schemas/client.ts'
+import { toCsv } from '../lib/csv.ts'
+import { paramError } from '../lib/errors.ts'
+import { UsageError } from './args.ts'
+import { OPERATOR, type Context } from './command.ts'
+import { printRecord } from './output.ts'
+
+/** The batches, counted as they pass; on a terminal with a bar. */
+async function * watch (batches: AsyncIterable<Client[]>, total: number, { stderr, json }: Context, tell: (count: number) => void): AsyncGenerator<Client[]> {
+  const bar = stderr.isTTY === true && !json
+    ? new SingleBar({ format: '{bar} {percentage}%  {value} of {total} clients  {eta_formatted} left', stream: stderr, hideCursor: true })
+    : undefined
+  let count = 0
+  bar?.start(total, 0)
+  try {
+    for await (const batch of batches) {
+      count += batch.length
+      bar?.setTotal(Math.max(total, count))
+      bar?.update(count)
+      yield batch
+    }
+  } finally {
+    bar?.stop()
+    tell(count)
+  }
+}
+
+/** The file system's refusal, under the flag that named the file. */
+function refused (error: NodeJS.ErrnoException): never {
+  throw paramError('csv', `cannot be written (${error.code})`)
+}
+
+/** Writes a file whole or not at all: under another name first, which it loses when everything is on disk. */
+async function writeWhole (file: string, body: Readable, signal: AbortSignal): Promise<void> {
+  const draft = join(dirname(file), `.${basename(file)}.${randomUUID()}`)
+  // It holds client secrets.
+  const handle = await open(draft, 'wx', 0o600).catch(refused)
+  try {
+    await pipeline(body, handle.createWriteStream({ flush: true }), { signal })
+    await rename(draft, file).catch(refused)
+  } catch (error) {
+    await unlink(draft).catch(() => {})
+    throw error
+  } finally {
+    await handle.close()
+  }
+}
+
+/** `client export`: every client as CSV, streamed, in the memory of a batch. */
+export async function exportClients (context: Context): Promise<void> {
+  const { services: { clients }, args, json, stdout, signal } = context
+  const file = args.required('csv')
+  const toStdout = file === '-'
+  if (toStdout && json) throw new UsageError('--json: stdout has the CSV; leave it out, or name a file')
+  if (!toStdout && await stat(file).then((stats) => !stats.isFile(), () => false)) throw paramError('csv', 'is there and not a plain file')
+
+  let written = 0
+  const total = await clients.count(undefined, OPERATOR)
+  const batches = watch(clients.list({ limit: 0 }, OPERATOR), total, context, (count) => { written = count })
+  const body = Readable.from(toCsv(batches, { escapeFormulae: true }), { objectMode: false })
+  if (toStdout) {
+    await pipeline(body, stdout, { end: false, signal })
+    return
+  }
+  await writeWhole(file, body, signal)
+  printRecord(context, { file, clients: written })
+}

@@ -1,0 +1,98 @@
+import { readConfig } from '../config.ts'
+import { IdentityError } from '../lib/errors.ts'
+import { explainFailure } from '../lib/failure.ts'
+import { openServices } from '../lib/identity.ts'
+import { findNearest } from '../lib/nearest.ts'
+import { readVersion } from '../lib/version.ts'
+import { UsageError, parseFlags } from './args.ts'
+import { bootstrapCommands } from './bootstrap.ts'
+import { clientCommands } from './client.ts'
+import { type Command, type Commands, type Streams, type Surroundings } from './command.ts'
+import { helpAll, helpOne } from './help.ts'
+import { testingCommands } from './testing.ts'
+import { tokenCommands } from './token.ts'
+import { userCommands } from './user.ts'
+
+export const COMMANDS: Commands = { ...bootstrapCommands, ...tokenCommands, ...userCommands, ...clientCommands, ...testingCommands }
+
+/** The command that the words name, and what follows them. Flags that stand before the words go with the others. */
+function findCommand (argv: string[]): { name: string, command: Command, flags: string[] } {
+  const start = argv.findIndex((word) => !word.startsWith('-'))
+  const words = start < 0 ? [] : argv.slice(start)
+  for (const length of [2, 1]) {
+    const name = words.slice(0, length).join(' ')
+    const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined
+    if (command !== undefined) return { name, command, flags: [...argv.slice(0, start), ...words.slice(length)] }
+  }
+  const names = Object.keys(COMMANDS)
+  const typed = words.slice(0, words[1]?.startsWith('-') === false ? 2 : 1).join(' ')
+  const meant = findNearest(typed, names) ?? names.find((name) => name.startsWith(`${words[0]} `))
+  throw new UsageError(words.length === 0
+    ? 'no command is given'
+    : `not a command${meant === undefined ? '' : `, did you mean ${meant}?`}`)
+}
+
+/** What the user asks to be told, without a store; undefined when he asks for work. */
+function tell (argv: string[]): string | undefined {
+  const [first, ...rest] = argv
+  if (first === undefined || first === '--help' || first === '-h') return helpAll(COMMANDS)
+  if (first === '--version' || first === '-v') return `${readVersion()}\n`
+  if (first !== 'help') return
+  if (rest.length === 0) return helpAll(COMMANDS)
+  const { name, command } = findCommand(rest)
+  return helpOne(name, command)
+}
+
+/** An error of a rule names the field of the API: here the flag that it came from, where there is one. */
+function explain (error: unknown, command: Command | undefined): string {
+  const text = error instanceof IdentityError && error.statusCode < 500 ? error.message : explainFailure(error)
+  const [, field = '', index = ''] = /^(\w+)(\[\d+\])?: /.exec(text) ?? []
+  const name = field.replaceAll('_', '-').replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)
+  const flag = name === '' ? undefined : Object.keys(command?.flags ?? {}).find((one) => one.startsWith(name) || name.startsWith(one))
+  return flag === undefined ? text : `--${flag}${index}${text.slice(field.length + index.length)}`
+}
+
+async function run (command: Command, surroundings: Surroundings, env: NodeJS.ProcessEnv): Promise<void> {
+  if ('runAlone' in command) return await command.runAlone(surroundings)
+  const services = await openServices(readConfig(env).services)
+  try {
+    await command.run({ ...surroundings, services })
+  } finally {
+    await services.close()
+  }
+}
+
+/**
+ * Runs a command.
+ * @param argv the words and flags, without the program
+ * @param signal aborted when the command is to clean up and leave
+ * @returns the exit code
+ */
+export async function runCommandLine (argv: string[], env: NodeJS.ProcessEnv, streams: Streams, signal: AbortSignal): Promise<number> {
+  const { stdin, stdout, stderr } = streams
+  // A reader that left shows at the next write, which says so.
+  stdout.on('error', () => {})
+  let found: ReturnType<typeof findCommand> | undefined
+  try {
+    const told = tell(argv)
+    if (told !== undefined) {
+      stdout.write(told)
+      return 0
+    }
+    found = findCommand(argv)
+    const args = parseFlags(found.command, found.flags)
+    if (args.has('help')) {
+      stdout.write(helpOne(found.name, found.command))
+      return 0
+    }
+    await run(found.command, { args, json: args.has('json'), stdin, stdout, stderr, signal }, env)
+    return 0
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException
+    // The user's own doing: he stopped us, or closed what we write to.
+    if (signal.aborted || code === 'EPIPE') return 1
+    const hint = error instanceof UsageError ? [`see: help${found === undefined ? '' : ` ${found.name}`}`] : []
+    for (const line of [...explain(error, found?.command).split('\n'), ...hint]) stderr.write(`fastify-identity: ${line}\n`)
+    return 1
+  }
+}

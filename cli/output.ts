@@ -1,0 +1,59 @@
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import { renderList } from '../lib/listing.ts'
+import { type Context } from './command.ts'
+
+/** Milliseconds after which a reader of our output is given up: a day, since a person may be paging through it. */
+const PATIENCE = 24 * 60 * 60 * 1000
+
+/** Characters that a terminal would act on, or that turn the direction of writing: a user chose these texts. */
+// eslint-disable-next-line no-control-regex
+const UNSAFE = /[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g
+
+function toCell (value: unknown): string {
+  const text = value === undefined || value === null ? '' : String(value)
+  return text.replace(UNSAFE, '?')
+}
+
+/** Prints one result: its fields a line each, or as JSON. `note` is for people only. */
+export function printRecord ({ stdout, json }: Pick<Context, 'stdout' | 'json'>, record: object, note?: string): void {
+  if (json) {
+    stdout.write(`${JSON.stringify(record)}\n`)
+    return
+  }
+  const entries = Object.entries(record).filter(([, value]) => value !== undefined)
+  const width = Math.max(...entries.map(([name]) => name.length))
+  for (const [name, value] of entries) stdout.write(`${name.padEnd(width)}  ${toCell(Array.isArray(value) ? value.join(' ') : value)}\n`)
+  if (note !== undefined) stdout.write(`\n${note}\n`)
+}
+
+/** Heading -> what stands below it. */
+export type Columns<T> = Record<string, (record: T) => unknown>
+
+function toLine (cells: string[], widths: number[]): string {
+  return `${cells.map((cell, index) => cell.padEnd(widths[index] ?? 0)).join('  ').trimEnd()}\n`
+}
+
+/** The widths come from the first batch: what follows is not known yet when the heading is written. */
+async function * writeTable<T> (batches: AsyncIterable<T[]>, columns: Columns<T>): AsyncGenerator<string> {
+  const headings = Object.keys(columns)
+  let widths: number[] | undefined
+  for await (const batch of batches) {
+    const rows = batch.map((record) => Object.values(columns).map((read) => toCell(read(record))))
+    if (widths === undefined) {
+      widths = headings.map((heading, index) => Math.max(heading.length, ...rows.map((row) => row[index]?.length ?? 0)))
+      yield toLine(headings, widths)
+    }
+    yield rows.map((row) => toLine(row, widths ?? [])).join('')
+  }
+  if (widths === undefined) yield 'none\n'
+}
+
+/** Prints a list as it is read, as a table or as `{ "data": [...] }`. */
+export async function printList<T> ({ stdout, json, signal }: Context, batches: AsyncIterable<T[]>, columns: Columns<T>): Promise<void> {
+  const body = json
+    ? await renderList(batches, { format: 'object', stallTimeout: PATIENCE })
+    : Readable.from(writeTable(batches, columns))
+  await pipeline(typeof body === 'string' ? [body] : body, stdout, { end: false, signal })
+  if (json) stdout.write('\n')
+}

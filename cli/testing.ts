@@ -1,0 +1,13 @@
+import { type Commands } from './command.ts'
+
+export const testingCommands: Commands = {
+  testing: {
+    summary: 'Serve the testing kit, on a store in memory, for test suites in other languages.',
+    flags: { port: { type: 'string', value: 'PORT', text: 'Port of 127.0.0.1 to listen on; a free one unless given.' } },
+    async runAlone ({ args }) {
+      const port = args.integer('port', { minimum: 0, maximum: 65_535 })
+      const { runTesting } = await import('../testing/serve.ts')
+      await runTesting(['--port', String(port ?? 0)])
+    }
+  }
+}

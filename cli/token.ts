@@ -1,0 +1,33 @@
+import { type Commands } from './command.ts'
+import { requireUser } from './input.ts'
+import { printRecord } from './output.ts'
+
+/** Seconds an access token may be asked to live: up to ten years. */
+export const TTL = { minimum: 1, maximum: 10 * 365 * 24 * 60 * 60 }
+
+export const tokenCommands: Commands = {
+  'token create': {
+    summary: 'Mint an access token for a user and a client.',
+    flags: {
+      account: { type: 'string', value: 'ACCOUNT', required: true, text: 'Whom the token acts for.' },
+      client: { type: 'string', value: 'ID', required: true, text: 'The client it belongs to.' },
+      ttl: { type: 'string', value: 'SECONDS', text: 'Lifetime; an hour unless given.' },
+      refresh: { type: 'boolean', text: 'Mint a linked refresh token too.' },
+      scopes: { type: 'string', value: 'A,B', text: "Comma-separated, some of the client's scopes; all of them unless given." }
+    },
+    async run (context) {
+      const { services, args } = context
+      const ttl = args.integer('ttl', TTL)
+      const scopes = args.optional('scopes')?.split(',').map((scope) => scope.trim()).filter(Boolean)
+      const { user_id } = await requireUser(context)
+      const minted = await services.tokens.mint({
+        user_id,
+        client_id: args.required('client'),
+        refresh: args.has('refresh'),
+        ...(scopes !== undefined && { scopes: [...new Set(scopes)] }),
+        ...(ttl !== undefined && { ttl })
+      })
+      printRecord(context, minted)
+    }
+  }
+}

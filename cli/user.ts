@@ -1,0 +1,99 @@
+import { CreateUserSchema, PatchUserSchema, type User, type UserItem } from '../schemas/user.ts'
+import { paramError } from '../lib/errors.ts'
+import { type Roles } from '../lib/records.ts'
+import { UsageError } from './args.ts'
+import { OPERATOR, type Commands, type Flag } from './command.ts'
+import { checkInput, requireUser, takePassword } from './input.ts'
+import { printList, printRecord } from './output.ts'
+
+const PASSWORD: Flag = { type: 'boolean', text: 'Read the password from stdin; one is made and shown unless given.' }
+const ACCOUNT: Flag = { type: 'string', value: 'ACCOUNT', required: true, text: 'The account.' }
+
+const SHOWN_ONCE = 'The password is shown this once.'
+
+function tellState (user: UserItem): string {
+  if (user.disabled_at) return 'disabled'
+  if (user.expired_at) return `expires ${user.expired_at}`
+  return user.verified_at === undefined ? 'unverified' : 'active'
+}
+
+const COLUMNS = {
+  USER_ID: (user: UserItem) => user.user_id,
+  ACCOUNT: (user: UserItem) => user.account,
+  NAME: (user: UserItem) => user.name,
+  ROLES: (user: UserItem) => Object.keys(user.roles).join(','),
+  STATE: tellState,
+  CREATED: (user: UserItem) => user.created_at
+}
+
+export const userCommands: Commands = {
+  'user create': {
+    summary: 'Create a user.',
+    flags: {
+      account: { ...ACCOUNT, text: 'An email address, or letters, digits, - and _.' },
+      'password-stdin': PASSWORD,
+      name: { type: 'string', value: 'NAME', text: 'A name for people.' },
+      role: { type: 'string', value: 'ROLE', multiple: true, text: 'A role to hold; may be repeated.' }
+    },
+    async run (context) {
+      const { services, args } = context
+      const name = args.optional('name')
+      const { password, generated } = await takePassword(context)
+      const body = checkInput(CreateUserSchema, { data: { account: args.required('account'), password, ...(name !== undefined && { name }) } })
+      const roles: Roles = Object.fromEntries(args.all('role').map((role) => [role, true]))
+      const { user_id } = await services.users.create(body, { roles })
+      const { account } = await services.users.require(user_id)
+      printRecord(context, { user_id, account, ...(generated && { password }) }, generated ? SHOWN_ONCE : undefined)
+    }
+  },
+
+  'user list': {
+    summary: 'List users.',
+    flags: {
+      contains: { type: 'string', value: 'TEXT', text: 'Only accounts with this part.' },
+      limit: { type: 'string', value: 'N', text: 'At most so many; all of them unless given.' }
+    },
+    async run (context) {
+      const { services, args } = context
+      const contains = args.optional('contains')
+      const limit = args.integer('limit', { minimum: 0, maximum: Number.MAX_SAFE_INTEGER }) ?? 0
+      const users = services.users.list({ ...(contains !== undefined && { contains }), limit, fields: 'expired,disabled' })
+      await printList(context, users, COLUMNS)
+    }
+  },
+
+  'user password': {
+    summary: "Set a user's password, which ends all his tokens; for when it is lost.",
+    flags: { account: ACCOUNT, 'password-stdin': PASSWORD },
+    async run (context) {
+      const { user_id, account } = await requireUser(context)
+      const { password, generated } = await takePassword(context)
+      await context.services.users.patch(user_id, checkInput(PatchUserSchema, { data: { password } }), OPERATOR)
+      printRecord(context, { user_id, account, ...(generated && { password }) }, generated ? SHOWN_ONCE : undefined)
+    }
+  },
+
+  'user roles': {
+    summary: 'Give roles to a user, and take them away.',
+    flags: {
+      account: ACCOUNT,
+      add: { type: 'string', value: 'ROLE', multiple: true, text: 'A role to give; may be repeated.' },
+      remove: { type: 'string', value: 'ROLE', multiple: true, text: 'A role to take away; may be repeated.' }
+    },
+    async run (context) {
+      const { services, args } = context
+      const [added, removed] = [args.all('add'), args.all('remove')]
+      if (added.length + removed.length === 0) throw new UsageError('--add: give it or --remove')
+      const both = added.find((role) => removed.includes(role))
+      if (both !== undefined) throw new UsageError('--add: names a role that --remove names too')
+      const { user_id, account, roles: held } = await requireUser(context)
+      const missing = removed.find((role) => !Object.hasOwn(held, role))
+      if (missing !== undefined) throw paramError('remove', 'the user does not hold this role')
+      // A role that is held keeps its attributes.
+      const given: User['roles'] = { ...Object.fromEntries(added.map((role) => [role, true as const])), ...held }
+      const roles = Object.fromEntries(Object.entries(given).filter(([role]) => !removed.includes(role)))
+      await services.users.patch(user_id, checkInput(PatchUserSchema, { data: { roles } }), OPERATOR)
+      printRecord(context, context.json ? { user_id, account, roles } : { user_id, account, roles: Object.keys(roles) })
+    }
+  }
+}

@@ -1,0 +1,207 @@
+import { Readable } from 'node:stream'
+import t from 'tap'
+import { openServices, type Services } from '../../lib/identity.ts'
+import { readConfig } from '../../config.ts'
+import { createCli } from '../helpers/cli.ts'
+
+/** The services on the store that the command line works on, open beside it as in a running service. */
+async function openBeside (t: { teardown: (fn: () => unknown) => unknown }, dir: string): Promise<Services> {
+  const services = await openServices(readConfig({ DATABASE_URL: `sqlite:${dir}/identity.db`, IDENTITY_BCRYPT_COST: '4' }).services)
+  t.teardown(() => services.close())
+  return services
+}
+
+const OPERATOR = { user_id: '', isAdmin: true }
+
+t.test('bootstrap', async (t) => {
+  const dir = t.testdir()
+  const run = createCli(dir)
+  const services = await openBeside(t, dir)
+  const { code, stderr, json } = await run('bootstrap --json --account Root --ttl 60')
+  t.equal(code, 0)
+  t.equal(stderr, '')
+  t.strictSame(Object.keys(json()), ['user_id', 'account', 'password', 'client_id', 'client_secret', 'access_token'])
+  t.equal(json().account, 'root')
+  const caller = await services.tokens.authenticate(json().access_token ?? '')
+  t.match(caller, { isAdmin: true, user: { account: 'root' }, client: { clientId: json().client_id } })
+  t.equal(Date.parse(String(caller.token.expired_at)) - Date.parse(String(caller.token.created_at)), 60_000)
+  t.ok(await services.users.verify('root', json().password ?? ''))
+
+  const again = await run('bootstrap')
+  t.equal(again.code, 1)
+  t.equal(again.stdout, '')
+  t.equal(again.stderr, 'fastify-identity: an admin exists: bootstrap only makes the first one\n')
+})
+
+t.test('token create', async (t) => {
+  const dir = t.testdir()
+  const run = createCli(dir)
+  const services = await openBeside(t, dir)
+  const { user_id } = await services.users.create({ data: { account: 'ann', password: 'p' } })
+  const { clientId } = await services.clients.create({ data: { redirectUris: [], scopes: ['read', 'write'], name: 'c', userId: user_id } }, OPERATOR)
+  const base = `token create --account ANN --client ${clientId} --json`
+
+  await t.test('for an hour, with all scopes', async (t) => {
+    const { json } = await run(base)
+    t.strictSame({ ...json(), access_token: '' }, { access_token: '', expires_in: 3600 })
+    t.match(await services.tokens.authenticate(json().access_token ?? ''), { user: { user_id }, token: { scopes: ['read', 'write'] } })
+  })
+
+  await t.test('for as long, with the scopes and the refresh token that are asked for', async (t) => {
+    const { json } = await run([...base.split(' '), '--ttl', '5', '--refresh', '--scopes', 'write, write'])
+    t.equal(json().expires_in as unknown, 5)
+    t.match(await services.tokens.authenticate(json().access_token ?? ''), { token: { scopes: ['write'] } })
+    t.match(await services.tokens.refresh(json().refresh_token ?? ''), { expires_in: 3600 })
+  })
+
+  await t.test('people get a line a field', async (t) => {
+    t.match((await run(base.replace(' --json', ''))).stdout, /^access_token {2}[\w-]{43}\nexpires_in {4}3600\n$/)
+  })
+
+  await t.test('what is wrong is told by its flag', async (t) => {
+    for (const [line, message] of [
+      ['token create --account bob --client x', '--account: no user has this account'],
+      ['token create --account ann --client x', '--client: no such client'],
+      [`${base} --scopes admin`, '--scopes: must be scopes of the client']
+    ] as const) {
+      const { code, stdout, stderr } = await run(line)
+      t.strictSame({ code, stdout, stderr }, { code: 1, stdout: '', stderr: `fastify-identity: ${message}\n` })
+    }
+    await services.users.patch(user_id, { disable: true }, OPERATOR)
+    t.match(await run(base), { code: 1, stderr: 'fastify-identity: user_id: the user is disabled or expired\n' })
+  })
+})
+
+t.test('user create', async (t) => {
+  const dir = t.testdir()
+  const run = createCli(dir)
+  const services = await openBeside(t, dir)
+
+  await t.test('a password is made, and told once', async (t) => {
+    const { code, json } = await run(['user', 'create', '--account', 'Ann', '--name', 'Ann B', '--role', 'manager', '--role', 'x', '--json'])
+    t.equal(code, 0)
+    t.strictSame(Object.keys(json()), ['user_id', 'account', 'password'])
+    t.match(await services.users.verify('ann', json().password ?? ''), { name: 'Ann B', roles: { manager: true, x: true } })
+  })
+
+  await t.test('a password on stdin is taken whole, less the end of the line, and never told', async (t) => {
+    for (const [account, stdin, password] of [['b', 'one two \n', 'one two '], ['c', 'p\r\n', 'p'], ['d', 'p\u00e4ss', 'p\u00e4ss']] as const) {
+      const { stdout, json } = await run(`user create --account ${account} --password-stdin --json`, { stdin })
+      t.strictSame(Object.keys(json()), ['user_id', 'account'])
+      t.notOk(stdout.includes(password.trim()) && password.length > 1)
+      t.ok(await services.users.verify(account, password), account)
+    }
+  })
+
+  await t.test('what is wrong is told by its flag, and makes nobody', async (t) => {
+    const before = await services.users.count()
+    for (const [line, stdin, message] of [
+      ['user create --account ann', '', '--account: a user with this account exists'],
+      ['user create --account a!', '', "--account: must be an email address, or letters, digits, '-' and '_' with a letter or digit first"],
+      ['user create --account e --password-stdin', '', '--password-stdin: must not be empty'],
+      ['user create --account e --password-stdin', 'a\nb\n', '--password-stdin: stdin holds more than one line\nfastify-identity: see: help user create'],
+      ['user create --account e --password-stdin', 'x'.repeat(1025), '--password-stdin: must NOT have more than 1024 characters'],
+      ['user create --account e --password-stdin', 'x'.repeat(10_000), '--password-stdin: stdin holds more than a password\nfastify-identity: see: help user create'],
+      [`user create --account e --name ${'x'.repeat(257)}`, '', '--name: must NOT have more than 256 characters'],
+      [['user', 'create', '--account', 'e', '--role', ''], '', '--role: must not have an empty key']
+    ] as const) {
+      const { code, stdout, stderr } = await run(line as string | string[], { stdin })
+      t.strictSame({ code, stdout, stderr }, { code: 1, stdout: '', stderr: `fastify-identity: ${message}\n` }, message)
+    }
+    t.equal(await services.users.count(), before)
+  })
+
+  await t.test('a terminal would show a password that is typed', async (t) => {
+    const stdin = Object.assign(Readable.from(['secret\n']), { isTTY: true })
+    t.match(await run('user create --account e --password-stdin', { stdin }), { code: 1, stderr: /--password-stdin: stdin is a terminal/ })
+  })
+})
+
+t.test('user list', async (t) => {
+  const dir = t.testdir()
+  const run = createCli(dir)
+  const services = await openBeside(t, dir)
+  t.equal((await run('user list')).stdout, 'none\n')
+  const { user_id } = await services.users.create({ data: { account: 'zoe@example.org', password: 'p', name: 'Z\u001b[31m\u202eoe' } }, { roles: { admin: true, x: true } })
+  await services.users.create({ data: { account: 'ann', password: 'p' }, expired_at: '2999-01-01T00:00:00Z' })
+  await services.users.create({ data: { account: 'bob', password: 'p' } })
+  await services.users.patch((await services.users.getByAccount('bob'))?.user_id ?? '', { disable: true }, OPERATOR)
+
+  const { stdout } = await run('user list')
+  t.match(stdout.split('\n'), [
+    /^USER_ID {29}ACCOUNT {10}NAME {7}ROLES {4}STATE {29}CREATED$/,
+    /^\w{34} {2}ann {34}expires 2999-01-01T00:00:00\.000Z {2}20/,
+    /^\w{34} {2}bob {34}disabled/,
+    new RegExp(`^${user_id}  zoe@example\\.org  Z\\?\\[31m\\?oe  admin,x  active`),
+    /^$/
+  ], 'a table, without the control characters that a name may hold')
+
+  const items = (await run('user list --json')).json() as unknown as { data: object[] }
+  t.match(items, { data: [{ account: 'ann', expired_at: '2999-01-01T00:00:00.000Z' }, { account: 'bob', disabled_at: String }, { user_id, roles: { admin: true }, name: 'Z\u001b[31m\u202eoe' }] })
+  t.match((await run('user list --json --contains EXAMPLE')).json(), { data: [{ user_id }] })
+  t.match((await run('user list --json --limit 1')).json(), { data: [{ account: 'ann' }] })
+})
+
+t.test('user password, for when it is lost: the new one holds, and the tokens end', async (t) => {
+  const dir = t.testdir()
+  const run = createCli(dir)
+  const services = await openBeside(t, dir)
+  const { access_token, account } = await services.bootstrap()
+  const made = (await run(`user password --account ${account} --json`)).json()
+  t.ok(await services.users.verify(account, made.password ?? ''))
+  t.throws(() => services.tokens.authenticate(access_token), { code: 'ErrUnknown' })
+  const given = await run(`user password --account ${account} --password-stdin --json`, { stdin: 'mine\n' })
+  t.strictSame(given.json(), { user_id: made.user_id, account })
+  t.ok(await services.users.verify(account, 'mine'))
+  t.match(await run('user password --account bob'), { code: 1, stderr: 'fastify-identity: --account: no user has this account\n' })
+})
+
+t.test('user roles', async (t) => {
+  const dir = t.testdir()
+  const run = createCli(dir)
+  const services = await openBeside(t, dir)
+  const { user_id } = await services.users.create({ data: { account: 'ann', password: 'p' } }, { roles: { a: { of: 'team' }, b: true } })
+  const { json } = await run('user roles --account ann --add a --add c --remove b --json')
+  t.strictSame(json(), { user_id, account: 'ann', roles: { a: { of: 'team' }, c: true } })
+  t.strictSame((await services.users.require(user_id)).roles, { a: { of: 'team' }, c: true })
+  t.match((await run('user roles --account ann --remove c')).stdout, /^roles {4}a$/m)
+  for (const [line, message] of [
+    ['user roles --account ann', '--add: give it or --remove\nfastify-identity: see: help user roles'],
+    ['user roles --account ann --add x --remove x', '--add: names a role that --remove names too\nfastify-identity: see: help user roles'],
+    ['user roles --account ann --remove x', '--remove: the user does not hold this role']
+  ] as const) t.match(await run(line), { code: 1, stdout: '', stderr: `fastify-identity: ${message}\n` })
+})
+
+t.test('client create and list', async (t) => {
+  const dir = t.testdir()
+  const run = createCli(dir)
+  const services = await openBeside(t, dir)
+  t.equal((await run('client list')).stdout, 'none\n')
+  const ann = (await services.users.create({ data: { account: 'ann', password: 'p' } })).user_id
+  await services.users.create({ data: { account: 'bob', password: 'p' } })
+
+  const open = (await run('client create --owner ann --name web --redirect-uri https://b/ --redirect-uri https://a/ --scope x --scope a --json')).json()
+  t.strictSame(Object.keys(open), ['client_id'])
+  const held = (await run('client create --owner bob --name api --credentials --json')).json()
+  t.match(held.client_secret, /^\w{16}$/)
+  t.match(await services.clients.require(open.client_id ?? '', OPERATOR), { userId: ann, redirectUris: ['https://a/', 'https://b/'], scopes: ['a', 'x'] })
+
+  const { stdout } = await run('client list')
+  t.match(stdout.split('\n'), [
+    /^CLIENT_ID {27}NAME {2}OWNER {31}KIND {10}SCOPES {2}CREATED$/,
+    new RegExp(`^${held.client_id}  api   \\w{34}  confidential          20`),
+    new RegExp(`^${open.client_id}  web   ${ann}  public        a,x     20`)
+  ])
+  t.notOk(stdout.includes(held.client_secret ?? '-'))
+  t.match((await run('client list --json --owner bob')).json(), { data: [{ clientId: held.client_id, clientSecret: held.client_secret }] })
+  t.match((await run('client list --json --limit 1')).json(), { data: [{ name: 'api' }] })
+
+  for (const [line, message] of [
+    ['client create --owner nobody --name x', '--owner: no user has this account'],
+    ['client list --owner nobody', '--owner: no user has this account'],
+    ['client create --owner ann --name x --redirect-uri https://a/ --redirect-uri nope', '--redirect-uri[1]: must be an absolute URI'],
+    ['client create --owner ann --name x --scope "', '--scope[0]: must be a scope token: printable ASCII without space, quote and backslash'],
+    [`client create --owner ann --name ${'x'.repeat(257)}`, '--name: must NOT have more than 256 characters'],
+    [`client create --owner ann --name x --scope ${'x'.repeat(129)}`, '--scope[0]: must NOT have more than 128 characters']
+  ] as const) t.match(await run(line), { code: 1, stdout: '', stderr: `fastify-identity: ${message}\n` })
+})

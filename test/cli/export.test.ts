@@ -1,0 +1,93 @@
+import { chmodSync, readFileSync, readdirSync, statSync, symlinkSync } from 'node:fs'
+import { join } from 'node:path'
+import { PassThrough } from 'node:stream'
+import { parse } from 'csv-parse/sync'
+import t from 'tap'
+import { runCommandLine } from '../../cli/main.ts'
+import { readConfig } from '../../config.ts'
+import { openServices } from '../../lib/identity.ts'
+import { createCli } from '../helpers/cli.ts'
+
+const OPERATOR = { user_id: '', isAdmin: true }
+const CLIENTS = 250
+
+const env = (dir: string) => ({ DATABASE_URL: `sqlite:${dir}/db/identity.db`, IDENTITY_BCRYPT_COST: '4' })
+
+/** A store with more clients than a batch holds. */
+async function fill (dir: string): Promise<void> {
+  const services = await openServices(readConfig(env(dir)).services)
+  const names = Array.from({ length: CLIENTS }, (_, index) => `client ${String(index).padStart(3, '0')}, "quoted"\nand broken`)
+  await Promise.all(names.map((name) => services.clients.create({ data: { redirectUris: [], scopes: ['a'], name }, credentials: true }, OPERATOR)))
+  await services.close()
+}
+
+const dir = t.testdir({ db: {}, out: {} })
+const run = createCli(dir, env(dir))
+t.before(() => fill(dir))
+
+const out = (name: string) => join(dir, 'out', name)
+const rows = (text: string) => parse(text, { bom: true, columns: true }) as Record<string, string>[]
+
+t.test('every client, in a file of its owner alone, which appears when it is whole', async (t) => {
+  const { code, stdout, stderr, json } = await run(['client', 'export', '--csv', out('a.csv'), '--json'])
+  t.equal(code, 0)
+  t.equal(stderr, '')
+  t.match(stdout, /^\{.*\}\n$/)
+  t.strictSame(json(), { file: out('a.csv'), clients: CLIENTS })
+  const read = rows(readFileSync(out('a.csv'), 'utf8'))
+  t.equal(read.length, CLIENTS)
+  t.match(read[CLIENTS - 1], { name: `client ${CLIENTS - 1}, "quoted"\nand broken`, scopes: '["a"]', clientSecret: /^\w{16}$/ })
+  t.equal(statSync(out('a.csv')).mode & 0o777, 0o600)
+  t.strictSame(readdirSync(join(dir, 'out')), ['a.csv'])
+})
+
+t.test('the same on stdout', async (t) => {
+  const { stdout, stderr } = await run('client export --csv -')
+  t.equal(rows(stdout).length, CLIENTS)
+  t.equal(stderr, '', 'no progress bar without a terminal')
+})
+
+t.test('an old file is replaced, whatever its mode', async (t) => {
+  const file = out('a.csv')
+  chmodSync(file, 0o644)
+  const { ino } = statSync(file)
+  t.match((await run(['client', 'export', '--csv', file])).stdout, `file     ${file}\nclients  ${CLIENTS}\n`)
+  t.not(statSync(file).ino, ino)
+  t.equal(statSync(file).mode & 0o777, 0o600)
+})
+
+t.test('on a terminal a bar tells how far it is', async (t) => {
+  const { stderr } = await run(['client', 'export', '--csv', out('a.csv')], { terminal: true })
+  t.match(stderr, new RegExp(`100%  ${CLIENTS} of ${CLIENTS} clients`))
+})
+
+t.test('a place that cannot be written is told', async (t) => {
+  symlinkSync('/dev/null', out('link'))
+  for (const [file, message] of [
+    [join(dir, 'none', 'a.csv'), '--csv: cannot be written (ENOENT)'],
+    [join(dir, 'out'), '--csv: is there and not a plain file'],
+    [out('link'), '--csv: is there and not a plain file']
+  ] as const) t.match(await run(['client', 'export', '--csv', file]), { code: 1, stdout: '', stderr: `fastify-identity: ${message}\n` })
+})
+
+t.test('one that is interrupted leaves the old file, and no other', async (t) => {
+  const before = statSync(out('a.csv')).mtimeMs
+  const files = readdirSync(join(dir, 'out'))
+  const controller = new AbortController()
+  const stderr = Object.assign(new PassThrough(), { isTTY: true })
+  // The bar shows when the first batch has passed.
+  stderr.once('data', () => controller.abort())
+  const streams = { stdin: new PassThrough(), stdout: new PassThrough(), stderr }
+  t.equal(await runCommandLine(['client', 'export', '--csv', out('a.csv')], env(dir), streams, controller.signal), 1)
+  t.equal(statSync(out('a.csv')).mtimeMs, before)
+  t.strictSame(readdirSync(join(dir, 'out')), files)
+})
+
+t.test('a reader that leaves ends it without a word', async (t) => {
+  const stdout = new PassThrough({ highWaterMark: 1 })
+  const stderr = new PassThrough()
+  stdout.once('readable', () => stdout.destroy(Object.assign(new Error('gone'), { code: 'EPIPE' })))
+  const code = await runCommandLine(['client', 'export', '--csv', '-'], env(dir), { stdin: new PassThrough(), stdout, stderr }, new AbortController().signal)
+  t.equal(code, 1)
+  t.equal(stderr.readableLength, 0)
+})

@@ -1,0 +1,81 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { COMMANDS } from '../../cli/main.ts'
+import { createCli } from '../helpers/cli.ts'
+
+t.test('help, of all commands and of one, needs no store and no configuration', async (t) => {
+  const dir = t.testdir()
+  const run = createCli(dir, { PORT: 'wrong' })
+  for (const line of ['', 'help', '--help', '-h']) {
+    const { code, stdout, stderr } = await run(line)
+    t.equal(code, 0, `'${line}'`)
+    t.equal(stderr, '')
+    for (const [name, { summary }] of Object.entries(COMMANDS)) t.ok(stdout.includes(name) && stdout.includes(summary), name)
+  }
+  for (const line of ['help token create', 'token create --help']) {
+    const { code, stdout } = await run(line)
+    t.equal(code, 0)
+    for (const flag of ['--account ACCOUNT', '--client ID', '--ttl SECONDS', '--refresh', '--scopes A,B', '--json']) t.ok(stdout.includes(flag), `${line}: ${flag}`)
+  }
+  t.match((await run('--version')).stdout, /^\d+\.\d+\.\d+\n$/)
+  t.notOk(existsSync(join(dir, 'identity.db')))
+})
+
+t.test('a command line that is wrong: exit 1, nothing on stdout, the flag is named and no value is repeated', async (t) => {
+  const dir = t.testdir()
+  const run = createCli(dir)
+  for (const [line, message, help] of [
+    ['user', 'not a command, did you mean user create?', 'help'],
+    ['user lst', 'not a command, did you mean user list?', 'help'],
+    ['usr list', 'not a command, did you mean user list?', 'help'],
+    ['boostrap', 'not a command, did you mean bootstrap?', 'help'],
+    ['hunter2', 'not a command', 'help'],
+    ['--json', 'no command is given', 'help'],
+    ['toString', 'not a command', 'help'],
+    ['user list hunter2', 'an argument without a flag: every value goes after its flag', 'help user list'],
+    ['user list --limt hunter2', '--limt: is not a flag of this command, did you mean --limit?', 'help user list'],
+    ['user list --hunter2', '--hunter2: is not a flag of this command', 'help user list'],
+    ['user list -x', '--x: is not a flag of this command', 'help user list'],
+    ['user list --limit', '--limit: needs a value; one that begins with dashes is written --limit=VALUE', 'help user list'],
+    ['user list --contains --json', '--contains: needs a value; one that begins with dashes is written --contains=VALUE', 'help user list'],
+    ['user list --json=hunter2', '--json: takes no value', 'help user list'],
+    ['user list --limit 1 --limit 2', '--limit: is given twice', 'help user list'],
+    ['user list --limit -1', '--limit: must be an integer from 0 to 9007199254740991', 'help user list'],
+    ['user list --limit 1e3', '--limit: must be an integer from 0 to 9007199254740991', 'help user list'],
+    ['user create --name x', '--account: is required', 'help user create'],
+    ['user create --account x --password hunter2', '--password: is not a flag of this command, did you mean --password-stdin?', 'help user create'],
+    ['client export', '--csv: is required', 'help client export'],
+    ['client export --csv - --json', '--json: stdout has the CSV; leave it out, or name a file', 'help client export'],
+    ['token create --account a --client c --ttl 0', '--ttl: must be an integer from 1 to 315360000', 'help token create'],
+    ['bootstrap --ttl 315360001', '--ttl: must be an integer from 1 to 315360000', 'help bootstrap'],
+    ['testing --port 65536', '--port: must be an integer from 0 to 65535', 'help testing']
+  ] as const) {
+    const { code, stdout, stderr } = await run(line)
+    t.equal(code, 1, line)
+    t.equal(stdout, '')
+    t.equal(stderr, `fastify-identity: ${message}\nfastify-identity: see: ${help}\n`)
+  }
+})
+
+t.test('flags may stand before the command, and be written with =', async (t) => {
+  const run = createCli(t.testdir())
+  t.strictSame((await run('--json user list --limit=0')).json(), { data: [] })
+})
+
+t.test('a wrong environment is told as the service tells it', async (t) => {
+  const run = createCli(t.testdir(), { IDENTITY_BCRYPT_COTS: '4', LOG_LEVEL: 'loud' })
+  const { code, stdout, stderr } = await run('user list --json')
+  t.equal(code, 1)
+  t.equal(stdout, '')
+  t.match(stderr, /^fastify-identity: IDENTITY_BCRYPT_COTS: is not a known variable.*\nfastify-identity: LOG_LEVEL: must be .*\n$/)
+})
+
+t.test('a store that fails is told with its cause, and without its password', async (t) => {
+  const run = createCli(t.testdir(), { DATABASE_URL: 'mongodb://ann:hunter2@127.0.0.1:1/x', IDENTITY_STORE_TIMEOUT: '200', IDENTITY_DATA_DIR: t.testdir() })
+  const { code, stdout, stderr } = await run('user list --json')
+  t.equal(code, 1)
+  t.equal(stdout, '')
+  t.match(stderr, /^fastify-identity: MongoDB at 127\.0\.0\.1:1 cannot be opened: /)
+  t.notMatch(stderr, /hunter2/)
+})

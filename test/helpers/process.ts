@@ -1,0 +1,86 @@
+import { spawn, type ChildProcess, type StdioOptions } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { within } from './upstream.ts'
+
+const ROOT = join(import.meta.dirname, '../..')
+
+interface Teardown {
+  teardown: (fn: () => unknown) => unknown
+}
+
+export interface Started {
+  child: ChildProcess
+  pid: number
+  /** What it has written so far. */
+  stdout (): string
+  stderr (): string
+  /** The lines of stdout that are JSON, which is the log. */
+  log (): { msg: string, level: number, [field: string]: unknown }[]
+  /** Resolves when the pattern is in what it has written; rejects when the process ends before. */
+  seen (pattern: RegExp): Promise<RegExpExecArray>
+  /** Resolves when it has ended and all it wrote is here: its exit code, or the name of the signal. */
+  ended: Promise<number | string>
+}
+
+/** Environment of a service on an embedded store in this folder, on a free port, whose hashes cost little. */
+export function serviceEnv (dir: string, env: Record<string, string> = {}): Record<string, string> {
+  return { DATABASE_URL: `sqlite:${join(dir, 'identity.db')}`, PORT: '0', IDENTITY_BCRYPT_COST: '4', ...env }
+}
+
+export interface StartOptions {
+  args?: string[]
+  env: Record<string, string>
+  stdio?: StdioOptions
+  cwd?: string
+}
+
+/** Starts a program of ours, which does not outlive the test. */
+export function startProgram (t: Teardown, file: 'server.ts' | 'cli.ts', { args = [], env, stdio = ['ignore', 'pipe', 'pipe'], cwd = ROOT }: StartOptions): Started {
+  const child = spawn(process.execPath, [join(ROOT, file), ...args], { cwd, stdio, env: { PATH: process.env.PATH, ...env } })
+  const written = { stdout: '', stderr: '' }
+  const changed = new Set<() => void>()
+  for (const name of ['stdout', 'stderr'] as const) {
+    child[name]?.setEncoding('utf8').on('data', (text: string) => {
+      written[name] += text
+      for (const look of changed) look()
+    })
+  }
+  const ended = within(`end of ${file}`, once(child, 'close').then(([code, signal]) => code ?? signal), 60_000)
+  ended.catch(() => {})
+  t.teardown(async () => {
+    child.kill('SIGKILL')
+    if (child.exitCode === null && child.signalCode === null) await once(child, 'exit')
+  })
+
+  function seen (pattern: RegExp): Promise<RegExpExecArray> {
+    return within(`${pattern} from ${file}`, new Promise((resolve, reject) => {
+      const look = () => {
+        const match = pattern.exec(written.stdout) ?? pattern.exec(written.stderr)
+        if (match === null) return
+        changed.delete(look)
+        resolve(match)
+      }
+      changed.add(look)
+      look()
+      child.once('close', () => reject(new Error(`${file} ended before ${pattern}: ${written.stderr}`)))
+    }))
+  }
+
+  return {
+    child,
+    pid: child.pid ?? 0,
+    stdout: () => written.stdout,
+    stderr: () => written.stderr,
+    log: () => written.stdout.split('\n').filter((line) => line.startsWith('{')).map((line) => JSON.parse(line)),
+    seen,
+    ended
+  }
+}
+
+/** Runs a program of ours to its end. */
+export async function runProgram (t: Teardown, file: 'server.ts' | 'cli.ts', options: StartOptions): Promise<{ code: number | string, stdout: string, stderr: string }> {
+  const program = startProgram(t, file, options)
+  const code = await program.ended
+  return { code, stdout: program.stdout(), stderr: program.stderr() }
+}
