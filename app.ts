@@ -1,0 +1,80 @@
+/**
+ * The service as a Fastify app, ready to listen: what `server.ts` runs and tests drive.
+ * @module
+ */
+import { type AddressInfo } from 'node:net'
+import Fastify, { type FastifyInstance } from 'fastify'
+import { type Config } from './config.ts'
+import identity, { type IdentityOptions } from './index.ts'
+import { LIMITS } from './schemas/common.ts'
+import { endConnectionsAtClose } from './plugins/draining.ts'
+import { handleError, handleNotFound } from './plugins/errors.ts'
+import { RequestLog, SERIALIZERS, chooseRequestId } from './plugins/logging.ts'
+import { handleMalformed } from './plugins/malformed.ts'
+import openapi from './plugins/openapi.ts'
+import { bridge } from './routes/bridge.ts'
+
+/** Milliseconds a caller has to send a request whole. */
+const REQUEST_TIMEOUT = 30_000
+/** Milliseconds beyond the time a list's reader may stall, after which a silent connection is given up. */
+const SILENCE = 60_000
+/** Longer than a load balancer keeps a connection, so that the side that closes first is not this one. */
+const KEEP_ALIVE = 72_000
+
+/** What a test hands in. */
+export interface AppParts extends Pick<IdentityOptions, 'store' | 'now'> {
+  /** Where the log's lines go; absent: stdout. */
+  logStream?: { write (line: string): void }
+}
+
+/** The address the app listens on, as its own bridge and a person at this machine reach it. */
+export function getUrl (app: FastifyInstance): string {
+  const { address, family, port } = app.server.address() as AddressInfo
+  const host = address === '::' ? '[::1]' : address === '0.0.0.0' ? '127.0.0.1' : family === 'IPv6' ? `[${address}]` : address
+  return `http://${host}:${port}`
+}
+
+/**
+ * Builds the app and opens its store.
+ * @throws Error that says why the store cannot be opened
+ */
+export async function buildApp (config: Config, { logStream, ...parts }: AppParts = {}): Promise<FastifyInstance> {
+  const app = Fastify({
+    logger: { level: config.logLevel, serializers: SERIALIZERS, ...(logStream && { stream: logStream }) },
+    logController: new RequestLog(),
+    genReqId: chooseRequestId,
+    trustProxy: config.trustProxy,
+    bodyLimit: LIMITS.body,
+    requestTimeout: REQUEST_TIMEOUT,
+    connectionTimeout: config.stallTimeout + SILENCE,
+    keepAliveTimeout: KEEP_ALIVE,
+    // What comes in on a connection that is still open while the others finish is answered, and told to be the last.
+    return503OnClosing: false,
+    // The schemas decide what is too long for an id.
+    routerOptions: { maxParamLength: 2 * LIMITS.id },
+    clientErrorHandler: handleMalformed,
+    frameworkErrors: handleError
+  })
+  app.setErrorHandler(handleError)
+  app.setNotFoundHandler(handleNotFound)
+  endConnectionsAtClose(app)
+  app.addHook('onRequest', (request, reply, done) => {
+    reply.header('x-request-id', request.id)
+    done()
+  })
+  try {
+    if (config.openapi) await app.register(openapi)
+    await app.register(identity, {
+      ...config.services, rateLimit: config.rateLimit, stallTimeout: config.stallTimeout, openapi: false, ...parts
+    })
+    if (config.bridge !== undefined) {
+      const { prefix, upstream = () => getUrl(app) } = config.bridge
+      await app.register(bridge, { prefix, upstream, stallTimeout: config.stallTimeout })
+    }
+    await app.ready()
+  } catch (error) {
+    await app.close()
+    throw error
+  }
+  return app
+}

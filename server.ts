@@ -1,0 +1,52 @@
+/**
+ * The process: environment -> app, listening until it is told to stop.
+ * @module
+ */
+import closeWithGrace from 'close-with-grace'
+import { buildApp, getUrl } from './app.ts'
+import { readConfig } from './config.ts'
+import { chooseTerminal, welcome } from './cli/welcome.ts'
+import { explainFailure } from './lib/failure.ts'
+
+const SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const
+
+/** Of a Ctrl-C both the terminal and npm tell this process: what follows within these milliseconds is the same signal. */
+const ECHO = 500
+
+async function start (): Promise<void> {
+  const config = readConfig(process.env)
+  const app = await buildApp(config)
+
+  const grace = closeWithGrace({
+    delay: config.shutdownTimeout,
+    logger: app.log,
+    onTimeout: (delay) => app.log.error(`not all requests finished within ${delay} ms: the rest is cut`),
+    // Signals are handled below; the others end the process as they do by themselves.
+    skip: ['SIGHUP', 'SIGINT', 'SIGQUIT', 'SIGILL', 'SIGTRAP', 'SIGABRT', 'SIGBUS', 'SIGFPE', 'SIGSEGV', 'SIGUSR2', 'SIGTERM']
+  }, async ({ err }) => {
+    if (err !== undefined) app.log.fatal({ err }, 'an error that nothing caught')
+    await app.close()
+    app.log.info('closed')
+  })
+  let since: number | undefined
+  for (const signal of SIGNALS) {
+    process.on(signal, () => {
+      if (since === undefined) {
+        since = performance.now()
+        app.log.info(`${signal}: closing`)
+        grace.close()
+      } else if (performance.now() - since > ECHO) {
+        app.log.error(`${signal} again: what runs is cut`)
+        process.exit(1)
+      }
+    })
+  }
+
+  await app.listen({ host: config.host, port: config.port })
+  if (!config.services.production) chooseTerminal().write(await welcome(app.identity, getUrl(app)))
+}
+
+start().catch((error: unknown) => {
+  for (const line of explainFailure(error).split('\n')) process.stderr.write(`fastify-identity: ${line}\n`)
+  process.exit(1)
+})

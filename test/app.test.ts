@@ -1,0 +1,93 @@
+import t from 'tap'
+import { buildApp, getUrl } from '../app.ts'
+import { readConfig } from '../config.ts'
+import { call } from './helpers/upstream.ts'
+
+/** Builds the app on a store in memory, and keeps the lines of its log. */
+async function start (t: { teardown: (fn: () => unknown) => unknown }, env: Record<string, string> = {}) {
+  const lines: string[] = []
+  const config = readConfig({ DATABASE_URL: 'sqlite::memory:', IDENTITY_BCRYPT_COST: '4', ...env })
+  const app = await buildApp(config, { logStream: { write: (line) => lines.push(line) } })
+  t.teardown(() => app.close())
+  return { app, log: () => lines.map((line) => JSON.parse(line)) }
+}
+
+t.test('unknown routes and unfit paths have the form of every error', async (t) => {
+  const { app } = await start(t)
+  for (const [url, statusCode, code, message] of [
+    ['/nope?access_token=hunter2', 404, 'ErrNotFound', 'path: no such route for GET'],
+    ['/api/v1/nope', 404, 'ErrNotFound', 'path: no such route for GET'],
+    ['/api/v1/client/%zz', 400, 'ErrParam', 'path: is not a valid URL path']
+  ] as const) {
+    const reply = await app.inject(url)
+    const error = statusCode === 404 ? 'Not Found' : 'Bad Request'
+    t.strictSame(reply.json(), { statusCode, code, error, message }, url)
+    t.equal(reply.statusCode, statusCode)
+    t.match(reply.headers['content-type'], /^application\/json/)
+  }
+})
+
+t.test('ids may be as long as the schemas say', async (t) => {
+  const { app } = await start(t)
+  const { access_token } = await app.identity.bootstrap()
+  const headers = { authorization: `Bearer ${access_token}` }
+  for (const [length, status] of [[128, 404], [129, 400], [256, 400]] as const) {
+    t.equal((await app.inject({ url: `/api/v1/client/${'x'.repeat(length)}`, headers })).statusCode, status, `${length} characters`)
+  }
+})
+
+t.test("a request has an id: the caller's where it is a fit one", async (t) => {
+  const { app, log } = await start(t)
+  for (const [given, expected] of [
+    ['abc-1.2_3', /^abc-1\.2_3$/],
+    ['x'.repeat(65), /^[\da-f-]{36}$/],
+    ['a b', /^[\da-f-]{36}$/],
+    ['{"a":1}', /^[\da-f-]{36}$/]
+  ] as const) {
+    const reply = await app.inject({ url: '/nope', headers: { 'x-request-id': given } })
+    t.match(reply.headers['x-request-id'], expected, given)
+    t.equal(log().at(-1).reqId, reply.headers['x-request-id'])
+  }
+})
+
+t.test('what is configured off is not there', async (t) => {
+  const { app } = await start(t, { IDENTITY_BRIDGE_PREFIX: 'off', IDENTITY_OPENAPI: 'off' })
+  for (const url of ['/bridge/client/list', '/openapi.json', '/docs']) t.equal((await app.inject(url)).statusCode, 404, url)
+  t.equal((await app.inject('/health/live')).statusCode, 200)
+})
+
+t.test('the bridge stands under its prefix, and relays to the upstream that is configured', async (t) => {
+  const behind = await start(t)
+  const upstream = await behind.app.listen({ port: 0, host: '127.0.0.1' })
+  const { app, log } = await start(t, { IDENTITY_BRIDGE_PREFIX: '/relay', IDENTITY_BRIDGE_UPSTREAM: upstream })
+  const { access_token } = await behind.app.identity.bootstrap()
+  const reply = await app.inject({ url: '/relay/count', headers: { authorization: `Bearer ${access_token}`, 'x-request-id': 'one' } })
+  t.same(reply.json(), { data: { count: 1 } })
+  t.match(log().at(-1), { reqId: 'one', req: { route: '/relay/count' } })
+  t.match(behind.log().at(-1), { reqId: 'one', req: { route: '/api/v1/client/count' } }, 'one id in both logs')
+})
+
+t.test('only a proxy that is trusted tells who the caller is', async (t) => {
+  for (const [trusted, remoteAddress] of [['off', '127.0.0.1'], ['10.0.0.0/8', '127.0.0.1'], ['loopback', '192.0.2.7']] as const) {
+    const { app, log } = await start(t, { IDENTITY_TRUST_PROXY: trusted })
+    await app.inject({ url: '/nope', headers: { 'x-forwarded-for': '192.0.2.7' } })
+    t.match(log().at(-1), { req: { remoteAddress } }, trusted)
+  }
+})
+
+t.test('its own address, as it is reached from here', async (t) => {
+  for (const [host, expected] of [['0.0.0.0', /^http:\/\/127\.0\.0\.1:\d+$/], ['127.0.0.1', /^http:\/\/127\.0\.0\.1:\d+$/]] as const) {
+    const { app } = await start(t, { LOG_LEVEL: 'silent' })
+    await app.listen({ port: 0, host })
+    t.match(getUrl(app), expected, host)
+    t.equal((await call(`${getUrl(app)}/health/live`)).status, 200)
+  }
+  for (const [address, expected] of [['::', 'http://[::1]:80'], ['::1', 'http://[::1]:80'], ['fd00::1', 'http://[fd00::1]:80']] as const) {
+    t.equal(getUrl({ server: { address: () => ({ address, family: 'IPv6', port: 80 }) } } as never), expected)
+  }
+})
+
+t.test('a store that cannot be opened ends the start, and says why', async (t) => {
+  const dir = t.testdir({ file: '' })
+  await t.rejects(buildApp(readConfig({ DATABASE_URL: `sqlite:${dir}/file/x.db`, LOG_LEVEL: 'silent' })), /ENOTDIR|not a directory/)
+})

@@ -1,0 +1,176 @@
+import { once } from 'node:events'
+import { closeSync, openSync, readFileSync } from 'node:fs'
+import { Agent, request as httpRequest, type IncomingMessage } from 'node:http'
+import { connect } from 'node:net'
+import { join } from 'node:path'
+import t from 'tap'
+import { runProgram, serviceEnv, startProgram, type Started } from './helpers/process.ts'
+import { call, readAll, within } from './helpers/upstream.ts'
+
+const FIRST_CALL = /^ {2}curl -H 'Authorization: Bearer ([\w-]{43})' (http:\/\/127\.0\.0\.1:\d+)\/api\/v1\/auth\/tokeninfo$/m
+const LISTENS = /"msg":"Server listening at (http:[^"]+)"/
+
+/** What the first start tells. */
+async function readFirst (service: Started): Promise<{ token: string, url: string, password: string, bearer: { authorization: string } }> {
+  const [, token = '', url = ''] = await service.seen(FIRST_CALL)
+  const [, password = ''] = await service.seen(/^ {2}password {2}(\S{24})$/m)
+  return { token, url, password, bearer: { authorization: `Bearer ${token}` } }
+}
+
+/** A request that runs until its body is sent: the service has read its head when this resolves. */
+async function beginCreateUser (url: string, bearer: Record<string, string>, agent?: Agent) {
+  const body = JSON.stringify({ data: { account: 'late', password: 'late' } })
+  const request = httpRequest(`${url}/api/v1/user`, {
+    method: 'POST',
+    agent: agent ?? false,
+    headers: { ...bearer, 'content-type': 'application/json', 'content-length': body.length, expect: '100-continue' }
+  })
+  request.on('error', () => {})
+  request.flushHeaders()
+  await within('100 Continue', once(request, 'continue'))
+  return {
+    request,
+    async finish () {
+      request.end(body)
+      const [response] = await within('the response', once(request, 'response')) as [IncomingMessage]
+      return { connection: response.headers.connection, ...await readAll(response) }
+    }
+  }
+}
+
+/** Resolves when nothing accepts connections on the port any more. */
+async function refusal (port: number): Promise<void> {
+  for (;;) {
+    const socket = connect(port, '127.0.0.1')
+    const code = await new Promise<string>((resolve) => {
+      socket.once('connect', () => resolve('')).once('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? ''))
+    })
+    socket.destroy()
+    if (code === 'ECONNREFUSED') return
+  }
+}
+
+t.test('the first start on an empty store: the printed call answers, nothing secret is logged, SIGTERM lets requests finish', async (t) => {
+  const service = startProgram(t, 'server.ts', { env: serviceEnv(t.testdir()) })
+  const { token, url, password, bearer } = await readFirst(service)
+  const logged = () => JSON.stringify(service.log())
+
+  const info = await call(`${url}/api/v1/auth/tokeninfo`, { headers: bearer })
+  t.equal(info.status, 200)
+  t.match(JSON.parse(info.text), { data: { account: 'admin', roles: { admin: true } } })
+
+  await t.test('it serves the bridge to itself, its health and its description', async (t) => {
+    const list = await call(`${url}/bridge/client/list?access_token=${token}&limit=1`, { headers: bearer })
+    t.equal(list.status, 400, 'an unknown parameter is refused through the bridge too')
+    const csv = await call(`${url}/bridge/client/list?format=csv`, { headers: bearer })
+    t.equal(csv.status, 200)
+    t.match(csv.text, /^\ufeffclientId,.*\n.*,bootstrap,\n$/)
+    t.equal((await call(`${url}/health/ready`)).status, 200)
+    const { paths } = JSON.parse((await call(`${url}/openapi.json`)).text)
+    for (const path of ['/api/v1/client/list', '/bridge/client/list', '/health/live']) t.ok(paths[path]?.get, path)
+    t.equal((await call(`${url}/docs/`)).status, 200)
+  })
+
+  await t.test('a second one on its port says so, and makes no admin', async (t) => {
+    const second = await runProgram(t, 'server.ts', { env: serviceEnv(t.testdir(), { PORT: new URL(url).port }) })
+    t.equal(second.code, 1)
+    t.match(second.stderr, /^fastify-identity: .*address already in use/)
+    t.notMatch(second.stdout + second.stderr, /password/)
+  })
+
+  const agent = new Agent({ keepAlive: true })
+  t.teardown(() => agent.destroy())
+  const running = await beginCreateUser(url, bearer, agent)
+  const unused = connect(Number(new URL(url).port), '127.0.0.1')
+  unused.on('error', () => {})
+  await within('a connection', once(unused, 'connect'))
+  service.child.kill('SIGTERM')
+  // npm and the terminal both tell the process of a Ctrl-C: the echo is no second signal.
+  service.child.kill('SIGINT')
+  await service.seen(/SIGTERM: closing/)
+  await within('refusal of new connections', refusal(Number(new URL(url).port)))
+  t.match(await running.finish(), { status: 200, connection: 'close' }, 'what runs finishes')
+  t.equal(await service.ended, 0)
+
+  t.match(service.log().at(-1), { msg: 'closed' })
+  const lines = service.log().filter(({ msg }) => msg === 'request completed')
+  t.match(lines[0], { reqId: /^[\w-]{36}$/, req: { method: 'GET', path: '/api/v1/auth/tokeninfo', remoteAddress: '127.0.0.1' }, res: { statusCode: 200 } })
+  t.ok(lines.length >= 5)
+  for (const secret of [token, password]) t.notOk(logged().includes(secret))
+  t.equal(service.stdout().match(/^.*token {5}.*$/gm)?.length, 1, 'the token is printed once')
+  t.equal(service.stderr(), '')
+})
+
+t.test('a later start tells how to get a token, and no secret', async (t) => {
+  const dir = t.testdir()
+  const env = serviceEnv(dir)
+  const { code, stdout } = await runProgram(t, 'cli.ts', { args: ['bootstrap', '--json'], env })
+  t.equal(code, 0)
+  const first = JSON.parse(stdout)
+
+  const service = startProgram(t, 'server.ts', { env })
+  const [, command = ''] = await service.seen(/^ {2}npm run -s cli -- (token create .*)$/m)
+  t.equal(command, `token create --account admin --client ${first.client_id}`)
+  const [, url] = await service.seen(LISTENS)
+  for (const secret of [first.password, first.client_secret, first.access_token]) t.notOk(service.stdout().includes(secret))
+
+  await t.test('the command works beside the running service, which sees its token at once', async (t) => {
+    const made = await runProgram(t, 'cli.ts', { args: [...command.split(' '), '--json'], env })
+    t.equal(made.stderr, '')
+    const { access_token } = JSON.parse(made.stdout)
+    t.equal((await call(`${url}/api/v1/auth/tokeninfo`, { headers: { authorization: `Bearer ${access_token}` } })).status, 200)
+  })
+
+  await t.test('a second signal ends what still runs at once', async (t) => {
+    const running = await beginCreateUser(url ?? '', { authorization: `Bearer ${first.access_token}` })
+    service.child.kill('SIGTERM')
+    await service.seen(/SIGTERM: closing/)
+    const again = setInterval(() => service.child.kill('SIGTERM'), 50)
+    t.teardown(() => clearInterval(again))
+    t.equal(await service.ended, 1)
+    t.match(service.log().at(-1), { msg: 'SIGTERM again: what runs is cut' })
+    running.request.destroy()
+  })
+})
+
+t.test('requests that run past the limit are cut; with stdout in a file the secrets are not in it', async (t) => {
+  const dir = t.testdir()
+  const file = join(dir, 'log')
+  const descriptor = openSync(file, 'w')
+  const service = startProgram(t, 'server.ts', { env: serviceEnv(dir, { IDENTITY_SHUTDOWN_TIMEOUT: '100' }), stdio: ['ignore', descriptor, 'pipe'] })
+  closeSync(descriptor)
+  const { token, url, password, bearer } = await readFirst(service)
+  const { request } = await beginCreateUser(url, bearer)
+  service.child.kill('SIGTERM')
+  await within('the cut', once(request, 'close').catch(() => {}))
+  t.equal(await service.ended, 1)
+  const log = readFileSync(file, 'utf8')
+  t.match(log, /not all requests finished within 100 ms/)
+  t.notOk(log.includes(token) || log.includes(password))
+})
+
+t.test('a wrong environment is told by name before anything starts', async (t) => {
+  const dir = t.testdir()
+  const env = serviceEnv(dir, { PORT: 'hunter2', IDENTITY_SECRET_KEY: 'hunter2', IDENTITY_BCRYPT_COTS: 'hunter2' })
+  const { code, stdout, stderr } = await runProgram(t, 'server.ts', { env })
+  t.equal(code, 1)
+  t.equal(stdout, '')
+  t.strictSame(stderr.trim().split('\n').map((line) => /^fastify-identity: (\w+):/.exec(line)?.[1]), ['IDENTITY_BCRYPT_COTS', 'PORT', 'IDENTITY_SECRET_KEY'])
+  t.notMatch(stderr, /hunter2/)
+})
+
+t.test('in production it prints JSON lines only, makes no admin, and an error that nothing caught ends it', async (t) => {
+  const dir = t.testdir({
+    key: Buffer.alloc(32, 1).toString('hex'),
+    'fail.mjs': "process.once('SIGUSR2', () => { throw new Error('lost mongodb://user:hunter2@host/db') })"
+  })
+  const service = startProgram(t, 'server.ts', {
+    env: serviceEnv(dir, { NODE_ENV: 'production', IDENTITY_SECRET_KEY_FILE: join(dir, 'key'), NODE_OPTIONS: `--import=${join(dir, 'fail.mjs')}` })
+  })
+  await service.seen(LISTENS)
+  service.child.kill('SIGUSR2')
+  t.equal(await service.ended, 1)
+  t.equal(service.log().length, service.stdout().trim().split('\n').length)
+  t.match(service.log().find(({ level }) => level === 60), { err: { message: 'lost mongodb://***@host/db' } })
+  t.notMatch(service.stdout() + service.stderr(), /hunter2|password/)
+})
