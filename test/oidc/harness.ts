@@ -49,14 +49,14 @@ export async function startHarness (t: Test, options: StartOptions = {}): Promis
   const { url } = await kit.listen()
   const account = 'ann@example.com'
   const password = 'correct horse'
-  const { user_id } = await kit.app.identity.users.create({ data: { account, password, name: 'Ann' } })
+  const user = { ...await kit.app.identity.users.create({ data: { account, password, name: 'Ann' } }), account, password }
   const { clients } = kit.app.identity
-  const owner = { user_id, isAdmin: false }
   return {
     kit,
     url,
-    user: { user_id, account, password },
+    user,
     async register ({ public: open = false, first_party = true, scopes = ['read', 'write'], redirectUris = ['https://app.example/cb'], name = 'The App' } = {}) {
+      const owner = { user_id: user.user_id, isAdmin: false }
       const { clientId } = await clients.create({ data: { redirectUris, scopes, name }, credentials: !open }, owner, { first_party })
       const { clientSecret = '' } = await clients.require(clientId, owner)
       return { client_id: clientId, client_secret: clientSecret, redirect_uri: redirectUris[0] ?? '' }

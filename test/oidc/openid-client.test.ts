@@ -1,5 +1,5 @@
 import * as openid from 'openid-client'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { type App, type Harness, eachStore, signIn } from './harness.ts'
 
 /** What openid-client has to be told of a service without TLS, and nothing else. */
@@ -30,6 +30,11 @@ async function authorize (harness: Harness, config: openid.Configuration, app: A
     : openid.buildAuthorizationUrl(config, parameters)
   const { left } = await signIn(harness, url.href)
   return await openid.authorizationCodeGrant(config, left as URL, { pkceCodeVerifier, expectedState, expectedNonce, idTokenExpected: true }, undefined, dpop)
+}
+
+/** The library rejects with the server's error. */
+async function isRefused (t: Test, call: Promise<unknown>, error: string, message = error): Promise<void> {
+  t.match(await call.then(() => 'no error', (thrown: unknown) => thrown), { error }, message)
 }
 
 eachStore(t, 'openid-client', async (t, start) => {
@@ -71,7 +76,7 @@ eachStore(t, 'openid-client', async (t, start) => {
     t.match(body, { data: { user_id: user.user_id, client_id: app.client_id, scopes: ['read', 'write'] } })
     const some = await openid.clientCredentialsGrant(config, { scope: 'write' })
     t.match((await get('tokeninfo', some.access_token)).body, { data: { scopes: ['write'] } })
-    await t.rejects(openid.clientCredentialsGrant(config, { scope: 'foreign' }), { error: 'invalid_scope' })
+    await isRefused(t, openid.clientCredentialsGrant(config, { scope: 'foreign' }), 'invalid_scope')
   })
 
   await t.test('introspection and revocation', async (t) => {
@@ -81,7 +86,7 @@ eachStore(t, 'openid-client', async (t, start) => {
     await openid.tokenRevocation(config, tokens.refresh_token ?? '')
     t.match(await openid.tokenIntrospection(config, tokens.access_token), { active: false })
     t.match(await get('tokeninfo', tokens.access_token), { status: 401 })
-    await t.rejects(openid.refreshTokenGrant(config, tokens.refresh_token ?? ''), { error: 'invalid_grant' })
+    await isRefused(t, openid.refreshTokenGrant(config, tokens.refresh_token ?? ''), 'invalid_grant')
     await openid.tokenRevocation(config, 'unknown')
   })
 
@@ -110,9 +115,8 @@ eachStore(t, 'openid-client', async (t, start) => {
   await t.test('the device flow', async (t) => {
     const device = await openid.initiateDeviceAuthorization(config, { scope: SCOPE })
     t.match(device.user_code, /^[A-Z]{4}-[A-Z]{4}$/)
-    await t.rejects(openid.genericGrantRequest(config, 'urn:ietf:params:oauth:grant-type:device_code', { device_code: device.device_code }), {
-      error: 'authorization_pending'
-    })
+    const pending = openid.genericGrantRequest(config, 'urn:ietf:params:oauth:grant-type:device_code', { device_code: device.device_code })
+    await isRefused(t, pending, 'authorization_pending')
     const browser = harness.browser()
     let page = await browser.open(device.verification_uri_complete ?? '')
     t.equal(page.title, 'Connect a device')
@@ -124,7 +128,7 @@ eachStore(t, 'openid-client', async (t, start) => {
     const tokens = await openid.pollDeviceAuthorizationGrant(config, { ...device, interval: 0.01 })
     t.match(await get('tokeninfo', tokens.access_token), { status: 200, body: { data: { user_id: user.user_id, scopes: ['read'] } } })
     t.match(await openid.refreshTokenGrant(config, tokens.refresh_token ?? ''), { access_token: /./ })
-    await t.rejects(openid.pollDeviceAuthorizationGrant(config, { ...device, interval: 0.01 }), { error: 'invalid_grant' }, 'a device code is taken once')
+    await isRefused(t, openid.pollDeviceAuthorizationGrant(config, { ...device, interval: 0.01 }), 'invalid_grant', 'a device code is taken once')
     t.match(await get('tokeninfo', tokens.access_token), { status: 401 }, 'and its second use ends what it gave')
   })
 

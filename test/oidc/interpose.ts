@@ -1,0 +1,51 @@
+import { type Collection, type Document, type Store } from '../../lib/store/port.ts'
+
+const CALLS = new Set(['insert', 'put', 'get', 'getBy', 'getLinked', 'update', 'take', 'delete', 'deleteMany'])
+
+export interface Interposed {
+  store: Store
+  /** From now on nothing is swept: what an ending removes beside its own write stays. */
+  stopSweeping: () => void
+  /**
+   * Runs an action before the next operation but `k` of the store, and calls after it wait for it. Resolves to whether there
+   * were so many operations in what `run` did.
+   */
+  at: (k: number, action: () => Promise<unknown>, run: () => Promise<unknown>) => Promise<boolean>
+}
+
+/** A store into which a test puts an action between any two operations, so that each order of the two is tried once. */
+export function interpose (store: Store): Interposed {
+  let sweeping = true
+  let armed: { left: number, action: () => Promise<unknown>, fired: boolean } | undefined
+
+  function wrap<T extends Document> (collection: Collection<T>): Collection<T> {
+    return new Proxy(collection, {
+      get (target, name) {
+        const value = Reflect.get(target, name, target) as unknown
+        if (typeof value !== 'function') return value
+        return (...args: unknown[]) => {
+          const call = () => !sweeping && name === 'deleteMany' ? Promise.resolve(0) : (value as (...args: unknown[]) => unknown).apply(target, args)
+          if (armed === undefined || armed.fired || !CALLS.has(String(name)) || armed.left-- > 0) return call()
+          const { action } = armed
+          armed.fired = true
+          return action().then(call)
+        }
+      }
+    })
+  }
+
+  return {
+    store: { ...store, engine: store.engine, collection: (name) => wrap(store.collection(name)), ping: () => store.ping(), sweep: () => store.sweep(), close: () => store.close() },
+    stopSweeping () { sweeping = false },
+    async at (left, action, run) {
+      const mine = { left, action, fired: false }
+      armed = mine
+      try {
+        await run()
+      } finally {
+        armed = undefined
+      }
+      return mine.fired
+    }
+  }
+}

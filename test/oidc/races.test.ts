@@ -1,0 +1,147 @@
+import t, { type Test } from 'tap'
+import { COLLECTIONS } from '../../lib/store/collections.ts'
+import { openStore } from '../../lib/store/index.ts'
+import { createTestClock } from '../../testing/index.ts'
+import { type Answer, type App, type Harness, getCode, startHarness } from './harness.ts'
+import { type Interposed, interpose } from './interpose.ts'
+
+// Each order signs in anew; the slowest machines take their time.
+t.setTimeout(180_000)
+
+/** More operations of the store than any request here makes. */
+const MANY = 60
+
+const ADMIN = { user_id: 'nobody', isAdmin: true }
+
+interface Case extends Harness { app: App, interposed: Interposed }
+
+/** What ends everything that came before; undoing it must bring nothing back. */
+const ENDINGS: Record<string, { end: (c: Case) => Promise<unknown>, undo?: (c: Case) => Promise<unknown> }> = {
+  'a password change': {
+    end: ({ kit, user }) => kit.app.identity.users.patchOwn(user.user_id, { data: { password: 'another' } }),
+    undo: ({ kit, user }) => kit.app.identity.users.patchOwn(user.user_id, { data: { password: user.password } })
+  },
+  disabling: {
+    end: ({ kit, user }) => kit.app.identity.users.patch(user.user_id, { disable: true }, ADMIN),
+    undo: ({ kit, user }) => kit.app.identity.users.patch(user.user_id, { disable: false }, ADMIN)
+  },
+  'the end of all sessions': { end: ({ kit, user }) => kit.app.identity.sessions.end(user.user_id) },
+  'a new secret': {
+    end: ({ kit, app }) => kit.app.identity.clients.patch(app.client_id, { regen_secret: true }, ADMIN),
+    undo: async ({ kit, app }) => { app.client_secret = (await kit.app.identity.clients.require(app.client_id, ADMIN)).clientSecret ?? '' }
+  },
+  'the removal of the client': {
+    end: ({ kit, app }) => kit.app.identity.clients.remove(app.client_id, ADMIN),
+    undo: async (c) => { c.app = await c.register() }
+  },
+  'the removal of the user': {
+    end: ({ kit, user }) => kit.app.identity.users.remove(user.user_id, ADMIN),
+    undo: async (c) => {
+      const { kit, user } = c
+      Object.assign(user, await kit.app.identity.users.create({ data: { account: user.account, password: user.password } }))
+      c.app = await c.register()
+    }
+  }
+}
+
+const take = async ({ post, app }: Case, fields: Record<string, string>) => await post('token', fields, app)
+
+/** Requests that race with an ending. Each is prepared before it, and tells what it gave. */
+const REQUESTS: Record<string, (c: Case) => Promise<() => Promise<Answer>>> = {
+  'a code exchange': async (c) => {
+    const code = await getCode(c, c.app)
+    return async () => await take(c, code)
+  },
+  'a refresh': async (c) => {
+    const { kit: { app: { identity } }, user, app } = c
+    const { refresh_token = '' } = await identity.tokens.mint({ user_id: user.user_id, client_id: app.client_id, refresh: true })
+    return async () => await take(c, { grant_type: 'refresh_token', refresh_token })
+  },
+  'a sign-in and its exchange': async (c) => async () => {
+    try {
+      return await take(c, await getCode(c, c.app))
+    } catch {
+      return { status: 400, headers: new Headers(), body: {} }
+    }
+  },
+  'client credentials': async (c) => async () => await take(c, { grant_type: 'client_credentials' })
+}
+
+/** Pairs in which the request may rightly begin anew after the ending. */
+const RENEWED: Record<string, string[]> = {
+  'a sign-in and its exchange': ['a new secret', 'the end of all sessions'],
+  'client credentials': ['a password change', 'the end of all sessions']
+}
+
+async function start (t: Test): Promise<Case> {
+  const clock = createTestClock()
+  const store = await openStore('sqlite::memory:', { collections: COLLECTIONS, now: clock.now })
+  t.teardown(() => store.close())
+  const interposed = interpose(store)
+  const harness = await startHarness(t, { store: interposed.store })
+  return { ...harness, interposed, app: await harness.register() }
+}
+
+async function findSurvivor (c: Case, { body }: Answer): Promise<string | undefined> {
+  const { access_token, refresh_token } = body as Record<string, string | undefined>
+  if (access_token !== undefined && (await c.get('tokeninfo', access_token)).status !== 401) return 'an access token'
+  if (refresh_token === undefined) return
+  const again = await take(c, { grant_type: 'refresh_token', refresh_token })
+  if (again.status === 200) return 'a refresh token'
+}
+
+for (const [request, prepare] of Object.entries(REQUESTS)) {
+  t.test(`${request} while everything ends: no survivor in any order`, async (t) => {
+    const c = await start(t)
+    // Removing what is dead may be broken off anywhere: the one write has to do.
+    c.interposed.stopSweeping()
+    for (const [ending, { end, undo }] of Object.entries(ENDINGS)) {
+      if (RENEWED[request]?.includes(ending)) continue
+      const survivors: string[] = []
+      let orders = 0
+      for (let k = 0; k < MANY; k++) {
+        const run = await prepare(c)
+        let answer: Answer | undefined
+        const fired = await c.interposed.at(k, () => end(c), async () => { answer = await run() })
+        if (!fired) await end(c)
+        await undo?.(c)
+        orders++
+        const survivor = await findSurvivor(c, answer as Answer)
+        if (survivor !== undefined) survivors.push(`${survivor} of order ${k}`)
+        if (!fired) break
+      }
+      t.strictSame(survivors, [], `${ending}: ${request}`)
+      t.ok(orders > 2 && orders < MANY, `${ending}: ${orders} orders`)
+    }
+  })
+}
+
+t.test('a logout while a refresh runs: no survivor in any order', async (t) => {
+  const c = await start(t)
+  const { tokens } = c.kit.app.identity
+  let k = 0
+  for (let fired = true; fired; k++) {
+    const { access_token, refresh_token = '' } = await tokens.mint({ user_id: c.user.user_id, client_id: c.app.client_id, refresh: true })
+    const { token } = await tokens.authenticate(access_token)
+    let answer: Answer | undefined
+    fired = await c.interposed.at(k, () => tokens.revoke(token), async () => { answer = await take(c, { grant_type: 'refresh_token', refresh_token }) })
+    if (!fired) await tokens.revoke(token)
+    t.equal(await findSurvivor(c, answer as Answer), undefined, `order ${k}`)
+  }
+  t.ok(k > 5)
+})
+
+t.test('the second use of a code while its first one runs: no survivor in any order', async (t) => {
+  const c = await start(t)
+  let k = 0
+  for (let fired = true; fired; k++) {
+    const code = await getCode(c, c.app)
+    let first: Answer | undefined
+    let second: Answer | undefined
+    const again = async () => { second = await take(c, code) }
+    fired = await c.interposed.at(k, again, async () => { first = await take(c, code) })
+    if (!fired) await again()
+    for (const answer of [first, second]) t.equal(await findSurvivor(c, answer as Answer), undefined, `order ${k}`)
+  }
+  t.ok(k > 5)
+})
