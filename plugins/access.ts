@@ -1,6 +1,7 @@
 import { type FastifyInstance, type onRequestHookHandler } from 'fastify'
 import { type AccessRule } from '../schemas/options.ts'
 import { ACCESS } from './auth.ts'
+import { describeSecurity } from './describe-security.ts'
 
 /** Answers hold names, roles and secrets: no cache keeps them. */
 const noStore: onRequestHookHandler = (_request, reply, done) => {
@@ -20,7 +21,7 @@ export function holdAccess (app: FastifyInstance, overrides: Record<string, Acce
     const name = route.config?.access
     if (name === undefined || !Object.hasOwn(ACCESS, name)) throw new Error(`${String(route.method)} ${route.url} has no row in the access table`)
     const rule = (Object.hasOwn(overrides, name) ? overrides : ACCESS)[name] as AccessRule
-    route.schema = { ...route.schema, security: [{ bearer: [] }] }
+    route.config = { ...route.config, swaggerTransform: describeSecurity }
     route.onRequest = [noStore, app.identity.guard(rule), ...[route.onRequest ?? []].flat()]
   })
 }

@@ -55,5 +55,7 @@ export function useOwnValidation (app: FastifyInstance): void {
       return { error: explain(validate.errors?.[0] as ErrorObject, httpPart ?? 'body') }
     }
   })
+  // Null, for none: a host's would take the place of the response schemas.
+  app.setReplySerializer(null as never)
   app.setSerializerCompiler(({ schema }) => fastJson(schema as Parameters<typeof fastJson>[0]))
 }

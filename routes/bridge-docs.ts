@@ -54,15 +54,3 @@ export const DOCS = {
     response: { ...done, ...late, ...writeErrors('ErrPerm', 'ErrRsc') }
   })
 }
-
-interface Described {
-  schema: object
-  url: string
-  openapiObject?: { components?: { securitySchemes?: object } }
-}
-
-/** @fastify/swagger's hook of a route: the bearer token is told of where the host's document explains it. */
-export function describeSecurity ({ schema, url, openapiObject }: Described): { schema: object, url: string } {
-  const known = Object.hasOwn(openapiObject?.components?.securitySchemes ?? {}, 'bearer')
-  return { schema: known ? { ...schema, security: [{ bearer: [] }] } : schema, url }
-}
