@@ -80,3 +80,17 @@ t.test('what is held is bounded, in any number of pieces', async (t) => {
   await t.rejects(readAll(JSON_TYPE, ...Array.from({ length: 20 }, () => ' '.repeat(64 * 1024))), { code: 'ErrRsc' })
   await t.rejects(readAll(JSON_TYPE, '{"meta":"', ...Array.from({ length: 20 }, () => 'x'.repeat(64 * 1024))), { code: 'ErrRsc' })
 })
+
+t.test('what has no end is not read to its end', async (t) => {
+  for (const [type, head] of [[LINES, '{"a":"'], [JSON_TYPE, '[{"a":"'], [JSON_TYPE, '{"data":[{"a":"']] as const) {
+    let pulled = 0
+    const endless = async function * () {
+      yield Buffer.from(head)
+      for (; pulled < 64; pulled++) yield Buffer.alloc(64 * 1024, 'x')
+    }
+    await t.rejects(async () => {
+      for await (const batch of readList(endless(), type)) t.equal([...batch].length, 0)
+    }, { code: 'ErrRsc' })
+    t.ok(pulled <= 17, `${pulled} chunks of 64 KiB`)
+  }
+})

@@ -236,7 +236,7 @@ t.test('what is no list is ErrRsc', async (t) => {
 })
 
 t.test('a compressed list is ErrRsc: it was not asked for', async (t) => {
-  const upstream = await startUpstream(t, (response) => response.writeHead(200, { 'content-type': NDJSON, 'content-encoding': 'gzip' }).end('x'))
+  const upstream = await startUpstream(t, (response) => response.writeHead(200, { 'content-type': NDJSON, 'content-encoding': 'gzip' }).end(`${good}\n`))
   const { url } = await startBridge(t, { upstream: upstream.url })
   const reply = await call(`${url}/list?format=csv`)
   t.equal(JSON.parse(reply.text).code, 'ErrRsc')

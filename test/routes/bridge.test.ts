@@ -192,6 +192,15 @@ t.test('answers are relayed as they are: errors, redirects, and those without a 
   }
 })
 
+t.test('no content has no length', async (t) => {
+  const upstream = await serve(t, (request) => request.socket.write('HTTP/1.1 204 No Content\r\nContent-Length: 0\r\nX-Kept: yes\r\n\r\n'))
+  const { url } = await startBridge(t, { upstream: upstream.url })
+  const { status, headers } = await call(`${url}/abc`, { method: 'DELETE' })
+  t.equal(status, 204)
+  t.equal(headers['x-kept'], 'yes')
+  t.equal(headers['content-length'], undefined)
+})
+
 t.test('HEAD has the fields of GET, and no body', async (t) => {
   const upstream = await startUpstream(t, (response) => {
     response.writeHead(200, { 'content-type': 'application/json', 'content-length': '1234' })
@@ -232,15 +241,19 @@ t.test('a body past the limit is 413, and the upstream never gets it whole', asy
   const { url } = await startBridge(t, { upstream: upstream.url })
   const limit = 64 * 1024
   const expected = { statusCode: 413, code: 'ErrParam', error: 'Payload Too Large', message: 'body: must not have more than 65536 bytes' }
-  for (const body of ['x'.repeat(limit + 1), ['x'.repeat(limit), 'y']]) {
-    const reply = await call(url, { method: 'POST', body })
+  let connections = 0
+  upstream.server.on('connection', () => connections++)
+  for (const [body, contacted] of [['x'.repeat(limit + 1), 0], [['x'.repeat(limit), 'y'], 1]] as const) {
+    const reply = await call(url, { method: 'POST', body: typeof body === 'string' ? body : [...body] })
     t.strictSame(JSON.parse(reply.text), expected)
     t.equal(reply.headers.connection, 'close')
+    t.equal(connections, contacted, 'a length that is too much is not even begun with')
   }
   t.equal(upstream.seen.length, 0)
   for (const body of ['x'.repeat(limit), ['x'.repeat(limit - 1), 'y']]) {
     t.equal((await call(url, { method: 'POST', body })).status, 200)
     t.equal(upstream.seen.at(-1)?.body.length, limit)
+    t.equal(upstream.seen.at(-1)?.headers['content-length'], typeof body === 'string' ? String(limit) : undefined)
   }
 })
 
