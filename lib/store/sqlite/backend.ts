@@ -1,14 +1,18 @@
 import { type Connection } from './connection.ts'
+import { type DocumentCache } from './cache.ts'
 import { type Operation, type Value } from './operations.ts'
 import { type Table } from './sql.ts'
 import { type Filter, type ListQuery } from '../port.ts'
+import { type Touched } from './writer.ts'
 
 /** What a collection stands on: a file with its threads (file.ts), or memory (memory.ts). */
 export interface Backend {
   /** The main thread's own connection, for look-ups. */
   readonly connection: Connection
   readonly tables: ReadonlyMap<string, Table>
-  write (operation: Operation): Promise<Value>
+  /** What look-ups decoded; null where decoding again is all there is to save. */
+  readonly cache: DocumentCache | null
+  write (operation: Operation, touched: Touched): Promise<Value>
   count (table: Table, filter?: Filter): Promise<number>
   /** The JSON of the documents, in batches. */
   list (table: Table, query: ListQuery): AsyncIterable<string[]>

@@ -1,18 +1,27 @@
 import { checkChange, checkDocument, checkFilter, checkId, checkQuery, checkUnique, isEmptyFilter } from '../checks.ts'
 import { type Change, type Collection, type Document, type Filter, type Linked, type ListQuery, type Scalar } from '../port.ts'
 import { type Backend } from './backend.ts'
+import { type DocumentCache } from './cache.ts'
 import { guard } from './failure.ts'
 import { type Value } from './operations.ts'
 import { type Statement, type Table } from './sql.ts'
+import { type Touched } from './writer.ts'
 
 /** Documents one operation of a deleteMany removes: other writes go between. */
 const DELETE_STEP = 500
+
+/** What one shape of getLinked asks for: its statement, and its links in the order of the columns. */
+interface LinkedPlan {
+  sql: string
+  entries: readonly (readonly [key: string, collection: string])[]
+}
 
 /** A collection of a file or of memory. What is checked is checked first; then it is one statement. */
 export class SqliteCollection<T extends Document> implements Collection<T> {
   readonly #backend: Backend
   readonly #table: Table
-  readonly #linked = new Map<string, string>()
+  /** By the caller's own object, of which a program has a few. */
+  readonly #plans = new WeakMap<Record<string, string>, LinkedPlan>()
 
   constructor (backend: Backend, table: Table) {
     this.#backend = backend
@@ -21,12 +30,12 @@ export class SqliteCollection<T extends Document> implements Collection<T> {
 
   async insert (document: T): Promise<void> {
     checkDocument(this.#table.spec, document)
-    await this.#backend.write({ kind: 'run', ...this.#table.insert(document) })
+    await this.#backend.write({ kind: 'run', ...this.#table.insert(document) }, this.#touch(document.id))
   }
 
   async put (document: T): Promise<void> {
     checkDocument(this.#table.spec, document)
-    await this.#backend.write({ kind: 'run', ...this.#table.put(document) })
+    await this.#backend.write({ kind: 'run', ...this.#table.put(document) }, this.#touch(document.id))
   }
 
   async get (id: string): Promise<T | null> {
@@ -41,14 +50,38 @@ export class SqliteCollection<T extends Document> implements Collection<T> {
 
   getLinked (id: string, links: Record<string, string>): Linked<T> | null {
     checkId(this.#table.spec, id)
-    const row = this.#look<Record<string, string | null>>({ sql: this.#linkedSql(links), values: [id] })
-    if (row === undefined) return null
+    const plan = this.#planOf(links)
+    const cache = this.#backend.cache?.isUsable() === true ? this.#backend.cache : null
+    return (cache === null ? null : this.#recall(id, plan, cache)) ?? this.#readLinked(id, plan, cache)
+  }
+
+  /** From the cache, when all of it is there. */
+  #recall (id: string, { entries }: LinkedPlan, cache: DocumentCache): Linked<T> | null {
+    const document = cache.get(this.#table.spec.name, id) as T | undefined
+    if (document === undefined) return null
     const linked: Linked<T>['linked'] = {}
-    for (const [index, key] of Object.keys(links).entries()) {
-      const doc = row[`l${index}`]
-      linked[key] = typeof doc === 'string' ? JSON.parse(doc) : null
+    for (const [key, collection] of entries) {
+      const found = cache.get(collection, (document as unknown as Record<string, string>)[key] ?? '')
+      if (found === undefined) return null
+      linked[key] = found
     }
-    return { document: JSON.parse(row.doc!), linked }
+    return { document, linked }
+  }
+
+  #readLinked (id: string, { sql, entries }: LinkedPlan, cache: DocumentCache | null): Linked<T> | null {
+    const row = this.#look<Record<string, string | null>>({ sql, values: [id] })
+    if (row === undefined) return null
+    const keep = <D extends Document>(collection: string, doc: string): D => {
+      const document = JSON.parse(doc) as D
+      cache?.set(collection, document, doc.length)
+      return document
+    }
+    const linked: Linked<T>['linked'] = {}
+    for (const [index, [key, collection]] of entries.entries()) {
+      const doc = row[`l${index}`]
+      linked[key] = typeof doc === 'string' ? keep(collection, doc) : null
+    }
+    return { document: keep<T>(this.#table.spec.name, row.doc!), linked }
   }
 
   async update (id: string, change: Change, where?: Filter): Promise<T | null> {
@@ -57,19 +90,19 @@ export class SqliteCollection<T extends Document> implements Collection<T> {
     checkChange(spec, change)
     checkFilter(spec, where)
     const operation = { kind: 'update', collection: spec.name, change: JSON.stringify(change), ...this.#table.find(id, where) } as const
-    return parse(await this.#backend.write(operation))
+    return parse(await this.#backend.write(operation, this.#touch(id)))
   }
 
   async take (id: string, where?: Filter): Promise<T | null> {
     checkId(this.#table.spec, id)
     checkFilter(this.#table.spec, where)
-    return parse(await this.#backend.write({ kind: 'read', ...this.#table.take(id, where) }))
+    return parse(await this.#backend.write({ kind: 'read', ...this.#table.take(id, where) }, this.#touch(id)))
   }
 
   async delete (id: string, where?: Filter): Promise<boolean> {
     checkId(this.#table.spec, id)
     checkFilter(this.#table.spec, where)
-    return await this.#backend.write({ kind: 'run', ...this.#table.delete(id, where) }) === 1
+    return await this.#backend.write({ kind: 'run', ...this.#table.delete(id, where) }, this.#touch(id)) === 1
   }
 
   async deleteMany (filter: Filter): Promise<number> {
@@ -77,7 +110,7 @@ export class SqliteCollection<T extends Document> implements Collection<T> {
     if (isEmptyFilter(filter)) throw new TypeError('deleteMany takes a condition')
     const operation = { kind: 'run', ...this.#table.deleteSome(filter, DELETE_STEP) } as const
     for (let total = 0; ;) {
-      const removed = await this.#backend.write(operation) as number
+      const removed = await this.#backend.write(operation, this.#touch()) as number
       total += removed
       if (removed < DELETE_STEP) return total
     }
@@ -93,6 +126,10 @@ export class SqliteCollection<T extends Document> implements Collection<T> {
     for await (const docs of this.#backend.list(this.#table, query)) yield docs.map((doc) => JSON.parse(doc) as T)
   }
 
+  #touch (id?: string): Touched {
+    return { collection: this.#table.spec.name, ...(id !== undefined && { id }) }
+  }
+
   #read (statement: Statement): T | null {
     return parse(this.#look<{ doc: string }>(statement)?.doc ?? null)
   }
@@ -102,19 +139,20 @@ export class SqliteCollection<T extends Document> implements Collection<T> {
     return guard(() => this.#backend.connection.get<R>(statement))
   }
 
-  #linkedSql (links: Record<string, string>): string {
-    const shape = JSON.stringify(links)
-    let sql = this.#linked.get(shape)
-    if (sql === undefined) {
-      sql = this.#table.linked(Object.entries(links).map(([key, name]) => {
+  #planOf (links: Record<string, string>): LinkedPlan {
+    let plan = this.#plans.get(links)
+    if (plan === undefined) {
+      const entries = Object.entries(links)
+      const sql = this.#table.linked(entries.map(([key, name]) => {
         const table = this.#backend.tables.get(name)
         if (table === undefined) throw new TypeError(`no collection ${name} is declared`)
         if (this.#table.spec.keys[key] !== 'string') throw new TypeError(`${this.#table.spec.name} declares no key ${key} that could hold an id`)
         return [key, table]
       }))
-      this.#linked.set(shape, sql)
+      plan = { sql, entries }
+      this.#plans.set(links, plan)
     }
-    return sql
+    return plan
   }
 }
 

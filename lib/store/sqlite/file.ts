@@ -1,20 +1,25 @@
 import { resolve } from 'node:path'
 import { BATCH_SIZE, type CollectionSpec, type Filter, type ListQuery } from '../port.ts'
 import { type Backend } from './backend.ts'
+import { DocumentCache } from './cache.ts'
 import { Connection, prepareFile } from './connection.ts'
 import { type Operation, type Value } from './operations.ts'
+import { guard } from './failure.ts'
 import { Reader } from './reader.ts'
-import { isCurrent } from './schema.ts'
+import { READ_VERSION, isCurrent } from './schema.ts'
 import { Table } from './sql.ts'
-import { Writer } from './writer.ts'
+import { type Touched, Writer } from './writer.ts'
 
 /** Milliseconds a look-up may hold the event loop for a lock. With a log readers meet one at most while a file is recovered. */
 const BUSY = 20
+
+const VERSION = { sql: READ_VERSION, values: [] }
 
 /** A file: look-ups here, on this thread, writes in one thread, and what may read long in another. */
 export class FileBackend implements Backend {
   readonly connection: Connection
   readonly tables: ReadonlyMap<string, Table>
+  readonly cache: DocumentCache
   readonly #writer: Writer
   readonly #reader: Reader
 
@@ -23,7 +28,8 @@ export class FileBackend implements Backend {
     const data = { path, collections, busy: timeout }
     this.connection = new Connection(path, { busy: timeout, cache: 8_000 })
     this.tables = new Map(collections.map((spec) => [spec.name, new Table(spec)]))
-    this.#writer = new Writer(data, { timeout })
+    this.cache = new DocumentCache(() => guard(() => this.connection.get<{ version: number }>(VERSION)!.version))
+    this.#writer = new Writer(data, { timeout, cache: this.cache })
     this.#reader = new Reader(data, { timeout })
   }
 
@@ -41,8 +47,8 @@ export class FileBackend implements Backend {
     }
   }
 
-  write (operation: Operation): Promise<Value> {
-    return this.#writer.write(operation)
+  write (operation: Operation, touched: Touched): Promise<Value> {
+    return this.#writer.write(operation, touched)
   }
 
   count (table: Table, filter?: Filter): Promise<number> {

@@ -10,6 +10,7 @@ import { Table, quote } from './sql.ts'
 export class MemoryBackend implements Backend {
   readonly connection = new Connection(':memory:', { busy: 0 })
   readonly tables: ReadonlyMap<string, Table>
+  readonly cache = null
 
   constructor (collections: readonly CollectionSpec[]) {
     migrate(this.connection, collections)
@@ -17,7 +18,7 @@ export class MemoryBackend implements Backend {
   }
 
   async write (operation: Operation): Promise<Value> {
-    return unwrap(runBatch(this.connection, this.tables, [operation])[0]!)
+    return unwrap(runBatch(this.connection, this.tables, [operation]).outcomes[0]!)
   }
 
   async count (table: Table, filter?: Filter): Promise<number> {

@@ -1,7 +1,9 @@
 import { type SQLInputValue } from 'node:sqlite'
 import { type Change, type Document, type Json } from '../port.ts'
 import { type Connection } from './connection.ts'
+import { type Versions } from './cache.ts'
 import { type Failure, duplicateField, toFailure } from './failure.ts'
+import { READ_VERSION } from './schema.ts'
 import { type Table } from './sql.ts'
 
 /** One write, in a form that goes to another thread: statements are made where the call is, and run where the lock is. */
@@ -24,17 +26,29 @@ export type Outcome =
   | { mistake: string }
   | { failure: Failure }
 
+/** What a batch came to: the outcomes in the order of the operations, and no versions when the transaction failed. */
+export interface BatchResult {
+  outcomes: Outcome[]
+  versions: Versions | null
+}
+
+function readVersion (connection: Connection): number {
+  return connection.get<{ version: number }>({ sql: READ_VERSION, values: [] })!.version
+}
+
 /**
  * Runs operations as one transaction, so that one sync of the disk serves them all. An operation that is refused changes
  * nothing and leaves its neighbours alone, as a failed statement does in SQLite; when the transaction itself fails, all have failed.
  */
-export function runBatch (connection: Connection, tables: ReadonlyMap<string, Table>, operations: readonly Operation[]): Outcome[] {
+export function runBatch (connection: Connection, tables: ReadonlyMap<string, Table>, operations: readonly Operation[]): BatchResult {
   const { database } = connection
   try {
     connection.run({ sql: 'BEGIN IMMEDIATE', values: [] })
+    const from = readVersion(connection)
     const outcomes = operations.map((operation) => attempt(connection, tables, operation))
+    const to = readVersion(connection)
     connection.run({ sql: 'COMMIT', values: [] })
-    return outcomes
+    return { outcomes, versions: { from, to } }
   } catch (error) {
     try {
       if (database.isTransaction) database.exec('ROLLBACK')
@@ -42,7 +56,7 @@ export function runBatch (connection: Connection, tables: ReadonlyMap<string, Ta
       // The first error says more; and no transaction outlives its connection.
     }
     const outcome = { failure: toFailure(error) }
-    return operations.map(() => outcome)
+    return { outcomes: operations.map(() => outcome), versions: null }
   }
 }
 

@@ -12,6 +12,14 @@ const LAYOUT = 1
  */
 const KEYS = quote('store.keys')
 
+/** One number that moves at every change of a row, whoever makes it: see cache.ts. */
+const VERSION = quote('store.version')
+
+/** Reads that number. */
+export const READ_VERSION = `SELECT "version" FROM ${VERSION}`
+
+const EVENTS = ['INSERT', 'UPDATE', 'DELETE'] as const
+
 /** Rows of one step when a new column is filled. */
 const STEP = 1_000
 
@@ -24,7 +32,8 @@ export function isCurrent (connection: Connection, specs: readonly CollectionSpe
     if (names.size > 0) throw new Error('it holds the tables of another program')
     return false
   }
-  return specs.every((spec) => names.has(spec.name) && indexesOf(spec).every(({ name }) => names.has(name)) &&
+  return names.has('store.version') && specs.every((spec) => names.has(spec.name) &&
+    EVENTS.every((event) => names.has(triggerOf(spec, event))) && indexesOf(spec).every(({ name }) => names.has(name)) &&
     difference(connection, spec).every((keys) => keys.length === 0))
 }
 
@@ -35,6 +44,8 @@ export function migrate (connection: Connection, specs: readonly CollectionSpec[
   try {
     if (!isCurrent(connection, specs)) {
       database.exec(`CREATE TABLE IF NOT EXISTS ${KEYS} (collection TEXT, key TEXT, PRIMARY KEY (collection, key)) WITHOUT ROWID`)
+      database.exec(`CREATE TABLE IF NOT EXISTS ${VERSION} ("version" INTEGER NOT NULL);
+        INSERT INTO ${VERSION} SELECT 0 WHERE NOT EXISTS (${READ_VERSION})`)
       for (const spec of specs) makeTable(connection, spec)
       database.exec(`PRAGMA user_version = ${LAYOUT}`)
     }
@@ -61,8 +72,16 @@ function makeTable (connection: Connection, spec: CollectionSpec): void {
       throw new Error(`documents of ${spec.name} share values of ${keys[0]}, which is unique now`, { cause: error })
     }
   }
+  for (const event of EVENTS) {
+    database.exec(`CREATE TRIGGER IF NOT EXISTS ${quote(triggerOf(spec, event))} AFTER ${event} ON ${table}
+      BEGIN UPDATE ${VERSION} SET "version" = "version" + 1; END`)
+  }
   for (const key of missing) connection.run({ sql: `INSERT INTO ${KEYS} VALUES (?, ?)`, values: [spec.name, key] })
   for (const key of foreign) connection.run({ sql: `DELETE FROM ${KEYS} WHERE collection = ? AND key = ?`, values: [spec.name, key] })
+}
+
+function triggerOf ({ name }: CollectionSpec, event: typeof EVENTS[number]): string {
+  return `${name}.${event.toLowerCase()}`
 }
 
 /** Keys that are declared but not kept, and keys that are kept but not declared. */

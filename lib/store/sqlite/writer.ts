@@ -1,6 +1,7 @@
 import { busyError, storeError } from '../../errors.ts'
+import { type DocumentCache, type Versions } from './cache.ts'
 import { unwrap } from './failure.ts'
-import { type Operation, type Outcome, type Value } from './operations.ts'
+import { type BatchResult, type Operation, type Outcome, type Value } from './operations.ts'
 import { Thread, type ThreadData, threadFile } from './thread.ts'
 
 /** Operations of one transaction: what waits meanwhile shares the next sync of the disk. */
@@ -20,8 +21,15 @@ const UNBOUNDED = 2 ** 31 - 1
 /** Does nothing but wait for its turn. */
 const NOTHING: Operation = { kind: 'read', sql: 'SELECT NULL AS "doc"', values: [] }
 
+/** What a write may change: one document of a collection, or without an id any. */
+export interface Touched {
+  collection: string
+  id?: string
+}
+
 interface Pending {
   operation: Operation
+  touched: Touched | null
   length: number
   /** By performance.now(). */
   deadline: number
@@ -29,7 +37,7 @@ interface Pending {
   settle: (outcome: Outcome | { error: unknown }) => void
 }
 
-/** What the thread gets; the answer is the outcomes in the same order. */
+/** What the thread gets; it answers with a BatchResult. */
 export interface Batch {
   operations: Operation[]
   /** Milliseconds to wait for the lock. */
@@ -39,6 +47,8 @@ export interface Batch {
 export interface WriterOptions {
   /** Milliseconds an operation may take, waiting included. */
   timeout: number
+  /** Told what is written, and when. */
+  cache?: DocumentCache
   /** The thread's file, for tests. */
   file?: URL
 }
@@ -47,6 +57,7 @@ export interface WriterOptions {
 export class Writer {
   readonly #thread: Thread
   readonly #timeout: number
+  readonly #cache: DocumentCache | undefined
   /** Oldest first. A set, because one that times out leaves from the middle. */
   readonly #waiting = new Set<Pending>()
   #length = 0
@@ -56,23 +67,27 @@ export class Writer {
   #closed = false
   #drained: (() => void)[] = []
 
-  constructor (data: ThreadData, { timeout, file = threadFile('writer-thread') }: WriterOptions) {
+  constructor (data: ThreadData, { timeout, cache, file = threadFile('writer-thread') }: WriterOptions) {
     this.#timeout = timeout
+    this.#cache = cache
     this.#thread = new Thread(file, data, {
-      message: (outcomes) => this.#answer((index) => (outcomes as Outcome[])[index]!),
-      death: (error) => this.#answer(() => ({ error: storeError(error) }))
+      message: (message) => {
+        const { outcomes, versions } = message as BatchResult
+        this.#answer((index) => outcomes[index]!, versions)
+      },
+      death: (error) => this.#answer(() => ({ error: storeError(error) }), null)
     })
   }
 
-  write (operation: Operation): Promise<Value> {
+  write (operation: Operation, touched: Touched | null = null): Promise<Value> {
     if (this.#closed) return Promise.reject(storeError(new Error('the store is closed')))
     if (this.#waiting.size >= WAITING || this.#length > WAITING_LENGTH) return Promise.reject(busyError('writes'))
-    return this.#accept(operation, this.#timeout)
+    return this.#accept(operation, touched, this.#timeout)
   }
 
   /** Starts the thread, which makes the tables, however long that takes. Rejects with what it failed of. */
   async start (): Promise<void> {
-    await this.#accept(NOTHING, UNBOUNDED)
+    await this.#accept(NOTHING, null, UNBOUNDED)
   }
 
   /** Accepts no more, and resolves when what was accepted is settled. */
@@ -86,7 +101,7 @@ export class Writer {
     await this.#thread.end(this.#timeout)
   }
 
-  #accept (operation: Operation, timeout: number): Promise<Value> {
+  #accept (operation: Operation, touched: Touched | null, timeout: number): Promise<Value> {
     const { promise, resolve, reject } = Promise.withResolvers<Value>()
     const settle: Pending['settle'] = (outcome) => {
       if (pending.settle !== settle) return
@@ -100,12 +115,16 @@ export class Writer {
         reject(error)
       }
     }
-    const pending: Pending = { operation, length: lengthOf(operation), deadline: performance.now() + timeout, settle }
+    const pending: Pending = { operation, touched, length: lengthOf(operation), deadline: performance.now() + timeout, settle }
     const timer = setTimeout(() => {
       // One that is with the thread already may still happen.
-      if (this.#waiting.delete(pending)) this.#length -= pending.length
+      if (this.#waiting.delete(pending)) {
+        this.#length -= pending.length
+        this.#release(pending)
+      }
       pending.settle({ error: storeError(new Error(`a write took more than ${timeout} ms`)) })
     }, timeout)
+    if (touched !== null) this.#cache?.touch(touched.collection, touched.id)
     this.#waiting.add(pending)
     this.#length += pending.length
     this.#unsettled++
@@ -137,12 +156,19 @@ export class Writer {
     this.#length -= length
     this.#inFlight = batch
     const wait = Math.max(0, Math.min(this.#timeout, oldest.deadline - performance.now()) - MARGIN * this.#timeout)
+    this.#cache?.send()
     this.#thread.post({ operations: batch.map(({ operation }) => operation), wait } satisfies Batch)
   }
 
-  #answer (outcome: (index: number) => Outcome | { error: unknown }): void {
+  #release ({ touched }: Pending): void {
+    if (touched !== null) this.#cache?.release(touched.collection, touched.id)
+  }
+
+  #answer (outcome: (index: number) => Outcome | { error: unknown }, versions: Versions | null): void {
     const batch = this.#inFlight ?? []
     this.#inFlight = null
+    this.#cache?.answer(versions)
+    for (const pending of batch) this.#release(pending)
     for (const [index, pending] of batch.entries()) pending.settle(outcome(index))
     this.#schedule()
   }

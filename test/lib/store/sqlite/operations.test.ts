@@ -26,30 +26,31 @@ t.test('a disk that is full fails those it has no room for, and keeps what it ac
   const connection = start(t)
   connection.database.exec('PRAGMA max_page_count = 30')
   const operations = [insert('a'), insert('b', 'x'.repeat(500_000)), insert('c')]
-  const outcomes = runBatch(connection, tables, operations)
+  const { outcomes } = runBatch(connection, tables, operations)
   t.match(outcomes[1], { failure: { message: /full/ } })
   t.equal(connection.database.isTransaction, false)
   t.strictSame(idsOf(connection), ['a', 'c'].filter((_, index) => 'value' in outcomes[index * 2]!), 'what has a value is there, and nothing else')
   connection.database.exec('PRAGMA max_page_count = 100000')
-  t.strictSame(runBatch(connection, tables, operations.slice(1, 2)), [{ value: 1 }])
+  t.strictSame(runBatch(connection, tables, operations.slice(1, 2)).outcomes, [{ value: 1 }])
 })
 
 t.test('a commit that fails fails them all, and the next transaction is a new one', async (t) => {
   const connection = start(t)
   connection.database.setAuthorizer((action, name) => action === constants.SQLITE_TRANSACTION && name === 'COMMIT' ? constants.SQLITE_DENY : constants.SQLITE_OK)
-  const outcomes = runBatch(connection, tables, [insert('a'), insert('b')])
+  const { outcomes, versions } = runBatch(connection, tables, [insert('a'), insert('b')])
+  t.equal(versions, null, 'what became of the file is not known')
   t.match(outcomes, [{ failure: { message: /authorized/ } }, { failure: { message: /authorized/ } }])
   connection.database.setAuthorizer(null)
   t.equal(connection.database.isTransaction, false)
   t.strictSame(idsOf(connection), [])
-  t.strictSame(runBatch(connection, tables, [insert('a')]), [{ value: 1 }])
+  t.strictSame(runBatch(connection, tables, [insert('a')]).outcomes, [{ value: 1 }])
 })
 
 t.test('an increment of what is no number is refused, and null counts as 0', async (t) => {
   const connection = start(t)
   connection.run(table.insert({ id: 'a', text: 'x', none: null, list: [1] } as { id: string }))
   const increment = (field: string): Operation => ({ kind: 'update', collection: 'things', ...table.find('a'), change: JSON.stringify({ increment: { [field]: 2 } }) })
-  t.match(runBatch(connection, tables, ['text', 'list', 'none', 'toString'].map(increment)), [
+  t.match(runBatch(connection, tables, ['text', 'list', 'none', 'toString'].map(increment)).outcomes, [
     { mistake: 'text holds no number to add to' },
     { mistake: 'list holds no number to add to' },
     { value: '{"id":"a","text":"x","none":2,"list":[1]}' },

@@ -1,0 +1,164 @@
+import { setImmediate as turn } from 'node:timers/promises'
+import { DatabaseSync } from 'node:sqlite'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { DocumentCache } from '../../../../lib/store/sqlite/cache.ts'
+import { openSqliteStore } from '../../../../lib/store/sqlite.ts'
+import { type CollectionSpec, type Document, type Linked } from '../../../../lib/store/port.ts'
+
+interface Token extends Document { user: string, epoch: number }
+interface User extends Document { name: string, epoch: number }
+
+const collections: CollectionSpec[] = [{ name: 'tokens', keys: { user: 'string' } }, { name: 'users', keys: { name: 'string' } }]
+const LINKS = { user: 'users' }
+
+async function start (t: Test) {
+  const file = join(t.testdir(), 'cache.db')
+  const store = await openSqliteStore(`sqlite:${file}`, { collections, now: Date.now })
+  const raw = new DatabaseSync(file, { timeout: 5_000 })
+  t.teardown(async () => {
+    raw.close()
+    await store.close()
+  })
+  const tokens = store.collection<Token>('tokens')
+  const users = store.collection<User>('users')
+  await users.insert({ id: 'u', name: 'first', epoch: 0 })
+  await tokens.insert({ id: 't', user: 'u', epoch: 0 })
+  const look = () => tokens.getLinked('t', LINKS) as Linked<Token> | null
+  return { tokens, users, raw, look }
+}
+
+t.test('a look-up that is repeated is answered with the same decoded documents, frozen', async (t) => {
+  const { look } = await start(t)
+  await turn()
+  const first = look()
+  await turn()
+  const second = look()
+  t.equal(second?.document, first?.document)
+  t.equal(second?.linked.user, first?.linked.user)
+  t.throws(() => { (second!.linked.user as User).name = 'changed by a guest' }, TypeError)
+})
+
+t.test('an own write is seen as soon as it is acknowledged, in the same turn too', async (t) => {
+  const { tokens, users, look } = await start(t)
+  for (let epoch = 1; epoch <= 20; epoch++) {
+    look()
+    await users.update('u', { increment: { epoch: 1 } })
+    t.equal((look()?.linked.user as User).epoch, epoch)
+  }
+  await tokens.deleteMany({ equal: { user: 'u' } })
+  t.equal(look(), null)
+})
+
+t.test('an own write leaves the rest of the cache as it was', async (t) => {
+  const { users, look } = await start(t)
+  await turn()
+  const { document } = look()!
+  await users.insert({ id: 'other', name: 'other', epoch: 0 })
+  t.equal(look()?.document, document)
+})
+
+t.test("another connection's write is seen in the next turn, whatever tool made it", async (t) => {
+  const { raw, look } = await start(t)
+  for (let round = 0; round < 20; round++) {
+    look()
+    raw.exec(`UPDATE users SET doc = json_set(doc, '$.name', 'round ${round}')`)
+    await turn()
+    t.equal((look()?.linked.user as User).name, `round ${round}`)
+  }
+  raw.exec('DELETE FROM users')
+  await turn()
+  t.equal(look()?.linked.user, null)
+})
+
+t.test("another's write is seen when it comes between own writes", async (t) => {
+  const { users, raw, look } = await start(t)
+  for (let round = 0; round < 20; round++) {
+    look()
+    const own = users.update(`nobody-${round}`, { set: { name: 'x' } })
+    const also = users.insert({ id: `v${round}`, name: 'v', epoch: 0 })
+    raw.exec(`UPDATE users SET doc = json_set(doc, '$.name', 'round ${round}') WHERE id = 'u'`)
+    await Promise.all([own, also])
+    await turn()
+    t.equal((look()?.linked.user as User).name, `round ${round}`)
+  }
+})
+
+t.test('the protocol, step by step', async (t) => {
+  let version = 7
+  const cache = new DocumentCache(() => version)
+  const fill = () => {
+    t.equal(cache.isUsable(), true)
+    cache.set('users', { id: 'u' }, 10)
+    t.ok(cache.get('users', 'u'))
+  }
+
+  await t.test('a version that an own batch in flight may explain: neither used nor added to, then kept', async (t) => {
+    fill()
+    cache.send()
+    version = 8
+    await turn()
+    t.equal(cache.isUsable(), false)
+    cache.answer({ from: 7, to: 8 })
+    t.equal(cache.isUsable(), true)
+    t.ok(cache.get('users', 'u'))
+  })
+
+  await t.test("another's write before the own batch empties it", async (t) => {
+    fill()
+    cache.send()
+    version = 10
+    cache.answer({ from: 9, to: 10 })
+    t.equal(cache.isUsable(), true)
+    t.equal(cache.get('users', 'u'), undefined)
+  })
+
+  await t.test("another's write after the own batch empties it", async (t) => {
+    fill()
+    cache.send()
+    version = 12
+    await turn()
+    t.equal(cache.isUsable(), false)
+    cache.answer({ from: 10, to: 11 })
+    t.equal(cache.isUsable(), true)
+    t.equal(cache.get('users', 'u'), undefined)
+  })
+
+  await t.test('a batch of which nothing is known empties it', async (t) => {
+    fill()
+    cache.send()
+    cache.answer(null)
+    t.equal(cache.isUsable(), true)
+    t.equal(cache.get('users', 'u'), undefined)
+  })
+
+  await t.test('what a write touches is not kept until the write is answered, each of them', async (t) => {
+    fill()
+    cache.touch('users', 'u')
+    cache.touch('users', 'u')
+    t.equal(cache.get('users', 'u'), undefined)
+    cache.set('users', { id: 'u' }, 10)
+    t.equal(cache.get('users', 'u'), undefined)
+    cache.release('users', 'u')
+    cache.set('users', { id: 'u' }, 10)
+    t.equal(cache.get('users', 'u'), undefined)
+    cache.release('users', 'u')
+    fill()
+    cache.touch('users')
+    cache.set('users', { id: 'w' }, 10)
+    t.equal(cache.get('users', 'u'), undefined)
+    t.equal(cache.get('users', 'w'), undefined)
+    cache.release('users')
+    fill()
+  })
+})
+
+t.test('it is bounded in documents and in their size', async (t) => {
+  const cache = new DocumentCache(() => 1)
+  cache.isUsable()
+  for (let number = 0; number < 25_000; number++) cache.set('users', { id: `u${number}` }, 100)
+  t.equal(cache.get('users', 'u0'), undefined)
+  t.ok(cache.get('users', 'u24999'))
+  cache.set('tokens', { id: 'whole' }, 16_000_001)
+  t.equal(cache.get('tokens', 'whole'), undefined)
+})
