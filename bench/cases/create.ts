@@ -1,0 +1,38 @@
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { RATES, type Case } from '../bench.ts'
+import { createLoad } from '../loads.ts'
+import { copyDatabase } from '../seed.ts'
+import { FILL } from './tokeninfo.ts'
+
+export const ONE_EACH = 'Fastify, a transaction with its own sync each'
+export const IDENTITY = 'fastify-identity, SQLite'
+const CONNECTIONS = 64
+
+/** Users made for good: each is on the disk when it is answered. */
+export default {
+  name: 'create',
+  title: `Durable user creation, ${CONNECTIONS} at once`,
+  notes: ['Each server on two cores, since ours writes in a thread. The password hash is left aside: lib/passwords.ts is replaced by a stub.'],
+  columns: RATES,
+  metric: 'rate',
+  baseline: ONE_EACH,
+  servers: async (bench) => [
+    { label: ONE_EACH, file: 'one-sync-each.ts', options: { file: join(bench.directory, 'one-sync-each.db') }, cores: 2 },
+    {
+      label: IDENTITY,
+      file: 'identity.ts',
+      options: { database: `sqlite:${await copyDatabase(FILL, bench.directory, bench.log)}` },
+      cores: 2,
+      flags: ['--import', fileURLToPath(new URL('../servers/no-hash.ts', import.meta.url))]
+    }
+  ],
+  scenario: async (bench, servers) => {
+    const subjects = []
+    for (const [label, server] of servers) {
+      const target = await bench.aim(server, createLoad())
+      subjects.push({ label, measure: () => bench.measure(target, { connections: CONNECTIONS }) })
+    }
+    return subjects
+  }
+} satisfies Case

@@ -1,0 +1,89 @@
+import { CORES_USED, DRIVER, LOOP, P50, P99, RATE, type Bench, type Case, type Server, type Target } from '../bench.ts'
+import { CLIENTS, TOKENS } from '../fixture.ts'
+import { admin, passwordLoad, tokenInfoLoad } from '../loads.ts'
+import { copyDatabase } from '../seed.ts'
+import { type RunOptions, type Sample, type Subject } from '../types.ts'
+
+/** Requests a second of the paced rows: a tenth or so of what a core can do. */
+const PACE = 2_000
+
+export const CORES = ['one core', 'two cores'] as const
+export type Pace = 'at full rate' | `at ${number}/s`
+export const label = (what: string, cores: string, pace: string) => `${what}, ${cores}, ${pace}`
+export const QUIET = 'quiet'
+export const CHANGES = (count: number) => `${count} password changes in flight`
+export const EXPORT = 'NDJSON exports of 100,000 clients, one after the other'
+export const FULL_RATE: Pace = 'at full rate'
+
+/** Begins what shall go on beside; the result ends it, and resolves to how much of it there was. */
+type Disturbance = (server: Server) => Promise<() => Promise<number>>
+
+function disturbances (bench: Bench): Map<string, Disturbance> {
+  const passwords = new Map<Server, Promise<number>>()
+  const changes = (connections: number): Disturbance => async (server) => {
+    const { port } = await server.child.ready
+    const target = passwords.get(server) ?? bench.disturber.call('load', { port, load: passwordLoad(TOKENS, 2 * TOKENS), known: false })
+    passwords.set(server, target)
+    const run = bench.disturber.call('run', { target: await target, seconds: 3_600, connections })
+    return async () => {
+      await bench.disturber.call('stop', null)
+      return (await run).answers
+    }
+  }
+  const exporting: Disturbance = async (server) => {
+    const { port } = await server.child.ready
+    const headers = { ...admin, accept: 'application/x-ndjson' }
+    const run = bench.disturber.call('downloads', { port, path: '/api/v1/client/list?limit=0', headers })
+    return async () => {
+      await bench.disturber.call('stop', null)
+      return await run
+    }
+  }
+  return new Map([[QUIET, async () => async () => 0], [CHANGES(4), changes(4)], [CHANGES(8), changes(8)], [EXPORT, exporting]])
+}
+
+async function measureBeside (bench: Bench, target: Target, disturb: Disturbance, options: Partial<RunOptions>): Promise<Sample> {
+  const begun = performance.now()
+  const end = await disturb(target.server)
+  const sample = await bench.measure(target, options)
+  const count = await end()
+  return { ...sample, beside: count / (performance.now() - begun) * 1000 }
+}
+
+/** What those who ask for a token notice of what else goes on. Logins cost what password changes do: a bcrypt hash of cost 12. */
+export default {
+  name: 'disturbed',
+  title: 'Whose token is this, beside password changes and exports',
+  notes: [
+    'fastify-identity on SQLite, bcrypt cost 12. The disturbance comes from a second process on the driver\'s core.',
+    `At full rate 50 connections ask as fast as they are answered; at ${PACE}/s the requests are sent on time, and a late start counts as latency.`
+  ],
+  columns: [P99, P50, RATE, { metric: 'beside', title: 'changes or exports/s', digits: 1 }, LOOP, CORES_USED, DRIVER],
+  metric: 'p99',
+  baseline: label(QUIET, CORES[1], FULL_RATE),
+  servers: async (bench) => {
+    const fill = { users: 2 * TOKENS, clients: 100 * CLIENTS, tokens: TOKENS }
+    const options = async () => ({ database: `sqlite:${await copyDatabase(fill, bench.directory, bench.log)}` })
+    return [
+      { label: CORES[0], file: 'identity.ts', options: await options(), cores: 1 },
+      { label: CORES[1], file: 'identity.ts', options: await options(), cores: 2 }
+    ]
+  },
+  scenario: async (bench, servers) => {
+    const subjects: Subject[] = []
+    const kinds = disturbances(bench)
+    for (const [cores, server] of servers) {
+      const target = await bench.aim(server, tokenInfoLoad(undefined, false))
+      const paces: [Pace, Partial<RunOptions>][] = [[FULL_RATE, {}]]
+      if (cores === CORES[1]) paces.push([`at ${PACE}/s`, { rate: PACE }])
+      for (const [pace, options] of paces) {
+        for (const [what, disturb] of kinds) {
+          subjects.push({
+            label: label(what, cores, pace), baseline: label(QUIET, cores, pace), measure: () => measureBeside(bench, target, disturb, options)
+          })
+        }
+      }
+    }
+    return subjects
+  }
+} satisfies Case

@@ -1,0 +1,13 @@
+import { type Case } from '../bench.ts'
+import create from './create.ts'
+import disturbed from './disturbed.ts'
+import lists from './lists.ts'
+import mongodb from './mongodb.ts'
+import pages from './pages.ts'
+import start from './start.ts'
+import tokeninfo from './tokeninfo.ts'
+import tokens from './tokens.ts'
+import users from './users.ts'
+
+/** In the order of the report. Token issue and login take their place here with the OpenID engine. */
+export const CASES: Case[] = [tokeninfo, mongodb, tokens, disturbed, users, pages, lists, create, start]

@@ -1,0 +1,46 @@
+import { join } from 'node:path'
+import { RATES, type Case, type Server } from '../bench.ts'
+import { TOKENS } from '../fixture.ts'
+import { pageLoad, patchLoad, profileLoad, userLoad } from '../loads.ts'
+import { copyDatabase } from '../seed.ts'
+import { type Load, type Subject } from '../types.ts'
+import { FILL } from './tokeninfo.ts'
+
+const PEER = 'better-auth, node:sqlite'
+
+/** What admins and users do with single users and with pages of a hundred. */
+export default {
+  name: 'users',
+  title: 'Users: get, patch, and pages of 100 of 10,000',
+  notes: ['Each server on one core. A patch of ours is on the disk when it is answered; the bare route only reads its body.'],
+  columns: RATES,
+  metric: 'rate',
+  baseline: 'bare: get a user',
+  servers: async (bench) => [
+    { label: 'bare', file: 'bare.ts' },
+    { label: 'fastify-identity', file: 'identity.ts', options: { database: `sqlite:${await copyDatabase({ ...FILL, clients: TOKENS }, bench.directory, bench.log)}` } },
+    { label: 'fastify-identity, patched', file: 'identity.ts', options: { database: `sqlite:${await copyDatabase(FILL, bench.directory, bench.log)}` } },
+    { label: PEER, file: 'better-auth.ts', options: { file: join(bench.directory, 'better-auth-list.db'), list: true } }
+  ],
+  scenario: async (bench, servers) => {
+    const subjects: Subject[] = []
+    const add = async (name: string, what: string, load?: Load, baseline?: string) => {
+      const server: Server = servers.get(name)!
+      const target = await bench.aim(server, load)
+      subjects.push({ label: `${name}: ${what}`, ...(baseline !== undefined && { baseline }), measure: () => bench.measure(target) })
+    }
+    // The bare route answers all with the same.
+    const unproven = ({ proofs: _, ...load }: Load): Load => load
+    await add('bare', 'get a user', unproven(userLoad()))
+    await add('fastify-identity', 'get a user', userLoad())
+    await add('fastify-identity', 'get the own profile', profileLoad())
+    await add('bare', 'page of 100 users', pageLoad('/api/v1/user/list', TOKENS), 'bare: page of 100 users')
+    await add('fastify-identity', 'page of 100 users', pageLoad('/api/v1/user/list', TOKENS), 'bare: page of 100 users')
+    await add('fastify-identity', 'page of 100 clients', pageLoad('/api/v1/client/list', TOKENS), 'bare: page of 100 users')
+    await add(PEER, 'page of 100 users', undefined, 'bare: page of 100 users')
+    await add('bare', 'patch a user', patchLoad(), 'bare: patch a user')
+    // One of its own: the others check that users stay as they are.
+    await add('fastify-identity, patched', 'patch a user', patchLoad(), 'bare: patch a user')
+    return subjects
+  }
+} satisfies Case

@@ -1,0 +1,82 @@
+import { createHash } from 'node:crypto'
+
+/**
+ * The users, clients and tokens that every server is filled with. All is derived from a number, so that a store of
+ * millions needs no list beside it. All texts of a kind have one length: an answer's size does not vary.
+ */
+
+/** Tokens in rotation, and users behind them. */
+export const TOKENS = 10_000
+export const CLIENTS = 1_000
+
+const SCOPES = ['openid', 'orders:read', 'profile']
+
+function digest (kind: string, index: number): string {
+  return createHash('sha256').update(`${kind} ${index}`).digest('base64url')
+}
+
+/** As long as the service's own, and not in the order of the numbers. */
+function toId (kind: string, index: number): string {
+  return (`01J8${digest(kind, index).replaceAll(/[-_]/g, '0').toUpperCase().slice(0, 22)}${String(index).padStart(8, '0')}`)
+}
+
+const pad = (index: number) => String(index).padStart(7, '0')
+
+/** Times lie in the past, a millisecond apart. */
+const timeAt = (index: number) => new Date(Date.UTC(2026, 0, 1) + index).toISOString()
+
+export function tokenAt (index: number): string {
+  return digest('token', index)
+}
+
+export function userAt (index: number) {
+  return {
+    user_id: toId('user', index),
+    account: `user${pad(index)}@example.com`,
+    created_at: timeAt(index),
+    name: `User ${pad(index)}`,
+    // The first is the admin.
+    roles: { [index === 0 ? 'admin' : 'staff']: true } as Record<string, true>,
+    info: { locale: 'en-GB', team: `team-${index % 10}` }
+  }
+}
+
+export function clientAt (index: number) {
+  return {
+    clientId: toId('client', index),
+    createdAt: timeAt(index),
+    redirectUris: [`https://app${pad(index)}.example.com/callback`, `https://app${pad(index)}.example.com/silent`],
+    scopes: SCOPES,
+    name: `Application ${pad(index)}`,
+    /** Every second one is confidential, every fourth has an image. */
+    secret: index % 2 === 0 ? digest('secret', index).replaceAll(/[-_]/g, '0').slice(0, 16) : undefined,
+    image: index % 4 === 0 ? `https://app${pad(index)}.example.com/logo.png` : undefined
+  }
+}
+
+/** What tokeninfo answers. */
+export function tokenInfoAt (index: number, users = TOKENS, clients = CLIENTS) {
+  const { user_id, account, name, roles } = userAt(index % users)
+  const { clientId, scopes } = clientAt(index % clients)
+  return { user_id, account, name, roles, client_id: clientId, scopes }
+}
+
+/** A client as lists show it to an admin. */
+export function listedClientAt (index: number, users: number) {
+  const { secret, createdAt, redirectUris, scopes, name, image, clientId } = clientAt(index)
+  return {
+    clientId,
+    createdAt,
+    modifiedAt: createdAt,
+    ...(secret !== undefined && { clientSecret: secret }),
+    redirectUris,
+    scopes,
+    userId: userAt(index % users).user_id,
+    name,
+    ...(image !== undefined && { image })
+  }
+}
+
+export function range<T> (length: number, at: (index: number) => T): T[] {
+  return Array.from({ length }, (_, index) => at(index))
+}

@@ -1,0 +1,109 @@
+import { createHash } from 'node:crypto'
+import { constants, existsSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
+import { copyFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { openServices } from '../lib/identity.ts'
+import { type ClientRecord, type TokenRecord, type UserRecord } from '../lib/records.ts'
+import { createSecretBox, parseSecretKey } from '../lib/secrets.ts'
+import { COLLECTIONS } from '../lib/store/collections.ts'
+import { openStore } from '../lib/store/index.ts'
+import { type Collection, type Document, type Store } from '../lib/store/port.ts'
+import { hashToken } from '../lib/tokens.ts'
+import { clientAt, tokenAt, userAt } from './fixture.ts'
+
+/** What a store is filled with. Token i is user i's and client i's, each modulo their number. */
+export interface Fill {
+  users: number
+  clients: number
+  tokens: number
+}
+
+/** Not a secret: it seals what everyone can read in fixture.ts. */
+export const SECRET_KEY = Buffer.alloc(32, 'bench').toString('base64')
+export const PASSWORD = 'the password of every user'
+
+const FAR = '2036-01-01T00:00:00.000Z'
+
+/** Records on their way to the store at once; it refuses more than 10,000. */
+const STEP = 5_000
+
+/** Files of earlier runs are used again while what they are made of stays as it is. */
+const CACHE = process.env.BENCH_CACHE ?? join(tmpdir(), 'fastify-identity-bench')
+const SOURCES = ['fixture.ts', 'seed.ts', '../lib/records.ts', '../lib/store/collections.ts', '../lib/store/sqlite/schema.ts']
+
+/** The path of a database file with this in it, made when there is none. It is for reading: others use it again. */
+export async function ensureFile (fill: Fill, log: (text: string) => void): Promise<string> {
+  const version = createHash('sha256')
+  for (const source of SOURCES) version.update(readFileSync(new URL(source, import.meta.url)))
+  const file = join(CACHE, `users-${fill.users}-clients-${fill.clients}-tokens-${fill.tokens}-${version.digest('hex').slice(0, 8)}.db`)
+  if (existsSync(file)) return file
+  mkdirSync(CACHE, { recursive: true })
+  const unfinished = join(CACHE, `unfinished-${process.pid}.db`)
+  log(`filling ${file}`)
+  for (const end of ['', '-wal', '-shm']) rmSync(unfinished + end, { force: true })
+  await fillDatabase(`sqlite:${unfinished}`, fill)
+  renameSync(unfinished, file)
+  return file
+}
+
+/** A copy, for a server that writes. */
+export async function copyDatabase (fill: Fill, directory: string, log: (text: string) => void): Promise<string> {
+  const file = join(directory, `${createHash('sha256').update(`${process.hrtime.bigint()}`).digest('hex').slice(0, 8)}.db`)
+  await copyFile(await ensureFile(fill, log), file, constants.COPYFILE_FICLONE)
+  return file
+}
+
+/** Fills an empty store through its port, as fast as it takes records. */
+export async function fillDatabase (url: string, fill: Fill): Promise<void> {
+  const password = await hashPassword()
+  const store = await openStore(url, { collections: COLLECTIONS, now: Date.now, timeout: 120_000 })
+  const box = createSecretBox(parseSecretKey(SECRET_KEY))
+  await insertAll<UserRecord>(store, 'users', fill.users, (index) => {
+    const { user_id, created_at, ...rest } = userAt(index)
+    return { id: user_id, created_at, modified_at: created_at, verified_at: created_at, password, epoch: 0, revision: 0, ...rest }
+  })
+  await insertAll<ClientRecord>(store, 'clients', fill.clients, (index) => {
+    const { clientId, createdAt, redirectUris, scopes, name, secret, image } = clientAt(index)
+    return {
+      id: clientId,
+      createdAt,
+      modifiedAt: createdAt,
+      ...(secret !== undefined && { secret: box.seal(secret, clientId) }),
+      redirectUris,
+      scopes,
+      userId: userAt(index % fill.users).user_id,
+      name,
+      ...(image !== undefined && { image }),
+      epoch: 0
+    }
+  })
+  await insertAll<TokenRecord>(store, 'access_tokens', fill.tokens, (index) => ({
+    id: hashToken(tokenAt(index)),
+    user_id: userAt(index % fill.users).user_id,
+    client_id: clientAt(index % fill.clients).clientId,
+    user_epoch: 0,
+    client_epoch: 0,
+    created_at: '2026-01-01T00:00:00.000Z',
+    expired_at: FAR
+  }))
+  await store.close()
+}
+
+async function insertAll<T extends Document> (store: Store, name: string, length: number, at: (index: number) => T): Promise<void> {
+  const collection: Collection<T> = store.collection<T>(name)
+  for (let start = 0; start < length; start += STEP) {
+    await Promise.all(Array.from({ length: Math.min(STEP, length - start) }, (_, index) => collection.insert(at(start + index))))
+  }
+}
+
+/** One real hash, which all users share. */
+async function hashPassword (): Promise<string> {
+  const services = await openServices({
+    database: 'sqlite::memory:', storeTimeout: 10_000, secretKey: SECRET_KEY, production: false, bcryptCost: 12, hashQueue: 1, roles: { admin: 'admin', manager: 'manager', service: 'service' }
+  })
+  const { user_id } = await services.users.create({ data: { account: 'one', password: PASSWORD } })
+  const record = await services.store.collection<UserRecord>('users').get(user_id)
+  await services.close()
+  return record!.password
+}

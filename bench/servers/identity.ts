@@ -1,0 +1,22 @@
+import Fastify from 'fastify'
+import identity from '../../index.ts'
+import { bridge } from '../../routes/bridge.ts'
+import { SECRET_KEY } from '../seed.ts'
+import { readOptions, serve } from './serve.ts'
+
+// The service, embedded in an app without a log, as the bare route is.
+
+interface Options {
+  database: string
+  /** bcrypt's; 12 is the service's own. */
+  bcryptCost?: number
+  /** Serves the bridge to this same process under /bridge. */
+  bridgePort?: number
+}
+
+const { database, bcryptCost = 12, bridgePort } = readOptions<Options>()
+
+const app = Fastify()
+await app.register(identity, { database, bcryptCost, secretKey: SECRET_KEY, rateLimit: false })
+if (bridgePort !== undefined) await app.register(bridge, { prefix: '/bridge', upstream: `http://127.0.0.1:${bridgePort}` })
+await serve(app, bridgePort === undefined ? {} : { port: bridgePort })

@@ -1,0 +1,53 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { connect, createServer, type AddressInfo } from 'node:net'
+import { setTimeout as wait } from 'node:timers/promises'
+import { CORES, pin, readRss } from './machine.ts'
+
+/** Milliseconds after which a process that has not answered is given up. */
+const PATIENCE = 30_000
+
+/** A port of this machine that nothing listens on. */
+export async function findFreePort (): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  server.close()
+  await once(server, 'close')
+  return port
+}
+
+/** Makes one request on a connection of its own; null while nothing listens. */
+async function ask (port: number, request: string): Promise<string | null> {
+  const { promise, resolve } = Promise.withResolvers<string | null>()
+  const socket = connect({ host: '127.0.0.1', port, noDelay: true }, () => socket.write(request))
+  socket.on('error', () => resolve(null))
+  socket.on('data', (bytes) => resolve(bytes.toString('latin1')))
+  const answer = await promise
+  socket.destroy()
+  return answer
+}
+
+/** Starts node with these arguments on two cores, until the first 200. */
+export async function timeStart (args: string[], env: Record<string, string>, request: string): Promise<{ milliseconds: number, rss: number }> {
+  const port = await findFreePort()
+  const [command, ...rest] = pin([process.execPath, ...args], CORES.two)
+  const start = performance.now()
+  const child = spawn(command!, rest, { stdio: ['ignore', 'ignore', 'inherit'], env: { PATH: process.env.PATH, ...env, PORT: String(port) } })
+  const exit = once(child, 'exit')
+  try {
+    for (;;) {
+      const answer = await ask(port, request)
+      const milliseconds = performance.now() - start
+      if (answer !== null) {
+        if (!answer.startsWith('HTTP/1.1 200')) throw new Error(`${args.join(' ')} answered ${answer.slice(0, 12)}`)
+        return { milliseconds, rss: readRss(child.pid!) }
+      }
+      if (child.exitCode !== null || milliseconds > PATIENCE) throw new Error(`${args.join(' ')} did not come up`)
+      await wait(1)
+    }
+  } finally {
+    child.kill('SIGKILL')
+    await exit
+  }
+}

@@ -1,0 +1,29 @@
+import { type CaseResult, type Row } from './types.ts'
+
+export interface Spread {
+  median: number
+  min: number
+  max: number
+}
+
+export function spread (values: number[]): Spread {
+  const sorted = values.toSorted((a, b) => a - b)
+  const middle = sorted.length >> 1
+  const median = sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2
+  return { median, min: sorted[0] ?? NaN, max: sorted.at(-1) ?? NaN }
+}
+
+export function valuesOf (row: Row, metric: string): number[] {
+  return row.samples.map((sample) => sample[metric] ?? NaN)
+}
+
+/** One row over another, round by round: what disturbs a round disturbs both. */
+export function ratioOf (row: Row, other: Row, metric: string): Spread {
+  const below = valuesOf(other, metric)
+  return spread(valuesOf(row, metric).map((value, round) => value / below[round]!))
+}
+
+/** The row of a case, or undefined where it was not measured. */
+export function findRow (results: CaseResult[], name: string, label: string): Row | undefined {
+  return results.find((result) => result.name === name)?.rows.find((row) => row.label === label)
+}
