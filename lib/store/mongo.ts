@@ -43,8 +43,7 @@ export async function openMongoStore (url: string, options: MongoStoreOptions): 
   }
 
   try {
-    // Before any call: a client whose first connection fails within one never connects again (driver 7.9).
-    await within(timeout, () => client.connect())
+    // Before the store is given out: a client whose very first call fails never connects again (driver 7.9).
     await within(timeout, () => context.db.command({ ping: 1 }))
     await prepare(url, collections, timeout, host)
   } catch (error) {

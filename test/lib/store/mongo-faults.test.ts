@@ -88,6 +88,29 @@ function cases (server: string): Record<string, (t: Test) => Promise<void>> {
     'a server that hangs: each call fails in time, and works again when it answers': outage('freeze'),
     'a server that is down: each call fails in time, and works again when it is back': outage('down'),
 
+    'a store whose first call meets an outage outlives it like any other': async (t) => {
+      const { proxy, open } = await setUp(t, 'first')
+      const store = await open()
+      for (const mode of ['down', 'freeze'] as const) {
+        proxy.set(mode)
+        await t.rejects(bounded(() => store.ping()), { code: 'ErrDb' }, mode)
+        proxy.set('pass')
+        await t.resolves(recovery(store), `after ${mode}`)
+      }
+    },
+
+    'connections that are lost without a sign are replaced': async (t) => {
+      const { proxy, open } = await setUp(t, 'lost', { maxPoolSize: '2' })
+      const store = await open()
+      const things = store.collection<Thing>('things')
+      await fill(things, 10)
+      proxy.lose()
+      const outcomes = await bounded(() => Promise.allSettled(Array.from({ length: 10 }, () => things.get('t000001'))))
+      t.ok(outcomes.some(({ status }) => status === 'rejected'), 'they were in use')
+      await recovery(store)
+      t.equal((await things.get('t000001'))?.id, 't000001')
+    },
+
     'a store closed while its server hangs is closed in time': async (t) => {
       const { proxy, open } = await setUp(t, 'closing')
       const store = await open()
@@ -123,6 +146,20 @@ function cases (server: string): Record<string, (t: Test) => Promise<void>> {
       }
       proxy.set('pass')
       await t.resolves(open(), 'and opens when the server is there')
+    },
+
+    'indexes may take longer to make than any call may': async (t) => {
+      const { proxy, open } = await setUp(t, 'long')
+      const clock = await setUp(t, 'clock')
+      const other = await clock.open()
+      clock.proxy.set('freeze')
+      const held = proxy.holdAt('createIndexes')
+      const opening = open()
+      await held
+      // Each ping that fails here is the time of one call gone by.
+      for (let call = 0; call < 3; call++) await t.rejects(other.ping(), { code: 'ErrDb' })
+      proxy.set('pass')
+      await t.resolves(opening)
     },
 
     'a server that hangs while the indexes are made is found out by its heartbeat': async (t) => {

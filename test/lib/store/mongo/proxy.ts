@@ -10,47 +10,68 @@ export interface Proxy {
   set: (mode: Mode) => void
   /** Freezes as soon as a client sends this text. */
   freezeAt: (text: string) => void
+  /** Keeps what a client sends with this text, and that connection, until the mode is set. Resolves when it is sent. */
+  holdAt: (text: string) => Promise<void>
+  /** The connections that are open hang for good, as when a router forgot them; new ones are carried. */
+  lose: () => void
   /** Connections of clients that are open. */
   open: () => number
 }
 
+interface Pair {
+  upstream?: Socket
+  held?: Buffer
+  lost?: boolean
+}
+
 /** A TCP proxy before a server, for faults that the server itself cannot be made to have. */
 export async function startProxy (t: Test, target: { host: string, port: number }): Promise<Proxy> {
-  const pairs = new Map<Socket, Socket | null>()
+  const pairs = new Map<Socket, Pair>()
   let mode: Mode = 'pass'
-  let trap: string | undefined
+  let trap: { text: string, spring: (client: Socket, pair: Pair, data: Buffer) => void } | undefined
 
   const server = createServer((client) => {
+    const pair: Pair = {}
     client.on('error', () => {}).on('close', () => {
-      pairs.get(client)?.destroy()
+      pair.upstream?.destroy()
       pairs.delete(client)
     })
     if (mode === 'down') return client.destroy()
-    pairs.set(client, null)
-    if (mode === 'pass') carry(client)
+    pairs.set(client, pair)
+    if (mode === 'pass') carry(client, pair)
     else client.pause()
   })
 
-  function carry (client: Socket): void {
-    const upstream = pairs.get(client) ?? connect(target)
-    if (pairs.get(client) === null) {
-      pairs.set(client, upstream)
-      upstream.on('error', () => {}).on('close', () => client.destroy()).on('data', (data) => client.write(data))
-      client.on('data', (data) => {
-        if (trap !== undefined && data.includes(trap)) set('freeze')
-        else upstream.write(data)
-      })
-    }
+  function carry (client: Socket, pair: Pair): void {
+    if (pair.lost) return
+    pair.upstream ??= dial(client, pair)
+    if (pair.held !== undefined) pair.upstream.write(pair.held)
+    pair.held = undefined
     client.resume()
-    upstream.resume()
+    pair.upstream.resume()
+  }
+
+  function dial (client: Socket, pair: Pair): Socket {
+    const upstream = connect(target)
+    upstream.on('error', () => {}).on('close', () => client.destroy()).on('data', (data) => client.write(data))
+    client.on('data', (data) => {
+      if (trap !== undefined && data.includes(trap.text)) trap.spring(client, pair, data)
+      else upstream.write(data)
+    })
+    return upstream
+  }
+
+  function pause (client: Socket, pair: Pair): void {
+    client.pause()
+    pair.upstream?.pause()
   }
 
   function set (next: Mode): void {
     mode = next
     trap = undefined
-    for (const [client, upstream] of pairs) {
-      if (mode === 'pass') carry(client)
-      if (mode === 'freeze') for (const socket of [client, upstream]) socket?.pause()
+    for (const [client, pair] of pairs) {
+      if (mode === 'pass') carry(client, pair)
+      if (mode === 'freeze') pause(client, pair)
       if (mode === 'down') client.destroy()
     }
   }
@@ -64,7 +85,24 @@ export async function startProxy (t: Test, target: { host: string, port: number 
   return {
     port: (server.address() as AddressInfo).port,
     set,
-    freezeAt: (text) => { trap = text },
+    freezeAt: (text) => { trap = { text, spring: () => set('freeze') } },
+    holdAt: (text) => new Promise((resolve) => {
+      trap = {
+        text,
+        spring: (client, pair, data) => {
+          pause(client, pair)
+          pair.held = data
+          trap = undefined
+          resolve()
+        }
+      }
+    }),
+    lose: () => {
+      for (const [client, pair] of pairs) {
+        pair.lost = true
+        pause(client, pair)
+      }
+    },
     open: () => pairs.size
   }
 }
