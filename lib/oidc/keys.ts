@@ -5,8 +5,8 @@ import { type SecretBox } from '../secrets.ts'
 import { type Document, DuplicateKeyError, type Store } from '../store/port.ts'
 
 const ID = 'oidc'
-/** Generations that are kept: the one in use and those whose signatures are still checked. */
-const GENERATIONS = 3
+/** Generations that are kept beside those to come: the one in use, and the one before it, whose signatures are still checked. */
+const IN_USE = 2
 /**
  * Milliseconds between a new key's publication and its first use. Every replica has noticed it by then, so that
  * none of them serves a key set without a key that another signs with.
@@ -117,8 +117,8 @@ export function createKeys ({ store, box, now }: { store: Store, box: SecretBox,
     },
 
     /**
-     * Makes a new signing key. It is published at once and signs after PUBLISHED_BEFORE_USE; the former ones stay
-     * published, up to GENERATIONS in all.
+     * Makes a new signing key. It is published at once and signs after PUBLISHED_BEFORE_USE; the one that it
+     * follows stays published.
      * @returns the new key's id, and when it begins to sign, in milliseconds since the epoch
      */
     async rotate (): Promise<{ kid: string, since: number }> {
@@ -126,7 +126,8 @@ export function createKeys ({ store, box, now }: { store: Store, box: SecretBox,
         const record = await readOrMake()
         const kept = open(record)
         const next = await makeGeneration(now() + PUBLISHED_BEFORE_USE)
-        const generations = [next, ...kept.generations].slice(0, GENERATIONS)
+        const pending = kept.generations.filter(({ since }) => since > now())
+        const generations = [next, ...pending, ...kept.generations.filter(({ since }) => since <= now()).slice(0, IN_USE)]
         const moved = await records.update(
           ID, { set: { sealed: seal({ ...kept, generations }) }, increment: { revision: 1 } }, { equal: { revision: record.revision } }
         )

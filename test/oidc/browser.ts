@@ -7,6 +7,11 @@ export class Browser {
     this.origin = origin
   }
 
+  /** The values of its cookies, without their signatures. */
+  cookies (): string[] {
+    return [...this.#jar].filter(([name]) => !name.includes('.sig ')).map(([, { value }]) => value)
+  }
+
   async fetch (url: string, options: RequestInit = {}): Promise<Response> {
     const target = new URL(url, this.origin)
     const cookie = [...this.#jar].filter(([, { path }]) => target.pathname.startsWith(path)).map(([name, { value }]) => `${name.split(' ')[0]}=${value}`).join('; ')

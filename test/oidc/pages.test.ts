@@ -1,0 +1,154 @@
+import t from 'tap'
+import { askCode, getCode, signIn, startHarness } from './harness.ts'
+
+const WRONG = 'The account or the password is wrong.'
+
+t.test('signing in', async (t) => {
+  const harness = await startHarness(t)
+  const { kit, user, browser, register } = harness
+  const { users } = kit.app.identity
+  const app = await register()
+  const open = async () => await browser().open(askCode(app).url)
+
+  await t.test('the page: no script, nothing framed, nothing kept', async (t) => {
+    const { response, text } = await open()
+    t.equal(response.status, 200)
+    t.match(response.headers.get('content-type'), 'text/html')
+    t.match(response.headers.get('cache-control'), 'no-store')
+    t.match(response.headers.get('referrer-policy'), 'same-origin')
+    const policy = response.headers.get('content-security-policy') ?? ''
+    t.match(policy, "default-src 'none'")
+    t.match(policy, "frame-ancestors 'none'")
+    t.match(policy, "form-action 'self' https://app.example;", 'a browser holds the way back to the app to it too')
+    t.notMatch(policy, 'unsafe')
+    t.notMatch(text, /<script|\son\w+=|style=/)
+  })
+
+  await t.test('who may not sign in is told nothing more than who gave a wrong password', async (t) => {
+    const admin = { user_id: 'x', isAdmin: true }
+    const disabled = await users.create({ data: { account: 'disabled', password: 'p' } })
+    await users.patch(disabled.user_id, { disable: true }, admin)
+    await users.create({ data: { account: 'expired', password: 'p' }, expired_at: '2001-01-01T00:00:00Z' })
+    const pages = []
+    for (const [account, password] of [
+      [user.account, 'wrong'], ['nobody', 'p'], ['disabled', 'p'], ['expired', 'p'], ['', ''], ['x'.repeat(300), 'p'], [user.account, 'p'.repeat(1025)]
+    ] as const) {
+      const page = await (await open()).submit({ account, password })
+      t.match(page.text, WRONG, account.slice(0, 20))
+      pages.push({ status: page.response.status, text: page.text.replaceAll(/value="[^"]*"|action="[^"]*"/g, '') })
+    }
+    t.equal(new Set(pages.map((page) => JSON.stringify(page))).size, 1, 'the same page for all of them')
+  })
+
+  await t.test('what was typed comes back escaped, and never the password', async (t) => {
+    const account = '"><script>alert(1)</script>'
+    const page = await (await open()).submit({ account, password: 'a secret' })
+    t.notMatch(page.text, '<script>')
+    t.match(page.text, '&quot;&gt;&lt;script&gt;')
+    t.notMatch(page.text, 'a secret')
+  })
+
+  await t.test('a form from another site does nothing', async (t) => {
+    for (const headers of [{ origin: 'https://evil.example' }, { origin: 'null' }]) {
+      const page = await (await open()).submit({ account: user.account, password: user.password }, headers)
+      t.equal(page.response.status, 403, headers.origin)
+      t.equal(page.left, undefined)
+    }
+  })
+
+  await t.test('another browser cannot go on with it', async (t) => {
+    const page = await open()
+    const action = /action="([^"]*)"/.exec(page.text)?.[1] ?? ''
+    const stranger = await browser().open(action)
+    t.equal(stranger.response.status, 400)
+    t.match(stranger.text, 'begun in another browser')
+    const own = await page.browser.open(action.replace(/.$/, (last) => last === 'a' ? 'b' : 'a'))
+    t.equal(own.response.status, 400)
+  })
+
+  await t.test('cancelling tells the app', async (t) => {
+    const { left } = await (await open()).submit({ cancel: 'yes' })
+    t.match(Object.fromEntries(left?.searchParams ?? []), { error: 'access_denied', state: 'abc', iss: harness.url })
+  })
+
+  await t.test('accounts are found whatever their case, and a login hint fills in the form', async (t) => {
+    const page = await browser().open(askCode(app, { login_hint: 'ann@example.com' }).url)
+    t.match(page.text, 'value="ann@example.com"')
+    t.ok((await page.submit({ account: ' ANN@Example.com ', password: user.password })).left?.searchParams.has('code'))
+  })
+})
+
+t.test('consent', async (t) => {
+  const harness = await startHarness(t)
+  const { register, user } = harness
+  const app = await register({ first_party: false, name: 'Third <b>Party</b>' })
+  const ask = (params?: Record<string, string>) => askCode(app, { scope: 'openid read', ...params }).url
+  const browser = harness.browser()
+  let page = await (await browser.open(ask())).submit({ account: user.account, password: user.password })
+  t.match(page.title, 'Continue to Third')
+  t.notMatch(page.text, '<b>')
+  t.match(page.text, user.account)
+  t.match(page.text, /<li>know who you are<\/li>.*<li>read<\/li>/s)
+  const refused = await page.submit({ decision: 'deny' })
+  t.equal(refused.left?.searchParams.get('error'), 'access_denied')
+
+  page = await browser.open(ask())
+  t.match(page.title, 'Continue to', 'a refusal is not remembered')
+  t.ok((await page.submit({ decision: 'allow' })).left?.searchParams.has('code'))
+  t.ok((await browser.open(ask())).left?.searchParams.has('code'), 'what was agreed to is')
+  t.match((await browser.open(ask({ scope: 'openid read write' }))).title, 'Continue to', 'something more is asked for')
+  t.match((await browser.open(ask({ prompt: 'consent' }))).title, 'Continue to')
+  t.equal((await browser.open(ask({ scope: 'openid read write', prompt: 'none' }))).left?.searchParams.get('error'), 'consent_required')
+
+  const native = await register({ first_party: false, public: true, redirectUris: ['com.example.app:/cb'] })
+  for (const turn of ['first', 'next']) {
+    const asked = await browser.open(askCode(native, { scope: 'openid' }).url)
+    t.match(asked.title, 'Continue to', `an app on a device is asked about each time: ${turn}`)
+    t.match(asked.response.headers.get('content-security-policy'), "form-action 'self' com.example.app:")
+    await asked.submit({ decision: 'allow' })
+  }
+  const trusted = await startHarness(t, { oidc: { firstParty: ['unknown'] } })
+  t.ok((await signIn(trusted, askCode(await trusted.register()).url)).left?.searchParams.has('code'))
+})
+
+t.test('too many attempts', async (t) => {
+  const harness = await startHarness(t, { rateLimit: 60, oidc: { signInLimit: 3 } })
+  const { user, browser, register } = harness
+  const { url } = askCode(await register())
+  const page = await browser().open(url)
+  for (let attempt = 0; attempt < 3; attempt++) t.match((await page.submit({ account: user.account, password: 'wrong' })).text, WRONG)
+  const stopped = await page.submit({ account: user.account.toUpperCase(), password: user.password })
+  t.equal(stopped.response.status, 429)
+  const seconds = Number(stopped.response.headers.get('retry-after'))
+  t.ok(seconds > 0 && seconds <= 60, 'it says when to try again')
+  t.match(stopped.text, 'Too many attempts')
+  t.match((await page.submit({ account: 'another', password: 'wrong' })).text, WRONG, 'other accounts are not held up')
+  let last = 200
+  for (let attempt = 0; attempt < 40 && last !== 429; attempt++) last = (await page.submit({ account: `guess${attempt}`, password: 'x' })).response.status
+  t.equal(last, 429, 'an address is bounded as a whole')
+})
+
+t.test('device codes', async (t) => {
+  const harness = await startHarness(t)
+  const app = await harness.register({ first_party: false, public: true })
+  const poll = async (device_code: string) => await harness.post('token', { grant_type: 'urn:ietf:params:oauth:grant-type:device_code', device_code }, app)
+  const begin = async () => (await harness.post('device_authorization', { scope: 'openid' }, app)).body as Record<string, string>
+  let page = await harness.browser().open('/api/v1/auth/device')
+  t.equal((await page.submit({ xsrf: 'guessed', user_code: 'AAAA-AAAA' })).response.status, 400)
+  page = await page.browser.open('/api/v1/auth/device')
+  page = await page.submit({ user_code: 'AAAA-AAAA' })
+  t.match(page.text, 'There is no such code')
+  t.match((await page.submit({ user_code: '' })).text, 'Type the code')
+
+  const refused = await begin()
+  const confirm = await page.browser.open('/api/v1/auth/device').then(async (form) => await form.submit({ user_code: refused.user_code?.toLowerCase() ?? '' }))
+  t.match(confirm.title, 'Is this your device?')
+  t.match((await confirm.submit({ abort: 'yes' })).text, 'refused')
+  t.match((await poll(refused.device_code ?? '')).body, { error: 'access_denied' })
+
+  const slow = await begin()
+  harness.kit.clock.advance(601_000)
+  t.match((await poll(slow.device_code ?? '')).body, { error: 'expired_token' })
+  t.match((await poll('unknown')).body, { error: 'invalid_grant' })
+  t.ok(await getCode(harness, await harness.register()))
+})

@@ -1,0 +1,75 @@
+import t from 'tap'
+import { COLLECTIONS } from '../../lib/store/collections.ts'
+import { createKeys, PUBLISHED_BEFORE_USE } from '../../lib/oidc/keys.ts'
+import { createSecretBox, generateSecretKey } from '../../lib/secrets.ts'
+import { openStore } from '../../lib/store/index.ts'
+import { askCode, eachStore, getCode } from './harness.ts'
+
+eachStore(t, 'what is stored', async (t, start) => {
+  const harness = await start()
+  const { post, register, kit, browser, user } = harness
+  const app = await register()
+  const secrets: string[] = [app.client_secret, user.password]
+  const visitor = browser()
+  const code = await getCode(harness, app, {}, visitor)
+  const { body } = await post('token', code, app)
+  secrets.push(code.code, String(body.access_token), String(body.refresh_token), String((await getCode(harness, app)).code))
+  secrets.push(String((await post('token', { grant_type: 'client_credentials' }, app)).body.access_token))
+  const pushed = (await post('par', Object.fromEntries(new URL(askCode(app).url, 'http://x').searchParams), app)).body.request_uri as string
+  secrets.push(pushed.split(':').at(-1) ?? '')
+  const device = (await post('device_authorization', { scope: 'openid' }, app)).body as Record<string, string>
+  secrets.push(device.device_code ?? '', device.user_code ?? '', (device.user_code ?? '').replace('-', ''))
+  // A sign-in that waits, for an authorization and for a device.
+  const waiting = await browser().open(askCode(app, { request_uri: pushed, redirect_uri: undefined }).url)
+  const onDevice = await (await browser().open('/api/v1/auth/device')).submit({ user_code: device.user_code ?? '' })
+  const atDevice = await onDevice.submit()
+  for (const page of [waiting, atDevice]) {
+    t.equal(page.title, 'Sign in')
+    secrets.push(/interaction\/([^"]+)"/.exec(page.text)?.[1] ?? '')
+  }
+  secrets.push(...visitor.cookies())
+  t.ok(secrets.length > 12)
+  t.ok(secrets.every((secret) => secret.length > 7), 'each is known')
+
+  let documents = 0
+  for (const { name } of COLLECTIONS) {
+    for await (const batch of kit.app.identity.store.collection(name).list()) {
+      documents += batch.length
+      const text = JSON.stringify(batch)
+      for (const [index, secret] of secrets.entries()) t.notOk(text.includes(secret), `${name} does not hold secret ${index}`)
+    }
+  }
+  t.ok(documents > 12)
+})
+
+t.test('keys', async (t) => {
+  let time = Date.parse('2026-01-01')
+  const now = () => time
+  const store = await openStore('sqlite::memory:', { collections: COLLECTIONS, now })
+  t.teardown(() => store.close())
+  const box = createSecretBox(generateSecretKey())
+  const replicas = [createKeys({ store, box, now }), createKeys({ store, box, now }), createKeys({ store, box, now })]
+  const rings = await Promise.all(replicas.map((keys) => keys.load()))
+  t.equal(new Set(rings.map(({ signing }) => signing[0]?.kid)).size, 1, 'replicas that start at once agree')
+  const [first] = rings as [typeof rings[0] & object]
+  t.notMatch(JSON.stringify(await store.collection('keys').get('oidc')), String(first.signing[0]?.d))
+
+  const keys = replicas[0] as typeof replicas[0] & object
+  const { kid, since } = await keys.rotate()
+  t.equal(since, time + PUBLISHED_BEFORE_USE)
+  const published = await keys.load()
+  t.not(published.version, first.version)
+  t.strictSame(published.signing.map((key) => key.kid), [first.signing[0]?.kid, kid], 'published before it signs')
+  time = since
+  const used = await keys.load()
+  t.not(used.version, published.version)
+  t.strictSame(used.signing.map((key) => key.kid), [kid, first.signing[0]?.kid], 'the old one is still published')
+  t.strictSame(used.cookies.length, 2)
+
+  await Promise.all([replicas[1]?.rotate(), replicas[2]?.rotate()])
+  time += PUBLISHED_BEFORE_USE
+  const last = await keys.load()
+  t.strictSame(last.signing.slice(2).map((key) => key.kid), [kid, first.signing[0]?.kid], 'two at once make two')
+  await keys.rotate()
+  t.equal((await keys.load()).signing.length, 3, 'the oldest go when others have signed since')
+})
