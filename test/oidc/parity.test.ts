@@ -1,0 +1,190 @@
+import { generateKeyPairSync } from 'node:crypto'
+import { createServer } from 'node:http'
+import { type AddressInfo } from 'node:net'
+import Provider from 'oidc-provider'
+import t, { type Test } from 'tap'
+import { type App, type Harness, askCode, startHarness } from './harness.ts'
+
+/** A plain oidc-provider, told of the same clients and the same rules, and of nothing else of ours. */
+async function startPlain (t: Test, confidential: App, open: App): Promise<string> {
+  const server = createServer()
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => { server.closeAllConnections(); server.close() })
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  const base = '/api/v1/auth'
+  const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
+  const shared = { response_types: ['code' as const], scope: 'openid offline_access profile email roles read write' }
+  const device = 'urn:ietf:params:oauth:grant-type:device_code'
+  const provider = new Provider(url, {
+    clients: [
+      { ...shared, client_id: confidential.client_id, client_secret: confidential.client_secret, redirect_uris: [confidential.redirect_uri], grant_types: ['authorization_code', 'refresh_token', 'client_credentials', device] },
+      { ...shared, client_id: open.client_id, redirect_uris: [open.redirect_uri], token_endpoint_auth_method: 'none', grant_types: ['authorization_code', 'refresh_token', device] }
+    ],
+    routes: {
+      authorization: `${base}/authorize`,
+      token: `${base}/token`,
+      revocation: `${base}/revoke`,
+      introspection: `${base}/introspect`,
+      userinfo: `${base}/userinfo`,
+      jwks: `${base}/jwks`,
+      end_session: `${base}/session/end`,
+      device_authorization: `${base}/device_authorization`,
+      code_verification: `${base}/device`,
+      pushed_authorization_request: `${base}/par`
+    },
+    jwks: { keys: [{ ...privateKey.export({ format: 'jwk' }), use: 'sig', alg: 'RS256' }] },
+    cookies: { keys: ['secret'], names: { session: 'identity', interaction: 'identity_interaction', resume: 'identity_resume' } },
+    clientAuthMethods: ['client_secret_basic', 'client_secret_post', 'none'],
+    responseTypes: ['code'],
+    scopes: ['openid', 'offline_access', 'read', 'write', 'foreign'],
+    claims: {
+      openid: ['sub', 'preferred_username', 'name', 'email', 'email_verified'],
+      profile: ['preferred_username', 'name'],
+      email: ['email', 'email_verified'],
+      roles: ['roles']
+    },
+    pkce: { required: () => true },
+    interactions: { url: (_ctx, { uid }) => `${base}/interaction/${uid}` },
+    features: {
+      devInteractions: { enabled: false },
+      clientCredentials: { enabled: true },
+      introspection: { enabled: true },
+      revocation: { enabled: true },
+      deviceFlow: { enabled: true },
+      pushedAuthorizationRequests: { enabled: true },
+      resourceIndicators: { enabled: false },
+      dPoP: { enabled: true, nonceSecret: Buffer.alloc(32, 1) },
+      rpInitiatedLogout: { enabled: true }
+    }
+  })
+  server.on('request', provider.callback())
+  return url
+}
+
+/** Header lines that a client can tell two servers by. What a page says of itself is ours. */
+const HEADERS = [
+  'content-type', 'cache-control', 'www-authenticate', 'vary', 'access-control-allow-origin', 'access-control-allow-methods', 'access-control-allow-headers',
+  'access-control-expose-headers', 'access-control-max-age', 'allow', 'pragma', 'retry-after'
+]
+
+/** What came back, without what is random or names the server. */
+async function describe (url: string, path: string, init: RequestInit) {
+  const response = await fetch(url + path, { redirect: 'manual', ...init })
+  const text = (await response.text()).replaceAll(url, 'ISSUER')
+  const location = response.headers.get('location')?.replaceAll(url, 'ISSUER').replaceAll(encodeURIComponent(url), 'ISSUER').replace(/(interaction|device|authorize)\/[\w-]+/, '$1/UID').replace(/code=[\w-]+/, 'code=CODE')
+  const page = response.headers.get('content-type')?.includes('html') === true
+  const cookies = response.headers.getSetCookie().map((line) => line.replace(/=[^;]*/, '=').replace(/(interaction|authorize)\/[\w-]+/g, '$1/UID').replace(/expires=[^;]*/, 'expires=')).sort()
+  return {
+    status: response.status,
+    location,
+    cookies,
+    headers: Object.fromEntries(HEADERS.map((name) => [name, page && name === 'cache-control' ? 'no-store' : response.headers.get(name)?.replaceAll(url, 'ISSUER')])),
+    body: page ? 'a page' : text.startsWith('{') ? toShape(JSON.parse(text)) : text
+  }
+}
+
+/** Errors word for word; of answers which members they have, and of what type. */
+function toShape (body: Record<string, unknown>): unknown {
+  if (body.error !== undefined || body.active === false) return body
+  return Object.fromEntries(Object.entries(body).sort().map(([name, value]) => [name, typeof value]))
+}
+
+t.test('the same requests to a plain oidc-provider get the same answers', async (t) => {
+  const harness: Harness = await startHarness(t)
+  const app = await harness.register()
+  const spa = await harness.register({ public: true, redirectUris: ['https://spa.example/cb'] })
+  const plain = await startPlain(t, app, spa)
+  const basic = { authorization: `Basic ${Buffer.from(`${app.client_id}:${app.client_secret}`).toString('base64')}` }
+  const wrong = { authorization: `Basic ${Buffer.from(`${app.client_id}:wrong`).toString('base64')}` }
+  const form = (fields: Record<string, string> | [string, string][], headers = {}) => ({ method: 'POST', headers, body: new URLSearchParams(fields) })
+  const ask = (params: Record<string, string | undefined> = {}, client = app) => askCode(client, { prompt: 'none', ...params }).url.replace('/api/v1/auth', '')
+  const long = 'x'.repeat(60_000)
+  const origin = (value: string) => ({ origin: value })
+
+  const cases: Record<string, [path: string, init?: RequestInit]> = {
+    'token without a client': ['/token', form({ grant_type: 'authorization_code' })],
+    'token with an unknown client': ['/token', form({ grant_type: 'authorization_code', client_id: 'nobody' })],
+    'token with a wrong secret': ['/token', form({ grant_type: 'client_credentials' }, wrong)],
+    'token with a wrong secret by post': ['/token', form({ grant_type: 'client_credentials', client_id: app.client_id, client_secret: 'wrong' })],
+    'token with two secrets': ['/token', form({ grant_type: 'client_credentials', client_id: app.client_id, client_secret: app.client_secret }, basic)],
+    'token with a confidential client and no secret': ['/token', form({ grant_type: 'client_credentials', client_id: app.client_id })],
+    'token with a broken header': ['/token', form({ grant_type: 'client_credentials' }, { authorization: 'Basic %%%' })],
+    'token without a grant type': ['/token', form({}, basic)],
+    'token with an unknown grant type': ['/token', form({ grant_type: 'password' }, basic)],
+    'token with the implicit grant': ['/token', form({ grant_type: 'implicit' }, basic)],
+    'token without a code': ['/token', form({ grant_type: 'authorization_code' }, basic)],
+    'token with an unknown code': ['/token', form({ grant_type: 'authorization_code', code: 'x', redirect_uri: app.redirect_uri, code_verifier: 'v'.repeat(43) }, basic)],
+    'token with an unknown refresh token': ['/token', form({ grant_type: 'refresh_token', refresh_token: 'x' }, basic)],
+    'token with an unknown device code': ['/token', form({ grant_type: 'urn:ietf:params:oauth:grant-type:device_code', device_code: 'x' }, basic)],
+    'token with a parameter twice': ['/token', form([['grant_type', 'refresh_token'], ['refresh_token', 'a'], ['refresh_token', 'b']], basic)],
+    'token as JSON': ['/token', { method: 'POST', headers: { ...basic, 'content-type': 'application/json' }, body: '{}' }],
+    'token without a body': ['/token', { method: 'POST', headers: basic }],
+    'token with a body that is too large': ['/token', form({ grant_type: long }, basic)],
+    'token for a public client itself': ['/token', form({ grant_type: 'client_credentials', client_id: spa.client_id })],
+    'client credentials': ['/token', form({ grant_type: 'client_credentials', scope: 'read' }, basic)],
+    'client credentials by post': ['/token', form({ grant_type: 'client_credentials', scope: 'read', client_id: app.client_id, client_secret: app.client_secret })],
+    'a scope that is not allowed': ['/token', form({ grant_type: 'client_credentials', scope: 'foreign' }, basic)],
+    'a scope that is none': ['/token', form({ grant_type: 'client_credentials', scope: 'a"b' }, basic)],
+    'a DPoP proof that is none': ['/token', form({ grant_type: 'client_credentials' }, { ...basic, dpop: 'x' })],
+    'token across origins': ['/token', form({ grant_type: 'refresh_token', refresh_token: 'x', client_id: spa.client_id }, origin('https://spa.example'))],
+    'token from a foreign origin': ['/token', form({ grant_type: 'refresh_token', refresh_token: 'x', client_id: spa.client_id }, origin('https://evil.example'))],
+    'a preflight': ['/token', { method: 'OPTIONS', headers: { origin: 'https://spa.example', 'access-control-request-method': 'POST', 'access-control-request-headers': 'dpop' } }],
+    'a preflight of userinfo': ['/userinfo', { method: 'OPTIONS', headers: { origin: 'https://spa.example', 'access-control-request-method': 'GET' } }],
+    'introspection without a client': ['/introspect', form({ token: 'x' })],
+    'introspection without a token': ['/introspect', form({}, basic)],
+    'introspection of an unknown token': ['/introspect', form({ token: 'x' }, basic)],
+    'introspection of a structured token': ['/introspect', form({ token: 'eyJhbGciOiJub25lIn0.e30.' }, basic)],
+    'revocation of an unknown token': ['/revoke', form({ token: 'x' }, basic)],
+    'revocation without a client': ['/revoke', form({ token: 'x' })],
+    'userinfo without a token': ['/userinfo'],
+    'userinfo with an unknown token': ['/userinfo', { headers: { authorization: 'Bearer x' } }],
+    'userinfo with a token in the query': ['/userinfo?access_token=x'],
+    'userinfo with another scheme': ['/userinfo', { headers: { authorization: 'Basic x' } }],
+    'userinfo by POST': ['/userinfo', form({ access_token: 'x' })],
+    'userinfo with DPoP and no proof': ['/userinfo', { headers: { authorization: 'DPoP x' } }],
+    'pushed request': ['/par', form(Object.fromEntries(new URL(`http://x${ask({ prompt: undefined })}`).searchParams), basic)],
+    'pushed request without PKCE': ['/par', form({ response_type: 'code', client_id: app.client_id, redirect_uri: app.redirect_uri, scope: 'openid' }, basic)],
+    'pushed request with a foreign URI': ['/par', form({ response_type: 'code', client_id: app.client_id, redirect_uri: 'https://evil.example' }, basic)],
+    'pushed request without a secret': ['/par', form({ client_id: app.client_id })],
+    'device authorization': ['/device_authorization', form({ scope: 'openid' }, basic)],
+    'device authorization without a client': ['/device_authorization', form({ scope: 'openid' })],
+    'a device page': ['/device'],
+    'a device form without a session': ['/device', form({ user_code: 'AAAA-AAAA', xsrf: 'x' })],
+    'authorization that asks the user': [ask({ prompt: undefined })],
+    'authorization without a sign-in': [ask()],
+    'authorization without PKCE': [ask({ code_challenge: undefined, code_challenge_method: undefined })],
+    'authorization with plain PKCE': [ask({ code_challenge_method: 'plain' })],
+    'authorization with the implicit flow': [ask({ response_type: 'token' })],
+    'authorization with a hybrid flow': [ask({ response_type: 'code id_token', nonce: 'n' })],
+    'authorization without a response type': [ask({ response_type: undefined })],
+    'authorization of an unknown client': [ask({ client_id: 'nobody' })],
+    'authorization without a client': [ask({ client_id: undefined })],
+    'authorization to a foreign URI': [ask({ redirect_uri: 'https://app.example/cb/' })],
+    'authorization to the only URI': [ask({ redirect_uri: undefined })],
+    'authorization with a scope that is not allowed': [ask({ scope: 'openid foreign' })],
+    'authorization with a nonce and no openid': [ask({ scope: 'read', nonce: 'n' })],
+    'authorization with a request object': [ask({ request: 'x' })],
+    'authorization with an unknown request URI': [ask({ request_uri: 'urn:ietf:params:oauth:request_uri:x' })],
+    'authorization with an unknown prompt': [ask({ prompt: 'create' })],
+    'authorization in a fragment': [ask({ response_mode: 'fragment' })],
+    'authorization with an unknown mode': [ask({ response_mode: 'carrier_pigeon' })],
+    'authorization with a parameter twice': [`${ask()}&state=x`],
+    'resuming what never was': ['/authorize/unknown'],
+    'sign-out without a session': ['/session/end'],
+    'sign-out with a broken hint': ['/session/end?id_token_hint=x'],
+    'sign-out to a foreign URI': [`/session/end?client_id=${app.client_id}&post_logout_redirect_uri=https://evil.example`],
+    'sign-out confirmed without a session': ['/session/end/confirm', form({ xsrf: 'x', logout: 'yes' })],
+    'signed out': ['/session/end/success'],
+    'the key set': ['/jwks']
+  }
+  for (const [name, [path, init = {}]] of Object.entries(cases)) {
+    const [ours, theirs] = await Promise.all([harness.url, plain].map((url) => describe(url, `/api/v1/auth${path}`, init)))
+    t.strictSame(ours, theirs, name)
+  }
+  for (const path of ['/.well-known/openid-configuration', '/.well-known/oauth-authorization-server']) {
+    const [ours, theirs] = await Promise.all([harness.url, plain].map(async (url) => JSON.parse((await (await fetch(url + path)).text()).replaceAll(url, 'ISSUER'))))
+    delete ours.scopes_supported
+    delete theirs.scopes_supported
+    t.strictSame(ours, theirs, path)
+  }
+})
