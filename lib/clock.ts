@@ -5,8 +5,12 @@ export type Clock = () => number
 
 /** The ISO 8601 form of every stored and sent time: UTC, milliseconds, 24 characters, so that order is code point order. */
 export function toTimestamp (milliseconds: number): string {
-  return new Date(milliseconds).toISOString()
+  // Requests of the same millisecond ask for the same text.
+  if (milliseconds !== last.milliseconds) last = { milliseconds, text: new Date(milliseconds).toISOString() }
+  return last.text
 }
+
+let last = { milliseconds: Number.NaN, text: '' }
 
 /** RFC 3339's own grammar; the format below also takes a space and an offset without a colon. */
 const GRAMMAR = /^\d{4}-\d\d-\d\dT\d\d:\d\d:(\d\d)(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)$/

@@ -1,12 +1,14 @@
-import { type FastifyInstance, type onRequestHookHandler } from 'fastify'
+import { type FastifyInstance } from 'fastify'
 import { type AccessRule } from '../schemas/options.ts'
-import { ACCESS } from './auth.ts'
+import { ACCESS, type Guard } from './auth.ts'
 import { describeSecurity } from './describe-security.ts'
 
-/** Answers hold names, roles and secrets: no cache keeps them. */
-const noStore: onRequestHookHandler = (_request, reply, done) => {
-  reply.header('cache-control', 'no-store')
-  done()
+/** Answers hold names, roles and secrets: no cache keeps them. One hook with the guard: this is every request's path. */
+function withoutCache (guard: Guard): Guard {
+  return (request, reply, done) => {
+    reply.header('cache-control', 'no-store')
+    guard(request, reply, done)
+  }
 }
 
 /**
@@ -22,6 +24,6 @@ export function holdAccess (app: FastifyInstance, overrides: Record<string, Acce
     if (name === undefined || !Object.hasOwn(ACCESS, name)) throw new Error(`${String(route.method)} ${route.url} has no row in the access table`)
     const rule = (Object.hasOwn(overrides, name) ? overrides : ACCESS)[name] as AccessRule
     route.config = { ...route.config, swaggerTransform: describeSecurity }
-    route.onRequest = [noStore, app.identity.guard(rule), ...[route.onRequest ?? []].flat()]
+    route.onRequest = [withoutCache(app.identity.guard(rule)), ...[route.onRequest ?? []].flat()]
   })
 }

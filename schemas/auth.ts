@@ -1,12 +1,12 @@
 import { Type, type Static } from '@sinclair/typebox'
-import { Data, RolesSchema } from './common.ts'
+import { Data, HeldRolesSchema } from './common.ts'
 
 /** Which user and which client a token belongs to (service.md, 4.2). */
 export const TokenInfoSchema = Type.Object({
   user_id: Type.String(),
   account: Type.String(),
   name: Type.String(),
-  roles: RolesSchema,
+  roles: HeldRolesSchema,
   client_id: Type.String(),
   scopes: Type.Array(Type.String(), { description: "The client's scopes, narrowed to those the token was granted." })
 })

@@ -1,4 +1,4 @@
-import { Type, type TSchema } from '@sinclair/typebox'
+import { Type, type Static, type TSchema } from '@sinclair/typebox'
 
 /** Bounds of what a caller may send. Characters are Unicode code points. */
 export const LIMITS = {
@@ -39,6 +39,11 @@ export const RolesSchema = Type.Record(
     maxProperties: LIMITS.items,
     description: 'Roles held, by name. A role that is present is held; its value is true or an object of attributes.'
   }
+)
+
+/** Roles as a response shows them: checked when they were written, and not again for each answer. */
+export const HeldRolesSchema = Type.Unsafe<Static<typeof RolesSchema>>(
+  Type.Object({}, { additionalProperties: true, description: RolesSchema.description })
 )
 
 /** Free JSON of the user's own. */

@@ -1,5 +1,5 @@
 import { Type, type Static } from '@sinclair/typebox'
-import { Data, IdSchema, InfoSchema, LIMITS, PageSchema, QueryText, RolesSchema, TimestampSchema } from './common.ts'
+import { Data, HeldRolesSchema, IdSchema, InfoSchema, LIMITS, PageSchema, QueryText, RolesSchema, TimestampSchema } from './common.ts'
 
 const PasswordSchema = Type.String({ maxLength: LIMITS.password })
 const NameSchema = Type.String({ maxLength: LIMITS.name })
@@ -10,7 +10,7 @@ export const ProfileSchema = Type.Object({
   created_at: TimestampSchema,
   modified_at: TimestampSchema,
   verified_at: Type.Optional(TimestampSchema),
-  roles: RolesSchema,
+  roles: HeldRolesSchema,
   name: Type.String(),
   info: InfoSchema
 })
