@@ -18,8 +18,13 @@ export interface EngineOptions {
   onError (error: unknown, request: IncomingMessage): void
 }
 
-/** The authorization server's parts that live with the services. */
-export function createOidc ({ store, box, now }: { store: Store, box: SecretBox, now: Clock }) {
+/**
+ * The authorization server's parts that live with the services.
+ * @param ticks milliseconds of a clock that nobody sets
+ */
+export function createOidc ({ store, box, now, ticks = () => performance.now() }: {
+  store: Store, box: SecretBox, now: Clock, ticks?: () => number
+}) {
   const keys = createKeys({ store, box, now })
   const times = createTimes(now)
 
@@ -41,15 +46,15 @@ export function createOidc ({ store, box, now }: { store: Store, box: SecretBox,
         if (current?.version !== ring.version) {
           current = { engine: await buildEngine({ ...options, store, box, times, keys: ring }), version: ring.version }
         }
-        looked = performance.now()
+        looked = ticks()
       }
 
       return async function getEngine () {
-        if (current === undefined || performance.now() - looked > LOOK) {
+        if (current === undefined || ticks() - looked > LOOK) {
           looking ??= look().finally(() => { looking = undefined })
           await looking.catch((error) => {
             if (current === undefined) throw error
-            looked = performance.now()
+            looked = ticks()
           })
         }
         return (current as { engine: Engine }).engine
