@@ -1,4 +1,4 @@
-import { TOKENS, range, tokenAt, tokenInfoAt, userAt } from './fixture.ts'
+import { CLIENTS, TOKENS, clientAt, range, tokenAt, tokenInfoAt, userAt } from './fixture.ts'
 import { bearer, toRaw } from './http.ts'
 import { type Load } from './types.ts'
 
@@ -39,16 +39,6 @@ export function patchLoad (): Load {
   }
 }
 
-/** An admin gives users new passwords, which ends their tokens: users without one in rotation, `from` to before `to`. */
-export function passwordLoad (from: number, to: number): Load {
-  return {
-    requests: range(to - from, (index) => toRaw({
-      method: 'PATCH', path: `/api/v1/user/${userAt(from + index).user_id}`, headers: admin, body: { data: { password: 'Password {counter}' } }
-    })),
-    status: 204
-  }
-}
-
 /** Nobody's user before: an account of its own each time. */
 export function createLoad (): Load {
   return {
@@ -62,4 +52,18 @@ export function createLoad (): Load {
 /** A page of 100 of `of` records, each request another one. */
 export function pageLoad (path: string, of: number): Load {
   return { requests: range(of / 100, (page) => toRaw({ path: `${path}?limit=100&offset=${page * 100}`, headers: admin })) }
+}
+
+/** Confidential clients ask for tokens of their own (RFC 6749, 4.4). */
+export function issueLoad (path: string): Load {
+  return {
+    requests: range(CLIENTS / 2, (half) => {
+      const { clientId, secret } = clientAt(2 * half)
+      const basic = Buffer.from(`${clientId}:${secret}`).toString('base64')
+      return toRaw({
+        method: 'POST', path, headers: { authorization: `Basic ${basic}`, 'content-type': 'application/x-www-form-urlencoded' }, body: 'grant_type=client_credentials'
+      })
+    }),
+    volatile: true
+  }
 }

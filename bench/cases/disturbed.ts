@@ -1,7 +1,7 @@
 import { CORES_USED, DRIVER, LOOP, P50, P99, RATE, type Bench, type Case, type Server, type Target } from '../bench.ts'
-import { CLIENTS, TOKENS } from '../fixture.ts'
-import { admin, passwordLoad, tokenInfoLoad } from '../loads.ts'
-import { copyDatabase } from '../seed.ts'
+import { CLIENTS, TOKENS, clientAt, range, userAt } from '../fixture.ts'
+import { admin, tokenInfoLoad } from '../loads.ts'
+import { PASSWORD, copyDatabase } from '../seed.ts'
 import { type RunOptions, type Sample, type Subject } from '../types.ts'
 
 /** Requests a second of the paced rows: a tenth or so of what a core can do. */
@@ -11,7 +11,7 @@ export const CORES = ['one core', 'two cores'] as const
 export type Pace = 'at full rate' | `at ${number}/s`
 export const label = (what: string, cores: string, pace: string) => `${what}, ${cores}, ${pace}`
 export const QUIET = 'quiet'
-export const CHANGES = (count: number) => `${count} password changes in flight`
+export const LOGINS = (count: number) => `${count} logins in flight`
 export const EXPORT = 'NDJSON exports of 100,000 clients, one after the other'
 export const FULL_RATE: Pace = 'at full rate'
 
@@ -19,15 +19,13 @@ export const FULL_RATE: Pace = 'at full rate'
 type Disturbance = (server: Server) => Promise<() => Promise<number>>
 
 function disturbances (bench: Bench): Map<string, Disturbance> {
-  const passwords = new Map<Server, Promise<number>>()
-  const changes = (connections: number): Disturbance => async (server) => {
+  const logins = (concurrency: number): Disturbance => async (server) => {
     const { port } = await server.child.ready
-    const target = passwords.get(server) ?? bench.disturber.call('load', { port, load: passwordLoad(TOKENS, 2 * TOKENS), known: false })
-    passwords.set(server, target)
-    const run = bench.disturber.call('run', { target: await target, seconds: 3_600, connections })
+    const accounts = range(TOKENS, (index) => userAt(index).account)
+    const run = bench.disturber.call('signIns', { port, client: clientAt(0), accounts, password: PASSWORD, concurrency })
     return async () => {
       await bench.disturber.call('stop', null)
-      return (await run).answers
+      return (await run).length
     }
   }
   const exporting: Disturbance = async (server) => {
@@ -39,7 +37,7 @@ function disturbances (bench: Bench): Map<string, Disturbance> {
       return await run
     }
   }
-  return new Map([[QUIET, async () => async () => 0], [CHANGES(4), changes(4)], [CHANGES(8), changes(8)], [EXPORT, exporting]])
+  return new Map([[QUIET, async () => async () => 0], [LOGINS(4), logins(4)], [LOGINS(8), logins(8)], [EXPORT, exporting]])
 }
 
 async function measureBeside (bench: Bench, target: Target, disturb: Disturbance, options: Partial<RunOptions>): Promise<Sample> {
@@ -50,19 +48,19 @@ async function measureBeside (bench: Bench, target: Target, disturb: Disturbance
   return { ...sample, beside: count / (performance.now() - begun) * 1000 }
 }
 
-/** What those who ask for a token notice of what else goes on. Logins cost what password changes do: a bcrypt hash of cost 12. */
+/** What those who ask for a token notice of what else goes on. */
 export default {
   name: 'disturbed',
-  title: 'Whose token is this, beside password changes and exports',
+  title: 'Whose token is this, beside logins and exports',
   notes: [
-    'fastify-identity on SQLite, bcrypt cost 12. The disturbance comes from a second process on the driver\'s core.',
+    'fastify-identity on SQLite, bcrypt cost 12. A login is the whole authorization code flow. The disturbance comes from a second process on the driver\'s core.',
     `At full rate 50 connections ask as fast as they are answered; at ${PACE}/s the requests are sent on time, and a late start counts as latency.`
   ],
-  columns: [P99, P50, RATE, { metric: 'beside', title: 'changes or exports/s', digits: 1 }, LOOP, CORES_USED, DRIVER],
+  columns: [P99, P50, RATE, { metric: 'beside', title: 'logins or exports/s', digits: 1 }, LOOP, CORES_USED, DRIVER],
   metric: 'p99',
   baseline: label(QUIET, CORES[1], FULL_RATE),
   servers: async (bench) => {
-    const fill = { users: 2 * TOKENS, clients: 100 * CLIENTS, tokens: TOKENS }
+    const fill = { users: TOKENS, clients: 100 * CLIENTS, tokens: TOKENS }
     const options = async () => ({ database: `sqlite:${await copyDatabase(fill, bench.directory, bench.log)}` })
     return [
       { label: CORES[0], file: 'identity.ts', options: await options(), cores: 1 },

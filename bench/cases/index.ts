@@ -1,7 +1,9 @@
 import { type Case } from '../bench.ts'
 import create from './create.ts'
 import disturbed from './disturbed.ts'
+import issue from './issue.ts'
 import lists from './lists.ts'
+import login from './login.ts'
 import mongodb from './mongodb.ts'
 import pages from './pages.ts'
 import start from './start.ts'
@@ -9,5 +11,5 @@ import tokeninfo from './tokeninfo.ts'
 import tokens from './tokens.ts'
 import users from './users.ts'
 
-/** In the order of the report. Token issue and login take their place here with the OpenID engine. */
-export const CASES: Case[] = [tokeninfo, mongodb, tokens, disturbed, users, pages, lists, create, start]
+/** In the order of the report. */
+export const CASES: Case[] = [tokeninfo, mongodb, tokens, disturbed, issue, login, users, pages, lists, create, start]

@@ -3,6 +3,7 @@ import { download, type DownloadOptions } from './download.ts'
 import { learn } from './learn.ts'
 import { PreparedLoad } from './load.ts'
 import { Round } from './round.ts'
+import { signInUntil, type SignInOptions } from './sign-in.ts'
 
 interface Target {
   port: number
@@ -45,6 +46,14 @@ export const calls = {
         throw error
       }
     }
+  },
+
+  /** Signs users in until `stop`, or for so many seconds; resolves to the milliseconds each took. */
+  async signIns ({ concurrency, seconds, ...options }: SignInOptions & { concurrency: number, seconds?: number }): Promise<number[]> {
+    let over = false
+    stop = () => { over = true }
+    const until = performance.now() + (seconds ?? Infinity) * 1000
+    return await signInUntil(options, concurrency, () => over || performance.now() >= until)
   },
 
   stop: async (_params: null): Promise<void> => stop?.()

@@ -1,6 +1,7 @@
 import Fastify from 'fastify'
 import identity from '../../index.ts'
 import { bridge } from '../../routes/bridge.ts'
+import { clientAt } from '../fixture.ts'
 import { SECRET_KEY } from '../seed.ts'
 import { readOptions, serve } from './serve.ts'
 
@@ -17,6 +18,8 @@ interface Options {
 const { database, bcryptCost = 12, bridgePort } = readOptions<Options>()
 
 const app = Fastify()
-await app.register(identity, { database, bcryptCost, secretKey: SECRET_KEY, rateLimit: false })
+// One client signs users in without asking them for consent.
+const oidc = { firstParty: [clientAt(0).clientId], signInLimit: false as const }
+await app.register(identity, { database, bcryptCost, secretKey: SECRET_KEY, rateLimit: false, oidc })
 if (bridgePort !== undefined) await app.register(bridge, { prefix: '/bridge', upstream: `http://127.0.0.1:${bridgePort}` })
 await serve(app, bridgePort === undefined ? {} : { port: bridgePort })

@@ -1,11 +1,13 @@
 import OAuth2Server from '@node-oauth/oauth2-server'
 import Fastify from 'fastify'
-import { TOKENS, tokenAt, tokenInfoAt } from '../fixture.ts'
-import { tokenInfoLoad } from '../loads.ts'
+import { CLIENTS, TOKENS, clientAt, tokenAt, tokenInfoAt } from '../fixture.ts'
+import { issueLoad, tokenInfoLoad } from '../loads.ts'
 import { tokenInfoSchema } from './answers.ts'
-import { serve } from './serve.ts'
+import { readOptions, serve } from './serve.ts'
 
 // @node-oauth/oauth2-server with a Map behind it: no store at all, and nothing that survives the process.
+
+const { issue = false } = readOptions<{ issue?: boolean }>()
 
 const far = new Date('2036-01-01')
 const tokens = new Map<string, OAuth2Server.Token>()
@@ -16,8 +18,24 @@ for (let index = 0; index < TOKENS; index++) {
   })
 }
 
+const clients = new Map(Array.from({ length: CLIENTS }, (_, index) => {
+  const { clientId, secret } = clientAt(index)
+  return [clientId, { secret, client: { id: clientId, grants: ['client_credentials'] } }]
+}))
+
 const server = new OAuth2Server({
   model: {
+    getClient: async (id: string, secret: string) => {
+      const found = clients.get(id)
+      return found !== undefined && found.secret === secret ? found.client : null
+    },
+    getUserFromClient: async (client: OAuth2Server.Client) => ({ id: client.id }),
+    validateScope: async () => [],
+    saveToken: async (token: OAuth2Server.Token, client: OAuth2Server.Client, user: OAuth2Server.User) => {
+      const saved = { ...token, client, user }
+      tokens.set(token.accessToken, saved)
+      return saved
+    },
     getAccessToken: async (token: string) => tokens.get(token) ?? null,
     verifyScope: async () => true
   } as unknown as OAuth2Server.ServerOptions['model']
@@ -33,4 +51,14 @@ app.get('/api/v1/auth/tokeninfo', { schema: tokenInfoSchema }, async (request, r
   return { data: { ...user, client_id: client.id, scopes: scope } }
 })
 
-await serve(app, { load: tokenInfoLoad() })
+app.addContentTypeParser('application/x-www-form-urlencoded', { parseAs: 'string' }, (_request, body, done) => {
+  done(null, Object.fromEntries(new URLSearchParams(body as string)))
+})
+app.post('/token', async (request, reply) => {
+  const response = new OAuth2Server.Response({ headers: {} } as never)
+  await server.token(new OAuth2Server.Request({ headers: request.headers, method: request.method, query: request.query, body: request.body } as never), response)
+  reply.headers(response.headers as Record<string, string>)
+  return response.body
+})
+
+await serve(app, issue ? { load: issueLoad('/token') } : { load: tokenInfoLoad() })

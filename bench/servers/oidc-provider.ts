@@ -1,9 +1,12 @@
 import { Provider, type Adapter, type AdapterPayload } from 'oidc-provider'
 import { CLIENTS, TOKENS, clientAt, userAt } from '../fixture.ts'
 import { toRaw } from '../http.ts'
-import { serve } from './serve.ts'
+import { issueLoad } from '../loads.ts'
+import { readOptions, serve } from './serve.ts'
 
-// oidc-provider's introspection. Its own memory adapter forgets tokens past a thousand; this one is bounded by memory only.
+// oidc-provider's introspection, and its tokens for clients. Its own memory adapter forgets tokens past a thousand; this one is bounded by memory only.
+
+const { issue = false } = readOptions<{ issue?: boolean }>()
 
 class MapAdapter implements Adapter {
   static readonly #models = new Map<string, Map<string, AdapterPayload>>()
@@ -26,19 +29,21 @@ class MapAdapter implements Adapter {
 const resource = { client_id: 'introspector', client_secret: 'a secret of the one who asks' }
 const clients = Array.from({ length: CLIENTS }, (_, index) => ({
   client_id: clientAt(index).clientId,
-  client_secret: 'a secret that is not used here',
-  redirect_uris: clientAt(index).redirectUris
+  client_secret: clientAt(index).secret ?? 'a secret that is not used here',
+  redirect_uris: clientAt(index).redirectUris,
+  grant_types: ['authorization_code', 'client_credentials']
 }))
 
 const provider = new Provider('http://127.0.0.1', {
   adapter: MapAdapter,
   clients: [{ ...resource, redirect_uris: [], response_types: [], grant_types: [] }, ...clients],
   features: {
+    clientCredentials: { enabled: true },
     introspection: { enabled: true, allowedPolicy: async () => true },
     devInteractions: { enabled: false }
   },
   findAccount: async (_ctx, id) => ({ accountId: id, claims: async () => ({ sub: id }) }),
-  ttl: { AccessToken: 86_400, Grant: 86_400 },
+  ttl: { AccessToken: 86_400, ClientCredentials: 3_600, Grant: 86_400 },
   cookies: { keys: ['not used'] }
 })
 
@@ -64,4 +69,4 @@ for (let index = 0; index < TOKENS; index++) {
 }
 
 const { createServer } = await import('node:http')
-await serve(createServer(provider.callback()), { load: { requests, proofs } })
+await serve(createServer(provider.callback()), { load: issue ? issueLoad('/token') : { requests, proofs } })
