@@ -1,0 +1,80 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+
+/** Milliseconds one request may take. */
+const PATIENCE = 30_000
+const GRANT = 'urn:ietf:params:oauth:grant-type:device_code'
+
+/** What the person at the keyboard is told. */
+export interface DeviceCode {
+  user_code: string
+  verification_uri: string
+  verification_uri_complete?: string
+  /** Seconds. */
+  expires_in: number
+}
+
+export interface DeviceTokens {
+  access_token: string
+  expires_in: number
+  refresh_token?: string
+  scope?: string
+}
+
+export interface DeviceLogin {
+  /** The authorization server's issuer. */
+  issuer: string
+  /** A public client. */
+  client_id: string
+  scope: string
+  /** Shows the code. */
+  tell: (code: DeviceCode) => void
+  signal?: AbortSignal
+  /** Waits so many milliseconds. */
+  wait?: (milliseconds: number, signal?: AbortSignal) => Promise<void>
+}
+
+async function send (url: string, fields: Record<string, string> | undefined, signal: AbortSignal | undefined): Promise<{ ok: boolean, body: Record<string, unknown> }> {
+  const limit = AbortSignal.timeout(PATIENCE)
+  const response = await fetch(url, {
+    ...(fields && { method: 'POST', body: new URLSearchParams(fields) }),
+    headers: { accept: 'application/json' },
+    redirect: 'error',
+    signal: signal === undefined ? limit : AbortSignal.any([signal, limit])
+  })
+  const body = await response.json().catch(() => ({})) as Record<string, unknown>
+  return { ok: response.ok, body }
+}
+
+/**
+ * Signs a person in on a device without a browser (RFC 8628).
+ * @throws Error that says what the server answered, or that its answer is none
+ */
+export async function loginByDevice ({ issuer, client_id, scope, tell, signal, wait = async (ms, signal) => { await sleep(ms, undefined, { signal }) } }: DeviceLogin): Promise<DeviceTokens> {
+  const base = issuer.replace(/\/$/, '')
+  const { ok, body: metadata } = await send(`${base}/.well-known/openid-configuration`, undefined, signal)
+  const { device_authorization_endpoint: begin, token_endpoint: token } = metadata
+  // RFC 8414, 3.3: one that speaks for another is not to be believed.
+  if (!ok || metadata.issuer !== base || typeof begin !== 'string' || typeof token !== 'string') {
+    throw new Error('there is no authorization server of this name')
+  }
+  const started = await send(begin, { client_id, ...(scope !== '' && { scope }) }, signal)
+  if (!started.ok) throw new Error(explain(started.body))
+  const { device_code, interval = 5, ...code } = started.body as unknown as DeviceCode & { device_code: string, interval?: number }
+  if (typeof code.user_code !== 'string' || !URL.canParse(code.verification_uri)) throw new Error(explain({}))
+  // A terminal acts on some characters: what a server sends is shown without them.
+  tell({ ...code, user_code: code.user_code.replace(/[^\x20-\x7e]/g, '?'), verification_uri: new URL(code.verification_uri).href })
+  let pause = interval
+  for (let waited = 0; waited < code.expires_in; waited += pause) {
+    await wait(pause * 1000, signal)
+    const { ok, body } = await send(token, { grant_type: GRANT, client_id, device_code }, signal)
+    if (ok) return body as unknown as DeviceTokens
+    if (body.error === 'slow_down') pause += 5
+    else if (body.error !== 'authorization_pending') throw new Error(explain(body))
+  }
+  throw new Error('the code has expired')
+}
+
+function explain ({ error, error_description: description }: Record<string, unknown>): string {
+  if (typeof error !== 'string') return 'the server did not answer as an authorization server does'
+  return (typeof description === 'string' ? `${description} (${error})` : error).replace(/[^\x20-\x7e]/g, '?')
+}
