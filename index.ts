@@ -37,8 +37,9 @@ async function identity (app: FastifyInstance, given: IdentityOptions): Promise<
       await scope.register(async (signing) => {
         const getEngine = prepareEngine(scope, oidcOptions)
         const signInLimit = await createSignInLimit(signing, options.rateLimit === false ? false : oidcOptions.signInLimit)
-        await signing.register(oidc, { getEngine, signInLimit })
-        await signing.register(interactionRoutes, { getEngine, signInLimit, prefix: '/api/v1' })
+        const mount = { getEngine, signInLimit, name: oidcOptions.name }
+        await signing.register(oidc, mount)
+        await signing.register(interactionRoutes, { ...mount, prefix: '/api/v1' })
       })
     }
   }, { prefix: options.prefix })

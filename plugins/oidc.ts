@@ -4,6 +4,7 @@ import { Ajv } from 'ajv'
 import { OidcOptionsSchema, type OidcOptions } from '../schemas/oidc.ts'
 import { ROUTES } from '../lib/oidc/configuration.ts'
 import { type Engine } from '../lib/oidc/index.ts'
+import { createPageError } from './pages.ts'
 import { type SignInLimit } from './sign-in-limit.ts'
 
 /** Gives the engine that counts now. */
@@ -55,7 +56,12 @@ export function prepareEngine (app: FastifyInstance, options: OidcOptions): GetE
   }
 }
 
-export interface OidcMount { getEngine: GetEngine, signInLimit: SignInLimit }
+export interface OidcMount {
+  getEngine: GetEngine
+  signInLimit: SignInLimit
+  /** What the operator calls the service. */
+  name: string | undefined
+}
 
 /** The endpoints and the methods each answers, see oidc-provider's routes. */
 const ENDPOINTS: [path: string, ...methods: string[]][] = [
@@ -81,7 +87,7 @@ const DISCOVERY = ['/.well-known/openid-configuration', '/.well-known/oauth-auth
  * Hands the authorization server's requests over to it, body unread: it has a parser of its own, and no other looks at
  * them. Hooks of the host run before it, and what they set on the reply is sent.
  */
-export async function oidc (app: FastifyInstance, { getEngine, signInLimit }: OidcMount): Promise<void> {
+export async function oidc (app: FastifyInstance, { getEngine, signInLimit, name }: OidcMount): Promise<void> {
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', (_request, _body, done) => done(null))
 
@@ -98,7 +104,12 @@ export async function oidc (app: FastifyInstance, { getEngine, signInLimit }: Oi
   for (const [path, ...methods] of ENDPOINTS) {
     // User codes are short, so guessing them is bounded (RFC 8628, 5.1).
     const guessed = path === ROUTES.code_verification
-    add(`/api/v1${path}`, methods, guessed ? { preHandler: async (request) => { if (request.method === 'POST') await signInLimit(request) } } : {})
+    add(`/api/v1${path}`, methods, guessed
+      ? {
+          preHandler: async (request) => { if (request.method === 'POST') await signInLimit(request) },
+          errorHandler: createPageError(name)
+        }
+      : {})
   }
   for (const path of DISCOVERY) {
     add(path, ['GET', 'OPTIONS'], {

@@ -3,31 +3,20 @@ import { INTERACTION } from '../lib/oidc/configuration.ts'
 import { type Decision, type Engine, type Waiting } from '../lib/oidc/provider.ts'
 import { IdentityError } from '../lib/errors.ts'
 import { pageHeaders } from '../lib/pages/headers.ts'
-import { type Pages, renderPage } from '../lib/pages/index.ts'
-import { toIdentityError } from '../plugins/errors.ts'
+import { type Pages } from '../lib/pages/index.ts'
 import { type OidcMount } from '../plugins/oidc.ts'
+import { OVER, createPageError, describeLimit, sendPage } from '../plugins/pages.ts'
 import { LIMITS } from '../schemas/common.ts'
 
 /** Bytes of a form: an account and a password, percent-encoded. */
 const FORM_LIMIT = 16 * 1024
 
-const OVER = 'This sign-in is over, or was begun in another browser. Go back to the app and start again.'
 const WRONG = 'The account or the password is wrong.'
 
-type Uid = { Params: { uid: string } }
+/** In the address of the sign-in page that a user comes to who is signed in, and wants to be somebody else. */
+const OTHER = 'other'
 
-function sendPage<Name extends keyof Pages> (reply: FastifyReply, name: Name, data: Pages[Name], redirectUri?: string): FastifyReply {
-  return reply.headers(pageHeaders(redirectUri)).type('text/html; charset=utf-8').send(renderPage(name, data))
-}
-
-/** A page that says what went wrong, for scopes that people look at. */
-export function handlePageError (thrown: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
-  const gone = thrown instanceof Error && /^(SessionNotFound|InvalidClient)$/.test(thrown.name)
-  const error = gone ? new IdentityError('ErrParam', OVER) : toIdentityError(thrown)
-  if (error.statusCode >= 500) request.log.error({ err: error.cause ?? error, code: error.code }, error.message)
-  reply.code(error.statusCode).headers(error.headers)
-  return sendPage(reply, 'error', { message: error.statusCode >= 500 ? 'Something went wrong on our side. Try again in a moment.' : error.message })
-}
+type Uid = { Params: { uid: string }, Querystring: { account?: string } }
 
 /** RFC 6454: a browser says where a form came from. Cookies are SameSite already; this holds where they are not. */
 function checkOrigin (request: FastifyRequest, engine: Engine): void {
@@ -43,9 +32,11 @@ function readField (request: FastifyRequest, name: string): string {
 }
 
 /** The pages between an authorization request and its answer: signing in, and agreeing. */
-export async function interactionRoutes (app: FastifyInstance, { getEngine, signInLimit }: OidcMount): Promise<void> {
+export async function interactionRoutes (app: FastifyInstance, { getEngine, signInLimit, name }: OidcMount): Promise<void> {
   const { users } = app.identity
-  app.setErrorHandler(handlePageError)
+  const show = <Name extends keyof Pages> (reply: FastifyReply, page: Name, data: Pages[Name], redirectUri?: string) =>
+    sendPage(reply, page, data, { service: name, redirectUri })
+  app.setErrorHandler(createPageError(name))
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('application/x-www-form-urlencoded', { parseAs: 'string', bodyLimit: FORM_LIMIT }, (_request, body, done) => {
     done(null, new URLSearchParams(body as string))
@@ -60,14 +51,30 @@ export async function interactionRoutes (app: FastifyInstance, { getEngine, sign
     return { engine, waiting }
   }
 
-  async function sendPrompt (reply: FastifyReply, waiting: Waiting, extra: { account?: string, error?: string } = {}): Promise<FastifyReply> {
-    const shared = { action: waiting.action, client: { name: waiting.clientName } }
-    if (waiting.prompt === 'consent') {
-      const user = await users.get(waiting.accountId ?? '')
-      return sendPage(reply, 'consent', { ...shared, account: user?.account ?? '', scopes: waiting.scopes }, waiting.redirectUri)
-    }
-    const account = extra.account ?? waiting.loginHint?.slice(0, LIMITS.account)
-    return sendPage(reply, 'sign-in', { ...shared, ...extra, ...(account !== undefined && { account }) }, waiting.redirectUri)
+  const isSigningIn = (request: FastifyRequest, waiting: Waiting) =>
+    waiting.prompt === 'login' || (request.query as Uid['Querystring']).account === OTHER
+
+  async function showSignIn (reply: FastifyReply, waiting: Waiting, extra: { account?: string, error?: string } = {}): Promise<FastifyReply> {
+    const other = waiting.prompt !== 'login'
+    const account = extra.account ?? (other ? undefined : waiting.loginHint?.slice(0, LIMITS.account))
+    return show(reply, 'sign-in', {
+      action: other ? `${waiting.action}?account=${OTHER}` : waiting.action,
+      client: { name: waiting.clientName },
+      ...extra,
+      ...(account !== undefined && { account })
+    }, waiting.redirectUri)
+  }
+
+  async function showConsent (reply: FastifyReply, waiting: Waiting): Promise<FastifyReply> {
+    const user = await users.get(waiting.accountId ?? '')
+    return show(reply, 'consent', {
+      action: waiting.action,
+      client: { name: waiting.clientName },
+      account: user?.account ?? '',
+      scopes: waiting.scopes,
+      otherAccount: `${waiting.action}?account=${OTHER}`,
+      ...(waiting.redirectUri !== undefined && { redirectUri: waiting.redirectUri })
+    }, waiting.redirectUri)
   }
 
   async function goOn (request: FastifyRequest, reply: FastifyReply, engine: Engine, decision: Decision): Promise<FastifyReply> {
@@ -78,13 +85,13 @@ export async function interactionRoutes (app: FastifyInstance, { getEngine, sign
   async function signIn (request: FastifyRequest, reply: FastifyReply, engine: Engine, waiting: Waiting): Promise<FastifyReply> {
     const account = readField(request, 'account').trim()
     const password = readField(request, 'password')
-    const again = (status: number, error: string) => sendPrompt(reply.code(status), waiting, { account: account.slice(0, LIMITS.account), error })
+    const again = (status: number, error: string) => showSignIn(reply.code(status), waiting, { account: account.slice(0, LIMITS.account), error })
     try {
       await signInLimit(request, account)
     } catch (error) {
       if (!(error instanceof IdentityError) || error.code !== 'ErrLimit') throw error
       reply.headers(error.headers)
-      return await again(429, `Too many attempts. Try again in ${error.headers['retry-after']} seconds.`)
+      return await again(429, describeLimit(error.headers['retry-after']))
     }
     const fits = account.length <= LIMITS.account && password.length <= LIMITS.password
     const found = fits ? await users.signIn(account, password) : null
@@ -95,13 +102,13 @@ export async function interactionRoutes (app: FastifyInstance, { getEngine, sign
 
   app.get<Uid>(`${INTERACTION}/:uid`, { schema: { hide: true } }, async (request, reply) => {
     const { waiting } = await findWaiting(request, reply)
-    return await sendPrompt(reply, waiting)
+    return isSigningIn(request, waiting) ? await showSignIn(reply, waiting) : await showConsent(reply, waiting)
   })
 
   app.post<Uid>(`${INTERACTION}/:uid`, { schema: { hide: true } }, async (request, reply) => {
     const { engine, waiting } = await findWaiting(request, reply)
     const refused: Decision = { error: 'access_denied', error_description: 'the user refused' }
-    if (waiting.prompt === 'login') {
+    if (isSigningIn(request, waiting)) {
       if (readField(request, 'cancel') !== '') return await goOn(request, reply, engine, refused)
       return await signIn(request, reply, engine, waiting)
     }

@@ -8,6 +8,9 @@ export const OidcOptionsSchema = Type.Object({
     pattern: '^https?://[^/?#@\\s]+(/[^/?#\\s]+)*$',
     description: 'The URL by which apps and browsers reach the service, with the prefix if there is one, without a slash at its end. Absent: the address it listens on.'
   })),
+  name: Type.Optional(Type.String({
+    minLength: 1, maxLength: 64, description: 'What the pages call the service. Absent: they tell the name of the app only.'
+  })),
   accessTtl: Type.Integer({ minimum: 60, maximum: DAY, default: 3600, description: 'Seconds an access token lives.' }),
   refreshTtl: Type.Integer({ minimum: 60, maximum: 366 * DAY, default: 30 * DAY, description: 'Seconds a refresh token lives from its last use.' }),
   sessionTtl: Type.Integer({ minimum: 60, maximum: 366 * DAY, default: 14 * DAY, description: 'Seconds a browser stays signed in from its last use.' }),

@@ -15,6 +15,7 @@ export interface OidcSettings {
   sessionTtl: number
   refreshGrace: number
   firstParty: string[]
+  name?: string
 }
 
 export interface ConfigurationParts {

@@ -8,7 +8,8 @@ import { INTERACTION, ROUTES, createConfiguration, type OidcSettings } from './c
 import { type KeyRing } from './keys.ts'
 import { type AdapterParts } from './parts.ts'
 import { chooseDefaultScope, findForeignScope } from './scopes.ts'
-import { views } from './views.ts'
+import { endSession } from './sessions.ts'
+import { createViews } from './views.ts'
 
 export interface ProviderParts extends Pick<AdapterParts, 'store' | 'box' | 'times'> {
   issuer: URL
@@ -126,6 +127,7 @@ export async function buildEngine (parts: ProviderParts): Promise<Engine> {
     firstParty: new Set(settings.firstParty),
     getContext: () => Provider.ctx as KoaContextWithOIDC | undefined
   })
+  const views = createViews(settings.name)
   const provider = new Provider(issuer.href.replace(/\/$/, ''), createConfiguration({
     settings,
     base,
@@ -159,8 +161,22 @@ export async function buildEngine (parts: ProviderParts): Promise<Engine> {
       ctx.query = {}
     }
     await next()
+    const asked = ctx as KoaContextWithOIDC
+    const ended = (asked.oidc as KoaContextWithOIDC['oidc'] | undefined)?.route === 'end_session' && asked.status === 200
+    if (ended && asked.oidc.session?.accountId === undefined) await views.alreadySignedOut(asked)
   })
   const callback = provider.callback()
+
+  /** Who signs in as somebody else signs out first. oidc-provider does the same at a resume, but goes there by a script. */
+  async function leaveFormer (request: IncomingMessage, response: ServerResponse, accountId: string): Promise<void> {
+    const interaction = await provider.interactionDetails(request, response)
+    const former = interaction.session
+    if (former?.accountId === undefined || former.accountId === accountId) return
+    await endSession(store, former.uid)
+    // The resume would look for the session that it began in.
+    delete (former as { uid?: string }).uid
+    await interaction.save(interaction.exp - Math.floor(Date.now() / 1000))
+  }
 
   return {
     issuer,
@@ -185,7 +201,9 @@ export async function buildEngine (parts: ProviderParts): Promise<Engine> {
         ...(session !== undefined && { accountId: session.accountId })
       }
     },
-    decide: async (request, response, decision) =>
-      await provider.interactionResult(request, response, decision, { mergeWithLastSubmission: 'consent' in decision })
+    async decide (request, response, decision) {
+      if ('login' in decision) await leaveFormer(request, response, decision.login.accountId)
+      return await provider.interactionResult(request, response, decision, { mergeWithLastSubmission: 'consent' in decision })
+    }
   }
 }

@@ -1,4 +1,5 @@
 import { type KoaContextWithOIDC } from 'oidc-provider'
+import { type Store } from '../store/port.ts'
 import { hashToken } from '../tokens.ts'
 import { endBoundGrants } from './grants.ts'
 import { type AdapterParts, type ModelAdapter, type Payload, strip } from './parts.ts'
@@ -37,6 +38,12 @@ export function requireUserEpoch (ctx: KoaContextWithOIDC): number {
   const epoch = fresh ?? epochs.get(ctx)?.get(session?.uid ?? '')
   if (epoch === undefined) throw new Error('a sign-in without an epoch')
   return epoch
+}
+
+/** Ends a sign-in at a browser, with the token sessions that were to last no longer. */
+export async function endSession (store: Store, uid: string): Promise<void> {
+  await store.collection('sessions').deleteMany({ equal: { uid } })
+  await endBoundGrants(store, uid)
 }
 
 /** Sign-ins at browsers. */

@@ -1,22 +1,21 @@
-/** Sources of the style sheet; nothing else is loaded by a page. */
-const STYLE_SOURCE = "'none'"
+import { STYLE_SOURCE } from './style.ts'
 
-/** The origin of a URI as a CSP source: browsers hold a form's redirects to it too. */
-function toSource (uri: string): string | undefined {
-  if (!URL.canParse(uri)) return undefined
-  const { protocol, host, origin } = new URL(uri)
-  // An app's own scheme has no origin, and CSP knows no IPv6 address.
-  if (!/^https?:$/.test(protocol) || host.startsWith('[')) return protocol
-  return origin
+/**
+ * What a form may lead to beside this origin. Chromium holds every redirect that follows a form to `form-action`: the one
+ * to the app, and those by which the app sends its user on, perhaps to another origin of its own. So the scheme is let
+ * in and no more is said; who else could be named here chose the URI himself.
+ */
+function toFormSource (uri: unknown): string[] {
+  if (typeof uri !== 'string' || !URL.canParse(uri)) return []
+  return [new URL(uri).protocol]
 }
 
 /**
- * The headers of every page: nothing runs, nothing is framed, nothing is kept.
+ * The headers of every page: nothing runs, nothing is loaded, nothing is framed, nothing is kept.
  * @param redirectUri where the answer to the page's form may lead in the end, beside this origin
  */
 export function pageHeaders (redirectUri?: unknown): Record<string, string> {
-  const target = typeof redirectUri === 'string' ? toSource(redirectUri) : undefined
-  const form = ["'self'", ...(target === undefined ? [] : [target])].join(' ')
+  const form = ["'self'", ...toFormSource(redirectUri)].join(' ')
   return {
     'content-security-policy': `default-src 'none'; style-src ${STYLE_SOURCE}; form-action ${form}; frame-ancestors 'none'; base-uri 'none'`,
     'x-frame-options': 'DENY',

@@ -1,0 +1,43 @@
+import { type Pages } from './contract.ts'
+import { type Html, html } from './html.ts'
+import { type Part, mark, name } from './parts.ts'
+
+/** What a scope lets a client do, in words. A client's own scopes go by their names. */
+const SCOPE_TEXTS: Record<string, string> = {
+  openid: 'know who you are',
+  profile: 'read your name',
+  email: 'read your email address',
+  roles: 'read your roles',
+  offline_access: 'stay signed in when you are away'
+}
+
+function describeScope (scope: string): Html {
+  return Object.hasOwn(SCOPE_TEXTS, scope) ? html`${SCOPE_TEXTS[scope]}` : html`use <code>${scope}</code>`
+}
+
+/** Where the answer goes: a name is what a client says of itself, an address is not. */
+function describeTarget (redirectUri: string): Html | undefined {
+  if (!URL.canParse(redirectUri)) return undefined
+  const { protocol, hostname, host } = new URL(redirectUri)
+  if (!/^https?:$/.test(protocol)) return html`an app on this device that opens <bdi>${protocol}</bdi> links`
+  if (/^(localhost|127\.0\.0\.1|\[::1\])$/.test(hostname)) return html`a program on this device (<bdi>${host}</bdi>)`
+  return html`<bdi>${host}</bdi>`
+}
+
+export function consent ({ action, client, account, scopes, redirectUri, otherAccount }: Pages['consent']): Part {
+  const target = redirectUri === undefined ? undefined : describeTarget(redirectUri)
+  return {
+    title: `Continue to ${client.name}`,
+    body: html`${mark(client.name)}
+<h1>Continue to ${name(client.name)}</h1>
+<p class="whom"><span>You are signed in as <strong>${name(account)}</strong>.</span>${otherAccount !== undefined && html`
+<a href="${otherAccount}">Use another account</a>`}</p>
+<p id="asks"><strong>${name(client.name)}</strong> asks to:</p>
+<ul class="scopes" aria-labelledby="asks">
+${scopes.map((scope) => html`<li>${describeScope(scope)}</li>\n`)}</ul>
+${target !== undefined && html`<p class="quiet">The answer goes to ${target}.</p>\n`}<form method="post" action="${action}">
+<p class="deeds"><button class="first" type="submit" name="decision" value="allow">Allow</button>
+<button type="submit" name="decision" value="deny">Refuse</button></p>
+</form>`
+  }
+}

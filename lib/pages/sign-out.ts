@@ -1,0 +1,24 @@
+import { type Pages } from './contract.ts'
+import { html } from './html.ts'
+import { type Part, hidden, name } from './parts.ts'
+
+export function signOut ({ action, xsrf, client }: Pages['sign-out']): Part {
+  return {
+    title: 'Sign out',
+    body: html`<h1>Sign out?</h1>
+${client !== undefined && html`<p><strong>${name(client.name)}</strong> has ended your session with it.</p>\n`}<p>You can sign out of this browser as a whole: of everything that you signed in to from here.</p>
+<form method="post" action="${action}">
+${hidden('xsrf', xsrf)}<p class="deeds"><button class="first" type="submit" name="logout" value="yes">Sign out everywhere in this browser</button>
+<button type="submit">Stay signed in</button></p>
+</form>`
+  }
+}
+
+export function signedOut ({ client, next }: Pages['signed-out']): Part {
+  return {
+    title: 'Signed out',
+    body: html`<h1>Signed out</h1>
+<p>${client === undefined ? 'You are signed out.' : html`You are signed out of <strong>${name(client.name)}</strong>.`}</p>
+${next !== undefined && html`<p class="after"><a href="${next}">Go back to ${client === undefined ? 'the app' : name(client.name)}</a></p>`}`
+  }
+}

@@ -1,0 +1,79 @@
+import t from 'tap'
+import { askCode, getCode, startHarness } from '../oidc/harness.ts'
+
+t.test('another account', async (t) => {
+  const harness = await startHarness(t)
+  const { kit, user, register, browser, post, get } = harness
+  await kit.app.identity.users.create({ data: { account: 'bob', password: 'a horse too' } })
+  const app = await register({ first_party: false })
+  const tab = browser()
+  const consent = await (await tab.open(askCode(app).url)).submit({ account: user.account, password: user.password })
+  t.match(consent.text, user.account)
+  t.match(consent.text, 'The answer goes to <bdi>app.example</bdi>')
+  const link = /<a href="([^"]*)">Use another account/.exec(consent.text)?.[1] ?? ''
+
+  const form = await tab.open(link)
+  t.equal(form.title, 'Sign in')
+  t.notMatch(form.text, user.account)
+  const wrong = await form.submit({ account: 'bob', password: 'wrong' })
+  t.match(wrong.text, 'The account or the password is wrong.')
+  t.match((await wrong.submit({ account: user.account, password: user.password })).text, `<bdi>${user.account}</bdi>`, 'the same user again')
+
+  const asBob = await (await tab.open(askCode(app, { prompt: 'login' }).url)).submit({ account: 'bob', password: 'a horse too' })
+  t.match(asBob.title, 'Continue to')
+  t.match(asBob.text, '<bdi>bob</bdi>', 'he agrees for himself')
+  t.notMatch(asBob.text, user.account)
+  t.ok((await asBob.submit({ decision: 'allow' })).left?.searchParams.has('code'))
+
+  await t.test('ends what the former user signed in to from this browser', async (t) => {
+    const trusted = await register()
+    const own = browser()
+    const code = await getCode(harness, trusted, { scope: 'openid' }, own)
+    const token = String((await post('token', code, trusted)).body.access_token)
+    t.equal((await get('tokeninfo', token)).status, 200)
+    const page = await (await own.open(askCode(trusted, { prompt: 'login' }).url)).submit({ account: 'bob', password: 'a horse too' })
+    t.ok(page.left?.searchParams.has('code'))
+    t.equal((await get('tokeninfo', token)).status, 401)
+  })
+})
+
+t.test('signing out where nobody is signed in asks nothing and needs no script', async (t) => {
+  const { register, browser } = await startHarness(t)
+  const app = await register()
+  const back = new URLSearchParams({ client_id: app.client_id, post_logout_redirect_uri: app.redirect_uri, state: 's p' })
+  const { response, text, title } = await browser().open(`/api/v1/auth/session/end?${back}`)
+  t.equal(response.status, 200)
+  t.equal(title, 'Signed out')
+  t.notMatch(text, '<script')
+  t.equal(response.headers.get('refresh'), '0;url=https://app.example/cb?state=s+p')
+  t.match(text, '<a href="https://app.example/cb?state=s+p">')
+  const plain = await browser().open('/api/v1/auth/session/end')
+  t.equal(plain.title, 'Signed out')
+  t.equal(plain.response.headers.get('refresh'), null)
+  t.notMatch(plain.text, '<a ')
+})
+
+t.test('what people see is a page, also when it went wrong', async (t) => {
+  const { browser, register, user } = await startHarness(t, { rateLimit: 60, oidc: { signInLimit: 1, name: 'Acme <ID>' } })
+  const app = await register()
+  const device = await browser().open('/api/v1/auth/device')
+  let page = device
+  for (let attempt = 0; attempt < 11; attempt++) page = await device.submit({ user_code: 'AAAA-AAAA' })
+  t.equal(page.response.status, 429)
+  t.match(page.response.headers.get('content-type'), 'text/html')
+  t.match(page.text, /Too many attempts\. Try again in \d+ seconds\./)
+
+  const unknown = await browser().open('/api/v1/auth/authorize?client_id=none')
+  t.match(unknown.title, 'That did not work - Acme &lt;ID&gt;')
+  t.match(unknown.text, '<code>invalid_client</code>')
+
+  const form = await browser().open(askCode(app).url)
+  t.match(form.text, '<header><bdi>Acme &lt;ID&gt;</bdi></header>')
+  await form.submit({ account: user.account, password: 'wrong' })
+
+  const tab = browser()
+  await tab.open('/api/v1/auth/session/end')
+  const late = await tab.open('/api/v1/auth/session/end/confirm', { method: 'POST', body: new URLSearchParams({ xsrf: 'foreign', logout: 'yes' }) })
+  t.equal(late.response.status, 400)
+  t.match(late.text, 'This page is too old, or was opened in another browser.')
+})
