@@ -3,6 +3,7 @@ import sensible from '@fastify/sensible'
 import { LIMITS } from '../schemas/common.ts'
 import { type AccessRule } from '../schemas/options.ts'
 import { holdAccess } from '../plugins/access.ts'
+import { allowOrigins, answerPreflights } from '../plugins/cors.ts'
 import { handleError, handleNotFound } from '../plugins/errors.ts'
 import { useOwnJson } from '../plugins/json.ts'
 import { useOwnValidation } from '../plugins/validation.ts'
@@ -10,6 +11,9 @@ import { authRoutes } from './auth.ts'
 import { clientRoutes } from './client.ts'
 import { sessionRoutes } from './sessions.ts'
 import { userRoutes } from './user.ts'
+
+/** What a single-page app asks for the user who signed in to it. */
+const FOR_PAGES = { '/auth/tokeninfo': 'GET', '/auth/logout': 'POST', '/auth/sessions': 'GET, DELETE' }
 
 /** What the routes need besides `app.identity`. */
 export interface RouteSettings {
@@ -29,9 +33,13 @@ export async function apiRoutes (app: FastifyInstance, options: RouteSettings & 
   useOwnValidation(app)
   useOwnJson(app, LIMITS.body)
   await app.register(sensible)
+  answerPreflights(app, FOR_PAGES)
   holdAccess(app, options.access)
-  await app.register(authRoutes)
-  await app.register(sessionRoutes, options)
+  await app.register(async (auth) => {
+    allowOrigins(auth)
+    await auth.register(authRoutes)
+    await auth.register(sessionRoutes, options)
+  })
   await app.register(clientRoutes, options)
   await app.register(userRoutes, options)
 }
