@@ -3,10 +3,11 @@
  * @module
  */
 import { readFileSync } from 'node:fs'
-import { BlockList, isIP } from 'node:net'
 import { Ajv } from 'ajv'
 import { EnvironmentSchema, type Environment } from './schemas/config.ts'
+import { type OidcOptions } from './schemas/oidc.ts'
 import { type ServiceOptions } from './lib/identity.ts'
+import { describeTerm, isNetwork, readText, type Term } from './lib/environment.ts'
 import { findNearest } from './lib/nearest.ts'
 import { parseSecretKey } from './lib/secrets.ts'
 
@@ -24,6 +25,8 @@ export interface Config {
   openapi: boolean
   /** Addresses and networks of the proxies whose forwarding headers are believed. */
   trustProxy: false | string[]
+  /** The authorization server's options; false: none. */
+  oidc: false | Partial<OidcOptions>
   /** Absent: no bridge. Without an upstream it relays to this service itself. */
   bridge?: { prefix: string, upstream?: string }
   /** What the services need, without what only a program can hand in. */
@@ -41,9 +44,6 @@ export class ConfigError extends Error {
   }
 }
 
-/** The terms in which the environment's schemas are written. */
-interface Term { anyOf?: Term[], const?: unknown, type?: string, minimum?: number, maximum?: number, expects?: string }
-
 const NAMES = Object.keys(EnvironmentSchema.properties)
 const OURS = /^IDENTITY_/
 
@@ -53,25 +53,6 @@ const FOREIGN = ['IDENTITY_ENDPOINT', 'IDENTITY_HEADER', 'IDENTITY_SERVER_THUMBP
 const validate = new Ajv({ useDefaults: true, allErrors: true, strict: true, strictTypes: false, keywords: ['expects'] })
   .compile<Environment>(EnvironmentSchema)
 
-/** A variable is text: here it becomes what its schema asks for, where it can. */
-function readText (schema: Term, text: string): unknown {
-  for (const term of schema.anyOf ?? [schema]) {
-    if (term.type === 'integer' && /^\d{1,15}$/.test(text)) return Number(text)
-    if (term.const === false && text === 'off') return false
-    if (term.type === 'boolean' && (text === 'on' || text === 'off')) return text === 'on'
-  }
-  return text
-}
-
-/** What a variable must be, in words. */
-function describe (term: Term): string {
-  if (term.expects !== undefined) return term.expects
-  if (term.anyOf !== undefined) return term.anyOf.map(describe).join(' or ')
-  if (term.const !== undefined) return term.const === false ? 'off' : String(term.const)
-  if (term.type === 'boolean') return 'on or off'
-  return term.type === 'integer' ? `an integer from ${term.minimum} to ${term.maximum}` : 'a text that is not too long'
-}
-
 function unknownName (name: string): string {
   const bare = name.replace(OURS, '')
   const meant = NAMES.includes(bare) ? bare : findNearest(name, NAMES)
@@ -80,20 +61,6 @@ function unknownName (name: string): string {
 
 function splitList (text: string | false): string[] | false {
   return text === false ? false : text.split(/, ?/)
-}
-
-/** An address, or a network as address/bits; what proxies are named by. */
-function isNetwork (text: string): boolean {
-  if (['loopback', 'linklocal', 'uniquelocal'].includes(text)) return true
-  const [address = '', bits, ...rest] = text.split('/')
-  const version = isIP(address)
-  if (version === 0 || rest.length > 0) return false
-  try {
-    if (bits !== undefined) new BlockList().addSubnet(address, /^\d+$/.test(bits) ? Number(bits) : -1, version === 6 ? 'ipv6' : 'ipv4')
-    return true
-  } catch {
-    return false
-  }
 }
 
 /** The configured key; undefined for none. What is wrong goes to `problems`. */
@@ -136,11 +103,11 @@ export function readConfig (env: Readonly<Record<string, string | undefined>>): 
   const read = Object.fromEntries(known) as Environment
   validate(read)
   const wrong = new Set(validate.errors?.map(({ instancePath }) => instancePath.split('/')[1] ?? ''))
-  for (const name of wrong) problems.push(`${name}: must be ${describe(schemas[name] ?? {})}`)
+  for (const name of wrong) problems.push(`${name}: must be ${describeTerm(schemas[name] ?? {})}`)
 
-  const upstream = read.IDENTITY_BRIDGE_UPSTREAM
-  if (upstream !== undefined && !wrong.has('IDENTITY_BRIDGE_UPSTREAM') && !URL.canParse(upstream)) {
-    problems.push('IDENTITY_BRIDGE_UPSTREAM: must be a valid URL')
+  for (const name of ['IDENTITY_BRIDGE_UPSTREAM', 'IDENTITY_ISSUER'] as const) {
+    const url = read[name]
+    if (url !== undefined && !wrong.has(name) && !URL.canParse(url)) problems.push(`${name}: must be a valid URL`)
   }
   const proxies = splitList(read.IDENTITY_TRUST_PROXY)
   if (proxies !== false && !proxies.every(isNetwork)) {
@@ -149,6 +116,18 @@ export function readConfig (env: Readonly<Record<string, string | undefined>>): 
   const secretKey = readSecretKey(read, problems)
   if (problems.length > 0) throw new ConfigError(problems)
   return toConfig(read, secretKey)
+}
+
+function toOidc (env: Environment): Partial<OidcOptions> {
+  const { IDENTITY_ISSUER: issuer, IDENTITY_FIRST_PARTY: firstParty = '' } = env
+  return {
+    ...(issuer !== undefined && { issuer }),
+    accessTtl: env.IDENTITY_ACCESS_TTL,
+    refreshTtl: env.IDENTITY_REFRESH_TTL,
+    sessionTtl: env.IDENTITY_SESSION_TTL,
+    firstParty: firstParty.split(/[, ]+/).filter(Boolean),
+    signInLimit: env.IDENTITY_SIGN_IN_LIMIT
+  }
 }
 
 function toConfig (env: Environment, secretKey: string | undefined): Config {
@@ -162,6 +141,7 @@ function toConfig (env: Environment, secretKey: string | undefined): Config {
     shutdownTimeout: env.IDENTITY_SHUTDOWN_TIMEOUT,
     openapi: env.IDENTITY_OPENAPI,
     trustProxy: splitList(env.IDENTITY_TRUST_PROXY),
+    oidc: env.IDENTITY_OIDC && toOidc(env),
     ...(prefix !== false && { bridge: { prefix, ...(upstream !== undefined && { upstream }) } }),
     services: {
       database: env.DATABASE_URL,

@@ -1,11 +1,13 @@
 import { Type, type Static } from '@sinclair/typebox'
 import { BridgeOptionsSchema } from './bridge.ts'
+import { OidcOptionsSchema } from './oidc.ts'
 import { OptionsSchema } from './options.ts'
 
 const LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const
 
 const options = OptionsSchema.properties
 const roles = options.roles.properties
+const oidc = OidcOptionsSchema.properties
 
 const Off = Type.Literal(false)
 
@@ -37,7 +39,7 @@ export const EnvironmentSchema = Type.Object({
     minimum: 100, maximum: 600_000, default: 10_000, description: 'Milliseconds that running requests have to finish after SIGTERM; what runs longer is cut.'
   }),
   IDENTITY_BRIDGE_PREFIX: Type.Union([Off, Type.String({
-    pattern: '^(?!/(api/v1|docs|health|openapi\\.json)(/|$))(/[\\w.~-]+)+$',
+    pattern: '^(?!/(api/v1|docs|health|openapi\\.json|\\.well-known)(/|$))(/[\\w.~-]+)+$',
     expects: "a path such as /bridge/client that is not among the service's own"
   })], { default: '/bridge/client', description: 'Path of the bridge; `off` serves none.' }),
   IDENTITY_BRIDGE_UPSTREAM: Type.Optional(Type.String({
@@ -45,6 +47,17 @@ export const EnvironmentSchema = Type.Object({
     expects: 'an http or https URL without credentials, query and fragment',
     description: `${BridgeOptionsSchema.properties.upstream.description} Absent: this service itself.`
   })),
+  IDENTITY_OIDC: Type.Boolean({ default: true, description: '`off`: no authorization server; nobody signs in, and tokens are made on the command line.' }),
+  IDENTITY_ISSUER: Type.Optional(Type.String({
+    ...oidc.issuer, expects: 'an http or https URL without credentials, query, fragment and a slash at its end'
+  })),
+  IDENTITY_ACCESS_TTL: oidc.accessTtl,
+  IDENTITY_REFRESH_TTL: oidc.refreshTtl,
+  IDENTITY_SESSION_TTL: oidc.sessionTtl,
+  IDENTITY_FIRST_PARTY: Type.Optional(Type.String({ description: `Comma-separated. ${oidc.firstParty.description}` })),
+  IDENTITY_SIGN_IN_LIMIT: Type.Union([Off, ...oidc.signInLimit.anyOf.slice(1)], {
+    default: oidc.signInLimit.default, description: oidc.signInLimit.description?.replace('`false`', '`off`, also by IDENTITY_RATE_LIMIT')
+  }),
   IDENTITY_OPENAPI: options.openapi,
   IDENTITY_TRUST_PROXY: Type.Union([Off, Type.String()], {
     default: false,

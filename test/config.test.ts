@@ -29,6 +29,7 @@ t.test('an empty environment gives the defaults, and those of the options are th
     shutdownTimeout: 10_000,
     openapi: true,
     trustProxy: false,
+    oidc: { accessTtl: 3600, refreshTtl: 2_592_000, sessionTtl: 1_209_600, firstParty: [], signInLimit: 10 },
     bridge: { prefix: '/bridge/client' },
     services: {
       database: 'sqlite:data/identity.db',
@@ -60,6 +61,13 @@ t.test('every variable reaches its place', async (t) => {
     IDENTITY_SHUTDOWN_TIMEOUT: '800',
     IDENTITY_BRIDGE_PREFIX: '/a/b-c',
     IDENTITY_BRIDGE_UPSTREAM: 'https://identity:3000/base',
+    IDENTITY_OIDC: 'on',
+    IDENTITY_ISSUER: 'https://id.example.org/base',
+    IDENTITY_ACCESS_TTL: '61',
+    IDENTITY_REFRESH_TTL: '62',
+    IDENTITY_SESSION_TTL: '63',
+    IDENTITY_FIRST_PARTY: 'a, b,',
+    IDENTITY_SIGN_IN_LIMIT: 'off',
     IDENTITY_OPENAPI: 'off',
     IDENTITY_TRUST_PROXY: 'loopback, 10.0.0.0/8,::1',
     IDENTITY_ROLE_ADMIN: 'root',
@@ -75,6 +83,7 @@ t.test('every variable reaches its place', async (t) => {
     shutdownTimeout: 800,
     openapi: false,
     trustProxy: ['loopback', '10.0.0.0/8', '::1'],
+    oidc: { issuer: 'https://id.example.org/base', accessTtl: 61, refreshTtl: 62, sessionTtl: 63, firstParty: ['a', 'b'], signInLimit: false },
     bridge: { prefix: '/a/b-c', upstream: 'https://identity:3000/base' },
     services: {
       database: 'mongodb://127.0.0.1/x',
@@ -96,9 +105,10 @@ t.test('an empty variable is one that is not given, and the names of others are 
   t.strictSame(readConfig(env), readConfig({}))
 })
 
-t.test('the bridge can be left out, and the limit set', async (t) => {
-  const config = readConfig({ IDENTITY_BRIDGE_PREFIX: 'off', IDENTITY_RATE_LIMIT: '3' })
+t.test('the bridge and the authorization server can be left out, and the limit set', async (t) => {
+  const config = readConfig({ IDENTITY_BRIDGE_PREFIX: 'off', IDENTITY_OIDC: 'off', IDENTITY_RATE_LIMIT: '3' })
   t.notOk('bridge' in config)
+  t.equal(config.oidc, false)
   t.equal(config.rateLimit, 3)
 })
 
@@ -119,10 +129,15 @@ t.test('a wrong value is named, and never repeated', async (t) => {
     ['IDENTITY_RATE_LIMIT', 'false', 'must be off or an integer from 1 to 1000000'],
     ['IDENTITY_OPENAPI', 'yes', 'must be on or off'],
     ['IDENTITY_BRIDGE_PREFIX', '/api/v1/client', "must be off or a path such as /bridge/client that is not among the service's own"],
+    ['IDENTITY_BRIDGE_PREFIX', '/.well-known', "must be off or a path such as /bridge/client that is not among the service's own"],
     ['IDENTITY_BRIDGE_PREFIX', '/x/:id', "must be off or a path such as /bridge/client that is not among the service's own"],
     ['IDENTITY_BRIDGE_PREFIX', 'x', "must be off or a path such as /bridge/client that is not among the service's own"],
     ['IDENTITY_BRIDGE_UPSTREAM', 'http://u:hunter2@h', 'must be an http or https URL without credentials, query and fragment'],
     ['IDENTITY_BRIDGE_UPSTREAM', 'http://h:port', 'must be a valid URL'],
+    ['IDENTITY_ISSUER', 'https://h/', 'must be an http or https URL without credentials, query, fragment and a slash at its end'],
+    ['IDENTITY_ISSUER', 'https://u:hunter2@h', 'must be an http or https URL without credentials, query, fragment and a slash at its end'],
+    ['IDENTITY_ISSUER', 'https://h:port', 'must be a valid URL'],
+    ['IDENTITY_ACCESS_TTL', '59', 'must be an integer from 60 to 86400'],
     ['IDENTITY_TRUST_PROXY', '1', 'must be off, or comma-separated addresses or networks such as 10.0.0.0/8'],
     ['IDENTITY_TRUST_PROXY', '10.0.0.0/33', 'must be off, or comma-separated addresses or networks such as 10.0.0.0/8'],
     ['IDENTITY_TRUST_PROXY', '10.0.0.1,,::1', 'must be off, or comma-separated addresses or networks such as 10.0.0.0/8'],
