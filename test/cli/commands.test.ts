@@ -205,3 +205,11 @@ t.test('client create and list', async (t) => {
     [`client create --owner ann --name x --scope ${'x'.repeat(129)}`, '--scope[0]: must NOT have more than 128 characters']
   ] as const) t.match(await run(line), { code: 1, stdout: '', stderr: `fastify-identity: ${message}\n` })
 })
+
+t.test('keys rotate', async (t) => {
+  const run = createCli(t.testdir())
+  const [first, second] = [(await run('keys rotate --json')).json(), (await run('keys rotate --json')).json()]
+  t.strictSame(Object.keys(first), ['kid', 'signs_from'])
+  t.not(first.kid, second.kid)
+  t.match((await run('keys rotate')).stdout, /^kid {9}\S+\nsigns_from {2}20\S+Z\n$/)
+})
