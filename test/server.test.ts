@@ -167,7 +167,9 @@ t.test('in production it prints JSON lines only, makes no admin, and an error th
   const service = startProgram(t, 'server.ts', {
     env: serviceEnv(dir, { NODE_ENV: 'production', IDENTITY_SECRET_KEY_FILE: join(dir, 'key'), NODE_OPTIONS: `--import=${join(dir, 'fail.mjs')}` })
   })
-  await service.seen(LISTENS)
+  const [, url] = await service.seen(LISTENS)
+  // Time enough to make an admin, if it wanted to.
+  for (let i = 0; i < 100; i++) await call(`${url}/health/ready`)
   service.child.kill('SIGUSR2')
   t.equal(await service.ended, 1)
   t.equal(service.log().length, service.stdout().trim().split('\n').length)
