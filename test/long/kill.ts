@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { openStore } from '../../lib/store/index.ts'
-import { COLLECTIONS, type Thing } from '../lib/store/conformance/suite.ts'
+import { COLLECTIONS, type Thing } from '../lib/store/conformance/collections.ts'
 
 export interface KillResult {
   kills: number

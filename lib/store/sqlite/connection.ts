@@ -1,4 +1,4 @@
-import { closeSync, fsyncSync, mkdirSync, openSync } from 'node:fs'
+import { accessSync, closeSync, constants, existsSync, fsyncSync, mkdirSync, openSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite'
 import { type Statement } from './sql.ts'
@@ -87,7 +87,9 @@ function sleep (): void {
 /** Makes the directories and the file where there are none, for the owner only, and throws when it cannot be written. */
 export function prepareFile (path: string): void {
   const made = mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
-  closeSync(openSync(path, 'a', 0o600))
+  // One that is there is not opened: on POSIX closing it would drop the locks that this process's connections have on it.
+  if (existsSync(path)) accessSync(path, constants.W_OK)
+  else closeSync(openSync(path, 'a', 0o600))
   // A new directory's own entry must be on the disk too. SQLite itself syncs the one that holds the file.
   if (made !== undefined) for (let at = dirname(path); at.length >= dirname(made).length; at = dirname(at)) syncDirectory(at)
 }

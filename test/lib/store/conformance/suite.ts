@@ -1,7 +1,8 @@
 import { type Test } from 'tap'
-import {
-  type Collection, type CollectionSpec, type Document, type Filter, type Json, type ListQuery, type Store, type StoreOptions
-} from '../../../../lib/store/port.ts'
+import { type Collection, type Filter, type ListQuery, type Store, type StoreOptions } from '../../../../lib/store/port.ts'
+import { type Thing } from './collections.ts'
+
+export { COLLECTIONS, type Thing } from './collections.ts'
 
 /** An engine under test. */
 export interface Engine {
@@ -26,20 +27,6 @@ export interface Suite {
 }
 
 export type Cases = Record<string, (t: Test, suite: Suite) => Promise<unknown>>
-
-/** A document of any shape. */
-export type Thing = Document & { [field: string]: Json | undefined }
-
-export const COLLECTIONS = [
-  {
-    name: 'things',
-    keys: { name: 'string', owner: 'string', deputy: 'string', at: 'string', rank: 'number', live: 'boolean', serial: 'number' },
-    unique: ['name', 'serial'],
-    indexes: [['owner', 'name'], ['rank'], ['at']]
-  },
-  { name: 'owners', keys: { title: 'string' } },
-  { name: 'sessions', keys: { expired_at: 'string' }, expiry: 'expired_at' }
-] as const satisfies CollectionSpec[]
 
 /** Runs a job for each item, some at a time: quick, and bounded for any engine. */
 export async function each<T> (items: Iterable<T>, job: (item: T) => Promise<unknown>): Promise<void> {

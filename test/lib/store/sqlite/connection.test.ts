@@ -1,4 +1,4 @@
-import { mkdirSync, statSync } from 'node:fs'
+import { mkdirSync, readFileSync, statSync } from 'node:fs'
 import t from 'tap'
 import { openStore } from '../../../../lib/store/index.ts'
 import { Connection, prepareFile, useLog } from '../../../../lib/store/sqlite/connection.ts'
@@ -68,6 +68,19 @@ t.test('a closed connection answers nothing more', async (t) => {
   connection.close()
   connection.close()
   t.throws(() => connection.get({ sql: 'SELECT 1 AS one', values: [] }), /not open/)
+})
+
+t.test('a file that is open keeps its locks when it is opened again', { skip: process.platform !== 'linux' && 'no list of locks' }, async (t) => {
+  const path = `${t.testdir()}/store.db`
+  const options = { collections: [], now: Date.now }
+  const store = await openStore(`sqlite:${path}`, options)
+  t.teardown(() => store.close())
+  const locks = () => readFileSync('/proc/locks', 'utf8').split('\n').filter((line) => line.includes(` ${process.pid} `) && line.includes(`:${statSync(path).ino} `)).length
+  t.equal(locks(), 1)
+  const again = await openStore(`sqlite:${path}`, options)
+  t.equal(locks(), 1)
+  await again.close()
+  t.equal(locks(), 1)
 })
 
 t.test('what is there keeps its mode', { skip: process.platform === 'win32' && 'no modes' }, async (t) => {

@@ -1,8 +1,10 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { existsSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { DatabaseSync } from 'node:sqlite'
 import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
 import { openStore } from '../../../../lib/store/index.ts'
 import { type Collection, type StoreOptions } from '../../../../lib/store/port.ts'
@@ -66,6 +68,24 @@ t.test('two processes that write at once lose nothing, and of two racers one win
   await theirs
   t.equal((await things.get('counter'))?.rank, 120)
   t.equal(await things.count({ equal: { owner: 'nobody' } }), 0)
+})
+
+t.test('two stores in one process keep the locks that tell another process of them', async (t) => {
+  const path = `${t.testdir()}/store.db`
+  const [one, two] = [await openStore(`sqlite:${path}`, options), await openStore(`sqlite:${path}`, options)]
+  t.teardown(() => Promise.all([one.close(), two.close()]))
+  await one.collection('things').insert({ id: 'before' })
+  // The last connection to leave a file removes its log: this one is not the last.
+  const script = `
+    const { DatabaseSync } = require('node:sqlite')
+    const database = new DatabaseSync(${JSON.stringify(path)})
+    console.log(database.prepare('SELECT count(*) AS count FROM things').get().count)
+    database.close()`
+  const visit = async () => (await promisify(execFile)(process.execPath, ['-e', script])).stdout.trim()
+  t.equal(await visit(), '1')
+  t.ok(existsSync(`${path}-wal`), 'the log is still there')
+  await one.collection('things').insert({ id: 'after' })
+  t.equal(await visit(), '2', 'and what is written to it is seen')
 })
 
 t.test('a process with nothing left to do ends, whatever the store has started', async (t) => {
