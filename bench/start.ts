@@ -1,8 +1,15 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import { connect, createServer, type AddressInfo } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
 import { CORES, pin, readRss } from './machine.ts'
+
+/** The options that `npm start` gives to node. */
+export function readStartFlags (): string[] {
+  const { scripts } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { scripts: { start: string } }
+  return scripts.start.split(' ').filter((word) => word.startsWith('--'))
+}
 
 /** Milliseconds after which a process that has not answered is given up. */
 const PATIENCE = 30_000

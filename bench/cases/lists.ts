@@ -3,7 +3,7 @@ import { type Child } from '../child.ts'
 import { readRss } from '../machine.ts'
 import { admin } from '../loads.ts'
 import { ensureFile } from '../seed.ts'
-import { findFreePort } from '../start.ts'
+import { findFreePort, readStartFlags } from '../start.ts'
 import { type Column, type Ready, type Sample, type Subject } from '../types.ts'
 
 const USERS = 1_000
@@ -13,6 +13,7 @@ const LOOK = 20
 const sizesOf = (full: boolean) => full ? [10_000, 100_000, 1_000_000] : [10_000, 100_000]
 const name = (what: string, rows: number) => `${what}, ${rows.toLocaleString('en')}`
 export const bareRow = (rows: number) => name('bare Fastify stream of the NDJSON\'s bytes', rows)
+export const linesRow = (rows: number) => name('bare Fastify stream, a line at a time', rows)
 export const csvRow = (rows: number) => name('fast-csv alone, no HTTP', rows)
 export const ndjsonRow = (rows: number) => name('NDJSON', rows)
 export const jsonRow = (rows: number) => name('JSON', rows)
@@ -68,7 +69,7 @@ export default {
   title: 'Whole lists of clients',
   notes: [
     'SQLite; one reader; each server on two cores, of which the driver has the second too. Every second client has a secret to be opened, every fourth an image.',
-    'Idle is the size after the start and one page of 100; growth is the most seen since, over all rounds before too, every 20 ms. The bridge runs in the same process as the service it reads from, so that its growth is that of both. All sizes are checked to the byte.'
+    'Idle is the size after the start and one page of 100; growth is the most seen since, over all rounds before too, every 20 ms. The bridge runs in the same process as the service it reads from, so that its growth is that of both. All sizes are checked to the byte. Node runs with the options that npm start gives it.'
   ],
   columns: COLUMNS,
   metric: 'rows',
@@ -78,7 +79,7 @@ export default {
     for (const rows of sizesOf(bench.settings.full)) {
       const database = `sqlite:${await ensureFile({ users: USERS, clients: rows, tokens: USERS }, bench.log)}`
       for (const what of [ndjsonRow, jsonRow, bridgeRow]) {
-        specs.push({ label: what(rows), file: 'identity.ts', options: { database, bridgePort: await findFreePort() }, cores: 2 as const })
+        specs.push({ label: what(rows), file: 'identity.ts', options: { database, bridgePort: await findFreePort() }, cores: 2 as const, flags: readStartFlags() })
       }
     }
     return [
@@ -106,6 +107,7 @@ export default {
       }
       const { rss } = await bare.usage()
       subjects.push({ label: bareRow(rows), baseline: bareRow(rows), measure: () => measureList(bench, bare, { path: `/stream?rows=${rows}`, rows, idle: rss, bytes }) })
+      subjects.push({ label: linesRow(rows), baseline: bareRow(rows), measure: () => measureList(bench, bare, { path: `/lines?rows=${rows}`, rows, idle: rss, bytes }) })
       await add(ndjsonRow(rows), bareRow(rows), '/api/v1/client/list?limit=0', bytes, 'application/x-ndjson')
       await add(jsonRow(rows), bareRow(rows), '/api/v1/client/list?limit=0', bytes + '{"data":[]}'.length - '\n'.length)
       subjects.push({

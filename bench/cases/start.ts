@@ -5,7 +5,7 @@ import { type Case } from '../bench.ts'
 import { tokenAt } from '../fixture.ts'
 import { bearer, toRaw } from '../http.ts'
 import { SECRET_KEY, copyDatabase } from '../seed.ts'
-import { timeStart } from '../start.ts'
+import { readStartFlags, timeStart } from '../start.ts'
 import { type Subject } from '../types.ts'
 import { FILL } from './tokeninfo.ts'
 
@@ -49,8 +49,8 @@ export default {
     return [
       subject(BARE, [pathOf('servers/start-bare.ts')]),
       subject('fastify-identity embedded, from sources', [pathOf('servers/start-embedded.ts')]),
-      subject(SERVICE, [pathOf('../server.ts')]),
-      subject('fastify-identity, built as the package is', [pathOf('node_modules/.cache/identity/server.js')])
+      subject(SERVICE, [...readStartFlags(), pathOf('../server.ts')]),
+      subject('fastify-identity, built as the package is', [...readStartFlags(), pathOf('node_modules/.cache/identity/server.js')])
     ]
   }
 } satisfies Case

@@ -3,6 +3,7 @@ import { RATES, type Case } from '../bench.ts'
 import { CLIENTS, TOKENS } from '../fixture.ts'
 import { tokenInfoLoad } from '../loads.ts'
 import { copyDatabase } from '../seed.ts'
+import { readStartFlags } from '../start.ts'
 
 export const FILL = { users: TOKENS, clients: CLIENTS, tokens: TOKENS }
 export const BARE = 'bare Fastify route'
@@ -30,7 +31,7 @@ export default {
       { label: 'oidc-provider introspection, a Map', file: 'oidc-provider.ts' },
       { label: 'better-auth get-session, node:sqlite', file: 'better-auth.ts', options: { file: file('better-auth.db') } },
       { label: 'bare Fastify route that logs', file: 'bare.ts', options: { logger: true }, quiet: true },
-      { label: 'fastify-identity as npm start, logs', file: 'service.ts', options: { database: `sqlite:${await copyDatabase(FILL, bench.directory, bench.log)}` }, quiet: true }
+      { label: 'fastify-identity as npm start, logs', file: 'service.ts', options: { database: `sqlite:${await copyDatabase(FILL, bench.directory, bench.log)}` }, flags: readStartFlags(), quiet: true }
     ]
   },
   scenario: async (bench, servers) => {

@@ -38,4 +38,13 @@ app.get<{ Querystring: { rows: string } }>('/stream', (request, reply) => {
   }))
 })
 
+/** The same, a line at a time. */
+const lines = range(100, (index) => JSON.stringify(listedClientAt(index, users)) + '\n')
+app.get<{ Querystring: { rows: string } }>('/lines', (request, reply) => {
+  const rows = Number(request.query.rows)
+  reply.type('application/x-ndjson; charset=utf-8').send(Readable.from((function * () {
+    for (let row = 0; row < rows; row++) yield lines[row % 100]!
+  })()))
+})
+
 await serve(app)

@@ -4,25 +4,26 @@ import { format } from 'fast-csv'
 import { listedClientAt, range } from '../fixture.ts'
 import { serve } from './serve.ts'
 
-// fast-csv alone: rows that are ready, formatted and dropped. No HTTP, no store.
+// fast-csv alone: clients that are at hand as objects become CSV, which is dropped. No HTTP, no store.
 
-const COLUMNS = ['clientId', 'createdAt', 'modifiedAt', 'clientSecret', 'redirectUris', 'scopes', 'userId', 'name', 'image'] as const
+const COLUMNS = ['clientId', 'createdAt', 'modifiedAt', 'clientSecret', 'redirectUris', 'scopes', 'userId', 'name', 'image']
+
+type Client = ReturnType<typeof listedClientAt>
+
+/** Arrays are written as JSON (service.md, 4.4). */
+function transform (client: Client) {
+  return { ...client, redirectUris: JSON.stringify(client.redirectUris), scopes: JSON.stringify(client.scopes) }
+}
 
 async function csv ({ rows, users }: { rows: number, users: number }): Promise<{ elapsed: number, bytes: number }> {
-  const cells = range(100, (index) => {
-    const client = listedClientAt(index, users)
-    return COLUMNS.map((column) => {
-      const value = client[column] ?? ''
-      return typeof value === 'string' ? value : JSON.stringify(value)
-    })
-  })
+  const clients = range(100, (index) => listedClientAt(index, users))
   const start = performance.now()
-  const stream = format({ headers: [...COLUMNS], writeBOM: true, includeEndRowDelimiter: true })
+  const stream = format<Client, ReturnType<typeof transform>>({ headers: COLUMNS, writeBOM: true, includeEndRowDelimiter: true, transform })
   let bytes = 0
   stream.on('data', (chunk: Buffer) => { bytes += chunk.length })
   const end = once(stream, 'end')
   for (let row = 0; row < rows; row++) {
-    if (!stream.write(cells[row % 100])) await once(stream, 'drain')
+    if (!stream.write(clients[row % 100])) await once(stream, 'drain')
   }
   stream.end()
   await end
