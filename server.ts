@@ -43,7 +43,12 @@ async function start (): Promise<void> {
   }
 
   await app.listen({ host: config.host, port: config.port })
-  if (!config.services.production) chooseTerminal().write(await welcome(app.identity, getUrl(app)))
+  try {
+    chooseTerminal().write(await welcome(app.identity, { url: getUrl(app), production: config.services.production }))
+  } catch (error) {
+    // The service serves without it; and a signal that came in the meantime has closed the store.
+    if (since === undefined) app.log.error({ err: error }, 'the first call cannot be told')
+  }
 }
 
 start().catch((error: unknown) => {

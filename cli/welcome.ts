@@ -42,10 +42,12 @@ async function tellTokenCommand ({ users, clients }: Services): Promise<string> 
 }
 
 /**
- * Makes the first admin where there is none, and tells how to call the service.
+ * Makes the first admin where there is none, and tells how to call the service. In production it does neither.
  * @param url where it listens
+ * @returns a text for the terminal, with secrets in it; empty in production
  */
-export async function welcome (services: Services, url: string): Promise<string> {
+export async function welcome (services: Services, { url, production }: { url: string, production: boolean }): Promise<string> {
+  if (production) return ''
   const call = (token: string) => `  curl -H 'Authorization: Bearer ${token}' ${url}/api/v1/auth/tokeninfo`
   const first = await makeFirst(services)
   if (first === null) {

@@ -1,0 +1,52 @@
+import t from 'tap'
+import { welcome } from '../../cli/welcome.ts'
+import { readConfig } from '../../config.ts'
+import { openServices, type Services } from '../../lib/identity.ts'
+
+const HERE = { url: 'http://127.0.0.1:3000', production: false }
+
+async function open (t: { teardown: (fn: () => unknown) => unknown }): Promise<Services> {
+  const services = await openServices(readConfig({ DATABASE_URL: 'sqlite::memory:', IDENTITY_BCRYPT_COST: '4' }).services)
+  t.teardown(() => services.close())
+  return services
+}
+
+t.test('an empty embedded store: a first admin, told once with the call to make', async (t) => {
+  const services = await open(t)
+  const text = await welcome(services, HERE)
+  const [, token = ''] = /^ {2}token {5}(\S{43})$/m.exec(text) ?? []
+  t.ok(text.includes(`\n  curl -H 'Authorization: Bearer ${token}' http://127.0.0.1:3000/api/v1/auth/tokeninfo\n`))
+  const { user, client } = await services.tokens.authenticate(token)
+  const [, password = ''] = /^ {2}password {2}(\S+)$/m.exec(text) ?? []
+  t.ok(await services.users.verify(user.account, password))
+
+  const later = await welcome(services, HERE)
+  t.ok(later.includes(`\n  npm run -s cli -- token create --account admin --client ${client.clientId}\n`))
+  for (const secret of [token, password]) t.notOk(later.includes(secret))
+})
+
+t.test('in production nothing is made or told', async (t) => {
+  const services = await open(t)
+  t.equal(await welcome(services, { ...HERE, production: true }), '')
+  t.equal(await services.users.count(), 0)
+})
+
+t.test('a database on a server may be shared: the command is told instead', async (t) => {
+  const services = await open(t)
+  const shared = { ...services, store: { ...services.store, engine: 'mongodb' } }
+  t.match(await welcome(shared, HERE), /\n {2}npm run -s cli -- bootstrap\n/)
+  t.equal(await services.users.count(), 0)
+})
+
+t.test('users without a client of theirs: the commands are told', async (t) => {
+  const services = await open(t)
+  await services.users.create({ data: { account: 'ann', password: 'p' } })
+  t.match(await welcome(services, HERE), /\n {2}npm run -s cli -- help\n/)
+})
+
+t.test('of two processes that start at once one tells of the admin, the other of the command', async (t) => {
+  const services = await open(t)
+  const texts = await Promise.all([welcome(services, HERE), welcome(services, HERE)])
+  t.equal(texts.filter((text) => text.includes('password')).length, 1)
+  t.equal(texts.filter((text) => text.includes('token create --account admin')).length, 1)
+})
