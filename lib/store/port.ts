@@ -55,10 +55,19 @@ export interface SortKey {
   direction: 'asc' | 'desc'
 }
 
+/** A place in a sort: where a document with these values stands, or stood. */
+export interface Place {
+  /** What it holds in the sort's keys, in their order; null for none. */
+  values: (Scalar | null)[]
+  id: string
+}
+
 export interface ListQuery {
   filter?: Filter
   /** In order of weight. The id ends every sort, in the direction of the last key, so that pages are stable. */
   sort?: SortKey[]
+  /** Only what comes after this place. It costs the same wherever the place is, where an index has the sort's order. */
+  after?: Place
   offset?: number
   /** 0 or absent: no limit. */
   limit?: number

@@ -7,7 +7,7 @@ import {
 } from '../port.ts'
 import { type Calls, within } from './calls.ts'
 import { type Stored, decodeDocument, encodeDocument, encodeName } from './documents.ts'
-import { toFilter, toMatch, toPipeline, toSort } from './statements.ts'
+import { toFilter, toFilterAfter, toMatch, toPipeline, toSort } from './statements.ts'
 import { type Turns } from './turns.ts'
 
 /** Documents that one step of deleteMany removes. */
@@ -137,14 +137,15 @@ export class MongoCollection<T extends Document> implements Collection<T> {
 
   list (query: ListQuery = {}): AsyncIterable<T[]> {
     checkQuery(this.#spec, query)
-    const { filter, sort, offset = 0, limit = 0 } = query
-    return this.#batches(toFilter(this.#spec, filter), {
+    const { filter, sort, after, offset = 0, limit = 0 } = query
+    return this.#batches(after === undefined ? toFilter(this.#spec, filter) : toFilterAfter(this.#spec, filter, sort, after), {
       // As pairs: an object's keys would not keep the order of every name.
       sort: toSort(sort) as Sort,
       skip: offset,
       // Left out when there is none: with a limit of 0 the driver (7.9) asks for ever larger batches.
       ...limit === 0 ? {} : { limit },
-      batchSize: BATCH_SIZE,
+      // One more than a batch still comes in one answer: who asks for it wants to know whether there is more.
+      batchSize: limit === BATCH_SIZE + 1 ? limit : BATCH_SIZE,
       allowDiskUse: true
     })
   }

@@ -1,4 +1,5 @@
-import { type Change, type CollectionSpec, type Filter, type SortKey } from '../port.ts'
+import { type Condition, toRanges } from '../after.ts'
+import { type Change, type CollectionSpec, type Filter, type Place, type SortKey } from '../port.ts'
 import { encodeName, encodeValue, toDate } from './documents.ts'
 
 /** The port's filters, sorts and changes in MongoDB's language. What is passed in was checked (../checks.ts). */
@@ -18,6 +19,28 @@ export function toFilter (spec: CollectionSpec, { equal = {}, contains = {}, bef
     add(key, '$regex', toPattern(value))
   }
   return conditions
+}
+
+/** What a filter finds of what comes after a place: an `$or` whose parts mongod merges in order, each from its index. */
+export function toFilterAfter (spec: CollectionSpec, filter: Filter | undefined, sort: SortKey[] = [], after: Place): object {
+  const conditions = toFilter(spec, filter)
+  const parts = toRanges(sort, after).map((range) => {
+    const bounds = range.map((condition) => ({ [encodeName(condition.key)]: toBound(spec, condition) }))
+    return { $and: Object.keys(conditions).length === 0 ? bounds : [conditions, ...bounds] }
+  })
+  return parts.length === 1 ? parts[0]! : { $or: parts }
+}
+
+const RELATIONS = { is: '$eq', above: '$gt', below: '$lt' } as const
+
+/** The least value of a type: comparisons meet values of their own type only. */
+const LEAST = { string: '', number: -Infinity, boolean: false } as const
+
+function toBound (spec: CollectionSpec, condition: Condition): object {
+  const { key } = condition
+  if (condition.relation === 'absent') return { $eq: null }
+  if (condition.relation === 'present') return { $gte: key === spec.expiry ? new Date(-8.64e15) : LEAST[spec.keys[key]!] }
+  return { [RELATIONS[condition.relation]]: toOperand(spec, key, condition.value) }
 }
 
 /** One document by its id, on a condition. */

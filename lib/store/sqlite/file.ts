@@ -57,7 +57,7 @@ export class FileBackend implements Backend {
 
   list (table: Table, query: ListQuery): AsyncIterable<string[]> {
     const { limit = 0 } = query
-    return this.#reader.list(table.list(query, 'doc'), limit > 0 && limit <= BATCH_SIZE)
+    return this.#reader.list(table.list(query, 'doc'), limit > 0 && limit <= BATCH_SIZE + 1)
   }
 
   /** The writer last: the last connection to leave folds the log into the file, which takes a while. */

@@ -1,5 +1,4 @@
 import { parentPort, workerData } from 'node:worker_threads'
-import { BATCH_SIZE } from '../port.ts'
 import { Connection } from './connection.ts'
 import { toFailure } from './failure.ts'
 import { type Answer, type Question } from './reader.ts'
@@ -17,6 +16,8 @@ const SPARE = 4
 
 interface Cursor {
   connection: Connection
+  /** Rows of a batch at most. */
+  size: number
   rows: Iterator<{ doc: string }>
   /** The row after the last batch: with none there, the list was at its end. */
   next: string | undefined
@@ -58,11 +59,11 @@ function count (statement: Question & { kind: 'count' }): Omit<Answer, 'id'> {
   }
 }
 
-function open ({ id, sql, values }: Question & { kind: 'open' }): void {
+function open ({ id, size, sql, values }: Question & { kind: 'open' }): void {
   const connection = take()
   try {
     const rows = connection.prepare(sql).iterate(...values) as unknown as Iterator<{ doc: string }>
-    cursors.set(id, { connection, rows, next: rows.next().value?.doc })
+    cursors.set(id, { connection, size, rows, next: rows.next().value?.doc })
   } catch (error) {
     connection.close()
     throw error
@@ -73,7 +74,7 @@ function read (id: number): Omit<Answer, 'id'> {
   const cursor = cursors.get(id)
   if (cursor === undefined) return { failure: { message: 'the cursor was closed: the list went unread for too long, or the thread ended' } }
   const docs: string[] = []
-  for (let length = 0; cursor.next !== undefined && docs.length < BATCH_SIZE && length < BATCH_LENGTH;) {
+  for (let length = 0; cursor.next !== undefined && docs.length < cursor.size && length < BATCH_LENGTH;) {
     docs.push(cursor.next)
     length += cursor.next.length
     cursor.next = cursor.rows.next().value?.doc

@@ -1,12 +1,13 @@
 import { type SQLInputValue } from 'node:sqlite'
 import { busyError, storeError } from '../../errors.ts'
+import { BATCH_SIZE } from '../port.ts'
 import { type Failure, fromFailure } from './failure.ts'
 import { type Statement } from './sql.ts'
 import { Thread, type ThreadData, threadFile } from './thread.ts'
 
 export type Question =
   | { kind: 'count', id: number, sql: string, values: SQLInputValue[] }
-  | { kind: 'open', id: number, sql: string, values: SQLInputValue[] }
+  | { kind: 'open', id: number, size: number, sql: string, values: SQLInputValue[] }
   | { kind: 'next', id: number }
   | { kind: 'close', id: number }
 
@@ -66,8 +67,9 @@ export class Reader {
   }
 
   /**
-   * The documents in batches, the next of which is read while one is used. A list that is `short` fits in one batch: it
-   * needs no place among the lists that hold a cursor, so that slow readers of long ones never stop it.
+   * The documents in batches, the next of which is read while one is used. A list that is `short` has at most one
+   * document more than a batch, and comes in one answer: it needs no place among the lists that hold a cursor, so that
+   * slow readers of long ones never stop it.
    */
   async * list ({ sql, values }: Statement, short: boolean): AsyncGenerator<string[], void, undefined> {
     if (!short) await this.#enter()
@@ -81,7 +83,7 @@ export class Reader {
       if (!short) this.#leave()
     }
     try {
-      let answer = await this.#ask({ kind: 'open', id, sql, values })
+      let answer = await this.#ask({ kind: 'open', id, size: short ? BATCH_SIZE + 1 : BATCH_SIZE, sql, values })
       while (!answer.done) {
         const next = this.#ask({ kind: 'next', id })
         // It is looked at when this batch has been used; until then a failure is nobody's.
@@ -95,7 +97,7 @@ export class Reader {
         answer = await next
       }
       free(true)
-      if (answer.docs!.length > 0) yield answer.docs!
+      for (let docs = answer.docs!; docs.length > 0; docs = docs.slice(BATCH_SIZE)) yield docs.slice(0, BATCH_SIZE)
     } finally {
       free()
     }

@@ -1,5 +1,6 @@
 import { type SQLInputValue } from 'node:sqlite'
-import { type CollectionSpec, type Document, type Filter, type Json, type ListQuery, type Scalar, type SortKey } from '../port.ts'
+import { type Condition, toRanges } from '../after.ts'
+import { type CollectionSpec, type Document, type Filter, type Json, type ListQuery, type Place, type Scalar, type SortKey } from '../port.ts'
 
 /** A text with its bound values. Only declared names get into the text; whatever a caller brings is bound. */
 export interface Statement {
@@ -114,13 +115,29 @@ export class Table {
     return { sql: `SELECT count(*) AS count FROM ${this.name}${sql}`, values }
   }
 
-  /** Reads a column of all that a query finds, in its order. */
-  list ({ filter = {}, sort = [], offset = 0, limit = 0 }: ListQuery, column: 'doc' | 'id'): Statement {
-    const { sql, values } = whereOf(filter)
+  /** Reads a column of all that a query finds, in its order. With `after` the rows have the sort's columns beside it. */
+  list ({ filter = {}, sort = [], after, offset = 0, limit = 0 }: ListQuery, column: 'doc' | 'id'): Statement {
+    const { sql, values } = after === undefined ? this.#select([column], conditionsOf(filter)) : this.#selectAfter(column, filter, sort, after)
     return {
-      sql: `SELECT ${quote(column)} FROM ${this.name}${sql} ORDER BY ${orderOf(sort)} LIMIT ? OFFSET ?`,
+      sql: `${sql} ORDER BY ${orderOf(sort)} LIMIT ? OFFSET ?`,
       values: [...values, limit === 0 ? -1 : limit, offset]
     }
+  }
+
+  /** A select for each range: SQLite seeks to all of them, and merges them in order as far as they are read. */
+  #selectAfter (column: string, filter: Filter, sort: SortKey[], after: Place): Statement {
+    const columns = [...new Set([column, ...sort.map(({ key }) => key), 'id'])]
+    const { sql, values } = conditionsOf(filter)
+    const selects = toRanges(sort, after).map((range) => {
+      const bounds = range.map(toBound)
+      return this.#select(columns, { sql: [...sql, ...bounds.map(({ sql }) => sql)], values: [...values, ...bounds.flatMap(({ values }) => values)] })
+    })
+    return { sql: selects.map(({ sql }) => sql).join(' UNION ALL '), values: selects.flatMap(({ values }) => values) }
+  }
+
+  #select (columns: string[], { sql, values }: { sql: string[], values: SQLInputValue[] }): Statement {
+    const where = sql.length === 0 ? '' : ` WHERE ${sql.join(' AND ')}`
+    return { sql: `SELECT ${columns.map(quote).join(', ')} FROM ${this.name}${where}`, values }
   }
 
   #one (head: string, id: string, where: Filter = {}): Statement {
@@ -144,6 +161,13 @@ function conditionsOf ({ equal = {}, contains = {}, before = {} }: Filter): { sq
   const kinds = [[equal, (column: string) => `${column} = ?`], [contains, (column: string) => `instr(${column}, ?) > 0`], [before, (column: string) => `${column} < ?`]] as const
   const conditions = kinds.flatMap(([named, toSql]) => Object.entries(named).map(([key, value]) => ({ sql: toSql(quote(key)), value: toColumn(value) })))
   return { sql: conditions.map(({ sql }) => sql), values: conditions.map(({ value }) => value) }
+}
+
+const RELATIONS = { is: '= ?', above: '> ?', below: '< ?', present: 'IS NOT NULL', absent: 'IS NULL' } as const
+
+function toBound (condition: Condition): Statement {
+  const values = 'value' in condition ? [toColumn(condition.value)] : []
+  return { sql: `${quote(condition.key)} ${RELATIONS[condition.relation]}`, values }
 }
 
 /** SQLite's own order is ours: nulls lowest, text by its UTF-8 bytes, which is by code point. */

@@ -4,6 +4,7 @@ import { documents } from './conformance/documents.ts'
 import { filters } from './conformance/filters.ts'
 import { lifecycle } from './conformance/lifecycle.ts'
 import { lists } from './conformance/lists.ts'
+import { places } from './conformance/places.ts'
 import { races } from './conformance/races.ts'
 import { writes } from './conformance/writes.ts'
 
@@ -15,7 +16,7 @@ export function runConformance (t: Test, engine: Engine): Promise<unknown> {
     const store = await engine.open({ collections: COLLECTIONS, now: Date.now }, 'shared')
     t.teardown(() => store.close())
     const suite: Suite = { engine, store, things: store.collection<Thing>('things') }
-    for (const cases of [documents, writes, races, filters, lists, lifecycle]) {
+    for (const cases of [documents, writes, races, filters, lists, places, lifecycle]) {
       for (const [name, run] of Object.entries(cases)) {
         await t.test(name, async (t) => {
           await drain(suite.things)

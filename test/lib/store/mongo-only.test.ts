@@ -262,7 +262,9 @@ function lookups (spec: CollectionSpec, collection: Collection<Thing>): Record<s
     const last = keys.at(-1)!
     const equal = Object.fromEntries(keys.slice(0, -1).map((key) => [key, value(key)]))
     for (const direction of ['asc', 'desc'] as const) {
-      calls[`list by ${keys.slice(0, -1)} sorted by ${last} ${direction}`] = () => list({ filter: { equal }, sort: [{ key: last, direction }] })
+      const query: ListQuery = { filter: { equal }, sort: [{ key: last, direction }] }
+      calls[`list by ${keys.slice(0, -1)} sorted by ${last} ${direction}`] = () => list(query)
+      calls[`list by ${keys.slice(0, -1)} sorted by ${last} ${direction} after a place`] = () => list({ ...query, after: { values: [value(last)], id: '7' } })
     }
     calls[`list by ${keys}`] = () => list({ filter: { equal: { ...equal, [last]: value(last) } } })
     calls[`count by ${keys[0]}`] = () => collection.count({ equal: { [keys[0]!]: value(keys[0]!) } })
