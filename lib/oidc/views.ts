@@ -18,6 +18,8 @@ const DEVICE_ERRORS: Record<string, string> = {
 /** What oidc-provider says of forms that came too late, in words for the person who sent one. */
 const OVER = /^(xsrf token invalid|could not find .* details|authorization request has expired|interaction session .*)$/
 
+const TOO_OLD = 'This page is too old, or was opened in another browser. Go back to the app and start again.'
+
 const readSecret = (ctx: KoaContextWithOIDC) => String(ctx.oidc.session?.state?.secret)
 
 function readClient (ctx: KoaContextWithOIDC): { client?: { name: string } } {
@@ -37,6 +39,13 @@ export function createViews (service?: string) {
 
   return {
     async userCode (ctx: KoaContextWithOIDC, _form: string, _out?: ErrorOut, error?: Error): Promise<void> {
+      const session = ctx.oidc.session as { exp?: number, touched?: boolean } | undefined
+      if (error !== undefined && session !== undefined && session.exp === undefined) {
+        // A form without the cookie that it was made with: oidc-provider would save a session that it never began, and fail.
+        session.touched = false
+        send(ctx, 'error', { message: TOO_OLD })
+        return
+      }
       const typed = (error as { userCode?: string } | undefined)?.userCode ?? (ctx.state.userCode as string | undefined)
       const words = error === undefined ? undefined : DEVICE_ERRORS[error.name] ?? 'That did not work. Start again on the device.'
       send(ctx, 'device', {
@@ -88,7 +97,7 @@ export function createViews (service?: string) {
     async error (ctx: KoaContextWithOIDC, out: ErrorOut): Promise<void> {
       const { error, error_description: description = 'The request is not one that can be answered.' } = out
       const over = OVER.test(description)
-      send(ctx, 'error', { message: over ? 'This page is too old, or was opened in another browser. Go back to the app and start again.' : description, code: error })
+      send(ctx, 'error', { message: over ? TOO_OLD : description, code: error })
     }
   }
 }

@@ -32,10 +32,10 @@ export function consent ({ action, client, account, scopes, redirectUri, otherAc
 <h1>Continue to ${name(client.name)}</h1>
 <p class="whom"><span>You are signed in as <strong>${name(account)}</strong>.</span>${otherAccount !== undefined && html`
 <a href="${otherAccount}">Use another account</a>`}</p>
-<p id="asks"><strong>${name(client.name)}</strong> asks to:</p>
+<p id="asks">The app asks to:</p>
 <ul class="scopes" aria-labelledby="asks">
 ${scopes.map((scope) => html`<li>${describeScope(scope)}</li>\n`)}</ul>
-${target !== undefined && html`<p class="quiet">The answer goes to ${target}.</p>\n`}<form method="post" action="${action}">
+${target !== undefined && html`<p class="quiet">You will be sent to ${target}.</p>\n`}<form method="post" action="${action}">
 <p class="deeds"><button class="first" type="submit" name="decision" value="allow">Allow</button>
 <button type="submit" name="decision" value="deny">Refuse</button></p>
 </form>`

@@ -6,9 +6,9 @@ export function signOut ({ action, xsrf, client }: Pages['sign-out']): Part {
   return {
     title: 'Sign out',
     body: html`<h1>Sign out?</h1>
-${client !== undefined && html`<p><strong>${name(client.name)}</strong> has ended your session with it.</p>\n`}<p>You can sign out of this browser as a whole: of everything that you signed in to from here.</p>
+${client !== undefined && html`<p><strong>${name(client.name)}</strong> has ended your session with it.</p>\n`}<p>Signing out ends what you signed in to from this browser.</p>
 <form method="post" action="${action}">
-${hidden('xsrf', xsrf)}<p class="deeds"><button class="first" type="submit" name="logout" value="yes">Sign out everywhere in this browser</button>
+${hidden('xsrf', xsrf)}<p class="deeds"><button class="first" type="submit" name="logout" value="yes">Sign out</button>
 <button type="submit">Stay signed in</button></p>
 </form>`
   }

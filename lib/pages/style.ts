@@ -21,20 +21,19 @@ export const STYLE = `
 }
 *, *::before, *::after { box-sizing: border-box; }
 html { font: 100%/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "Liberation Sans", sans-serif; -webkit-text-size-adjust: 100%; }
-body { margin: 0; min-height: 100vh; min-height: 100dvh; display: flex; flex-direction: column; align-items: center; background: var(--ground); color: var(--text); }
-body::before, body::after { content: ""; flex: 1 1 0; }
-body::after { flex-grow: 1.6; }
-header { width: 100%; max-width: 26rem; padding: 1.25rem 1.25rem 0; color: var(--quiet); font-weight: 600; overflow-wrap: anywhere; }
-main { width: 100%; max-width: 26rem; padding: 1.25rem; overflow-wrap: anywhere; }
+body { margin: 0; min-height: 100vh; min-height: 100dvh; display: flex; flex-direction: column; align-items: center; background: var(--sheet); color: var(--text); }
+header { width: 100%; max-width: 26rem; padding: 1.5rem 1.25rem 0; color: var(--quiet); font-weight: 600; overflow-wrap: anywhere; }
+main { width: 100%; max-width: 26rem; padding: 1.5rem 1.25rem; overflow-wrap: anywhere; }
 h1 { margin: 0 0 .5rem; font-size: 1.5rem; line-height: 1.25; font-weight: 650; letter-spacing: -.01em; text-wrap: balance; }
 p { margin: 0 0 1rem; }
+main > :last-child { margin-bottom: 0; }
 strong { font-weight: 600; }
 .quiet { color: var(--quiet); font-size: .9375rem; }
 .mark { display: grid; place-items: center; width: 3rem; height: 3rem; margin: 0 0 1rem; border-radius: .75rem; background: var(--mark); color: var(--mark-text); font-size: 1.375rem; font-weight: 650; overflow: hidden; }
 .wrong { padding: .75rem 1rem; border-left: .25rem solid var(--wrong); border-radius: .25rem; background: var(--wrong-ground); color: var(--wrong); }
-.whom { display: flex; flex-wrap: wrap; align-items: center; justify-content: space-between; gap: 0 1rem; margin: 0 0 1rem; padding: .25rem 0; border-block: 1px solid var(--rule); }
+.whom { display: flex; flex-wrap: wrap; align-items: center; justify-content: space-between; gap: 0 1rem; margin: 1.25rem 0; padding: .25rem 0; border-block: 1px solid var(--rule); }
 .whom > span { padding: .5rem 0; min-width: 0; }
-.scopes { margin: 0 0 1.25rem; padding: 0; list-style: none; }
+.scopes { margin: -.5rem 0 1.25rem; padding: 0; list-style: none; }
 .scopes li { position: relative; padding: .375rem 0 .375rem 1.5rem; }
 .scopes li::before { content: ""; position: absolute; left: .25rem; top: .875rem; width: .5rem; height: .5rem; border-radius: 50%; background: var(--line); }
 code { font: .9375em/1.4 ui-monospace, "SF Mono", Menlo, Consolas, "Liberation Mono", monospace; }
@@ -54,6 +53,9 @@ a { display: inline-block; padding: .625rem 0; min-height: 2.75rem; color: var(-
 :focus-visible { outline: 3px solid var(--focus); outline-offset: 2px; }
 .after { margin: 1.25rem 0 0; }
 @media (min-width: 30rem) and (min-height: 30rem) {
+  body { background: var(--ground); }
+  body::before, body::after { content: ""; flex: 1 1 0; }
+  body::after { flex-grow: 1.6; }
   main { margin: 1rem; padding: 2.25rem; border: 1px solid var(--rule); border-radius: 1rem; background: var(--sheet); }
   header { padding: 1.25rem .25rem 0; }
 }

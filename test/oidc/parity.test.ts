@@ -149,7 +149,7 @@ t.test('the same requests to a plain oidc-provider get the same answers', async 
     'device authorization': ['/device_authorization', form({ scope: 'openid' }, basic)],
     'device authorization without a client': ['/device_authorization', form({ scope: 'openid' })],
     'a device page': ['/device'],
-    'a device form without a session': ['/device', form({ user_code: 'AAAA-AAAA', xsrf: 'x' })],
+    // A device form without its cookie is not among them: oidc-provider 9.13 fails at it with 500, see test/pages/flows.test.ts.
     'authorization that asks the user': [ask({ prompt: undefined })],
     'authorization without a sign-in': [ask()],
     'authorization without PKCE': [ask({ code_challenge: undefined, code_challenge_method: undefined })],

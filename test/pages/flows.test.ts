@@ -9,7 +9,7 @@ t.test('another account', async (t) => {
   const tab = browser()
   const consent = await (await tab.open(askCode(app).url)).submit({ account: user.account, password: user.password })
   t.match(consent.text, user.account)
-  t.match(consent.text, 'The answer goes to <bdi>app.example</bdi>')
+  t.match(consent.text, 'You will be sent to <bdi>app.example</bdi>')
   const link = /<a href="([^"]*)">Use another account/.exec(consent.text)?.[1] ?? ''
 
   const form = await tab.open(link)
@@ -76,4 +76,11 @@ t.test('what people see is a page, also when it went wrong', async (t) => {
   const late = await tab.open('/api/v1/auth/session/end/confirm', { method: 'POST', body: new URLSearchParams({ xsrf: 'foreign', logout: 'yes' }) })
   t.equal(late.response.status, 400)
   t.match(late.text, 'This page is too old, or was opened in another browser.')
+})
+
+t.test('a form for a device without the cookie that it was made with', async (t) => {
+  const { browser } = await startHarness(t)
+  const { response, text } = await browser().open('/api/v1/auth/device', { method: 'POST', body: new URLSearchParams({ xsrf: 'foreign', user_code: 'AAAA-AAAA' }) })
+  t.equal(response.status, 400)
+  t.match(text, 'This page is too old, or was opened in another browser.')
 })

@@ -1,0 +1,273 @@
+import { createServer } from 'node:http'
+import { once } from 'node:events'
+import { type AddressInfo } from 'node:net'
+import t, { type Test } from 'tap'
+import { askCode, startHarness, type Harness } from '../oidc/harness.ts'
+import { skip, startChromium, takePicture, withTab, type Tab } from './chromium.ts'
+import { startTerminalExample, startWebExample } from './examples.ts'
+
+const WRONG = 'The account or the password is wrong.'
+
+const heading = async (tab: Tab) => await tab.getByRole('heading', { level: 1 }).textContent()
+const press = async (tab: Tab, name: string) => await tab.getByRole('button', { name }).click()
+
+async function typeIn (tab: Tab, { account, password }: Harness['user']): Promise<void> {
+  await tab.getByLabel('Account').fill(account)
+  await tab.getByLabel('Password').fill(password)
+  await press(tab, 'Sign in')
+}
+
+/** A site that answers each path with one page, or sends on to an address. At `localhost` it is another site than 127.0.0.1. */
+async function startSite (t: Test, answer: (url: URL) => { html: string } | { location: string }): Promise<number> {
+  const server = createServer((request, response) => {
+    const given = answer(new URL(request.url ?? '/', 'http://localhost'))
+    if ('location' in given) response.writeHead(303, { location: given.location }).end()
+    else response.writeHead(200, { 'content-type': 'text/html' }).end(`<!DOCTYPE html><link rel="icon" href="data:,">${given.html}`)
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(async () => {
+    server.closeAllConnections()
+    await new Promise((resolve) => server.close(resolve))
+  })
+  return (server.address() as AddressInfo).port
+}
+
+t.test('in Chromium', { skip }, async (t) => {
+  startChromium(t)
+
+  await t.test('a person signs in from a server app, without any script', async (t) => {
+    const harness = await startHarness(t)
+    const app = await harness.register({ first_party: false, name: 'Server app' })
+    const origin = await startWebExample(t, harness, app, 'server-app/app.js', ['/callback', '/'])
+    await withTab(t, { javaScriptEnabled: false }, async (tab) => {
+      await tab.goto(origin)
+      await tab.getByRole('link', { name: 'Sign in' }).click()
+      t.equal(await heading(tab), 'Sign in')
+      await typeIn(tab, { ...harness.user, password: 'wrong' })
+      t.equal(await tab.getByRole('alert').textContent(), WRONG)
+      t.equal(await tab.getByLabel('Password').inputValue(), '', 'the password is typed anew')
+      // Chromium tells of an answer with an error's status.
+      t.match(tab.complaints.splice(0), [/status of 400/])
+      await tab.getByLabel('Password').fill(harness.user.password)
+      await press(tab, 'Sign in')
+      t.equal(await heading(tab), 'Continue to Server app')
+      await takePicture(tab, 'flow-consent')
+      await press(tab, 'Allow')
+      t.equal(new URL(tab.url()).origin, origin)
+      const told = JSON.parse(await tab.locator('pre').textContent() ?? '').data
+      t.match(told, { account: harness.user.account, client_id: app.client_id }, 'the token works in tokeninfo')
+
+      await press(tab, 'Sign out')
+      t.equal(await heading(tab), 'Sign out?')
+      await press(tab, 'Sign out')
+      t.equal(tab.url(), `${origin}/`)
+      t.equal(await tab.getByRole('link', { name: 'Sign in' }).count(), 1)
+      await tab.getByRole('link', { name: 'Sign in' }).click()
+      t.equal(await heading(tab), 'Sign in', 'the browser is signed out too')
+      await press(tab, 'Cancel')
+      t.equal(tab.url(), `${origin}/`)
+    })
+  })
+
+  await t.test('with the keyboard alone, and what a screen reader is told', async (t) => {
+    const harness = await startHarness(t)
+    const port = await startSite(t, () => ({ html: '<h1>The app</h1>' }))
+    const app = await harness.register({ first_party: false, redirectUris: [`http://localhost:${port}/cb`] })
+    await withTab(t, { viewport: { width: 390, height: 844 }, colorScheme: 'dark' }, async (tab) => {
+      const { keyboard } = tab
+      const session = await tab.context().newCDPSession(tab)
+      /** What has the focus, as assistive technology is told. */
+      async function readFocused () {
+        const { nodes } = await session.send('Accessibility.getFullAXTree')
+        const node = nodes.find(({ role, properties }) => role?.value !== 'RootWebArea' && properties?.some(({ name, value }) => name === 'focused' && value.value === true))
+        return {
+          name: node?.name?.value, description: node?.description?.value, invalid: node?.properties?.find(({ name }) => name === 'invalid')?.value.value
+        }
+      }
+      await tab.goto(harness.url + askCode(app).url)
+      t.match(await readFocused(), { name: 'Account' })
+      await keyboard.type(harness.user.account)
+      await keyboard.press('Tab')
+      await keyboard.type('wrong')
+      await keyboard.press('Enter')
+      await tab.getByRole('alert').waitFor()
+      t.match(await tab.title(), /^Error: /)
+      t.strictSame(await readFocused(), { name: 'Password', description: WRONG, invalid: 'true' })
+      t.match(tab.complaints.splice(0), [/status of 400/])
+      await keyboard.type(harness.user.password)
+      await keyboard.press('Enter')
+      await tab.getByRole('heading', { name: 'Continue to The App' }).waitFor()
+      const order = []
+      for (let step = 0; step < 3; step++) {
+        await keyboard.press('Tab')
+        order.push((await readFocused()).name)
+        t.not(await tab.evaluate('getComputedStyle(document.activeElement).outlineStyle'), 'none', 'the focus is seen')
+      }
+      t.strictSame(order, ['Use another account', 'Allow', 'Refuse'])
+      await keyboard.press('Shift+Tab')
+      await keyboard.press('Enter')
+      await tab.waitForURL(/\/cb\?code=/)
+    })
+  })
+
+  await t.test('the way back to an app', async (t) => {
+    const harness = await startHarness(t)
+    const elsewhere = await startSite(t, () => ({ html: '<h1>Home of the app</h1>' }))
+    const port = await startSite(t, () => ({ location: `http://127.0.0.1:${elsewhere}/` }))
+    for (const [what, registered, asked] of [
+      ['on an origin of its own that sends on to another one', `http://localhost:${port}/cb`, `http://localhost:${port}/cb`],
+      ['on a port of its own choice', 'http://127.0.0.1/cb', `http://127.0.0.1:${port}/cb`]
+    ] as const) {
+      const app = await harness.register({ first_party: false, public: true, redirectUris: [registered] })
+      await withTab(t, {}, async (tab) => {
+        await tab.goto(harness.url + askCode(app, { redirect_uri: asked }).url)
+        await typeIn(tab, harness.user)
+        await press(tab, 'Allow')
+        await tab.waitForURL(`http://127.0.0.1:${elsewhere}/`)
+        t.equal(await heading(tab), 'Home of the app', what)
+      })
+    }
+    const app = await harness.register({ first_party: false, public: true, redirectUris: ['com.example.app:/cb'] })
+    await withTab(t, {}, async (tab) => {
+      await tab.goto(harness.url + askCode(app).url)
+      await typeIn(tab, harness.user)
+      // No app on this machine takes it, but Chromium set out to find one: what the policy forbids is never asked for.
+      const asked = tab.waitForRequest(/^com\.example\.app:/)
+      await press(tab, 'Allow')
+      t.match((await asked).url(), /^com\.example\.app:\/cb\?code=/)
+    })
+  })
+
+  await t.test('another account', async (t) => {
+    const harness = await startHarness(t)
+    await harness.kit.app.identity.users.create({ data: { account: 'bob', password: 'a horse too' } })
+    const app = await harness.register({ first_party: false })
+    await withTab(t, {}, async (tab) => {
+      await tab.goto(harness.url + askCode(app).url)
+      await typeIn(tab, harness.user)
+      await tab.getByRole('link', { name: 'Use another account' }).click()
+      await typeIn(tab, { user_id: '', account: 'bob', password: 'a horse too' })
+      t.match(await tab.getByText('You are signed in as').textContent(), 'bob')
+    })
+  })
+
+  await t.test('a device', async (t) => {
+    const harness = await startHarness(t)
+    const app = await harness.register({ first_party: false, public: true, name: 'My CLI' })
+    const example = startTerminalExample(t, harness, app, 'cli/cli.js')
+    const [, address = '', code = ''] = await example.seen(/Open (\S+) and enter (\S+)/)
+    await withTab(t, { viewport: { width: 390, height: 844 }, javaScriptEnabled: false }, async (tab) => {
+      await tab.goto(address)
+      const field = tab.getByLabel('The code that the device shows')
+      await field.fill('BBBB-BBBB')
+      await press(tab, 'Continue')
+      t.match(await tab.getByRole('alert').textContent(), 'There is no such code.')
+      await field.fill(code.toLowerCase().replace('-', ' '))
+      await press(tab, 'Continue')
+      t.equal(await heading(tab), 'Is this your device?')
+      t.equal(await tab.getByText(code).count(), 1)
+      await takePicture(tab, 'flow-device-confirm')
+      await press(tab, 'It is mine')
+      await typeIn(tab, harness.user)
+      await press(tab, 'Allow')
+      t.equal(await heading(tab), 'Device connected')
+      await takePicture(tab, 'flow-device-done')
+      const { code: exit, text } = await example.ended()
+      t.match(text, `Signed in as ${harness.user.account}\nSigned out\n`)
+      t.equal(exit, 0)
+    })
+  })
+
+  await t.test('a single-page app', async (t) => {
+    const harness = await startHarness(t)
+    const app = await harness.register({ first_party: false, public: true })
+    const origin = await startWebExample(t, harness, app, 'single-page-app/server.js', ['/'])
+    await withTab(t, {}, async (tab) => {
+      await tab.goto(origin)
+      await press(tab, 'Sign in')
+      await typeIn(tab, harness.user)
+      await press(tab, 'Allow')
+      await tab.getByText(`Signed in as ${harness.user.account}`).waitFor()
+      const info = tab.locator('#info', { hasText: 'user_id' })
+      t.match(JSON.parse(await info.textContent() ?? '').data, { user_id: harness.user.user_id, client_id: app.client_id })
+      await press(tab, 'Sign out')
+      await press(tab, 'Sign out')
+      await tab.getByText('You are not signed in.').waitFor()
+      t.equal(tab.url(), `${origin}/`)
+      await press(tab, 'Sign in')
+      await press(tab, 'Cancel')
+      await tab.getByText('You did not sign in.').waitFor()
+    })
+  })
+
+  await t.test('forms of other origins do nothing', async (t) => {
+    const harness = await startHarness(t)
+    const home = await startSite(t, () => ({ html: '<h1>The app</h1>' }))
+    const app = await harness.register({ redirectUris: [`http://127.0.0.1:${home}/cb`] })
+    let form = ''
+    const port = await startSite(t, () => ({ html: `${form}<button form="f">Win a prize</button>` }))
+    await withTab(t, {}, async (tab) => {
+      await tab.goto(harness.url + askCode(app).url)
+      const waiting = tab.url()
+      // The port does not make another site, so cookies come along from 127.0.0.1 and not from localhost.
+      for (const host of ['localhost', '127.0.0.1']) {
+        form = `<form id="f" method="post" action="${waiting}"><input name="account" value="${harness.user.account}"><input name="password" value="${harness.user.password}"></form>`
+        await tab.goto(`http://${host}:${port}/`)
+        await press(tab, 'Win a prize')
+        t.equal(await heading(tab), 'That did not work', `signing in from ${host}`)
+        t.match(tab.complaints.splice(0), [/status of 40[03]/])
+      }
+      await tab.goto(waiting)
+      t.equal(await heading(tab), 'Sign in', 'it still waits for its own form')
+
+      await typeIn(tab, harness.user)
+      t.equal(await heading(tab), 'The app')
+      const signedIn = async () => {
+        await tab.goto(harness.url + askCode(app).url)
+        return tab.url().startsWith(`${app.redirect_uri}?code=`)
+      }
+      t.ok(await signedIn())
+      for (const path of ['session/end/confirm', 'device']) {
+        for (const host of ['localhost', '127.0.0.1']) {
+          await tab.goto(`${harness.url}/api/v1/auth/${path.replace('/confirm', '')}`)
+          form = `<form id="f" method="post" action="${harness.url}/api/v1/auth/${path}"><input name="xsrf" value="guessed"><input name="logout" value="yes"><input name="user_code" value="BBBB-BBBB"></form>`
+          await tab.goto(`http://${host}:${port}/`)
+          await press(tab, 'Win a prize')
+          // With the cookie the page for the device's code comes again, and asks for it anew.
+          const again = path === 'device' && host === '127.0.0.1'
+          t.equal(await heading(tab), again ? 'Connect a device' : 'That did not work', `${path} from ${host}`)
+          t.equal(await tab.getByRole('alert').count(), 1)
+          t.match(tab.complaints.splice(0), [/status of 400/])
+          t.ok(await signedIn(), 'the browser is still signed in')
+        }
+      }
+    })
+  })
+
+  await t.test('no page shows in a frame', async (t) => {
+    const harness = await startHarness(t)
+    const port = await startSite(t, () => ({ html: `<iframe src="${harness.url}/api/v1/auth/device"></iframe>` }))
+    await withTab(t, {}, async (tab) => {
+      await tab.goto(`http://127.0.0.1:${port}/`)
+      t.equal(await tab.frameLocator('iframe').getByRole('textbox').count(), 0)
+      t.match(tab.complaints.splice(0).join('\n'), 'frame-ancestors')
+    })
+  })
+})
+
+t.test('a backend service, which needs no browser', async (t) => {
+  const harness = await startHarness(t)
+  const app = await harness.register({ scopes: ['orders:read'] })
+  const { code, text } = await startTerminalExample(t, harness, app, 'backend-service/service.js').ended()
+  t.equal(code, 0, text)
+  t.match(JSON.parse(text), { me: { account: harness.user.account, scopes: ['orders:read'] }, clients: 1 })
+})
+
+t.test('examples without a client say what to do', async (t) => {
+  for (const file of ['server-app/app.js', 'single-page-app/server.js', 'cli/cli.js', 'backend-service/service.js']) {
+    const harness = { url: 'http://127.0.0.1:1' } as Harness
+    const { code, text } = await startTerminalExample(t, harness, { client_id: '', client_secret: '', redirect_uri: '' }, file).ended()
+    t.equal(code, 1)
+    t.match(text, 'see README.md beside this file', file)
+  }
+})

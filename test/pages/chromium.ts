@@ -1,0 +1,62 @@
+import { existsSync, mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { chromium, type Browser, type BrowserContextOptions, type Page } from 'playwright-core'
+import { type Test } from 'tap'
+
+const PATHS = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome', '/usr/bin/google-chrome-stable',
+  '/Applications/Google Chrome.app/Contents/MacOS/Google Chrome']
+
+const executablePath = process.env.CHROMIUM_PATH ?? PATHS.find((path) => existsSync(path))
+
+/** Why there are no tests in a browser, or false. */
+export const skip = executablePath === undefined && 'no Chromium found: set CHROMIUM_PATH'
+
+/** Where screenshots go; git does not keep them. */
+const SCREENSHOTS = join(import.meta.dirname, '../../.screenshots')
+
+let browser: Promise<Browser> | undefined
+
+/** One Chromium for a file, closed with the test that is handed in. */
+export function startChromium (t: Test): void {
+  browser = chromium.launch({
+    ...(executablePath !== undefined && { executablePath }),
+    args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync']
+  })
+  t.teardown(async () => await (await browser)?.close())
+}
+
+export interface Tab extends Page {
+  /** What the browser complained of: errors of scripts, what the policy kept out, answers that failed. */
+  complaints: string[]
+}
+
+/** Runs with a window of its own, without cookies. What it complains of fails the test, unless the run takes it out. */
+export async function withTab (t: Test, options: BrowserContextOptions, run: (tab: Tab) => Promise<void>): Promise<void> {
+  const context = await (await browser as Browser).newContext({ viewport: { width: 1280, height: 900 }, ...options })
+  context.setDefaultTimeout(15_000)
+  const page = await context.newPage()
+  const complaints: string[] = []
+  page.on('console', (message) => {
+    if (/^(error|warning)$/.test(message.type())) complaints.push(message.text())
+  })
+  page.on('pageerror', (error) => complaints.push(error.message))
+  // The protocol tells of violations that no script of a page could.
+  const session = await context.newCDPSession(page)
+  await session.send('Audits.enable')
+  session.on('Audits.issueAdded', ({ issue }) => {
+    const details = issue.details.contentSecurityPolicyIssueDetails
+    if (details !== undefined) complaints.push(`policy: ${details.violatedDirective} ${details.blockedURL ?? ''}`)
+  })
+  try {
+    await run(Object.assign(page, { complaints }))
+    t.strictSame(complaints, [], 'the browser complained of nothing')
+  } finally {
+    await context.close()
+  }
+}
+
+/** Takes a picture of the whole page. */
+export async function takePicture (page: Page, name: string): Promise<void> {
+  mkdirSync(SCREENSHOTS, { recursive: true })
+  await page.screenshot({ path: join(SCREENSHOTS, `${name}.png`), fullPage: true })
+}

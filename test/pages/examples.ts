@@ -1,0 +1,58 @@
+import { type Test } from 'tap'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { within } from '../helpers/upstream.ts'
+import { type App, type Harness } from '../oidc/harness.ts'
+
+const EXAMPLES = join(import.meta.dirname, '../../examples')
+
+export interface Example {
+  /** Resolves when the pattern is in what it has written; rejects when the program ends before. */
+  seen (pattern: RegExp): Promise<RegExpExecArray>
+  /** Resolves when it has ended: its exit code and all it wrote. */
+  ended (): Promise<{ code: number, text: string }>
+}
+
+/** Starts an example as its README does. It does not outlive the test. */
+export function startExample (t: Test, file: string, env: Record<string, string>): Example {
+  const child = spawn(process.execPath, [join(EXAMPLES, file)], { env: { PATH: process.env.PATH, ...env }, stdio: ['ignore', 'pipe', 'pipe'] })
+  let text = ''
+  const looks = new Set<() => void>()
+  for (const stream of [child.stdout, child.stderr]) {
+    stream.setEncoding('utf8').on('data', (chunk: string) => {
+      text += chunk
+      for (const look of looks) look()
+    })
+  }
+  const closed = once(child, 'close')
+  t.teardown(async () => {
+    child.kill('SIGKILL')
+    await closed
+  })
+  return {
+    seen: async (pattern) => await within(`${pattern} from ${file}`, new Promise((resolve, reject) => {
+      const look = () => {
+        const match = pattern.exec(text)
+        if (match !== null) resolve(match)
+      }
+      looks.add(look)
+      look()
+      child.once('close', () => reject(new Error(`${file} ended before ${pattern}: ${text}`)))
+    })),
+    ended: async () => await within(`end of ${file}`, closed.then(([code]) => ({ code, text })))
+  }
+}
+
+const client = (app: App) => ({ CLIENT_ID: app.client_id, ...(app.client_secret !== '' && { CLIENT_SECRET: app.client_secret }) })
+
+/** Starts an example that browsers open, on a free port, and registers where it is. */
+export async function startWebExample (t: Test, { kit, url, user }: Harness, app: App, file: string, paths: string[]): Promise<string> {
+  const example = startExample(t, file, { ISSUER: url, PORT: '0', ...client(app) })
+  const [, origin = ''] = await example.seen(/(http:\/\/127\.0\.0\.1:\d+)/)
+  await kit.app.identity.clients.patch(app.client_id, { data: { redirectUris: paths.map((path) => origin + path) } }, { user_id: user.user_id, isAdmin: false })
+  return origin
+}
+
+/** Starts an example without a browser. */
+export const startTerminalExample = (t: Test, { url }: Harness, app: App, file: string) => startExample(t, file, { ISSUER: url, ...client(app) })
