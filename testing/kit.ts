@@ -26,7 +26,10 @@ export type TestLike = { teardown: (close: () => Promise<void>) => unknown } | {
 export interface StartOptions extends Omit<IdentityOptions, 'now'> {
   /** Closes the kit when this test ends. */
   t?: TestLike | undefined
-  /** Where the clock begins: a Date, milliseconds or RFC 3339 text. Absent: the present. */
+  /**
+   * Where the clock begins: a Date, milliseconds or RFC 3339 text. Absent: the present. On MongoDB not in the past: the
+   * server removes what has expired by its own clock.
+   */
   time?: Date | number | string
   /** An app of your own that gets the plugin; closed with the kit. Absent: a bare one. */
   app?: FastifyInstance

@@ -2,7 +2,7 @@ import t from 'tap'
 import { forEachStore } from '../helpers/build.ts'
 import { type Reply, callAs, createClient, createUser, signIn, unique } from '../helpers/people.ts'
 
-const BEGIN = '2026-11-21T02:51:00.000Z'
+const BEGIN = '2126-11-21T02:51:00.000Z'
 
 const UNKNOWN = { status: 401, body: { statusCode: 401, code: 'ErrUnknown', error: 'Unauthorized' } }
 const INVALID = { ...UNKNOWN, headers: { 'www-authenticate': 'Bearer error="invalid_token", error_description="the access token is unknown, expired or revoked"' } }
@@ -130,7 +130,7 @@ await forEachStore(t, async (t, build) => {
       },
       'belongs to a user past expired_at': async () => {
         const account = unique('brief')
-        await createUser(admin, { account }, { expired_at: '2026-11-21T02:51:01Z' })
+        await createUser(admin, { account }, { expired_at: '2126-11-21T02:51:01Z' })
         const session = await signIn(kit, { user: account })
         kit.clock.advance(999)
         t.match(await session.get('/user'), { status: 200 }, 'before expired_at it is good')

@@ -3,9 +3,9 @@ import { type Client } from '../../schemas/client.ts'
 import { forEachStore } from '../helpers/build.ts'
 import { type Api, createClient, createUser, signIn, unique } from '../helpers/people.ts'
 
-/** Times of the cases: a client is made at one and changed at the next. */
-const BEGIN = '2026-11-21T02:51:00.000Z'
-const LATER = '2026-11-21T02:51:01.000Z'
+/** Times of the cases: a client is made at one and changed at the next. Ahead of a MongoDB server's clock, whose TTL removes what is past. */
+const BEGIN = '2126-11-21T02:51:00.000Z'
+const LATER = '2126-11-21T02:51:01.000Z'
 
 const NOT_FOUND = { status: 404, body: { statusCode: 404, code: 'ErrNotFound', error: 'Not Found' } }
 const WRONG = { status: 400, body: { statusCode: 400, code: 'ErrParam', error: 'Bad Request' } }

@@ -15,7 +15,7 @@ import { type Person, signIn } from '../helpers/people.ts'
 import { ask, readAnswer } from '../helpers/socket.ts'
 import { type Around, wrapStore } from '../helpers/wrap-store.ts'
 
-const TIME = '2026-11-21T02:51:00.000Z'
+const TIME = '2126-11-21T02:51:00.000Z'
 
 function makeClient (number: number, userId: string): ClientRecord {
   const id = `${userId.slice(0, 26)}${String(number).padStart(8, '0')}`

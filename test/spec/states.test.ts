@@ -3,10 +3,10 @@ import { type UserItem } from '../../schemas/user.ts'
 import { forEachStore } from '../helpers/build.ts'
 import { createUser, signIn, unique } from '../helpers/people.ts'
 
-const BEGIN = '2026-11-21T02:51:00.000Z'
-const LATER = '2026-11-21T02:51:01.000Z'
+const BEGIN = '2126-11-21T02:51:00.000Z'
+const LATER = '2126-11-21T02:51:01.000Z'
 const PAST = '2000-01-01T00:00:00.000Z'
-const FUTURE = '2030-01-01T00:00:00.000Z'
+const FUTURE = '2130-01-01T00:00:00.000Z'
 
 interface Markers { verified_at: string | undefined, expired_at: string | null, disabled_at: string | null }
 
@@ -52,12 +52,12 @@ await forEachStore(t, async (t, build) => {
   })
 
   t.test('3 POST /user with expired_at: not verified, expires then', async (t) => {
-    for (const [given, stored] of [[FUTURE, FUTURE], [PAST, PAST], ['2030-01-01T02:00:00.5+02:00', '2030-01-01T00:00:00.500Z']] as const) {
+    for (const [given, stored] of [[FUTURE, FUTURE], [PAST, PAST], ['2130-01-01T02:00:00.5+02:00', '2130-01-01T00:00:00.500Z']] as const) {
       const account = unique('expiring')
       await createUser(admin, { account }, { expired_at: given })
       t.strictSame(await read(account), { verified_at: undefined, expired_at: stored, disabled_at: null }, given)
     }
-    for (const expired_at of ['', 'tomorrow', '2030-01-01', '2030-01-01T00:00:00', '2030-02-30T00:00:00Z']) {
+    for (const expired_at of ['', 'tomorrow', '2130-01-01', '2130-01-01T00:00:00', '2130-02-30T00:00:00Z']) {
       const reply = await admin.post('/user', { data: { account: unique('wrong'), password: 'p' }, expired_at })
       t.match(reply, { status: 400, body: { code: 'ErrParam', message: /^expired_at: / } }, JSON.stringify(expired_at))
     }

@@ -2,7 +2,7 @@ import t from 'tap'
 import { forEachStore } from '../helpers/build.ts'
 import { createUser, signIn, unique } from '../helpers/people.ts'
 
-const BEGIN = '2026-11-21T02:51:00.000Z'
+const BEGIN = '2126-11-21T02:51:00.000Z'
 
 const WRONG = { status: 400, body: { statusCode: 400, code: 'ErrParam', error: 'Bad Request' } }
 const EXISTS = { status: 409, body: { statusCode: 409, code: 'USER_EXIST', error: 'Conflict' } }
@@ -115,7 +115,7 @@ await forEachStore(t, async (t, build) => {
   })
 
   t.test('4.3 GET /user/{userId}', async (t) => {
-    const user_id = await createUser(admin, {}, { expired_at: '2027-01-01T00:00:00Z' })
+    const user_id = await createUser(admin, {}, { expired_at: '2127-01-01T00:00:00Z' })
     await admin.patch(`/user/${user_id}`, { disable: true })
     const { body } = await admin.get<{ data: object }>(`/user/${user_id}`)
     t.strictSame(Object.keys(body.data).sort(), ['account', 'created_at', 'info', 'modified_at', 'name', 'roles', 'user_id'])

@@ -4,7 +4,7 @@ import { forEachStore } from '../helpers/build.ts'
 import { createUser, signIn, unique } from '../helpers/people.ts'
 
 const BEGIN = Date.UTC(2026, 10, 21, 2, 51)
-const EXPIRY = '2030-01-01T00:00:00.000Z'
+const EXPIRY = '2130-01-01T00:00:00.000Z'
 
 await forEachStore(t, async (t, build) => {
   const kit = await build(t, { time: BEGIN })

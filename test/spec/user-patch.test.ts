@@ -3,8 +3,8 @@ import { type UserItem } from '../../schemas/user.ts'
 import { forEachStore } from '../helpers/build.ts'
 import { type Api, createUser, signIn, unique } from '../helpers/people.ts'
 
-const BEGIN = '2026-11-21T02:51:00.000Z'
-const LATER = '2026-11-21T02:51:01.000Z'
+const BEGIN = '2126-11-21T02:51:00.000Z'
+const LATER = '2126-11-21T02:51:01.000Z'
 
 const WRONG = { status: 400, body: { statusCode: 400, code: 'ErrParam', error: 'Bad Request' } }
 const DENIED = { status: 403, body: { statusCode: 403, code: 'ErrPerm', error: 'Forbidden' } }
@@ -54,11 +54,11 @@ await forEachStore(t, async (t, build) => {
       ['2016-12-31T23:59:60Z', '2017-01-01T00:00:00.000Z'],
       ['2020-01-01T00:00:00-00:00', '2020-01-01T00:00:00.000Z']
     ] as const) {
-      const user_id = await createUser(admin, {}, { expired_at: '2030-01-01T00:00:00Z' })
+      const user_id = await createUser(admin, {}, { expired_at: '2130-01-01T00:00:00Z' })
       t.match(await patch(admin, user_id, { data: { verified_at: given } }), DONE, given)
       t.match(await read(user_id), { verified_at: stored, expired_at: null }, 'and expired_at is cleared')
     }
-    const user_id = await createUser(admin, {}, { expired_at: '2030-01-01T00:00:00Z' })
+    const user_id = await createUser(admin, {}, { expired_at: '2130-01-01T00:00:00Z' })
     for (const verified_at of [
       '', 'now', '2020-01-01', '2020-01-01T00:00:00', '2020-01-01 00:00:00Z', '2020-01-01T00:00Z', '2020-02-30T00:00:00Z', '2021-02-29T00:00:00Z',
       '2020-01-01T24:00:00Z', '2020-01-01T00:60:00Z', '2020-01-01T00:00:00+0100', '2020-01-01T00:00:00+24:00', '20200101T000000Z', '2020-01-01T12:00:60Z',
@@ -69,12 +69,12 @@ await forEachStore(t, async (t, build) => {
       t.match(reply.body.message, 'verified_at: ')
     }
     for (const verified_at of [null, 0, true]) t.match(await patch(admin, user_id, { data: { verified_at } }), WRONG)
-    t.match(await read(user_id), { verified_at: undefined, expired_at: '2030-01-01T00:00:00.000Z', modified_at: BEGIN })
+    t.match(await read(user_id), { verified_at: undefined, expired_at: '2130-01-01T00:00:00.000Z', modified_at: BEGIN })
     for (const [name, caller] of Object.entries(others)) {
       t.match(await patch(caller, user_id, { data: { verified_at: BEGIN } }), WRONG, `${name}: nothing that applies`)
       t.match(await patch(caller, user_id, { data: { verified_at: BEGIN, roles: {} } }), DONE, name)
     }
-    t.match(await read(user_id), { verified_at: undefined, expired_at: '2030-01-01T00:00:00.000Z' }, 'applied only for admin')
+    t.match(await read(user_id), { verified_at: undefined, expired_at: '2130-01-01T00:00:00.000Z' }, 'applied only for admin')
   })
 
   t.test('4.3 PATCH /user/{userId}, rule 4: roles', async (t) => {
@@ -206,7 +206,7 @@ await forEachStore(t, async (t, build) => {
   })
 
   t.test('everything at once', async (t) => {
-    const user_id = await createUser(admin, {}, { expired_at: '2030-01-01T00:00:00Z' })
+    const user_id = await createUser(admin, {}, { expired_at: '2130-01-01T00:00:00Z' })
     kit.clock.set(LATER)
     t.match(await patch(admin, user_id, {
       data: { verified_at: BEGIN, roles: { clerk: true }, password: 'p', name: 'n', info: { i: 1 } }, disable: true

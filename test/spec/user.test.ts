@@ -4,8 +4,8 @@ import { forEachStore } from '../helpers/build.ts'
 import { type Api, createUser, signIn, unique } from '../helpers/people.ts'
 
 /** Times of the cases: a user is made at one and changed at the next. */
-const BEGIN = '2026-11-21T02:51:00.000Z'
-const LATER = '2026-11-21T02:51:01.000Z'
+const BEGIN = '2126-11-21T02:51:00.000Z'
+const LATER = '2126-11-21T02:51:01.000Z'
 
 const WRONG = { status: 400, body: { statusCode: 400, code: 'ErrParam', error: 'Bad Request' } }
 
@@ -38,7 +38,7 @@ await forEachStore(t, async (t, build) => {
 
   t.test('4.3 GET /user: verified_at is absent when unset; name and info have defaults', async (t) => {
     const account = unique('new')
-    await createUser(admin, { account }, { expired_at: '2027-01-01T00:00:00Z' })
+    await createUser(admin, { account }, { expired_at: '2127-01-01T00:00:00Z' })
     const profile = await readProfile(await signIn(kit, { user: account }))
     t.strictSame(profile, { account, created_at: BEGIN, modified_at: BEGIN, roles: {}, name: '', info: {} })
   })
