@@ -1,5 +1,6 @@
 import { Ajv } from 'ajv'
-import { TokenInfoResponseSchema, type TokenInfo } from '../../schemas/auth.ts'
+import { Data, RolesSchema } from '../../schemas/common.ts'
+import { TokenInfoSchema, type TokenInfo } from '../../schemas/auth.ts'
 import { type Upstream } from '../bridge-options.ts'
 import { IdentityError } from '../errors.ts'
 import { Relay, type Dispatcher, type RelayResponse } from '../relay.ts'
@@ -28,7 +29,9 @@ const INVALID_TOKEN = 'Bearer error="invalid_token", error_description="the acce
 /** A kept-alive connection that the service closed at the moment we used it; a GET may be sent again (RFC 9112, 9.3.1). */
 const BROKEN = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE'])
 
-const isTokenInfo = new Ajv({ strict: true, strictTypes: false }).compile<{ data: TokenInfo }>(TokenInfoResponseSchema)
+/** As the service writes it, and its roles checked as at a write: a falsy one would grant what it seems to deny. */
+const isTokenInfo = new Ajv({ strict: true, strictTypes: false })
+  .compile<{ data: TokenInfo }>(Data({ ...TokenInfoSchema, properties: { ...TokenInfoSchema.properties, roles: RolesSchema } }))
 
 /** The service could not be asked: callers are told to try again, the cause is for the log. */
 export function unavailable (cause: unknown): IdentityError {
