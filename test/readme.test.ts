@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import Fastify from 'fastify'
 import t from 'tap'
 import identity, { ACCESS, ERRORS } from '../index.ts'
+import { EnvironmentSchema } from '../schemas/config.ts'
 import { OptionsSchema } from '../schemas/options.ts'
 
 const readme = readFileSync(new URL('../README.md', import.meta.url), 'utf8')
@@ -22,6 +23,13 @@ t.test('the options table is the options schema', async (t) => {
     return [name, fallback]
   })
   t.same(readTable('option', 'default').map(([name, fallback]) => [name, fallback]), expected)
+})
+
+t.test('the environment table is the environment schema', async (t) => {
+  const write = (value: unknown) => (typeof value === 'boolean' ? (value ? 'on' : 'off') : String(value ?? ''))
+  const expected = Object.entries<{ default?: unknown, description?: string }>(EnvironmentSchema.properties)
+    .map(([name, schema]) => [name, write(schema.default), schema.description?.replaceAll('`', '')])
+  t.same(readTable('variable', 'default'), expected)
 })
 
 t.test('the errors table is the table of error kinds', async (t) => {
