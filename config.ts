@@ -119,9 +119,10 @@ export function readConfig (env: Readonly<Record<string, string | undefined>>): 
 }
 
 function toOidc (env: Environment): Partial<OidcOptions> {
-  const { IDENTITY_ISSUER: issuer, IDENTITY_FIRST_PARTY: firstParty = '' } = env
+  const { IDENTITY_ISSUER: issuer, IDENTITY_NAME: name, IDENTITY_FIRST_PARTY: firstParty = '' } = env
   return {
     ...(issuer !== undefined && { issuer }),
+    ...(name !== undefined && { name }),
     accessTtl: env.IDENTITY_ACCESS_TTL,
     refreshTtl: env.IDENTITY_REFRESH_TTL,
     sessionTtl: env.IDENTITY_SESSION_TTL,

@@ -51,6 +51,7 @@ export const EnvironmentSchema = Type.Object({
   IDENTITY_ISSUER: Type.Optional(Type.String({
     ...oidc.issuer, expects: 'an http or https URL without credentials, query, fragment and a slash at its end'
   })),
+  IDENTITY_NAME: oidc.name,
   IDENTITY_ACCESS_TTL: oidc.accessTtl,
   IDENTITY_REFRESH_TTL: oidc.refreshTtl,
   IDENTITY_SESSION_TTL: oidc.sessionTtl,

@@ -63,6 +63,7 @@ t.test('every variable reaches its place', async (t) => {
     IDENTITY_BRIDGE_UPSTREAM: 'https://identity:3000/base',
     IDENTITY_OIDC: 'on',
     IDENTITY_ISSUER: 'https://id.example.org/base',
+    IDENTITY_NAME: 'Example ID',
     IDENTITY_ACCESS_TTL: '61',
     IDENTITY_REFRESH_TTL: '62',
     IDENTITY_SESSION_TTL: '63',
@@ -83,7 +84,7 @@ t.test('every variable reaches its place', async (t) => {
     shutdownTimeout: 800,
     openapi: false,
     trustProxy: ['loopback', '10.0.0.0/8', '::1'],
-    oidc: { issuer: 'https://id.example.org/base', accessTtl: 61, refreshTtl: 62, sessionTtl: 63, firstParty: ['a', 'b'], signInLimit: false },
+    oidc: { issuer: 'https://id.example.org/base', name: 'Example ID', accessTtl: 61, refreshTtl: 62, sessionTtl: 63, firstParty: ['a', 'b'], signInLimit: false },
     bridge: { prefix: '/a/b-c', upstream: 'https://identity:3000/base' },
     services: {
       database: 'mongodb://127.0.0.1/x',
