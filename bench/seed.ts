@@ -3,12 +3,14 @@ import { constants, existsSync, mkdirSync, readFileSync, renameSync, rmSync } fr
 import { copyFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { openServices } from '../lib/identity.ts'
 import { type ClientRecord, type TokenRecord, type UserRecord } from '../lib/records.ts'
 import { createSecretBox, parseSecretKey } from '../lib/secrets.ts'
 import { COLLECTIONS } from '../lib/store/collections.ts'
 import { openStore } from '../lib/store/index.ts'
-import { type Collection, type Document, type Store } from '../lib/store/port.ts'
+import { type Document } from '../lib/store/port.ts'
+import { Table } from '../lib/store/sqlite/sql.ts'
 import { hashToken } from '../lib/tokens.ts'
 import { clientAt, tokenAt, userAt } from './fixture.ts'
 
@@ -42,7 +44,7 @@ export async function ensureFile (fill: Fill, log: (text: string) => void): Prom
   const unfinished = join(CACHE, `unfinished-${process.pid}.db`)
   log(`filling ${file}`)
   for (const end of ['', '-wal', '-shm']) rmSync(unfinished + end, { force: true })
-  await fillDatabase(`sqlite:${unfinished}`, fill)
+  await fillFile(unfinished, fill)
   renameSync(unfinished, file)
   return file
 }
@@ -54,16 +56,15 @@ export async function copyDatabase (fill: Fill, directory: string, log: (text: s
   return file
 }
 
-/** Fills an empty store through its port, as fast as it takes records. */
-export async function fillDatabase (url: string, fill: Fill): Promise<void> {
+/** What a store is filled with, by collection: how many, and each of them. */
+async function toRecords (fill: Fill): Promise<[name: string, length: number, at: (index: number) => Document][]> {
   const password = await hashPassword()
-  const store = await openStore(url, { collections: COLLECTIONS, now: Date.now, timeout: 120_000 })
   const box = createSecretBox(parseSecretKey(SECRET_KEY))
-  await insertAll<UserRecord>(store, 'users', fill.users, (index) => {
+  const toUser = (index: number): UserRecord => {
     const { user_id, created_at, ...rest } = userAt(index)
     return { id: user_id, created_at, modified_at: created_at, verified_at: created_at, password, epoch: 0, revision: 0, ...rest }
-  })
-  await insertAll<ClientRecord>(store, 'clients', fill.clients, (index) => {
+  }
+  const toClient = (index: number): ClientRecord => {
     const { clientId, createdAt, redirectUris, scopes, name, secret, image } = clientAt(index)
     return {
       id: clientId,
@@ -77,8 +78,8 @@ export async function fillDatabase (url: string, fill: Fill): Promise<void> {
       ...(image !== undefined && { image }),
       epoch: 0
     }
-  })
-  await insertAll<TokenRecord>(store, 'access_tokens', fill.tokens, (index) => ({
+  }
+  const toToken = (index: number): TokenRecord => ({
     id: hashToken(tokenAt(index)),
     user_id: userAt(index % fill.users).user_id,
     client_id: clientAt(index % fill.clients).clientId,
@@ -86,15 +87,41 @@ export async function fillDatabase (url: string, fill: Fill): Promise<void> {
     client_epoch: 0,
     created_at: '2026-01-01T00:00:00.000Z',
     expired_at: FAR
-  }))
+  })
+  return [['users', fill.users, toUser], ['clients', fill.clients, toClient], ['access_tokens', fill.tokens, toToken]]
+}
+
+/** Fills an empty store through its port. */
+export async function fillStore (url: string, fill: Fill): Promise<void> {
+  const store = await openStore(url, { collections: COLLECTIONS, now: Date.now, timeout: 120_000 })
+  for (const [name, length, at] of await toRecords(fill)) {
+    const collection = store.collection(name)
+    for (let start = 0; start < length; start += STEP) {
+      await Promise.all(Array.from({ length: Math.min(STEP, length - start) }, (_, index) => collection.insert(at(start + index))))
+    }
+  }
   await store.close()
 }
 
-async function insertAll<T extends Document> (store: Store, name: string, length: number, at: (index: number) => T): Promise<void> {
-  const collection: Collection<T> = store.collection<T>(name)
-  for (let start = 0; start < length; start += STEP) {
-    await Promise.all(Array.from({ length: Math.min(STEP, length - start) }, (_, index) => collection.insert(at(start + index))))
+/**
+ * Fills a new SQLite file past the port, since millions would take the port an hour: the store makes the tables and its
+ * statements the rows, but nothing is synced, and the indexes are made at the end.
+ */
+async function fillFile (file: string, fill: Fill): Promise<void> {
+  await (await openStore(`sqlite:${file}`, { collections: COLLECTIONS, now: Date.now })).close()
+  const database = new DatabaseSync(file)
+  database.exec('PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF; PRAGMA cache_size = -1000000')
+  const indexes = database.prepare("SELECT name, sql FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL").all() as { name: string, sql: string }[]
+  database.exec('BEGIN')
+  for (const { name } of indexes) database.exec(`DROP INDEX "${name}"`)
+  for (const [name, length, at] of await toRecords(fill)) {
+    const table = new Table(COLLECTIONS.find((spec) => spec.name === name)!)
+    const insert = length === 0 ? undefined : database.prepare(table.insert(at(0)).sql)
+    for (let index = 0; index < length; index++) insert!.run(...table.insert(at(index)).values)
   }
+  for (const { sql } of indexes) database.exec(sql)
+  database.exec('COMMIT; PRAGMA journal_mode = WAL')
+  database.close()
 }
 
 /** One real hash, which all users share. */

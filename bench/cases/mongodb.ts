@@ -1,7 +1,7 @@
 import { MongoClient } from 'mongodb'
 import { RATES, type Case } from '../bench.ts'
 import { tokenInfoLoad } from '../loads.ts'
-import { fillDatabase } from '../seed.ts'
+import { fillStore } from '../seed.ts'
 import { FILL } from './tokeninfo.ts'
 
 export const BARE = 'bare Fastify route, the same reads by the raw driver'
@@ -31,7 +31,7 @@ export default {
       await client.close()
     })
     bench.log('filling the MongoDB database')
-    await fillDatabase(url, FILL)
+    await fillStore(url, FILL)
     return [
       { label: BARE, file: 'mongo-bare.ts', options: { url, reads: 'pipeline' } },
       { label: IDENTITY, file: 'identity.ts', options: { database: url } },

@@ -19,7 +19,7 @@ async function findPage (server: Server, page: number): Promise<string | undefin
     await response.arrayBuffer()
     const next = /<([^>]*)>; *rel="?next"?/.exec(response.headers.get('link') ?? '')?.[1]
     if (next === undefined) return undefined
-    const url = new URL(next, 'http://127.0.0.1')
+    const url = new URL(next, response.url)
     path = url.pathname + url.search
   }
   return path
