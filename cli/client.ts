@@ -20,13 +20,16 @@ export const clientCommands: Commands = {
       name: { type: 'string', value: 'NAME', required: true, text: 'A name for people.' },
       'redirect-uri': { type: 'string', value: 'URI', multiple: true, text: 'An absolute URI; may be repeated.' },
       scope: { type: 'string', value: 'SCOPE', multiple: true, text: 'A scope; may be repeated.' },
-      credentials: { type: 'boolean', text: 'Make it confidential, with a secret.' }
+      credentials: { type: 'boolean', text: 'Make it confidential, with a secret.' },
+      'first-party': { type: 'boolean', text: 'It is your own: it signs users in without asking for their consent.' }
     },
     async run (context) {
       const { services: { clients }, args } = context
       const { user_id: userId } = await requireUser(context, 'owner')
       const data = { redirectUris: args.all('redirect-uri'), scopes: args.all('scope'), name: args.required('name'), userId }
-      const { clientId } = await clients.create(checkInput(CreateClientSchema, { data, credentials: args.has('credentials') }), OPERATOR)
+      const { clientId } = await clients.create(checkInput(CreateClientSchema, { data, credentials: args.has('credentials') }), OPERATOR, {
+        first_party: args.has('first-party')
+      })
       const { clientSecret: client_secret } = await clients.require(clientId, OPERATOR)
       printRecord(context, { client_id: clientId, ...(client_secret !== undefined && { client_secret }) })
     }

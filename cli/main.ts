@@ -10,11 +10,12 @@ import { clientCommands } from './client.ts'
 import { type Command, type Commands, type Streams, type Surroundings } from './command.ts'
 import { helpAll, helpOne } from './help.ts'
 import { keysCommands } from './keys.ts'
+import { loginCommands } from './login.ts'
 import { testingCommands } from './testing.ts'
 import { tokenCommands } from './token.ts'
 import { userCommands } from './user.ts'
 
-export const COMMANDS: Commands = { ...bootstrapCommands, ...tokenCommands, ...userCommands, ...clientCommands, ...keysCommands, ...testingCommands }
+export const COMMANDS: Commands = { ...bootstrapCommands, ...tokenCommands, ...userCommands, ...clientCommands, ...keysCommands, ...loginCommands, ...testingCommands }
 
 /** The command that the words name, and what follows them. Flags that stand before the words go with the others. */
 function findCommand (argv: string[]): { name: string, command: Command, flags: string[] } {
