@@ -1,13 +1,14 @@
 import { type Client, type ClientListQuery, type CreateClient, type PatchClient } from '../schemas/client.ts'
 import { checkImage, checkRedirectUris, checkScopes, checkText } from './checks.ts'
 import { type Clock, toTimestamp } from './clock.ts'
+import { type Page, mapBatches, readPage, toStart } from './cursor.ts'
 import { IdentityError, paramError } from './errors.ts'
 import { generateId, randomText } from './ids.ts'
 import { type ClientRecord, type UserRecord } from './records.ts'
 import { type Actor } from './roles.ts'
 import { type SecretBox } from './secrets.ts'
 import { parseSort } from './sort.ts'
-import { type Change, type Filter, type Json, type Store } from './store/port.ts'
+import { type Change, type Filter, type Json, type ListQuery, type Store } from './store/port.ts'
 import { type Tokens } from './tokens.ts'
 
 const SORT_KEYS = { created: 'createdAt', modified: 'modifiedAt', name: 'name' }
@@ -30,6 +31,11 @@ function notFound (): IdentityError {
 function toFilter (user: string | undefined, actor: Actor): Filter {
   if (!actor.isAdmin) return { equal: { userId: actor.user_id } }
   return user ? { equal: { userId: user } } : {}
+}
+
+function toListQuery (query: ClientListQuery, actor: Actor): ListQuery {
+  const sort = parseSort(query.sort, SORT_KEYS, 'name:asc')
+  return { filter: toFilter(query.user, actor), sort, ...toStart(query, sort), limit: query.limit ?? 100 }
 }
 
 /** Registered clients: the rules of service.md, 2, 3 and 4.1. */
@@ -155,14 +161,19 @@ export function createClients ({ store, now, box, tokens }: ClientServices) {
 
     /**
      * Batches of clients as this caller may see them. Everything about the query is checked before the first one.
-     * @throws ErrParam for a sort that is not one
+     * @throws ErrParam for a sort that is not one, and a cursor that is not of this sort
      */
     list (query: ClientListQuery, actor: Actor): AsyncIterable<Client[]> {
-      const sort = parseSort(query.sort, SORT_KEYS, 'name:asc')
-      const batches = clients.list({ filter: toFilter(query.user, actor), sort, offset: query.offset ?? 0, limit: query.limit ?? 100 })
-      return (async function * () {
-        for await (const batch of batches) yield batch.map((record) => toClient(record, actor))
-      })()
+      return mapBatches(clients.list(toListQuery(query, actor)), (record) => toClient(record, actor))
+    },
+
+    /**
+     * The same list, with the cursor of its next page where it is one of at most 100.
+     * @throws as `list`
+     */
+    async page (query: ClientListQuery, actor: Actor): Promise<Page<Client>> {
+      const page = await readPage(clients, toListQuery(query, actor))
+      return { ...page, batches: mapBatches(page.batches, (record) => toClient(record, actor)) }
     }
   }
 }

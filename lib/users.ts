@@ -1,13 +1,14 @@
 import { type CreateUser, type PatchProfile, type PatchUser, type Profile, type User, type UserCountQuery, type UserItem, type UserListQuery } from '../schemas/user.ts'
 import { checkAccount, checkMap, checkPassword, checkRoles, checkText, checkTimestamp } from './checks.ts'
 import { type Clock, toTimestamp } from './clock.ts'
+import { type Page, mapBatches, readPage, toStart } from './cursor.ts'
 import { IdentityError } from './errors.ts'
 import { generateId } from './ids.ts'
 import { type Passwords } from './passwords.ts'
 import { type Roles, type UserRecord } from './records.ts'
 import { type Actor, type RoleNames, holdsRole } from './roles.ts'
 import { parseSort } from './sort.ts'
-import { type Change, DuplicateKeyError, type Filter, type Json, type Store } from './store/port.ts'
+import { type Change, DuplicateKeyError, type Filter, type Json, type ListQuery, type Store } from './store/port.ts'
 import { type Tokens, isUserLive } from './tokens.ts'
 
 const SORT_KEYS = { account: 'account', created: 'created_at', modified: 'modified_at', verified: 'verified_at', name: 'name' }
@@ -52,6 +53,21 @@ function toFilter ({ account, contains }: UserCountQuery): Filter {
   if (account) return { equal: { account: account.toLowerCase() } }
   if (contains) return { contains: { account: contains.toLowerCase() } }
   return {}
+}
+
+function toListQuery (query: UserListQuery): ListQuery {
+  const sort = parseSort(query.sort, SORT_KEYS, 'account:asc')
+  return { filter: toFilter(query), sort, ...toStart(query, sort), limit: query.limit ?? 100 }
+}
+
+/** A user as a list shows it, with the times that `fields` names. */
+function toItemOf (query: UserListQuery): (record: UserRecord) => UserItem {
+  const fields = new Set(query.fields?.split(','))
+  return (record) => ({
+    ...toUser(record),
+    ...(fields.has('expired') && { expired_at: record.expired_at ?? null }),
+    ...(fields.has('disabled') && { disabled_at: record.disabled_at ?? null })
+  })
 }
 
 /** User accounts: the rules of service.md, 2, 3 and 4.3. */
@@ -257,20 +273,19 @@ export function createUsers ({ store, now, roles: names, passwords, tokens }: Us
 
     /**
      * Batches of users. Everything about the query is checked before the first one.
-     * @throws ErrParam for a sort that is not one
+     * @throws ErrParam for a sort that is not one, and a cursor that is not of this sort
      */
     list (query: UserListQuery = {}): AsyncIterable<UserItem[]> {
-      const sort = parseSort(query.sort, SORT_KEYS, 'account:asc')
-      const fields = new Set(query.fields?.split(','))
-      const toItem = (record: UserRecord): UserItem => ({
-        ...toUser(record),
-        ...(fields.has('expired') && { expired_at: record.expired_at ?? null }),
-        ...(fields.has('disabled') && { disabled_at: record.disabled_at ?? null })
-      })
-      const batches = users.list({ filter: toFilter(query), sort, offset: query.offset ?? 0, limit: query.limit ?? 100 })
-      return (async function * () {
-        for await (const batch of batches) yield batch.map(toItem)
-      })()
+      return mapBatches(users.list(toListQuery(query)), toItemOf(query))
+    },
+
+    /**
+     * The same list, with the cursor of its next page where it is one of at most 100.
+     * @throws as `list`
+     */
+    async page (query: UserListQuery = {}): Promise<Page<UserItem>> {
+      const page = await readPage(users, toListQuery(query))
+      return { ...page, batches: mapBatches(page.batches, toItemOf(query)) }
     }
   }
 }

@@ -5,14 +5,14 @@ import {
 } from '../schemas/client.ts'
 import { CountSchema, Data, IdSchema } from '../schemas/common.ts'
 import { ErrorSchema } from '../schemas/error.ts'
-import { NoContentSchema, errors, json, list, writeErrors } from './responses.ts'
+import { NoContentSchema, errors, json, pagedList, writeErrors } from './responses.ts'
 
 const client = Type.Object({ client_id: IdSchema })
 const user = Type.Object({ user_id: IdSchema })
 
 function clientList () {
-  const { description, content } = list(ClientSchema, 'The clients the caller may see.')
-  return { description, content: { ...content, 'text/csv': { schema: Type.String({ description: 'A header line, then a client a row.' }) } } }
+  const { content, ...rest } = pagedList(ClientSchema, 'The clients the caller may see.')
+  return { ...rest, content: { ...content, 'text/csv': { schema: Type.String({ description: 'A header line, then a client a row.' }) } } }
 }
 
 function describe (operationId: string, summary: string, rest: Record<string, unknown>) {

@@ -5,7 +5,7 @@ import { toCsv } from '../lib/csv.ts'
 import { IdentityError, paramError } from '../lib/errors.ts'
 import { readList } from '../lib/list-reader.ts'
 import { prefersCsv, takeCsvFormat } from '../lib/negotiation.ts'
-import { Relay, type Dispatcher } from '../lib/relay.ts'
+import { Relay, type Dispatcher, type RelayResponse } from '../lib/relay.ts'
 import { describeSecurity } from '../plugins/describe-security.ts'
 import { handleError } from '../plugins/errors.ts'
 import { DOCS } from './bridge-docs.ts'
@@ -41,6 +41,10 @@ const NOT_OF_CSV = without([
 ])
 
 const queryOf = (request: FastifyRequest) => /\?([^#]*)/.exec(request.raw.url ?? '')?.[1] ?? ''
+
+/** The link to the next page, for CSV that the query asked for: the upstream's query does not say so. */
+const linkCsv = ({ headers: { link } }: RelayResponse): Fields => (typeof link === 'string' ? { link: link.replace(/^<\?/, '<?format=csv&') } : {})
+
 const withQuery = (path: string, query: string) => (query === '' ? path : `${path}?${query}`)
 
 /** A path parameter as one segment of the upstream's path. Throws ErrParam for one that would change the path. */
@@ -94,7 +98,7 @@ export async function bridge (app: FastifyInstance, given: BridgeOptions): Promi
       if (answer.status >= 300) return await exchange.relay(answer)
       const { 'content-type': type = '', 'content-encoding': coding = 'identity' } = answer.headers
       if (answer.status !== 200 || coding !== 'identity') throw new IdentityError('ErrRsc', 'the upstream sent a list that is not one')
-      return await exchange.answer(answer, toCsv(readList(answer.body, type), options), csvFields)
+      return await exchange.answer(answer, toCsv(readList(answer.body, type), options), { ...csvFields, ...(csv && linkCsv(answer)) })
     })
   }
 

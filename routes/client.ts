@@ -6,8 +6,8 @@ import {
 } from '../schemas/client.ts'
 import { toActor } from '../plugins/auth.ts'
 import { type RouteSettings } from './index.ts'
-import { sendList } from './list-reply.ts'
-import { NoContentSchema, errors, json, list, writeErrors } from './responses.ts'
+import { linkNext, sendList } from './list-reply.ts'
+import { NoContentSchema, errors, json, pagedList, writeErrors } from './responses.ts'
 
 const tags = ['client']
 
@@ -45,11 +45,12 @@ export const clientRoutes: FastifyPluginAsyncTypebox<RouteSettings> = async (app
       tags,
       summary: 'List clients',
       querystring: ClientListQuerySchema,
-      response: { 200: list(ClientSchema, 'The clients the caller may see.'), ...errors() }
+      response: { 200: pagedList(ClientSchema, 'The clients the caller may see.'), ...errors() }
     }
   }, async (request, reply) => {
-    const { format } = request.query
-    return await sendList(request, reply, clients.list(request.query, toActor(request)), { format, stallTimeout })
+    const { batches, after } = await clients.page(request.query, toActor(request))
+    if (after !== undefined) linkNext(request, reply, after)
+    return await sendList(request, reply, batches, { format: request.query.format, stallTimeout })
   })
 
   app.get('/client/:clientId', {

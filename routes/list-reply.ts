@@ -23,3 +23,13 @@ export async function sendList<T> (
   reply.vary('Accept')
   return reply.type(LIST_TYPES[chosen]).send(body)
 }
+
+/**
+ * Tells of the next page. The reference is of the query alone, so that it holds at whatever path the caller sees the list:
+ * under a prefix, behind a proxy, on a bridge (RFC 3986, 5.2.2).
+ */
+export function linkNext (request: FastifyRequest<{ Querystring: object }>, reply: FastifyReply, after: string): void {
+  const { offset: _offset, after: _after, ...query } = request.query as Record<string, unknown>
+  const next = new URLSearchParams(Object.entries({ ...query, after }).map(([name, value]): [string, string] => [name, String(value)]))
+  reply.header('link', `<?${next}>; rel="next"`)
+}

@@ -34,6 +34,15 @@ export function writeErrors (...kinds: ErrorCode[]): Record<never, TSchema> {
   }
 }
 
+/** A list that is read in pages. */
+export function pagedList (item: TSchema, description: string) {
+  const Link = Type.String({
+    description: 'With a limit of at most 100, and more records: the next page, as a reference of the query alone ' +
+      '(RFC 8288), `<?...&after=...>; rel="next"`. Absent on the last page, and on a longer list, which is streamed.'
+  })
+  return { ...list(item, description), headers: { Link } }
+}
+
 /** A list: wrapped, bare, or a record a line. */
 export function list (item: TSchema, description: string) {
   return {

@@ -6,8 +6,8 @@ import {
 } from '../schemas/user.ts'
 import { requireCaller, toActor } from '../plugins/auth.ts'
 import { type RouteSettings } from './index.ts'
-import { sendList } from './list-reply.ts'
-import { NoContentSchema, errors, json, list, writeErrors } from './responses.ts'
+import { linkNext, sendList } from './list-reply.ts'
+import { NoContentSchema, errors, json, pagedList, writeErrors } from './responses.ts'
 
 const tags = ['user']
 
@@ -71,11 +71,12 @@ export const userRoutes: FastifyPluginAsyncTypebox<RouteSettings> = async (app, 
       tags,
       summary: 'List users',
       querystring: UserListQuerySchema,
-      response: { 200: list(UserItemSchema, 'The users that match.'), ...errors() }
+      response: { 200: pagedList(UserItemSchema, 'The users that match.'), ...errors() }
     }
   }, async (request, reply) => {
-    const { format } = request.query
-    return await sendList(request, reply, users.list(request.query), { format, stallTimeout })
+    const { batches, after } = await users.page(request.query)
+    if (after !== undefined) linkNext(request, reply, after)
+    return await sendList(request, reply, batches, { format: request.query.format, stallTimeout })
   })
 
   app.get('/user/:userId', {

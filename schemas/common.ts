@@ -17,6 +17,8 @@ export const LIMITS = {
   id: 128,
   /** Characters of a query parameter that is a list or a text. */
   query: 1024,
+  /** Characters of a cursor: the longest that a list gives is shorter. */
+  cursor: 4096,
   /** Characters of a bearer token; ours are 43. */
   token: 512
 } as const
@@ -63,6 +65,10 @@ export const FormatSchema = Type.Union([Type.Literal('object'), Type.Literal('ar
 /** The query parameters every list has. */
 export const PageSchema = {
   offset: Type.Optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, default: 0, description: 'Records to leave out at the start.' })),
+  after: Type.Optional(Type.String({
+    maxLength: LIMITS.cursor,
+    description: 'Where the page before ended: the cursor in its Link header, for the same sort, instead of offset.'
+  })),
   limit: Type.Optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, default: 100, description: 'Records at most; 0 means no limit.' })),
   format: Type.Optional(FormatSchema)
 }

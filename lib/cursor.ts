@@ -1,0 +1,89 @@
+import { LIMITS } from '../schemas/common.ts'
+import { paramError } from './errors.ts'
+import { BATCH_SIZE, type Collection, type Document, type ListQuery, type Place, type SortKey } from './store/port.ts'
+
+/**
+ * Cursors: where a page ended, as a text that means nothing to callers. It holds what the page's last record showed of
+ * the sort's keys, and its id: no secret, and no right to anything, as filters and roles apply to the next page anew.
+ */
+
+/** Of what a cursor holds. One of another version is refused, never misread. */
+const VERSION = 1
+
+/** One page of a list, or a list that is too long for one. */
+export interface Page<T> {
+  batches: AsyncIterable<T[]>
+  /** For `after` of the next page. Absent on the last one, and where there is no limit or one of more than 100. */
+  after?: string
+}
+
+function nameSort (sort: SortKey[]): string {
+  return sort.map(({ key, direction }) => `${key}:${direction}`).join()
+}
+
+export function encodeCursor (sort: SortKey[], { values, id }: Place): string {
+  return Buffer.from(JSON.stringify([VERSION, nameSort(sort), values, id])).toString('base64url')
+}
+
+/** @throws ErrParam for what is no cursor, or one of another sort */
+export function decodeCursor (text: string, sort: SortKey[]): Place {
+  const [version, name, values, id] = parse(text)
+  const isPlace = version === VERSION && typeof name === 'string' && typeof id === 'string' && id.length <= LIMITS.id &&
+    Array.isArray(values) && values.every((value) => value === null || typeof value === 'string')
+  if (!isPlace) throw paramError('after', 'is not a cursor of this list')
+  if (name !== nameSort(sort) || values.length !== sort.length) throw paramError('after', 'is a cursor of another sort')
+  return { values, id }
+}
+
+function parse (text: string): unknown[] {
+  const bytes = Buffer.from(text, 'base64url')
+  // Decoding passes over what is not base64url.
+  if (text.length > LIMITS.cursor || bytes.toString('base64url') !== text) return []
+  try {
+    const value: unknown = JSON.parse(bytes.toString())
+    return Array.isArray(value) ? value : []
+  } catch {
+    return []
+  }
+}
+
+/**
+ * Where a page begins.
+ * @throws ErrParam for both at once, and as decodeCursor
+ */
+export function toStart ({ after, offset }: { after?: string, offset?: number }, sort: SortKey[]): Pick<ListQuery, 'after' | 'offset'> {
+  if (!after) return { offset: offset ?? 0 }
+  if (offset !== undefined) throw paramError('after', 'cannot be given together with offset')
+  return { after: decodeCursor(after, sort) }
+}
+
+/**
+ * Reads a page. It asks for one record more than it gives, so that the last page is known to be the last. A list of
+ * more than a batch is left to be streamed: what follows it is not known before its end.
+ */
+export async function readPage<T extends Document> (collection: Collection<T>, query: ListQuery): Promise<Page<T>> {
+  const { limit = 0, sort = [] } = query
+  if (limit === 0 || limit > BATCH_SIZE) return { batches: collection.list(query) }
+  const batches: T[][] = []
+  let left = limit
+  for await (const batch of collection.list({ ...query, limit: limit + 1 })) {
+    if (left > 0) batches.push(batch.slice(0, left))
+    left -= batch.length
+  }
+  const last = left < 0 ? batches.at(-1)?.at(-1) : undefined
+  return { batches: replay(batches), ...(last !== undefined && { after: encodeCursor(sort, toPlace(last, sort)) }) }
+}
+
+function toPlace (document: Document, sort: SortKey[]): Place {
+  const fields = document as unknown as Record<string, Place['values'][number] | undefined>
+  return { values: sort.map(({ key }) => fields[key] ?? null), id: document.id }
+}
+
+async function * replay<T> (batches: T[][]): AsyncGenerator<T[], void, undefined> {
+  yield * batches
+}
+
+/** The same batches, each record as callers see it. */
+export async function * mapBatches<T, V> (batches: AsyncIterable<T[]>, toView: (record: T) => V): AsyncGenerator<V[], void, undefined> {
+  for await (const batch of batches) yield batch.map(toView)
+}
