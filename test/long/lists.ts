@@ -61,7 +61,7 @@ async function seed (database: string, from: number, size: number): Promise<stri
 async function startService (database: string): Promise<{ child: ChildProcess, url: string }> {
   const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { scripts: { start: string } }
   // As `npm start` runs it, with its flags.
-  const [, ...args] = scripts.start.split(' ')
+  const args = scripts.start.slice(scripts.start.indexOf('node ') + 'node '.length).split(' ')
   const child = spawn(process.execPath, args, {
     cwd: ROOT,
     env: { ...process.env, DATABASE_URL: database, PORT: '0', IDENTITY_SECRET_KEY: KEY.toString('base64'), NODE_ENV: 'production' },
