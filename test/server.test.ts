@@ -4,7 +4,7 @@ import { Agent, request as httpRequest, type IncomingMessage } from 'node:http'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import t from 'tap'
-import { runProgram, serviceEnv, startProgram, type Started } from './helpers/process.ts'
+import { runProgram, serviceEnv, startCommand, startProgram, type Started } from './helpers/process.ts'
 import { call, readAll, within } from './helpers/upstream.ts'
 
 const FIRST_CALL = /^ {2}curl -H 'Authorization: Bearer ([\w-]{43})' (http:\/\/127\.0\.0\.1:\d+)\/api\/v1\/auth\/tokeninfo$/m
@@ -155,6 +155,25 @@ t.test('a signal before the first admin is made is obeyed like any other', async
   service.child.kill('SIGTERM')
   t.equal(await service.ended, 0)
   t.equal(service.stderr(), '')
+})
+
+t.test('npm start passes its signals on, so that nothing is left behind', async (t) => {
+  const service = startCommand(t, 'npm', { args: ['start'], env: serviceEnv(t.testdir()) })
+  const { url, bearer } = await readFirst(service)
+  // npm ends with the test; should it leave the service behind, that ends too.
+  const pid = Number(service.log()[0]?.pid)
+  t.ok(pid > 1)
+  t.teardown(() => {
+    try {
+      process.kill(pid, 'SIGKILL')
+    } catch {
+      // It is gone, as it should be.
+    }
+  })
+  t.equal((await call(`${url}/api/v1/auth/tokeninfo`, { headers: bearer })).status, 200)
+  service.child.kill('SIGTERM')
+  t.equal(await service.ended, 0)
+  t.match(service.log().at(-1), { msg: 'closed' })
 })
 
 t.test('a wrong environment is told by name before anything starts', async (t) => {

@@ -1,6 +1,6 @@
 import { spawn, type ChildProcess, type StdioOptions } from 'node:child_process'
 import { once } from 'node:events'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { within } from './upstream.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
@@ -36,8 +36,14 @@ export interface StartOptions {
 }
 
 /** Starts a program of ours, which does not outlive the test. */
-export function startProgram (t: Teardown, file: 'server.ts' | 'cli.ts', { args = [], env, stdio = ['ignore', 'pipe', 'pipe'], cwd = ROOT }: StartOptions): Started {
-  const child = spawn(process.execPath, [join(ROOT, file), ...args], { cwd, stdio, env: { PATH: process.env.PATH, ...env } })
+export function startProgram (t: Teardown, file: 'server.ts' | 'cli.ts', { args = [], ...options }: StartOptions): Started {
+  return startCommand(t, process.execPath, { ...options, args: [join(ROOT, file), ...args] })
+}
+
+/** Starts any command. */
+export function startCommand (t: Teardown, command: string, { args = [], env, stdio = ['ignore', 'pipe', 'pipe'], cwd = ROOT }: StartOptions): Started {
+  const child = spawn(command, args, { cwd, stdio, env: { PATH: process.env.PATH, ...env } })
+  const file = basename(args[0] ?? command)
   const written = { stdout: '', stderr: '' }
   const changed = new Set<() => void>()
   for (const name of ['stdout', 'stderr'] as const) {
