@@ -28,6 +28,12 @@ const QUESTIONS = 10_000
 /** Milliseconds a list may go unread: its cursor keeps the log from being cut back. MongoDB's own limit. */
 const IDLE = 600_000
 
+/**
+ * The thread's heap (MiB). It only passes texts on, and with room to spare it would let tens of MiB of them gather
+ * before it collects any. A batch is a megabyte at most, unless one document is larger.
+ */
+const HEAP = { maxYoungGenerationSizeMb: 4, maxOldGenerationSizeMb: 128 }
+
 export interface ReaderOptions {
   /** Milliseconds a batch or a count may take, waiting included. */
   timeout: number
@@ -59,7 +65,7 @@ export class Reader {
     this.#thread = new Thread(file, data, {
       message: (answer) => this.#settle(answer as Answer),
       death: (error) => this.#fail(error)
-    })
+    }, HEAP)
   }
 
   async count ({ sql, values }: Statement): Promise<number> {

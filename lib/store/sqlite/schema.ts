@@ -21,7 +21,7 @@ export const READ_VERSION = `SELECT "version" FROM ${VERSION}`
 const EVENTS = ['INSERT', 'UPDATE', 'DELETE'] as const
 
 /** Rows of one step when a new column is filled. */
-const STEP = 1_000
+const STEP = 100
 
 /** Whether the file has all that the collections need. Throws when it is no file of ours. */
 export function isCurrent (connection: Connection, specs: readonly CollectionSpec[]): boolean {

@@ -1,5 +1,5 @@
 import { extname } from 'node:path'
-import { Worker } from 'node:worker_threads'
+import { type ResourceLimits, Worker } from 'node:worker_threads'
 import { type CollectionSpec } from '../port.ts'
 
 /** What a thread of ours is told when it starts. */
@@ -32,12 +32,14 @@ export class Thread {
   readonly #file: URL
   readonly #data: ThreadData
   readonly #events: ThreadEvents
+  readonly #limits: ResourceLimits
   #worker: Worker | null = null
 
-  constructor (file: URL, data: ThreadData, events: ThreadEvents) {
+  constructor (file: URL, data: ThreadData, events: ThreadEvents, limits: ResourceLimits = {}) {
     this.#file = file
     this.#data = data
     this.#events = events
+    this.#limits = limits
   }
 
   post (message: unknown): void {
@@ -61,7 +63,7 @@ export class Thread {
 
   #start (): Worker {
     // The process's own flags are not for this thread: a preloaded module would start with it.
-    const worker = new Worker(this.#file, { workerData: this.#data, execArgv: [], resourceLimits: { maxYoungGenerationSizeMb: 16 } })
+    const worker = new Worker(this.#file, { workerData: this.#data, execArgv: [], resourceLimits: this.#limits })
     let cause = new Error('the thread ended')
     worker.on('message', this.#events.message)
     worker.on('error', (error: Error) => { cause = error })
