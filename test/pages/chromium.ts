@@ -55,6 +55,16 @@ export async function withTab (t: Test, options: BrowserContextOptions, run: (ta
   }
 }
 
+export const heading = async (tab: Page) => await tab.getByRole('heading', { level: 1 }).textContent()
+export const press = async (tab: Page, name: string) => await tab.getByRole('button', { name }).click()
+
+/** Fills in the sign-in page and sends it. */
+export async function typeIn (tab: Page, { account, password }: { account: string, password: string }): Promise<void> {
+  await tab.getByLabel('Account').fill(account)
+  await tab.getByLabel('Password').fill(password)
+  await press(tab, 'Sign in')
+}
+
 /** Takes a picture of the whole page. */
 export async function takePicture (page: Page, name: string): Promise<void> {
   mkdirSync(SCREENSHOTS, { recursive: true })

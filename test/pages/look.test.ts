@@ -38,11 +38,14 @@ const OVERFLOW = 'document.documentElement.scrollWidth - document.documentElemen
 const SMALL = `[...document.querySelectorAll('input:not([type=hidden]), button, a')]
   .filter((element) => element.getBoundingClientRect().height < 44).map((element) => element.outerHTML)`
 
-async function serve (tab: Tab, body: string): Promise<void> {
-  const all = 'https://id.example/**'
-  await tab.unroute(all)
-  await tab.route(all, async (route) => await route.fulfill({ headers: { ...pageHeaders(), 'content-type': 'text/html; charset=utf-8' }, body }))
-  await tab.goto(ADDRESS)
+/** Gives a function that shows a page in the tab, as the service sends it. */
+async function serve (tab: Tab): Promise<(body: string) => Promise<unknown>> {
+  let body = ''
+  await tab.route('https://id.example/**', async (route) => await route.fulfill({ headers: { ...pageHeaders(), 'content-type': 'text/html; charset=utf-8' }, body }))
+  return async (text) => {
+    body = text
+    return await tab.goto(ADDRESS)
+  }
 }
 
 const WIDTHS = { wide: { width: 1280, height: 900 }, phone: { width: 390, height: 844 }, narrow: { width: 320, height: 568 } }
@@ -52,8 +55,9 @@ t.test('every page, wide and narrow, light and dark', { skip }, async (t) => {
   for (const colorScheme of ['light', 'dark'] as const) {
     // The policy would keep axe out; that the style gets in under it is seen in the flows.
     await withTab(t, { colorScheme, bypassCSP: true }, async (tab) => {
+      const show = await serve(tab)
       for (const [file, name, data, service] of ROWS) {
-        await serve(tab, renderPage(name, data as never, service))
+        await show(renderPage(name, data as never, service))
         for (const [size, viewport] of Object.entries(WIDTHS)) {
           await tab.setViewportSize(viewport)
           const what = `${file}, ${colorScheme}, ${size}`
@@ -70,8 +74,9 @@ t.test('every page, wide and narrow, light and dark', { skip }, async (t) => {
   }
   // As at 200% on a phone of 320 CSS pixels in width.
   await withTab(t, { viewport: { width: 640, height: 800 }, bypassCSP: true }, async (tab) => {
+    const show = await serve(tab)
     for (const [file, name, data] of ROWS) {
-      await serve(tab, renderPage(name, data as never).replace('</head>', '<style>html { font-size: 200% !important }</style></head>'))
+      await show(renderPage(name, data as never).replace('</head>', '<style>html { font-size: 200% !important }</style></head>'))
       t.equal(await tab.evaluate(OVERFLOW), 0, `${file}: a text twice as large`)
     }
   })

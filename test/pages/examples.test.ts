@@ -1,0 +1,108 @@
+import t from 'tap'
+import { startHarness, type Harness } from '../oidc/harness.ts'
+import { heading, press, skip, startChromium, takePicture, typeIn, withTab } from './chromium.ts'
+import { startTerminalExample, startWebExample } from './examples.ts'
+
+t.test('in Chromium', { skip }, async (t) => {
+  startChromium(t)
+
+  await t.test('a person signs in from a server app, without any script', async (t) => {
+    const harness = await startHarness(t)
+    const app = await harness.register({ first_party: false, name: 'Server app' })
+    const origin = await startWebExample(t, harness, app, 'server-app/app.js', ['/callback', '/'])
+    await withTab(t, { javaScriptEnabled: false }, async (tab) => {
+      await tab.goto(origin)
+      await tab.getByRole('link', { name: 'Sign in' }).click()
+      t.equal(await heading(tab), 'Sign in')
+      await typeIn(tab, { ...harness.user, password: 'wrong' })
+      t.equal(await tab.getByRole('alert').textContent(), 'The account or the password is wrong.')
+      t.equal(await tab.getByLabel('Password').inputValue(), '', 'the password is typed anew')
+      // Chromium tells of an answer with an error's status.
+      t.match(tab.complaints.splice(0), [/status of 400/])
+      await tab.getByLabel('Password').fill(harness.user.password)
+      await press(tab, 'Sign in')
+      t.equal(await heading(tab), 'Continue to Server app')
+      await takePicture(tab, 'flow-consent')
+      await press(tab, 'Allow')
+      t.equal(new URL(tab.url()).origin, origin)
+      const told = JSON.parse(await tab.locator('pre').textContent() ?? '').data
+      t.match(told, { account: harness.user.account, client_id: app.client_id }, 'the token works in tokeninfo')
+
+      await press(tab, 'Sign out')
+      t.equal(await heading(tab), 'Sign out?')
+      await press(tab, 'Sign out')
+      t.equal(tab.url(), `${origin}/`)
+      t.equal(await tab.getByRole('link', { name: 'Sign in' }).count(), 1)
+      await tab.getByRole('link', { name: 'Sign in' }).click()
+      t.equal(await heading(tab), 'Sign in', 'the browser is signed out too')
+      await press(tab, 'Cancel')
+      t.equal(tab.url(), `${origin}/`)
+    })
+  })
+
+  await t.test('a device', async (t) => {
+    const harness = await startHarness(t)
+    const app = await harness.register({ first_party: false, public: true, name: 'My CLI' })
+    const example = startTerminalExample(t, harness, app, 'cli/cli.js')
+    const [, address = '', code = ''] = await example.seen(/Open (\S+) and enter (\S+)/)
+    await withTab(t, { viewport: { width: 390, height: 844 }, javaScriptEnabled: false }, async (tab) => {
+      await tab.goto(address)
+      const field = tab.getByLabel('The code that the device shows')
+      await field.fill('BBBB-BBBB')
+      await press(tab, 'Continue')
+      t.match(await tab.getByRole('alert').textContent(), 'There is no such code.')
+      await field.fill(code.toLowerCase().replace('-', ' '))
+      await press(tab, 'Continue')
+      t.equal(await heading(tab), 'Is this your device?')
+      t.equal(await tab.getByText(code).count(), 1)
+      await takePicture(tab, 'flow-device-confirm')
+      await press(tab, 'It is mine')
+      await typeIn(tab, harness.user)
+      await press(tab, 'Allow')
+      t.equal(await heading(tab), 'Device connected')
+      await takePicture(tab, 'flow-device-done')
+      const { code: exit, text } = await example.ended()
+      t.match(text, `Signed in as ${harness.user.account}\nSigned out\n`)
+      t.equal(exit, 0)
+    })
+  })
+
+  await t.test('a single-page app', async (t) => {
+    const harness = await startHarness(t)
+    const app = await harness.register({ first_party: false, public: true })
+    const origin = await startWebExample(t, harness, app, 'single-page-app/server.js', ['/'])
+    await withTab(t, {}, async (tab) => {
+      await tab.goto(origin)
+      await press(tab, 'Sign in')
+      await typeIn(tab, harness.user)
+      await press(tab, 'Allow')
+      await tab.getByText(`Signed in as ${harness.user.account}`).waitFor()
+      const info = tab.locator('#info', { hasText: 'user_id' })
+      t.match(JSON.parse(await info.textContent() ?? '').data, { user_id: harness.user.user_id, client_id: app.client_id })
+      await press(tab, 'Sign out')
+      await press(tab, 'Sign out')
+      await tab.getByText('You are not signed in.').waitFor()
+      t.equal(tab.url(), `${origin}/`)
+      await press(tab, 'Sign in')
+      await press(tab, 'Cancel')
+      await tab.getByText('You did not sign in.').waitFor()
+    })
+  })
+})
+
+t.test('a backend service, which needs no browser', async (t) => {
+  const harness = await startHarness(t)
+  const app = await harness.register({ scopes: ['orders:read'] })
+  const { code, text } = await startTerminalExample(t, harness, app, 'backend-service/service.js').ended()
+  t.equal(code, 0, text)
+  t.match(JSON.parse(text), { me: { account: harness.user.account, scopes: ['orders:read'] }, clients: 1 })
+})
+
+t.test('examples without a client say what to do', async (t) => {
+  for (const file of ['server-app/app.js', 'single-page-app/server.js', 'cli/cli.js', 'backend-service/service.js']) {
+    const harness = { url: 'http://127.0.0.1:1' } as Harness
+    const { code, text } = await startTerminalExample(t, harness, { client_id: '', client_secret: '', redirect_uri: '' }, file).ended()
+    t.equal(code, 1)
+    t.match(text, 'see README.md beside this file', file)
+  }
+})
