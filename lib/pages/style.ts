@@ -31,6 +31,7 @@ strong { font-weight: 600; }
 .quiet { color: var(--quiet); font-size: .9375rem; }
 .mark { display: grid; place-items: center; width: 3rem; height: 3rem; margin: 0 0 1rem; border-radius: .75rem; background: var(--mark); color: var(--mark-text); font-size: 1.375rem; font-weight: 650; overflow: hidden; }
 .wrong { padding: .75rem 1rem; border-left: .25rem solid var(--wrong); border-radius: .25rem; background: var(--wrong-ground); color: var(--wrong); }
+h1 + .wrong { margin-top: 1rem; }
 .whom { display: flex; flex-wrap: wrap; align-items: center; justify-content: space-between; gap: 0 1rem; margin: 1.25rem 0; padding: .25rem 0; border-block: 1px solid var(--rule); }
 .whom > span { padding: .5rem 0; min-width: 0; }
 .scopes { margin: -.5rem 0 1.25rem; padding: 0; list-style: none; }
