@@ -43,8 +43,10 @@ async function start (): Promise<void> {
   }
 
   await app.listen({ host: config.host, port: config.port })
+  // Whoever does not want to read it is not a reason to end.
+  const terminal = chooseTerminal().on('error', () => {})
   try {
-    chooseTerminal().write(await welcome(app.identity, { url: getUrl(app), production: config.services.production }))
+    terminal.write(await welcome(app.identity, { url: getUrl(app), production: config.services.production }))
   } catch (error) {
     // The service serves without it; and a signal that came in the meantime has closed the store.
     if (since === undefined) app.log.error({ err: error }, 'the first call cannot be told')

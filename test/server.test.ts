@@ -4,6 +4,8 @@ import { Agent, request as httpRequest, type IncomingMessage } from 'node:http'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import t from 'tap'
+import { readConfig } from '../config.ts'
+import { openServices } from '../lib/identity.ts'
 import { runProgram, serviceEnv, startCommand, startProgram, type Started } from './helpers/process.ts'
 import { call, readAll, within } from './helpers/upstream.ts'
 
@@ -155,6 +157,23 @@ t.test('a signal before the first admin is made is obeyed like any other', async
   service.child.kill('SIGTERM')
   t.equal(await service.ended, 0)
   t.equal(service.stderr(), '')
+})
+
+t.test('a service whose output nobody reads serves on', async (t) => {
+  const env = serviceEnv(t.testdir(), { IDENTITY_BCRYPT_COST: '10' })
+  const service = startProgram(t, 'server.ts', { env })
+  const [, url] = await service.seen(LISTENS)
+  service.child.stdout?.destroy()
+  service.child.stderr?.destroy()
+  const { users, close } = await openServices(readConfig(env).services)
+  t.teardown(close)
+  // The first admin is told of when he is made.
+  await within('the first admin', (async () => { while (await users.count() === 0); })())
+  const statuses = new Set<number>()
+  for (let i = 0; i < 20; i++) statuses.add((await call(`${url}/health/ready`)).status)
+  t.strictSame([...statuses], [200])
+  service.child.kill('SIGTERM')
+  t.strictSame(await within('the end', once(service.child, 'exit')), [0, null])
 })
 
 t.test('npm start passes its signals on, so that nothing is left behind', async (t) => {
