@@ -33,6 +33,11 @@ const MODELS: Record<string, (parts: AdapterParts) => ModelAdapter> = {
   RefreshToken: adaptRefreshTokens
 }
 
+/** What is found, as oidc-provider's own: it writes to it, and the store shares what it gives with all who ask for it. */
+function own (payload: Payload | undefined): AdapterPayload | undefined {
+  return structuredClone(payload) as AdapterPayload | undefined
+}
+
 /**
  * oidc-provider's storage on ours. Records hold hashes where oidc-provider has tokens, codes and cookies, stand on the epochs
  * of the sign-in they came from, and are found only while those stand.
@@ -49,13 +54,13 @@ export function createAdapterFactory (parts: AdapterParts): (model: string) => A
         await adapter.upsert(id, JSON.parse(JSON.stringify(payload)) as Payload, expiresIn)
       },
       async find (id) {
-        return await adapter.find?.(id) as AdapterPayload | undefined
+        return own(await adapter.find?.(id))
       },
       async findByUid (uid) {
-        return await adapter.findByUid?.(uid) as AdapterPayload | undefined
+        return own(await adapter.findByUid?.(uid))
       },
       async findByUserCode (code) {
-        return await adapter.findByUserCode?.(code) as AdapterPayload | undefined
+        return own(await adapter.findByUserCode?.(code))
       },
       async consume (id) {
         if (adapter.consume === undefined) throw refuse('consume')

@@ -43,9 +43,20 @@ export function eachStore (t: Test, name: string, run: (t: Test, start: (options
   })
 }
 
+/** Files that a test has, by the test: asking for its directory again empties it. */
+const files = new WeakMap<Test, { directory: string, count: number }>()
+
+/** A new file for the embedded store. In memory it keeps no documents at hand, and much of what goes wrong is not seen. */
+export function createFile (t: Test): string {
+  const known = files.get(t) ?? { directory: t.testdir(), count: 0 }
+  files.set(t, known)
+  return `sqlite:${known.directory}/identity-${known.count++}.db`
+}
+
 /** The service on a socket, with a user who has a password. */
 export async function startHarness (t: Test, options: StartOptions = {}): Promise<Harness> {
-  const kit = await startIdentity({ t, rateLimit: false, ...options })
+  const place = options.database === undefined && options.store === undefined ? { database: createFile(t) } : {}
+  const kit = await startIdentity({ t, rateLimit: false, ...place, ...options })
   const { url } = await kit.listen()
   const account = 'ann@example.com'
   const password = 'correct horse'

@@ -2,7 +2,7 @@ import t, { type Test } from 'tap'
 import { COLLECTIONS } from '../../lib/store/collections.ts'
 import { openStore } from '../../lib/store/index.ts'
 import { createTestClock } from '../../testing/index.ts'
-import { type Answer, type App, type Harness, getCode, startHarness } from './harness.ts'
+import { type Answer, type App, type Harness, createFile, getCode, startHarness } from './harness.ts'
 import { type Interposed, interpose } from './interpose.ts'
 
 // Each order signs in anew; the slowest machines take their time.
@@ -75,7 +75,7 @@ const RENEWED: Record<string, string[]> = {
 
 async function start (t: Test): Promise<Case> {
   const clock = createTestClock()
-  const store = await openStore('sqlite::memory:', { collections: COLLECTIONS, now: clock.now })
+  const store = await openStore(createFile(t), { collections: COLLECTIONS, now: clock.now })
   t.teardown(() => store.close())
   const interposed = interpose(store)
   const harness = await startHarness(t, { store: interposed.store })
