@@ -11,7 +11,11 @@ import { END, type ThreadData } from './thread.ts'
 const BATCH_LENGTH = 500_000
 /** Kibibytes of pages a connection keeps. Many lists may be open, and a list reads a page once. */
 const CACHE = 256
-/** Connections kept for the next list. */
+/**
+ * Connections kept for the next list. The file's descriptor of one that is closed goes to the next that opens: while any
+ * connection of a process has a lock on a file, which in a log's mode is always, SQLite keeps descriptors, as POSIX would
+ * drop that lock with them. There are as many as connections were open at once, which the places for cursors bound.
+ */
 const SPARE = 4
 
 interface Cursor {
@@ -42,8 +46,13 @@ parentPort!.on('message', (question: Question | typeof END) => {
 function answer (question: Exclude<Question, { kind: 'close' }>): Omit<Answer, 'id'> {
   try {
     if (question.kind === 'count') return count(question)
-    if (question.kind === 'open') open(question)
-    return read(question.id)
+    if (question.kind === 'next') return read(question.id)
+    open(question)
+    const first = read(question.id)
+    if (first.done || !question.whole) return first
+    // A cursor is held by those alone who are counted.
+    close(question.id)
+    return { done: false }
   } catch (error) {
     close(question.id)
     return { failure: toFailure(error) }

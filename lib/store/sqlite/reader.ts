@@ -7,7 +7,8 @@ import { Thread, type ThreadData, threadFile } from './thread.ts'
 
 export type Question =
   | { kind: 'count', id: number, sql: string, values: SQLInputValue[] }
-  | { kind: 'open', id: number, size: number, sql: string, values: SQLInputValue[] }
+  /** `whole`: all of it in the first answer, or none of it and the cursor closed. */
+  | { kind: 'open', id: number, size: number, whole: boolean, sql: string, values: SQLInputValue[] }
   | { kind: 'next', id: number }
   | { kind: 'close', id: number }
 
@@ -74,11 +75,20 @@ export class Reader {
 
   /**
    * The documents in batches, the next of which is read while one is used. A list that is `short` has at most one
-   * document more than a batch, and comes in one answer: it needs no place among the lists that hold a cursor, so that
-   * slow readers of long ones never stop it.
+   * document more than a batch, and is tried in one answer first: it needs no place among the lists that hold a cursor,
+   * so that slow readers of long ones never stop it. One whose documents are too large for that is read as a long one.
    */
-  async * list ({ sql, values }: Statement, short: boolean): AsyncGenerator<string[], void, undefined> {
-    if (!short) await this.#enter()
+  async * list (statement: Statement, short: boolean): AsyncGenerator<string[], void, undefined> {
+    const { docs, done } = short ? await this.#open(++this.#id, statement, BATCH_SIZE + 1, true) : {}
+    if (done !== true) {
+      yield * this.#listLong(statement)
+      return
+    }
+    for (let rest = docs!; rest.length > 0; rest = rest.slice(BATCH_SIZE)) yield rest.slice(0, BATCH_SIZE)
+  }
+
+  async * #listLong (statement: Statement): AsyncGenerator<string[], void, undefined> {
+    await this.#enter()
     const id = ++this.#id
     let held = true
     const free = (ended = false) => {
@@ -86,10 +96,10 @@ export class Reader {
       held = false
       // At its end the thread has closed the cursor by itself.
       if (!ended && !this.#closed) this.#thread.post({ kind: 'close', id })
-      if (!short) this.#leave()
+      this.#leave()
     }
     try {
-      let answer = await this.#ask({ kind: 'open', id, size: short ? BATCH_SIZE + 1 : BATCH_SIZE, sql, values })
+      let answer = await this.#open(id, statement, BATCH_SIZE, false)
       while (!answer.done) {
         const next = this.#ask({ kind: 'next', id })
         // It is looked at when this batch has been used; until then a failure is nobody's.
@@ -103,7 +113,7 @@ export class Reader {
         answer = await next
       }
       free(true)
-      for (let docs = answer.docs!; docs.length > 0; docs = docs.slice(BATCH_SIZE)) yield docs.slice(0, BATCH_SIZE)
+      if (answer.docs!.length > 0) yield answer.docs!
     } finally {
       free()
     }
@@ -115,6 +125,10 @@ export class Reader {
     for (const enter of this.#queue) enter()
     this.#queue.clear()
     await this.#thread.end(this.#options.timeout)
+  }
+
+  #open (id: number, { sql, values }: Statement, size: number, whole: boolean): Promise<Answer> {
+    return this.#ask({ kind: 'open', id, size, whole, sql, values })
   }
 
   #ask (question: Question): Promise<Answer> {

@@ -92,6 +92,28 @@ t.test('lists that hold a cursor are bounded: others wait, but never the short o
   t.equal(await read(reader.list(ALL, false)), 350)
 })
 
+t.test('a short list of large documents is counted like a long one', async (t) => {
+  const { reader, connection } = startReader(t, { cursors: 1 })
+  for (let number = 0; number < 8; number++) connection.run(table.insert({ id: `z${number}`, text: 'x'.repeat(200_000) }))
+  const LARGE = table.list({ sort: [{ key: 'id', direction: 'desc' }], limit: 8 }, 'doc')
+  const one = reader.list(ALL, false)
+  await one.next()
+  let entered = false
+  const large = reader.list(LARGE, true)
+  const waiting = large.next().then(({ value }) => {
+    entered = true
+    return value
+  })
+  t.equal(await read(reader.list(table.list({ limit: 100 }, 'doc'), true)), 100, 'a short one of small documents goes on')
+  await reader.count(table.count())
+  t.equal(entered, false, 'the large one waits')
+  await one.return()
+  t.equal((await waiting)?.length, 3, 'and comes in batches')
+  t.equal(await read(large), 5)
+  connection.run(table.insert({ id: 'last' }))
+  t.equal(isPinned(connection), false)
+})
+
 t.test('a list that waited too long for a cursor is ErrBusy', async (t) => {
   const { reader } = startReader(t, { cursors: 1, timeout: 1_000 })
   const one = reader.list(ALL, false)
