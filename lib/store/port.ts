@@ -19,8 +19,8 @@ export interface CollectionSpec {
   name: string
   /**
    * Top-level fields that filters and sorts may name, beside the id, with what they hold: a write that puts another
-   * type there throws TypeError. Other fields are stored, not searched. A field
-   * that is absent or null is not found by equality and sorts first ascending, last descending.
+   * type there throws TypeError. Other fields are stored, not searched. A field that is absent or null is not found by
+   * equality and sorts first ascending, last descending.
    */
   keys: Record<string, 'string' | 'number' | 'boolean'>
   /** Keys of which each holds a value at most once in the collection; absent and null never clash. */
