@@ -8,6 +8,7 @@ import { type ClientRecord, type UserRecord } from './records.ts'
 import { type Actor } from './roles.ts'
 import { type SecretBox } from './secrets.ts'
 import { parseSort } from './sort.ts'
+import { listInSteps } from './short-lists.ts'
 import { type Change, type Filter, type Json, type ListQuery, type Store } from './store/port.ts'
 import { type Tokens } from './tokens.ts'
 
@@ -147,7 +148,7 @@ export function createClients ({ store, now, box, tokens }: ClientServices) {
 
     /** Removes all clients of a user, the caller's own among them if it is one: the path names them all. */
     async removeOwned (userId: string): Promise<void> {
-      for await (const batch of clients.list({ filter: { equal: { userId } } })) {
+      for await (const batch of listInSteps(clients, { equal: { userId } })) {
         await Promise.all(batch.map(async ({ id }) => {
           await clients.delete(id)
           await tokens.removeOfClient(id)

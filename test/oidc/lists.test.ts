@@ -1,0 +1,63 @@
+import t from 'tap'
+import { endSession } from '../../lib/oidc/sessions.ts'
+import { listInSteps } from '../../lib/short-lists.ts'
+import { COLLECTIONS } from '../../lib/store/collections.ts'
+import { openStore } from '../../lib/store/index.ts'
+import { BATCH_SIZE, type Document, type ListQuery } from '../../lib/store/port.ts'
+import { wrapStore } from '../helpers/wrap-store.ts'
+import { askCode, createFile, getCode, startHarness } from './harness.ts'
+
+t.test('a list in steps: all that match, once, while they are removed', async (t) => {
+  const store = await openStore(createFile(t), { collections: COLLECTIONS, now: Date.now })
+  t.teardown(() => store.close())
+  const grants = store.collection<Document & { user_id: string }>('grants')
+  for (const [total, user_id] of [[0, 'none'], [BATCH_SIZE, 'one'], [2 * BATCH_SIZE + 1, 'two']] as const) {
+    const ids = Array.from({ length: total }, (_, index) => `${user_id} ${String(index).padStart(4, '0')}`)
+    await Promise.all([...ids].reverse().map((id) => grants.insert({ id, user_id })))
+    const seen: string[] = []
+    for await (const batch of listInSteps(grants, { equal: { user_id } })) {
+      for (const { id } of batch) {
+        seen.push(id)
+        await grants.delete(id)
+      }
+    }
+    t.strictSame(seen, ids, `${total} records`)
+  }
+})
+
+t.test('no look-up of sign-ins and sessions waits for a place that readers of long lists hold', async (t) => {
+  const lists: string[] = []
+  const long: string[] = []
+  const inner = await openStore(createFile(t), { collections: COLLECTIONS, now: Date.now })
+  t.teardown(() => inner.close())
+  const store = wrapStore(inner, ({ collection, method, args }, run) => {
+    if (method === 'list') {
+      const { limit = 0 } = (args[0] ?? {}) as ListQuery
+      lists.push(collection)
+      if (limit === 0 || limit > BATCH_SIZE) long.push(collection)
+    }
+    return run()
+  })
+  const harness = await startHarness(t, { store })
+  const { post, get, url, register, browser } = harness
+  const app = await register()
+  const lookUps = async (what: string, expected: string[], act: () => Promise<unknown>) => {
+    lists.length = 0
+    await act()
+    t.strictSame([...new Set(lists)].sort(), expected, what)
+  }
+  const with_ = browser()
+  const { body } = await post('token', await getCode(harness, app, { scope: 'openid read' }, with_), app)
+  const token = String(body.access_token)
+  const third = await register({ first_party: false })
+  await lookUps('a sign-in that goes on', ['sessions'], async () => await getCode(harness, third, { scope: 'openid read' }, with_))
+  await lookUps('the list of sessions', ['grants'], async () => await get('sessions', token))
+  await lookUps('the end of the others', ['access_tokens', 'authorization_codes', 'device_codes', 'grants', 'refresh_tokens', 'sessions'], async () =>
+    await fetch(`${url}/api/v1/auth/sessions`, { method: 'DELETE', headers: { authorization: `Bearer ${token}` } }))
+  await lookUps('a sign-out', ['grants'], async () => {
+    for await (const [session] of inner.collection<Document & { uid: string }>('sessions').list({ limit: 1 })) await endSession(store, session?.uid ?? '')
+  })
+  t.equal((await get('tokeninfo', token)).status, 401, 'it had ended')
+  t.ok((await with_.open(askCode(app, { prompt: 'none' }).url)).left?.searchParams.has('error'))
+  t.strictSame(long, [])
+})
