@@ -1,11 +1,19 @@
 import { type FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { EndSessionsQuerySchema, SessionListQuerySchema, SessionSchema } from '../schemas/sessions.ts'
+import { IdentityError } from '../lib/errors.ts'
 import { requireCaller } from '../plugins/auth.ts'
 import { type RouteSettings } from './index.ts'
 import { sendList } from './list-reply.ts'
 import { NoContentSchema, errors, list } from './responses.ts'
 
 const tags = ['auth']
+
+/** Whose sessions are meant. Nobody takes himself for another: one who may not is told so, before anything ends. */
+function choose (own: string, asked: string | undefined, isAdmin: boolean): string {
+  if (asked === undefined || asked === '' || asked === own) return own
+  if (!isAdmin) throw new IdentityError('ErrPerm', "user: another's sessions are for an admin")
+  return asked
+}
 
 /** Token sessions as their users see them. */
 export const sessionRoutes: FastifyPluginAsyncTypebox<Pick<RouteSettings, 'stallTimeout'>> = async (app, { stallTimeout }) => {
@@ -20,12 +28,12 @@ export const sessionRoutes: FastifyPluginAsyncTypebox<Pick<RouteSettings, 'stall
       summary: "List the caller's token sessions",
       description: 'One for each sign-in to a client. Tokens that were minted without a refresh token belong to none.',
       querystring: SessionListQuerySchema,
-      response: { 200: list(SessionSchema, 'The sessions that stand.'), ...errors() }
+      response: { 200: list(SessionSchema, 'The sessions that stand.'), ...errors('ErrLimit') }
     }
   }, async (request, reply) => {
     const { user, token } = requireCaller(request)
     const { user: asked, format } = request.query
-    const user_id = request.isAdmin && asked ? asked : user.user_id
+    const user_id = choose(user.user_id, asked, request.isAdmin)
     return await sendList(request, reply, sessions.list(user_id, token.grant_id), { format, stallTimeout })
   })
 
@@ -42,7 +50,7 @@ export const sessionRoutes: FastifyPluginAsyncTypebox<Pick<RouteSettings, 'stall
   }, async (request, reply) => {
     const { user, token } = requireCaller(request)
     const { user: asked, all } = request.query
-    const user_id = request.isAdmin && asked ? asked : user.user_id
+    const user_id = choose(user.user_id, asked, request.isAdmin)
     await sessions.end(user_id, all === 'true' || user_id !== user.user_id ? undefined : token)
     return reply.code(204).send(undefined)
   })

@@ -11,7 +11,7 @@ export const SessionSchema = Type.Object({
 })
 export type Session = Static<typeof SessionSchema>
 
-const UserQuery = { user: QueryText('The user; honoured for admin. Others mean themselves.', LIMITS.id) }
+const UserQuery = { user: QueryText('The user; absent: the caller. Another than the caller is for admin: ErrPerm.', LIMITS.id) }
 
 export const SessionListQuerySchema = Type.Object({ ...UserQuery, format: Type.Optional(FormatSchema) }, { additionalProperties: false })
 

@@ -69,13 +69,18 @@ eachStore(t, 'token sessions', async (t, start) => {
     for (const session of sessions) t.strictSame(await state(session), DEAD)
   })
 
-  await t.test("another's: for an admin; anyone else means himself", async (t) => {
+  await t.test("another's: for an admin; anyone else is refused, and loses nothing", async (t) => {
     const session = await begin()
     const admin = await kit.mint({ user: 'admin', client: 'tools', roles: ['admin'] })
     const bob = await kit.mint({ user: 'bob', client: 'tools' })
     t.equal((await list(admin.access_token, `?user=${user.user_id}`)).length, 1)
-    t.strictSame(await list(bob.access_token, `?user=${user.user_id}`), [])
-    t.equal(await end(bob.access_token, `?user=${user.user_id}`), 204)
+    const own = await kit.mint({ user: 'bob', client: 'phone', refresh: true })
+    const { user: { user_id: bobs } } = await kit.app.identity.tokens.authenticate(bob.access_token)
+    t.match(await get(`sessions?user=${user.user_id}`, bob.access_token), { status: 403, body: { code: 'ErrPerm' } })
+    t.equal(await end(bob.access_token, `?user=${user.user_id}`), 403)
+    t.equal(await end(bob.access_token, `?user=${user.user_id}&all=true`), 403)
+    t.equal((await get('tokeninfo', own.access_token)).status, 200)
+    t.equal((await list(bob.access_token, `?user=${bobs}`)).length, 1, 'oneself is not another')
     t.equal((await get('tokeninfo', bob.access_token)).status, 200)
     t.strictSame(await state(session), ALIVE)
     const again = await begin()
