@@ -1,6 +1,8 @@
 import rateLimit from '@fastify/rate-limit'
 import { type FastifyInstance, type FastifyRequest } from 'fastify'
+import { groupAddress } from '../lib/addresses.ts'
 import { IdentityError } from '../lib/errors.ts'
+import { hashToken } from '../lib/tokens.ts'
 
 /** Accounts and addresses whose counts are kept; past it the oldest are forgotten. */
 const KEPT = 10_000
@@ -18,17 +20,18 @@ export type SignInLimit = (request: FastifyRequest, account?: string) => Promise
 export async function createSignInLimit (app: FastifyInstance, perMinute: number | false): Promise<SignInLimit> {
   if (perMinute === false) return async () => {}
   await app.register(rateLimit, { global: false, cache: KEPT })
+  // By their hashes: what was typed may be as long as a form.
   const accounts = new WeakMap<FastifyRequest, string>()
   const account = (request: FastifyRequest) => accounts.get(request) ?? ''
   const count = (max: number, keyGenerator: (request: FastifyRequest) => string) =>
     app.createRateLimit({ max, timeWindow: '1 minute', keyGenerator, allowList: [] })
-  const address = count(perMinute * WIDE, (request) => request.ip)
+  const address = count(perMinute * WIDE, (request) => groupAddress(request.ip))
   const guesses = [
-    count(perMinute, (request) => `${request.ip} ${account(request)}`),
+    count(perMinute, (request) => `${groupAddress(request.ip)} ${account(request)}`),
     count(perMinute * WIDE, account)
   ]
   return async function signInLimit (request, name) {
-    if (name !== undefined) accounts.set(request, name.toLowerCase())
+    if (name !== undefined) accounts.set(request, hashToken(name.toLowerCase()))
     for (const limit of name === undefined ? [address] : [address, ...guesses]) {
       const { isAllowed, ...state } = await limit(request)
       if (isAllowed || !('isExceeded' in state) || !state.isExceeded) continue
