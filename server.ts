@@ -7,6 +7,7 @@ import { buildApp, getUrl } from './app.ts'
 import { readConfig } from './config.ts'
 import { chooseTerminal, welcome } from './cli/welcome.ts'
 import { explainFailure } from './lib/failure.ts'
+import { LogOutput } from './lib/log-output.ts'
 
 const SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const
 
@@ -15,7 +16,9 @@ const ECHO = 500
 
 async function start (): Promise<void> {
   const config = readConfig(process.env)
-  const app = await buildApp(config)
+  const output = new LogOutput(process.stdout.fd)
+  process.on('exit', () => output.writeLast())
+  const app = await buildApp(config, { logStream: output })
 
   const grace = closeWithGrace({
     delay: config.shutdownTimeout,
@@ -27,6 +30,9 @@ async function start (): Promise<void> {
     if (err !== undefined) app.log.fatal({ err }, 'an error that nothing caught')
     await app.close()
     app.log.info('closed')
+    await output.drained()
+    // An exit would wait for the thread that writes, however long that takes.
+    if (output.stuck) process.kill(process.pid, 'SIGKILL')
   })
   let since: number | undefined
   for (const signal of SIGNALS) {
