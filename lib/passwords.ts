@@ -70,10 +70,19 @@ export function createPasswords ({ cost, queue = DEFAULT_QUEUE }: PasswordOption
     return salt + await run<string>({ digest: digest(password, salt), cost })
   }
 
+  function hashNobody (): Promise<string> {
+    nobody ??= hash(randomText(32)).catch((error: unknown) => {
+      // A full queue refuses this one, not every unknown account that comes later.
+      nobody = undefined
+      throw error
+    })
+    return nobody
+  }
+
   return {
     hash,
     async verify (password, stored) {
-      const known = stored ?? await (nobody ??= hash(randomText(32)))
+      const known = stored ?? await hashNobody()
       const salt = known.slice(0, SALT_LENGTH)
       const same = await run<boolean>({ digest: digest(password, salt), hash: known.slice(SALT_LENGTH), cost })
       return same && stored !== undefined

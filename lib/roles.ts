@@ -1,4 +1,5 @@
 import { type Roles } from './records.ts'
+import { type MaybePromise } from './store/port.ts'
 
 /** The names under which an operator keeps the three roles that the rules speak of. */
 export interface RoleNames {
@@ -20,4 +21,8 @@ export interface Actor {
   /** Absent for the operator's own tools. */
   client_id?: string
   isAdmin: boolean
+  /** The epoch of the user when he was authenticated. Absent for the operator's own tools. */
+  epoch?: number
+  /** Authenticates again, after a wait; throws when the caller may act no more. Absent for the operator's own tools. */
+  confirm?: () => MaybePromise<void>
 }

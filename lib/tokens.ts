@@ -22,6 +22,8 @@ export interface Caller {
     id: string
     /** The client's scopes, narrowed to those granted. */
     scopes: string[]
+    /** The user's epoch at this look-up: a write on his behalf holds only while it stands. */
+    user_epoch?: number
     created_at?: string
     expired_at?: string
     grant_id?: string
@@ -62,7 +64,7 @@ function createToken (): string {
 }
 
 /** RFC 6750, 3.1: the same words whatever the reason, so that a probe learns nothing. */
-function invalidToken (): IdentityError {
+export function invalidToken (): IdentityError {
   const text = 'the access token is unknown, expired or revoked'
   return new IdentityError('ErrUnknown', text, {
     headers: { 'www-authenticate': `Bearer error="invalid_token", error_description="${text}"` }
@@ -112,11 +114,12 @@ export function createTokens (options: { store: Store, now: Clock, roles: RoleNa
     // RFC 9449, 7.2: such a token is no bearer token, and this API takes no other.
     if (record.jkt !== undefined) throw invalidToken()
     return {
-      user: { user_id: user.id, account: user.account, name: user.name, roles: user.roles as Roles },
-      client: { clientId: client.id, name: client.name, scopes: client.scopes, userId: client.userId },
+      user: { user_id: user.id, account: user.account, name: user.name, roles: { ...user.roles } as Roles },
+      client: { clientId: client.id, name: client.name, scopes: [...client.scopes], userId: client.userId },
       token: {
         id: record.id,
-        scopes: record.scopes === undefined ? client.scopes : client.scopes.filter((scope) => record.scopes?.includes(scope)),
+        scopes: client.scopes.filter((scope) => record.scopes?.includes(scope) ?? true),
+        user_epoch: user.epoch,
         created_at: record.created_at,
         expired_at: record.expired_at,
         ...(record.grant_id !== undefined && { grant_id: record.grant_id })

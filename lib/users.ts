@@ -9,7 +9,7 @@ import { type Roles, type UserRecord } from './records.ts'
 import { type Actor, type RoleNames, holdsRole } from './roles.ts'
 import { parseSort } from './sort.ts'
 import { type Change, DuplicateKeyError, type Filter, type Json, type ListQuery, type Store } from './store/port.ts'
-import { type Tokens, isUserLive } from './tokens.ts'
+import { type Tokens, invalidToken, isUserLive } from './tokens.ts'
 
 const SORT_KEYS = { account: 'account', created: 'created_at', modified: 'modified_at', verified: 'verified_at', name: 'name' }
 
@@ -109,6 +109,11 @@ export function createUsers ({ store, now, roles: names, passwords, tokens }: Us
     throw new IdentityError('ErrBusy', 'the user is being changed by others', { headers: { 'retry-after': '1' } })
   }
 
+  /** A caller who was revoked while he waited for a hash changes nothing. His own record's epoch is held at the write. */
+  async function confirm (actor: Actor | undefined): Promise<void> {
+    await actor?.confirm?.()
+  }
+
   /** Section 4.3, PATCH /user/{userId}, rules 2, 4 and 7: what a caller without the admin role may not do. */
   function checkMayPatch (target: UserRecord, body: PatchUser, actor: Actor): void {
     if (actor.isAdmin) return
@@ -122,7 +127,7 @@ export function createUsers ({ store, now, roles: names, passwords, tokens }: Us
     }
   }
 
-  async function create (input: CreateUser, extra: { id?: string, roles?: Roles, bootstrap?: string } = {}): Promise<{ user_id: string }> {
+  async function create (input: CreateUser, extra: { id?: string, roles?: Roles, bootstrap?: string, actor?: Actor } = {}): Promise<{ user_id: string }> {
     const account = checkAccount(input.data.account)
     const password = checkPassword(input.data.password)
     const name = checkText('name', input.data.name ?? '')
@@ -133,6 +138,7 @@ export function createUsers ({ store, now, roles: names, passwords, tokens }: Us
     const exists = () => new IdentityError('USER_EXIST', 'account: a user with this account exists')
     if (await users.getBy('account', account) !== null) throw exists()
     const hashed = await passwords.hash(password)
+    await confirm(extra.actor)
     const time = now()
     const timestamp = toTimestamp(time)
     const id = extra.id ?? generateId(time)
@@ -222,12 +228,16 @@ export function createUsers ({ store, now, roles: names, passwords, tokens }: Us
     },
 
     /**
-     * A user's patch of himself (service.md, 4.3, PATCH /user).
-     * @throws ErrParam, ErrNotFound
+     * A user's patch of himself (service.md, 4.3, PATCH /user). With an actor it holds only while he stands.
+     * @throws ErrParam, ErrNotFound, ErrUnknown
      */
-    async patchOwn (user_id: string, body: PatchProfile): Promise<void> {
+    async patchOwn (user_id: string, body: PatchProfile, actor?: Actor): Promise<void> {
       const change = await toChange(body.data)
-      await patch(user_id, () => change)
+      await confirm(actor)
+      await patch(user_id, (record) => {
+        if (actor?.epoch !== undefined && record.epoch !== actor.epoch) throw invalidToken()
+        return change
+      })
     },
 
     /**
@@ -240,6 +250,7 @@ export function createUsers ({ store, now, roles: names, passwords, tokens }: Us
       checkMayPatch(target, body, actor)
       const { data = {}, disable } = body
       const { set = {}, increment = {} } = actor.isAdmin ? await toChange(data) : {}
+      await confirm(actor)
       const unset: string[] = []
       if (data.roles !== undefined) set.roles = checkRoles(data.roles as Roles)
       if (data.verified_at !== undefined && actor.isAdmin) {

@@ -24,6 +24,9 @@ export function holdAccess (app: FastifyInstance, overrides: Record<string, Acce
     if (name === undefined || !Object.hasOwn(ACCESS, name)) throw new Error(`${String(route.method)} ${route.url} has no row in the access table`)
     const rule = (Object.hasOwn(overrides, name) ? overrides : ACCESS)[name] as AccessRule
     route.config = { ...route.config, swaggerTransform: describeSecurity }
-    route.onRequest = [withoutCache(app.identity.guard(rule)), ...[route.onRequest ?? []].flat()]
+    const guard = app.identity.guard(rule)
+    route.onRequest = [withoutCache(guard), ...[route.onRequest ?? []].flat()]
+    // Again when the body is there: a caller decides how long it takes to come, and may have been revoked meanwhile.
+    if (route.schema?.body !== undefined) route.preValidation = [guard, ...[route.preValidation ?? []].flat()]
   })
 }

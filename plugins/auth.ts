@@ -128,8 +128,17 @@ export function requireCaller (request: FastifyRequest): Caller {
   return request.caller
 }
 
-/** The caller, as the services know one. */
-export function toActor (request: FastifyRequest): Actor {
-  const { user, client, isAdmin } = requireCaller(request)
-  return { user_id: user.user_id, client_id: client.clientId, isAdmin }
+/** The caller, as the services know one. `tokens` authenticates him again after a wait. */
+export function toActor (request: FastifyRequest, tokens: Pick<Tokens, 'authenticate'>): Actor {
+  const { user, client, token, isAdmin } = requireCaller(request)
+  return {
+    user_id: user.user_id,
+    client_id: client.clientId,
+    isAdmin,
+    ...(token.user_epoch !== undefined && { epoch: token.user_epoch }),
+    async confirm () {
+      const again = await tokens.authenticate(readBearer(request.headers.authorization))
+      if (isAdmin && !again.isAdmin) throw new IdentityError('ErrPerm', 'the caller may not do this any more')
+    }
+  }
 }

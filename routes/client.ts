@@ -13,7 +13,7 @@ const tags = ['client']
 
 /** Registered clients (service.md, 4.1). */
 export const clientRoutes: FastifyPluginAsyncTypebox<RouteSettings> = async (app, { stallTimeout }) => {
-  const { clients } = app.identity
+  const { clients, tokens } = app.identity
 
   app.post('/client', {
     config: { access: 'createClient' },
@@ -24,7 +24,7 @@ export const clientRoutes: FastifyPluginAsyncTypebox<RouteSettings> = async (app
       body: CreateClientSchema,
       response: { 200: json(ClientCreatedSchema, 'The id of the new client.'), ...writeErrors('USER_NOT_EXIST') }
     }
-  }, async (request) => ({ data: await clients.create(request.body, toActor(request)) }))
+  }, async (request) => ({ data: await clients.create(request.body, toActor(request, tokens)) }))
 
   app.get('/client/count', {
     config: { access: 'countClients' },
@@ -35,7 +35,7 @@ export const clientRoutes: FastifyPluginAsyncTypebox<RouteSettings> = async (app
       querystring: ClientCountQuerySchema,
       response: { 200: json(CountSchema, 'How many clients the caller may see.'), ...errors() }
     }
-  }, async (request) => ({ data: { count: await clients.count(request.query.user, toActor(request)) } }))
+  }, async (request) => ({ data: { count: await clients.count(request.query.user, toActor(request, tokens)) } }))
 
   app.get('/client/list', {
     config: { access: 'listClients' },
@@ -45,10 +45,10 @@ export const clientRoutes: FastifyPluginAsyncTypebox<RouteSettings> = async (app
       tags,
       summary: 'List clients',
       querystring: ClientListQuerySchema,
-      response: { 200: pagedList(ClientSchema, 'The clients the caller may see.'), ...errors() }
+      response: { 200: pagedList(ClientSchema, 'The clients the caller may see.'), ...errors('ErrLimit') }
     }
   }, async (request, reply) => {
-    const { batches, after } = await clients.page(request.query, toActor(request))
+    const { batches, after } = await clients.page(request.query, toActor(request, tokens))
     if (after !== undefined) linkNext(request, reply, after)
     return await sendList(request, reply, batches, { format: request.query.format, stallTimeout })
   })
@@ -62,7 +62,7 @@ export const clientRoutes: FastifyPluginAsyncTypebox<RouteSettings> = async (app
       params: ClientParamsSchema,
       response: { 200: json(Data(ClientSchema), 'The client.'), ...errors('ErrNotFound') }
     }
-  }, async (request) => ({ data: await clients.require(request.params.clientId, toActor(request)) }))
+  }, async (request) => ({ data: await clients.require(request.params.clientId, toActor(request, tokens)) }))
 
   app.patch('/client/:clientId', {
     config: { access: 'patchClient' },
@@ -75,7 +75,7 @@ export const clientRoutes: FastifyPluginAsyncTypebox<RouteSettings> = async (app
       response: { 204: NoContentSchema, ...writeErrors('ErrNotFound') }
     }
   }, async (request, reply) => {
-    await clients.patch(request.params.clientId, request.body, toActor(request))
+    await clients.patch(request.params.clientId, request.body, toActor(request, tokens))
     return reply.code(204).send(undefined)
   })
 
@@ -89,7 +89,7 @@ export const clientRoutes: FastifyPluginAsyncTypebox<RouteSettings> = async (app
       response: { 204: NoContentSchema, ...writeErrors('ErrNotFound') }
     }
   }, async (request, reply) => {
-    await clients.remove(request.params.clientId, toActor(request))
+    await clients.remove(request.params.clientId, toActor(request, tokens))
     return reply.code(204).send(undefined)
   })
 

@@ -13,7 +13,7 @@ const tags = ['user']
 
 /** User accounts (service.md, 4.3). */
 export const userRoutes: FastifyPluginAsyncTypebox<RouteSettings> = async (app, { stallTimeout, passwordLimit }) => {
-  const { users } = app.identity
+  const { users, tokens } = app.identity
 
   app.get('/user', {
     config: { access: 'getProfile' },
@@ -37,7 +37,7 @@ export const userRoutes: FastifyPluginAsyncTypebox<RouteSettings> = async (app, 
       response: { 204: NoContentSchema, ...writeErrors('ErrNotFound', 'ErrLimit') }
     }
   }, async (request, reply) => {
-    await users.patchOwn(requireCaller(request).user.user_id, request.body)
+    await users.patchOwn(requireCaller(request).user.user_id, request.body, toActor(request, tokens))
     return reply.code(204).send(undefined)
   })
 
@@ -50,7 +50,7 @@ export const userRoutes: FastifyPluginAsyncTypebox<RouteSettings> = async (app, 
       body: CreateUserSchema,
       response: { 200: json(UserCreatedSchema, 'The id of the new user.'), ...writeErrors('USER_EXIST') }
     }
-  }, async (request) => ({ data: await users.create(request.body) }))
+  }, async (request) => ({ data: await users.create(request.body, { actor: toActor(request, tokens) }) }))
 
   app.get('/user/count', {
     config: { access: 'countUsers' },
@@ -71,7 +71,7 @@ export const userRoutes: FastifyPluginAsyncTypebox<RouteSettings> = async (app, 
       tags,
       summary: 'List users',
       querystring: UserListQuerySchema,
-      response: { 200: pagedList(UserItemSchema, 'The users that match.'), ...errors() }
+      response: { 200: pagedList(UserItemSchema, 'The users that match.'), ...errors('ErrLimit') }
     }
   }, async (request, reply) => {
     const { batches, after } = await users.page(request.query)
@@ -102,7 +102,7 @@ export const userRoutes: FastifyPluginAsyncTypebox<RouteSettings> = async (app, 
       response: { 204: NoContentSchema, ...writeErrors('ErrNotFound') }
     }
   }, async (request, reply) => {
-    await users.patch(request.params.userId, request.body, toActor(request))
+    await users.patch(request.params.userId, request.body, toActor(request, tokens))
     return reply.code(204).send(undefined)
   })
 
@@ -116,7 +116,7 @@ export const userRoutes: FastifyPluginAsyncTypebox<RouteSettings> = async (app, 
       response: { 204: NoContentSchema, ...writeErrors('ErrNotFound') }
     }
   }, async (request, reply) => {
-    await users.remove(request.params.userId, toActor(request))
+    await users.remove(request.params.userId, toActor(request, tokens))
     return reply.code(204).send(undefined)
   })
 }
