@@ -12,7 +12,7 @@ const SCOPE_TOKEN = /^[\x21\x23-\x5b\x5d-\x7e]+$/
 const ACCOUNT = /^[A-Za-z0-9]{1}[A-Za-z0-9-_]*$/
 
 /** Schemes that run or read something in the browser that is redirected there. */
-const REFUSED_SCHEMES = new Set(['javascript:', 'data:', 'vbscript:', 'file:', 'blob:'])
+const REFUSED_SCHEMES = new Set(['javascript:', 'data:', 'vbscript:', 'file:', 'blob:', 'filesystem:', 'view-source:'])
 
 /** Levels of objects and arrays in free JSON: MongoDB keeps no more than 100. */
 const MAX_DEPTH = 32

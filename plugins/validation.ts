@@ -29,6 +29,11 @@ function nameField (path: string): string {
   return path.slice(1).replace(/\/(\d+)(?=\/|$)/g, '[$1]').replaceAll('/', '.').replaceAll('~1', '/').replaceAll('~0', '~')
 }
 
+/** Of a value that fits none of several forms, that it does not; not what one of the forms would have asked for. */
+function chooseError (errors: ErrorObject[]): ErrorObject {
+  return errors.find(({ keyword }) => keyword === 'anyOf') ?? errors[0] as ErrorObject
+}
+
 /** Our words for a failure: the field and the cause. Values are never repeated. */
 function explain (error: ErrorObject, part: string): IdentityError {
   const field = nameField(error.instancePath)
@@ -52,7 +57,7 @@ export function useOwnValidation (app: FastifyInstance): void {
     return (data: unknown) => {
       const value = httpPart === 'querystring' ? readQuery(schema as ObjectSchema, data as Record<string, unknown>) : data
       if (validate(value)) return { value }
-      return { error: explain(validate.errors?.[0] as ErrorObject, httpPart ?? 'body') }
+      return { error: explain(chooseError(validate.errors ?? []), httpPart ?? 'body') }
     }
   })
   // Null, for none: a host's would take the place of the response schemas.
