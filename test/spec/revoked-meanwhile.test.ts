@@ -34,9 +34,12 @@ t.test('a body that comes after the revocation changes nothing', async (t) => {
   const boss = await signIn(kit, { roles: ['admin'] })
   const ann = await signIn(kit)
 
+  const register = await hold(t, url, 'POST', '/client', ann.headers.authorization, { data: { redirectUris: [], scopes: [], name: 'planted' } })
   const own = await hold(t, url, 'PATCH', '/user', ann.headers.authorization, { data: { name: 'written by a thief' } })
   t.match(await admin.patch(`/user/${ann.user_id}`, { data: { password: 'new' } }), { status: 204 })
   t.equal(await own(), 401)
+  t.equal(await register(), 401)
+  t.match(await admin.get(`/client/count?user=${ann.user_id}`), { body: { data: { count: 0 } } })
   t.match(await admin.get(`/user/${ann.user_id}`), { body: { data: { name: '' } } })
 
   const grant = await hold(t, url, 'PATCH', `/user/${ann.user_id}`, boss.headers.authorization, { data: { roles: { admin: true } } })
