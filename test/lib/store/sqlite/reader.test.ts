@@ -94,7 +94,7 @@ t.test('lists that hold a cursor are bounded: others wait, but never the short o
 
 t.test('a short list of large documents is counted like a long one', async (t) => {
   const { reader, connection } = startReader(t, { cursors: 1 })
-  for (let number = 0; number < 8; number++) connection.run(table.insert({ id: `z${number}`, text: 'x'.repeat(200_000) }))
+  for (let number = 0; number < 8; number++) connection.run(table.insert({ id: `z${number}`, ...{ text: 'x'.repeat(200_000) } }))
   const LARGE = table.list({ sort: [{ key: 'id', direction: 'desc' }], limit: 8 }, 'doc')
   const one = reader.list(ALL, false)
   await one.next()
