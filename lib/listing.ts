@@ -17,11 +17,24 @@ const FRAMES: Record<ListFormat, { open: string, between: string, close: string 
 
 export interface ListOptions {
   format: ListFormat
-  /** Milliseconds a reader may leave what was sent unread before the list is broken off. */
+  /** Milliseconds a reader may leave what was sent unread before the list is broken off; see also `patience`. */
   stallTimeout: number
 }
 
-/** The reader took nothing for too long: the cursor it held is wanted elsewhere. */
+/** Bytes a second that a reader takes at the least, on the whole. */
+const PACE = 1024
+
+/**
+ * Milliseconds a reader has for what it was sent last: the stall time-out, and less when it has been waited for longer
+ * than that in all, and takes less than PACE. One that sips just before each time-out would hold a cursor for ever.
+ * @param sent bytes in all
+ * @param waited milliseconds that the reader, not the store, was waited for
+ */
+export function patience (sent: number, waited: number, stallTimeout: number): number {
+  return Math.min(stallTimeout, Math.max(stallTimeout, sent / PACE * 1000) - waited)
+}
+
+/** The reader took nothing, or too little, for too long: the cursor it held is wanted elsewhere. */
 class StalledError extends Error {
   override readonly name = 'StalledError'
 
@@ -39,6 +52,10 @@ class ListStream<T> extends Readable {
   readonly #options: ListOptions
   #separator: string
   #stall: NodeJS.Timeout | undefined
+  #sent = 0
+  #waited = 0
+  /** By performance.now(). */
+  #pushed = Number.NaN
 
   constructor (batches: AsyncIterator<T[]>, options: ListOptions) {
     // A mark of one byte: the next batch is read when the last one was taken, not before.
@@ -50,6 +67,7 @@ class ListStream<T> extends Readable {
 
   override _read (): void {
     clearTimeout(this.#stall)
+    if (this.#sent > 0) this.#waited += performance.now() - this.#pushed
     this.#batches.next().then((result) => {
       if (this.destroyed) return
       const { between, close } = FRAMES[this.#options.format]
@@ -58,9 +76,13 @@ class ListStream<T> extends Readable {
         this.push(null)
         return
       }
-      this.push(this.#separator + writeBatch(result.value, between))
+      const chunk = Buffer.from(this.#separator + writeBatch(result.value, between))
       this.#separator = between
-      this.#stall = setTimeout(() => this.destroy(new StalledError()), this.#options.stallTimeout).unref()
+      this.#sent += chunk.length
+      this.#pushed = performance.now()
+      const left = patience(this.#sent, this.#waited, this.#options.stallTimeout)
+      this.push(chunk)
+      this.#stall = setTimeout(() => this.destroy(new StalledError()), left).unref()
     }, (error) => this.destroy(error))
   }
 

@@ -1,6 +1,9 @@
+import { type Readable } from 'node:stream'
 import { negotiate } from '@fastify/accept-negotiator'
 import { type FastifyReply, type FastifyRequest } from 'fastify'
+import { IdentityError } from '../lib/errors.ts'
 import { LIST_TYPES, renderList } from '../lib/listing.ts'
+import { requireCaller } from '../plugins/auth.ts'
 
 /** How a list reads its own query. */
 export interface ListReplyOptions {
@@ -12,6 +15,30 @@ export interface ListReplyOptions {
 const JSON_TYPE = 'application/json'
 const NDJSON_TYPE = 'application/x-ndjson'
 
+/** Lists of more than a batch that one user may read at once: each holds a cursor, of which a store has some dozens. */
+const STREAMS = 8
+/** Those that are being read, by user, of each service in the process. */
+const streams = new WeakMap<object, Map<string, number>>()
+
+/** @throws ErrLimit when the caller reads as many already; the list is left then */
+function countStream (request: FastifyRequest, body: Readable): void {
+  const { user_id } = requireCaller(request).user
+  const service = request.server.identity
+  let counts = streams.get(service)
+  if (counts === undefined) streams.set(service, counts = new Map())
+  const count = counts.get(user_id) ?? 0
+  if (count >= STREAMS) {
+    body.destroy()
+    throw new IdentityError('ErrLimit', `more than ${STREAMS} long lists are being read at once`, { headers: { 'retry-after': '1' } })
+  }
+  counts.set(user_id, count + 1)
+  body.once('close', () => {
+    const left = counts.get(user_id)! - 1
+    if (left === 0) counts.delete(user_id)
+    else counts.set(user_id, left)
+  })
+}
+
 /** Sends a list in the form that was asked for; a failure after the first byte breaks the connection. */
 export async function sendList<T> (
   request: FastifyRequest, reply: FastifyReply, batches: AsyncIterable<T[]>, { format = 'object', stallTimeout }: ListReplyOptions
@@ -20,6 +47,7 @@ export async function sendList<T> (
   const lines = accept !== undefined && negotiate(accept, [JSON_TYPE, NDJSON_TYPE]) === NDJSON_TYPE
   const chosen = lines ? 'ndjson' : format
   const body = await renderList(batches, { format: chosen, stallTimeout })
+  if (typeof body !== 'string') countStream(request, body)
   reply.vary('Accept')
   return reply.type(LIST_TYPES[chosen]).send(body)
 }

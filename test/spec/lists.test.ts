@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { type ServerResponse } from 'node:http'
 import { type Socket } from 'node:net'
 import t, { type Test } from 'tap'
@@ -173,6 +174,28 @@ t.test('Lists: a reader who takes nothing is cut off, and the cursor is freed', 
   t.throws(() => JSON.parse(answer.body))
   t.equal(seen.left, 1)
   t.match(log(), 'the reader of a list stalled')
+})
+
+t.test('Lists: a user reads some long lists at once, and the others read on', async (t) => {
+  const { kit, url, ann } = await watch(t, { batches: 100_000 })
+  const bob = await signIn(kit)
+  const open = async ({ headers }: Person) => {
+    const socket = await ask(url, '/api/v1/client/list?limit=0', headers)
+    t.teardown(() => socket.destroy())
+    const [head] = await once(socket, 'data') as [Buffer]
+    socket.pause()
+    return { socket, head: head.toString() }
+  }
+  const lists = await Promise.all(Array.from({ length: 8 }, () => open(ann)))
+  for (const { head } of lists) t.match(head, /^HTTP\/1.1 200 /)
+  const refused = await readAnswer(await ask(url, '/api/v1/client/list?limit=0', ann.headers))
+  t.match([refused.status, refused.headers['retry-after'], JSON.parse(refused.body)], [429, '1', { code: 'ErrLimit' }])
+  t.match((await open(bob)).head, /^HTTP\/1.1 200 /)
+
+  lists[0]!.socket.destroy()
+  let head = ''
+  for (let tries = 0; tries < 100 && !head.startsWith('HTTP/1.1 200 '); tries++) head = (await open(ann)).head
+  t.match(head, /^HTTP\/1.1 200 /, 'there is room for one when one is left')
 })
 
 t.test('Lists: a reader who leaves frees the cursor', async (t) => {
