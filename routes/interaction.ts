@@ -6,6 +6,7 @@ import { pageHeaders } from '../lib/pages/headers.ts'
 import { type Pages } from '../lib/pages/index.ts'
 import { type OidcMount } from '../plugins/oidc.ts'
 import { OVER, createPageError, describeLimit, sendPage } from '../plugins/pages.ts'
+import { holdsRole } from '../lib/roles.ts'
 import { LIMITS } from '../schemas/common.ts'
 
 /** Bytes of a form: an account and a password, percent-encoded. */
@@ -33,7 +34,7 @@ function readField (request: FastifyRequest, name: string): string {
 
 /** The pages between an authorization request and its answer: signing in, and agreeing. */
 export async function interactionRoutes (app: FastifyInstance, { getEngine, signInLimit, name }: OidcMount): Promise<void> {
-  const { users } = app.identity
+  const { users, roles } = app.identity
   const show = <Name extends keyof Pages> (reply: FastifyReply, page: Name, data: Pages[Name], redirectUri?: string) =>
     sendPage(reply, page, data, { service: name, redirectUri })
   app.setErrorHandler(createPageError(name))
@@ -72,6 +73,7 @@ export async function interactionRoutes (app: FastifyInstance, { getEngine, sign
       client: { name: waiting.clientName },
       account: user?.account ?? '',
       scopes: waiting.scopes,
+      ...(!waiting.firstParty && { acts: user !== null && holdsRole(user.roles, roles.admin) ? 'admin' as const : 'user' as const }),
       otherAccount: `${waiting.action}?account=${OTHER}`,
       ...(waiting.redirectUri !== undefined && { redirectUri: waiting.redirectUri })
     }, waiting.redirectUri)

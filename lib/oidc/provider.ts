@@ -84,6 +84,7 @@ export interface Waiting {
   prompt: 'login' | 'consent'
   clientId: string
   clientName: string
+  firstParty: boolean
   redirectUri?: string
   /** What the client expects the account to be. */
   loginHint?: string
@@ -195,6 +196,7 @@ export async function buildEngine (parts: ProviderParts): Promise<Engine> {
         prompt: prompt.name as Waiting['prompt'],
         clientId: client.clientId,
         clientName: client.clientName ?? client.clientId,
+        firstParty: (client as unknown as OurClient).first_party,
         scopes: scope?.split(' ') ?? [],
         ...(redirectUri !== undefined && { redirectUri }),
         ...(loginHint !== undefined && { loginHint }),

@@ -24,7 +24,13 @@ function describeTarget (redirectUri: string): Html | undefined {
   return html`<bdi>${host}</bdi>`
 }
 
-export function consent ({ action, client, account, scopes, redirectUri, otherAccount }: Pages['consent']): Part {
+/** Scopes say what other services let a client do; to this one its token is the user. */
+function describePower (acts: 'user' | 'admin'): Html {
+  return html`<p>It will be able to act for you in this service: read and change your profile, your password and your apps.${
+    acts === 'admin' && html` <strong>You are an administrator here: it will be able to do all that you can.</strong>`}</p>\n`
+}
+
+export function consent ({ action, client, account, scopes, redirectUri, otherAccount, acts }: Pages['consent']): Part {
   const target = redirectUri === undefined ? undefined : describeTarget(redirectUri)
   return {
     title: `Continue to ${client.name}`,
@@ -35,7 +41,7 @@ export function consent ({ action, client, account, scopes, redirectUri, otherAc
 <p id="asks">The app asks to:</p>
 <ul class="scopes" aria-labelledby="asks">
 ${scopes.map((scope) => html`<li>${describeScope(scope)}</li>\n`)}</ul>
-${target !== undefined && html`<p class="quiet">You will be sent to ${target}.</p>\n`}<form method="post" action="${action}">
+${acts !== undefined && describePower(acts)}${target !== undefined && html`<p class="quiet">You will be sent to ${target}.</p>\n`}<form method="post" action="${action}">
 <p class="deeds"><button class="first" type="submit" name="decision" value="allow">Allow</button>
 <button type="submit" name="decision" value="deny">Refuse</button></p>
 </form>`

@@ -5,8 +5,11 @@ export interface PageClient { name: string }
 export interface Pages {
   /** Account and password. */
   'sign-in': { action: string, client: PageClient, account?: string, error?: string }
-  /** What the client asks for, where its answer goes, and where the user goes to be somebody else. */
-  consent: { action: string, client: PageClient, account: string, scopes: string[], redirectUri?: string, otherAccount?: string }
+  /**
+   * What the client asks for, where its answer goes, and where the user goes to be somebody else. `acts`: as whom the
+   * client's token acts in this service, whatever its scopes; absent for the operator's own.
+   */
+  consent: { action: string, client: PageClient, account: string, scopes: string[], redirectUri?: string, otherAccount?: string, acts?: 'user' | 'admin' }
   /** The user types the code that a device shows. */
   device: { action: string, xsrf: string, code?: string, error?: string }
   /** The user compares the code with the device's, and says who asked. */

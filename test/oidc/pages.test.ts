@@ -1,4 +1,5 @@
 import t from 'tap'
+import { renderPage } from '../../lib/pages/index.ts'
 import { askCode, getCode, signIn, startHarness } from './harness.ts'
 
 const WRONG = 'The account or the password is wrong.'
@@ -109,6 +110,28 @@ t.test('consent', async (t) => {
   }
   const trusted = await startHarness(t, { oidc: { firstParty: ['unknown'] } })
   t.ok((await signIn(trusted, askCode(await trusted.register()).url)).left?.searchParams.has('code'))
+})
+
+t.test('consent tells what the token can do here, whatever its scopes', async (t) => {
+  const harness = await startHarness(t)
+  const { kit, user, register, browser } = harness
+  const SELF = 'It will be able to act for you in this service: read and change your profile, your password and your apps.'
+  const ADMIN = 'You are an administrator here: it will be able to do all that you can.'
+  const third = await register({ first_party: false })
+  const open = async () => await (await browser().open(askCode(third, { scope: 'openid' }).url)).submit({ account: user.account, password: user.password })
+  const asUser = await open()
+  t.match(asUser.text, SELF)
+  t.notMatch(asUser.text, ADMIN)
+  await kit.app.identity.users.patch(user.user_id, { data: { roles: { admin: true } } }, { user_id: 'x', isAdmin: true })
+  const asAdmin = await open()
+  t.match(asAdmin.text, SELF)
+  t.match(asAdmin.text, ADMIN)
+  const own = await register()
+  const page = await browser().open(askCode(own).url)
+  const done = await page.submit({ account: user.account, password: user.password })
+  t.ok(done.left?.searchParams.has('code'))
+  for (const { text } of [page, done]) t.notMatch(text, SELF)
+  t.notMatch(renderPage('consent', { action: '/', client: { name: 'Own' }, account: 'ann', scopes: [] }), SELF)
 })
 
 t.test('too many attempts', async (t) => {
