@@ -18,6 +18,7 @@ import assert from 'node:assert/strict'
 import Fastify from 'fastify'
 import identity from 'fastify-identity'
 import bridge from 'fastify-identity/bridge'
+import remoteAuth from 'fastify-identity/remote'
 import { startIdentity } from 'fastify-identity/testing'
 
 const app = Fastify()
@@ -37,6 +38,12 @@ await relay.register(bridge, { prefix: '/clients', upstream: url })
 const csv = await (await fetch(await relay.listen({ port: 0 }) + '/clients/list?format=csv', { headers })).text()
 assert.ok(csv.includes('clientId,createdAt'))
 await relay.close()
+
+const elsewhere = Fastify()
+await elsewhere.register(remoteAuth, { upstream: url })
+elsewhere.get('/', { onRequest: elsewhere.identity.guard() }, (request) => ({ account: request.caller.user.account }))
+assert.deepEqual((await elsewhere.inject({ url: '/', headers })).json(), { account: 'admin' })
+await elsewhere.close()
 await app.close()
 
 const kit = await startIdentity()
