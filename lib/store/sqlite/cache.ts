@@ -17,8 +17,9 @@ export interface Versions {
  * Decoded documents of look-ups. Exact: what any connection of any process has committed is seen by the next look-up,
  * as without a cache.
  *
- * The file carries a version that triggers move at every change of a row, whoever makes it. It is read once in a turn
- * of the event loop. One that is not the version known here empties the cache, unless it is explained by this
+ * The file carries a version that triggers move at every change of a row, whoever makes it. It is read at every
+ * look-up, which takes some microseconds: what was read once in a turn of the event loop would miss what was committed
+ * since, and a turn's end cannot be told exactly. One that is not the version known here empties the cache, unless it is explained by this
  * process's own writes: what those touch is forgotten when they are asked for, and not kept again until they are
  * answered, and the answer tells whether another process's write came between.
  */
@@ -29,8 +30,6 @@ export class DocumentCache {
   readonly #pending = new Map<string, Map<string, number>>()
   #known = Number.NaN
   #inFlight = false
-  #checked = false
-  #usable = false
 
   constructor (readVersion: () => number) {
     this.#readVersion = readVersion
@@ -38,22 +37,19 @@ export class DocumentCache {
 
   /** Whether look-ups may use the cache and add to it now. Not while a version may be our own write's or another's. */
   isUsable (): boolean {
-    if (this.#checked) return this.#usable
-    this.#checked = true
-    setImmediate(() => { this.#checked = false })
     const version = this.#readVersion()
-    if (version === this.#known) this.#usable = true
-    else if (this.#inFlight) this.#usable = false
-    else this.#restart(version)
-    return this.#usable
+    if (version === this.#known) return true
+    if (this.#inFlight) return false
+    this.#restart(version)
+    return true
   }
 
-  /** Only after `isUsable` in the same turn. */
+  /** Only after `isUsable`, at once. */
   get (collection: string, id: string): Document | undefined {
     return this.#collections.get(collection)?.get(id)
   }
 
-  /** Keeps a document that was read in this turn, frozen: all who ask for it share it. */
+  /** Keeps a document that was read right after `isUsable`, frozen: all who ask for it share it. */
   set (collection: string, document: Document, length: number): void {
     const pending = this.#pending.get(collection)
     if (pending !== undefined && (pending.has('') || pending.has(document.id))) return
@@ -91,7 +87,6 @@ export class DocumentCache {
   /** A batch was answered; without versions it is not known what became of it. */
   answer (versions: Versions | null): void {
     this.#inFlight = false
-    this.#checked = false
     if (versions !== null && versions.from === this.#known) this.#known = versions.to
     else this.#restart(versions?.to ?? Number.NaN)
   }
@@ -99,7 +94,6 @@ export class DocumentCache {
   #restart (version: number): void {
     for (const documents of this.#collections.values()) documents.clear()
     this.#known = version
-    this.#usable = true
   }
 }
 
