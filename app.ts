@@ -57,7 +57,7 @@ export async function buildApp (config: Config, { logStream, ...parts }: AppPart
   })
   app.setErrorHandler(handleError)
   app.setNotFoundHandler(handleNotFound)
-  endConnectionsAtClose(app)
+  endConnectionsAtClose(app, { limit: config.shutdownTimeout })
   app.addHook('onRequest', (request, reply, done) => {
     reply.header('x-request-id', request.id)
     done()

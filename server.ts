@@ -11,19 +11,28 @@ import { LogOutput } from './lib/log-output.ts'
 
 const SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const
 
+/** Milliseconds beyond the time that requests have, in which the store is closed. */
+const STORE_CLOSE = 5000
+
 /** Of a Ctrl-C both the terminal and npm tell this process: what follows within these milliseconds is the same signal. */
 const ECHO = 500
 
 async function start (): Promise<void> {
   const config = readConfig(process.env)
   const output = new LogOutput(process.stdout.fd)
+  // An exit would wait for a thread that is stuck, however long that takes.
+  const endHard = () => process.kill(process.pid, 'SIGKILL')
   process.on('exit', () => output.writeLast())
   const app = await buildApp(config, { logStream: output })
 
   const grace = closeWithGrace({
-    delay: config.shutdownTimeout,
+    delay: config.shutdownTimeout + STORE_CLOSE,
     logger: app.log,
-    onTimeout: (delay) => app.log.error(`not all requests finished within ${delay} ms: the rest is cut`),
+    onTimeout: (delay) => {
+      app.log.fatal(`could not close within ${delay} ms: the process is killed`)
+      output.writeLast()
+      endHard()
+    },
     // Signals are handled below; the others end the process as they do by themselves.
     skip: ['SIGHUP', 'SIGINT', 'SIGQUIT', 'SIGILL', 'SIGTRAP', 'SIGABRT', 'SIGBUS', 'SIGFPE', 'SIGSEGV', 'SIGUSR2', 'SIGTERM']
   }, async ({ err }) => {
@@ -31,8 +40,7 @@ async function start (): Promise<void> {
     await app.close()
     app.log.info('closed')
     await output.drained()
-    // An exit would wait for the thread that writes, however long that takes.
-    if (output.stuck) process.kill(process.pid, 'SIGKILL')
+    if (output.stuck) endHard()
   })
   let since: number | undefined
   for (const signal of SIGNALS) {

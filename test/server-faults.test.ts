@@ -1,5 +1,6 @@
+import { once } from 'node:events'
 import { closeSync, existsSync, openSync } from 'node:fs'
-import { createServer, type AddressInfo } from 'node:net'
+import { connect, createServer, type AddressInfo } from 'node:net'
 import t from 'tap'
 import { serviceEnv, startProgram } from './helpers/process.ts'
 import { call, within } from './helpers/upstream.ts'
@@ -34,4 +35,18 @@ t.test('a full disk under the log is no reason to end, nor to hang', { skip: !ex
   for (let i = 0; i < 20; i++) t.equal((await call(`${url}/health/ready`)).status, 200)
   service.child.kill('SIGTERM')
   t.equal(await within('the end', service.ended), 0)
+})
+
+t.test('a stranger with half a request does not make the end a failure, nor does it wait for him', async (t) => {
+  const service = startProgram(t, 'server.ts', { env: serviceEnv(t.testdir(), { IDENTITY_SHUTDOWN_TIMEOUT: '60000' }) })
+  const [, url = ''] = await service.seen(/"msg":"Server listening at (http:[^"]+)"/)
+  const stranger = connect(Number(new URL(url).port), '127.0.0.1').on('error', () => {})
+  await within('a connection', once(stranger, 'connect'))
+  stranger.write('POST /api/v1/auth/token HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n')
+  // His head is read when a later request is answered.
+  await call(`${url}/health/ready`)
+  service.child.kill('SIGTERM')
+  t.equal(await within('the end', service.ended), 0)
+  t.match(service.log().find(({ connections }) => connections !== undefined), { connections: 1, msg: /did not come in whole/ })
+  t.match(service.log().at(-1), { msg: 'closed' })
 })

@@ -26,7 +26,7 @@ async function open (port: number): Promise<{ socket: Socket, ask (path: string)
 t.test('a close waits for what runs, and for nothing else', async (t) => {
   const released = Promise.withResolvers<void>()
   const app = Fastify({ return503OnClosing: false })
-  endConnectionsAtClose(app)
+  endConnectionsAtClose(app, { limit: 60_000 })
   app.get('/', () => 'fine')
   app.get('/slow', async () => {
     await released.promise
@@ -59,4 +59,29 @@ t.test('a close waits for what runs, and for nothing else', async (t) => {
   await stream.got(/last/)
   await within('the close', close)
   await within('the end of the connections', Promise.all([slow.ended, stream.ended]))
+})
+
+t.test('a caller who sends half a request, or reads no answer, holds up the close for a while only', async (t) => {
+  for (const [what, limit, path, told] of [
+    ['a body that stays away', 60_000, '/body', 'requests did not come in whole: their connections are cut'],
+    ['an answer without an end', 100, '/never', 'not all requests finished within 100 ms: their connections are cut']
+  ] as const) {
+    const lines: string[] = []
+    const app = Fastify({ return503OnClosing: false, logger: { level: 'warn', stream: { write: (line: string) => { lines.push(line) } } } })
+    endConnectionsAtClose(app, { limit })
+    app.post('/body', () => 'never called')
+    app.get('/never', (_request, reply) => { reply.hijack().raw.write('first') })
+    app.get('/', () => 'fine')
+    const port = Number(new URL(await app.listen({ port: 0, host: '127.0.0.1' })).port)
+    const [caller, other] = [await open(port), await open(port)]
+    if (path === '/body') caller.socket.write('POST /body HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n')
+    else caller.ask(path)
+    if (path === '/never') await caller.got(/first/)
+    // The head of the other's request is read after the caller's.
+    other.ask('/')
+    await other.got(/fine/)
+    await within(`the close despite ${what}`, app.close())
+    await within('the end of the connection', caller.ended)
+    t.match(lines.map((line) => JSON.parse(line)), [{ msg: told, connections: 1 }], what)
+  }
 })
