@@ -68,6 +68,7 @@ class SqliteStore implements Store {
 
   async ping (): Promise<void> {
     guard(() => this.#backend.connection.get({ sql: 'SELECT count(*) FROM sqlite_schema', values: [] }))
+    await this.#backend.check()
   }
 
   async sweep (): Promise<number> {

@@ -16,6 +16,8 @@ export interface Backend {
   count (table: Table, filter?: Filter): Promise<number>
   /** The JSON of the documents, in batches. */
   list (table: Table, query: ListQuery): AsyncIterable<string[]>
+  /** Rejects while nothing can be written. */
+  check (): Promise<void>
   /** Finishes what was accepted. */
   close (): Promise<void>
 }

@@ -60,6 +60,10 @@ export class FileBackend implements Backend {
     return this.#reader.list(table.list(query, 'doc'), limit > 0 && limit <= BATCH_SIZE + 1)
   }
 
+  check (): Promise<void> {
+    return this.#writer.check()
+  }
+
   /** The writer last: the last connection to leave folds the log into the file, which takes a while. */
   async close (): Promise<void> {
     await this.#writer.drain()

@@ -36,6 +36,8 @@ export class MemoryBackend implements Backend {
     }
   }
 
+  async check (): Promise<void> {}
+
   async close (): Promise<void> {
     this.connection.close()
   }

@@ -21,6 +21,9 @@ const UNBOUNDED = 2 ** 31 - 1
 /** Does nothing but wait for its turn. */
 const NOTHING: Operation = { kind: 'read', sql: 'SELECT NULL AS "doc"', values: [] }
 
+/** Changes nothing, and is written to the disk all the same. */
+const PROBE: Operation = { kind: 'run', sql: 'UPDATE "store.version" SET "version" = "version"', values: [] }
+
 /** What a write may change: one document of a collection, or without an id any. */
 export interface Touched {
   collection: string
@@ -65,6 +68,9 @@ export class Writer {
   #unsettled = 0
   #scheduled = false
   #closed = false
+  /** The last batch that had something to write could not be written. */
+  #failed = false
+  #probe: Promise<unknown> | null = null
   #drained: (() => void)[] = []
 
   constructor (data: ThreadData, { timeout, cache, file = threadFile('writer-thread') }: WriterOptions) {
@@ -88,6 +94,17 @@ export class Writer {
   /** Starts the thread, which makes the tables, however long that takes. Rejects with what it failed of. */
   async start (): Promise<void> {
     await this.#accept(NOTHING, null, UNBOUNDED)
+  }
+
+  /**
+   * Whether writing works, as far as is known: rejects with what is wrong when the last batch failed, and a write that
+   * changes nothing does so still. It is tried because no other may come: who finds a service unfit sends it none.
+   */
+  async check (): Promise<void> {
+    if (!this.#failed) return
+    this.#probe ??= this.write(PROBE).finally(() => { this.#probe = null })
+    await this.#probe
+    this.#failed = false
   }
 
   /** Accepts no more, and resolves when what was accepted is settled. */
@@ -168,6 +185,9 @@ export class Writer {
     const batch = this.#inFlight ?? []
     this.#inFlight = null
     this.#cache?.answer(versions)
+    // One that changed nothing proves nothing: it never came to the disk.
+    if (versions === null) this.#failed = true
+    else if (versions.to !== versions.from) this.#failed = false
     for (const pending of batch) this.#release(pending)
     for (const [index, pending] of batch.entries()) pending.settle(outcome(index))
     this.#schedule()
