@@ -8,6 +8,7 @@ import { readConfig } from './config.ts'
 import { chooseTerminal, welcome } from './cli/welcome.ts'
 import { explainFailure } from './lib/failure.ts'
 import { LogOutput } from './lib/log-output.ts'
+import { findDataDir } from './lib/secret-key.ts'
 
 const SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const
 
@@ -57,10 +58,13 @@ async function start (): Promise<void> {
   }
 
   await app.listen({ host: config.host, port: config.port })
+  const terminal = chooseTerminal()
   // Whoever does not want to read it is not a reason to end.
-  const terminal = chooseTerminal().on('error', () => {})
+  const stream = (terminal ?? process.stderr).on('error', () => {})
+  // What is kept of a store in memory lies where that of a server would.
+  const keepIn = terminal === null ? findDataDir(config.services) ?? 'data' : undefined
   try {
-    terminal.write(await welcome(app.identity, { url: getUrl(app), production: config.services.production }))
+    stream.write(await welcome(app.identity, { url: getUrl(app), production: config.services.production, keepIn }))
   } catch (error) {
     // The service serves without it; and a signal that came in the meantime has closed the store.
     if (since === undefined) app.log.error({ err: error }, 'the first call cannot be told')

@@ -1,6 +1,9 @@
+import { execFile } from 'node:child_process'
 import { once } from 'node:events'
-import { closeSync, existsSync, openSync } from 'node:fs'
+import { closeSync, existsSync, openSync, readFileSync, readdirSync, statSync } from 'node:fs'
 import { connect, createServer, type AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
 import t from 'tap'
 import { serviceEnv, startProgram } from './helpers/process.ts'
 import { call, within } from './helpers/upstream.ts'
@@ -49,4 +52,34 @@ t.test('a stranger with half a request does not make the end a failure, nor does
   t.equal(await within('the end', service.ended), 0)
   t.match(service.log().find(({ connections }) => connections !== undefined), { connections: 1, msg: /did not come in whole/ })
   t.match(service.log().at(-1), { msg: 'closed' })
+})
+
+t.test('with stdout and stderr in files the secrets are in neither, and the printed call works as it stands', async (t) => {
+  const dir = t.testdir({ "the owner's": {} })
+  const data = join(dir, "the owner's")
+  const [out, err] = [join(dir, 'out'), join(dir, 'err')]
+  const descriptors = [openSync(out, 'w'), openSync(err, 'w')]
+  startProgram(t, 'server.ts', { env: serviceEnv(data), stdio: ['ignore', ...descriptors] })
+  for (const descriptor of descriptors) closeSync(descriptor)
+  const printed = () => readFileSync(out, 'utf8') + readFileSync(err, 'utf8')
+  const [, command = ''] = await within('the call', (async () => {
+    for (;;) {
+      const match = /^ {2}(curl .*)$/m.exec(printed())
+      if (match !== null) return match
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+  })())
+  const { stdout } = await promisify(execFile)('sh', ['-c', command])
+  t.match(JSON.parse(stdout), { data: { account: 'admin' } })
+
+  const kept = join(data, 'first-admin.txt')
+  t.ok(printed().includes(kept))
+  const [, password = ''] = /^ {2}password {2}(\S{24})$/m.exec(readFileSync(kept, 'utf8')) ?? []
+  const token = readFileSync(join(data, 'first-token'), 'utf8').trim()
+  t.ok(readFileSync(kept, 'utf8').includes(token))
+  for (const [name, secret] of Object.entries({ password, token })) {
+    t.ok(secret.length >= 24, name)
+    t.notOk(printed().includes(secret), `the ${name} is in a log`)
+  }
+  for (const file of readdirSync(data).filter((name) => name.startsWith('first-'))) t.equal(statSync(join(data, file)).mode & 0o777, 0o600, file)
 })
