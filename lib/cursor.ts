@@ -60,27 +60,49 @@ export function toStart ({ after, offset }: { after?: string, offset?: number },
 /**
  * Reads a page. It asks for one record more than it gives, so that the last page is known to be the last. A list of
  * more than a batch is left to be streamed: what follows it is not known before its end.
+ *
+ * A page whose records are so large that the store gives it in parts may wait long for a slow reader: its ids are kept,
+ * and each part is read again when it is wanted.
  */
 export async function readPage<T extends Document> (collection: Collection<T>, query: ListQuery): Promise<Page<T>> {
   const { limit = 0, sort = [] } = query
   if (limit === 0 || limit > BATCH_SIZE) return { batches: collection.list(query) }
-  const batches: T[][] = []
+  let first: T[] = []
+  let last: T | undefined
+  const parts: string[][] = []
   let left = limit
   for await (const batch of collection.list({ ...query, limit: limit + 1 })) {
-    if (left > 0) batches.push(batch.slice(0, left))
+    const part = batch.slice(0, Math.max(left, 0))
+    if (part.length > 0) {
+      first = parts.length === 0 ? part : []
+      parts.push(part.map(({ id }) => id))
+      last = part.at(-1)
+    }
     left -= batch.length
   }
-  const last = left < 0 ? batches.at(-1)?.at(-1) : undefined
-  return { batches: replay(batches), ...(last !== undefined && { after: encodeCursor(sort, toPlace(last, sort)) }) }
+  const after = left < 0 && last !== undefined ? encodeCursor(sort, toPlace(last, sort)) : undefined
+  return { batches: parts.length > 1 ? reread(collection, parts) : replay(first), ...(after !== undefined && { after }) }
+}
+
+/** What was removed meanwhile is left out. */
+async function * reread<T extends Document> (collection: Collection<T>, parts: string[][]): AsyncGenerator<T[], void, undefined> {
+  for (const part of parts) {
+    const found: T[] = []
+    for (const id of part) {
+      const document = await collection.get(id)
+      if (document !== null) found.push(document)
+    }
+    if (found.length > 0) yield found
+  }
+}
+
+async function * replay<T> (batch: T[]): AsyncGenerator<T[], void, undefined> {
+  if (batch.length > 0) yield batch
 }
 
 function toPlace (document: Document, sort: SortKey[]): Place {
   const fields = document as unknown as Record<string, Place['values'][number] | undefined>
   return { values: sort.map(({ key }) => fields[key] ?? null), id: document.id }
-}
-
-async function * replay<T> (batches: T[][]): AsyncGenerator<T[], void, undefined> {
-  yield * batches
 }
 
 /** The same batches, each record as callers see it. */
