@@ -2,9 +2,9 @@
  * The service as a Fastify app, ready to listen: what `server.ts` runs and tests drive.
  * @module
  */
-import { type AddressInfo } from 'node:net'
+import type { AddressInfo } from 'node:net'
 import Fastify, { type FastifyInstance } from 'fastify'
-import { type Config } from './config.ts'
+import type { Config } from './config.ts'
 import identity, { type IdentityOptions } from './index.ts'
 import { LIMITS } from './schemas/common.ts'
 import { endConnectionsAtClose } from './plugins/draining.ts'

@@ -35,6 +35,8 @@ export default [
   {
     files: ['**/*.ts'],
     rules: {
+      // A module that is wanted for its types only is not loaded: type stripping leaves `import {}` behind, which is.
+      '@typescript-eslint/no-import-type-side-effects': 'error',
       '@typescript-eslint/consistent-type-imports': ['error', { fixStyle: 'inline-type-imports' }],
       '@typescript-eslint/no-explicit-any': 'error',
       // Names that go over the wire or into the store are snake_case (RFC 6749, service.md).

@@ -2,7 +2,7 @@
  * The front door for embedders. What is not exported here is private.
  * @module
  */
-import { type FastifyInstance } from 'fastify'
+import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { handleError } from './plugins/errors.ts'
 import { health } from './plugins/health.ts'

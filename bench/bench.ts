@@ -2,10 +2,10 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Child } from './child.ts'
-import { type DriverCalls } from './driver/calls.ts'
+import type { DriverCalls } from './driver/calls.ts'
 import { CORES } from './machine.ts'
-import { type Settings } from './settings.ts'
-import { type Column, type Load, type Ready, type RunOptions, type Sample, type ServerCalls, type ServerSpec, type Subject, type Usage } from './types.ts'
+import type { Settings } from './settings.ts'
+import type { Column, Load, Ready, RunOptions, Sample, ServerCalls, ServerSpec, Subject, Usage } from './types.ts'
 
 export interface Case {
   /** What --only names. */

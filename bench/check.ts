@@ -6,7 +6,7 @@ import { CORES } from './machine.ts'
 import { toTable } from './report.ts'
 import { readSettings } from './settings.ts'
 import { spread } from './stats.ts'
-import { type Sample } from './types.ts'
+import type { Sample } from './types.ts'
 
 /** autocannon counts by the second. */
 interface Autocannon {

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
-import { type Calls } from './expose.ts'
+import type { Calls } from './expose.ts'
 import { pin } from './machine.ts'
 
 type Answered = { id: number, result?: unknown, error?: string } | { ready: unknown }

@@ -1,6 +1,6 @@
 import { CLIENTS, TOKENS, clientAt, range, tokenAt, tokenInfoAt, userAt } from './fixture.ts'
 import { bearer, toRaw } from './http.ts'
-import { type Load } from './types.ts'
+import type { Load } from './types.ts'
 
 /** The loads on the service's own API; peers bring their own (servers/). */
 

@@ -1,7 +1,7 @@
-import { type Settings } from './settings.ts'
+import type { Settings } from './settings.ts'
 import { ratioOf, spread, valuesOf, type Spread } from './stats.ts'
 import { measureTargets } from './targets.ts'
-import { type CaseResult, type Column, type Row } from './types.ts'
+import type { CaseResult, Column, Row } from './types.ts'
 
 export interface Report {
   machine: Record<string, string>

@@ -4,7 +4,7 @@ import { CASES } from './cases/index.ts'
 import { describeMachine } from './machine.ts'
 import { toMarkdown } from './report.ts'
 import { USAGE, readSettings, type Settings } from './settings.ts'
-import { type CaseResult } from './types.ts'
+import type { CaseResult } from './types.ts'
 
 /** Rounds of all rows in turn, so that what disturbs the machine for a while meets them all. */
 async function runCase (bench: Bench, { name, title, notes = [], columns, metric, baseline, servers, scenario }: Case): Promise<CaseResult | null> {

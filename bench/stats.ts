@@ -1,4 +1,4 @@
-import { type CaseResult, type Row } from './types.ts'
+import type { CaseResult, Row } from './types.ts'
 
 export interface Spread {
   median: number

@@ -7,7 +7,7 @@ import * as start from './cases/start.ts'
 import * as tokeninfo from './cases/tokeninfo.ts'
 import * as tokens from './cases/tokens.ts'
 import { findRow, ratioOf, spread, valuesOf, type Spread } from './stats.ts'
-import { type CaseResult } from './types.ts'
+import type { CaseResult } from './types.ts'
 
 /** What the service is to show: a row of a case over another row of it, or a row's own value. */
 interface Target {

@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util'
 import { findNearest } from '../lib/nearest.ts'
-import { type Command, type Flag } from './command.ts'
+import type { Command, Flag } from './command.ts'
 
 /** The command line is wrong. The message names the flag, never a value: it may be a password in the wrong place. */
 export class UsageError extends Error {

@@ -1,4 +1,4 @@
-import { type Commands } from './command.ts'
+import type { Commands } from './command.ts'
 import { printRecord } from './output.ts'
 import { TTL } from './token.ts'
 

@@ -1,7 +1,7 @@
-import { type Readable, type Writable } from 'node:stream'
-import { type Services } from '../lib/identity.ts'
-import { type Actor } from '../lib/roles.ts'
-import { type Args } from './args.ts'
+import type { Readable, Writable } from 'node:stream'
+import type { Services } from '../lib/identity.ts'
+import type { Actor } from '../lib/roles.ts'
+import type { Args } from './args.ts'
 
 /** A flag of a command. */
 export interface Flag {

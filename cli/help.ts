@@ -1,5 +1,5 @@
 import { COMMON } from './args.ts'
-import { type Command, type Commands, type Flag } from './command.ts'
+import type { Command, Commands, Flag } from './command.ts'
 import { CALL } from './welcome.ts'
 
 const WIDTH = 28

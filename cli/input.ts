@@ -1,12 +1,12 @@
 import { addAbortSignal } from 'node:stream'
-import { type TSchema, type Static } from '@sinclair/typebox'
+import type { TSchema, Static } from '@sinclair/typebox'
 import { Ajv } from 'ajv'
 import { LIMITS } from '../schemas/common.ts'
-import { type User } from '../schemas/user.ts'
+import type { User } from '../schemas/user.ts'
 import { paramError } from '../lib/errors.ts'
 import { randomText } from '../lib/ids.ts'
 import { UsageError } from './args.ts'
-import { type Context } from './command.ts'
+import type { Context } from './command.ts'
 
 /** Characters of a password that is made here: 142 bits. */
 const GENERATED = 24

@@ -1,5 +1,5 @@
 import { toTimestamp } from '../lib/clock.ts'
-import { type Commands } from './command.ts'
+import type { Commands } from './command.ts'
 import { printRecord } from './output.ts'
 
 export const keysCommands: Commands = {

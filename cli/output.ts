@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { renderList } from '../lib/listing.ts'
-import { type Context } from './command.ts'
+import type { Context } from './command.ts'
 
 /** Milliseconds after which a reader of our output is given up: a day, since a person may be paging through it. */
 const PATIENCE = 24 * 60 * 60 * 1000

@@ -1,4 +1,4 @@
-import { type Commands } from './command.ts'
+import type { Commands } from './command.ts'
 
 export const testingCommands: Commands = {
   testing: {

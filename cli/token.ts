@@ -1,4 +1,4 @@
-import { type Commands } from './command.ts'
+import type { Commands } from './command.ts'
 import { requireUser } from './input.ts'
 import { printRecord } from './output.ts'
 

@@ -1,6 +1,6 @@
 import { CreateUserSchema, PatchUserSchema, type User, type UserItem } from '../schemas/user.ts'
 import { paramError } from '../lib/errors.ts'
-import { type Roles } from '../lib/records.ts'
+import type { Roles } from '../lib/records.ts'
 import { UsageError } from './args.ts'
 import { OPERATOR, type Commands, type Flag } from './command.ts'
 import { checkInput, requireUser, takePassword } from './input.ts'

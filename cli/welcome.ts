@@ -5,7 +5,7 @@
 import { fstatSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { IdentityError } from '../lib/errors.ts'
-import { type Services } from '../lib/identity.ts'
+import type { Services } from '../lib/identity.ts'
 import { writeSecretFile } from './secret-files.ts'
 
 const OPERATOR = { user_id: '', isAdmin: true }

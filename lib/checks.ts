@@ -2,7 +2,7 @@ import ajvFormats from 'ajv-formats/dist/formats.js'
 import { LIMITS } from '../schemas/common.ts'
 import { parseTimestamp } from './clock.ts'
 import { paramError } from './errors.ts'
-import { type Json } from './store/port.ts'
+import type { Json } from './store/port.ts'
 
 const email = ajvFormats.fullFormats.email as RegExp
 const uri = ajvFormats.fullFormats.uri as (text: string) => boolean

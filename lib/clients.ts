@@ -1,16 +1,16 @@
-import { type Client, type ClientListQuery, type CreateClient, type PatchClient } from '../schemas/client.ts'
+import type { Client, ClientListQuery, CreateClient, PatchClient } from '../schemas/client.ts'
 import { checkImage, checkRedirectUris, checkScopes, checkText } from './checks.ts'
 import { type Clock, toTimestamp } from './clock.ts'
 import { type Page, mapBatches, readPage, toStart } from './cursor.ts'
 import { IdentityError, paramError } from './errors.ts'
 import { generateId, randomText } from './ids.ts'
-import { type ClientRecord, type UserRecord } from './records.ts'
-import { type Actor } from './roles.ts'
-import { type SecretBox } from './secrets.ts'
+import type { ClientRecord, UserRecord } from './records.ts'
+import type { Actor } from './roles.ts'
+import type { SecretBox } from './secrets.ts'
 import { parseSort } from './sort.ts'
 import { listInSteps } from './short-lists.ts'
-import { type Change, type Filter, type Json, type ListQuery, type Store } from './store/port.ts'
-import { type Tokens } from './tokens.ts'
+import type { Change, Filter, Json, ListQuery, Store } from './store/port.ts'
+import type { Tokens } from './tokens.ts'
 
 const SORT_KEYS = { created: 'createdAt', modified: 'modifiedAt', name: 'name' }
 

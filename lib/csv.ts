@@ -1,7 +1,7 @@
 import { setImmediate as breathe } from 'node:timers/promises'
 import { CsvFormatterStream, FormatterOptions } from 'fast-csv'
 import { IdentityError } from './errors.ts'
-import { type ListRecord } from './list-reader.ts'
+import type { ListRecord } from './list-reader.ts'
 
 /** The columns of a client list, in the order of service.md, 4.4. */
 export const CLIENT_COLUMNS = [

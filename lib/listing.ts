@@ -1,4 +1,5 @@
 import { Readable } from 'node:stream'
+import { setImmediate as yieldTurn } from 'node:timers/promises'
 
 /** How a list is written: `{"data":[...]}`, `[...]`, or a record a line. */
 export type ListFormat = 'object' | 'array' | 'ndjson'
@@ -68,7 +69,8 @@ class ListStream<T> extends Readable {
   override _read (): void {
     clearTimeout(this.#stall)
     if (this.#sent > 0) this.#waited += performance.now() - this.#pushed
-    this.#batches.next().then((result) => {
+    // A reader that is quick and a batch that is ready would follow each other without end: others get their turn first.
+    yieldTurn().then(() => this.#batches.next()).then((result) => {
       if (this.destroyed) return
       const { between, close } = FRAMES[this.#options.format]
       if (result.done === true) {

@@ -1,4 +1,4 @@
-import { type Document, type Json } from './store/port.ts'
+import type { Document, Json } from './store/port.ts'
 
 /** Role name -> `true` or an object of attributes. A role that is present is held. */
 export type Roles = Record<string, true | { [key: string]: Json }>

@@ -1,9 +1,9 @@
 import { validateHeaderName, validateHeaderValue, type IncomingHttpHeaders } from 'node:http'
 import { Transform, type Readable } from 'node:stream'
 import { errors, Pool, type Dispatcher } from 'undici'
-import { type Upstream } from './bridge-options.ts'
+import type { Upstream } from './bridge-options.ts'
 import { busyError, IdentityError, paramError } from './errors.ts'
-import { type Headers } from './forwarding.ts'
+import type { Headers } from './forwarding.ts'
 
 export { type Dispatcher } from 'undici'
 

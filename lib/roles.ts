@@ -1,5 +1,5 @@
-import { type Roles } from './records.ts'
-import { type MaybePromise } from './store/port.ts'
+import type { Roles } from './records.ts'
+import type { MaybePromise } from './store/port.ts'
 
 /** The names under which an operator keeps the three roles that the rules speak of. */
 export interface RoleNames {

@@ -1,9 +1,9 @@
-import { type Session } from '../schemas/sessions.ts'
+import type { Session } from '../schemas/sessions.ts'
 import { type Clock, toTimestamp } from './clock.ts'
 import { IdentityError } from './errors.ts'
-import { type ClientRecord, type GrantRecord, type TokenRecord, type UserRecord } from './records.ts'
+import type { ClientRecord, GrantRecord, TokenRecord, UserRecord } from './records.ts'
 import { listInSteps } from './short-lists.ts'
-import { type Store } from './store/port.ts'
+import type { Store } from './store/port.ts'
 import { type Caller, OWNED_BY_USER, type Tokens } from './tokens.ts'
 
 /** Token sessions as their user sees them. */

@@ -1,5 +1,5 @@
 import { paramError } from './errors.ts'
-import { type SortKey } from './store/port.ts'
+import type { SortKey } from './store/port.ts'
 
 /** Characters of a caller's text that an error repeats. */
 const ECHO = 32

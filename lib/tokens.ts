@@ -1,9 +1,9 @@
 import { hash, randomBytes } from 'node:crypto'
 import { type Clock, toTimestamp } from './clock.ts'
 import { IdentityError, paramError } from './errors.ts'
-import { type ClientRecord, type GrantRecord, type Roles, type TokenRecord, type UserRecord } from './records.ts'
+import type { ClientRecord, GrantRecord, Roles, TokenRecord, UserRecord } from './records.ts'
 import { type RoleNames, holdsRole } from './roles.ts'
-import { type Document, type Filter, type Linked, type MaybePromise, type Store } from './store/port.ts'
+import type { Document, Filter, Linked, MaybePromise, Store } from './store/port.ts'
 
 /** Seconds an access token lives, when nothing else is asked for. */
 export const ACCESS_TTL = 60 * 60

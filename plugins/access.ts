@@ -1,5 +1,5 @@
-import { type FastifyInstance } from 'fastify'
-import { type AccessRule } from '../schemas/options.ts'
+import type { FastifyInstance } from 'fastify'
+import type { AccessRule } from '../schemas/options.ts'
 import { ACCESS, type Guard } from './auth.ts'
 import { describeSecurity } from './describe-security.ts'
 

@@ -1,9 +1,9 @@
-import { type FastifyReply, type FastifyRequest, type HookHandlerDoneFunction } from 'fastify'
-import { type AccessRule } from '../schemas/options.ts'
+import type { FastifyReply, FastifyRequest, HookHandlerDoneFunction } from 'fastify'
+import type { AccessRule } from '../schemas/options.ts'
 import { LIMITS } from '../schemas/common.ts'
 import { IdentityError } from '../lib/errors.ts'
 import { type Actor, type RoleNames, holdsRole } from '../lib/roles.ts'
-import { type Caller, type Tokens } from '../lib/tokens.ts'
+import type { Caller, Tokens } from '../lib/tokens.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {

@@ -1,6 +1,6 @@
-import { type ServerResponse } from 'node:http'
-import { type Socket } from 'node:net'
-import { type FastifyInstance } from 'fastify'
+import type { ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import type { FastifyInstance } from 'fastify'
 
 /** The response that runs on a connection. Node offers no other way to ask; Fastify and Node's own close do the same. */
 export function findResponse (socket: Socket): ServerResponse | undefined {

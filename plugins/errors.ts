@@ -1,6 +1,6 @@
 import { STATUS_CODES } from 'node:http'
-import { type FastifyError, type FastifyReply, type FastifyRequest } from 'fastify'
-import { type ErrorBody } from '../schemas/error.ts'
+import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
+import type { ErrorBody } from '../schemas/error.ts'
 import { ERRORS, IdentityError, type ErrorCode } from '../lib/errors.ts'
 
 /** Fastify's own errors that a caller can cause, in our words: Fastify's may repeat a part of the body. */

@@ -1,5 +1,5 @@
 import { Type } from '@sinclair/typebox'
-import { type FastifyInstance } from 'fastify'
+import type { FastifyInstance } from 'fastify'
 import { ErrorSchema } from '../schemas/error.ts'
 
 const tags = ['health']

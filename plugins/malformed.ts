@@ -1,6 +1,6 @@
 import { STATUS_CODES } from 'node:http'
-import { type Socket } from 'node:net'
-import { type ConnectionError, type FastifyInstance } from 'fastify'
+import type { Socket } from 'node:net'
+import type { ConnectionError, FastifyInstance } from 'fastify'
 import { IdentityError } from '../lib/errors.ts'
 import { findResponse } from './draining.ts'
 import { toErrorBody } from './errors.ts'

@@ -1,11 +1,11 @@
-import { type AddressInfo } from 'node:net'
-import { type FastifyInstance, type FastifyReply, type FastifyRequest, type RouteOptions } from 'fastify'
+import type { AddressInfo } from 'node:net'
+import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
 import { Ajv } from 'ajv'
 import { OidcOptionsSchema, type OidcOptions } from '../schemas/oidc.ts'
 import { ROUTES } from '../lib/oidc/configuration.ts'
-import { type Engine } from '../lib/oidc/index.ts'
+import type { Engine } from '../lib/oidc/index.ts'
 import { createPageError } from './pages.ts'
-import { type SignInLimit } from './sign-in-limit.ts'
+import type { SignInLimit } from './sign-in-limit.ts'
 
 /** Gives the engine that counts now. */
 export type GetEngine = () => Promise<Engine>

@@ -1,5 +1,5 @@
 import rateLimit from '@fastify/rate-limit'
-import { type FastifyInstance, type preHandlerHookHandler } from 'fastify'
+import type { FastifyInstance, preHandlerHookHandler } from 'fastify'
 import { IdentityError } from '../lib/errors.ts'
 import { requireCaller } from './auth.ts'
 

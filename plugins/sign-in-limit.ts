@@ -1,5 +1,5 @@
 import rateLimit from '@fastify/rate-limit'
-import { type FastifyInstance, type FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { groupAddress } from '../lib/addresses.ts'
 import { IdentityError } from '../lib/errors.ts'
 import { hashToken } from '../lib/tokens.ts'

@@ -1,7 +1,7 @@
 import ajvFormats from 'ajv-formats'
 import { Ajv, type ErrorObject } from 'ajv'
 import fastJson from 'fast-json-stringify'
-import { type FastifyInstance } from 'fastify'
+import type { FastifyInstance } from 'fastify'
 import { type IdentityError, paramError } from '../lib/errors.ts'
 
 /** Query parameters that count as not given when they are empty. */

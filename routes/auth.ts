@@ -1,4 +1,4 @@
-import { type FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { TokenInfoResponseSchema } from '../schemas/auth.ts'
 import { requireCaller } from '../plugins/auth.ts'
 import { NoContentSchema, errors, json, writeErrors } from './responses.ts'

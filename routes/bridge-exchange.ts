@@ -1,5 +1,5 @@
 import { Readable, type Transform } from 'node:stream'
-import { type FastifyReply, type FastifyRequest } from 'fastify'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import { endToEnd, forwardingFields, REQUEST_DROP, type Headers } from '../lib/forwarding.ts'
 import { boundBody, tooLarge, type Relay, type RelayResponse } from '../lib/relay.ts'
 

@@ -1,5 +1,5 @@
-import { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
-import { type BridgeSettings } from '../schemas/bridge.ts'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { BridgeSettings } from '../schemas/bridge.ts'
 import { parseUpstream, readBridgeOptions } from '../lib/bridge-options.ts'
 import { toCsv } from '../lib/csv.ts'
 import { IdentityError, paramError } from '../lib/errors.ts'

@@ -1,11 +1,11 @@
-import { type FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { CountSchema, Data } from '../schemas/common.ts'
 import {
   ClientCountQuerySchema, ClientCreatedSchema, ClientListQuerySchema, ClientParamsSchema, ClientSchema, CreateClientSchema,
   OwnerParamsSchema, PatchClientSchema
 } from '../schemas/client.ts'
 import { toActor } from '../plugins/auth.ts'
-import { type RouteSettings } from './index.ts'
+import type { RouteSettings } from './index.ts'
 import { linkNext, sendList } from './list-reply.ts'
 import { NoContentSchema, errors, json, pagedList, writeErrors } from './responses.ts'
 

@@ -1,6 +1,6 @@
-import { type Readable } from 'node:stream'
+import type { Readable } from 'node:stream'
 import { negotiate } from '@fastify/accept-negotiator'
-import { type FastifyReply, type FastifyRequest } from 'fastify'
+import type { FastifyReply, FastifyRequest } from 'fastify'
 import { IdentityError } from '../lib/errors.ts'
 import { LIST_TYPES, renderList } from '../lib/listing.ts'
 import { requireCaller } from '../plugins/auth.ts'

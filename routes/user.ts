@@ -1,11 +1,11 @@
-import { type FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { CountSchema, Data } from '../schemas/common.ts'
 import {
   CreateUserSchema, PatchProfileSchema, PatchUserSchema, ProfileSchema, UserCountQuerySchema, UserCreatedSchema, UserItemSchema,
   UserListQuerySchema, UserParamsSchema, UserSchema
 } from '../schemas/user.ts'
 import { requireCaller, toActor } from '../plugins/auth.ts'
-import { type RouteSettings } from './index.ts'
+import type { RouteSettings } from './index.ts'
 import { linkNext, sendList } from './list-reply.ts'
 import { NoContentSchema, errors, json, pagedList, writeErrors } from './responses.ts'
 

@@ -163,6 +163,7 @@ t.test('the guard on a host\'s routes', async (t) => {
       token: {
         id: (await kit.app.identity.tokens.authenticate(some.access_token)).token.id,
         scopes: ['orders:read'],
+        user_epoch: 0,
         created_at: new Date(kit.clock.now()).toISOString(),
         expired_at: new Date(kit.clock.now() + 3600_000).toISOString()
       },

@@ -1,11 +1,11 @@
 import { hash } from 'node:crypto'
 import { checkAccount, checkRoles, checkScopes } from '../lib/checks.ts'
 import { type Clock, toTimestamp } from '../lib/clock.ts'
-import { type Services } from '../lib/identity.ts'
+import type { Services } from '../lib/identity.ts'
 import { generateId, randomText } from '../lib/ids.ts'
-import { type ClientRecord, type Roles, type UserRecord } from '../lib/records.ts'
+import type { ClientRecord, Roles, UserRecord } from '../lib/records.ts'
 import { type Collection, type Document, DuplicateKeyError } from '../lib/store/port.ts'
-import { type MintedTokens } from '../lib/tokens.ts'
+import type { MintedTokens } from '../lib/tokens.ts'
 
 /** Whom a token is for. What does not exist is made. */
 export interface MintRequest {

@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url'
 import { RATES, type Case } from '../bench.ts'
 import { createLoad } from '../loads.ts'
 import { copyDatabase } from '../seed.ts'
-import { type Subject } from '../types.ts'
+import type { Subject } from '../types.ts'
 import { FILL } from './tokeninfo.ts'
 
 export const ONE_EACH = 'Fastify, a transaction with its own sync each'

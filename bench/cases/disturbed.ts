@@ -2,7 +2,7 @@ import { CORES_USED, DRIVER, LOOP, P50, P99, RATE, type Bench, type Case, type S
 import { CLIENTS, TOKENS, clientAt, range, userAt } from '../fixture.ts'
 import { admin, tokenInfoLoad } from '../loads.ts'
 import { PASSWORD, copyDatabase } from '../seed.ts'
-import { type RunOptions, type Sample, type Subject } from '../types.ts'
+import type { RunOptions, Sample, Subject } from '../types.ts'
 
 /** Requests a second of the paced rows: a tenth or so of what a core can do. */
 const PACE = 2_000

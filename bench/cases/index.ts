@@ -1,4 +1,4 @@
-import { type Case } from '../bench.ts'
+import type { Case } from '../bench.ts'
 import create from './create.ts'
 import disturbed from './disturbed.ts'
 import issue from './issue.ts'

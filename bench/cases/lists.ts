@@ -1,10 +1,10 @@
-import { type Bench, type Case, type Server } from '../bench.ts'
-import { type Child } from '../child.ts'
+import type { Bench, Case, Server } from '../bench.ts'
+import type { Child } from '../child.ts'
 import { readRss } from '../machine.ts'
 import { admin } from '../loads.ts'
 import { ensureFile } from '../seed.ts'
 import { findFreePort, readStartFlags } from '../start.ts'
-import { type Column, type Ready, type Sample, type Subject } from '../types.ts'
+import type { Column, Ready, Sample, Subject } from '../types.ts'
 
 const USERS = 1_000
 /** Milliseconds between looks at a server's memory while it streams. */

@@ -1,9 +1,9 @@
-import { type Case, type Server } from '../bench.ts'
-import { type Child } from '../child.ts'
+import type { Case, Server } from '../bench.ts'
+import type { Child } from '../child.ts'
 import { TOKENS, clientAt, range, userAt } from '../fixture.ts'
 import { PASSWORD, copyDatabase } from '../seed.ts'
 import { spread } from '../stats.ts'
-import { type Ready } from '../types.ts'
+import type { Ready } from '../types.ts'
 import { FILL } from './tokeninfo.ts'
 
 const ALONE = 'bcryptjs alone, one thread'

@@ -2,7 +2,7 @@ import { RATES, type Bench, type Case, type Server } from '../bench.ts'
 import { admin } from '../loads.ts'
 import { toRaw } from '../http.ts'
 import { ensureFile } from '../seed.ts'
-import { type Subject } from '../types.ts'
+import type { Subject } from '../types.ts'
 
 const USERS = 1_000
 

@@ -3,7 +3,7 @@ import { RATES, type Case, type Server } from '../bench.ts'
 import { TOKENS } from '../fixture.ts'
 import { pageLoad, patchLoad, profileLoad, userLoad } from '../loads.ts'
 import { copyDatabase } from '../seed.ts'
-import { type Load, type Subject } from '../types.ts'
+import type { Load, Subject } from '../types.ts'
 import { FILL } from './tokeninfo.ts'
 
 const PEER = 'better-auth, node:sqlite'

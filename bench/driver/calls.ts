@@ -1,4 +1,4 @@
-import { type DownloadResult, type Load, type RunOptions, type RunResult } from '../types.ts'
+import type { DownloadResult, Load, RunOptions, RunResult } from '../types.ts'
 import { download, type DownloadOptions } from './download.ts'
 import { learn } from './learn.ts'
 import { PreparedLoad } from './load.ts'

@@ -1,6 +1,6 @@
 import { connect, type Socket } from 'node:net'
 import { readAnswer } from './answer.ts'
-import { type Round } from './round.ts'
+import type { Round } from './round.ts'
 
 /** Larger than any answer of a rotation but the lists of 100. */
 const READ = 65_536

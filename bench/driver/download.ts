@@ -1,5 +1,5 @@
 import { get } from 'node:http'
-import { type DownloadResult } from '../types.ts'
+import type { DownloadResult } from '../types.ts'
 
 export interface DownloadOptions {
   port: number

@@ -1,6 +1,6 @@
 import { Connection } from './connection.ts'
-import { type PreparedLoad } from './load.ts'
-import { type Round } from './round.ts'
+import type { PreparedLoad } from './load.ts'
+import type { Round } from './round.ts'
 
 const CONNECTIONS = 8
 

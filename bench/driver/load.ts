@@ -1,5 +1,5 @@
-import { type Load } from '../types.ts'
-import { type Answer } from './answer.ts'
+import type { Load } from '../types.ts'
+import type { Answer } from './answer.ts'
 
 const COUNTER = '{counter}'
 const DIGITS = 10

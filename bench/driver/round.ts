@@ -1,7 +1,7 @@
-import { type RunOptions, type RunResult } from '../types.ts'
+import type { RunOptions, RunResult } from '../types.ts'
 import { Connection } from './connection.ts'
 import { Histogram } from './histogram.ts'
-import { type PreparedLoad } from './load.ts'
+import type { PreparedLoad } from './load.ts'
 
 /** Milliseconds at the beginning that are not counted: connections are new and the server's caches cold. */
 const RAMP = 200

@@ -1,8 +1,8 @@
-import { type AddressInfo } from 'node:net'
-import { type Server } from 'node:http'
-import { type FastifyInstance } from 'fastify'
+import type { AddressInfo } from 'node:net'
+import type { Server } from 'node:http'
+import type { FastifyInstance } from 'fastify'
 import { expose, type Calls } from '../expose.ts'
-import { type Load, type Ready, type Usage } from '../types.ts'
+import type { Load, Ready, Usage } from '../types.ts'
 
 /** The options a server process was started with. */
 export function readOptions<T extends object> (): T {

@@ -1,6 +1,6 @@
 import { toTimestamp } from '../clock.ts'
-import { type UserRecord } from '../records.ts'
-import { type Store } from '../store/port.ts'
+import type { UserRecord } from '../records.ts'
+import type { Store } from '../store/port.ts'
 import { isUserLive } from '../tokens.ts'
 
 /** A user as oidc-provider wants one. */

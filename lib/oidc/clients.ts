@@ -1,6 +1,6 @@
-import { type ClientRecord } from '../records.ts'
-import { type SecretBox } from '../secrets.ts'
-import { type Json } from '../store/port.ts'
+import type { ClientRecord } from '../records.ts'
+import type { SecretBox } from '../secrets.ts'
+import type { Json } from '../store/port.ts'
 
 /** oidc-provider's names for what a client may do with the token endpoint. */
 const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code'

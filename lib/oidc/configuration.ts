@@ -1,12 +1,12 @@
-import { type Configuration, type KoaContextWithOIDC, type errors as OidcErrors, type interactionPolicy } from 'oidc-provider'
-import { type createAccounts } from './accounts.ts'
-import { type createAdapterFactory } from './adapter.ts'
+import type { Configuration, KoaContextWithOIDC, errors as OidcErrors, interactionPolicy } from 'oidc-provider'
+import type { createAccounts } from './accounts.ts'
+import type { createAdapterFactory } from './adapter.ts'
 import { CLIENT_PROPERTIES, type OurClient } from './clients.ts'
-import { type KeyRing } from './keys.ts'
+import type { KeyRing } from './keys.ts'
 import { LIFETIMES } from './parts.ts'
 import { createPolicy, loadGrant } from './policy.ts'
 import { CLAIMS, chooseDefaultScope, splitScopes } from './scopes.ts'
-import { type Views } from './views.ts'
+import type { Views } from './views.ts'
 
 /** Seconds, and what an operator decides besides; schemas/oidc.ts tells the meaning of each. */
 export interface OidcSettings {

@@ -1,10 +1,10 @@
-import { type GrantRecord } from '../records.ts'
+import type { GrantRecord } from '../records.ts'
 import { type Payload, type AdapterParts, type ModelAdapter, strip } from './parts.ts'
 import { findStanding } from './standing.ts'
 import { describeMinted } from './scopes.ts'
-import { type TokenRecord } from '../records.ts'
+import type { TokenRecord } from '../records.ts'
 import { listInSteps } from '../short-lists.ts'
-import { type Store } from '../store/port.ts'
+import type { Store } from '../store/port.ts'
 
 /** Names the grant of a token that was minted without one: `MINTED` and the token's id. */
 const MINTED = 'minted:'

@@ -1,8 +1,8 @@
-import { type errors as OidcErrors, type KoaContextWithOIDC } from 'oidc-provider'
-import { type SecretBox } from '../secrets.ts'
-import { type Json, type Store } from '../store/port.ts'
-import { type KeyRing } from './keys.ts'
-import { type Times } from './times.ts'
+import type { errors as OidcErrors, KoaContextWithOIDC } from 'oidc-provider'
+import type { SecretBox } from '../secrets.ts'
+import type { Json, Store } from '../store/port.ts'
+import type { KeyRing } from './keys.ts'
+import type { Times } from './times.ts'
 
 /** Seconds that live what no option is for. */
 export const LIFETIMES = { code: 60, deviceCode: 600, interaction: 3600, idToken: 3600 } as const

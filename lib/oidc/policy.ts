@@ -1,4 +1,4 @@
-import { type Grant, type interactionPolicy, type KoaContextWithOIDC } from 'oidc-provider'
+import type { Grant, interactionPolicy, KoaContextWithOIDC } from 'oidc-provider'
 import { randomBytes } from 'node:crypto'
 import { type OurClient, isNativeUri } from './clients.ts'
 

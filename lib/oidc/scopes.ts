@@ -1,4 +1,4 @@
-import { type ClientRecord } from '../records.ts'
+import type { ClientRecord } from '../records.ts'
 
 /** The claims a scope stands for. Everyone who signs in is told who it is; roles are told when they are asked for. */
 export const CLAIMS: Readonly<Record<string, readonly string[]>> = {

@@ -1,6 +1,6 @@
-import { type KoaContextWithOIDC } from 'oidc-provider'
+import type { KoaContextWithOIDC } from 'oidc-provider'
 import { listInSteps } from '../short-lists.ts'
-import { type Store } from '../store/port.ts'
+import type { Store } from '../store/port.ts'
 import { hashToken } from '../tokens.ts'
 import { endBoundGrants } from './grants.ts'
 import { type AdapterParts, type ModelAdapter, type Payload, strip } from './parts.ts'

@@ -1,6 +1,6 @@
 import { toTimestamp } from '../clock.ts'
-import { type ClientRecord, type UserRecord } from '../records.ts'
-import { type Collection, type Document } from '../store/port.ts'
+import type { ClientRecord, UserRecord } from '../records.ts'
+import type { Collection, Document } from '../store/port.ts'
 import { isUserLive } from '../tokens.ts'
 
 /** What a record that came of a sign-in or of a client's request stands on. */

@@ -1,4 +1,4 @@
-import { type ErrorOut, type KoaContextWithOIDC } from 'oidc-provider'
+import type { ErrorOut, KoaContextWithOIDC } from 'oidc-provider'
 import { pageHeaders } from '../pages/headers.ts'
 import { type Pages, renderPage } from '../pages/index.ts'
 

@@ -1,4 +1,4 @@
-import { type Pages } from './contract.ts'
+import type { Pages } from './contract.ts'
 import { type Html, html } from './html.ts'
 import { type Part, mark, name } from './parts.ts'
 

@@ -1,6 +1,6 @@
-import { type Pages } from './contract.ts'
+import type { Pages } from './contract.ts'
 import { html } from './html.ts'
-import { type Part } from './parts.ts'
+import type { Part } from './parts.ts'
 
 export function failure ({ message, code }: Pages['error']): Part {
   return {

@@ -1,4 +1,4 @@
-import { type Pages } from './contract.ts'
+import type { Pages } from './contract.ts'
 import { html } from './html.ts'
 import { type Part, hidden, name } from './parts.ts'
 

@@ -1,7 +1,7 @@
 import { Ajv } from 'ajv'
 import { RemoteOptionsSchema, type RemoteSettings } from '../../schemas/remote.ts'
 import { parseUpstream } from '../bridge-options.ts'
-import { type Place } from './place.ts'
+import type { Place } from './place.ts'
 
 const validate = new Ajv({ useDefaults: true, strict: true, strictTypes: false }).compile<RemoteSettings>(RemoteOptionsSchema)
 

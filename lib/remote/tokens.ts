@@ -1,9 +1,9 @@
 import { LRUCache } from 'lru-cache'
-import { type TokenInfo } from '../../schemas/auth.ts'
-import { type Clock } from '../clock.ts'
+import type { TokenInfo } from '../../schemas/auth.ts'
+import type { Clock } from '../clock.ts'
 import { IdentityError } from '../errors.ts'
 import { holdsRole, type RoleNames } from '../roles.ts'
-import { type MaybePromise } from '../store/port.ts'
+import type { MaybePromise } from '../store/port.ts'
 import { hashToken, type Caller } from '../tokens.ts'
 import { unavailable, type Source, type Verdict } from './source.ts'
 

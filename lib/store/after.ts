@@ -1,4 +1,4 @@
-import { type Place, type Scalar, type SortKey } from './port.ts'
+import type { Place, Scalar, SortKey } from './port.ts'
 
 /** How a key stands to a value. `present` is any value; `absent` is none, or null. */
 export type Condition =

@@ -1,4 +1,4 @@
-import { type Change, type CollectionSpec, type Document, type Filter, type ListQuery, type Place, type SortKey } from './port.ts'
+import type { Change, CollectionSpec, Document, Filter, ListQuery, Place, SortKey } from './port.ts'
 
 /**
  * What every engine refuses before any I/O, so that all of them refuse the same. These are mistakes of the program,

@@ -1,4 +1,4 @@
-import { type CollectionSpec } from './port.ts'
+import type { CollectionSpec } from './port.ts'
 
 const TOKEN_KEYS = { user_id: 'string', client_id: 'string', grant_id: 'string', consumed: 'boolean', expired_at: 'string' } as const
 

@@ -1,4 +1,4 @@
-import { type Store, type StoreOptions } from './port.ts'
+import type { Store, StoreOptions } from './port.ts'
 
 /**
  * Opens the store at a URL: `sqlite:PATH`, `sqlite::memory:`, `mongodb://...` or `mongodb+srv://...`.

@@ -1,11 +1,11 @@
-import { type MongoClient } from 'mongodb'
+import type { MongoClient } from 'mongodb'
 import { IdentityError } from '../errors.ts'
 import { Calls, within } from './mongo/calls.ts'
 import { MongoCollection, type Context } from './mongo/collection.ts'
 import { createClient, toDatabaseName, toDbOptions, toHosts } from './mongo/connection.ts'
 import { ensureIndexes } from './mongo/indexes.ts'
 import { Turns } from './mongo/turns.ts'
-import { type CollectionSpec, type Document, type Store, type StoreOptions } from './port.ts'
+import type { CollectionSpec, Document, Store, StoreOptions } from './port.ts'
 
 const DEFAULT_TIMEOUT = 10_000
 

@@ -1,6 +1,6 @@
 import { toTimestamp } from '../clock.ts'
-import { type Collection, type Document, type Store, type StoreOptions } from './port.ts'
-import { type Backend } from './sqlite/backend.ts'
+import type { Collection, Document, Store, StoreOptions } from './port.ts'
+import type { Backend } from './sqlite/backend.ts'
 import { SqliteCollection } from './sqlite/collection.ts'
 import { guard } from './sqlite/failure.ts'
 import { FileBackend } from './sqlite/file.ts'

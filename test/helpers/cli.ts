@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { PassThrough, Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { runCommandLine } from '../../cli/main.ts'
-import { type Streams } from '../../cli/command.ts'
+import type { Streams } from '../../cli/command.ts'
 
 export interface Ran {
   code: number

@@ -1,6 +1,6 @@
-import { type Test } from 'tap'
-import { type Client } from '../../schemas/client.ts'
-import { type TestKit } from '../../testing/index.ts'
+import type { Test } from 'tap'
+import type { Client } from '../../schemas/client.ts'
+import type { TestKit } from '../../testing/index.ts'
 import { callAs, signIn, unique } from './people.ts'
 
 /**

@@ -1,6 +1,6 @@
 import ajvFormats from 'ajv-formats'
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
-import { type FastifyInstance } from 'fastify'
+import type { FastifyInstance } from 'fastify'
 
 /** What is checked of a response. `url` is the route's, as `/client/:clientId`. */
 export interface SeenResponse {

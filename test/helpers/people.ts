@@ -1,7 +1,7 @@
-import { type InjectOptions } from 'fastify'
-import { type CreateClient } from '../../schemas/client.ts'
-import { type CreateUser } from '../../schemas/user.ts'
-import { type Minted, type MintRequest, type TestKit } from '../../testing/index.ts'
+import type { InjectOptions } from 'fastify'
+import type { CreateClient } from '../../schemas/client.ts'
+import type { CreateUser } from '../../schemas/user.ts'
+import type { Minted, MintRequest, TestKit } from '../../testing/index.ts'
 
 /** What a test that reads no data of a reply may look at. */
 interface AnyBody { data?: unknown, code?: string, message?: string }

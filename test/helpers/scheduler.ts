@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
-import { type Around, type StoreCall } from './wrap-store.ts'
+import type { Around, StoreCall } from './wrap-store.ts'
 
 /** Picks one of `count` things that could happen next. */
 export type Choose = (count: number) => number

@@ -1,4 +1,4 @@
-import { type Collection, type Document, type Store } from '../../lib/store/port.ts'
+import type { Collection, Document, Store } from '../../lib/store/port.ts'
 
 /** A call of the store. A list is `list`, then a `next` for each batch, and `return` when the reader leaves it. */
 export interface StoreCall {

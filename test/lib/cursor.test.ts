@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import t from 'tap'
 import { readPage } from '../../lib/cursor.ts'
-import { type Document } from '../../lib/store/port.ts'
+import type { Document } from '../../lib/store/port.ts'
 import { openStore } from '../../lib/store/index.ts'
 
 interface Thing extends Document { text: string }

@@ -1,4 +1,4 @@
-import { type Collection, type Document, type Store } from '../../lib/store/port.ts'
+import type { Collection, Document, Store } from '../../lib/store/port.ts'
 
 const CALLS = new Set(['insert', 'put', 'get', 'getBy', 'getLinked', 'update', 'take', 'delete', 'deleteMany'])
 

@@ -6,7 +6,7 @@ import { createSecretBox, generateSecretKey } from '../../lib/secrets.ts'
 import { storeError } from '../../lib/errors.ts'
 import { COLLECTIONS } from '../../lib/store/collections.ts'
 import { openStore } from '../../lib/store/index.ts'
-import { type Store } from '../../lib/store/port.ts'
+import type { Store } from '../../lib/store/port.ts'
 import { startIdentity } from '../../testing/index.ts'
 import { askCode, getCode, startHarness } from './harness.ts'
 

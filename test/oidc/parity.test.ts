@@ -1,6 +1,6 @@
 import { generateKeyPairSync } from 'node:crypto'
 import { createServer } from 'node:http'
-import { type AddressInfo } from 'node:net'
+import type { AddressInfo } from 'node:net'
 import Provider from 'oidc-provider'
 import t, { type Test } from 'tap'
 import { type App, type Harness, askCode, startHarness } from './harness.ts'

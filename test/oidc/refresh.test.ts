@@ -1,4 +1,4 @@
-import { type Test } from 'tap'
+import type { Test } from 'tap'
 import t from 'tap'
 import { type Answer, type App, type Harness, eachStore, getCode } from './harness.ts'
 

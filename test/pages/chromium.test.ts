@@ -1,6 +1,6 @@
 import { createServer } from 'node:http'
 import { once } from 'node:events'
-import { type AddressInfo } from 'node:net'
+import type { AddressInfo } from 'node:net'
 import t, { type Test } from 'tap'
 import { askCode, startHarness } from '../oidc/harness.ts'
 import { heading, press, skip, startChromium, typeIn, withTab } from './chromium.ts'

@@ -1,9 +1,9 @@
-import { type Test } from 'tap'
+import type { Test } from 'tap'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { within } from '../helpers/upstream.ts'
-import { type App, type Harness } from '../oidc/harness.ts'
+import type { App, Harness } from '../oidc/harness.ts'
 
 const EXAMPLES = join(import.meta.dirname, '../../examples')
 

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { request as httpRequest, type ServerResponse } from 'node:http'
-import { type Socket } from 'node:net'
+import type { Socket } from 'node:net'
 import t from 'tap'
 import { errorBody, startBridge } from '../helpers/bridge.ts'
 import { call, closed, open, readAll, serve, startUpstream, within, type Call } from '../helpers/upstream.ts'

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { type Client } from '../../schemas/client.ts'
+import type { Client } from '../../schemas/client.ts'
 import { forEachStore } from '../helpers/build.ts'
 import { type Person, createClient, signIn } from '../helpers/people.ts'
 

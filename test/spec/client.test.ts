@@ -1,5 +1,5 @@
 import t from 'tap'
-import { type Client } from '../../schemas/client.ts'
+import type { Client } from '../../schemas/client.ts'
 import { forEachStore } from '../helpers/build.ts'
 import { type Api, createClient, createUser, signIn, unique } from '../helpers/people.ts'
 

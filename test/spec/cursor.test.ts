@@ -1,6 +1,6 @@
 import t from 'tap'
-import { type Client } from '../../schemas/client.ts'
-import { type User } from '../../schemas/user.ts'
+import type { Client } from '../../schemas/client.ts'
+import type { User } from '../../schemas/user.ts'
 import { forEachStore } from '../helpers/build.ts'
 import { startBridge } from '../helpers/bridge.ts'
 import { type Api, type Reply, createClient, createUser, signIn } from '../helpers/people.ts'

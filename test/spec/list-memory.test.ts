@@ -1,7 +1,7 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import t from 'tap'
-import { type ClientRecord } from '../../lib/records.ts'
+import type { ClientRecord } from '../../lib/records.ts'
 import { createApp } from '../../testing/kit.ts'
 import { build } from '../helpers/build.ts'
 import { signIn } from '../helpers/people.ts'

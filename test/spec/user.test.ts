@@ -1,5 +1,5 @@
 import t from 'tap'
-import { type Profile } from '../../schemas/user.ts'
+import type { Profile } from '../../schemas/user.ts'
 import { forEachStore } from '../helpers/build.ts'
 import { type Api, createUser, signIn, unique } from '../helpers/people.ts'
 

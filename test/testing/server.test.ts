@@ -1,7 +1,7 @@
 import { spawn, type ChildProcessByStdio } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
-import { type Readable, type Writable } from 'node:stream'
+import type { Readable, Writable } from 'node:stream'
 import t from 'tap'
 import { startIdentity, serveTesting, type Minted } from '../../testing/index.ts'
 

@@ -1,4 +1,4 @@
-import { type Collection as Native, type Db, type FindOptions, type Sort } from 'mongodb'
+import type { Collection as Native, Db, FindOptions, Sort } from 'mongodb'
 import { storeError } from '../../errors.ts'
 import { checkChange, checkDocument, checkFilter, checkId, checkQuery, checkUnique, isEmptyFilter } from '../checks.ts'
 import {
@@ -8,7 +8,7 @@ import {
 import { type Calls, within } from './calls.ts'
 import { type Stored, decodeDocument, encodeDocument, encodeName } from './documents.ts'
 import { toFilter, toFilterAfter, toMatch, toPipeline, toSort } from './statements.ts'
-import { type Turns } from './turns.ts'
+import type { Turns } from './turns.ts'
 
 /** Documents that one step of deleteMany removes. */
 const DELETE_STEP = 1_000

@@ -1,4 +1,4 @@
-import { type CollectionSpec, type Document } from '../port.ts'
+import type { CollectionSpec, Document } from '../port.ts'
 
 /** A document as MongoDB keeps it: `_id` is the id, the expiry key is a Date, the rest is as the port's, but for names and values below. */
 export interface Stored {

@@ -1,7 +1,7 @@
-import { type Db, type IndexDescription } from 'mongodb'
-import { type CollectionSpec } from '../port.ts'
+import type { Db, IndexDescription } from 'mongodb'
+import type { CollectionSpec } from '../port.ts'
 import { encodeName } from './documents.ts'
-import { type ServerError } from './errors.ts'
+import type { ServerError } from './errors.ts'
 
 const BSON_TYPES = { string: 'string', number: 'number', boolean: 'bool' } as const
 

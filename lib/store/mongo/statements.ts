@@ -1,5 +1,5 @@
 import { type Condition, toRanges } from '../after.ts'
-import { type Change, type CollectionSpec, type Filter, type Place, type SortKey } from '../port.ts'
+import type { Change, CollectionSpec, Filter, Place, SortKey } from '../port.ts'
 import { encodeName, encodeValue, toDate } from './documents.ts'
 
 /** The port's filters, sorts and changes in MongoDB's language. What is passed in was checked (../checks.ts). */

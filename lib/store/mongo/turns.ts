@@ -1,5 +1,5 @@
-import { type Scalar } from '../port.ts'
-import { type Call } from './calls.ts'
+import type { Scalar } from '../port.ts'
+import type { Call } from './calls.ts'
 import { isDeadlock } from './errors.ts'
 
 /**

@@ -1,9 +1,9 @@
-import { type Connection } from './connection.ts'
-import { type DocumentCache } from './cache.ts'
-import { type Operation, type Value } from './operations.ts'
-import { type Table } from './sql.ts'
-import { type Filter, type ListQuery } from '../port.ts'
-import { type Touched } from './writer.ts'
+import type { Connection } from './connection.ts'
+import type { DocumentCache } from './cache.ts'
+import type { Operation, Value } from './operations.ts'
+import type { Table } from './sql.ts'
+import type { Filter, ListQuery } from '../port.ts'
+import type { Touched } from './writer.ts'
 
 /** What a collection stands on: a file with its threads (file.ts), or memory (memory.ts). */
 export interface Backend {

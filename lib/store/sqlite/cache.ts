@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache'
-import { type Document } from '../port.ts'
+import type { Document } from '../port.ts'
 
 /** Characters of stored text that one collection's decoded documents may come from, and their number. */
 const SIZE = 16_000_000

@@ -1,11 +1,11 @@
 import { checkChange, checkDocument, checkFilter, checkId, checkQuery, checkUnique, isEmptyFilter } from '../checks.ts'
-import { type Change, type Collection, type Document, type Filter, type Linked, type ListQuery, type Scalar } from '../port.ts'
-import { type Backend } from './backend.ts'
-import { type DocumentCache } from './cache.ts'
+import type { Change, Collection, Document, Filter, Linked, ListQuery, Scalar } from '../port.ts'
+import type { Backend } from './backend.ts'
+import type { DocumentCache } from './cache.ts'
 import { guard } from './failure.ts'
-import { type Value } from './operations.ts'
-import { type Statement, type Table } from './sql.ts'
-import { type Touched } from './writer.ts'
+import type { Value } from './operations.ts'
+import type { Statement, Table } from './sql.ts'
+import type { Touched } from './writer.ts'
 
 /** Documents one operation of a deleteMany removes: other writes go between. */
 const DELETE_STEP = 500

@@ -1,7 +1,7 @@
 import { accessSync, closeSync, constants, existsSync, fsyncSync, mkdirSync, openSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite'
-import { type Statement } from './sql.ts'
+import type { Statement } from './sql.ts'
 
 /** Prepared statements one connection keeps. Their texts come from the code, so a program has some dozens. */
 const STATEMENTS = 300

@@ -1,6 +1,6 @@
 import { storeError } from '../../errors.ts'
 import { DuplicateKeyError } from '../port.ts'
-import { type Outcome, type Value } from './operations.ts'
+import type { Outcome, Value } from './operations.ts'
 
 /** An error of SQLite's, in a form that goes to another thread. Its message names tables and columns, never a value. */
 export interface Failure {

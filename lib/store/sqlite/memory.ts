@@ -1,5 +1,5 @@
 import { BATCH_SIZE, type CollectionSpec, type Filter, type ListQuery } from '../port.ts'
-import { type Backend } from './backend.ts'
+import type { Backend } from './backend.ts'
 import { Connection } from './connection.ts'
 import { guard, unwrap } from './failure.ts'
 import { type Operation, type Value, runBatch } from './operations.ts'

@@ -1,10 +1,10 @@
-import { type SQLInputValue } from 'node:sqlite'
-import { type Change, type Document, type Json } from '../port.ts'
-import { type Connection } from './connection.ts'
-import { type Versions } from './cache.ts'
+import type { SQLInputValue } from 'node:sqlite'
+import type { Change, Document, Json } from '../port.ts'
+import type { Connection } from './connection.ts'
+import type { Versions } from './cache.ts'
 import { type Failure, duplicateField, toFailure } from './failure.ts'
 import { READ_VERSION } from './schema.ts'
-import { type Table } from './sql.ts'
+import type { Table } from './sql.ts'
 
 /** One write, in a form that goes to another thread: statements are made where the call is, and run where the lock is. */
 export type Operation =

@@ -1,7 +1,7 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import { Connection } from './connection.ts'
 import { toFailure } from './failure.ts'
-import { type Answer, type Question } from './reader.ts'
+import type { Answer, Question } from './reader.ts'
 import { END, type ThreadData } from './thread.ts'
 
 // The thread that reads what takes long. Each list that is open has a connection to itself: its cursor holds a snapshot

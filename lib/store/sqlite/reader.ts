@@ -1,8 +1,8 @@
-import { type SQLInputValue } from 'node:sqlite'
+import type { SQLInputValue } from 'node:sqlite'
 import { busyError, storeError } from '../../errors.ts'
 import { BATCH_SIZE } from '../port.ts'
 import { type Failure, fromFailure } from './failure.ts'
-import { type Statement } from './sql.ts'
+import type { Statement } from './sql.ts'
 import { Thread, type ThreadData, threadFile } from './thread.ts'
 
 export type Question =

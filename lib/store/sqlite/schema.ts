@@ -1,5 +1,5 @@
-import { type CollectionSpec, type Json } from '../port.ts'
-import { type Connection } from './connection.ts'
+import type { CollectionSpec, Json } from '../port.ts'
+import type { Connection } from './connection.ts'
 import { duplicateField } from './failure.ts'
 import { quote, toColumn } from './sql.ts'
 

@@ -1,6 +1,6 @@
-import { type SQLInputValue } from 'node:sqlite'
+import type { SQLInputValue } from 'node:sqlite'
 import { type Condition, toRanges } from '../after.ts'
-import { type CollectionSpec, type Document, type Filter, type Json, type ListQuery, type Place, type Scalar, type SortKey } from '../port.ts'
+import type { CollectionSpec, Document, Filter, Json, ListQuery, Place, Scalar, SortKey } from '../port.ts'
 
 /** A text with its bound values. Only declared names get into the text; whatever a caller brings is bound. */
 export interface Statement {

@@ -1,6 +1,6 @@
 import { extname } from 'node:path'
 import { type ResourceLimits, Worker } from 'node:worker_threads'
-import { type CollectionSpec } from '../port.ts'
+import type { CollectionSpec } from '../port.ts'
 
 /** What a thread of ours is told when it starts. */
 export interface ThreadData {

@@ -4,7 +4,7 @@ import { runBatch } from './operations.ts'
 import { migrate } from './schema.ts'
 import { Table } from './sql.ts'
 import { END, type ThreadData } from './thread.ts'
-import { type Batch } from './writer.ts'
+import type { Batch } from './writer.ts'
 
 // The one thread that writes.
 

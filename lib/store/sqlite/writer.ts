@@ -1,7 +1,7 @@
 import { busyError, storeError } from '../../errors.ts'
-import { type DocumentCache, type Versions } from './cache.ts'
+import type { DocumentCache, Versions } from './cache.ts'
 import { unwrap } from './failure.ts'
-import { type BatchResult, type Operation, type Outcome, type Value } from './operations.ts'
+import type { BatchResult, Operation, Outcome, Value } from './operations.ts'
 import { Thread, type ThreadData, threadFile } from './thread.ts'
 
 /** Operations of one transaction: what waits meanwhile shares the next sync of the disk. */

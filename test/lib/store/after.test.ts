@@ -1,6 +1,6 @@
 import t from 'tap'
 import { toRanges } from '../../../lib/store/after.ts'
-import { type SortKey } from '../../../lib/store/port.ts'
+import type { SortKey } from '../../../lib/store/port.ts'
 
 const above = (key: string, value: string) => ({ key, relation: 'above', value })
 const below = (key: string, value: string) => ({ key, relation: 'below', value })

@@ -1,4 +1,4 @@
-import { type Test } from 'tap'
+import type { Test } from 'tap'
 import { COLLECTIONS, type Engine, type Suite, type Thing, drain } from './conformance/suite.ts'
 import { documents } from './conformance/documents.ts'
 import { filters } from './conformance/filters.ts'

@@ -1,7 +1,7 @@
 import { MongoClient } from 'mongodb'
 import t, { type Test } from 'tap'
 import { openMongoStore } from '../../../lib/store/mongo.ts'
-import { type CollectionSpec, type Store } from '../../../lib/store/port.ts'
+import type { CollectionSpec, Store } from '../../../lib/store/port.ts'
 import { type Thing, fill, read } from './conformance/suite.ts'
 import { MONGODB_URL, createPlaces } from './mongo/places.ts'
 import { type Mode, type Proxy, startProxy } from './mongo/proxy.ts'

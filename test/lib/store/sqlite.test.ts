@@ -4,7 +4,7 @@ import { mock } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
 import t from 'tap'
 import { openStore } from '../../../lib/store/index.ts'
-import { type StoreOptions } from '../../../lib/store/port.ts'
+import type { StoreOptions } from '../../../lib/store/port.ts'
 import { runConformance } from './conformance.ts'
 import { COLLECTIONS, type Thing, fill } from './conformance/suite.ts'
 

@@ -1,4 +1,4 @@
-import { type CollectionSpec, type Document, type Json } from '../../../../lib/store/port.ts'
+import type { CollectionSpec, Document, Json } from '../../../../lib/store/port.ts'
 
 // Apart from the suite, so that a process that only writes does not load tap.
 

@@ -1,4 +1,4 @@
-import { type Filter, type ListQuery } from '../../../../lib/store/port.ts'
+import type { Filter, ListQuery } from '../../../../lib/store/port.ts'
 import { type Cases, type Thing, each, found } from './suite.ts'
 
 /** What comes in from outside where a value is expected, and must never be understood as an operator. */

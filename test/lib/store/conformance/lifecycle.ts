@@ -1,5 +1,5 @@
-import { type CollectionSpec, type Store } from '../../../../lib/store/port.ts'
-import { type Test } from 'tap'
+import type { CollectionSpec, Store } from '../../../../lib/store/port.ts'
+import type { Test } from 'tap'
 import { COLLECTIONS, type Cases, type Engine, type Suite, type Thing, each, ids } from './suite.ts'
 
 /** A store of the case's own, closed when it ends. */

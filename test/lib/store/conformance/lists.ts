@@ -1,4 +1,4 @@
-import { type SortKey } from '../../../../lib/store/port.ts'
+import type { SortKey } from '../../../../lib/store/port.ts'
 import { type Cases, each, fill, ids, read, serialId } from './suite.ts'
 
 /** `name:asc,rank:desc` as sort keys. */

@@ -1,4 +1,4 @@
-import { type Collection, type Filter, type ListQuery, type Place, type SortKey } from '../../../../lib/store/port.ts'
+import type { Collection, Filter, ListQuery, Place, SortKey } from '../../../../lib/store/port.ts'
 import { type Cases, type Thing, each, fill, ids, read, serialId } from './suite.ts'
 
 const DIRECTIONS = ['asc', 'desc'] as const

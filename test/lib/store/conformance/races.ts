@@ -1,5 +1,5 @@
 import { DuplicateKeyError } from '../../../../lib/store/port.ts'
-import { type Cases } from './suite.ts'
+import type { Cases } from './suite.ts'
 
 const RACERS = Array.from({ length: 50 }, (_, index) => index)
 

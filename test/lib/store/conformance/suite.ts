@@ -1,6 +1,6 @@
-import { type Test } from 'tap'
-import { type Collection, type Filter, type ListQuery, type Store, type StoreOptions } from '../../../../lib/store/port.ts'
-import { type Thing } from './collections.ts'
+import type { Test } from 'tap'
+import type { Collection, Filter, ListQuery, Store, StoreOptions } from '../../../../lib/store/port.ts'
+import type { Thing } from './collections.ts'
 
 export { COLLECTIONS, type Thing } from './collections.ts'
 

@@ -1,4 +1,4 @@
-import { type Db } from 'mongodb'
+import type { Db } from 'mongodb'
 import t from 'tap'
 import { Calls } from '../../../../lib/store/mongo/calls.ts'
 import { MongoCollection } from '../../../../lib/store/mongo/collection.ts'

@@ -1,7 +1,7 @@
 import { BSON } from 'mongodb'
 import t from 'tap'
 import { decodeDocument, encodeDocument } from '../../../../lib/store/mongo/documents.ts'
-import { type CollectionSpec, type Document, type Json } from '../../../../lib/store/port.ts'
+import type { CollectionSpec, Document, Json } from '../../../../lib/store/port.ts'
 
 const SPEC: CollectionSpec = { name: 'things', keys: { name: 'string', at: 'string' }, expiry: 'at' }
 

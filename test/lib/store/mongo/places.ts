@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { MongoClient } from 'mongodb'
-import { type Test } from 'tap'
+import type { Test } from 'tap'
 
 /** The server that the tests of MongoDB use; without one they are skipped. */
 export const MONGODB_URL = process.env.MONGODB_URL

@@ -1,4 +1,4 @@
-import { type Db } from 'mongodb'
+import type { Db } from 'mongodb'
 
 /** A command as the driver sent it, from a commandStarted event. */
 export type Command = Record<string, unknown>

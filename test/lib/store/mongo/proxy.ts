@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { type AddressInfo, type Socket, connect, createServer } from 'node:net'
-import { type Test } from 'tap'
+import type { Test } from 'tap'
 
 /** What the proxy does with what comes: carries it, keeps it without a sign, or cuts every connection. */
 export type Mode = 'pass' | 'freeze' | 'down'

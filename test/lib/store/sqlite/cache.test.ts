@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { DocumentCache } from '../../../../lib/store/sqlite/cache.ts'
 import { openSqliteStore } from '../../../../lib/store/sqlite.ts'
-import { type CollectionSpec, type Document, type Linked } from '../../../../lib/store/port.ts'
+import type { CollectionSpec, Document, Linked } from '../../../../lib/store/port.ts'
 
 interface Token extends Document { user: string, epoch: number }
 interface User extends Document { name: string, epoch: number }

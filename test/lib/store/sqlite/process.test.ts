@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
 import { openStore } from '../../../../lib/store/index.ts'
-import { type Collection, type StoreOptions } from '../../../../lib/store/port.ts'
+import type { Collection, StoreOptions } from '../../../../lib/store/port.ts'
 import { COLLECTIONS, type Thing, each, ids } from '../conformance/suite.ts'
 
 const options: StoreOptions = { collections: COLLECTIONS, now: Date.now }

@@ -3,11 +3,11 @@ import { DatabaseSync } from 'node:sqlite'
 import t from 'tap'
 import { COLLECTIONS } from '../../../../lib/store/collections.ts'
 import { openStore } from '../../../../lib/store/index.ts'
-import { type CollectionSpec, type Filter, type SortKey } from '../../../../lib/store/port.ts'
+import type { CollectionSpec, Filter, SortKey } from '../../../../lib/store/port.ts'
 import { Connection } from '../../../../lib/store/sqlite/connection.ts'
 import { isCurrent, migrate } from '../../../../lib/store/sqlite/schema.ts'
 import { type Statement, Table } from '../../../../lib/store/sqlite/sql.ts'
-import { type Thing } from '../conformance/suite.ts'
+import type { Thing } from '../conformance/suite.ts'
 
 const now = Date.now
 

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { COLLECTIONS } from '../../../../lib/store/collections.ts'
-import { type Filter, type ListQuery, type Place, type SortKey } from '../../../../lib/store/port.ts'
+import type { Filter, ListQuery, Place, SortKey } from '../../../../lib/store/port.ts'
 import { Connection } from '../../../../lib/store/sqlite/connection.ts'
 import { migrate } from '../../../../lib/store/sqlite/schema.ts'
 import { Table } from '../../../../lib/store/sqlite/sql.ts'

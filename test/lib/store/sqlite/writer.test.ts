@@ -1,7 +1,7 @@
 import { DatabaseSync } from 'node:sqlite'
 import t, { type Test } from 'tap'
 import { prepareFile } from '../../../../lib/store/sqlite/connection.ts'
-import { type Operation } from '../../../../lib/store/sqlite/operations.ts'
+import type { Operation } from '../../../../lib/store/sqlite/operations.ts'
 import { Table } from '../../../../lib/store/sqlite/sql.ts'
 import { Writer, type WriterOptions } from '../../../../lib/store/sqlite/writer.ts'
 
