@@ -1,7 +1,7 @@
-import { Ajv } from 'ajv'
 import { BridgeOptionsSchema, type BridgeSettings } from '../schemas/bridge.ts'
+import { createOptionsReader } from './options.ts'
 
-const validate = new Ajv({ useDefaults: true, strict: true, strictTypes: false }).compile<BridgeSettings>(BridgeOptionsSchema)
+const readData = createOptionsReader(BridgeOptionsSchema)
 
 /** The upstream's origin, and the path below which its API lies, without a slash at the end. */
 export interface Upstream {
@@ -27,11 +27,6 @@ export function parseUpstream (text: string, option = 'upstream'): Upstream {
  * @throws Error that names the option
  */
 export function readBridgeOptions (given: object): Omit<BridgeSettings, 'upstream'> & { upstream: Upstream } {
-  const data: object = structuredClone(Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)))
-  if (!validate(data)) {
-    const [error] = validate.errors ?? []
-    const option = error?.params.missingProperty ?? error?.params.additionalProperty ?? error?.instancePath.slice(1)
-    throw new Error(`option ${option}: ${error?.message}`)
-  }
+  const data = readData(given)
   return { ...data, upstream: parseUpstream(data.upstream) }
 }

@@ -110,11 +110,10 @@ export async function renderList<T> (batches: AsyncIterable<T[]>, options: ListO
   const { open, between, close } = FRAMES[options.format]
   const first = await iterator.next()
   if (first.done === true) return options.format === 'ndjson' ? '' : open + close
-  let second: IteratorResult<T[]> | undefined = await iterator.next()
+  const second = await iterator.next()
   if (second.done === true) return open + writeBatch(first.value, between) + close
 
   const ready = [first, second]
-  second = undefined
   return new ListStream<T>({
     next: () => {
       const head = ready.shift()

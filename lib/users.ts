@@ -109,11 +109,6 @@ export function createUsers ({ store, now, roles: names, passwords, tokens }: Us
     throw new IdentityError('ErrBusy', 'the user is being changed by others', { headers: { 'retry-after': '1' } })
   }
 
-  /** A caller who was revoked while he waited for a hash changes nothing. His own record's epoch is held at the write. */
-  async function confirm (actor: Actor | undefined): Promise<void> {
-    await actor?.confirm?.()
-  }
-
   /** Section 4.3, PATCH /user/{userId}, rules 2, 4 and 7: what a caller without the admin role may not do. */
   function checkMayPatch (target: UserRecord, body: PatchUser, actor: Actor): void {
     if (actor.isAdmin) return
@@ -138,7 +133,8 @@ export function createUsers ({ store, now, roles: names, passwords, tokens }: Us
     const exists = () => new IdentityError('USER_EXIST', 'account: a user with this account exists')
     if (await users.getBy('account', account) !== null) throw exists()
     const hashed = await passwords.hash(password)
-    await confirm(extra.actor)
+    // A caller who was revoked while he waited for the hash changes nothing; the same below.
+    await extra.actor?.confirm?.()
     const time = now()
     const timestamp = toTimestamp(time)
     const id = extra.id ?? generateId(time)
@@ -233,7 +229,7 @@ export function createUsers ({ store, now, roles: names, passwords, tokens }: Us
      */
     async patchOwn (user_id: string, body: PatchProfile, actor?: Actor): Promise<void> {
       const change = await toChange(body.data)
-      await confirm(actor)
+      await actor?.confirm?.()
       await patch(user_id, (record) => {
         if (actor?.epoch !== undefined && record.epoch !== actor.epoch) throw invalidToken()
         return change
@@ -250,7 +246,7 @@ export function createUsers ({ store, now, roles: names, passwords, tokens }: Us
       checkMayPatch(target, body, actor)
       const { data = {}, disable } = body
       const { set = {}, increment = {} } = actor.isAdmin ? await toChange(data) : {}
-      await confirm(actor)
+      await actor?.confirm?.()
       const unset: string[] = []
       if (data.roles !== undefined) set.roles = checkRoles(data.roles as Roles)
       if (data.verified_at !== undefined && actor.isAdmin) {

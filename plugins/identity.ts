@@ -1,10 +1,10 @@
-import { Ajv } from 'ajv'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import type { OidcOptions } from '../schemas/oidc.ts'
 import { OptionsSchema, type Options } from '../schemas/options.ts'
 import { openServices, type Services } from '../lib/identity.ts'
 import type { Clock } from '../lib/clock.ts'
+import { createOptionsReader } from '../lib/options.ts'
 import type { Store } from '../lib/store/port.ts'
 import { createGuard, type GuardOptions } from './auth.ts'
 
@@ -28,20 +28,14 @@ export type IdentityOptions = Partial<Omit<Options, 'roles' | 'oidc'>> & {
   oidc?: false | Partial<OidcOptions>
 } & HandedIn
 
-const validate = new Ajv({ useDefaults: true, strict: true, strictTypes: false }).compile<Options>(OptionsSchema)
+const readData = createOptionsReader(OptionsSchema)
 
 /**
  * Checks options and fills in the defaults, in a copy.
  * @throws Error that names the option
  */
 export function readOptions ({ store, now, ...given }: IdentityOptions): Options & HandedIn {
-  const data = structuredClone(Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)))
-  if (!validate(data)) {
-    const [error] = validate.errors ?? []
-    const option = [...(error?.instancePath.slice(1).split('/') ?? []), error?.params.additionalProperty]
-    throw new Error(`option ${option.filter(Boolean).join('.') || '(all)'}: ${error?.message}`)
-  }
-  return { ...data, ...(store && { store }), ...(now && { now }) }
+  return { ...readData(given), ...(store && { store }), ...(now && { now }) }
 }
 
 async function identityPlugin (app: FastifyInstance, options: Options & HandedIn): Promise<void> {

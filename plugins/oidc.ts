@@ -1,16 +1,16 @@
 import type { AddressInfo } from 'node:net'
 import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
-import { Ajv } from 'ajv'
 import { OidcOptionsSchema, type OidcOptions } from '../schemas/oidc.ts'
 import { ROUTES } from '../lib/oidc/configuration.ts'
 import type { Engine } from '../lib/oidc/index.ts'
+import { compileOptions, optionError } from '../lib/options.ts'
 import { createPageError } from './pages.ts'
 import type { SignInLimit } from './sign-in-limit.ts'
 
 /** Gives the engine that counts now. */
 export type GetEngine = () => Promise<Engine>
 
-const validate = new Ajv({ useDefaults: true, strict: true, strictTypes: false }).compile<OidcOptions>(OidcOptionsSchema)
+const validate = compileOptions(OidcOptionsSchema)
 
 /**
  * Checks the authorization server's options and fills in the defaults, in a copy.
@@ -19,9 +19,7 @@ const validate = new Ajv({ useDefaults: true, strict: true, strictTypes: false }
 export function readOidcOptions (given: object): OidcOptions {
   const data = structuredClone(given)
   if (validate(data)) return data
-  const [error] = validate.errors ?? []
-  const option = ['oidc', ...(error?.instancePath.slice(1).split('/') ?? []), error?.params.additionalProperty]
-  throw new Error(`option ${option.filter(Boolean).join('.')}: ${error?.message}`)
+  throw optionError(validate, 'oidc')
 }
 
 /** The address the server listens on, for a service that was not told what it is called. */
