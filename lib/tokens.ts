@@ -1,7 +1,8 @@
 import { hash, randomBytes } from 'node:crypto'
 import { type Clock, toTimestamp } from './clock.ts'
 import { IdentityError, paramError } from './errors.ts'
-import type { ClientRecord, GrantRecord, Roles, TokenRecord, UserRecord } from './records.ts'
+import { deepFreeze } from './freeze.ts'
+import type { ClientRecord, GrantRecord, TokenRecord, UserRecord } from './records.ts'
 import { type RoleNames, holdsRole } from './roles.ts'
 import type { Document, Filter, Linked, MaybePromise, Store } from './store/port.ts'
 
@@ -12,23 +13,24 @@ export const REFRESH_TTL = 30 * 24 * 60 * 60
 
 /**
  * Who makes a request: the user and the client its access token belongs to. What is optional is not in tokeninfo: always
- * there beside the store, never in an app that asks over HTTP (plugins/remote.ts).
+ * there beside the store, never in an app that asks over HTTP (plugins/remote.ts). Frozen beside the store: requests with the
+ * same token share it while nothing of it changes.
  */
 export interface Caller {
-  user: Pick<UserRecord, 'account' | 'name' | 'roles'> & { user_id: string }
-  client: { clientId: string, name?: string, scopes?: string[], userId?: string }
-  token: {
+  readonly user: Readonly<Pick<UserRecord, 'account' | 'name' | 'roles'> & { user_id: string }>
+  readonly client: { readonly clientId: string, readonly name?: string, readonly scopes?: readonly string[], readonly userId?: string }
+  readonly token: {
     /** SHA-256 of the token, base64url: a name for it, of no use as a token. */
-    id: string
+    readonly id: string
     /** The client's scopes, narrowed to those granted. */
-    scopes: string[]
+    readonly scopes: readonly string[]
     /** The user's epoch at this look-up: a write on his behalf holds only while it stands. */
-    user_epoch?: number
-    created_at?: string
-    expired_at?: string
-    grant_id?: string
+    readonly user_epoch?: number
+    readonly created_at?: string
+    readonly expired_at?: string
+    readonly grant_id?: string
   }
-  isAdmin: boolean
+  readonly isAdmin: boolean
 }
 
 export interface MintOptions {
@@ -107,15 +109,21 @@ export function createTokens (options: { store: Store, now: Clock, roles: RoleNa
   const refreshTokens = store.collection<TokenRecord>('refresh_tokens')
   const grants = store.collection<GrantRecord>('grants')
 
+  /** Callers by the answer they were made from, where an engine gives it again; `until` is in milliseconds. */
+  const known = new WeakMap<Linked<TokenRecord>, { caller: Caller, until: number }>()
+
   function toCaller (found: Linked<TokenRecord> | null): Caller {
-    const live = findLive(found, toTimestamp(now()))
+    const time = now()
+    const before = found === null ? undefined : known.get(found)
+    if (before !== undefined && time < before.until) return before.caller
+    const live = findLive(found, toTimestamp(time))
     if (live === null) throw invalidToken()
     const { record, user, client } = live
     // RFC 9449, 7.2: such a token is no bearer token, and this API takes no other.
     if (record.jkt !== undefined) throw invalidToken()
-    return {
-      user: { user_id: user.id, account: user.account, name: user.name, roles: { ...user.roles } as Roles },
-      client: { clientId: client.id, name: client.name, scopes: [...client.scopes], userId: client.userId },
+    const caller: Caller = deepFreeze({
+      user: { user_id: user.id, account: user.account, name: user.name, roles: user.roles },
+      client: { clientId: client.id, name: client.name, scopes: client.scopes, userId: client.userId },
       token: {
         id: record.id,
         scopes: client.scopes.filter((scope) => record.scopes?.includes(scope) ?? true),
@@ -125,7 +133,12 @@ export function createTokens (options: { store: Store, now: Clock, roles: RoleNa
         ...(record.grant_id !== undefined && { grant_id: record.grant_id })
       },
       isAdmin: holdsRole(user.roles, roles.admin)
+    })
+    // Otherwise it is nobody's but ours, and will not come again.
+    if (Object.isFrozen(found)) {
+      known.set(found!, { caller, until: Math.min(Date.parse(record.expired_at), Date.parse(user.expired_at ?? record.expired_at)) })
     }
+    return caller
   }
 
   /** Times of a new record that lives for `ttl` seconds. */

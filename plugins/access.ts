@@ -1,12 +1,17 @@
 import type { FastifyInstance } from 'fastify'
 import type { AccessRule } from '../schemas/options.ts'
 import { ACCESS, type Guard } from './auth.ts'
+import { allowOrigin } from './cors.ts'
 import { describeSecurity } from './describe-security.ts'
 
-/** Answers hold names, roles and secrets: no cache keeps them. One hook with the guard: this is every request's path. */
-function withoutCache (guard: Guard): Guard {
+/**
+ * Answers hold names, roles and secrets: no cache keeps them. One hook with the guard: this is every request's path.
+ * @param open pages of any origin may read the answers, refusals among them
+ */
+function prepare (guard: Guard, open: boolean): Guard {
   return (request, reply, done) => {
     reply.header('cache-control', 'no-store')
+    if (open) allowOrigin(request, reply)
     guard(request, reply, done)
   }
 }
@@ -25,7 +30,7 @@ export function holdAccess (app: FastifyInstance, overrides: Record<string, Acce
     const rule = (Object.hasOwn(overrides, name) ? overrides : ACCESS)[name] as AccessRule
     route.config = { ...route.config, swaggerTransform: describeSecurity }
     const guard = app.identity.guard(rule)
-    route.onRequest = [withoutCache(guard), ...[route.onRequest ?? []].flat()]
+    route.onRequest = [prepare(guard, route.config.crossOrigin === true), ...[route.onRequest ?? []].flat()]
     // Again when the body is there: a caller decides how long it takes to come, and may have been revoked meanwhile.
     if (route.schema?.body !== undefined) route.preValidation = [guard, ...[route.preValidation ?? []].flat()]
   })

@@ -18,6 +18,8 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** The row of the access table that governs this route, or `relay` where the upstream decides. */
     access?: string
+    /** Pages of any origin may read the answers: see cors.ts. */
+    crossOrigin?: boolean
   }
 }
 

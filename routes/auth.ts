@@ -10,7 +10,7 @@ export const authRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const { tokens } = app.identity
 
   app.get('/auth/tokeninfo', {
-    config: { access: 'getTokenInfo' },
+    config: { access: 'getTokenInfo', crossOrigin: true },
     schema: {
       operationId: 'getTokenInfo',
       tags,
@@ -26,13 +26,13 @@ export const authRoutes: FastifyPluginAsyncTypebox = async (app) => {
         name: user.name,
         roles: user.roles,
         client_id: client.clientId,
-        scopes: token.scopes
+        scopes: token.scopes as string[]
       }
     })
   })
 
   app.post('/auth/logout', {
-    config: { access: 'logout' },
+    config: { access: 'logout', crossOrigin: true },
     schema: {
       operationId: 'logout',
       tags,

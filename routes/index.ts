@@ -3,7 +3,7 @@ import sensible from '@fastify/sensible'
 import { LIMITS } from '../schemas/common.ts'
 import type { AccessRule } from '../schemas/options.ts'
 import { holdAccess } from '../plugins/access.ts'
-import { allowOrigins, answerPreflights } from '../plugins/cors.ts'
+import { answerPreflights } from '../plugins/cors.ts'
 import { handleError, handleNotFound } from '../plugins/errors.ts'
 import { useOwnJson } from '../plugins/json.ts'
 import { useOwnValidation } from '../plugins/validation.ts'
@@ -35,11 +35,8 @@ export async function apiRoutes (app: FastifyInstance, options: RouteSettings & 
   await app.register(sensible)
   answerPreflights(app, FOR_PAGES)
   holdAccess(app, options.access)
-  await app.register(async (auth) => {
-    allowOrigins(auth)
-    await auth.register(authRoutes)
-    await auth.register(sessionRoutes, options)
-  })
+  await app.register(authRoutes)
+  await app.register(sessionRoutes, options)
   await app.register(clientRoutes, options)
   await app.register(userRoutes, options)
 }

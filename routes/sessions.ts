@@ -20,7 +20,7 @@ export const sessionRoutes: FastifyPluginAsyncTypebox<Pick<RouteSettings, 'stall
   const { sessions } = app.identity
 
   app.get('/auth/sessions', {
-    config: { access: 'listSessions' },
+    config: { access: 'listSessions', crossOrigin: true },
     exposeHeadRoute: false,
     schema: {
       operationId: 'listSessions',
@@ -38,7 +38,7 @@ export const sessionRoutes: FastifyPluginAsyncTypebox<Pick<RouteSettings, 'stall
   })
 
   app.delete('/auth/sessions', {
-    config: { access: 'endSessions' },
+    config: { access: 'endSessions', crossOrigin: true },
     schema: {
       operationId: 'endSessions',
       tags,

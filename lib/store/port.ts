@@ -101,7 +101,8 @@ export interface Collection<T extends Document> {
   getBy (key: string, value: Scalar): Promise<T | null>
   /**
    * The document and those whose ids its keys hold (declared string key -> collection name), all from one round trip.
-   * Answers at once, without a promise, where the engine can: this is the path of every authenticated request.
+   * Answers at once, without a promise, where the engine can: this is the path of every authenticated request. The answer
+   * is the store's and not to be changed; one that is frozen may be given again, the same object, while nothing of it changes.
    */
   getLinked (id: string, links: Record<string, string>): MaybePromise<Linked<T> | null>
   /** Changes one document when it exists and `where` holds: of two racers one wins. Resolves to what it became, or null. */

@@ -99,6 +99,11 @@ await forEachStore(t, async (t, build) => {
   })
 
   t.test('5 Authentication: a token that is no good', async (t) => {
+    /** Often enough that the answer is at hand without a look at the store. */
+    const use = async <T extends { headers: Record<string, string> }>(session: T): Promise<T> => {
+      for (let time = 0; time < 3; time++) t.match(await ask(session.headers), { status: 200 })
+      return session
+    }
     const die = {
       'was never minted': async () => ({ authorization: `Bearer ${'a'.repeat(43)}` }),
       'is the stored form of a good one': async () => {
@@ -108,30 +113,30 @@ await forEachStore(t, async (t, build) => {
         return { authorization: `Bearer ${id}` }
       },
       'has expired': async () => {
-        const { headers } = await kit.mint({ ttl: 10 })
+        const { headers } = await use(await kit.mint({ ttl: 10 }))
         kit.clock.advance(10_000)
         return headers
       },
       'was ended': async () => {
-        const session = await signIn(kit)
+        const session = await use(await signIn(kit))
         await session.post('/auth/logout')
         return session.headers
       },
       'is a refresh token': async () => ({ authorization: `Bearer ${(await kit.mint({ refresh: true })).refresh_token}` }),
       'belongs to a user who is gone': async () => {
-        const session = await signIn(kit)
+        const session = await use(await signIn(kit))
         await admin.delete(`/user/${session.user_id}`)
         return session.headers
       },
       'belongs to a user who is disabled': async () => {
-        const session = await signIn(kit)
+        const session = await use(await signIn(kit))
         await admin.patch(`/user/${session.user_id}`, { disable: true })
         return session.headers
       },
       'belongs to a user past expired_at': async () => {
         const account = unique('brief')
         await createUser(admin, { account }, { expired_at: '2126-11-21T02:51:01Z' })
-        const session = await signIn(kit, { user: account })
+        const session = await use(await signIn(kit, { user: account }))
         kit.clock.advance(999)
         t.match(await session.get('/user'), { status: 200 }, 'before expired_at it is good')
         kit.clock.advance(1)

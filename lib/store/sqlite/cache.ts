@@ -1,9 +1,10 @@
 import { LRUCache } from 'lru-cache'
+import { deepFreeze } from '../../freeze.ts'
 import type { Document } from '../port.ts'
 
 /** Characters of stored text that one collection's decoded documents may come from, and their number. */
-const SIZE = 16_000_000
-const COUNT = 20_000
+export const SIZE = 16_000_000
+export const COUNT = 20_000
 
 /** What one batch of this process's own writes did to the file's version. */
 export interface Versions {
@@ -13,39 +14,63 @@ export interface Versions {
   to: number
 }
 
+/** Tells whether anything was committed since: see wal-index.ts. */
+export interface Watch {
+  /** Nothing was, since what was read before the last `keep`. */
+  isSame (): boolean
+  keep (): void
+  forget (): void
+}
+
+interface Kept { document: Document, length: number }
+
 /**
  * Decoded documents of look-ups. Exact: what any connection of any process has committed is seen by the next look-up,
  * as without a cache.
  *
- * The file carries a version that triggers move at every change of a row, whoever makes it. It is read at every
- * look-up, which takes some microseconds: what was read once in a turn of the event loop would miss what was committed
- * since, and a turn's end cannot be told exactly. One that is not the version known here empties the cache, unless it is explained by this
- * process's own writes: what those touch is forgotten when they are asked for, and not kept again until they are
- * answered, and the answer tells whether another process's write came between.
+ * The file carries a version that triggers move at every change of a row, whoever makes it. It is read at every look-up
+ * that cannot be sure that nothing was committed since the last one. One that is not the version known here empties the
+ * cache, unless it is explained by this process's own writes: what those touch is forgotten when they are asked for, and
+ * not kept again until they are answered, and the answer tells whether another process's write came between.
  */
 export class DocumentCache {
   readonly #readVersion: () => number
-  readonly #collections = new Map<string, LRUCache<string, Document>>()
+  readonly #collections = new Map<string, LRUCache<string, Kept>>()
   /** Own writes that are not answered yet: by collection, then by id; '' is for a write whose ids are not known. */
   readonly #pending = new Map<string, Map<string, number>>()
   #known = Number.NaN
   #inFlight = false
+  #stamp = 0
+  #watch: Watch | null = null
 
   constructor (readVersion: () => number) {
     this.#readVersion = readVersion
   }
 
+  /** From now on the version is read only where this one cannot tell that it is what it was. */
+  watch (watch: Watch): void {
+    this.#watch = watch
+  }
+
+  /** While this is what it was, no document that was here has been forgotten because of a write. */
+  get stamp (): number {
+    return this.#stamp
+  }
+
   /** Whether look-ups may use the cache and add to it now. Not while a version may be our own write's or another's. */
   isUsable (): boolean {
+    if (this.#watch?.isSame() === true) return true
     const version = this.#readVersion()
-    if (version === this.#known) return true
-    if (this.#inFlight) return false
-    this.#restart(version)
+    if (version !== this.#known) {
+      if (this.#inFlight) return false
+      this.#restart(version)
+    }
+    this.#watch?.keep()
     return true
   }
 
-  /** Only after `isUsable`, at once. */
-  get (collection: string, id: string): Document | undefined {
+  /** Only after `isUsable`, at once. With the length of the text that it was decoded from. */
+  get (collection: string, id: string): Kept | undefined {
     return this.#collections.get(collection)?.get(id)
   }
 
@@ -58,11 +83,12 @@ export class DocumentCache {
       documents = new LRUCache({ max: COUNT, maxSize: SIZE })
       this.#collections.set(collection, documents)
     }
-    documents.set(document.id, freeze(document), { size: length })
+    documents.set(document.id, { document: deepFreeze(document), length }, { size: length })
   }
 
   /** A write of this process is asked for: of one document, or without an id of any. Ends with `release`. */
   touch (collection: string, id: string = ''): void {
+    this.#stamp++
     if (id === '') this.#collections.get(collection)?.clear()
     else this.#collections.get(collection)?.delete(id)
     let pending = this.#pending.get(collection)
@@ -93,14 +119,8 @@ export class DocumentCache {
 
   #restart (version: number): void {
     for (const documents of this.#collections.values()) documents.clear()
+    this.#stamp++
     this.#known = version
+    this.#watch?.forget()
   }
-}
-
-function freeze<T> (value: T): T {
-  if (typeof value === 'object' && value !== null) {
-    Object.freeze(value)
-    for (const item of Object.values(value)) freeze(item)
-  }
-  return value
 }

@@ -1,7 +1,9 @@
+import { LRUCache } from 'lru-cache'
+import { deepFreeze } from '../../freeze.ts'
 import { checkChange, checkDocument, checkFilter, checkId, checkQuery, checkUnique, isEmptyFilter } from '../checks.ts'
 import type { Change, Collection, Document, Filter, Linked, ListQuery, Scalar } from '../port.ts'
 import type { Backend } from './backend.ts'
-import type { DocumentCache } from './cache.ts'
+import { COUNT, type DocumentCache, SIZE } from './cache.ts'
 import { guard } from './failure.ts'
 import type { Value } from './operations.ts'
 import type { Statement, Table } from './sql.ts'
@@ -10,10 +12,19 @@ import type { Touched } from './writer.ts'
 /** Documents one operation of a deleteMany removes: other writes go between. */
 const DELETE_STEP = 500
 
+/** An answer that was put together from the cache. */
+interface Recalled {
+  found: Linked<Document>
+  /** The cache's, when all of it was there last. */
+  stamp: number
+}
+
 /** What one shape of getLinked asks for: its statement, and its links in the order of the columns. */
 interface LinkedPlan {
   sql: string
   entries: readonly (readonly [key: string, collection: string])[]
+  /** By the id: who asks again for what has not changed gets the same object. */
+  recalled: LRUCache<string, Recalled>
 }
 
 /** A collection of a file or of memory. What is checked is checked first; then it is one statement. */
@@ -52,20 +63,29 @@ export class SqliteCollection<T extends Document> implements Collection<T> {
     checkId(this.#table.spec, id)
     const plan = this.#planOf(links)
     const cache = this.#backend.cache?.isUsable() === true ? this.#backend.cache : null
-    return (cache === null ? null : this.#recall(id, plan, cache)) ?? this.#readLinked(id, plan, cache)
+    if (cache === null) return this.#readLinked(id, plan, null)
+    const recalled = plan.recalled.get(id)
+    if (recalled?.stamp === cache.stamp) return recalled.found as Linked<T>
+    return this.#recall(id, plan, cache, recalled) ?? this.#readLinked(id, plan, cache)
   }
 
   /** From the cache, when all of it is there. */
-  #recall (id: string, { entries }: LinkedPlan, cache: DocumentCache): Linked<T> | null {
-    const document = cache.get(this.#table.spec.name, id) as T | undefined
-    if (document === undefined) return null
+  #recall (id: string, { entries, recalled }: LinkedPlan, cache: DocumentCache, earlier: Recalled | undefined): Linked<T> | null {
+    const own = cache.get(this.#table.spec.name, id)
+    if (own === undefined) return null
+    let same = earlier?.found.document === own.document
+    let size = own.length
     const linked: Linked<T>['linked'] = {}
     for (const [key, collection] of entries) {
-      const found = cache.get(collection, (document as unknown as Record<string, string>)[key] ?? '')
-      if (found === undefined) return null
-      linked[key] = found
+      const kept = cache.get(collection, (own.document as unknown as Record<string, string>)[key] ?? '')
+      if (kept === undefined) return null
+      linked[key] = kept.document
+      same &&= earlier?.found.linked[key] === kept.document
+      size += kept.length
     }
-    return { document, linked }
+    const found = earlier !== undefined && same ? earlier.found : deepFreeze({ document: own.document, linked })
+    recalled.set(id, { found, stamp: cache.stamp }, { size })
+    return found as Linked<T>
   }
 
   #readLinked (id: string, { sql, entries }: LinkedPlan, cache: DocumentCache | null): Linked<T> | null {
@@ -149,7 +169,7 @@ export class SqliteCollection<T extends Document> implements Collection<T> {
         if (this.#table.spec.keys[key] !== 'string') throw new TypeError(`${this.#table.spec.name} declares no key ${key} that could hold an id`)
         return [key, table]
       }))
-      plan = { sql, entries }
+      plan = { sql, entries, recalled: new LRUCache({ max: COUNT, maxSize: SIZE }) }
       this.#plans.set(links, plan)
     }
     return plan

@@ -8,6 +8,7 @@ import { guard } from './failure.ts'
 import { Reader } from './reader.ts'
 import { READ_VERSION, isCurrent } from './schema.ts'
 import { Table } from './sql.ts'
+import { WalIndex } from './wal-index.ts'
 import { type Touched, Writer } from './writer.ts'
 
 /** Milliseconds a look-up may hold the event loop for a lock. With a log readers meet one at most while a file is recovered. */
@@ -22,9 +23,12 @@ export class FileBackend implements Backend {
   readonly cache: DocumentCache
   readonly #writer: Writer
   readonly #reader: Reader
+  readonly #path: string
+  #index: WalIndex | null = null
 
   private constructor (path: string, collections: readonly CollectionSpec[], timeout: number) {
     prepareFile(path)
+    this.#path = path
     const data = { path, collections, busy: timeout }
     this.connection = new Connection(path, { busy: timeout, cache: 8_000 })
     this.tables = new Map(collections.map((spec) => [spec.name, new Table(spec)]))
@@ -40,6 +44,7 @@ export class FileBackend implements Backend {
       const [{ journal_mode: mode }] = backend.connection.all<{ journal_mode: string }>('PRAGMA journal_mode') as [{ journal_mode: string }]
       if (mode !== 'wal' || !isCurrent(backend.connection, collections)) await backend.#writer.start()
       backend.connection.database.exec(`PRAGMA busy_timeout = ${BUSY}`)
+      backend.#watch()
       return backend
     } catch (error) {
       await backend.close()
@@ -70,5 +75,13 @@ export class FileBackend implements Backend {
     await this.#reader.close()
     this.connection.close()
     await this.#writer.close()
+    this.#index?.close()
+  }
+
+  /** The index is there, and stays, once this connection has read. */
+  #watch (): void {
+    this.connection.get(VERSION)
+    this.#index = WalIndex.open(this.#path)
+    if (this.#index !== null) this.cache.watch(this.#index)
   }
 }

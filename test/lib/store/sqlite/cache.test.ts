@@ -36,6 +36,33 @@ t.test('a look-up that is repeated is answered with the same decoded documents, 
   t.throws(() => { (second!.linked.user as User).name = 'changed by a guest' }, TypeError)
 })
 
+t.test('what has not changed is the same answer, whatever else was written', async (t) => {
+  const { tokens, users, raw, look } = await start(t)
+  look()
+  const answer = look()
+  t.equal(look(), answer)
+  t.throws(() => { answer!.linked.user = null }, TypeError)
+  const writing = users.insert({ id: 'other', name: 'other', epoch: 0 })
+  t.equal(look(), answer, 'while something is being written')
+  await writing
+  t.equal(look(), answer, 'and after')
+  t.not(tokens.getLinked('t', { user: 'users' }), answer, 'another shape of the question has answers of its own')
+  raw.exec('UPDATE "store.version" SET "version" = "version" + 1')
+  t.not(look(), answer, 'not after what another connection did')
+})
+
+t.test('while an own write of a linked document is under way the old answer is not given', async (t) => {
+  const { users, look } = await start(t)
+  look()
+  const answer = look()
+  const writing = users.update('u', { increment: { epoch: 1 } })
+  const meanwhile = look()
+  t.not(meanwhile, answer, 'it is read')
+  t.strictSame(meanwhile, answer, 'and is still what it was')
+  await writing
+  t.equal((look()?.linked.user as User).epoch, 1)
+})
+
 t.test('an own write is seen as soon as it is acknowledged, in the same turn too', async (t) => {
   const { tokens, users, look } = await start(t)
   for (let epoch = 1; epoch <= 20; epoch++) {
@@ -75,6 +102,22 @@ t.test("another's write is seen when it comes between own writes", async (t) => 
     await Promise.all([own, also])
     t.equal((look()?.linked.user as User).name, `round ${round}`)
   }
+})
+
+t.test('while nothing was committed the version is not read', async (t) => {
+  let reads = 0
+  let same = false
+  const calls: string[] = []
+  const cache = new DocumentCache(() => ++reads && 1)
+  cache.watch({ isSame: () => same, keep: () => { calls.push('keep') }, forget: () => { calls.push('forget') } })
+  t.equal(cache.isUsable(), true)
+  t.strictSame([reads, calls], [1, ['forget', 'keep']])
+  same = true
+  t.equal(cache.isUsable(), true)
+  t.equal(reads, 1)
+  cache.send()
+  cache.answer(null)
+  t.equal(calls.at(-1), 'forget', 'of what a batch left nothing is known')
 })
 
 t.test('the protocol, step by step', async (t) => {
