@@ -9,6 +9,7 @@ import type { OidcOptions } from './schemas/oidc.ts'
 import type { ServiceOptions } from './lib/identity.ts'
 import { describeTerm, isNetwork, readText, type Term } from './lib/environment.ts'
 import { findNearest } from './lib/nearest.ts'
+import { OWN_SCHEMAS } from './lib/options.ts'
 import { parseSecretKey } from './lib/secrets.ts'
 
 /** What the process was told to do. */
@@ -50,7 +51,7 @@ const OURS = /^IDENTITY_/
 /** Set by the platform in Azure's App Service and Service Fabric, for its own managed identities. */
 const FOREIGN = ['IDENTITY_ENDPOINT', 'IDENTITY_HEADER', 'IDENTITY_SERVER_THUMBPRINT']
 
-const validate = new Ajv({ useDefaults: true, allErrors: true, strict: true, strictTypes: false, keywords: ['expects'] })
+const validate = new Ajv({ ...OWN_SCHEMAS, useDefaults: true, allErrors: true, keywords: ['expects'] })
   .compile<Environment>(EnvironmentSchema)
 
 function unknownName (name: string): string {

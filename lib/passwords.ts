@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto'
 import { availableParallelism } from 'node:os'
 import { extname } from 'node:path'
-import { Piscina } from 'piscina'
+import type { Piscina } from 'piscina'
 import { busyError } from './errors.ts'
 import { randomText } from './ids.ts'
 
@@ -46,11 +46,11 @@ function digest (password: string, salt: string): string {
 }
 
 export function createPasswords ({ cost, queue = DEFAULT_QUEUE }: PasswordOptions): Passwords {
-  let pool: Piscina | undefined
+  let opened: Promise<Piscina> | undefined
 
-  // The threads start with the first password, not with the service, and go away when there is nothing to hash.
-  async function run<T> (job: PasswordJob): Promise<T> {
-    pool ??= new Piscina({
+  async function openPool (): Promise<Piscina> {
+    const { Piscina } = await import('piscina')
+    return new Piscina({
       filename: new URL(`./password-worker${extname(import.meta.url)}`, import.meta.url).href,
       minThreads: 0,
       maxThreads: THREADS,
@@ -58,6 +58,12 @@ export function createPasswords ({ cost, queue = DEFAULT_QUEUE }: PasswordOption
       idleTimeout: 30_000,
       niceIncrement: process.platform === 'win32' ? 0 : 10
     })
+  }
+
+  // The threads start with the first password, not with the service, and go away when there is nothing to hash.
+  async function run<T> (job: PasswordJob): Promise<T> {
+    opened ??= openPool()
+    const pool = await opened
     if (pool.queueSize >= queue) throw busyError('password hashings')
     return await pool.run(job) as T
   }
@@ -91,6 +97,7 @@ export function createPasswords ({ cost, queue = DEFAULT_QUEUE }: PasswordOption
       return Number(stored.slice(SALT_LENGTH).split('$')[2]) < cost
     },
     async close () {
+      const pool = await opened
       await pool?.close()
     }
   }

@@ -1,6 +1,4 @@
-import swagger from '@fastify/swagger'
-import swaggerUi from '@fastify/swagger-ui'
-import type { FastifyInstance } from 'fastify'
+import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest, type InjectOptions, type RouteOptions } from 'fastify'
 import fp from 'fastify-plugin'
 import { readVersion } from '../lib/version.ts'
 
@@ -9,27 +7,55 @@ const DESCRIPTION = `User accounts, registered clients and token sessions.
 Every error has the same body; its \`code\` is stable. Lists stream: one that fails midway breaks the connection, it never ends
 as valid JSON. With \`Accept: application/x-ndjson\` a list has one record a line.`
 
+const DOCUMENT = {
+  openapi: '3.1.0',
+  info: { title: 'fastify-identity', version: readVersion(), description: DESCRIPTION, license: { name: 'MIT', identifier: 'MIT' } },
+  tags: [
+    { name: 'auth', description: 'Token sessions' },
+    { name: 'client', description: 'Registered clients' },
+    { name: 'user', description: 'User accounts' },
+    { name: 'bridge', description: 'The client API relayed, and client lists as CSV' },
+    { name: 'health', description: 'For orchestrators' }
+  ],
+  components: { securitySchemes: { bearer: { type: 'http' as const, scheme: 'bearer' } } }
+}
+
+/** An app of its own, which never listens: it has the routes for what @fastify/swagger tells of them, and the page. */
+async function buildDocs (routes: RouteOptions[], prefix: string): Promise<FastifyInstance> {
+  const [{ default: swagger }, { default: swaggerUi }] = await Promise.all([import('@fastify/swagger'), import('@fastify/swagger-ui')])
+  const docs = Fastify({ exposeHeadRoutes: false })
+  docs.setValidatorCompiler(() => () => true)
+  docs.setSerializerCompiler(() => JSON.stringify)
+  await docs.register(swagger, { openapi: DOCUMENT })
+  for (const { method, url, schema, config } of routes) docs.route({ method, url, schema, config, handler: () => {} })
+  // The whole path here: from a scope with a prefix the page would look for its parts without it.
+  await docs.register(swaggerUi, { routePrefix: `${prefix}/docs`, staticCSP: true, uiConfig: { persistAuthorization: false } })
+  await docs.ready()
+  return docs
+}
+
 /**
  * Describes every route of this scope that comes after it, as OpenAPI 3.1 at `/openapi.json`, and as a page for people
- * at `/docs`.
+ * at `/docs`. Both are made at the first request for them: few ask, and a start would wait for all that they load.
  */
 async function openapi (app: FastifyInstance): Promise<void> {
-  await app.register(swagger, {
-    openapi: {
-      openapi: '3.1.0',
-      info: { title: 'fastify-identity', version: readVersion(), description: DESCRIPTION, license: { name: 'MIT', identifier: 'MIT' } },
-      tags: [
-        { name: 'auth', description: 'Token sessions' },
-        { name: 'client', description: 'Registered clients' },
-        { name: 'user', description: 'User accounts' },
-        { name: 'bridge', description: 'The client API relayed, and client lists as CSV' },
-        { name: 'health', description: 'For orchestrators' }
-      ],
-      components: { securitySchemes: { bearer: { type: 'http', scheme: 'bearer' } } }
-    }
+  const routes: RouteOptions[] = []
+  let docs: Promise<FastifyInstance> | undefined
+  const getDocs = () => (docs ??= buildDocs(routes, app.prefix))
+  app.addHook('onRoute', (route) => {
+    if (route.method !== 'HEAD' && route.schema?.hide !== true) routes.push(route)
   })
-  app.get('/openapi.json', { schema: { hide: true } }, () => app.swagger())
-  await app.register(swaggerUi, { routePrefix: '/docs', staticCSP: true, uiConfig: { persistAuthorization: false } })
+  app.addHook('onClose', async () => { await (await docs)?.close() })
+
+  async function sendPage (request: FastifyRequest, reply: FastifyReply) {
+    const { url, headers } = request
+    const answer = await (await getDocs()).inject({ url, headers } as InjectOptions)
+    if (answer.statusCode === 404) return reply.callNotFound()
+    return reply.code(answer.statusCode).headers(answer.headers).send(answer.rawPayload)
+  }
+
+  app.get('/openapi.json', { schema: { hide: true } }, async () => (await getDocs()).swagger())
+  for (const url of ['/docs', '/docs/*']) app.get(url, { schema: { hide: true } }, sendPage)
 }
 
 export default fp(openapi, { fastify: '5.x', name: 'fastify-identity/openapi' })

@@ -1,14 +1,17 @@
 import ajvFormats from 'ajv-formats'
-import { Ajv, type ErrorObject } from 'ajv'
+import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
 import fastJson from 'fast-json-stringify'
 import type { FastifyInstance } from 'fastify'
 import { type IdentityError, paramError } from '../lib/errors.ts'
+import { OWN_SCHEMAS } from '../lib/options.ts'
 
 /** Query parameters that count as not given when they are empty. */
 const EMPTY_IS_ABSENT = new Set(['user', 'account', 'contains', 'fields', 'sort'])
 
 /** Values are checked as they are: nothing is coerced, filled in or left out behind the caller's back. */
-const ajv = new Ajv({ allErrors: false, coerceTypes: false, useDefaults: false, removeAdditional: false, strict: true, strictTypes: false })
+const ajv = new Ajv({
+  ...OWN_SCHEMAS, code: { optimize: 1 }, allErrors: false, coerceTypes: false, useDefaults: false, removeAdditional: false
+})
 ajvFormats.default(ajv)
 
 interface ObjectSchema { properties?: Record<string, { type?: string }> }
@@ -50,11 +53,13 @@ function explain (error: ErrorObject, part: string): IdentityError {
 /**
  * Validates with our own rules, in this scope only: a host keeps its Ajv, and ours does not depend on it.
  * The same for serialisation: only the fields of a response schema are written.
+ * Each is compiled at its first use: all of them at the start took as long as a whole bare app.
  */
 export function useOwnValidation (app: FastifyInstance): void {
   app.setValidatorCompiler(({ schema, httpPart }) => {
-    const validate = ajv.compile(schema as object)
+    let validate: ValidateFunction | undefined
     return (data: unknown) => {
+      validate ??= ajv.compile(schema as object)
       const value = httpPart === 'querystring' ? readQuery(schema as ObjectSchema, data as Record<string, unknown>) : data
       if (validate(value)) return { value }
       return { error: explain(chooseError(validate.errors ?? []), httpPart ?? 'body') }
@@ -62,5 +67,11 @@ export function useOwnValidation (app: FastifyInstance): void {
   })
   // Null, for none: a host's would take the place of the response schemas.
   app.setReplySerializer(null as never)
-  app.setSerializerCompiler(({ schema }) => fastJson(schema as Parameters<typeof fastJson>[0]))
+  app.setSerializerCompiler(({ schema }) => {
+    let write: ReturnType<typeof fastJson> | undefined
+    return (data: unknown) => {
+      write ??= fastJson(schema as Parameters<typeof fastJson>[0])
+      return write(data)
+    }
+  })
 }

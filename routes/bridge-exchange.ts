@@ -1,7 +1,8 @@
 import { Readable, type Transform } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
+import { boundBody, tooLarge } from '../lib/bounded-body.ts'
 import { endToEnd, forwardingFields, REQUEST_DROP, type Headers } from '../lib/forwarding.ts'
-import { boundBody, tooLarge, type Relay, type RelayResponse } from '../lib/relay.ts'
+import type { Relay, RelayResponse } from '../lib/relay.ts'
 
 export interface ExchangeOptions {
   bodyLimit: number

@@ -1,17 +1,15 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { BridgeSettings } from '../schemas/bridge.ts'
 import { parseUpstream, readBridgeOptions } from '../lib/bridge-options.ts'
-import { toCsv } from '../lib/csv.ts'
 import { IdentityError, paramError } from '../lib/errors.ts'
-import { readList } from '../lib/list-reader.ts'
 import { prefersCsv, takeCsvFormat } from '../lib/negotiation.ts'
-import { Relay, type Dispatcher, type RelayResponse } from '../lib/relay.ts'
+import type { Dispatcher, Relay, RelayResponse } from '../lib/relay.ts'
 import { describeSecurity } from '../plugins/describe-security.ts'
 import { handleError } from '../plugins/errors.ts'
 import { DOCS } from './bridge-docs.ts'
 import { addVary, Exchange, type Fields } from './bridge-exchange.ts'
 
-export { type Dispatcher } from '../lib/relay.ts'
+export type { Dispatcher } from '../lib/relay.ts'
 
 export interface BridgeOptions extends Partial<Omit<BridgeSettings, 'upstream'>> {
   /** Base URL of the service's API; or a function that tells it at the first request, for an address that is not known before. */
@@ -57,7 +55,7 @@ function toSegment (request: FastifyRequest, name: string): string {
 /**
  * The bridge: the client API of an identity service elsewhere, relayed under the prefix it is registered with, and
  * client lists as CSV (service.md, 4.4). It needs nothing else of the app, and keeps its body parsing and its errors
- * to itself.
+ * to itself. undici, and what CSV takes, are loaded at the first request for them: a start does not wait for them.
  * @example app.register(bridge, { prefix: '/clients', upstream: 'http://identity:3000' })
  * @throws Error at boot that names a wrong option
  */
@@ -66,9 +64,27 @@ export async function bridge (app: FastifyInstance, given: BridgeOptions): Promi
   const { dispatcher, upstream, prefix: _prefix, logLevel: _logLevel, logSerializers: _logSerializers, ...plain } = given as BridgeOptions & Record<string, unknown>
   const later = typeof upstream === 'function' ? upstream : undefined
   const options = readBridgeOptions({ ...plain, upstream: later === undefined ? upstream : 'http://told.later' })
-  let relay: Relay | undefined
-  const getRelay = () => (relay ??= new Relay({ ...options, ...(later !== undefined && { upstream: parseUpstream(later()) }), dispatcher }))
-  app.addHook('onClose', async () => await relay?.close())
+  let relay: Promise<Relay> | undefined
+
+  async function openRelay (): Promise<Relay> {
+    const told = later !== undefined && { upstream: parseUpstream(later()) }
+    const { Relay } = await import('../lib/relay.ts')
+    return new Relay({ ...options, ...told, dispatcher })
+  }
+
+  function getRelay (): Promise<Relay> {
+    relay ??= openRelay().catch((error: unknown) => {
+      // An address that is not told yet may be at the next request.
+      relay = undefined
+      throw error
+    })
+    return relay
+  }
+
+  app.addHook('onClose', async () => {
+    const opened = await relay?.catch(() => undefined)
+    await opened?.close()
+  })
   app.setErrorHandler(handleError)
 
   // Bodies pass by as they are, and nothing is checked or rewritten on the way: that is the upstream's.
@@ -84,7 +100,7 @@ export async function bridge (app: FastifyInstance, given: BridgeOptions): Promi
   }
 
   async function relayTo (path: string, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
-    const exchange = new Exchange(getRelay(), options, request, reply)
+    const exchange = new Exchange(await getRelay(), options, request, reply)
     return await exchange.run(async () => exchange.relay(await exchange.ask(withQuery(path, queryOf(request)))))
   }
 
@@ -92,7 +108,8 @@ export async function bridge (app: FastifyInstance, given: BridgeOptions): Promi
     addVary(reply, 'Accept')
     const { query, csv } = takeCsvFormat(queryOf(request))
     if (!csv && !prefersCsv(request.headers.accept)) return await relayTo(`${API}/list`, request, reply)
-    const exchange = new Exchange(getRelay(), options, request, reply)
+    const exchange = new Exchange(await getRelay(), options, request, reply)
+    const [{ readList }, { toCsv }] = await Promise.all([import('../lib/list-reader.ts'), import('../lib/csv.ts')])
     return await exchange.run(async () => {
       const answer = await exchange.ask(withQuery(`${API}/list`, query), ASK_FOR_LIST)
       if (answer.status >= 300) return await exchange.relay(answer)

@@ -3,13 +3,15 @@ import { type Html, html } from './html.ts'
 /** A page before its frame: what the window is called, and what is in `main`. */
 export interface Part { title: string, body: Html }
 
-const letters = new Intl.Segmenter('en', { granularity: 'grapheme' })
+// Made for the first page: it takes longer than the rest of the module's start together.
+let letters: Intl.Segmenter | undefined
 
 /** A name from outside, so that its direction of writing changes nothing around it. */
 export const name = (text: string) => html`<bdi>${text}</bdi>`
 
 /** The client's initial. Its image stays unseen: loading it would tell the client's server who is about to sign in. */
 export function mark (text: string): Html {
+  letters ??= new Intl.Segmenter('en', { granularity: 'grapheme' })
   const [first] = letters.segment(text.trim())
   return html`<p class="mark" aria-hidden="true">${(first?.segment ?? '?').toUpperCase()}</p>`
 }

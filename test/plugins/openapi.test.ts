@@ -39,9 +39,24 @@ t.test('/openapi.json', async (t) => {
 })
 
 t.test('/docs', async (t) => {
-  const kit = await build(t)
-  const page = await kit.inject('/docs')
-  t.match([page.statusCode, page.headers['content-type']], [200, /text\/html/])
+  for (const prefix of ['', '/deep/down']) {
+    await t.test(`below '${prefix}' the page finds its parts`, async (t) => {
+      const kit = await build(t, { prefix })
+      for (const path of [`${prefix}/docs`, `${prefix}/docs/`]) {
+        const page = await kit.inject(path)
+        t.match([page.statusCode, page.headers['content-type']], [200, /text\/html/], path)
+        const parts = [...page.body.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, part = '']) => new URL(part, `http://host${path}`).pathname)
+        t.ok(parts.length >= 4)
+        for (const part of parts) {
+          const whole = await kit.inject(part)
+          t.match([whole.statusCode, whole.body.length > 0], [200, true], part)
+          const head = await kit.inject({ method: 'HEAD', url: part })
+          t.match([head.statusCode, head.headers['content-length'], head.body], [200, whole.headers['content-length'], ''], `HEAD ${part}`)
+        }
+      }
+      t.match((await kit.inject(`${prefix}/docs/static/none.js`)).statusCode, 404)
+    })
+  }
 })
 
 t.test('with the option off there is neither', async (t) => {

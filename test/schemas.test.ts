@@ -1,0 +1,43 @@
+import { Ajv } from 'ajv'
+import ajvFormats from 'ajv-formats'
+import fastify, { type RouteOptions } from 'fastify'
+import fastJson from 'fast-json-stringify'
+import t from 'tap'
+import identity from '../index.ts'
+import { bridge } from '../routes/bridge.ts'
+import { BridgeOptionsSchema } from '../schemas/bridge.ts'
+import { EnvironmentSchema } from '../schemas/config.ts'
+import { OidcOptionsSchema } from '../schemas/oidc.ts'
+import { OptionsSchema } from '../schemas/options.ts'
+import { RemoteOptionsSchema } from '../schemas/remote.ts'
+
+// They are compiled at their first use and not held against JSON Schema then, so that a start does not wait for it.
+
+/** With the look that the product leaves out. */
+function compile (schema: object) {
+  const ajv = new Ajv({ strict: true, strictTypes: false, keywords: ['expects'] })
+  ajvFormats.default(ajv)
+  ajv.compile(schema)
+}
+
+t.test('options and the environment are told of in JSON Schema', async (t) => {
+  const schemas = { BridgeOptionsSchema, EnvironmentSchema, OidcOptionsSchema, OptionsSchema, RemoteOptionsSchema }
+  for (const [name, schema] of Object.entries(schemas)) t.doesNotThrow(() => compile(schema), name)
+})
+
+t.test('so is what routes take and give', async (t) => {
+  const app = fastify()
+  t.teardown(async () => await app.close())
+  const routes: RouteOptions[] = []
+  app.addHook('onRoute', (route) => { routes.push(route) })
+  await app.register(identity, { database: 'sqlite::memory:', openapi: false })
+  await app.register(bridge, { prefix: '/bridge', upstream: 'http://127.0.0.1:9' })
+  await app.ready()
+  const described = routes.filter(({ schema }) => schema !== undefined && schema.hide !== true)
+  t.ok(described.length >= 28)
+  for (const { method, url, schema = {} } of described) {
+    const { body, querystring, params, response = {} } = schema as Record<string, object | undefined>
+    for (const part of [body, querystring, params]) if (part !== undefined) t.doesNotThrow(() => compile(part), `${String(method)} ${url}`)
+    for (const [status, part] of Object.entries(response)) t.doesNotThrow(() => fastJson(part as object), `${String(method)} ${url} ${status}`)
+  }
+})
