@@ -31,8 +31,9 @@ interface LinkedPlan {
 export class SqliteCollection<T extends Document> implements Collection<T> {
   readonly #backend: Backend
   readonly #table: Table
-  /** By the caller's own object, of which a program has a few. */
+  /** By the caller's own object, and by what is in it, of which a program has a few. */
   readonly #plans = new WeakMap<Record<string, string>, LinkedPlan>()
+  readonly #shapes = new Map<string, LinkedPlan>()
 
   constructor (backend: Backend, table: Table) {
     this.#backend = backend
@@ -169,7 +170,9 @@ export class SqliteCollection<T extends Document> implements Collection<T> {
         if (this.#table.spec.keys[key] !== 'string') throw new TypeError(`${this.#table.spec.name} declares no key ${key} that could hold an id`)
         return [key, table]
       }))
-      plan = { sql, entries, recalled: new LRUCache({ max: COUNT, maxSize: SIZE }) }
+      const shape = JSON.stringify(entries)
+      plan = this.#shapes.get(shape) ?? { sql, entries, recalled: new LRUCache({ max: COUNT, maxSize: SIZE }) }
+      this.#shapes.set(shape, plan)
       this.#plans.set(links, plan)
     }
     return plan
