@@ -5,7 +5,7 @@ import { MongoCollection, type Context } from './mongo/collection.ts'
 import { createClient, toDatabaseName, toDbOptions, toHosts } from './mongo/connection.ts'
 import { ensureIndexes } from './mongo/indexes.ts'
 import { Turns } from './mongo/turns.ts'
-import type { CollectionSpec, Document, Store, StoreOptions } from './port.ts'
+import type { Collection, CollectionSpec, Document, Store, StoreOptions } from './port.ts'
 
 const DEFAULT_TIMEOUT = 10_000
 
@@ -52,10 +52,15 @@ export async function openMongoStore (url: string, options: MongoStoreOptions): 
     throw new IdentityError('ErrDb', `MongoDB at ${toHosts(url)} cannot be opened: ${message}`, { cause: error })
   }
 
+  const opened = new Map(collections.map(({ name }) => [name, new MongoCollection<Document>(context, name)]))
   let closing: Promise<void> | undefined
   return {
     engine: 'mongodb',
-    collection: <T extends Document>(name: string) => new MongoCollection<T>(context, name),
+    collection: <T extends Document>(name: string) => {
+      const collection = opened.get(name)
+      if (collection === undefined) throw new TypeError('the collection is not declared')
+      return collection as unknown as Collection<T>
+    },
     ping: () => calls.run(async () => { await context.db.command({ ping: 1 }) }),
     // The server removes what has expired, by TTL indexes.
     sweep: () => calls.run(async () => 0),

@@ -6,7 +6,8 @@ import {
   type Linked, type ListQuery, type Scalar
 } from '../port.ts'
 import { type Calls, within } from './calls.ts'
-import { type Stored, decodeDocument, encodeDocument, encodeName } from './documents.ts'
+import { type Stored, decodeDocument, encodeDocument } from './documents.ts'
+import { Lookups } from './lookups.ts'
 import { toFilter, toFilterAfter, toMatch, toPipeline, toSort } from './statements.ts'
 import type { Turns } from './turns.ts'
 
@@ -30,6 +31,8 @@ export class MongoCollection<T extends Document> implements Collection<T> {
   readonly #context: Context
   readonly #spec: CollectionSpec
   readonly #native: Native<Stored>
+  /** By the caller's own object, of which a program has a few. */
+  readonly #lookups = new WeakMap<Record<string, string>, Lookups<T>>()
 
   constructor (context: Context, name: string) {
     this.#context = context
@@ -70,24 +73,8 @@ export class MongoCollection<T extends Document> implements Collection<T> {
 
   async getLinked (id: string, links: Record<string, string>): Promise<Linked<T> | null> {
     checkId(this.#spec, id)
-    const joins = Object.entries(links).map(([field, name], index) => {
-      if (this.#spec.keys[field] !== 'string') throw new TypeError(`${this.#spec.name}.${field} holds no id`)
-      return { field, spec: this.#context.spec(name), as: `linked${index}` }
-    })
-    // The document is put into a field of its own, so that none of its names meets those of what is looked up.
-    const pipeline = [
-      { $match: { _id: id } },
-      { $project: { _id: 0, document: '$$ROOT' } },
-      ...joins.map(({ field, spec, as }) => (
-        { $lookup: { from: spec.name, localField: `document.${encodeName(field)}`, foreignField: '_id', as } }
-      ))
-    ]
-    const [found] = await this.#run(() => this.#native.aggregate<{ document: Stored } & Record<string, Stored[]>>(pipeline).toArray())
-    if (found === undefined) return null
-    return {
-      document: decodeDocument<T>(found.document),
-      linked: Object.fromEntries(joins.map(({ field, as }) => [field, found[as]![0] === undefined ? null : decodeDocument(found[as]![0])]))
-    }
+    const lookups = this.#lookupsOf(links)
+    return this.#context.calls.run((call) => lookups.find(id, call))
   }
 
   async update (id: string, change: Change, where?: Filter): Promise<T | null> {
@@ -182,6 +169,19 @@ export class MongoCollection<T extends Document> implements Collection<T> {
       return value === undefined || value === null ? [] : [[this.#spec.name, key, value]]
     })
     return this.#context.calls.run((call) => this.#context.turns.take(values, call, write), unique)
+  }
+
+  #lookupsOf (links: Record<string, string>): Lookups<T> {
+    let lookups = this.#lookups.get(links)
+    if (lookups === undefined) {
+      const entries = Object.entries(links).map(([field, name]) => {
+        if (this.#spec.keys[field] !== 'string') throw new TypeError(`${this.#spec.name}.${field} holds no id`)
+        return { field, spec: this.#context.spec(name) }
+      })
+      lookups = new Lookups(this.#native, entries, this.#context.calls.timeout)
+      this.#lookups.set(links, lookups)
+    }
+    return lookups
   }
 
   #match (id: string, where?: Filter): object {

@@ -77,5 +77,13 @@ export function encodeDocument (spec: CollectionSpec, document: Document): Store
 }
 
 export function decodeDocument<T extends Document> (stored: Stored): T {
-  return Object.fromEntries(Object.entries(stored).map(([name, value]) => [decodeName(name), decodeValue(value)])) as unknown as T
+  const document: Record<string, unknown> = {}
+  for (const name of Object.keys(stored)) {
+    const field = decodeName(name)
+    const value = decodeValue(stored[name])
+    // Assigned, that name would set the prototype.
+    if (field === '__proto__') Object.defineProperty(document, field, { value, enumerable: true, configurable: true, writable: true })
+    else document[field] = value
+  }
+  return document as unknown as T
 }

@@ -163,6 +163,11 @@ function cases (server: string, places: Places): Record<string, (t: Test) => Pro
       const [command, ...more] = sent()
       t.match(command, { aggregate: 'tokens' })
       t.strictSame(more, [])
+      const links = { user_id: 'users' }
+      const several = await Promise.all(['t', 'nobody', 't'].map((id) => store.collection<Thing>('tokens').getLinked(id, links)))
+      const found = { document: token, linked: { user_id: { id: 'u' } } }
+      t.strictSame(several, [found, null, found])
+      t.match(sent(), [{ aggregate: 'tokens' }], 'and so are several that are asked for at once')
     },
 
     'a list is one cursor read by the hundred, and leaving it kills the cursor and gives its connection back': async (t) => {
@@ -247,11 +252,13 @@ function sample (spec: CollectionSpec, key: string, number: number): unknown {
 
 /** One call for each look-up and each list that a declaration is there for. */
 function lookups (spec: CollectionSpec, collection: Collection<Thing>): Record<string, () => Promise<unknown>> {
+  const links = Object.fromEntries(['user_id', 'client_id'].filter((key) => key in spec.keys).map((key) => [key, 'users']))
   const value = (key: string) => sample(spec, key, 7) as string | number | boolean
   const list = (query: ListQuery) => read(collection, { ...query, limit: 10 })
   const calls: Record<string, () => Promise<unknown>> = {
     get: () => collection.get('7'),
-    getLinked: async () => collection.getLinked('7', Object.fromEntries(['user_id', 'client_id'].filter((key) => key in spec.keys).map((key) => [key, 'users']))),
+    getLinked: async () => collection.getLinked('7', links),
+    'getLinked of several at once': () => Promise.all(Array.from({ length: 32 }, (_, number) => collection.getLinked(String(number), links))),
     put: () => collection.put({ id: 'put' }),
     update: () => collection.update('7', { set: { touched: true } }),
     take: () => collection.take('8'),
