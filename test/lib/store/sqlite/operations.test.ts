@@ -57,3 +57,35 @@ t.test('an increment of what is no number is refused, and null counts as 0', asy
     { value: '{"id":"a","text":"x","none":2,"list":[1],"toString":2}' }
   ])
 })
+
+t.test('a write that is refused changes nothing: no row, no index, and not the version', (t) => {
+  const connection = new Connection(`${t.testdir()}/store.db`, { busy: 0 })
+  t.teardown(() => connection.close())
+  const spec = { name: 'people', keys: { name: 'string', mail: 'string', age: 'number' } as const, unique: ['name', 'mail'], indexes: [['age']] }
+  migrate(connection, [spec])
+  const table = new Table(spec)
+  const run = (...operations: Operation[]) => runBatch(connection, new Map([['people', table]]), operations)
+  const document = (id: string, name: string, mail: string, age: number) => ({ id, name, mail, age } as { id: string })
+  run(...[document('a', 'Ann', 'ann@', 1), document('b', 'Bob', 'bob@', 2)].map((one) => ({ kind: 'run', ...table.insert(one) }) as const))
+  const rows = connection.all('SELECT * FROM people')
+  const change = (set: object): Operation => ({ kind: 'update', collection: 'people', ...table.find('b'), change: JSON.stringify({ set }) })
+  const refused: [operation: Operation, field: string][] = [
+    [{ kind: 'run', ...table.insert(document('a', 'Cid', 'cid@', 3)) }, 'id'],
+    [{ kind: 'run', ...table.insert(document('c', 'Cid', 'bob@', 3)) }, 'mail'],
+    [{ kind: 'run', ...table.put(document('c', 'Ann', 'cid@', 3)) }, 'name'],
+    [{ kind: 'run', ...table.put(document('b', 'Bob', 'ann@', 3)) }, 'mail'],
+    [change({ age: 3, name: 'Cid', mail: 'ann@' }), 'mail'],
+    [change({ age: 3, name: 'Ann', mail: 'cid@' }), 'name']
+  ]
+  for (const [operation, field] of refused) {
+    const { outcomes, versions } = run(operation)
+    t.strictSame(outcomes, [{ duplicate: field }])
+    t.equal(versions?.to, versions?.from)
+  }
+  const neighbours = run(refused[1]![0], { kind: 'run', ...table.insert(document('c', 'Cid', 'cid@', 3)) }, refused[4]![0])
+  t.strictSame(neighbours.outcomes, [{ duplicate: 'mail' }, { value: 1 }, { duplicate: 'mail' }])
+  t.equal(neighbours.versions!.to - neighbours.versions!.from, 1)
+  t.strictSame(connection.all("SELECT * FROM people WHERE id <> 'c'"), rows)
+  t.match(connection.all('PRAGMA integrity_check'), [{ integrity_check: 'ok' }], 'and the indexes have what the table has')
+  t.end()
+})
