@@ -36,8 +36,10 @@ interface Pending {
   length: number
   /** By performance.now(). */
   deadline: number
+  resolve: (value: Value) => void
+  reject: (error: unknown) => void
   /** Once; what comes later comes too late for anyone. */
-  settle: (outcome: Outcome | { error: unknown }) => void
+  settled: boolean
 }
 
 /** What the thread gets; it answers with a BatchResult. */
@@ -61,11 +63,15 @@ export class Writer {
   readonly #thread: Thread
   readonly #timeout: number
   readonly #cache: DocumentCache | undefined
-  /** Oldest first. A set, because one that times out leaves from the middle. */
-  readonly #waiting = new Set<Pending>()
+  /** Oldest first. */
+  #waiting: Pending[] = []
   #length = 0
-  #inFlight: Pending[] | null = null
+  #inFlight: Pending[] = []
   #unsettled = 0
+  /** Runs while something is unsettled: one for all of them, since a timer for each would cost more than its write does here. */
+  #timer: NodeJS.Timeout | undefined
+  /** When it rings: no later than the first deadline. */
+  #alarm = Infinity
   #scheduled = false
   #closed = false
   /** The last batch that had something to write could not be written. */
@@ -87,7 +93,7 @@ export class Writer {
 
   write (operation: Operation, touched: Touched | null = null): Promise<Value> {
     if (this.#closed) return Promise.reject(storeError(new Error('the store is closed')))
-    if (this.#waiting.size >= WAITING || this.#length > WAITING_LENGTH) return Promise.reject(busyError('writes'))
+    if (this.#waiting.length >= WAITING || this.#length > WAITING_LENGTH) return Promise.reject(busyError('writes'))
     return this.#accept(operation, touched, this.#timeout)
   }
 
@@ -119,55 +125,33 @@ export class Writer {
   }
 
   #accept (operation: Operation, touched: Touched | null, timeout: number): Promise<Value> {
-    const { promise, resolve, reject } = Promise.withResolvers<Value>()
-    const settle: Pending['settle'] = (outcome) => {
-      if (pending.settle !== settle) return
-      pending.settle = () => {}
-      clearTimeout(timer)
-      if (--this.#unsettled === 0) for (const drained of this.#drained.splice(0)) drained()
-      try {
-        if ('error' in outcome) throw outcome.error
-        resolve(unwrap(outcome))
-      } catch (error) {
-        reject(error)
-      }
-    }
-    const pending: Pending = { operation, touched, length: lengthOf(operation), deadline: performance.now() + timeout, settle }
-    const timer = setTimeout(() => {
-      // One that is with the thread already may still happen.
-      if (this.#waiting.delete(pending)) {
-        this.#length -= pending.length
-        this.#release(pending)
-      }
-      pending.settle({ error: storeError(new Error(`a write took more than ${timeout} ms`)) })
-    }, timeout)
-    if (touched !== null) this.#cache?.touch(touched.collection, touched.id)
-    this.#waiting.add(pending)
-    this.#length += pending.length
-    this.#unsettled++
-    this.#schedule()
-    return promise
-  }
-
-  /** Not at once: writes of the same turn of the event loop go together. */
-  #schedule (): void {
-    if (this.#scheduled || this.#inFlight !== null || this.#waiting.size === 0) return
-    this.#scheduled = true
-    setImmediate(() => {
-      this.#scheduled = false
-      this.#send()
+    return new Promise((resolve, reject) => {
+      const deadline = performance.now() + timeout
+      const pending: Pending = { operation, touched, length: lengthOf(operation), deadline, resolve, reject, settled: false }
+      if (touched !== null) this.#cache?.touch(touched.collection, touched.id)
+      this.#waiting.push(pending)
+      this.#length += pending.length
+      this.#unsettled++
+      if (deadline < this.#alarm) this.#setAlarm(deadline)
+      // Not at once: writes of the same turn of the event loop go together.
+      if (this.#scheduled || this.#inFlight.length > 0) return
+      this.#scheduled = true
+      setImmediate(() => {
+        this.#scheduled = false
+        this.#send()
+      })
     })
   }
 
   #send (): void {
-    const batch: Pending[] = []
+    let count = 0
     let length = 0
     for (const pending of this.#waiting) {
-      if (batch.length === BATCH || (batch.length > 0 && length + pending.length > BATCH_LENGTH)) break
-      batch.push(pending)
+      if (count === BATCH || (count > 0 && length + pending.length > BATCH_LENGTH)) break
+      count++
       length += pending.length
-      this.#waiting.delete(pending)
     }
+    const batch = this.#waiting.splice(0, count)
     const [oldest] = batch
     if (oldest === undefined) return
     this.#length -= length
@@ -177,20 +161,60 @@ export class Writer {
     this.#thread.post({ operations: batch.map(({ operation }) => operation), wait } satisfies Batch)
   }
 
-  #release ({ touched }: Pending): void {
-    if (touched !== null) this.#cache?.release(touched.collection, touched.id)
-  }
-
   #answer (outcome: (index: number) => Outcome | { error: unknown }, versions: Versions | null): void {
-    const batch = this.#inFlight ?? []
-    this.#inFlight = null
+    const batch = this.#inFlight
+    this.#inFlight = []
     this.#cache?.answer(versions)
     // One that changed nothing proves nothing: it never came to the disk.
     if (versions === null) this.#failed = true
     else if (versions.to !== versions.from) this.#failed = false
     for (const pending of batch) this.#release(pending)
-    for (const [index, pending] of batch.entries()) pending.settle(outcome(index))
-    this.#schedule()
+    // Before callers are told, who have work to do then: the thread goes on meanwhile.
+    this.#send()
+    for (const [index, pending] of batch.entries()) this.#settle(pending, outcome(index))
+  }
+
+  #settle (pending: Pending, outcome: Outcome | { error: unknown }): void {
+    if (pending.settled) return
+    pending.settled = true
+    if (--this.#unsettled === 0) {
+      this.#setAlarm(Infinity)
+      for (const drained of this.#drained.splice(0)) drained()
+    }
+    try {
+      if ('error' in outcome) throw outcome.error
+      pending.resolve(unwrap(outcome))
+    } catch (error) {
+      pending.reject(error)
+    }
+  }
+
+  #setAlarm (deadline: number): void {
+    this.#alarm = deadline
+    clearTimeout(this.#timer)
+    if (deadline < Infinity) this.#timer = setTimeout(() => this.#expire(), Math.ceil(deadline - performance.now()))
+  }
+
+  /** Fails what is out of time, and sets the alarm for what is not. */
+  #expire (): void {
+    const now = performance.now()
+    const isLate = ({ deadline }: Pending) => deadline <= now
+    const late = this.#waiting.filter(isLate)
+    this.#waiting = this.#waiting.filter((pending) => !isLate(pending))
+    for (const pending of late) {
+      this.#length -= pending.length
+      this.#release(pending)
+    }
+    // One that is with the thread already may still happen.
+    for (const pending of [...this.#inFlight.filter(isLate), ...late]) {
+      this.#settle(pending, { error: storeError(new Error(`a write took more than ${this.#timeout} ms`)) })
+    }
+    const deadlines = [...this.#inFlight, ...this.#waiting].filter(({ settled }) => !settled).map(({ deadline }) => deadline)
+    this.#setAlarm(Math.min(...deadlines))
+  }
+
+  #release ({ touched }: Pending): void {
+    if (touched !== null) this.#cache?.release(touched.collection, touched.id)
   }
 }
 

@@ -87,6 +87,25 @@ t.test('a write that ran out of time while it waited is not done later', async (
   await after.close()
 })
 
+t.test('each write has its own time, whatever became of those before it', async (t) => {
+  const { writer, count } = await startWriter(t, { timeout: 150, file: new URL('../../../fixtures/hanging-writer-thread.ts', import.meta.url) })
+  const later = () => { for (const until = performance.now() + 10; performance.now() < until;); }
+  const first = writer.write(insert('first'))
+  await new Promise(setImmediate)
+  later()
+  const hanging = writer.write({ kind: 'run', sql: 'HANG', values: [] })
+  await first
+  later()
+  const waiting = writer.write(insert('waiting'))
+  const over: string[] = []
+  await Promise.all(Object.entries({ hanging, waiting }).map(async ([name, write]) => {
+    await t.rejects(write, { code: 'ErrDb', cause: { message: /more than 150 ms/ } })
+    over.push(name)
+  }))
+  t.strictSame(over, ['hanging', 'waiting'])
+  t.equal(count(), 1)
+})
+
 t.test('a write that waited long for its turn waits the less for the lock', async (t) => {
   const { writer, other } = await startWriter(t, { timeout: 1_000 })
   other.exec('BEGIN IMMEDIATE')
