@@ -22,6 +22,11 @@ export interface Watch {
   forget (): void
 }
 
+/** Tells what an own batch did before its answer is here: see last-commit.ts. */
+export interface Commits {
+  explains (versions: Versions): boolean
+}
+
 interface Kept { document: Document, length: number }
 
 /**
@@ -31,7 +36,7 @@ interface Kept { document: Document, length: number }
  * The file carries a version that triggers move at every change of a row, whoever makes it. It is read at every look-up
  * that cannot be sure that nothing was committed since the last one. One that is not the version known here empties the
  * cache, unless it is explained by this process's own writes: what those touch is forgotten when they are asked for, and
- * not kept again until they are answered, and the answer tells whether another process's write came between.
+ * not kept again until they are answered, and the thread that writes tells whether another process's write came between.
  */
 export class DocumentCache {
   readonly #readVersion: () => number
@@ -42,6 +47,7 @@ export class DocumentCache {
   #inFlight = false
   #stamp = 0
   #watch: Watch | null = null
+  #commits: Commits | null = null
 
   constructor (readVersion: () => number) {
     this.#readVersion = readVersion
@@ -50,6 +56,11 @@ export class DocumentCache {
   /** From now on the version is read only where this one cannot tell that it is what it was. */
   watch (watch: Watch): void {
     this.#watch = watch
+  }
+
+  /** From now on an own batch explains the version it made from the moment it is committed, not only when it is answered. */
+  follow (commits: Commits): void {
+    this.#commits = commits
   }
 
   /** While this is what it was, no document that was here has been forgotten because of a write. */
@@ -62,8 +73,9 @@ export class DocumentCache {
     if (this.#watch?.isSame() === true) return true
     const version = this.#readVersion()
     if (version !== this.#known) {
-      if (this.#inFlight) return false
-      this.#restart(version)
+      if (!this.#inFlight) this.#restart(version)
+      else if (this.#commits?.explains({ from: this.#known, to: version }) === true) this.#known = version
+      else return false
     }
     this.#watch?.keep()
     return true
@@ -113,7 +125,7 @@ export class DocumentCache {
   /** A batch was answered; without versions it is not known what became of it. */
   answer (versions: Versions | null): void {
     this.#inFlight = false
-    if (versions !== null && versions.from === this.#known) this.#known = versions.to
+    if (versions !== null && (versions.from === this.#known || versions.to === this.#known)) this.#known = versions.to
     else this.#restart(versions?.to ?? Number.NaN)
   }
 

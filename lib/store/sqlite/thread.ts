@@ -8,6 +8,8 @@ export interface ThreadData {
   collections: readonly CollectionSpec[]
   /** Milliseconds to wait for another connection's lock. */
   busy: number
+  /** Of the thread that writes: see last-commit.ts. */
+  lastCommit?: SharedArrayBuffer
 }
 
 /** Sent to a thread that shall end. */

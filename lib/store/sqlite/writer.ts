@@ -1,6 +1,7 @@
 import { busyError, storeError } from '../../errors.ts'
 import type { DocumentCache, Versions } from './cache.ts'
 import { unwrap } from './failure.ts'
+import { LastCommit } from './last-commit.ts'
 import type { BatchResult, Operation, Outcome, Value } from './operations.ts'
 import { Thread, type ThreadData, threadFile } from './thread.ts'
 
@@ -82,7 +83,9 @@ export class Writer {
   constructor (data: ThreadData, { timeout, cache, file = threadFile('writer-thread') }: WriterOptions) {
     this.#timeout = timeout
     this.#cache = cache
-    this.#thread = new Thread(file, data, {
+    const commits = new LastCommit()
+    cache?.follow(commits)
+    this.#thread = new Thread(file, { ...data, lastCommit: commits.memory }, {
       message: (message) => {
         const { outcomes, versions } = message as BatchResult
         this.#answer((index) => outcomes[index]!, versions)

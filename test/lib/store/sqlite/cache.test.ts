@@ -82,6 +82,22 @@ t.test('an own write leaves the rest of the cache as it was', async (t) => {
   t.equal(look()?.document, document)
 })
 
+t.test('an own write that is committed and not answered yet leaves the rest of the cache in use', async (t) => {
+  const { users, raw, look } = await start(t)
+  const { document } = look()!
+  const committed = raw.prepare("SELECT 1 FROM users WHERE id = 'other'")
+  const writing = users.insert({ id: 'other', name: 'other', epoch: 0 })
+  await new Promise(setImmediate)
+  // No answer comes meanwhile: this turn of the event loop goes on.
+  for (const end = performance.now() + 10_000; performance.now() < end && committed.get() === undefined;);
+  for (const end = performance.now() + 10_000; performance.now() < end && look()?.document !== document;);
+  t.equal(look()?.document, document)
+  raw.exec("UPDATE users SET doc = json_set(doc, '$.name', 'another') WHERE id = 'u'")
+  t.equal((look()?.linked.user as User).name, 'another')
+  await writing
+  t.equal((look()?.linked.user as User).name, 'another')
+})
+
 t.test("another connection's write is seen by the next look-up, in the same turn too, whatever tool made it", async (t) => {
   const { raw, look } = await start(t)
   for (let round = 0; round < 20; round++) {
@@ -155,6 +171,34 @@ t.test('the protocol, step by step', async (t) => {
     version = 12
     t.equal(cache.isUsable(), false)
     cache.answer({ from: 10, to: 11 })
+    t.equal(cache.isUsable(), true)
+    t.equal(cache.get('users', 'u'), undefined)
+  })
+
+  await t.test('an own batch explains a version as soon as it has told of it, and only its own', async (t) => {
+    fill()
+    let told = { from: 11, to: 12 }
+    cache.follow({ explains: ({ from, to }) => from === told.from && to === told.to })
+    cache.send()
+    version = 14
+    t.equal(cache.isUsable(), false, 'what the batch before did explains nothing')
+    told = { from: 12, to: 14 }
+    t.equal(cache.isUsable(), true)
+    t.ok(cache.get('users', 'u'))
+    cache.answer({ from: 12, to: 14 })
+    t.equal(cache.isUsable(), true)
+    t.ok(cache.get('users', 'u'))
+    cache.send()
+    version = 17
+    told = { from: 15, to: 17 }
+    t.equal(cache.isUsable(), false, "another's write came before it")
+    told = { from: 14, to: 16 }
+    t.equal(cache.isUsable(), false, "another's write came after it")
+    told = { from: 14, to: 17 }
+    t.equal(cache.isUsable(), true)
+    version = 18
+    t.equal(cache.isUsable(), false)
+    cache.answer({ from: 14, to: 17 })
     t.equal(cache.isUsable(), true)
     t.equal(cache.get('users', 'u'), undefined)
   })
