@@ -148,6 +148,7 @@ function toConfig (env: Environment, secretKey: string | undefined): Config {
     services: {
       database: env.DATABASE_URL,
       storeTimeout: env.IDENTITY_STORE_TIMEOUT,
+      staleness: env.IDENTITY_STALENESS,
       secretKey,
       dataDir: env.IDENTITY_DATA_DIR,
       production: env.NODE_ENV === 'production',

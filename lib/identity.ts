@@ -15,7 +15,7 @@ import { createTokens, type Tokens } from './tokens.ts'
 import { createUsers, type Users } from './users.ts'
 
 /** What the services need; `schemas/options.ts` tells the meaning of each. */
-export interface ServiceOptions extends Pick<Options, 'database' | 'storeTimeout' | 'secretKey' | 'dataDir' | 'production' | 'bcryptCost' | 'hashQueue' | 'roles'> {
+export interface ServiceOptions extends Pick<Options, 'database' | 'storeTimeout' | 'staleness' | 'secretKey' | 'dataDir' | 'production' | 'bcryptCost' | 'hashQueue' | 'roles'> {
   /** An open store: used, and left open. Absent: one is opened from `database`, and closed with the services. */
   store?: Store | undefined
   /** Milliseconds since the epoch. */
@@ -50,7 +50,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
   const key = await resolveSecretKey(options)
   const box = createSecretBox(key)
   const store = options.store ?? await openStore(options.database, {
-    collections: COLLECTIONS, now, onError, timeout: options.storeTimeout
+    collections: COLLECTIONS, now, onError, timeout: options.storeTimeout, staleness: options.staleness
   })
   const passwords = createPasswords({ cost: options.bcryptCost, queue: options.hashQueue })
   async function close () {

@@ -38,6 +38,7 @@ export default {
     return [
       { label: BARE, file: 'mongo-bare.ts', options: { url, reads: 'pipeline' } },
       { label: IDENTITY, file: 'identity.ts', options: { database: url } },
+      { label: 'fastify-identity, MongoDB, staleness: 1000', file: 'identity.ts', options: { database: url, staleness: 1_000 } },
       { label: 'bare Fastify route, a read and then two at once', file: 'mongo-bare.ts', options: { url, reads: 'finds' } }
     ]
   },

@@ -1,5 +1,6 @@
 import type { MongoClient } from 'mongodb'
 import { IdentityError } from '../errors.ts'
+import { StaleCache } from './mongo/cache.ts'
 import { Calls, within } from './mongo/calls.ts'
 import { MongoCollection, type Context } from './mongo/collection.ts'
 import { createClient, toDatabaseName, toDbOptions, toHosts } from './mongo/connection.ts'
@@ -12,6 +13,8 @@ const DEFAULT_TIMEOUT = 10_000
 export interface MongoStoreOptions extends StoreOptions {
   /** A client of the host's, which the store uses and never closes. The URL then only names the database. */
   client?: MongoClient
+  /** Milliseconds of a clock that is never set, for tests. */
+  elapsed?: () => number
 }
 
 /**
@@ -22,7 +25,7 @@ export interface MongoStoreOptions extends StoreOptions {
  * @throws TypeError when the URL is invalid
  */
 export async function openMongoStore (url: string, options: MongoStoreOptions): Promise<Store> {
-  const { collections, client: host, timeout = DEFAULT_TIMEOUT } = options
+  const { collections, client: host, timeout = DEFAULT_TIMEOUT, staleness = 0, elapsed = () => performance.now() } = options
   const client = host ?? createClient(url, timeout)
   const calls = new Calls(timeout)
   const specs = new Map(collections.map((spec) => [spec.name, spec]))
@@ -30,6 +33,7 @@ export async function openMongoStore (url: string, options: MongoStoreOptions): 
     db: client.db(toDatabaseName(url), toDbOptions(timeout)),
     calls,
     turns: new Turns(),
+    cache: staleness > 0 ? new StaleCache(staleness, elapsed) : null,
     spec: (name) => {
       const spec = specs.get(name)
       if (spec === undefined) throw new TypeError('the collection is not declared')
@@ -39,6 +43,7 @@ export async function openMongoStore (url: string, options: MongoStoreOptions): 
 
   async function close (): Promise<void> {
     await calls.close()
+    context.cache?.clear()
     if (host === undefined) await closeClient(client, timeout)
   }
 

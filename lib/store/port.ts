@@ -29,6 +29,8 @@ export interface CollectionSpec {
   indexes?: string[][]
   /** The key that holds the time after which the document may be removed by the engine. Absent: never. */
   expiry?: string
+  /** Its look-ups by getLinked may be as old as StoreOptions.staleness. */
+  stale?: boolean
 }
 
 /** Conditions that must all hold. Every field named must be a declared key or the id, every value of its type. */
@@ -144,6 +146,11 @@ export interface StoreOptions {
   onError?: (error: unknown) => void
   /** Milliseconds any one operation may take before it fails with ErrDb. */
   timeout?: number
+  /**
+   * Milliseconds by which a look-up of a collection declared `stale` may miss what other processes wrote, never what was
+   * written through this store. 0 or absent: it sees all. An engine that is exact at no cost, as SQLite is, takes no notice.
+   */
+  staleness?: number
 }
 
 /** An id or a unique key is taken. The same from every engine. */

@@ -3,9 +3,10 @@ import { storeError } from '../../errors.ts'
 import { checkChange, checkDocument, checkFilter, checkId, checkQuery, checkUnique, isEmptyFilter } from '../checks.ts'
 import {
   BATCH_SIZE, type Change, type Collection, type CollectionSpec, type Document, DuplicateKeyError, type Filter,
-  type Linked, type ListQuery, type Scalar
+  type Linked, type ListQuery, type MaybePromise, type Scalar
 } from '../port.ts'
-import { type Calls, within } from './calls.ts'
+import type { StaleCache } from './cache.ts'
+import { type Call, type Calls, within } from './calls.ts'
 import { type Stored, decodeDocument, encodeDocument } from './documents.ts'
 import { Lookups } from './lookups.ts'
 import { toFilter, toFilterAfter, toMatch, toPipeline, toSort } from './statements.ts'
@@ -22,6 +23,8 @@ export interface Context {
   db: Db
   calls: Calls
   turns: Turns
+  /** Null: every look-up asks the server. */
+  cache: StaleCache | null
   /** The spec of a declared collection; an undeclared name throws. */
   spec: (name: string) => CollectionSpec
 }
@@ -43,7 +46,7 @@ export class MongoCollection<T extends Document> implements Collection<T> {
   async insert (document: T): Promise<void> {
     checkDocument(this.#spec, document)
     const stored = encodeDocument(this.#spec, document)
-    await this.#write(document, () => this.#native.insertOne(stored))
+    await this.#write(document.id, document, () => this.#native.insertOne(stored))
   }
 
   async put (document: T): Promise<void> {
@@ -51,7 +54,7 @@ export class MongoCollection<T extends Document> implements Collection<T> {
     const stored = encodeDocument(this.#spec, document)
     for (let attempt = 1; ; attempt++) {
       try {
-        await this.#write(document, () => this.#native.replaceOne({ _id: document.id }, stored, { upsert: true }))
+        await this.#write(document.id, document, () => this.#native.replaceOne({ _id: document.id }, stored, { upsert: true }))
         return
       } catch (error) {
         // Two upserts of one new id may both find nothing and insert: the loser finds it the next time.
@@ -71,10 +74,10 @@ export class MongoCollection<T extends Document> implements Collection<T> {
     return this.#decode(await this.#run(() => this.#native.findOne(condition)))
   }
 
-  async getLinked (id: string, links: Record<string, string>): Promise<Linked<T> | null> {
+  getLinked (id: string, links: Record<string, string>): MaybePromise<Linked<T> | null> {
     checkId(this.#spec, id)
     const lookups = this.#lookupsOf(links)
-    return this.#context.calls.run((call) => lookups.find(id, call))
+    return lookups.recall(id) ?? this.#context.calls.run((call) => lookups.find(id, call))
   }
 
   async update (id: string, change: Change, where?: Filter): Promise<T | null> {
@@ -83,19 +86,19 @@ export class MongoCollection<T extends Document> implements Collection<T> {
     const pipeline = toPipeline(this.#spec, change)
     if (pipeline.length === 0) return this.#decode(await this.#run(() => this.#native.findOne(match)))
     const written = { ...change.set, ...change.increment }
-    return this.#decode(await this.#write(change.set ?? {}, () => (
+    return this.#decode(await this.#write(id, change.set ?? {}, () => (
       this.#native.findOneAndUpdate(match, pipeline, { returnDocument: 'after', includeResultMetadata: false })
     ), this.#spec.unique?.filter((key) => written[key] !== undefined)))
   }
 
   async take (id: string, where?: Filter): Promise<T | null> {
     const match = this.#match(id, where)
-    return this.#decode(await this.#run(() => this.#native.findOneAndDelete(match, { includeResultMetadata: false })))
+    return this.#decode(await this.#touching([id], () => this.#native.findOneAndDelete(match, { includeResultMetadata: false })))
   }
 
   async delete (id: string, where?: Filter): Promise<boolean> {
     const match = this.#match(id, where)
-    const { deletedCount } = await this.#run(() => this.#native.deleteOne(match))
+    const { deletedCount } = await this.#touching([id], () => this.#native.deleteOne(match))
     return deletedCount === 1
   }
 
@@ -108,8 +111,9 @@ export class MongoCollection<T extends Document> implements Collection<T> {
     for (let removed = 0; ;) {
       const found = await this.#run(() => this.#native.find(condition, options).toArray())
       if (found.length === 0) return removed
-      const step = { $and: [condition, { _id: { $in: found.map(({ _id }) => _id) } }] }
-      removed += (await this.#run(() => this.#native.deleteMany(step))).deletedCount
+      const ids = found.map(({ _id }) => _id)
+      const step = { $and: [condition, { _id: { $in: ids } }] }
+      removed += (await this.#touching(ids, () => this.#native.deleteMany(step))).deletedCount
       if (found.length < DELETE_STEP) return removed
     }
   }
@@ -163,12 +167,26 @@ export class MongoCollection<T extends Document> implements Collection<T> {
   }
 
   /** A write of these fields, in its turn among those that write the same unique values. */
-  #write<R> (fields: object, write: () => Promise<R>, unique?: string[]): Promise<R> {
+  #write<R> (id: string, fields: object, write: () => Promise<R>, unique?: string[]): Promise<R> {
     const values = (this.#spec.unique ?? []).flatMap((key): [string, string, Scalar][] => {
       const value = (fields as Record<string, Scalar | null | undefined>)[key]
       return value === undefined || value === null ? [] : [[this.#spec.name, key, value]]
     })
-    return this.#context.calls.run((call) => this.#context.turns.take(values, call, write), unique)
+    return this.#touching([id], (call) => this.#context.turns.take(values, call, write), unique)
+  }
+
+  /** A write of these documents. What it does may be done after its call is over: it ends when the driver says so. */
+  #touching<R> (ids: string[], write: (call: Call) => Promise<R>, unique?: string[]): Promise<R> {
+    const { calls, cache } = this.#context
+    if (cache === null) return calls.run(write, unique)
+    return calls.run(async (call) => {
+      cache.touch(this.#spec.name, ids)
+      try {
+        return await write(call)
+      } finally {
+        cache.release(this.#spec.name, ids)
+      }
+    }, unique)
   }
 
   #lookupsOf (links: Record<string, string>): Lookups<T> {
@@ -178,7 +196,10 @@ export class MongoCollection<T extends Document> implements Collection<T> {
         if (this.#spec.keys[field] !== 'string') throw new TypeError(`${this.#spec.name}.${field} holds no id`)
         return { field, spec: this.#context.spec(name) }
       })
-      lookups = new Lookups(this.#native, entries, this.#context.calls.timeout)
+      const { calls, cache } = this.#context
+      lookups = new Lookups({
+        native: this.#native, spec: this.#spec, links: entries, timeout: calls.timeout, cache: this.#spec.stale === true ? cache : null
+      })
       this.#lookups.set(links, lookups)
     }
     return lookups

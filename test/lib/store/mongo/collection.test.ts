@@ -20,6 +20,7 @@ function createCollection (answers: (Error | null)[]) {
     db: { collection: () => native } as unknown as Db,
     calls: new Calls(1_000),
     turns: new Turns(),
+    cache: null,
     spec: (name) => ({ name, keys: { account: 'string' }, unique: ['account'] })
   }, 'users')
   return { collection, sent }

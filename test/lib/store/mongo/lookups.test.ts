@@ -1,15 +1,8 @@
-import type { Collection as Native } from 'mongodb'
 import t from 'tap'
-import type { Stored } from '../../../../lib/store/mongo/documents.ts'
 import { Lookups } from '../../../../lib/store/mongo/lookups.ts'
-import { ServerStandIn } from './stand-in.ts'
+import { ServerStandIn, settled } from './stand-in.ts'
 
 // When a statement is sent and answered is up to the test: a stand-in for the driver holds the answers back.
-
-/** Two turns: what an answer sets off is sent in the next. */
-async function settled () {
-  for (let turn = 0; turn < 2; turn++) await new Promise(setImmediate)
-}
 
 const waiting = () => ({ over: false })
 
@@ -17,8 +10,8 @@ function setUp ({ timeout = 60_000 } = {}) {
   const server = new ServerStandIn()
   for (let number = 0; number < 400; number++) server.collection('tokens').set(`t${number}`, { _id: `t${number}`, user: `u${number % 10}` })
   for (let number = 0; number < 10; number++) server.collection('users').set(`u${number}`, { _id: `u${number}`, epoch: 0 })
-  const users = { name: 'users', keys: {} }
-  const lookups = new Lookups(server.native('tokens') as unknown as Native<Stored>, [{ field: 'user', spec: users }], timeout)
+  const links = [{ field: 'user', spec: { name: 'users', keys: {} } }]
+  const lookups = new Lookups({ native: server.native('tokens'), spec: { name: 'tokens', keys: { user: 'string' } }, links, timeout, cache: null })
   return { server, lookups }
 }
 
@@ -29,7 +22,7 @@ t.test('look-ups of one turn share a statement, and each has its own answer', as
   const answers = ['t1', 't2', 'nobody', 't1', 't11'].map((id) => lookups.find(id, waiting()))
   await settled()
   t.strictSame(server.ids(), [['t1', 't2', 'nobody', 't11']])
-  server.answer()
+  server.answer('look-up')
   t.strictSame(await Promise.all(answers), [expected(1), expected(2), null, expected(1), expected(11)])
 })
 
@@ -37,11 +30,11 @@ t.test('a look-up is never answered by a statement that was sent before it was a
   const { server, lookups } = setUp()
   const before = lookups.find('t1', waiting())
   await settled()
-  server.read()
+  server.run('look-up')
   server.collection('users').set('u1', { _id: 'u1', epoch: 1 })
   const after = lookups.find('t1', waiting())
   await settled()
-  server.answer()
+  server.answer('look-up')
   t.strictSame(await before, expected(1))
   t.strictSame(await after, expected(1, 1))
 })
@@ -54,12 +47,12 @@ t.test('a statement has at most 32 ids, and 8 are under way: what comes then goe
   answers.push(lookups.find('t300', waiting()))
   await settled()
   t.equal(server.ids().length, 8, 'it waits')
-  server.answer(1)
+  server.answer('look-up', 1)
   await settled()
   t.strictSame(server.ids().map((ids) => ids.length), [...Array(8).fill(32), 32])
-  server.answer()
+  server.answer('look-up')
   await settled()
-  server.answer()
+  server.answer('look-up')
   t.strictSame(await Promise.all(answers), Array.from({ length: 301 }, (_, number) => expected(number)))
   t.equal(server.ids().flat().length, 301)
 })
@@ -71,7 +64,7 @@ t.test('what its caller no longer waits for is not sent', async (t) => {
   calls[1]!.over = true
   await settled()
   t.strictSame(server.ids(), [['t0']])
-  server.answer()
+  server.answer('look-up')
   t.strictSame(await kept, expected(0))
   lookups.find('t2', { over: true })
   await settled()
@@ -83,12 +76,12 @@ t.test('a statement that fails, or is not answered in time, fails its look-ups a
   for (const way of ['fails', 'is not answered']) {
     const outcomes = Array.from({ length: 8 * 32 }, (_, number) => lookups.find(`t${number}`, waiting()).then(() => 'found', (error: Error) => error.message))
     await settled()
-    if (way === 'fails') server.fail(new Error('broken'))
+    if (way === 'fails') server.fail('look-up', new Error('broken'))
     const message = way === 'fails' ? 'broken' : 'no answer within 20 ms'
     t.strictSame(new Set(await Promise.all(outcomes)), new Set([message]))
     const next = lookups.find('t1', waiting())
     await settled()
-    server.answer()
+    server.answer('look-up')
     t.strictSame(await next, expected(1), `after one that ${way}`)
   }
 })
