@@ -52,7 +52,7 @@ async function * writeTable<T> (batches: AsyncIterable<T[]>, columns: Columns<T>
 /** Prints a list as it is read, as a table or as `{ "data": [...] }`. */
 export async function printList<T> ({ stdout, json, signal }: Context, batches: AsyncIterable<T[]>, columns: Columns<T>): Promise<void> {
   const body = json
-    ? await renderList(batches, { format: 'object', stallTimeout: PATIENCE })
+    ? await renderList({ batches }, { format: 'object', stallTimeout: PATIENCE })
     : Readable.from(writeTable(batches, columns))
   await pipeline(typeof body === 'string' ? [body] : body, stdout, { end: false, signal })
   if (json) stdout.write('\n')

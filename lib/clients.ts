@@ -1,10 +1,12 @@
 import type { Client, ClientListQuery, CreateClient, PatchClient } from '../schemas/client.ts'
 import { checkImage, checkRedirectUris, checkScopes, checkText } from './checks.ts'
+import { type ClientListOptions, showClient } from './client-list.ts'
 import { type Clock, toTimestamp } from './clock.ts'
 import { type Page, mapBatches, readPage, toStart } from './cursor.ts'
 import { IdentityError, paramError } from './errors.ts'
 import { generateId, randomText } from './ids.ts'
 import type { ClientRecord, UserRecord } from './records.ts'
+import { renderingBy } from './renderer.ts'
 import type { Actor } from './roles.ts'
 import type { SecretBox } from './secrets.ts'
 import { parseSort } from './sort.ts'
@@ -44,19 +46,7 @@ export function createClients ({ store, now, box, tokens }: ClientServices) {
   const clients = store.collection<ClientRecord>('clients')
   const users = store.collection<UserRecord>('users')
 
-  function toClient (record: ClientRecord, actor: Actor): Client {
-    return {
-      clientId: record.id,
-      createdAt: record.createdAt,
-      modifiedAt: record.modifiedAt,
-      ...(record.secret !== undefined && { clientSecret: box.open(record.secret, record.id) }),
-      redirectUris: record.redirectUris,
-      scopes: record.scopes,
-      ...(actor.isAdmin && { userId: record.userId }),
-      name: record.name,
-      ...(record.image !== undefined && { image: record.image })
-    }
-  }
+  const toClientFor = ({ isAdmin }: Actor) => (record: ClientRecord): Client => showClient(record, isAdmin, box.open)
 
   /** The record, if the caller may know of it; throws ErrNotFound, the same for a missing one and another's. */
   async function requireRecord (clientId: string, actor: Actor): Promise<ClientRecord> {
@@ -105,7 +95,7 @@ export function createClients ({ store, now, box, tokens }: ClientServices) {
 
     /** The client, as this caller may see it; throws ErrNotFound. */
     async require (clientId: string, actor: Actor): Promise<Client> {
-      return toClient(await requireRecord(clientId, actor), actor)
+      return toClientFor(actor)(await requireRecord(clientId, actor))
     },
 
     /**
@@ -165,7 +155,7 @@ export function createClients ({ store, now, box, tokens }: ClientServices) {
      * @throws ErrParam for a sort that is not one, and a cursor that is not of this sort
      */
     list (query: ClientListQuery, actor: Actor): AsyncIterable<Client[]> {
-      return mapBatches(clients.list(toListQuery(query, actor)), (record) => toClient(record, actor))
+      return mapBatches(clients.list(toListQuery(query, actor)), toClientFor(actor))
     },
 
     /**
@@ -173,8 +163,10 @@ export function createClients ({ store, now, box, tokens }: ClientServices) {
      * @throws as `list`
      */
     async page (query: ClientListQuery, actor: Actor): Promise<Page<Client>> {
-      const page = await readPage(clients, toListQuery(query, actor))
-      return { ...page, batches: mapBatches(page.batches, (record) => toClient(record, actor)) }
+      const { isAdmin } = actor
+      return await readPage(clients, toListQuery(query, actor), toClientFor(actor), (between) => (
+        renderingBy<ClientListOptions>('client-list', import.meta.url, { between, isAdmin, key: box.key })
+      ))
     }
   }
 }

@@ -1,6 +1,6 @@
 import { LIMITS } from '../schemas/common.ts'
 import { paramError } from './errors.ts'
-import { BATCH_SIZE, type Collection, type Document, type ListQuery, type Place, type SortKey } from './store/port.ts'
+import { BATCH_SIZE, type Collection, type Document, type ListQuery, type Place, type Rendering, type SortKey } from './store/port.ts'
 
 /**
  * Cursors: where a page ended, as a text that means nothing to callers. It holds what the page's last record showed of
@@ -13,6 +13,8 @@ const VERSION = 1
 /** One page of a list, or a list that is too long for one. */
 export interface Page<T> {
   batches: AsyncIterable<T[]>
+  /** The same as JSON texts with this between them, where it may be a long list: in pieces of bytes that are made where it is read. */
+  render?: (between: string) => AsyncIterable<string>
   /** For `after` of the next page. Absent on the last one, and where there is no limit or one of more than 100. */
   after?: string
 }
@@ -64,9 +66,19 @@ export function toStart ({ after, offset }: { after?: string, offset?: number },
  * A page whose records are so large that the store gives it in parts may wait long for a slow reader: its ids are kept,
  * and each part is read again when it is wanted.
  */
-export async function readPage<T extends Document> (collection: Collection<T>, query: ListQuery): Promise<Page<T>> {
-  const { limit = 0, sort = [] } = query
-  if (limit === 0 || limit > BATCH_SIZE) return { batches: collection.list(query) }
+export async function readPage<T extends Document, V> (
+  collection: Collection<T>, query: ListQuery, toView: (record: T) => V, toRendering: (between: string) => Rendering
+): Promise<Page<V>> {
+  const { limit = 0 } = query
+  if (limit === 0 || limit > BATCH_SIZE) {
+    return { batches: mapBatches(collection.list(query), toView), render: (between) => collection.render(query, toRendering(between)) }
+  }
+  const { batches, after } = await readShortPage(collection, query, limit)
+  return { batches: mapBatches(batches, toView), ...(after !== undefined && { after }) }
+}
+
+async function readShortPage<T extends Document> (collection: Collection<T>, query: ListQuery, limit: number): Promise<Page<T>> {
+  const { sort = [] } = query
   let first: T[] = []
   let last: T | undefined
   const parts: string[][] = []

@@ -1,5 +1,6 @@
 import { Readable } from 'node:stream'
 import { setImmediate as yieldTurn } from 'node:timers/promises'
+import type { Page } from './cursor.ts'
 
 /** How a list is written: `{"data":[...]}`, `[...]`, or a record a line. */
 export type ListFormat = 'object' | 'array' | 'ndjson'
@@ -45,41 +46,38 @@ class StalledError extends Error {
 }
 
 /**
- * Writes batches as they are asked for: one batch in memory, whatever the length of the list. When the batches fail,
- * the stream is destroyed before its closing bracket, so that nobody takes a part for the whole.
+ * Writes pieces as they are asked for: some of them in memory, whatever the length of the list. When they fail, the stream
+ * is destroyed before its closing bracket, so that nobody takes a part for the whole.
  */
-class ListStream<T> extends Readable {
-  readonly #batches: AsyncIterator<T[]>
+class ListStream extends Readable {
+  readonly #pieces: AsyncIterator<string>
   readonly #options: ListOptions
-  #separator: string
   #stall: NodeJS.Timeout | undefined
   #sent = 0
   #waited = 0
   /** By performance.now(). */
   #pushed = Number.NaN
 
-  constructor (batches: AsyncIterator<T[]>, options: ListOptions) {
-    // A mark of one byte: the next batch is read when the last one was taken, not before.
+  constructor (pieces: AsyncIterator<string>, options: ListOptions) {
+    // A mark of one byte: the next piece is asked for when the last one was taken, not before.
     super({ highWaterMark: 1 })
-    this.#batches = batches
+    this.#pieces = pieces
     this.#options = options
-    this.#separator = FRAMES[options.format].open
   }
 
   override _read (): void {
     clearTimeout(this.#stall)
     if (this.#sent > 0) this.#waited += performance.now() - this.#pushed
-    // A reader that is quick and a batch that is ready would follow each other without end: others get their turn first.
-    yieldTurn().then(() => this.#batches.next()).then((result) => {
+    // A reader that is quick and a piece that is ready would follow each other without end: others get their turn first.
+    yieldTurn().then(() => this.#pieces.next()).then((result) => {
       if (this.destroyed) return
-      const { between, close } = FRAMES[this.#options.format]
+      const { open, close } = FRAMES[this.#options.format]
       if (result.done === true) {
         this.push(close)
         this.push(null)
         return
       }
-      const chunk = Buffer.from(this.#separator + writeBatch(result.value, between))
-      this.#separator = between
+      const chunk = Buffer.from(this.#sent === 0 ? open + result.value : result.value)
       this.#sent += chunk.length
       this.#pushed = performance.now()
       const left = patience(this.#sent, this.#waited, this.#options.stallTimeout)
@@ -91,30 +89,37 @@ class ListStream<T> extends Readable {
   override _destroy (error: Error | null, done: (error: Error | null) => void): void {
     clearTimeout(this.#stall)
     // Frees the cursor. The reason for the end is the error that is passed on, not one of the clean-up's.
-    Promise.resolve(this.#batches.return?.()).then(() => done(error), () => done(error))
+    Promise.resolve(this.#pieces.return?.()).then(() => done(error), () => done(error))
   }
 }
 
-function writeBatch<T> (batch: T[], between: string): string {
-  let text = ''
-  for (const record of batch) text += (text === '' ? '' : between) + JSON.stringify(record)
-  return text
+async function * writeBatches<T> (batches: AsyncIterable<T[]>, between: string): AsyncGenerator<string, void, undefined> {
+  let before = ''
+  for await (const batch of batches) {
+    let text = ''
+    for (const record of batch) {
+      text += before + JSON.stringify(record)
+      before = between
+    }
+    yield text
+  }
 }
 
-/**
- * Writes a list: whole when it is a single batch, as a stream when it is longer.
- * @param batches none of them empty
- */
-export async function renderList<T> (batches: AsyncIterable<T[]>, options: ListOptions): Promise<string | Readable> {
-  const iterator = batches[Symbol.asyncIterator]()
+/** A list to be written: batches of records, none of them empty, or the bytes of it where there are any. */
+export type ListSource<T> = Pick<Page<T>, 'batches' | 'render'>
+
+/** Writes a list: whole when it is a single batch, as a stream when it is longer. */
+export async function renderList<T> ({ batches, render }: ListSource<T>, options: ListOptions): Promise<string | Readable> {
   const { open, between, close } = FRAMES[options.format]
+  const pieces: AsyncIterable<string> = render === undefined ? writeBatches(batches, between) : render(between)
+  const iterator = pieces[Symbol.asyncIterator]()
   const first = await iterator.next()
   if (first.done === true) return options.format === 'ndjson' ? '' : open + close
   const second = await iterator.next()
-  if (second.done === true) return open + writeBatch(first.value, between) + close
+  if (second.done === true) return open + first.value + close
 
   const ready = [first, second]
-  return new ListStream<T>({
+  return new ListStream({
     next: () => {
       const head = ready.shift()
       return head === undefined ? iterator.next() : Promise.resolve(head)

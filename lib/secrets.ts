@@ -1,5 +1,6 @@
-import { createCipheriv, createDecipheriv, createHash, createSecretKey, randomBytes } from 'node:crypto'
+import { createCipheriv, createDecipheriv, createHash, createSecretKey, type KeyObject, randomBytes } from 'node:crypto'
 import { IdentityError } from './errors.ts'
+import { GcmOpener } from './gcm.ts'
 
 const VERSION = 'v1'
 const KEY_BYTES = 32
@@ -10,10 +11,14 @@ const TAG_BYTES = 16
 export interface SecretBox {
   /** Tells keys apart without telling a key. */
   readonly keyId: string
+  /** To make the same box in another thread. */
+  readonly key: KeyObject
   /** Seals a text. `context` is authenticated with it: what was sealed for one record opens for no other. */
   seal (text: string, context: string): string
   /** Opens what `seal` made. Throws ErrInternal when it was sealed with another key or context, or altered. */
   open (sealed: string, context: string): string
+  /** Opens many, each sealed with its own context, at a fraction of the cost. Throws as `open` does. */
+  openAll (sealed: readonly { text: string, context: string }[]): string[]
 }
 
 /**
@@ -34,30 +39,40 @@ export function generateSecretKey (): Buffer {
   return randomBytes(KEY_BYTES)
 }
 
-export function createSecretBox (key: Buffer): SecretBox {
-  const keyId = createHash('sha256').update('fastify-identity key id\n').update(key).digest('base64url').slice(0, 8)
+export function createSecretBox (given: Buffer | KeyObject): SecretBox {
   // Made once: a cipher that is given the bytes makes one each time, which costs more than the sealing.
-  const secret = createSecretKey(key)
+  const key = Buffer.isBuffer(given) ? createSecretKey(given) : given
+  const keyId = createHash('sha256').update('fastify-identity key id\n').update(key.export()).digest('base64url').slice(0, 8)
+  const start = `${VERSION}.${keyId}.`
+  let opener: GcmOpener | undefined
   return {
     keyId,
+    key,
     seal (text, context) {
       const iv = randomBytes(IV_BYTES)
-      const cipher = createCipheriv('aes-256-gcm', secret, iv).setAAD(Buffer.from(context))
+      const cipher = createCipheriv('aes-256-gcm', key, iv).setAAD(Buffer.from(context))
       const body = Buffer.concat([cipher.update(text, 'utf8'), cipher.final()])
-      return `${VERSION}.${keyId}.${Buffer.concat([iv, cipher.getAuthTag(), body]).toString('base64url')}`
+      return start + Buffer.concat([iv, cipher.getAuthTag(), body]).toString('base64url')
     },
     open (sealed, context) {
       try {
         const [version, id, packed = ''] = sealed.split('.')
         if (version !== VERSION || id !== keyId) throw new Error('sealed with another key')
         const bytes = Buffer.from(packed, 'base64url')
-        const decipher = createDecipheriv('aes-256-gcm', secret, bytes.subarray(0, IV_BYTES), { authTagLength: TAG_BYTES })
+        const decipher = createDecipheriv('aes-256-gcm', key, bytes.subarray(0, IV_BYTES), { authTagLength: TAG_BYTES })
           .setAAD(Buffer.from(context))
           .setAuthTag(bytes.subarray(IV_BYTES, IV_BYTES + TAG_BYTES))
         return decipher.update(bytes.subarray(IV_BYTES + TAG_BYTES), undefined, 'utf8') + decipher.final('utf8')
       } catch (cause) {
         throw new IdentityError('ErrInternal', 'a stored secret cannot be opened', { cause })
       }
+    },
+    openAll (sealed) {
+      if (sealed.length === 0) return []
+      opener ??= new GcmOpener(key)
+      const ours = sealed.map(({ text, context }) => ({ text, offset: text.startsWith(start) ? start.length : text.length, context }))
+      // What it leaves closed is out of the ordinary, or fails here.
+      return opener.open(ours).map((text, index) => text ?? this.open(sealed[index]!.text, sealed[index]!.context))
     }
   }
 }

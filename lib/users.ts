@@ -6,10 +6,12 @@ import { IdentityError } from './errors.ts'
 import { generateId } from './ids.ts'
 import type { Passwords } from './passwords.ts'
 import type { Roles, UserRecord } from './records.ts'
+import { renderingBy } from './renderer.ts'
 import { type Actor, type RoleNames, holdsRole } from './roles.ts'
 import { parseSort } from './sort.ts'
 import { type Change, DuplicateKeyError, type Filter, type Json, type ListQuery, type Store } from './store/port.ts'
 import { type Tokens, invalidToken, isUserLive } from './tokens.ts'
+import { type UserListOptions, showItemOf, showProfile, showUser } from './user-list.ts'
 
 const SORT_KEYS = { account: 'account', created: 'created_at', modified: 'modified_at', verified: 'verified_at', name: 'name' }
 
@@ -32,22 +34,6 @@ function denied (message: string): IdentityError {
   return new IdentityError('ErrPerm', message)
 }
 
-function toProfile (record: UserRecord): Profile {
-  return {
-    account: record.account,
-    created_at: record.created_at,
-    modified_at: record.modified_at,
-    ...(record.verified_at !== undefined && { verified_at: record.verified_at }),
-    roles: record.roles as Profile['roles'],
-    name: record.name,
-    info: record.info
-  }
-}
-
-function toUser (record: UserRecord): User {
-  return { user_id: record.id, ...toProfile(record) }
-}
-
 /** `account` wins over `contains`; empty ones count as not given; both are compared lower-cased, as accounts are stored. */
 function toFilter ({ account, contains }: UserCountQuery): Filter {
   if (account) return { equal: { account: account.toLowerCase() } }
@@ -58,16 +44,6 @@ function toFilter ({ account, contains }: UserCountQuery): Filter {
 function toListQuery (query: UserListQuery): ListQuery {
   const sort = parseSort(query.sort, SORT_KEYS, 'account:asc')
   return { filter: toFilter(query), sort, ...toStart(query, sort), limit: query.limit ?? 100 }
-}
-
-/** A user as a list shows it, with the times that `fields` names. */
-function toItemOf (query: UserListQuery): (record: UserRecord) => UserItem {
-  const fields = new Set(query.fields?.split(','))
-  return (record) => ({
-    ...toUser(record),
-    ...(fields.has('expired') && { expired_at: record.expired_at ?? null }),
-    ...(fields.has('disabled') && { disabled_at: record.disabled_at ?? null })
-  })
 }
 
 /** User accounts: the rules of service.md, 2, 3 and 4.3. */
@@ -182,27 +158,27 @@ export function createUsers ({ store, now, roles: names, passwords, tokens }: Us
     /** The user, or null. */
     async get (user_id: string): Promise<User | null> {
       const record = await users.get(user_id)
-      return record === null ? null : toUser(record)
+      return record === null ? null : showUser(record)
     },
 
     /** The user; throws ErrNotFound. */
     async require (user_id: string): Promise<User> {
       const record = await users.get(user_id)
       if (record === null) throw notFound()
-      return toUser(record)
+      return showUser(record)
     },
 
     /** The user with this account, or null. */
     async getByAccount (account: string): Promise<User | null> {
       const record = await users.getBy('account', account.toLowerCase())
-      return record === null ? null : toUser(record)
+      return record === null ? null : showUser(record)
     },
 
     /** The profile a user sees of himself; throws ErrNotFound. */
     async requireProfile (user_id: string): Promise<Profile> {
       const record = await users.get(user_id)
       if (record === null) throw notFound()
-      return toProfile(record)
+      return showProfile(record)
     },
 
     /**
@@ -211,7 +187,7 @@ export function createUsers ({ store, now, roles: names, passwords, tokens }: Us
      */
     async verify (account: string, password: string): Promise<User | null> {
       const record = await verifyPassword(account, password)
-      return record === null ? null : toUser(record)
+      return record === null ? null : showUser(record)
     },
 
     /**
@@ -283,7 +259,7 @@ export function createUsers ({ store, now, roles: names, passwords, tokens }: Us
      * @throws ErrParam for a sort that is not one, and a cursor that is not of this sort
      */
     list (query: UserListQuery = {}): AsyncIterable<UserItem[]> {
-      return mapBatches(users.list(toListQuery(query)), toItemOf(query))
+      return mapBatches(users.list(toListQuery(query)), showItemOf(query.fields))
     },
 
     /**
@@ -291,8 +267,10 @@ export function createUsers ({ store, now, roles: names, passwords, tokens }: Us
      * @throws as `list`
      */
     async page (query: UserListQuery = {}): Promise<Page<UserItem>> {
-      const page = await readPage(users, toListQuery(query))
-      return { ...page, batches: mapBatches(page.batches, toItemOf(query)) }
+      const { fields } = query
+      return await readPage(users, toListQuery(query), showItemOf(fields), (between) => (
+        renderingBy<UserListOptions>('user-list', import.meta.url, { between, fields })
+      ))
     }
   }
 }

@@ -48,9 +48,9 @@ export const clientRoutes: FastifyPluginAsyncTypebox<RouteSettings> = async (app
       response: { 200: pagedList(ClientSchema, 'The clients the caller may see.'), ...errors('ErrLimit') }
     }
   }, async (request, reply) => {
-    const { batches, after } = await clients.page(request.query, toActor(request, tokens))
-    if (after !== undefined) linkNext(request, reply, after)
-    return await sendList(request, reply, batches, { format: request.query.format, stallTimeout })
+    const page = await clients.page(request.query, toActor(request, tokens))
+    if (page.after !== undefined) linkNext(request, reply, page.after)
+    return await sendList(request, reply, page, { format: request.query.format, stallTimeout })
   })
 
   app.get('/client/:clientId', {

@@ -2,7 +2,7 @@ import type { Readable } from 'node:stream'
 import { negotiate } from '@fastify/accept-negotiator'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { IdentityError } from '../lib/errors.ts'
-import { LIST_TYPES, renderList } from '../lib/listing.ts'
+import { LIST_TYPES, type ListSource, renderList } from '../lib/listing.ts'
 import { requireCaller } from '../plugins/auth.ts'
 
 /** How a list reads its own query. */
@@ -41,12 +41,12 @@ function countStream (request: FastifyRequest, body: Readable): void {
 
 /** Sends a list in the form that was asked for; a failure after the first byte breaks the connection. */
 export async function sendList<T> (
-  request: FastifyRequest, reply: FastifyReply, batches: AsyncIterable<T[]>, { format = 'object', stallTimeout }: ListReplyOptions
+  request: FastifyRequest, reply: FastifyReply, list: ListSource<T>, { format = 'object', stallTimeout }: ListReplyOptions
 ): Promise<FastifyReply> {
   const accept = request.headers.accept
   const lines = accept !== undefined && negotiate(accept, [JSON_TYPE, NDJSON_TYPE]) === NDJSON_TYPE
   const chosen = lines ? 'ndjson' : format
-  const body = await renderList(batches, { format: chosen, stallTimeout })
+  const body = await renderList(list, { format: chosen, stallTimeout })
   if (typeof body !== 'string') countStream(request, body)
   reply.vary('Accept')
   return reply.type(LIST_TYPES[chosen]).send(body)

@@ -34,7 +34,7 @@ export const sessionRoutes: FastifyPluginAsyncTypebox<Pick<RouteSettings, 'stall
     const { user, token } = requireCaller(request)
     const { user: asked, format } = request.query
     const user_id = choose(user.user_id, asked, request.isAdmin)
-    return await sendList(request, reply, sessions.list(user_id, token.grant_id), { format, stallTimeout })
+    return await sendList(request, reply, { batches: sessions.list(user_id, token.grant_id) }, { format, stallTimeout })
   })
 
   app.delete('/auth/sessions', {

@@ -74,9 +74,9 @@ export const userRoutes: FastifyPluginAsyncTypebox<RouteSettings> = async (app, 
       response: { 200: pagedList(UserItemSchema, 'The users that match.'), ...errors('ErrLimit') }
     }
   }, async (request, reply) => {
-    const { batches, after } = await users.page(request.query)
-    if (after !== undefined) linkNext(request, reply, after)
-    return await sendList(request, reply, batches, { format: request.query.format, stallTimeout })
+    const page = await users.page(request.query)
+    if (page.after !== undefined) linkNext(request, reply, page.after)
+    return await sendList(request, reply, page, { format: request.query.format, stallTimeout })
   })
 
   app.get('/user/:userId', {

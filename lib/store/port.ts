@@ -87,6 +87,22 @@ export interface Linked<T> {
 /** Records in one batch of a list. */
 export const BATCH_SIZE = 100
 
+/** Writes the documents of one list, which come to it in order and in batches. */
+export interface Renderer<T extends Document> {
+  /** @param texts JSON of the documents, each as JSON.stringify wrote it */
+  fromTexts (texts: readonly string[]): string
+  fromDocuments (documents: readonly T[]): string
+}
+
+/**
+ * How a list becomes bytes where it is read, which may be another thread: a module of ours, by its URL, whose
+ * `createRenderer(options)` makes the Renderer. The options are plain data.
+ */
+export interface Rendering {
+  module: string
+  options: object
+}
+
 /**
  * A collection. Every method rejects with ErrDb (lib/errors.ts) when the engine fails or does not answer in time, and
  * with ErrBusy when too much is waiting. What breaks the types above is a mistake of the program: TypeError, before any I/O.
@@ -121,6 +137,11 @@ export interface Collection<T extends Document> {
    * Memory does not grow with the length of the list, and writing while it is read is safe.
    */
   list (query?: ListQuery): AsyncIterable<T[]>
+  /**
+   * The same list as UTF-8, in pieces of some tens of KiB as a rule, none of them empty: the first has the documents of
+   * one batch, and there is no second when these are all. Rejects with what the renderer throws, where that is an error of lib/errors.ts.
+   */
+  render (query: ListQuery, rendering: Rendering): AsyncIterable<string>
 }
 
 /** An open store. */

@@ -1,6 +1,10 @@
-import type { Collection, Document, Store } from '../../lib/store/port.ts'
+import type { Collection, Document, ListQuery, Rendering, Store } from '../../lib/store/port.ts'
+import { renderBatches } from '../../lib/store/rendering.ts'
 
-/** A call of the store. A list is `list`, then a `next` for each batch, and `return` when the reader leaves it. */
+/**
+ * A call of the store. A list is `list`, then a `next` for each batch, and `return` when the reader leaves it; one that is
+ * rendered is the same here.
+ */
 export interface StoreCall {
   collection: string
   method: string
@@ -11,8 +15,11 @@ export interface StoreCall {
 export type Around = (call: StoreCall, run: () => unknown) => unknown
 
 function wrapCollection<T extends Document> (inner: Collection<T>, name: string, around: Around): Collection<T> {
-  return new Proxy(inner, {
+  const outer: Collection<T> = new Proxy(inner, {
     get (target, method: keyof Collection<T>) {
+      if (method === 'render') {
+        return (query: ListQuery, rendering: Rendering) => renderBatches<T, T[]>(outer.list(query), rendering, (renderer, batch) => renderer.fromDocuments(batch))
+      }
       const call = (args: unknown[]) => (target[method] as (...args: unknown[]) => unknown).apply(target, args)
       // The one that may answer at once; the others fail by rejecting.
       if (method === 'getLinked') return (...args: unknown[]) => around({ collection: name, method, args }, () => call(args))
@@ -31,6 +38,7 @@ function wrapCollection<T extends Document> (inner: Collection<T>, name: string,
       }
     }
   })
+  return outer
 }
 
 /** The same store, with every call of its collections in the hands of `around`. */

@@ -26,7 +26,7 @@ t.test('a reader that sips is broken off, and the batches are left', async (t) =
       left = true
     }
   }
-  const stream = await renderList(count(), { format: 'ndjson', stallTimeout: 100 })
+  const stream = await renderList({ batches: count() }, { format: 'ndjson', stallTimeout: 100 })
   t.ok(stream instanceof Readable)
   let sips = 0
   await t.rejects(async () => {
@@ -46,6 +46,6 @@ t.test('the time a store takes is not the reader\'s', async (t) => {
       await sleep(30)
     }
   }
-  const stream = await renderList(crawl(), { format: 'array', stallTimeout: 100 }) as Readable
+  const stream = await renderList({ batches: crawl() }, { format: 'array', stallTimeout: 100 }) as Readable
   t.equal((await stream.toArray()).join(''), '[0,1,2,3,4,5]')
 })

@@ -20,6 +20,8 @@ const collect: () => void = runInNewContext('gc')
 
 function readLive (): number {
   collect()
+  // The bytes that the first freed are counted off by the time the second has begun.
+  collect()
   const { heapUsed, external } = process.memoryUsage()
   return heapUsed + external
 }
@@ -81,7 +83,7 @@ t.test('Lists: 100,000 records stream in constant memory', async (t) => {
   const { count, ordered, bytes } = await read(0)
   t.strictSame({ count, ordered }, { count: RECORDS, ordered: true })
   t.ok(bytes > 2 * LIVE_CEILING, 'the list is longer than the ceiling is high')
-  t.ok(writes >= RECORDS / 100)
+  t.ok(writes > bytes / 128 / 1024, 'in pieces')
   t.ok(live - before.live < LIVE_CEILING, `${((live - before.live) / MIB).toFixed(1)} MiB more were held`)
   t.ok(resident - before.resident < RESIDENT_CEILING, `${((resident - before.resident) / MIB).toFixed(1)} MiB more were resident`)
 })

@@ -2,7 +2,7 @@ import type { Connection } from './connection.ts'
 import type { DocumentCache } from './cache.ts'
 import type { Operation, Value } from './operations.ts'
 import type { Table } from './sql.ts'
-import type { Filter, ListQuery } from '../port.ts'
+import type { Filter, ListQuery, Rendering } from '../port.ts'
 import type { Touched } from './writer.ts'
 
 /** What a collection stands on: a file with its threads (file.ts), or memory (memory.ts). */
@@ -16,6 +16,7 @@ export interface Backend {
   count (table: Table, filter?: Filter): Promise<number>
   /** The JSON of the documents, in batches. */
   list (table: Table, query: ListQuery): AsyncIterable<string[]>
+  render (table: Table, query: ListQuery, rendering: Rendering): AsyncIterable<string>
   /** Rejects while nothing can be written. */
   check (): Promise<void>
   /** Finishes what was accepted. */

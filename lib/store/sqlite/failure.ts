@@ -1,4 +1,4 @@
-import { storeError } from '../../errors.ts'
+import { type ErrorCode, IdentityError, storeError } from '../../errors.ts'
 import { DuplicateKeyError } from '../port.ts'
 import type { Outcome, Value } from './operations.ts'
 
@@ -7,6 +7,10 @@ export interface Failure {
   message: string
   /** SQLite's extended result code. */
   code?: number
+  /** Of an error that is no failure of the store. */
+  kind?: ErrorCode
+  /** The message of its cause, for the log. */
+  cause?: string
 }
 
 interface SqliteError extends Error {
@@ -25,11 +29,13 @@ export function duplicateField (error: unknown): string | null {
 
 export function toFailure (error: unknown): Failure {
   const { message, errcode } = error as SqliteError
+  if (error instanceof IdentityError) return { message, kind: error.code, ...(error.cause instanceof Error && { cause: error.cause.message }) }
   return { message, ...(errcode !== undefined && { code: errcode }) }
 }
 
 /** The error of another thread, as a caller meets it. */
-export function fromFailure ({ message, code }: Failure): Error {
+export function fromFailure ({ message, code, kind, cause }: Failure): Error {
+  if (kind !== undefined) return new IdentityError(kind, message, cause === undefined ? {} : { cause: new Error(cause) })
   return storeError(Object.assign(new Error(message), code === undefined ? {} : { errcode: code }))
 }
 

@@ -1,5 +1,5 @@
 import { resolve } from 'node:path'
-import { BATCH_SIZE, type CollectionSpec, type Filter, type ListQuery } from '../port.ts'
+import { BATCH_SIZE, type CollectionSpec, type Filter, type ListQuery, type Rendering } from '../port.ts'
 import type { Backend } from './backend.ts'
 import { DocumentCache } from './cache.ts'
 import { Connection, prepareFile } from './connection.ts'
@@ -16,13 +16,17 @@ const BUSY = 20
 
 const VERSION = { sql: READ_VERSION, values: [] }
 
-/** A file: look-ups here, on this thread, writes in one thread, and what may read long in another. */
+/**
+ * A file: look-ups here, on this thread, writes in one thread, counts and lists in another, and in a third whole lists
+ * that are made into bytes, which may take long and hold up nothing else.
+ */
 export class FileBackend implements Backend {
   readonly connection: Connection
   readonly tables: ReadonlyMap<string, Table>
   readonly cache: DocumentCache
   readonly #writer: Writer
   readonly #reader: Reader
+  readonly #renderer: Reader
   readonly #path: string
   #index: WalIndex | null = null
 
@@ -35,6 +39,7 @@ export class FileBackend implements Backend {
     this.cache = new DocumentCache(() => guard(() => this.connection.get<{ version: number }>(VERSION)!.version))
     this.#writer = new Writer(data, { timeout, cache: this.cache })
     this.#reader = new Reader(data, { timeout })
+    this.#renderer = new Reader(data, { timeout })
   }
 
   static async open (path: string, collections: readonly CollectionSpec[], timeout: number): Promise<FileBackend> {
@@ -65,6 +70,10 @@ export class FileBackend implements Backend {
     return this.#reader.list(table.list(query, 'doc'), limit > 0 && limit <= BATCH_SIZE + 1)
   }
 
+  render (table: Table, query: ListQuery, rendering: Rendering): AsyncIterable<string> {
+    return this.#renderer.render(table.list(query, 'doc'), rendering)
+  }
+
   check (): Promise<void> {
     return this.#writer.check()
   }
@@ -72,7 +81,7 @@ export class FileBackend implements Backend {
   /** The writer last: the last connection to leave folds the log into the file, which takes a while. */
   async close (): Promise<void> {
     await this.#writer.drain()
-    await this.#reader.close()
+    await Promise.all([this.#reader.close(), this.#renderer.close()])
     this.connection.close()
     await this.#writer.close()
     this.#index?.close()

@@ -1,20 +1,34 @@
 import type { SQLInputValue } from 'node:sqlite'
 import { busyError, storeError } from '../../errors.ts'
-import { BATCH_SIZE } from '../port.ts'
+import { BATCH_SIZE, type Rendering } from '../port.ts'
 import { type Failure, fromFailure } from './failure.ts'
 import type { Statement } from './sql.ts'
 import { Thread, type ThreadData, threadFile } from './thread.ts'
 
+/** The id is the question's; `list` is that of the one that opened the list. */
 export type Question =
   | { kind: 'count', id: number, sql: string, values: SQLInputValue[] }
-  /** `whole`: all of it in the first answer, or none of it and the cursor closed. */
-  | { kind: 'open', id: number, size: number, whole: boolean, sql: string, values: SQLInputValue[] }
-  | { kind: 'next', id: number }
-  | { kind: 'close', id: number }
+  | Opening
+  | { kind: 'next', id: number, list: number }
+  | { kind: 'close', list: number }
+
+export interface Opening {
+  kind: 'open'
+  id: number
+  sql: string
+  values: SQLInputValue[]
+  /** Documents of a batch at most. */
+  size: number
+  /** All of it in the first answer, or none of it and the cursor closed. */
+  whole?: true
+  /** Pieces of text instead of batches; the first is of one batch. */
+  rendering?: Rendering
+}
 
 export interface Answer {
   id: number
   docs?: string[]
+  piece?: string
   /** No more will come; the cursor is closed. */
   done?: boolean
   count?: number
@@ -26,6 +40,9 @@ const CURSORS = 64
 const WAITING = 1_000
 /** Questions that may wait for the thread. */
 const QUESTIONS = 10_000
+/** Batches, and pieces, that are read while one is used. With two pieces the thread has work while one is on its way. */
+const BATCHES_AHEAD = 1
+const PIECES_AHEAD = 1
 /** Milliseconds a list may go unread: its cursor keeps the log from being cut back. MongoDB's own limit. */
 const IDLE = 600_000
 
@@ -46,8 +63,8 @@ export interface ReaderOptions {
 }
 
 interface Pending {
-  resolve: (answer: Answer) => void
-  reject: (error: unknown) => void
+  /** Undefined once it is settled. */
+  settle: { resolve: (answer: Answer) => void, reject: (error: unknown) => void } | undefined
   timer: NodeJS.Timeout
 }
 
@@ -79,41 +96,50 @@ export class Reader {
    * so that slow readers of long ones never stop it. One whose documents are too large for that is read as a long one.
    */
   async * list (statement: Statement, short: boolean): AsyncGenerator<string[], void, undefined> {
-    const { docs, done } = short ? await this.#open(++this.#id, statement, BATCH_SIZE + 1, true) : {}
+    const { docs, done } = short ? await this.#ask({ ...this.#toOpening(statement, BATCH_SIZE + 1), whole: true }) : {}
     if (done !== true) {
-      yield * this.#listLong(statement)
+      for await (const { docs } of this.#listLong(this.#toOpening(statement), BATCHES_AHEAD)) if (docs!.length > 0) yield docs!
       return
     }
     for (let rest = docs!; rest.length > 0; rest = rest.slice(BATCH_SIZE)) yield rest.slice(0, BATCH_SIZE)
   }
 
-  async * #listLong (statement: Statement): AsyncGenerator<string[], void, undefined> {
+  /** The documents as the thread renders them. */
+  async * render (statement: Statement, rendering: Rendering): AsyncGenerator<string, void, undefined> {
+    for await (const { piece } of this.#listLong({ ...this.#toOpening(statement), rendering }, PIECES_AHEAD)) if (piece !== '') yield piece!
+  }
+
+  async * #listLong (opening: Opening, ahead: number): AsyncGenerator<Answer, void, undefined> {
     await this.#enter()
-    const id = ++this.#id
+    const list = opening.id
+    const asked: Promise<Answer>[] = []
     let held = true
     const free = (ended = false) => {
       if (!held) return
       held = false
       // At its end the thread has closed the cursor by itself.
-      if (!ended && !this.#closed) this.#thread.post({ kind: 'close', id })
+      if (!ended && !this.#closed) this.#thread.post({ kind: 'close', list } satisfies Question)
       this.#leave()
     }
     try {
-      let answer = await this.#open(id, statement, BATCH_SIZE, false)
+      let answer = await this.#ask(opening)
       while (!answer.done) {
-        const next = this.#ask({ kind: 'next', id })
-        // It is looked at when this batch has been used; until then a failure is nobody's.
-        next.catch(() => {})
+        while (asked.length < ahead) {
+          const next = this.#ask({ kind: 'next', id: ++this.#id, list })
+          // It is looked at when what came before it has been used; until then a failure is nobody's.
+          next.catch(() => {})
+          asked.push(next)
+        }
         const timer = setTimeout(free, this.#options.idle).unref()
         try {
-          yield answer.docs!
+          yield answer
         } finally {
           clearTimeout(timer)
         }
-        answer = await next
+        answer = await asked.shift()!
       }
       free(true)
-      if (answer.docs!.length > 0) yield answer.docs!
+      yield answer
     } finally {
       free()
     }
@@ -127,29 +153,32 @@ export class Reader {
     await this.#thread.end(this.#options.timeout)
   }
 
-  #open (id: number, { sql, values }: Statement, size: number, whole: boolean): Promise<Answer> {
-    return this.#ask({ kind: 'open', id, size, whole, sql, values })
+  #toOpening ({ sql, values }: Statement, size = BATCH_SIZE): Opening {
+    return { kind: 'open', id: ++this.#id, size, sql, values }
   }
 
-  #ask (question: Question): Promise<Answer> {
+  #ask (question: Exclude<Question, { kind: 'close' }>): Promise<Answer> {
     if (this.#closed) return Promise.reject(storeError(new Error('the store is closed')))
     if (this.#questions.size >= QUESTIONS) return Promise.reject(busyError('reads'))
     const { promise, resolve, reject } = Promise.withResolvers<Answer>()
     const { timeout } = this.#options
     const timer = setTimeout(() => this.#settle({ id: question.id, failure: { message: `a read took more than ${timeout} ms` } }), timeout)
-    this.#questions.set(question.id, { resolve, reject, timer })
+    this.#questions.set(question.id, { settle: { resolve, reject }, timer })
     this.#thread.post(question)
     return promise
   }
 
-  /** One list or count asks one question at a time, so that its id tells the answer. */
   #settle (answer: Answer): void {
     const question = this.#questions.get(answer.id)
     if (question === undefined) return
     this.#questions.delete(answer.id)
     clearTimeout(question.timer)
-    if (answer.failure === undefined) question.resolve(answer)
-    else question.reject(fromFailure(answer.failure))
+    const { resolve, reject } = question.settle!
+    // A table that the map has outgrown still has its entries, and each table is kept by the one before it until all of
+    // the old space is looked through: no way must lead from there to what the list was given.
+    question.settle = undefined
+    if (answer.failure === undefined) resolve(answer)
+    else reject(fromFailure(answer.failure))
   }
 
   #fail ({ message }: Error): void {

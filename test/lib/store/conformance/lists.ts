@@ -1,4 +1,5 @@
 import type { SortKey } from '../../../../lib/store/port.ts'
+import { renderThings } from '../../../fixtures/things-renderer.ts'
 import { type Cases, each, fill, ids, read, serialId } from './suite.ts'
 
 /** `name:asc,rank:desc` as sort keys. */
@@ -172,5 +173,30 @@ export const lists: Cases = {
     }
     t.equal(changed, 220)
     t.equal(await things.count({ equal: { owner: 'seen' } }), 220)
+  },
+
+  'a list is rendered in pieces, the first of one batch and none empty, with what stands between documents across them': async (t, { things }) => {
+    t.strictSame(await Array.fromAsync(things.render({}, renderThings())), [])
+    await fill(things, 450, (number) => ({ rank: number % 3, map: { text: `"${number}" \u{1F34F} ä ${'x'.repeat(300)}` } }))
+    for (const query of [{}, { sort: by('rank:desc') }, { limit: 250, offset: 60 }, { limit: 100 }, { limit: 101 }, { filter: { equal: { rank: 1 } } }]) {
+      const pieces = await Array.fromAsync(things.render(query, renderThings()))
+      const expected = (await read(things, query)).things
+      t.strictSame(pieces.join('').split(';').map((text) => JSON.parse(text)), expected)
+      t.equal(pieces[0]!.split(';').length, 100)
+      t.equal(pieces.length > 1, expected.length > 100)
+      t.notOk(pieces.includes(''))
+    }
+    t.throws(() => things.render({ sort: by('nothing:asc') }, renderThings()), TypeError)
+  },
+
+  'leaving a rendered list early, or a renderer that fails, frees the cursor': async (t, { things }) => {
+    await fill(things, 350, () => ({ map: { text: 'x'.repeat(1_000) } }))
+    // More often than there are places for cursors.
+    for (let round = 0; round < 70; round++) {
+      if (round % 3 === 0) for await (const piece of things.render({}, renderThings())) if (piece.length > 0) break
+      const failing = serialId(round % 2 === 0 ? 5 : 340)
+      if (round % 3 !== 0) await t.rejects(Array.fromAsync(things.render({}, renderThings({ failing }))), { code: 'ErrParam', message: 'thing: fails' })
+    }
+    t.equal((await Array.fromAsync(things.render({}, renderThings()))).join('').split(';').length, 350)
   }
 }

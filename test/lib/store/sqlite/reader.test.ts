@@ -4,6 +4,7 @@ import { Connection } from '../../../../lib/store/sqlite/connection.ts'
 import { Reader, type ReaderOptions } from '../../../../lib/store/sqlite/reader.ts'
 import { migrate } from '../../../../lib/store/sqlite/schema.ts'
 import { Table } from '../../../../lib/store/sqlite/sql.ts'
+import { renderThings } from '../../../fixtures/things-renderer.ts'
 import { serialId } from '../conformance/suite.ts'
 
 const collections = [{ name: 'things', keys: {} }]
@@ -71,6 +72,33 @@ t.test('a batch is read ahead, and no more than one', async (t) => {
   t.equal((await list.next()).value?.length, 100)
   t.equal((await list.next()).value?.length, 50, 'and what came after it began is not in it')
   t.equal((await list.next()).done, true)
+})
+
+t.test('a rendered list is a snapshot, until its end', async (t) => {
+  const { reader, connection } = startReader(t)
+  const text = 'x'.repeat(1_000)
+  connection.database.exec('BEGIN')
+  for (let number = 0; number < 600; number++) connection.run(table.insert({ id: `y${serialId(number)}`, ...{ text } }))
+  connection.database.exec('COMMIT')
+  let rendered = 0
+  const list = reader.render(ALL, renderThings())
+  const next = async () => {
+    const { value } = await list.next()
+    if (value === undefined) return false
+    // What stands between two documents is before the second.
+    rendered += value.split(';').length - (rendered === 0 ? 0 : 1)
+    return true
+  }
+  await next()
+  t.equal(rendered, 100, 'the first is of one batch')
+  await reader.count(table.count())
+  t.equal(isPinned(connection), false)
+  connection.run(table.insert({ id: 'z' }))
+  t.equal(isPinned(connection), true, 'the cursor is open')
+  while (await next()) await reader.count(table.count())
+  t.equal(rendered, 950, 'what came after it began is not in it')
+  connection.run(table.insert({ id: 'zz' }))
+  t.equal(isPinned(connection), false)
 })
 
 t.test('lists that hold a cursor are bounded: others wait, but never the short ones', async (t) => {
