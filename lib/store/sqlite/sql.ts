@@ -55,6 +55,8 @@ export class Table {
   readonly spec: CollectionSpec
   readonly #insert: string
   readonly #put: string
+  readonly #find: string
+  readonly #findBy: ReadonlyMap<string, string>
 
   constructor (spec: CollectionSpec) {
     this.spec = spec
@@ -62,6 +64,8 @@ export class Table {
     this.keys = Object.keys(spec.keys)
     const columns = ['id', 'doc', ...this.keys].map(quote)
     this.#insert = `INSERT OR FAIL INTO ${this.name} (${columns.join(', ')}) VALUES (${columns.map(() => '?').join(', ')})`
+    this.#find = `SELECT "doc" FROM ${this.name} WHERE "id" = ?`
+    this.#findBy = new Map((spec.unique ?? []).map((key) => [key, `SELECT "doc" FROM ${this.name} WHERE ${quote(key)} = ?`]))
     this.#put = `${this.#insert} ON CONFLICT ("id") DO UPDATE SET ${columns.slice(1).map((column) => `${column} = excluded.${column}`).join(', ')}`
   }
 
@@ -75,12 +79,12 @@ export class Table {
 
   /** Reads `doc` by id. */
   find (id: string, where?: Filter): Statement {
-    return this.#one(`SELECT "doc" FROM ${this.name}`, id, where)
+    return where === undefined ? { sql: this.#find, values: [id] } : this.#one(`SELECT "doc" FROM ${this.name}`, id, where)
   }
 
   /** Reads `doc` by a unique key. */
   findBy (key: string, value: Scalar): Statement {
-    return { sql: `SELECT "doc" FROM ${this.name} WHERE ${quote(key)} = ?`, values: [toColumn(value)] }
+    return { sql: this.#findBy.get(key)!, values: [toColumn(value)] }
   }
 
   /** Text of the statement that reads `doc` by id, and as `l0`, `l1`... the documents its keys point at, in one snapshot. */
