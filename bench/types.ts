@@ -53,8 +53,13 @@ export interface Usage {
   idle: number
 }
 
-/** What every server process can be asked. */
-export type ServerCalls = { usage: (params: null) => Promise<Usage> }
+export interface RepeatOptions {
+  seconds: number
+  concurrency: number
+}
+
+/** What every server process can be asked; `repeat` those of the case `create`. */
+export type ServerCalls = { usage: (params: null) => Promise<Usage>, repeat: (options: RepeatOptions) => Promise<Sample> }
 
 /** What a server process says when it listens. */
 export interface Ready {

@@ -9,18 +9,25 @@ import { FILL } from './tokeninfo.ts'
 export const ONE_EACH = 'Fastify, a transaction with its own sync each'
 export const IDENTITY = 'fastify-identity, SQLite'
 const ALONE = 'fastify-identity, SQLite, one after the other'
+const LIMIT = 'Fastify, nothing kept: the limit'
+const ONE_EACH_DIRECT = 'a transaction with its own sync each, without HTTP'
+const IDENTITY_DIRECT = 'fastify-identity, SQLite, without HTTP'
 const CONNECTIONS = 64
 
 /** Users made for good: each is on the disk when it is answered. */
 export default {
   name: 'create',
   title: `Durable user creation, ${CONNECTIONS} at once`,
-  notes: ['Each server on two cores, since ours writes in a thread. The password hash is left aside: lib/passwords.ts is replaced by a stub. One after the other, ours pays a sync for each too. How much there is to win depends on what a sync costs on the disk of TMPDIR.'],
+  notes: [
+    'Each server on two cores, since ours writes in a thread. The password hash is left aside: lib/passwords.ts is replaced by a stub. One after the other, ours pays a sync for each too.',
+    'How much there is to win depends on what a sync costs on the disk of TMPDIR: where it is quick, on what a request costs. The limit takes the same requests, parses them and keeps nothing; without HTTP the same is asked for in the process itself.'
+  ],
   columns: RATES,
   metric: 'rate',
   baseline: ONE_EACH,
   servers: async (bench) => [
     { label: ONE_EACH, file: 'one-sync-each.ts', options: { file: join(bench.directory, 'one-sync-each.db') }, cores: 2 },
+    { label: LIMIT, file: 'one-sync-each.ts', cores: 2 },
     {
       label: IDENTITY,
       file: 'identity.ts',
@@ -35,6 +42,10 @@ export default {
       const target = await bench.aim(server, createLoad())
       subjects.push({ label, measure: () => bench.measure(target, { connections: CONNECTIONS }) })
       if (label === IDENTITY) subjects.push({ label: ALONE, measure: () => bench.measure(target, { connections: 1 }) })
+    }
+    for (const [label, of] of [[ONE_EACH_DIRECT, ONE_EACH], [IDENTITY_DIRECT, IDENTITY]] as const) {
+      const { child } = servers.get(of)!
+      subjects.push({ label, baseline: ONE_EACH_DIRECT, measure: () => child.call('repeat', { concurrency: CONNECTIONS, seconds: bench.settings.seconds }) })
     }
     return subjects
   }

@@ -2,7 +2,9 @@ import Fastify from 'fastify'
 import identity from '../../index.ts'
 import { bridge } from '../../routes/bridge.ts'
 import { clientAt } from '../fixture.ts'
-import { SECRET_KEY } from '../seed.ts'
+import { PASSWORD, SECRET_KEY } from '../seed.ts'
+import type { RepeatOptions } from '../types.ts'
+import { repeat } from './repeat.ts'
 import { readOptions, serve } from './serve.ts'
 
 // The service, embedded in an app without a log, as the bare route is.
@@ -24,4 +26,6 @@ const app = Fastify()
 const oidc = { firstParty: [clientAt(0).clientId], signInLimit: false as const }
 await app.register(identity, { database, bcryptCost, staleness, secretKey: SECRET_KEY, rateLimit: false, oidc })
 if (bridgePort !== undefined) await app.register(bridge, { prefix: '/bridge', upstream: `http://127.0.0.1:${bridgePort}` })
-await serve(app, bridgePort === undefined ? {} : { port: bridgePort })
+const create = (account: string) => app.identity.users.create({ data: { account, password: PASSWORD, name: 'New user' } })
+const calls = { repeat: (options: RepeatOptions) => repeat(create, options) }
+await serve(app, { calls, ...(bridgePort !== undefined && { port: bridgePort }) })

@@ -1,23 +1,35 @@
 import { DatabaseSync } from 'node:sqlite'
 import Fastify from 'fastify'
+import type { RepeatOptions } from '../types.ts'
+import { repeat } from './repeat.ts'
 import { readOptions, serve } from './serve.ts'
 
-// What one would write by hand: a user a transaction, each with a sync of the disk to itself.
+// What one would write by hand: a user a transaction, each with a sync of the disk to itself. Without a file, nothing is kept.
 
-const { file } = readOptions<{ file: string }>()
-const database = new DatabaseSync(file)
-database.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;
-  CREATE TABLE users (id TEXT PRIMARY KEY, account TEXT UNIQUE, doc TEXT)`)
-const insert = database.prepare('INSERT INTO users VALUES (?, ?, ?)')
+const { file } = readOptions<{ file?: string }>()
 
-const app = Fastify()
+function open (path: string): (...row: string[]) => void {
+  const database = new DatabaseSync(path)
+  database.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;
+    CREATE TABLE users (id TEXT PRIMARY KEY, account TEXT UNIQUE, doc TEXT)`)
+  const insert = database.prepare('INSERT INTO users VALUES (?, ?, ?)')
+  return (...row) => { insert.run(...row) }
+}
+
+const keep = file === undefined ? () => {} : open(file)
 let count = 0
-app.post<{ Body: { data: { account: string, name: string } } }>('/api/v1/user', (request, reply) => {
-  const { account, name } = request.body.data
+
+function create (account: string, name: string): string {
   const id = String(count++).padStart(34, '0')
   const time = new Date().toISOString()
-  insert.run(id, account, JSON.stringify({ id, account, created_at: time, modified_at: time, verified_at: time, roles: {}, name, info: {} }))
-  reply.send({ data: { user_id: id } })
+  keep(id, account, JSON.stringify({ id, account, created_at: time, modified_at: time, verified_at: time, roles: {}, name, info: {} }))
+  return id
+}
+
+const app = Fastify()
+app.post<{ Body: { data: { account: string, name: string } } }>('/api/v1/user', (request, reply) => {
+  const { account, name } = request.body.data
+  reply.send({ data: { user_id: create(account, name) } })
 })
 
-await serve(app)
+await serve(app, { calls: { repeat: (options: RepeatOptions) => repeat(async (account) => create(account, 'New user'), options) } })
