@@ -129,9 +129,19 @@ export class Table {
   list ({ filter = {}, sort = [], after, offset = 0, limit = 0 }: ListQuery, column: 'doc' | 'id'): Statement {
     const { sql, values } = after === undefined ? this.#select([column], conditionsOf(filter)) : this.#selectAfter(column, filter, sort, after)
     return {
-      sql: `${sql} ORDER BY ${orderOf(sort)} LIMIT ? OFFSET ?`,
+      sql: `${sql} ORDER BY ${orderOf(sort, this.#isStrict(sort, after))} LIMIT ? OFFSET ?`,
       values: [...values, limit === 0 ? -1 : limit, offset]
     }
+  }
+
+  /**
+   * Whether no two documents that a list finds are equal by the first key, so that nothing is left for the id to decide. The
+   * index of a unique key has no id at its end; with one it would be an index more for every write.
+   */
+  #isStrict ([first]: SortKey[], after: Place | undefined): boolean {
+    if (first === undefined || !this.spec.unique?.includes(first.key)) return false
+    // Ascending, what comes after a value has one of its own; nulls, which may be many, are before it.
+    return first.direction === 'asc' && after !== undefined && after.values[0] !== null
   }
 
   /** A select for each range: SQLite seeks to all of them, and merges them in order as far as they are read. */
@@ -180,9 +190,9 @@ function toBound (condition: Condition): Statement {
   return { sql: `${quote(condition.key)} ${RELATIONS[condition.relation]}`, values }
 }
 
-/** SQLite's own order is ours: nulls lowest, text by its UTF-8 bytes, which is by code point. */
-function orderOf (sort: SortKey[]): string {
+/** SQLite's own order is ours: nulls lowest, text by its UTF-8 bytes, which is by code point. The id ends what is not strict. */
+function orderOf (sort: SortKey[], isStrict: boolean): string {
   const last = sort.at(-1)
-  const keys = last === undefined ? [{ key: 'id', direction: 'asc' }] : last.key === 'id' ? sort : [...sort, { key: 'id', direction: last.direction }]
+  const keys: SortKey[] = isStrict || last?.key === 'id' ? sort : [...sort, { key: 'id', direction: last?.direction ?? 'asc' }]
   return keys.map(({ key, direction }) => `${quote(key)} ${direction === 'desc' ? 'DESC' : 'ASC'}`).join(', ')
 }

@@ -9,6 +9,7 @@ const SORTS: SortKey[][] = [
   ...['id', 'owner', 'rank', 'live', 'at', 'serial'].flatMap((key) => DIRECTIONS.map((direction) => [{ key, direction }])),
   ...[['owner', 'rank'], ['live', 'id'], ['rank', 'deputy']].flatMap(([one, two]) =>
     DIRECTIONS.flatMap((first) => DIRECTIONS.map((second) => [{ key: one!, direction: first }, { key: two!, direction: second }]))),
+  [{ key: 'serial', direction: 'asc' }, { key: 'rank', direction: 'desc' }],
   [{ key: 'owner', direction: 'asc' }, { key: 'live', direction: 'desc' }, { key: 'rank', direction: 'asc' }]
 ]
 

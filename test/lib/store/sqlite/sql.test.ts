@@ -37,9 +37,9 @@ t.test('a list after a place seeks to it by the index of its sort, and sorts not
         for (const step of reads) {
           t.match(step, new RegExp(`^SEARCH ${collection} USING INDEX ${collection}\\.(userId\\.)?${key}(\\.unique)? \\(${owner}${key}[<>=]`), `${label}: ${step}`)
         }
-        // The index of a unique key has no id at its end: runs of one document are sorted.
-        const sorts = plan.filter((step) => /TEMP B-TREE/.test(step))
-        t.strictSame(key === 'account' ? sorts.filter((step) => !/LAST TERM/.test(step)) : sorts, [], label)
+        // The index of a unique key has no id at its end: runs of one document are sorted, where there may be runs of more.
+        const mayTie = key === 'account' && (direction === 'desc' || place === 'no value')
+        t.strictSame(plan.filter((step) => /TEMP B-TREE/.test(step) && !(mayTie && /LAST TERM/.test(step))), [], label)
       }
     }
   }
