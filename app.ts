@@ -21,8 +21,8 @@ const SILENCE = 60_000
 /** Longer than a load balancer keeps a connection, so that the side that closes first is not this one. */
 const KEEP_ALIVE = 72_000
 
-/** What a test hands in. */
-export interface AppParts extends Pick<IdentityOptions, 'store' | 'now'> {
+/** What only a program can hand in. */
+export interface AppParts extends Pick<IdentityOptions, 'store' | 'now' | 'counter' | 'processes'> {
   /** Where the log's lines go; absent: stdout. */
   logStream?: { write (line: string): void }
 }

@@ -3,6 +3,7 @@
  * @module
  */
 import { readFileSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
 import { Ajv } from 'ajv'
 import { EnvironmentSchema, type Environment } from './schemas/config.ts'
 import type { OidcOptions } from './schemas/oidc.ts'
@@ -23,6 +24,8 @@ export interface Config {
   /** Milliseconds, see schemas/config.ts. */
   stallTimeout: number
   shutdownTimeout: number
+  /** Processes that serve. */
+  workers: number
   openapi: boolean
   /** Addresses and networks of the proxies whose forwarding headers are believed. */
   trustProxy: false | string[]
@@ -114,9 +117,13 @@ export function readConfig (env: Readonly<Record<string, string | undefined>>): 
   if (proxies !== false && !proxies.every(isNetwork)) {
     problems.push('IDENTITY_TRUST_PROXY: must be off, or comma-separated addresses or networks such as 10.0.0.0/8')
   }
+  const workers = read.IDENTITY_WORKERS === 'auto' ? availableParallelism() : read.IDENTITY_WORKERS
+  if (workers > 1 && read.DATABASE_URL === 'sqlite::memory:') {
+    problems.push('IDENTITY_WORKERS: must be 1 with sqlite::memory:, of which each process would have one of its own')
+  }
   const secretKey = readSecretKey(read, problems)
   if (problems.length > 0) throw new ConfigError(problems)
-  return toConfig(read, secretKey)
+  return toConfig({ ...read, IDENTITY_WORKERS: workers }, secretKey)
 }
 
 function toOidc (env: Environment): Partial<OidcOptions> {
@@ -132,7 +139,7 @@ function toOidc (env: Environment): Partial<OidcOptions> {
   }
 }
 
-function toConfig (env: Environment, secretKey: string | undefined): Config {
+function toConfig (env: Environment & { IDENTITY_WORKERS: number }, secretKey: string | undefined): Config {
   const { IDENTITY_BRIDGE_PREFIX: prefix, IDENTITY_BRIDGE_UPSTREAM: upstream } = env
   return {
     host: env.HOST,
@@ -141,6 +148,7 @@ function toConfig (env: Environment, secretKey: string | undefined): Config {
     rateLimit: env.IDENTITY_RATE_LIMIT,
     stallTimeout: env.IDENTITY_STALL_TIMEOUT,
     shutdownTimeout: env.IDENTITY_SHUTDOWN_TIMEOUT,
+    workers: env.IDENTITY_WORKERS,
     openapi: env.IDENTITY_OPENAPI,
     trustProxy: splitList(env.IDENTITY_TRUST_PROXY),
     oidc: env.IDENTITY_OIDC && toOidc(env),

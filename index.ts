@@ -4,6 +4,7 @@
  */
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
+import { createCounter } from './lib/counter.ts'
 import { handleError } from './plugins/errors.ts'
 import { health } from './plugins/health.ts'
 import services, { readOptions, type IdentityOptions } from './plugins/identity.ts'
@@ -22,6 +23,7 @@ import { interactionRoutes } from './routes/interaction.ts'
  */
 async function identity (app: FastifyInstance, given: IdentityOptions): Promise<void> {
   const options = readOptions(given)
+  const { counter = createCounter() } = options
   const oidcOptions = options.oidc === false ? false : readOidcOptions(options.oidc)
   await app.register(services, options)
   await app.register(async (scope) => {
@@ -30,13 +32,13 @@ async function identity (app: FastifyInstance, given: IdentityOptions): Promise<
     if (options.openapi) await scope.register(openapi)
     if (options.health) await scope.register(health)
     await scope.register(async (api) => {
-      const passwordLimit = await createPasswordLimit(api, options.rateLimit)
+      const passwordLimit = await createPasswordLimit(api, options.rateLimit, counter)
       await api.register(apiRoutes, { access: options.access, stallTimeout: options.stallTimeout, passwordLimit })
     }, { prefix: '/api/v1' })
     if (oidcOptions !== false) {
       await scope.register(async (signing) => {
         const getEngine = prepareEngine(scope, oidcOptions)
-        const signInLimit = await createSignInLimit(signing, options.rateLimit === false ? false : oidcOptions.signInLimit)
+        const signInLimit = await createSignInLimit(signing, options.rateLimit === false ? false : oidcOptions.signInLimit, counter)
         const mount = { getEngine, signInLimit, name: oidcOptions.name }
         await signing.register(oidc, mount)
         await signing.register(interactionRoutes, { ...mount, prefix: '/api/v1' })
@@ -53,6 +55,7 @@ export { plugin as fastifyIdentity }
 export { ACCESS, type Guard, type GuardOptions } from './plugins/auth.ts'
 export { type Identity, type IdentityOptions } from './plugins/identity.ts'
 export { ERRORS, IdentityError, type ErrorCode } from './lib/errors.ts'
+export { type Count, type Counter } from './lib/counter.ts'
 export { type Services } from './lib/identity.ts'
 export { type Caller, type MintOptions, type MintedTokens } from './lib/tokens.ts'
 export { openStore } from './lib/store/index.ts'

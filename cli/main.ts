@@ -11,11 +11,12 @@ import type { Command, Commands, Streams, Surroundings } from './command.ts'
 import { helpAll, helpOne } from './help.ts'
 import { keysCommands } from './keys.ts'
 import { loginCommands } from './login.ts'
+import { serveCommands } from './serve.ts'
 import { testingCommands } from './testing.ts'
 import { tokenCommands } from './token.ts'
 import { userCommands } from './user.ts'
 
-export const COMMANDS: Commands = { ...bootstrapCommands, ...tokenCommands, ...userCommands, ...clientCommands, ...keysCommands, ...loginCommands, ...testingCommands }
+export const COMMANDS: Commands = { ...bootstrapCommands, ...tokenCommands, ...userCommands, ...clientCommands, ...keysCommands, ...loginCommands, ...serveCommands, ...testingCommands }
 
 /** The command that the words name, and what follows them. Flags that stand before the words go with the others. */
 function findCommand (argv: string[]): { name: string, command: Command, flags: string[] } {

@@ -20,6 +20,8 @@ export interface ServiceOptions extends Pick<Options, 'database' | 'storeTimeout
   store?: Store | undefined
   /** Milliseconds since the epoch. */
   now?: Clock | undefined
+  /** Processes that serve beside each other on this machine, this one included: hashing is shared among them. */
+  processes?: number | undefined
   /** Told of failures that no caller waits for. */
   onError?: ((error: unknown) => void) | undefined
 }
@@ -46,13 +48,13 @@ export interface Services {
  * @throws Error when the store cannot be opened, or the secret key is missing or not the database's
  */
 export async function openServices (options: ServiceOptions): Promise<Services> {
-  const { roles, now = Date.now, onError = () => {} } = options
+  const { roles, now = Date.now, onError = () => {}, processes = 1 } = options
   const key = await resolveSecretKey(options)
   const box = createSecretBox(key)
   const store = options.store ?? await openStore(options.database, {
     collections: COLLECTIONS, now, onError, timeout: options.storeTimeout, staleness: options.staleness
   })
-  const passwords = createPasswords({ cost: options.bcryptCost, queue: options.hashQueue })
+  const passwords = createPasswords({ cost: options.bcryptCost, queue: options.hashQueue, processes })
   async function close () {
     await passwords.close()
     if (options.store === undefined) await store.close()

@@ -7,6 +7,28 @@ const RETRY = 50
 /** Milliseconds that a destination which stays busy has for the last lines. */
 const LAST = 1000
 
+/**
+ * Bytes that a write brings into a pipe as a whole or not at all (PIPE_BUF, pipe(7)); a socket and a terminal take them
+ * as a whole too.
+ */
+const ATOMIC = 4096
+/** Characters of a text within a line that is too long to be written as a whole. */
+const EXCERPT = 300
+
+/** A line with what matters of it, where it is longer than a write that stays whole. */
+function shorten (line: string): string {
+  if (Buffer.byteLength(line) <= ATOMIC) return line
+  try {
+    const { level, time, pid, hostname, reqId, msg, err } = JSON.parse(line)
+    const cut = (text: unknown) => typeof text === 'string' ? text.slice(0, EXCERPT) : undefined
+    const { type, message, code, stack } = err ?? {}
+    const told = err !== undefined && { err: { type: cut(type), message: cut(message), code: cut(code), stack: cut(stack) } }
+    return `${JSON.stringify({ level, time, pid, hostname, reqId, ...told, shortened: true, msg: cut(msg) })}\n`
+  } catch {
+    return `${line.slice(0, EXCERPT)}\n`
+  }
+}
+
 function isBusy (error: unknown): boolean {
   const { code } = error as NodeJS.ErrnoException
   return code === 'EAGAIN' || code === 'EINTR' || code === 'EBUSY'
@@ -30,12 +52,16 @@ export class LogOutput {
   #torn = false
   #idle: (() => void)[] = []
   readonly #fd: number
+  readonly #shared: boolean
 
-  constructor (fd: number) {
+  /** @param shared other processes write there too: each write is one that stays whole, and so does each line */
+  constructor (fd: number, { shared = false }: { shared?: boolean } = {}) {
     this.#fd = fd
+    this.#shared = shared
   }
 
-  write (line: string): void {
+  write (text: string): void {
+    const line = this.#shared && text.length > ATOMIC / 3 ? shorten(text) : text
     if (this.#held + line.length > HELD) {
       this.#dropped++
       return
@@ -60,13 +86,23 @@ export class LogOutput {
     clearTimeout(timer)
   }
 
-  /** Writes what waits, for when the process exits and no event will follow: it holds the thread for a second at most. */
-  writeLast (): void {
-    let text = Buffer.concat([this.#inCall ? Buffer.alloc(0) : this.#batch, this.#takeLines()])
+  /**
+   * Writes what waits, for when the process exits and no event will follow: it holds the thread for a second at most.
+   * @param tell logs the last lines, which so are not left to a thread either
+   */
+  writeLast (tell: () => void = () => {}): void {
+    const writing = this.#writing
+    this.#writing = true
+    tell()
+    this.#writing = writing
+    let text = this.#inCall || this.#batch.length === 0 ? this.#takeLines() : this.#batch
     const end = performance.now() + LAST
     while (text.length > 0) {
       try {
         text = text.subarray(writeSync(this.#fd, text))
+        if (text.length > 0) continue
+        this.#torn = false
+        text = this.#takeLines()
       } catch (error) {
         if (!isBusy(error) || performance.now() > end) return
         Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, RETRY)
@@ -75,11 +111,19 @@ export class LogOutput {
   }
 
   #takeLines (): Buffer {
-    const text = Buffer.from((this.#torn ? '\n' : '') + this.#lines.join(''))
-    this.#batchLines = this.#lines.length
-    this.#lines = []
-    this.#held = 0
-    return this.#batchLines === 0 ? Buffer.alloc(0) : text
+    const lines = this.#shared ? this.#lines.splice(0, this.#countFitting()) : this.#lines.splice(0)
+    this.#batchLines = lines.length
+    if (lines.length === 0) return Buffer.alloc(0)
+    const text = lines.join('')
+    this.#held -= text.length
+    return Buffer.from((this.#torn ? '\n' : '') + text)
+  }
+
+  /** How many lines make a write that stays whole. */
+  #countFitting (): number {
+    let bytes = this.#torn ? 1 : 0
+    const count = this.#lines.findIndex((line) => (bytes += Buffer.byteLength(line)) > ATOMIC)
+    return count < 0 ? this.#lines.length : Math.max(1, count)
   }
 
   #next (): void {

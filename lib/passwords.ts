@@ -8,9 +8,6 @@ import { randomText } from './ids.ts'
 /** Characters of salt before the HMAC (service.md, 8); bcrypt adds 128 bits of its own. */
 const SALT_LENGTH = 8
 
-/** One core is left to the event loop. */
-const THREADS = Math.max(1, availableParallelism() - 1)
-
 /** Hashings that may wait for a thread; past it callers get ErrBusy. */
 const DEFAULT_QUEUE = 128
 
@@ -27,6 +24,8 @@ export interface PasswordOptions {
   cost: number
   /** Hashings that may wait. */
   queue?: number
+  /** Processes that share the cores and the queue, this one included; each takes its part of both. */
+  processes?: number
 }
 
 /** Salted password hashes, made and compared in worker threads. */
@@ -45,7 +44,10 @@ function digest (password: string, salt: string): string {
   return createHmac('sha256', salt).update(password).digest('base64')
 }
 
-export function createPasswords ({ cost, queue = DEFAULT_QUEUE }: PasswordOptions): Passwords {
+export function createPasswords ({ cost, queue: asked = DEFAULT_QUEUE, processes = 1 }: PasswordOptions): Passwords {
+  const queue = Math.max(1, Math.floor(asked / processes))
+  // A core for each event loop.
+  const threads = Math.max(1, Math.floor(availableParallelism() / processes) - 1)
   let opened: Promise<Piscina> | undefined
 
   async function openPool (): Promise<Piscina> {
@@ -53,7 +55,7 @@ export function createPasswords ({ cost, queue = DEFAULT_QUEUE }: PasswordOption
     return new Piscina({
       filename: new URL(`./password-worker${extname(import.meta.url)}`, import.meta.url).href,
       minThreads: 0,
-      maxThreads: THREADS,
+      maxThreads: threads,
       maxQueue: queue,
       idleTimeout: 30_000,
       niceIncrement: process.platform === 'win32' ? 0 : 10

@@ -4,6 +4,7 @@ import type { OidcOptions } from '../schemas/oidc.ts'
 import { OptionsSchema, type Options } from '../schemas/options.ts'
 import { openServices, type Services } from '../lib/identity.ts'
 import type { Clock } from '../lib/clock.ts'
+import type { Counter } from '../lib/counter.ts'
 import { createOptionsReader } from '../lib/options.ts'
 import type { Store } from '../lib/store/port.ts'
 import { createGuard, type GuardOptions } from './auth.ts'
@@ -20,6 +21,10 @@ export interface HandedIn {
   store?: Store
   /** Milliseconds since the epoch; for tests. */
   now?: Clock
+  /** Counts sign-ins and password changes, for services of several processes; absent: in memory. */
+  counter?: Counter
+  /** Processes that serve beside each other on this machine, this one included: hashing is shared among them. */
+  processes?: number
 }
 
 /** The options of the identity plugin; all have defaults. */
@@ -34,8 +39,8 @@ const readData = createOptionsReader(OptionsSchema)
  * Checks options and fills in the defaults, in a copy.
  * @throws Error that names the option
  */
-export function readOptions ({ store, now, ...given }: IdentityOptions): Options & HandedIn {
-  return { ...readData(given), ...(store && { store }), ...(now && { now }) }
+export function readOptions ({ store, now, counter, processes, ...given }: IdentityOptions): Options & HandedIn {
+  return { ...readData(given), ...(store && { store }), ...(now && { now }), ...(counter && { counter }), ...(processes && { processes }) }
 }
 
 async function identityPlugin (app: FastifyInstance, options: Options & HandedIn): Promise<void> {

@@ -1,22 +1,21 @@
 import rateLimit from '@fastify/rate-limit'
 import type { FastifyInstance, preHandlerHookHandler } from 'fastify'
+import type { Counter } from '../lib/counter.ts'
 import { IdentityError } from '../lib/errors.ts'
+import { countWith } from './attempts.ts'
 import { requireCaller } from './auth.ts'
-
-/** Users whose counts are kept; past it the oldest are forgotten. */
-const USERS = 10_000
 
 /**
  * Bounds how often one user may change his password: a hash costs a thousand times what the rest of a request does.
  * @param perMinute false: no limit
  */
-export async function createPasswordLimit (app: FastifyInstance, perMinute: number | false): Promise<preHandlerHookHandler> {
+export async function createPasswordLimit (app: FastifyInstance, perMinute: number | false, counter: Counter): Promise<preHandlerHookHandler> {
   if (perMinute === false) return (_request, _reply, done) => done()
-  await app.register(rateLimit, { global: false, cache: USERS })
+  await app.register(rateLimit, { global: false, store: countWith(counter) })
   const limit = app.rateLimit({
     max: perMinute,
     timeWindow: '1 minute',
-    keyGenerator: (request) => requireCaller(request).user.user_id,
+    keyGenerator: (request) => `password ${requireCaller(request).user.user_id}`,
     errorResponseBuilder: (_request, { ttl }) => {
       const seconds = Math.max(1, Math.ceil(ttl / 1000))
       return new IdentityError('ErrLimit', `password: too many changes, try again in ${seconds} s`, { headers: { 'retry-after': String(seconds) } })

@@ -1,11 +1,11 @@
 import rateLimit from '@fastify/rate-limit'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { groupAddress } from '../lib/addresses.ts'
+import type { Counter } from '../lib/counter.ts'
 import { IdentityError } from '../lib/errors.ts'
 import { hashToken } from '../lib/tokens.ts'
+import { countWith } from './attempts.ts'
 
-/** Accounts and addresses whose counts are kept; past it the oldest are forgotten. */
-const KEPT = 10_000
 /** One account from everywhere, and one address for all accounts, may be tried so many times as often. */
 const WIDE = 10
 
@@ -14,21 +14,21 @@ export type SignInLimit = (request: FastifyRequest, account?: string) => Promise
 
 /**
  * Bounds how often passwords and codes can be guessed: from one address for one account tightly, and for an account or an
- * address as a whole loosely, so that a stranger who guesses does not lock the user out. Each process counts for itself.
+ * address as a whole loosely, so that a stranger who guesses does not lock the user out.
  * @param perMinute false: no limit
  */
-export async function createSignInLimit (app: FastifyInstance, perMinute: number | false): Promise<SignInLimit> {
+export async function createSignInLimit (app: FastifyInstance, perMinute: number | false, counter: Counter): Promise<SignInLimit> {
   if (perMinute === false) return async () => {}
-  await app.register(rateLimit, { global: false, cache: KEPT })
+  await app.register(rateLimit, { global: false, store: countWith(counter) })
   // By their hashes: what was typed may be as long as a form.
   const accounts = new WeakMap<FastifyRequest, string>()
   const account = (request: FastifyRequest) => accounts.get(request) ?? ''
   const count = (max: number, keyGenerator: (request: FastifyRequest) => string) =>
     app.createRateLimit({ max, timeWindow: '1 minute', keyGenerator, allowList: [] })
-  const address = count(perMinute * WIDE, (request) => groupAddress(request.ip))
+  const address = count(perMinute * WIDE, (request) => `address ${groupAddress(request.ip)}`)
   const guesses = [
-    count(perMinute, (request) => `${groupAddress(request.ip)} ${account(request)}`),
-    count(perMinute * WIDE, account)
+    count(perMinute, (request) => `guess ${groupAddress(request.ip)} ${account(request)}`),
+    count(perMinute * WIDE, (request) => `account ${account(request)}`)
   ]
   return async function signInLimit (request, name) {
     if (name !== undefined) accounts.set(request, hashToken(name.toLowerCase()))

@@ -39,6 +39,9 @@ export const EnvironmentSchema = Type.Object({
   IDENTITY_SHUTDOWN_TIMEOUT: Type.Integer({
     minimum: 100, maximum: 600_000, default: 10_000, description: 'Milliseconds that running requests have to finish after SIGTERM; what runs longer is cut.'
   }),
+  IDENTITY_WORKERS: Type.Union([Type.Integer({ minimum: 1, maximum: 256 }), Type.Literal('auto')], {
+    default: 1, description: 'Processes that serve, with one listener; `auto`: one for each core. The flag `--workers` goes above it.'
+  }),
   IDENTITY_BRIDGE_PREFIX: Type.Union([Off, Type.String({
     pattern: '^(?!/(api/v1|docs|health|openapi\\.json|\\.well-known)(/|$))(/[\\w.~-]+)+$',
     expects: "a path such as /bridge/client that is not among the service's own"

@@ -1,4 +1,5 @@
 import { writeFileSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
 import { ConfigError, readConfig } from '../config.ts'
@@ -27,6 +28,7 @@ t.test('an empty environment gives the defaults, and those of the options are th
     rateLimit: options.rateLimit.default,
     stallTimeout: options.stallTimeout.default,
     shutdownTimeout: 10_000,
+    workers: 1,
     openapi: true,
     trustProxy: false,
     oidc: { accessTtl: 3600, refreshTtl: 2_592_000, sessionTtl: 1_209_600, firstParty: [], signInLimit: 10 },
@@ -61,6 +63,7 @@ t.test('every variable reaches its place', async (t) => {
     IDENTITY_STALENESS: '650',
     IDENTITY_STALL_TIMEOUT: '700',
     IDENTITY_SHUTDOWN_TIMEOUT: '800',
+    IDENTITY_WORKERS: '3',
     IDENTITY_BRIDGE_PREFIX: '/a/b-c',
     IDENTITY_BRIDGE_UPSTREAM: 'https://identity:3000/base',
     IDENTITY_OIDC: 'on',
@@ -84,6 +87,7 @@ t.test('every variable reaches its place', async (t) => {
     rateLimit: false,
     stallTimeout: 700,
     shutdownTimeout: 800,
+    workers: 3,
     openapi: false,
     trustProxy: ['loopback', '10.0.0.0/8', '::1'],
     oidc: { issuer: 'https://id.example.org/base', name: 'Example ID', accessTtl: 61, refreshTtl: 62, sessionTtl: 63, firstParty: ['a', 'b'], signInLimit: false },
@@ -116,6 +120,14 @@ t.test('the bridge and the authorization server can be left out, and the limit s
   t.equal(config.rateLimit, 3)
 })
 
+t.test('workers are one for each core when asked, and share no store in memory', async (t) => {
+  t.equal(readConfig({ IDENTITY_WORKERS: 'auto' }).workers, availableParallelism())
+  t.strictSame(problemsOf({ IDENTITY_WORKERS: '2', DATABASE_URL: 'sqlite::memory:' }), [
+    'IDENTITY_WORKERS: must be 1 with sqlite::memory:, of which each process would have one of its own'
+  ])
+  t.equal(readConfig({ IDENTITY_WORKERS: '1', DATABASE_URL: 'sqlite::memory:' }).workers, 1)
+})
+
 t.test('a wrong value is named, and never repeated', async (t) => {
   for (const [name, text, expected] of [
     ['HOST', 'h'.repeat(256), 'must be a text that is not too long'],
@@ -126,6 +138,8 @@ t.test('a wrong value is named, and never repeated', async (t) => {
     ['PORT', ' 3000', 'must be an integer from 0 to 65535'],
     ['DATABASE_URL', 'postgres://u:hunter2@h/d', 'must be sqlite:PATH, or a mongodb:// or mongodb+srv:// URL'],
     ['DATABASE_URL', 'sqlite://data/x.db', 'must be sqlite:PATH, or a mongodb:// or mongodb+srv:// URL'],
+    ['IDENTITY_WORKERS', '0', 'must be an integer from 1 to 256 or auto'],
+    ['IDENTITY_WORKERS', 'many', 'must be an integer from 1 to 256 or auto'],
     ['DATABASE_URL', 'sqlite:', 'must be sqlite:PATH, or a mongodb:// or mongodb+srv:// URL'],
     ['LOG_LEVEL', 'loud', 'must be fatal or error or warn or info or debug or trace or silent'],
     ['IDENTITY_BCRYPT_COST', '3', 'must be an integer from 4 to 20'],

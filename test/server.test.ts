@@ -214,7 +214,9 @@ t.test('in production it prints JSON lines only, and an error that nothing caugh
   const service = startProgram(t, 'server.ts', {
     env: serviceEnv(dir, { NODE_ENV: 'production', IDENTITY_SECRET_KEY_FILE: join(dir, 'key'), NODE_OPTIONS: `--import=${join(dir, 'fail.mjs')}` })
   })
-  await service.seen(LISTENS)
+  const [, url = ''] = await service.seen(LISTENS)
+  await service.seen(/IDENTITY_ISSUER is not configured/)
+  t.match(service.log().find(({ level }) => level === 40), { msg: new RegExp(`${url}$`) })
   service.child.kill('SIGUSR2')
   t.equal(await service.ended, 1)
   t.equal(service.log().length, service.stdout().trim().split('\n').length)

@@ -61,15 +61,17 @@ export function startCommand (t: Teardown, command: string, { args = [], env, st
 
   function seen (pattern: RegExp): Promise<RegExpExecArray> {
     return within(`${pattern} from ${file}`, new Promise((resolve, reject) => {
+      const over = () => reject(new Error(`${file} ended before ${pattern}: ${written.stderr}`))
       const look = () => {
         const match = pattern.exec(written.stdout) ?? pattern.exec(written.stderr)
         if (match === null) return
         changed.delete(look)
+        child.off('close', over)
         resolve(match)
       }
+      child.once('close', over)
       changed.add(look)
       look()
-      child.once('close', () => reject(new Error(`${file} ended before ${pattern}: ${written.stderr}`)))
     }))
   }
 
