@@ -12,7 +12,8 @@ export interface Backend {
   readonly tables: ReadonlyMap<string, Table>
   /** What look-ups decoded; null where decoding again is all there is to save. */
   readonly cache: DocumentCache | null
-  write (operation: Operation, touched: Touched): Promise<Value>
+  /** `touched` is null for a write that changes no document that is there. */
+  write (operation: Operation, touched: Touched | null): Promise<Value>
   count (table: Table, filter?: Filter): Promise<number>
   /** The JSON of the documents, in batches. */
   list (table: Table, query: ListQuery): AsyncIterable<string[]>

@@ -42,7 +42,8 @@ export class SqliteCollection<T extends Document> implements Collection<T> {
 
   async insert (document: T): Promise<void> {
     checkDocument(this.#table.spec, document)
-    await this.#backend.write({ kind: 'run', ...this.#table.insert(document) }, this.#touch(document.id))
+    // It touches nothing that a look-up may have kept: what is there already it does not change.
+    await this.#backend.write({ kind: 'run', ...this.#table.insert(document) }, null)
   }
 
   async put (document: T): Promise<void> {

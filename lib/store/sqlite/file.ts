@@ -57,7 +57,7 @@ export class FileBackend implements Backend {
     }
   }
 
-  write (operation: Operation, touched: Touched): Promise<Value> {
+  write (operation: Operation, touched: Touched | null): Promise<Value> {
     return this.#writer.write(operation, touched)
   }
 

@@ -75,6 +75,28 @@ t.test('an own write is seen as soon as it is acknowledged, in the same turn too
   t.equal(look(), null)
 })
 
+t.test('a document that is removed and made again is the new one, as soon as it is', async (t) => {
+  const { users, raw, look } = await start(t)
+  const committed = raw.prepare("SELECT doc ->> 'name' AS name FROM users WHERE id = 'u'")
+  for (let round = 0; round < 20; round++) {
+    look()
+    const name = `round ${round}`
+    const removed = users.delete('u')
+    // Of the same batch, and of the next.
+    if (round % 2 === 1) await new Promise(setImmediate)
+    const made = users.insert({ id: 'u', name, epoch: 0 })
+    await Promise.all([removed, made])
+    t.equal((look()?.linked.user as User).name, name)
+    const again = Promise.all([users.delete('u'), users.insert({ id: 'u', name: `${name} again`, epoch: 0 })])
+    await new Promise(setImmediate)
+    // No answer comes meanwhile.
+    for (const end = performance.now() + 10_000; performance.now() < end && committed.get()?.name === name;);
+    t.equal((look()?.linked.user as User).name, `${name} again`, 'when it is committed and not yet answered')
+    await again
+    t.equal((look()?.linked.user as User).name, `${name} again`)
+  }
+})
+
 t.test('an own write leaves the rest of the cache as it was', async (t) => {
   const { users, look } = await start(t)
   const { document } = look()!
