@@ -95,70 +95,33 @@ export interface ClientListOptions extends RendererOptions {
   key: KeyObject
 }
 
-/** Writes clients as showClient shows them, and all secrets of a batch at once. */
+/** Writes clients as showClient shows them. */
 export function createRenderer ({ between, isAdmin, key }: ClientListOptions): Renderer<ClientRecord> {
-  const box = createSecretBox(key)
+  const { open } = createSecretBox(key)
   const layout: Layout = { id: 0, idEnd: 0, head: 0, secret: 0, secretEnd: 0, uris: 0, user: 0, name: 0, end: 0 }
   let before = ''
 
-  /** Takes texts up and gives them back with the secrets between them. */
-  function createPage () {
-    const parts: string[] = []
-    const sealed: { text: string, context: string }[] = []
-    let text = ''
-    return {
-      add (more: string) {
-        text += more
-      },
-      addSecret (secret: string, id: string) {
-        parts.push(text)
-        sealed.push({ text: secret, context: id })
-        text = ''
-      },
-      finish: () => box.openAll(sealed).reduce((all, secret, index) => all + parts[index] + JSON.stringify(secret), '') + text
-    }
-  }
+  const fromDocument = (record: ClientRecord) => JSON.stringify(showClient(record, isAdmin, open))
 
-  function addDocument (page: ReturnType<typeof createPage>, record: ClientRecord): void {
-    const { secret, ...open } = record
-    if (typeof secret !== 'string') return page.add(JSON.stringify(showClient(record, isAdmin, box.open)))
-    const shown = JSON.stringify(showClient(open, isAdmin, box.open))
-    // Where the secret stands among the others: behind the times.
-    const head = JSON.stringify({ clientId: record.id, createdAt: record.createdAt, modifiedAt: record.modifiedAt }).slice(0, -1)
-    page.add(`${head},"clientSecret":`)
-    page.addSecret(secret, record.id)
-    page.add(shown.slice(head.length))
-  }
-
-  function addText (page: ReturnType<typeof createPage>, text: string): void {
-    if (!findFields(text, layout)) return addDocument(page, parseStored<ClientRecord>(text))
+  function fromText (text: string): string {
+    if (!findFields(text, layout)) return fromDocument(parseStored(text))
     const { id, idEnd, head, secret, secretEnd, uris, user, name, end } = layout
-    page.add('{"clientId":')
-    page.add(text.slice(id - 1, head))
-    if (secret !== -1) {
-      page.add(',"clientSecret":')
-      page.addSecret(text.slice(secret, secretEnd), text.slice(id, idEnd))
-    }
-    if (isAdmin) page.add(text.slice(uris, end))
-    else {
-      page.add(text.slice(uris, user))
-      page.add(text.slice(name, end))
-    }
-    page.add('}')
+    const shown = secret === -1 ? '' : `,"clientSecret":${JSON.stringify(open(text.slice(secret, secretEnd), text.slice(id, idEnd)))}`
+    const rest = isAdmin ? text.slice(uris, end) : text.slice(uris, user) + text.slice(name, end)
+    return `{"clientId":${text.slice(id - 1, head)}${shown}${rest}}`
   }
 
-  function write<D> (documents: readonly D[], add: (page: ReturnType<typeof createPage>, document: D) => void): string {
-    const page = createPage()
+  function write<D> (documents: readonly D[], toText: (document: D) => string): string {
+    let all = ''
     for (const document of documents) {
-      page.add(before)
+      all += before + toText(document)
       before = between
-      add(page, document)
     }
-    return page.finish()
+    return all
   }
 
   return {
-    fromTexts: (texts) => write(texts, addText),
-    fromDocuments: (documents) => write(documents, addDocument)
+    fromTexts: (texts) => write(texts, fromText),
+    fromDocuments: (documents) => write(documents, fromDocument)
   }
 }
