@@ -40,6 +40,7 @@ export function createSecretBox (given: Buffer | KeyObject): SecretBox {
   // Made once: a cipher that is given the bytes makes one each time, which costs more than the sealing.
   const key = Buffer.isBuffer(given) ? createSecretKey(given) : given
   const keyId = createHash('sha256').update('fastify-identity key id\n').update(key.export()).digest('base64url').slice(0, 8)
+  const start = `${VERSION}.${keyId}.`
   return {
     keyId,
     key,
@@ -47,17 +48,19 @@ export function createSecretBox (given: Buffer | KeyObject): SecretBox {
       const iv = randomBytes(IV_BYTES)
       const cipher = createCipheriv('aes-256-gcm', key, iv).setAAD(Buffer.from(context))
       const body = Buffer.concat([cipher.update(text, 'utf8'), cipher.final()])
-      return `${VERSION}.${keyId}.${Buffer.concat([iv, cipher.getAuthTag(), body]).toString('base64url')}`
+      return start + Buffer.concat([iv, cipher.getAuthTag(), body]).toString('base64url')
     },
     open (sealed, context) {
       try {
-        const [version, id, packed = ''] = sealed.split('.')
-        if (version !== VERSION || id !== keyId) throw new Error('sealed with another key')
-        const bytes = Buffer.from(packed, 'base64url')
+        if (!sealed.startsWith(start)) throw new Error('sealed with another key')
+        const bytes = Buffer.from(sealed.slice(start.length), 'base64url')
         const decipher = createDecipheriv('aes-256-gcm', key, bytes.subarray(0, IV_BYTES), { authTagLength: TAG_BYTES })
           .setAAD(Buffer.from(context))
           .setAuthTag(bytes.subarray(IV_BYTES, IV_BYTES + TAG_BYTES))
-        return decipher.update(bytes.subarray(IV_BYTES + TAG_BYTES), undefined, 'utf8') + decipher.final('utf8')
+        // As bytes: a decoder for the text that comes out would cost a fifth of the opening.
+        const text = decipher.update(bytes.subarray(IV_BYTES + TAG_BYTES))
+        decipher.final()
+        return text.toString()
       } catch (cause) {
         throw new IdentityError('ErrInternal', 'a stored secret cannot be opened', { cause })
       }
