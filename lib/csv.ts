@@ -1,7 +1,8 @@
 import { setImmediate as breathe } from 'node:timers/promises'
 import { CsvFormatterStream, FormatterOptions } from 'fast-csv'
+import { isPlainStart } from './csv-line.ts'
 import { IdentityError } from './errors.ts'
-import type { ListRecord } from './list-reader.ts'
+import type { ListItem, ListRecord } from './list-reader.ts'
 
 /** The columns of a client list, in the order of service.md, 4.4. */
 export const CLIENT_COLUMNS = [
@@ -20,11 +21,11 @@ export interface CsvOptions {
 const FORMULA = /^\0*[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]/
 
 /**
- * fast-csv's formatter without its stream: rows go in and buffers are collected, a batch at a time. A stream event for
+ * fast-csv's formatter without its stream: rows go in and their text is collected, a batch at a time. A stream event for
  * each row would cost more than the row.
  */
 class Formatter extends CsvFormatterStream<string[], string[]> {
-  #parts: Buffer[] = []
+  #text = ''
   #failed: Error | undefined
 
   readonly #settle = (error?: Error | null): void => {
@@ -32,12 +33,17 @@ class Formatter extends CsvFormatterStream<string[], string[]> {
   }
 
   override push (chunk: Buffer | string): boolean {
-    this.#parts.push(typeof chunk === 'string' ? Buffer.from(chunk) : chunk)
+    this.#text += chunk.toString()
     return true
   }
 
   add (cells: string[]): void {
     this._transform(cells, 'utf8', this.#settle)
+  }
+
+  /** Adds a row that is written. It is never the first: that is the header. */
+  addRow (row: string): void {
+    this.#text += `\n${row}`
   }
 
   close (): void {
@@ -46,9 +52,9 @@ class Formatter extends CsvFormatterStream<string[], string[]> {
 
   collect (): Buffer {
     if (this.#failed !== undefined) throw this.#failed
-    const taken = Buffer.concat(this.#parts)
-    this.#parts = []
-    return taken
+    const text = this.#text
+    this.#text = ''
+    return Buffer.from(text)
   }
 }
 
@@ -59,12 +65,10 @@ function toText (value: unknown): string {
   return JSON.stringify(value)
 }
 
-/** The same, escaped. What begins with a letter or a digit is let through without a look at the expression. */
+/** The same, escaped. */
 function toSafeText (value: unknown): string {
   const text = toText(value)
-  const start = text.charCodeAt(0)
-  if ((start >= 0x30 && start <= 0x39) || (start >= 0x41 && start <= 0xff00)) return text
-  return FORMULA.test(text) ? `'${text}` : text
+  return !isPlainStart(text) && FORMULA.test(text) ? `'${text}` : text
 }
 
 /** The cells of one client, in the order of the columns. Throws ErrRsc for a record that is none. */
@@ -81,13 +85,17 @@ function toCells (client: ListRecord, cell: (value: unknown) => string): string[
  * Writes clients as CSV: a byte-order mark, the header line, a row for each client, every line ended by a newline.
  * RFC 4180's quoting, and nothing trimmed; NUL characters are left out. One buffer for each batch, and the first one
  * holds the head even when the list is empty. Throws ErrRsc for a record that is not a client.
+ * @param batches of clients, or of rows that are written
  */
-export async function * toCsv (batches: AsyncIterable<Iterable<ListRecord>>, options: CsvOptions): AsyncGenerator<Buffer> {
+export async function * toCsv (batches: AsyncIterable<Iterable<ListItem>>, options: CsvOptions): AsyncGenerator<Buffer> {
   const formatter = new Formatter(new FormatterOptions({ writeBOM: true, includeEndRowDelimiter: true }))
   const cell = options.escapeFormulae ? toSafeText : toText
   formatter.add([...CLIENT_COLUMNS])
   for await (const batch of batches) {
-    for (const record of batch) formatter.add(toCells(record, cell))
+    for (const item of batch) {
+      if (typeof item === 'string') formatter.addRow(item)
+      else formatter.add(toCells(item, cell))
+    }
     yield formatter.collect()
     // A fast source and a fast reader would pass batches for long without anyone else's turn.
     await breathe()

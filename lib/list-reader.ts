@@ -1,8 +1,14 @@
 import { isUtf8 } from 'node:buffer'
 import { JSONParser, TokenType } from '@streamparser/json'
+import { hasControls } from './csv-line.ts'
 import { IdentityError } from './errors.ts'
 
 export type ListRecord = Record<string, unknown>
+/** A record, or the row that was made of its line. */
+export type ListItem = ListRecord | string
+
+/** Makes a row of a line of JSON; null for one to be parsed. What holds controls is not given to it. */
+export type ToRow = (line: string) => string | null
 
 /** Bytes of one record at most, give or take a chunk: what is held of a list at any time. */
 const MAX_RECORD = 1024 * 1024
@@ -31,27 +37,30 @@ function parseLine (line: string): ListRecord {
   return record
 }
 
-/** The records on complete lines, each parsed when it is asked for. Blank lines are allowed. */
-function * parseLines (bytes: Buffer): Generator<ListRecord> {
+/** What is on complete lines, each looked at when it is asked for. Blank lines are allowed. */
+function * parseLines (bytes: Buffer, toRow: ToRow | undefined): Generator<ListItem> {
   if (!isUtf8(bytes)) throw notAList()
+  const makeRow = toRow !== undefined && !hasControls(bytes) ? toRow : () => null
   const text = bytes.toString('utf8')
   for (let start = 0, end = 0; start < text.length; start = end + 1) {
     end = text.indexOf('\n', start)
     if (end === -1) end = text.length
     const line = text.slice(start, end)
-    if (line.trim() !== '') yield parseLine(line)
+    const row = makeRow(line)
+    if (row !== null) yield row
+    else if (line.trim() !== '') yield parseLine(line)
   }
 }
 
 /** Newline-delimited JSON: a chunk is cut at its last newline, where no character is split either. */
-async function * readLines (body: AsyncIterable<Buffer>): AsyncGenerator<Iterable<ListRecord>> {
+async function * readLines (body: AsyncIterable<Buffer>, toRow: ToRow | undefined): AsyncGenerator<Iterable<ListItem>> {
   let pieces: Buffer[] = []
   let held = 0
   for await (const chunk of body) {
     const end = chunk.lastIndexOf(NEWLINE) + 1
     if (end > 0) {
       if (held + chunk.indexOf(NEWLINE) > MAX_RECORD) throw notAList()
-      yield parseLines(held === 0 ? chunk.subarray(0, end) : Buffer.concat([...pieces, chunk.subarray(0, end)]))
+      yield parseLines(held === 0 ? chunk.subarray(0, end) : Buffer.concat([...pieces, chunk.subarray(0, end)]), toRow)
       pieces = []
       held = 0
     }
@@ -61,7 +70,7 @@ async function * readLines (body: AsyncIterable<Buffer>): AsyncGenerator<Iterabl
       if (held > MAX_RECORD) throw notAList()
     }
   }
-  if (held > 0) yield parseLines(Buffer.concat(pieces))
+  if (held > 0) yield parseLines(Buffer.concat(pieces), toRow)
 }
 
 /**
@@ -168,10 +177,11 @@ async function * readDocument (body: AsyncIterable<Buffer>): AsyncGenerator<Iter
  * Reads a list of records as it streams, in batches of what each chunk completes. Holds one chunk and at most one
  * unfinished record. Throws ErrRsc when the body is not a list: where its bytes show it, in a batch or before one.
  * @param contentType of the body: NDJSON, or JSON as an array or as an object whose `data` is one
+ * @param toRow spares NDJSON the parsing, where it can
  */
-export function readList (body: AsyncIterable<Buffer>, contentType: string): AsyncGenerator<Iterable<ListRecord>> {
+export function readList (body: AsyncIterable<Buffer>, contentType: string, toRow?: ToRow): AsyncGenerator<Iterable<ListItem>> {
   const type = contentType.split(';', 1)[0]?.trim().toLowerCase() ?? ''
-  if (/^application\/(x-)?(ndjson|jsonl)$/.test(type)) return readLines(body)
+  if (/^application\/(x-)?(ndjson|jsonl)$/.test(type)) return readLines(body, toRow)
   if (/^application\/(.+\+)?json$/.test(type)) return readDocument(body)
   throw notAList()
 }

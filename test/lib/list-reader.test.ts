@@ -53,6 +53,18 @@ t.test('a __proto__ key stays a key', async (t) => {
   }
 })
 
+t.test('a row is made of a line where it can be, and never of one beside controls', async (t) => {
+  const toRow = (line: string) => line.startsWith('{"a"') ? line.toUpperCase() : null
+  const read = async (...parts: string[]) => {
+    const items = []
+    for await (const batch of readList(pieces(...parts), LINES, toRow)) items.push(...batch)
+    return items
+  }
+  t.strictSame(await read('{"a":1}\n\n{"b":2}\n{"a"', ':3}\n', '{"a":4}'), ['{"A":1}', { b: 2 }, '{"A":3}', '{"A":4}'])
+  t.strictSame(await read('{"a":1}\r\n', '{"a":2}\n'), [{ a: 1 }, '{"A":2}'])
+  await t.rejects(read('{"a":"\t"}\n'), { code: 'ErrRsc' })
+})
+
 t.test('the error tells nothing of the body', async (t) => {
   for (const [type, body] of [[LINES, '{"secret": hunter2'], [JSON_TYPE, '{"data": hunter2']] as const) {
     const error = await readAll(type, body).then(() => undefined, (error: Error) => error)

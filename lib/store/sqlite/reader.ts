@@ -40,9 +40,6 @@ const CURSORS = 64
 const WAITING = 1_000
 /** Questions that may wait for the thread. */
 const QUESTIONS = 10_000
-/** Batches, and pieces, that are read while one is used. With two pieces the thread has work while one is on its way. */
-const BATCHES_AHEAD = 1
-const PIECES_AHEAD = 1
 /** Milliseconds a list may go unread: its cursor keeps the log from being cut back. MongoDB's own limit. */
 const IDLE = 600_000
 
@@ -98,7 +95,7 @@ export class Reader {
   async * list (statement: Statement, short: boolean): AsyncGenerator<string[], void, undefined> {
     const { docs, done } = short ? await this.#ask({ ...this.#toOpening(statement, BATCH_SIZE + 1), whole: true }) : {}
     if (done !== true) {
-      for await (const { docs } of this.#listLong(this.#toOpening(statement), BATCHES_AHEAD)) if (docs!.length > 0) yield docs!
+      for await (const { docs } of this.#listLong(this.#toOpening(statement))) if (docs!.length > 0) yield docs!
       return
     }
     for (let rest = docs!; rest.length > 0; rest = rest.slice(BATCH_SIZE)) yield rest.slice(0, BATCH_SIZE)
@@ -106,13 +103,13 @@ export class Reader {
 
   /** The documents as the thread renders them. */
   async * render (statement: Statement, rendering: Rendering): AsyncGenerator<string, void, undefined> {
-    for await (const { piece } of this.#listLong({ ...this.#toOpening(statement), rendering }, PIECES_AHEAD)) if (piece !== '') yield piece!
+    for await (const { piece } of this.#listLong({ ...this.#toOpening(statement), rendering })) if (piece !== '') yield piece!
   }
 
-  async * #listLong (opening: Opening, ahead: number): AsyncGenerator<Answer, void, undefined> {
+  /** Batches or pieces, the next of which is read while one is used. */
+  async * #listLong (opening: Opening): AsyncGenerator<Answer, void, undefined> {
     await this.#enter()
     const list = opening.id
-    const asked: Promise<Answer>[] = []
     let held = true
     const free = (ended = false) => {
       if (!held) return
@@ -124,19 +121,16 @@ export class Reader {
     try {
       let answer = await this.#ask(opening)
       while (!answer.done) {
-        while (asked.length < ahead) {
-          const next = this.#ask({ kind: 'next', id: ++this.#id, list })
-          // It is looked at when what came before it has been used; until then a failure is nobody's.
-          next.catch(() => {})
-          asked.push(next)
-        }
+        const next = this.#ask({ kind: 'next', id: ++this.#id, list })
+        // It is looked at when this one has been used; until then a failure is nobody's.
+        next.catch(() => {})
         const timer = setTimeout(free, this.#options.idle).unref()
         try {
           yield answer
         } finally {
           clearTimeout(timer)
         }
-        answer = await asked.shift()!
+        answer = await next
       }
       free(true)
       yield answer
