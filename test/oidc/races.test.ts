@@ -2,6 +2,7 @@ import t, { type Test } from 'tap'
 import { COLLECTIONS } from '../../lib/store/collections.ts'
 import { openStore } from '../../lib/store/index.ts'
 import { createTestClock } from '../../testing/index.ts'
+import { createMongoDatabase } from '../helpers/build.ts'
 import { type Answer, type App, type Harness, createFile, getCode, startHarness } from './harness.ts'
 import { type Interposed, interpose } from './interpose.ts'
 
@@ -73,9 +74,12 @@ const RENEWED: Record<string, string[]> = {
   'client credentials': ['a password change', 'the end of all sessions']
 }
 
-async function start (t: Test): Promise<Case> {
+/** Opens a store at a place of its own. */
+type Place = (t: Test) => string
+
+async function start (t: Test, place: Place): Promise<Case> {
   const clock = createTestClock()
-  const store = await openStore(createFile(t), { collections: COLLECTIONS, now: clock.now })
+  const store = await openStore(place(t), { collections: COLLECTIONS, now: clock.now })
   t.teardown(() => store.close())
   const interposed = interpose(store)
   const harness = await startHarness(t, { store: interposed.store })
@@ -90,58 +94,65 @@ async function findSurvivor (c: Case, { body }: Answer): Promise<string | undefi
   if (again.status === 200) return 'a refresh token'
 }
 
-for (const [request, prepare] of Object.entries(REQUESTS)) {
-  t.test(`${request} while everything ends: no survivor in any order`, async (t) => {
-    const c = await start(t)
-    // Removing what is dead may be broken off anywhere: the one write has to do.
-    c.interposed.stopSweeping()
-    for (const [ending, { end, undo }] of Object.entries(ENDINGS)) {
-      if (RENEWED[request]?.includes(ending)) continue
-      const survivors: string[] = []
-      let orders = 0
-      for (let k = 0; k < MANY; k++) {
-        const run = await prepare(c)
-        let answer: Answer | undefined
-        const fired = await c.interposed.at(k, () => end(c), async () => { answer = await run() })
-        if (!fired) await end(c)
-        await undo?.(c)
-        orders++
-        const survivor = await findSurvivor(c, answer as Answer)
-        if (survivor !== undefined) survivors.push(`${survivor} of order ${k}`)
-        if (!fired) break
+function race (t: Test, place: Place): void {
+  for (const [request, prepare] of Object.entries(REQUESTS)) {
+    t.test(`${request} while everything ends: no survivor in any order`, async (t) => {
+      const c = await start(t, place)
+      // Removing what is dead may be broken off anywhere: the one write has to do.
+      c.interposed.stopSweeping()
+      for (const [ending, { end, undo }] of Object.entries(ENDINGS)) {
+        if (RENEWED[request]?.includes(ending)) continue
+        const survivors: string[] = []
+        let orders = 0
+        for (let k = 0; k < MANY; k++) {
+          const run = await prepare(c)
+          let answer: Answer | undefined
+          const fired = await c.interposed.at(k, () => end(c), async () => { answer = await run() })
+          if (!fired) await end(c)
+          await undo?.(c)
+          orders++
+          const survivor = await findSurvivor(c, answer as Answer)
+          if (survivor !== undefined) survivors.push(`${survivor} of order ${k}`)
+          if (!fired) break
+        }
+        t.strictSame(survivors, [], `${ending}: ${request}`)
+        t.ok(orders > 2 && orders < MANY, `${ending}: ${orders} orders`)
       }
-      t.strictSame(survivors, [], `${ending}: ${request}`)
-      t.ok(orders > 2 && orders < MANY, `${ending}: ${orders} orders`)
+    })
+  }
+
+  t.test('a logout while a refresh runs: no survivor in any order', async (t) => {
+    const c = await start(t, place)
+    const { tokens } = c.kit.app.identity
+    let k = 0
+    for (let fired = true; fired; k++) {
+      const { access_token, refresh_token = '' } = await tokens.mint({ user_id: c.user.user_id, client_id: c.app.client_id, refresh: true })
+      const { token } = await tokens.authenticate(access_token)
+      let answer: Answer | undefined
+      fired = await c.interposed.at(k, () => tokens.revoke(token), async () => { answer = await take(c, { grant_type: 'refresh_token', refresh_token }) })
+      if (!fired) await tokens.revoke(token)
+      t.equal(await findSurvivor(c, answer as Answer), undefined, `order ${k}`)
     }
+    t.ok(k > 5)
+  })
+
+  t.test('the second use of a code while its first one runs: no survivor in any order', async (t) => {
+    const c = await start(t, place)
+    let k = 0
+    for (let fired = true; fired; k++) {
+      const code = await getCode(c, c.app)
+      let first: Answer | undefined
+      let second: Answer | undefined
+      const again = async () => { second = await take(c, code) }
+      fired = await c.interposed.at(k, again, async () => { first = await take(c, code) })
+      if (!fired) await again()
+      for (const answer of [first, second]) t.equal(await findSurvivor(c, answer as Answer), undefined, `order ${k}`)
+    }
+    t.ok(k > 5)
   })
 }
 
-t.test('a logout while a refresh runs: no survivor in any order', async (t) => {
-  const c = await start(t)
-  const { tokens } = c.kit.app.identity
-  let k = 0
-  for (let fired = true; fired; k++) {
-    const { access_token, refresh_token = '' } = await tokens.mint({ user_id: c.user.user_id, client_id: c.app.client_id, refresh: true })
-    const { token } = await tokens.authenticate(access_token)
-    let answer: Answer | undefined
-    fired = await c.interposed.at(k, () => tokens.revoke(token), async () => { answer = await take(c, { grant_type: 'refresh_token', refresh_token }) })
-    if (!fired) await tokens.revoke(token)
-    t.equal(await findSurvivor(c, answer as Answer), undefined, `order ${k}`)
-  }
-  t.ok(k > 5)
-})
+t.test('on sqlite', async (t) => race(t, createFile))
 
-t.test('the second use of a code while its first one runs: no survivor in any order', async (t) => {
-  const c = await start(t)
-  let k = 0
-  for (let fired = true; fired; k++) {
-    const code = await getCode(c, c.app)
-    let first: Answer | undefined
-    let second: Answer | undefined
-    const again = async () => { second = await take(c, code) }
-    fired = await c.interposed.at(k, again, async () => { first = await take(c, code) })
-    if (!fired) await again()
-    for (const answer of [first, second]) t.equal(await findSurvivor(c, answer as Answer), undefined, `order ${k}`)
-  }
-  t.ok(k > 5)
-})
+const server = process.env.MONGODB_URL
+t.test('on mongodb', { skip: server === undefined && 'MONGODB_URL is not set' }, async (t) => race(t, (t) => createMongoDatabase(t, server!)))
