@@ -18,6 +18,8 @@ interface DeviceRecord extends Standing {
   created_at: string
   grant_id?: string
   consumed: boolean
+  /** Whether a user has agreed to it or refused it: of those who try, one does. */
+  decided: boolean
   /** The user code's name, see KeyRing. */
   user_code: string
   /** The payload with the codes themselves, which oidc-provider needs again when the user comes: under the secret key. */
@@ -115,8 +117,10 @@ export function adaptCodes (parts: AdapterParts): ModelAdapter {
 
 /** Device codes (RFC 8628): the device holds one code, the user types the other. */
 export function adaptDeviceCodes (parts: AdapterParts): ModelAdapter {
-  const { store, box, times, keys, getContext } = parts
+  const { store, box, times, keys, errors, getContext } = parts
   const codes = store.collection<DeviceRecord>('device_codes')
+  // In the name that oidc-provider itself uses when it finds this out sooner: views.ts has the words.
+  const usedAlready = () => Object.assign(new errors.InvalidRequest('the code was used already'), { name: 'AlreadyUsedError' })
   const writeGrant = createGrantWriter(parts, LIFETIMES.deviceCode + parts.accessTtl)
 
   function open (record: DeviceRecord): Payload {
@@ -133,19 +137,18 @@ export function adaptDeviceCodes (parts: AdapterParts): ModelAdapter {
     async upsert (id, payload, expiresIn) {
       const key = hashToken(id)
       const known = await codes.get(key)
-      // Who comes second, in another browser, finds it decided.
-      if (known?.grant_id !== undefined) return
-      const approved = payload.accountId !== undefined
-      const subject = approved ? await writeGrant(payload) : undefined
+      const failed = payload.error !== undefined
+      const approved = payload.accountId !== undefined && !failed
       const client = getContext()?.oidc.client as unknown as OurClient
       const sealed = box.seal(JSON.stringify({ ...payload, jti: id }), key)
       if (known !== null) {
+        const subject = approved && !known.decided ? await writeGrant(payload) : undefined
         // The epoch of the client that asked stays; the user's is that of his sign-in.
         const { user_id, user_epoch } = subject ?? {}
-        await codes.update(key, {
-          set: { sealed, ...(user_id !== undefined && { user_id, user_epoch: user_epoch ?? 0, grant_id: payload.grantId as string }) }
-        })
-        return
+        const decision = { sealed, decided: approved || failed, ...(user_id !== undefined && { user_id, user_epoch: user_epoch ?? 0, grant_id: payload.grantId as string }) }
+        if (await codes.update(key, { set: decision }, { equal: { decided: false } }) !== null) return
+        if (subject !== undefined) await endGrant(store, payload.grantId as string)
+        throw usedAlready()
       }
       const { created_at, expired_at } = times.lifetime(expiresIn + EXPIRED_DEVICE_CODE)
       await codes.insert({
@@ -155,6 +158,7 @@ export function adaptDeviceCodes (parts: AdapterParts): ModelAdapter {
         created_at,
         expired_at,
         consumed: false,
+        decided: false,
         user_code: keys.nameUserCode((payload as unknown as DeviceCode).userCode),
         sealed
       })

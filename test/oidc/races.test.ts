@@ -1,4 +1,5 @@
 import t, { type Test } from 'tap'
+import { storeError } from '../../lib/errors.ts'
 import { COLLECTIONS } from '../../lib/store/collections.ts'
 import { openStore } from '../../lib/store/index.ts'
 import { createTestClock } from '../../testing/index.ts'
@@ -134,6 +135,61 @@ function race (t: Test, place: Place): void {
       t.equal(await findSurvivor(c, answer as Answer), undefined, `order ${k}`)
     }
     t.ok(k > 5)
+  })
+
+  // Two browsers have the code's page open, and both go on: one decides, and the other is told so.
+  for (const [name, answers] of Object.entries({ 'two who agree': ['yes', 'yes'], 'one who agrees and one who refuses': ['yes', 'no'] })) {
+    t.test(`${name} to one device code: one of them has decided, in any order`, async (t) => {
+      const c = await start(t, place)
+      const DONE = { yes: 'Device connected', no: 'The device was refused' }
+
+      const browsers = [c.browser(), c.browser()]
+      for (const browser of browsers) await getCode(c, c.app, {}, browser)
+
+      /** The page of the code before somebody who is signed in. What he is shown then tells whether he decided. */
+      async function prepare (user_code: string, which: 0 | 1) {
+        const browser = browsers[which]!
+        const typed = await (await browser.open('/api/v1/auth/device')).submit({ user_code })
+        return async () => {
+          const page = await typed.submit(answers[which] === 'yes' ? {} : { abort: 'yes' })
+          const told = [DONE.yes, DONE.no, 'The code was used already'].find((text) => `${page.title} ${page.text}`.includes(text))
+          return told ?? page.text
+        }
+      }
+
+      let k = 0
+      for (let fired = true; fired; k++) {
+        const { user_code, device_code } = (await c.post('device_authorization', { scope: 'openid' }, c.app)).body as Record<string, string>
+        const [one, two] = [await prepare(user_code ?? '', 0), await prepare(user_code ?? '', 1)]
+        const told: string[] = []
+        const second = async () => { told.push(await two()) }
+        fired = await c.interposed.at(k, second, async () => { told.push(await one()) })
+        if (!fired) await second()
+        const [done, other] = told.sort((a) => a === DONE.yes || a === DONE.no ? -1 : 1)
+        t.equal(other, 'The code was used already', `order ${k}`)
+        const { status, body } = await take(c, { grant_type: 'urn:ietf:params:oauth:grant-type:device_code', device_code: device_code ?? '' })
+        if (done === DONE.yes) t.equal(status, 200, `order ${k}: the device is connected`)
+        else t.match([done, body], [DONE.no, { error: 'access_denied' }], `order ${k}: the device is refused`)
+      }
+      t.ok(k > 3, `${k} orders`)
+    })
+  }
+
+  t.test('a store that fails while somebody agrees to a device code: he is told that it failed', async (t) => {
+    const c = await start(t, place)
+    const browser = c.browser()
+    await getCode(c, c.app, {}, browser)
+    const outcomes = new Set<string>()
+    for (let [k, fired] = [0, true]; fired; k++) {
+      const { user_code = '' } = (await c.post('device_authorization', { scope: 'openid' }, c.app)).body as Record<string, string>
+      const typed = await (await browser.open('/api/v1/auth/device')).submit({ user_code })
+      const fail = async () => { throw storeError(new Error('broken')) }
+      fired = await c.interposed.at(k, fail, async () => {
+        const page = await typed.submit()
+        outcomes.add(`${page.response.status} ${page.text.includes('used already') ? 'used already' : page.title}`)
+      })
+    }
+    t.match([...outcomes].sort(), [/^200 Device connected/, ...Array(outcomes.size - 1).fill(/^503 (?!used already)/)], [...outcomes].join())
   })
 
   t.test('the second use of a code while its first one runs: no survivor in any order', async (t) => {
