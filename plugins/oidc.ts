@@ -1,7 +1,7 @@
 import type { AddressInfo } from 'node:net'
 import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
 import { OidcOptionsSchema, type OidcOptions } from '../schemas/oidc.ts'
-import { ROUTES } from '../lib/oidc/configuration.ts'
+import { ROUTES } from '../lib/oidc/routes.ts'
 import type { Engine } from '../lib/oidc/index.ts'
 import { compileOptions, optionError } from '../lib/options.ts'
 import { createPageError } from './pages.ts'

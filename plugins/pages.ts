@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { IdentityError } from '../lib/errors.ts'
 import { pageHeaders } from '../lib/pages/headers.ts'
-import { type Pages, renderPage } from '../lib/pages/index.ts'
+import type { Pages } from '../lib/pages/index.ts'
 import { toIdentityError } from './errors.ts'
 
 export const OVER = 'This sign-in is over, or was begun in another browser. Go back to the app and start again.'
@@ -9,20 +9,23 @@ export const OVER = 'This sign-in is over, or was begun in another browser. Go b
 /** What frames a page: what the operator calls the service, and where the answer to its form may lead. */
 interface Frame { service: string | undefined, redirectUri?: string | undefined }
 
-/** Sends a page with its headers. */
-export function sendPage<Name extends keyof Pages> (reply: FastifyReply, name: Name, data: Pages[Name], { service, redirectUri }: Frame): FastifyReply {
+/** Sends a page with its headers. The pages are loaded with the first of them. */
+export async function sendPage<Name extends keyof Pages> (
+  reply: FastifyReply, name: Name, data: Pages[Name], { service, redirectUri }: Frame
+): Promise<FastifyReply> {
+  const { renderPage } = await import('../lib/pages/index.ts')
   // A string goes through no serializer, whatever the host has set.
   return reply.headers(pageHeaders(redirectUri)).type('text/html; charset=utf-8').send(renderPage(name, data, service))
 }
 
 /** Makes an error handler for scopes that people look at: a page that says what went wrong. */
 export function createPageError (service: string | undefined) {
-  return function handlePageError (thrown: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  return async function handlePageError (thrown: unknown, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
     const gone = thrown instanceof Error && /^(SessionNotFound|InvalidClient)$/.test(thrown.name)
     const error = gone ? new IdentityError('ErrParam', OVER) : toIdentityError(thrown)
     if (error.statusCode >= 500) request.log.error({ err: error.cause ?? error, code: error.code }, error.message)
     reply.code(error.statusCode).headers(error.headers)
-    return sendPage(reply, 'error', { message: describe(error) }, { service })
+    return await sendPage(reply, 'error', { message: describe(error) }, { service })
   }
 }
 

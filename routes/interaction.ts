@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { INTERACTION } from '../lib/oidc/configuration.ts'
+import { INTERACTION } from '../lib/oidc/routes.ts'
 import type { Decision, Engine, Waiting } from '../lib/oidc/provider.ts'
 import { IdentityError } from '../lib/errors.ts'
 import { pageHeaders } from '../lib/pages/headers.ts'
@@ -58,7 +58,7 @@ export async function interactionRoutes (app: FastifyInstance, { getEngine, sign
   async function showSignIn (reply: FastifyReply, waiting: Waiting, extra: { account?: string, error?: string } = {}): Promise<FastifyReply> {
     const other = waiting.prompt !== 'login'
     const account = extra.account ?? (other ? undefined : waiting.loginHint?.slice(0, LIMITS.account))
-    return show(reply, 'sign-in', {
+    return await show(reply, 'sign-in', {
       action: other ? `${waiting.action}?account=${OTHER}` : waiting.action,
       client: { name: waiting.clientName },
       ...extra,
@@ -68,7 +68,7 @@ export async function interactionRoutes (app: FastifyInstance, { getEngine, sign
 
   async function showConsent (reply: FastifyReply, waiting: Waiting): Promise<FastifyReply> {
     const user = await users.get(waiting.accountId ?? '')
-    return show(reply, 'consent', {
+    return await show(reply, 'consent', {
       action: waiting.action,
       client: { name: waiting.clientName },
       account: user?.account ?? '',

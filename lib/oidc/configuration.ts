@@ -5,6 +5,7 @@ import { CLIENT_PROPERTIES, type OurClient } from './clients.ts'
 import type { KeyRing } from './keys.ts'
 import { LIFETIMES } from './parts.ts'
 import { createPolicy, loadGrant } from './policy.ts'
+import { INTERACTION, ROUTES } from './routes.ts'
 import { CLAIMS, chooseDefaultScope, splitScopes } from './scopes.ts'
 import type { Views } from './views.ts'
 
@@ -32,23 +33,6 @@ export interface ConfigurationParts {
   errors: typeof OidcErrors
   policy: typeof interactionPolicy
 }
-
-/** Where each endpoint is, after the API's path. */
-export const ROUTES = {
-  authorization: '/auth/authorize',
-  token: '/auth/token',
-  revocation: '/auth/revoke',
-  introspection: '/auth/introspect',
-  userinfo: '/auth/userinfo',
-  jwks: '/auth/jwks',
-  end_session: '/auth/session/end',
-  device_authorization: '/auth/device_authorization',
-  code_verification: '/auth/device',
-  pushed_authorization_request: '/auth/par'
-} as const
-
-/** Our own page between an authorization request and its answer. */
-export const INTERACTION = '/auth/interaction'
 
 /** The scope that was asked for, before oidc-provider took `offline_access` out. */
 function readAskedScopes (ctx: KoaContextWithOIDC): string[] {

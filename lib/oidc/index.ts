@@ -4,7 +4,7 @@ import type { SecretBox } from '../secrets.ts'
 import type { Store } from '../store/port.ts'
 import { createKeys } from './keys.ts'
 import type { OidcSettings } from './configuration.ts'
-import { type Engine, buildEngine } from './provider.ts'
+import type { Engine } from './provider.ts'
 import { createTimes } from './times.ts'
 
 /** Milliseconds between two looks at the keys: as long as a running service may take to notice a rotation. */
@@ -44,6 +44,8 @@ export function createOidc ({ store, box, now, ticks = () => performance.now() }
       async function look (): Promise<void> {
         const ring = await keys.load()
         if (current?.version !== ring.version) {
+          // Loaded, with oidc-provider, when the first one is built: those who never sign anyone in never pay for it.
+          const { buildEngine } = await import('./provider.ts')
           current = { engine: await buildEngine({ ...options, store, box, times, keys: ring }), version: ring.version }
         }
         looked = ticks()
@@ -64,4 +66,4 @@ export function createOidc ({ store, box, now, ticks = () => performance.now() }
 }
 
 export type Oidc = ReturnType<typeof createOidc>
-export { type Engine } from './provider.ts'
+export type { Engine } from './provider.ts'

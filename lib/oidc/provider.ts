@@ -1,12 +1,13 @@
 import type { EventEmitter } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { KoaContextWithOIDC, Provider as OidcProvider } from 'oidc-provider'
+import { Provider, errors, interactionPolicy, type KoaContextWithOIDC } from 'oidc-provider'
 import { createAccounts } from './accounts.ts'
 import { createAdapterFactory } from './adapter.ts'
 import { type OurClient, isRegisteredUri } from './clients.ts'
-import { INTERACTION, ROUTES, createConfiguration, type OidcSettings } from './configuration.ts'
+import { createConfiguration, type OidcSettings } from './configuration.ts'
 import type { KeyRing } from './keys.ts'
 import type { AdapterParts } from './parts.ts'
+import { INTERACTION, ROUTES } from './routes.ts'
 import { chooseDefaultScope, findForeignScope } from './scopes.ts'
 import { endSession } from './sessions.ts'
 import { createViews } from './views.ts'
@@ -31,7 +32,7 @@ const read = (object: object, name: string, get: (this: never) => unknown) =>
  * The issuer decides what the service is called: URLs and secure cookies follow it, never a header of the request.
  * So it does not matter what a proxy says or forgets to say.
  */
-function followIssuer (provider: OidcProvider, issuer: URL): void {
+function followIssuer (provider: Provider, issuer: URL): void {
   read(provider.request, 'protocol', () => issuer.protocol.slice(0, -1))
   read(provider.request, 'host', () => issuer.host)
   read(provider.request, 'ip', function (this: { req: IncomingMessage }) {
@@ -45,7 +46,7 @@ interface ScopeContext { params?: { scope?: string }, client?: OurClient, route:
  * oidc-provider has one list of scopes for all clients; ours have each their own. A scope that is not the client's is
  * refused wherever the scopes of a request are read, and a client that names none acts for itself with all of its own.
  */
-function followClientScopes (provider: OidcProvider, { InvalidScope }: AdapterParts['errors']): void {
+function followClientScopes (provider: Provider, { InvalidScope }: AdapterParts['errors']): void {
   const { prototype } = (provider as unknown as { OIDCContext: { prototype: object } }).OIDCContext
 
   function readScopes (this: ScopeContext): Set<string> {
@@ -67,7 +68,7 @@ function followClientScopes (provider: OidcProvider, { InvalidScope }: AdapterPa
 }
 
 /** Which URIs a client may be sent back to, after a sign-in and after a sign-out, is clients.ts's to say. */
-function followRegisteredUris (provider: OidcProvider): void {
+function followRegisteredUris (provider: Provider): void {
   const { prototype } = provider.Client
   for (const method of ['redirectUriAllowed', 'postLogoutRedirectUriAllowed'] as const) {
     prototype[method] = function (uri: string) {
@@ -110,9 +111,8 @@ export interface Engine {
   decide (request: IncomingMessage, response: ServerResponse, decision: Decision): Promise<string>
 }
 
-/** Builds an engine. oidc-provider is loaded when the first one is built: those who never sign anyone in never pay for it. */
+/** Builds an engine. */
 export async function buildEngine (parts: ProviderParts): Promise<Engine> {
-  const { Provider, errors, interactionPolicy } = await import('oidc-provider')
   const { issuer, prefix, settings, keys, store, box, times } = parts
   const base = `${prefix}/api/v1`
   // What a proxy takes off the front of a path before it gets here.
