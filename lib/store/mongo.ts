@@ -3,7 +3,7 @@ import { IdentityError } from '../errors.ts'
 import { StaleCache } from './mongo/cache.ts'
 import { Calls, within } from './mongo/calls.ts'
 import { MongoCollection, type Context } from './mongo/collection.ts'
-import { createClient, toDatabaseName, toDbOptions, toHosts } from './mongo/connection.ts'
+import { READ_OPTIONS, createClient, toDatabaseName, toDbOptions, toHosts } from './mongo/connection.ts'
 import { ensureIndexes } from './mongo/indexes.ts'
 import { Turns } from './mongo/turns.ts'
 import type { Collection, CollectionSpec, Document, Store, StoreOptions } from './port.ts'
@@ -31,6 +31,7 @@ export async function openMongoStore (url: string, options: MongoStoreOptions): 
   const specs = new Map(collections.map((spec) => [spec.name, spec]))
   const context: Context = {
     db: client.db(toDatabaseName(url), toDbOptions(timeout)),
+    reads: client.db(toDatabaseName(url), READ_OPTIONS),
     calls,
     turns: new Turns(),
     cache: staleness > 0 ? new StaleCache(staleness, elapsed) : null,

@@ -22,6 +22,8 @@ const PUT_ATTEMPTS = 5
 /** What the collections of a store share. */
 export interface Context {
   db: Db
+  /** The same without what only writes need, which the driver carries and takes out of each read at a cost. */
+  reads: Db
   calls: Calls
   turns: Turns
   /** Null: every look-up asks the server. */
@@ -35,6 +37,7 @@ export class MongoCollection<T extends Document> implements Collection<T> {
   readonly #context: Context
   readonly #spec: CollectionSpec
   readonly #native: Native<Stored>
+  readonly #reads: Native<Stored>
   /** By the caller's own object, of which a program has a few. */
   readonly #lookups = new WeakMap<Record<string, string>, Lookups<T>>()
 
@@ -42,6 +45,7 @@ export class MongoCollection<T extends Document> implements Collection<T> {
     this.#context = context
     this.#spec = context.spec(name)
     this.#native = context.db.collection<Stored>(name)
+    this.#reads = context.reads.collection<Stored>(name)
   }
 
   async insert (document: T): Promise<void> {
@@ -66,13 +70,13 @@ export class MongoCollection<T extends Document> implements Collection<T> {
 
   async get (id: string): Promise<T | null> {
     checkId(this.#spec, id)
-    return this.#decode(await this.#run(() => this.#native.findOne({ _id: id })))
+    return this.#decode(await this.#run(() => this.#reads.findOne({ _id: id })))
   }
 
   async getBy (key: string, value: Scalar): Promise<T | null> {
     checkUnique(this.#spec, key, value)
     const condition = toFilter(this.#spec, { equal: { [key]: value } })
-    return this.#decode(await this.#run(() => this.#native.findOne(condition)))
+    return this.#decode(await this.#run(() => this.#reads.findOne(condition)))
   }
 
   getLinked (id: string, links: Record<string, string>): MaybePromise<Linked<T> | null> {
@@ -85,7 +89,7 @@ export class MongoCollection<T extends Document> implements Collection<T> {
     const match = this.#match(id, where)
     checkChange(this.#spec, change)
     const pipeline = toPipeline(this.#spec, change)
-    if (pipeline.length === 0) return this.#decode(await this.#run(() => this.#native.findOne(match)))
+    if (pipeline.length === 0) return this.#decode(await this.#run(() => this.#reads.findOne(match)))
     const written = { ...change.set, ...change.increment }
     return this.#decode(await this.#write(id, change.set ?? {}, () => (
       this.#native.findOneAndUpdate(match, pipeline, { returnDocument: 'after', includeResultMetadata: false })
@@ -110,7 +114,7 @@ export class MongoCollection<T extends Document> implements Collection<T> {
     const condition = toFilter(this.#spec, filter)
     const options = { projection: { _id: 1 }, limit: DELETE_STEP, batchSize: DELETE_STEP, maxTimeMS: this.#context.calls.timeout }
     for (let removed = 0; ;) {
-      const found = await this.#run(() => this.#native.find(condition, options).toArray())
+      const found = await this.#run(() => this.#reads.find(condition, options).toArray())
       if (found.length === 0) return removed
       const ids = found.map(({ _id }) => _id)
       const step = { $and: [condition, { _id: { $in: ids } }] }
@@ -124,7 +128,7 @@ export class MongoCollection<T extends Document> implements Collection<T> {
     const condition = toFilter(this.#spec, filter)
     // Without a condition mongod would read every document, unless told to count the keys of an index.
     const hint = Object.keys(condition).length === 0 ? { hint: '_id_' } : {}
-    return this.#run(() => this.#native.countDocuments(condition, { ...hint, maxTimeMS: this.#context.calls.timeout }))
+    return this.#run(() => this.#reads.countDocuments(condition, { ...hint, maxTimeMS: this.#context.calls.timeout }))
   }
 
   list (query: ListQuery = {}): AsyncIterable<T[]> {
@@ -203,7 +207,7 @@ export class MongoCollection<T extends Document> implements Collection<T> {
       })
       const { calls, cache } = this.#context
       lookups = new Lookups({
-        native: this.#native, spec: this.#spec, links: entries, timeout: calls.timeout, cache: this.#spec.stale === true ? cache : null
+        native: this.#reads, spec: this.#spec, links: entries, calls, cache: this.#spec.stale === true ? cache : null
       })
       this.#lookups.set(links, lookups)
     }

@@ -49,19 +49,21 @@ function toReason (url: string, error: unknown): string {
 }
 
 /**
- * What every call needs, whatever the client was made with. A write is acknowledged when a majority has it in the
- * journal; reads go to the primary and see every acknowledged write. JSON goes in and comes back as it was.
+ * What every call needs, whatever the client was made with. Reads go to the primary and see every acknowledged write.
+ * JSON goes in and comes back as it was.
  */
+export const READ_OPTIONS: Readonly<DbOptions> = {
+  readPreference: 'primary',
+  // The driver takes the plain form; its declaration asks for a class of its own.
+  readConcern: { level: 'local' } as DbOptions['readConcern'],
+  ignoreUndefined: true,
+  promoteValues: true,
+  promoteLongs: true,
+  useBigInt64: false,
+  raw: false
+}
+
+/** For writes too: one is acknowledged when a majority has it in the journal. */
 export function toDbOptions (timeout: number): DbOptions {
-  return {
-    writeConcern: { w: 'majority', journal: true, wtimeoutMS: timeout },
-    readPreference: 'primary',
-    // The driver takes the plain form; its declaration asks for a class of its own.
-    readConcern: { level: 'local' } as DbOptions['readConcern'],
-    ignoreUndefined: true,
-    promoteValues: true,
-    promoteLongs: true,
-    useBigInt64: false,
-    raw: false
-  }
+  return { ...READ_OPTIONS, writeConcern: { w: 'majority', journal: true, wtimeoutMS: timeout } }
 }

@@ -2,7 +2,7 @@ import type { Collection as Native } from 'mongodb'
 import { deepFreeze } from '../../freeze.ts'
 import type { CollectionSpec, Document, Linked } from '../port.ts'
 import type { Read, StaleCache } from './cache.ts'
-import { type Call, within } from './calls.ts'
+import type { Call, Calls } from './calls.ts'
 import { type Stored, decodeDocument, encodeName } from './documents.ts'
 
 /** Look-ups in one statement: what they need is decoded in one go, in a millisecond. */
@@ -23,8 +23,8 @@ interface LookupsOptions {
   native: Native<Stored>
   spec: CollectionSpec
   links: Link[]
-  /** Milliseconds a statement may take. */
-  timeout: number
+  /** Bounds a statement, beside those who wait for it: one that hangs must not keep its place for ever. */
+  calls: Calls
   /** Null: every look-up asks the server. */
   cache: StaleCache | null
 }
@@ -46,7 +46,7 @@ interface Waiting<T> {
 export class Lookups<T extends Document> {
   readonly #native: Native<Stored>
   readonly #name: string
-  readonly #timeout: number
+  readonly #calls: Calls
   readonly #cache: StaleCache | null
   readonly #joins: readonly (Link & { as: string })[]
   readonly #stages: readonly object[]
@@ -56,10 +56,10 @@ export class Lookups<T extends Document> {
   #statements = 0
   #scheduled = false
 
-  constructor ({ native, spec, links, timeout, cache }: LookupsOptions) {
+  constructor ({ native, spec, links, calls, cache }: LookupsOptions) {
     this.#native = native
     this.#name = spec.name
-    this.#timeout = timeout
+    this.#calls = calls
     this.#cache = cache
     this.#joins = links.map((link, index) => ({ ...link, as: `linked${index}` }))
     // The document is put into a field of its own, so that none of its names meets those of what is looked up.
@@ -126,7 +126,7 @@ export class Lookups<T extends Document> {
     const pipeline = [{ $match }, ...this.#stages]
     const read = this.#cache?.begin()
     try {
-      const found = await within(this.#timeout, () => this.#native.aggregate<Found>(pipeline).toArray())
+      const found = await this.#calls.run(() => this.#native.aggregate<Found>(pipeline).toArray())
       return new Map(found.map((one) => [one.document._id, this.#decode(one, read)]))
     } finally {
       if (read !== undefined) this.#cache?.end(read)

@@ -26,8 +26,10 @@ function setUp ({ timeout = 60_000 } = {}) {
   server.collection('codes').set('c', { _id: 'c', user: 'u' })
   server.collection('users').set('u', { _id: 'u', epoch: 0 })
   const clock = { now: 0 }
+  const db = { collection: (name: string) => server.native(name) } as unknown as Db
   const context = {
-    db: { collection: (name: string) => server.native(name) } as unknown as Db,
+    db,
+    reads: db,
     calls: new Calls(timeout),
     turns: new Turns(),
     cache: new StaleCache(STALENESS, () => clock.now),

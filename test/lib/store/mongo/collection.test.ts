@@ -16,8 +16,10 @@ function createCollection (answers: (Error | null)[]) {
       if (answer) throw answer
     }
   }
+  const db = { collection: () => native } as unknown as Db
   const collection = new MongoCollection({
-    db: { collection: () => native } as unknown as Db,
+    db,
+    reads: db,
     calls: new Calls(1_000),
     turns: new Turns(),
     cache: null,

@@ -1,4 +1,5 @@
 import t from 'tap'
+import { Calls } from '../../../../lib/store/mongo/calls.ts'
 import { Lookups } from '../../../../lib/store/mongo/lookups.ts'
 import { ServerStandIn, settled } from './stand-in.ts'
 
@@ -11,7 +12,7 @@ function setUp ({ timeout = 60_000 } = {}) {
   for (let number = 0; number < 400; number++) server.collection('tokens').set(`t${number}`, { _id: `t${number}`, user: `u${number % 10}` })
   for (let number = 0; number < 10; number++) server.collection('users').set(`u${number}`, { _id: `u${number}`, epoch: 0 })
   const links = [{ field: 'user', spec: { name: 'users', keys: {} } }]
-  const lookups = new Lookups({ native: server.native('tokens'), spec: { name: 'tokens', keys: { user: 'string' } }, links, timeout, cache: null })
+  const lookups = new Lookups({ native: server.native('tokens'), spec: { name: 'tokens', keys: { user: 'string' } }, links, calls: new Calls(timeout), cache: null })
   return { server, lookups }
 }
 
@@ -74,7 +75,7 @@ t.test('what its caller no longer waits for is not sent', async (t) => {
 t.test('a statement that fails, or is not answered in time, fails its look-ups and gives its place free', async (t) => {
   const { server, lookups } = setUp({ timeout: 20 })
   for (const way of ['fails', 'is not answered']) {
-    const outcomes = Array.from({ length: 8 * 32 }, (_, number) => lookups.find(`t${number}`, waiting()).then(() => 'found', (error: Error) => error.message))
+    const outcomes = Array.from({ length: 8 * 32 }, (_, number) => lookups.find(`t${number}`, waiting()).then(() => 'found', ({ cause }: Error) => (cause as Error).message))
     await settled()
     if (way === 'fails') server.fail('look-up', new Error('broken'))
     const message = way === 'fails' ? 'broken' : 'no answer within 20 ms'
