@@ -39,7 +39,6 @@ export const clientRoutes: FastifyPluginAsyncTypebox<RouteSettings> = async (app
 
   app.get('/client/list', {
     config: { access: 'listClients' },
-    exposeHeadRoute: false,
     schema: {
       operationId: 'listClients',
       tags,

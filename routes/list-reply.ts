@@ -1,4 +1,4 @@
-import type { Readable } from 'node:stream'
+import { Readable } from 'node:stream'
 import { negotiate } from '@fastify/accept-negotiator'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { IdentityError } from '../lib/errors.ts'
@@ -39,14 +39,15 @@ function countStream (request: FastifyRequest, body: Readable): void {
   })
 }
 
-/** Sends a list in the form that was asked for; a failure after the first byte breaks the connection. */
+/** Sends a list in the form that was asked for; a failure after the first byte breaks the connection. To HEAD its head alone, unread. */
 export async function sendList<T> (
   request: FastifyRequest, reply: FastifyReply, list: ListSource<T>, { format = 'object', stallTimeout }: ListReplyOptions
 ): Promise<FastifyReply> {
   const accept = request.headers.accept
   const lines = accept !== undefined && negotiate(accept, [JSON_TYPE, NDJSON_TYPE]) === NDJSON_TYPE
   const chosen = lines ? 'ndjson' : format
-  const body = await renderList(list, { format: chosen, stallTimeout })
+  // To HEAD a stream, of which Fastify tells no length: that of the list is not known before it is read.
+  const body = request.method === 'HEAD' ? Readable.from([]) : await renderList(list, { format: chosen, stallTimeout })
   if (typeof body !== 'string') countStream(request, body)
   reply.vary('Accept')
   return reply.type(LIST_TYPES[chosen]).send(body)

@@ -21,7 +21,6 @@ export const sessionRoutes: FastifyPluginAsyncTypebox<Pick<RouteSettings, 'stall
 
   app.get('/auth/sessions', {
     config: { access: 'listSessions', crossOrigin: true },
-    exposeHeadRoute: false,
     schema: {
       operationId: 'listSessions',
       tags,

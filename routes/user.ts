@@ -65,7 +65,6 @@ export const userRoutes: FastifyPluginAsyncTypebox<RouteSettings> = async (app, 
 
   app.get('/user/list', {
     config: { access: 'listUsers' },
-    exposeHeadRoute: false,
     schema: {
       operationId: 'listUsers',
       tags,

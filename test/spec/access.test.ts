@@ -137,7 +137,8 @@ t.test('a HEAD request is held like its GET', async (t) => {
   const kit = await build(t)
   const ann = await signIn(kit)
   for (const [url, headers, status] of [
-    ['/user/count', {}, 401], ['/user/count', ann.headers, 403], ['/client/count', {}, 401], ['/client/count', ann.headers, 200]
+    ['/user/count', {}, 401], ['/user/count', ann.headers, 403], ['/client/count', {}, 401], ['/client/count', ann.headers, 200],
+    ['/user/list', {}, 401], ['/user/list', ann.headers, 403], ['/client/list', {}, 401], ['/client/list', ann.headers, 200]
   ] as const) t.equal((await kit.inject({ method: 'HEAD', url: `/api/v1${url}`, headers })).statusCode, status)
 })
 

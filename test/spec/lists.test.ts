@@ -70,6 +70,19 @@ await forEachStore(t, async (t, build) => {
     })
   }
 
+  t.test('Lists: HEAD tells what GET would, and reads nothing', async (t) => {
+    for (const [query, accept] of [['limit=0', 'application/json'], ['limit=10', 'application/json'], ['limit=0', 'application/x-ndjson']] as const) {
+      const url = `/api/v1/client/list?${query}`
+      const headers = { ...ann.headers, accept }
+      const [got, told] = [await kit.inject({ url, headers }), await kit.inject({ method: 'HEAD', url, headers })]
+      t.equal(told.statusCode, 200)
+      t.equal(told.body, '')
+      for (const name of ['content-type', 'vary', 'link', 'cache-control']) t.equal(told.headers[name], got.headers[name], `${query} ${name}`)
+      t.notOk('content-length' in told.headers, 'a length that nobody knows is not told')
+    }
+    t.equal((await kit.inject({ method: 'HEAD', url: '/api/v1/client/list?sort=none', headers: ann.headers })).statusCode, 400)
+  })
+
   t.test('4.1 GET /client/list, rule 4: a stream has the same shape and order as pages of it', async (t) => {
     const list = async (query: string) => (await ann.get<{ data: Client[] }>(`/client/list?sort=created:desc&${query}`)).body.data
     const whole = await list('limit=0')
