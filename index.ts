@@ -11,7 +11,7 @@ import services, { readOptions, type IdentityOptions } from './plugins/identity.
 import openapi from './plugins/openapi.ts'
 import { createPasswordLimit } from './plugins/password-limit.ts'
 import { oidc, prepareEngine, readOidcOptions } from './plugins/oidc.ts'
-import { createSignInLimit } from './plugins/sign-in-limit.ts'
+import { createSignInLimits } from './plugins/sign-in-limit.ts'
 import { useOwnValidation } from './plugins/validation.ts'
 import { apiRoutes } from './routes/index.ts'
 import { interactionRoutes } from './routes/interaction.ts'
@@ -38,8 +38,8 @@ async function identity (app: FastifyInstance, given: IdentityOptions): Promise<
     if (oidcOptions !== false) {
       await scope.register(async (signing) => {
         const getEngine = prepareEngine(scope, oidcOptions)
-        const signInLimit = await createSignInLimit(signing, options.rateLimit === false ? false : oidcOptions.signInLimit, counter)
-        const mount = { getEngine, signInLimit, name: oidcOptions.name }
+        const limits = await createSignInLimits(signing, options.rateLimit === false ? false : oidcOptions.signInLimit, counter)
+        const mount = { getEngine, limits, name: oidcOptions.name }
         await signing.register(oidc, mount)
         await signing.register(interactionRoutes, { ...mount, prefix: '/api/v1' })
       })

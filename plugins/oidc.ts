@@ -5,7 +5,9 @@ import { ROUTES } from '../lib/oidc/routes.ts'
 import type { Engine } from '../lib/oidc/index.ts'
 import { compileOptions, optionError } from '../lib/options.ts'
 import { createPageError } from './pages.ts'
-import type { SignInLimit } from './sign-in-limit.ts'
+import { allowOrigin } from './cors.ts'
+import { toIdentityError } from './errors.ts'
+import type { SignInLimits } from './sign-in-limit.ts'
 
 /** Gives the engine that counts now. */
 export type GetEngine = () => Promise<Engine>
@@ -56,7 +58,7 @@ export function prepareEngine (app: FastifyInstance, options: OidcOptions): GetE
 
 export interface OidcMount {
   getEngine: GetEngine
-  signInLimit: SignInLimit
+  limits: SignInLimits
   /** What the operator calls the service. */
   name: string | undefined
 }
@@ -81,11 +83,24 @@ const ENDPOINTS: [path: string, ...methods: string[]][] = [
 
 const DISCOVERY = ['/.well-known/openid-configuration', '/.well-known/oauth-authorization-server']
 
+/** An error as OAuth clients read it (RFC 6749, 5.2), of what comes before the authorization server has its turn. */
+function sendOAuthError (thrown: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  const error = toIdentityError(thrown)
+  if (error.statusCode >= 500) request.log.error({ err: error.cause ?? error, code: error.code }, error.message)
+  allowOrigin(request, reply)
+  return reply
+    .code(error.statusCode)
+    .headers({ ...error.headers, 'cache-control': 'no-store' })
+    .type('application/json')
+    .serializer(JSON.stringify)
+    .send({ error: error.statusCode === 500 ? 'server_error' : 'temporarily_unavailable', error_description: error.message })
+}
+
 /**
  * Hands the authorization server's requests over to it, body unread: it has a parser of its own, and no other looks at
  * them. Hooks of the host run before it, and what they set on the reply is sent.
  */
-export async function oidc (app: FastifyInstance, { getEngine, signInLimit, name }: OidcMount): Promise<void> {
+export async function oidc (app: FastifyInstance, { getEngine, limits, name }: OidcMount): Promise<void> {
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', (_request, _body, done) => done(null))
 
@@ -99,16 +114,20 @@ export async function oidc (app: FastifyInstance, { getEngine, signInLimit, name
   const add = (url: string, methods: string[], rest: Partial<RouteOptions> = {}) =>
     app.route({ method: methods, url, schema: { hide: true }, handler: handOver, ...rest })
 
-  for (const [path, ...methods] of ENDPOINTS) {
+  const errorHandler = createPageError(name)
+  const holds: Record<string, Partial<RouteOptions>> = {
     // User codes are short, so guessing them is bounded (RFC 8628, 5.1).
-    const guessed = path === ROUTES.code_verification
-    add(`/api/v1${path}`, methods, guessed
-      ? {
-          preHandler: async (request) => { if (request.method === 'POST') await signInLimit(request) },
-          errorHandler: createPageError(name)
-        }
-      : {})
+    [ROUTES.code_verification]: { errorHandler, preHandler: async (request) => { if (request.method === 'POST') await limits.guess(request) } },
+    // Whatever is asked here is kept, and nobody has proved anything yet.
+    [ROUTES.authorization]: { errorHandler, preHandler: limits.begin },
+    [ROUTES.device_authorization]: { errorHandler: sendOAuthError, preHandler: beginByPost },
+    [ROUTES.pushed_authorization_request]: { errorHandler: sendOAuthError, preHandler: beginByPost }
   }
+  async function beginByPost (request: FastifyRequest): Promise<void> {
+    if (request.method === 'POST') await limits.begin(request)
+  }
+
+  for (const [path, ...methods] of ENDPOINTS) add(`/api/v1${path}`, methods, holds[path])
   for (const path of DISCOVERY) {
     add(path, ['GET', 'OPTIONS'], {
       // The engine knows them without a prefix.

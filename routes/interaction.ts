@@ -33,7 +33,7 @@ function readField (request: FastifyRequest, name: string): string {
 }
 
 /** The pages between an authorization request and its answer: signing in, and agreeing. */
-export async function interactionRoutes (app: FastifyInstance, { getEngine, signInLimit, name }: OidcMount): Promise<void> {
+export async function interactionRoutes (app: FastifyInstance, { getEngine, limits, name }: OidcMount): Promise<void> {
   const { users, roles } = app.identity
   const show = <Name extends keyof Pages> (reply: FastifyReply, page: Name, data: Pages[Name], redirectUri?: string) =>
     sendPage(reply, page, data, { service: name, redirectUri })
@@ -89,7 +89,7 @@ export async function interactionRoutes (app: FastifyInstance, { getEngine, sign
     const password = readField(request, 'password')
     const again = (status: number, error: string) => showSignIn(reply.code(status), waiting, { account: account.slice(0, LIMITS.account), error })
     try {
-      await signInLimit(request, account)
+      await limits.guess(request, account)
     } catch (error) {
       if (!(error instanceof IdentityError) || error.code !== 'ErrLimit') throw error
       reply.headers(error.headers)

@@ -21,7 +21,7 @@ export const OidcOptionsSchema = Type.Object({
     default: [], description: "Ids of the operator's own clients: they sign users in without asking for consent."
   }),
   signInLimit: Type.Union([Type.Literal(false), Type.Integer({ minimum: 1, maximum: 1_000_000 })], {
-    default: 10, description: 'Sign-ins a minute that one address may try for one account; ten times as many for an account or an address as a whole. `false`: no limit.'
+    default: 10, description: 'Sign-ins a minute that one address may try for one account; ten times as many for an account or an address as a whole; and a hundred times as many that one address may begin. `false`: no limit.'
   })
 }, { additionalProperties: false })
 

@@ -151,6 +151,20 @@ t.test('too many attempts', async (t) => {
   t.equal(last, 429, 'an address is bounded as a whole')
 })
 
+t.test('what one address may begin is bounded, as nobody has proved anything yet', async (t) => {
+  const harness = await startHarness(t, { rateLimit: 60, oidc: { signInLimit: 1 } })
+  const app = await harness.register({ first_party: false, public: true })
+  const begin = () => harness.post('device_authorization', { scope: 'openid' }, app)
+  const begun = await Promise.all(Array.from({ length: 100 }, begin))
+  t.strictSame([...new Set(begun.map(({ status }) => status))], [200])
+  t.match(await begin(), { status: 429, body: { error: 'temporarily_unavailable', error_description: /^too many attempts, try again in \d+ s$/ } })
+  const page = await harness.browser().open(askCode(app).url)
+  t.equal(page.response.status, 429)
+  t.match(page.response.headers.get('retry-after'), /^[1-9]\d*$/)
+  t.match(page.text, 'Too many attempts')
+  t.equal((await harness.kit.app.identity.store.collection('device_codes').count()), 100, 'nothing was kept of the rest')
+})
+
 t.test('device codes', async (t) => {
   const harness = await startHarness(t)
   const app = await harness.register({ first_party: false, public: true })
