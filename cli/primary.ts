@@ -35,8 +35,11 @@ export function runPrimary (config: Config): void {
     const { process: child } = worker
     answerCounts(child, counter)
     worker.on('message', (message: unknown) => { welcomed ||= isWelcomed(message) })
-    // One that cannot be started ends without a code.
-    child.on('error', (error) => log.error('a worker fails', { error: hideCredentials(error.message) }))
+    child.on('error', (error) => {
+      log.error('a worker fails', { worker: worker.id, error: hideCredentials(error.message) })
+      // Of one that could not be started no end is told.
+      if (child.pid === undefined) supervisor.exited(worker.id, null, null)
+    })
     return { id: worker.id, pid: child.pid, kill: (signal: NodeJS.Signals) => { child.kill(signal) } }
   }
 

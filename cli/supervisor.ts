@@ -28,6 +28,8 @@ const STEADY = 10_000
 const DEATHS = 6
 /** Milliseconds before the first of them is replaced; twice as many for each that follows. */
 const DELAY = 100
+/** Milliseconds that a worker which was killed has to be gone. */
+const GONE = 1000
 
 interface Known { worker: Worker, since: number }
 
@@ -68,7 +70,7 @@ export class Supervisor {
     for (let count = 1; count < this.#parts.count && !this.closing; count++) this.#fork()
   }
 
-  /** A worker has ended. */
+  /** A worker has ended, or could not be started: without code and signal. */
   exited (id: number, code: number | null, signal: string | null): void {
     const known = this.#workers.get(id)
     this.#workers.delete(id)
@@ -113,6 +115,7 @@ export class Supervisor {
     this.#code = 1
     this.#kill('SIGKILL')
     if (this.#workers.size === 0) this.#parts.end(1)
+    else this.#later(GONE, () => this.#parts.end(1))
   }
 
   #giveUp (): void {

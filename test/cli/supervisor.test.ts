@@ -127,6 +127,23 @@ t.test('what takes longer than the limit is killed', async (t) => {
   t.strictSame(ends, [1])
 })
 
+t.test('one that cannot even be killed is not waited for', async (t) => {
+  const { supervisor, ends, next } = start(1)
+  supervisor.listening(1)
+  supervisor.cut()
+  t.strictSame(ends, [])
+  t.equal(next(), 1000)
+  t.strictSame(ends, [1])
+})
+
+t.test('one that could not be started is tried again', async (t) => {
+  const { supervisor, forked, next } = start(2)
+  supervisor.listening(1)
+  supervisor.exited(2, null, null)
+  t.equal(next(), 100)
+  t.equal(forked(), 3)
+})
+
 t.test('a signal while nobody runs ends it', async (t) => {
   const { supervisor, ends } = start(1)
   supervisor.listening(1)
