@@ -37,18 +37,20 @@ function parseLine (line: string): ListRecord {
   return record
 }
 
-/** What is on complete lines, each looked at when it is asked for. Blank lines are allowed. */
-function * parseLines (bytes: Buffer, toRow: ToRow | undefined): Generator<ListItem> {
-  if (!isUtf8(bytes)) throw notAList()
-  const makeRow = toRow !== undefined && !hasControls(bytes) ? toRow : () => null
-  const text = bytes.toString('utf8')
-  for (let start = 0, end = 0; start < text.length; start = end + 1) {
-    end = text.indexOf('\n', start)
-    if (end === -1) end = text.length
-    const line = text.slice(start, end)
-    const row = makeRow(line)
-    if (row !== null) yield row
-    else if (line.trim() !== '') yield parseLine(line)
+/** What is on the complete lines of each part, looked at when it is asked for. Blank lines are allowed. */
+function * parseLines (parts: readonly Buffer[], toRow: ToRow | undefined): Generator<ListItem> {
+  for (const bytes of parts) {
+    if (!isUtf8(bytes)) throw notAList()
+    const makeRow = toRow !== undefined && !hasControls(bytes) ? toRow : () => null
+    const text = bytes.toString('utf8')
+    for (let start = 0, end = 0; start < text.length; start = end + 1) {
+      end = text.indexOf('\n', start)
+      if (end === -1) end = text.length
+      const line = text.slice(start, end)
+      const row = makeRow(line)
+      if (row !== null) yield row
+      else if (line.trim() !== '') yield parseLine(line)
+    }
   }
 }
 
@@ -59,8 +61,11 @@ async function * readLines (body: AsyncIterable<Buffer>, toRow: ToRow | undefine
   for await (const chunk of body) {
     const end = chunk.lastIndexOf(NEWLINE) + 1
     if (end > 0) {
-      if (held + chunk.indexOf(NEWLINE) > MAX_RECORD) throw notAList()
-      yield parseLines(held === 0 ? chunk.subarray(0, end) : Buffer.concat([...pieces, chunk.subarray(0, end)]), toRow)
+      // The line that was begun is put together; the others stay where they are.
+      const newline = chunk.indexOf(NEWLINE)
+      if (held + newline > MAX_RECORD) throw notAList()
+      const first = held === 0 ? 0 : newline + 1
+      yield parseLines([Buffer.concat([...pieces, chunk.subarray(0, first)]), chunk.subarray(first, end)], toRow)
       pieces = []
       held = 0
     }
@@ -70,7 +75,7 @@ async function * readLines (body: AsyncIterable<Buffer>, toRow: ToRow | undefine
       if (held > MAX_RECORD) throw notAList()
     }
   }
-  if (held > 0) yield parseLines(Buffer.concat(pieces), toRow)
+  if (held > 0) yield parseLines([Buffer.concat(pieces)], toRow)
 }
 
 /**
