@@ -13,7 +13,7 @@ const VERSION = 1
 /** One page of a list, or a list that is too long for one. */
 export interface Page<T> {
   batches: AsyncIterable<T[]>
-  /** The same as JSON texts with this between them, where it may be a long list: in pieces of bytes that are made where it is read. */
+  /** The same as JSON texts with this between them, where it may be a long list: in pieces that are made where it is read. */
   render?: (between: string) => AsyncIterable<string>
   /** For `after` of the next page. Absent on the last one, and where there is no limit or one of more than 100. */
   after?: string

@@ -105,7 +105,7 @@ async function * writeBatches<T> (batches: AsyncIterable<T[]>, between: string):
   }
 }
 
-/** A list to be written: batches of records, none of them empty, or the bytes of it where there are any. */
+/** A list to be written: batches of records, none of them empty, or its text where that is made elsewhere. */
 export type ListSource<T> = Pick<Page<T>, 'batches' | 'render'>
 
 /** Writes a list: whole when it is a single batch, as a stream when it is longer. */

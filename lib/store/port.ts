@@ -95,7 +95,7 @@ export interface Renderer<T extends Document> {
 }
 
 /**
- * How a list becomes bytes where it is read, which may be another thread: a module of ours, by its URL, whose
+ * How a list becomes text where it is read, which may be another thread: a module of ours, by its URL, whose
  * `createRenderer(options)` makes the Renderer. The options are plain data.
  */
 export interface Rendering {
@@ -138,7 +138,7 @@ export interface Collection<T extends Document> {
    */
   list (query?: ListQuery): AsyncIterable<T[]>
   /**
-   * The same list as UTF-8, in pieces of some tens of KiB as a rule, none of them empty: the first has the documents of
+   * The same list as text, in pieces of some tens of KiB as a rule, none of them empty: the first has the documents of
    * one batch, and there is no second when these are all. Rejects with what the renderer throws, where that is an error of lib/errors.ts.
    */
   render (query: ListQuery, rendering: Rendering): AsyncIterable<string>

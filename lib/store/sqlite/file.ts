@@ -18,7 +18,7 @@ const VERSION = { sql: READ_VERSION, values: [] }
 
 /**
  * A file: look-ups here, on this thread, writes in one thread, counts and lists in another, and in a third whole lists
- * that are made into bytes, which may take long and hold up nothing else.
+ * that are rendered, which may take long and hold up nothing else.
  */
 export class FileBackend implements Backend {
   readonly connection: Connection
