@@ -1,3 +1,4 @@
+import { hideCredentials } from '../lib/failure.ts'
 import type { Log } from './plain-log.ts'
 
 /** A process that serves. */
@@ -28,6 +29,8 @@ const STEADY = 10_000
 const DEATHS = 6
 /** Milliseconds before the first of them is replaced; twice as many for each that follows. */
 const DELAY = 100
+/** Milliseconds before a start that the system refused is tried again, while others serve. */
+const RETRY = 5000
 /** Milliseconds that a worker which was killed has to be gone. */
 const GONE = 1000
 
@@ -87,14 +90,18 @@ export class Supervisor {
       if (signal !== null) this.#parts.log.fatal('the first worker was killed before it listened', how)
       return this.#giveUp()
     }
-    this.#deaths = this.#now() - known.since < STEADY ? this.#deaths + 1 : 1
+    this.#replace(known.since, how)
+  }
+
+  #replace (since: number, how: Record<string, unknown>): void {
+    this.#deaths = this.#now() - since < STEADY ? this.#deaths + 1 : 1
     if (this.#deaths >= DEATHS) {
       this.#parts.log.fatal(`${DEATHS} workers in a row ended within ${STEADY / 1000} seconds of their start: the service ends`, how)
       return this.#giveUp()
     }
     const delay = DELAY * 2 ** (this.#deaths - 1)
     this.#parts.log.error(`a worker ended: another one is started in ${delay} ms`, how)
-    this.#later(delay, () => { if (!this.closing) this.#fork() })
+    this.#forkLater(delay)
   }
 
   /** Ends when what runs has finished; what takes longer than the limit is killed. */
@@ -123,8 +130,21 @@ export class Supervisor {
   }
 
   #fork (): void {
-    const worker = this.#parts.fork()
-    this.#workers.set(worker.id, { worker, since: this.#now() })
+    try {
+      const worker = this.#parts.fork()
+      this.#workers.set(worker.id, { worker, since: this.#now() })
+    } catch (error) {
+      if (!this.#listened) throw error
+      const how = { error: hideCredentials((error as Error).message) }
+      if (this.#workers.size === 0) return this.#replace(this.#now(), how)
+      // For want of memory as a rule, which is no reason to end those that serve.
+      this.#parts.log.error(`a worker cannot be started: it is tried again in ${RETRY} ms`, how)
+      this.#forkLater(RETRY)
+    }
+  }
+
+  #forkLater (delay: number): void {
+    this.#later(delay, () => { if (!this.closing) this.#fork() })
   }
 
   #kill (signal: NodeJS.Signals): void {

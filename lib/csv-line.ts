@@ -17,11 +17,12 @@ const IMAGE = ',"image":"'
 
 /** Whether there are bytes that JSON has in no text, other than newlines. */
 export function hasControls (bytes: Uint8Array): boolean {
+  const isControl = (byte: number) => byte < 0x20 && byte !== 0x0a
+  if (bytes.length < 8) return bytes.some(isControl)
   let at = 0
   // Four at a time: taking a space from a byte below it, and from none of ASCII above, sets its highest bit.
-  const head = Math.min(bytes.length, -bytes.byteOffset & 3)
+  const head = -bytes.byteOffset & 3
   const words = new Int32Array(bytes.buffer, bytes.byteOffset + head, (bytes.length - head) >> 2)
-  const isControl = (byte: number) => byte < 0x20 && byte !== 0x0a
   for (; at < head; at++) if (isControl(bytes[at]!)) return true
   for (let index = 0; index < words.length; index++) {
     const word = words[index]!

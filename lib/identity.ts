@@ -56,8 +56,11 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
   })
   const passwords = createPasswords({ cost: options.bcryptCost, queue: options.hashQueue, processes })
   async function close () {
-    await passwords.close()
-    if (options.store === undefined) await store.close()
+    try {
+      await passwords.close()
+    } finally {
+      if (options.store === undefined) await store.close()
+    }
   }
   try {
     await checkSecretKey(store, box.keyId)

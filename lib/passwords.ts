@@ -4,6 +4,7 @@ import { extname } from 'node:path'
 import type { Piscina } from 'piscina'
 import { busyError } from './errors.ts'
 import { randomText } from './ids.ts'
+import { Lazy } from './lazy.ts'
 
 /** Characters of salt before the HMAC (service.md, 8); bcrypt adds 128 bits of its own. */
 const SALT_LENGTH = 8
@@ -48,9 +49,8 @@ export function createPasswords ({ cost, queue: asked = DEFAULT_QUEUE, processes
   const queue = Math.max(1, Math.floor(asked / processes))
   // A core for each event loop.
   const threads = Math.max(1, Math.floor(availableParallelism() / processes) - 1)
-  let opened: Promise<Piscina> | undefined
-
-  async function openPool (): Promise<Piscina> {
+  // The threads start with the first password, not with the service, and go away when there is nothing to hash.
+  const opened = new Lazy(async (): Promise<Piscina> => {
     const { Piscina } = await import('piscina')
     return new Piscina({
       filename: new URL(`./password-worker${extname(import.meta.url)}`, import.meta.url).href,
@@ -60,12 +60,10 @@ export function createPasswords ({ cost, queue: asked = DEFAULT_QUEUE, processes
       idleTimeout: 30_000,
       niceIncrement: process.platform === 'win32' ? 0 : 10
     })
-  }
+  })
 
-  // The threads start with the first password, not with the service, and go away when there is nothing to hash.
   async function run<T> (job: PasswordJob): Promise<T> {
-    opened ??= openPool()
-    const pool = await opened
+    const pool = await opened.get()
     if (pool.queueSize >= queue) throw busyError('password hashings')
     return await pool.run(job) as T
   }
@@ -99,8 +97,7 @@ export function createPasswords ({ cost, queue: asked = DEFAULT_QUEUE, processes
       return Number(stored.slice(SALT_LENGTH).split('$')[2]) < cost
     },
     async close () {
-      const pool = await opened
-      await pool?.close()
+      await (await opened.peek())?.close()
     }
   }
 }

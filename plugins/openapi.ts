@@ -1,5 +1,6 @@
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest, type InjectOptions, type RouteOptions } from 'fastify'
 import fp from 'fastify-plugin'
+import { Lazy } from '../lib/lazy.ts'
 import { readVersion } from '../lib/version.ts'
 
 const DESCRIPTION = `User accounts, registered clients and token sessions.
@@ -40,21 +41,20 @@ async function buildDocs (routes: RouteOptions[], prefix: string): Promise<Fasti
  */
 async function openapi (app: FastifyInstance): Promise<void> {
   const routes: RouteOptions[] = []
-  let docs: Promise<FastifyInstance> | undefined
-  const getDocs = () => (docs ??= buildDocs(routes, app.prefix))
+  const docs = new Lazy(() => buildDocs(routes, app.prefix))
   app.addHook('onRoute', (route) => {
     if (route.method !== 'HEAD' && route.schema?.hide !== true) routes.push(route)
   })
-  app.addHook('onClose', async () => { await (await docs)?.close() })
+  app.addHook('onClose', async () => { await (await docs.peek())?.close() })
 
   async function sendPage (request: FastifyRequest, reply: FastifyReply) {
     const { url, headers } = request
-    const answer = await (await getDocs()).inject({ url, headers } as InjectOptions)
+    const answer = await (await docs.get()).inject({ url, headers } as InjectOptions)
     if (answer.statusCode === 404) return reply.callNotFound()
     return reply.code(answer.statusCode).headers(answer.headers).send(answer.rawPayload)
   }
 
-  app.get('/openapi.json', { schema: { hide: true } }, async () => (await getDocs()).swagger())
+  app.get('/openapi.json', { schema: { hide: true } }, async () => (await docs.get()).swagger())
   for (const url of ['/docs', '/docs/*']) app.get(url, { schema: { hide: true } }, sendPage)
 }
 

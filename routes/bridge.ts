@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { BridgeSettings } from '../schemas/bridge.ts'
 import { parseUpstream, readBridgeOptions } from '../lib/bridge-options.ts'
 import { IdentityError, paramError } from '../lib/errors.ts'
+import { Lazy } from '../lib/lazy.ts'
 import { prefersCsv, takeCsvFormat } from '../lib/negotiation.ts'
 import type { Dispatcher, Relay, RelayResponse } from '../lib/relay.ts'
 import { describeSecurity } from '../plugins/describe-security.ts'
@@ -64,27 +65,14 @@ export async function bridge (app: FastifyInstance, given: BridgeOptions): Promi
   const { dispatcher, upstream, prefix: _prefix, logLevel: _logLevel, logSerializers: _logSerializers, ...plain } = given as BridgeOptions & Record<string, unknown>
   const later = typeof upstream === 'function' ? upstream : undefined
   const options = readBridgeOptions({ ...plain, upstream: later === undefined ? upstream : 'http://told.later' })
-  let relay: Promise<Relay> | undefined
-
-  async function openRelay (): Promise<Relay> {
+  // An address that is not told yet may be at the next request.
+  const relay = new Lazy(async (): Promise<Relay> => {
     const told = later !== undefined && { upstream: parseUpstream(later()) }
     const { Relay } = await import('../lib/relay.ts')
     return new Relay({ ...options, ...told, dispatcher })
-  }
-
-  function getRelay (): Promise<Relay> {
-    relay ??= openRelay().catch((error: unknown) => {
-      // An address that is not told yet may be at the next request.
-      relay = undefined
-      throw error
-    })
-    return relay
-  }
-
-  app.addHook('onClose', async () => {
-    const opened = await relay?.catch(() => undefined)
-    await opened?.close()
   })
+
+  app.addHook('onClose', async () => { await (await relay.peek())?.close() })
   app.setErrorHandler(handleError)
 
   // Bodies pass by as they are, and nothing is checked or rewritten on the way: that is the upstream's.
@@ -100,7 +88,7 @@ export async function bridge (app: FastifyInstance, given: BridgeOptions): Promi
   }
 
   async function relayTo (path: string, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
-    const exchange = new Exchange(await getRelay(), options, request, reply)
+    const exchange = new Exchange(await relay.get(), options, request, reply)
     return await exchange.run(async () => exchange.relay(await exchange.ask(withQuery(path, queryOf(request)))))
   }
 
@@ -108,7 +96,7 @@ export async function bridge (app: FastifyInstance, given: BridgeOptions): Promi
     addVary(reply, 'Accept')
     const { query, csv } = takeCsvFormat(queryOf(request))
     if (!csv && !prefersCsv(request.headers.accept)) return await relayTo(`${API}/list`, request, reply)
-    const exchange = new Exchange(await getRelay(), options, request, reply)
+    const exchange = new Exchange(await relay.get(), options, request, reply)
     const [{ readList }, { toCsv }, { toPlainRow }] = await Promise.all([import('../lib/list-reader.ts'), import('../lib/csv.ts'), import('../lib/csv-line.ts')])
     return await exchange.run(async () => {
       const answer = await exchange.ask(withQuery(`${API}/list`, query), ASK_FOR_LIST)

@@ -46,9 +46,10 @@ export async function sendList<T> (
   const accept = request.headers.accept
   const lines = accept !== undefined && negotiate(accept, [JSON_TYPE, NDJSON_TYPE]) === NDJSON_TYPE
   const chosen = lines ? 'ndjson' : format
+  const isHead = request.method === 'HEAD'
   // To HEAD a stream, of which Fastify tells no length: that of the list is not known before it is read.
-  const body = request.method === 'HEAD' ? Readable.from([]) : await renderList(list, { format: chosen, stallTimeout })
-  if (typeof body !== 'string') countStream(request, body)
+  const body = isHead ? Readable.from([]) : await renderList(list, { format: chosen, stallTimeout })
+  if (typeof body !== 'string' && !isHead) countStream(request, body)
   reply.vary('Accept')
   return reply.type(LIST_TYPES[chosen]).send(body)
 }

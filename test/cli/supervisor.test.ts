@@ -9,10 +9,12 @@ function start (count: number) {
   const killed: string[] = []
   const ends: number[] = []
   let forked = 0
+  let refusing = false
   const say = (level: string) => (message: string, fields: Record<string, unknown> = {}) => { logged.push({ level, message, fields }) }
   const supervisor = new Supervisor({
     count,
     fork () {
+      if (refusing) throw new Error('spawn ENOMEM')
       const id = ++forked
       return { id, pid: 100 + id, kill: (signal) => { killed.push(`${signal} ${id}`) } }
     },
@@ -29,6 +31,7 @@ function start (count: number) {
     killed,
     ends,
     forked: () => forked,
+    refuse (on: boolean) { refusing = on },
     /** Milliseconds until the next timer, to which time moves. */
     next (): number | undefined {
       timers.sort((one, other) => one.at - other.at)
@@ -150,4 +153,24 @@ t.test('a signal while nobody runs ends it', async (t) => {
   supervisor.exited(1, null, 'SIGKILL')
   supervisor.close()
   t.strictSame(ends, [0])
+})
+
+t.test('a start that the system refuses is tried again for as long as others serve, and ends nothing', async (t) => {
+  const { supervisor, next, forked, refuse, logged, ends, killed } = start(2)
+  supervisor.listening(1)
+  supervisor.listening(2)
+  refuse(true)
+  supervisor.exited(2, null, 'SIGKILL')
+  t.equal(next(), 100)
+  for (let attempt = 0; attempt < 10; attempt++) t.equal(next(), 5000)
+  t.strictSame([ends, killed, forked()], [[], [], 2])
+  t.match(logged.at(-1), { level: 'error', fields: { error: 'spawn ENOMEM' } })
+  refuse(false)
+  next()
+  t.equal(forked(), 3)
+  supervisor.exited(3, null, 'SIGKILL')
+  supervisor.exited(1, null, 'SIGKILL')
+  refuse(true)
+  while (ends.length === 0 && next() !== undefined);
+  t.strictSame(ends, [1], 'with none left it is given up')
 })

@@ -59,10 +59,13 @@ t.test('what is not JSON as the service writes it is left to be parsed', (t) => 
   t.type(toPlainRow(line), 'string')
   for (let length = 0; length < line.length; length++) t.equal(toPlainRow(line.slice(0, length)), null, `cut at ${length}`)
   for (const other of [
-    `${line} `, ` ${line}`, `${line}}`, `${line}\r`, line.replace('":"', '": "'), line.replace('","openid"', '"openid"'), line.replace('["openid"]', '["openid",]'),
+    `${line} `, ` ${line}`, `${line}}`, `${line}\r`, line.replace('":"', '": "'), line.replace('callback","', 'callback""'), line.replace('["openid"]', '["openid",]'),
     line.replace('["openid"]', '["openid" ]'), line.replace('["openid"]', '[openid]'), line.replace('["openid"]', '["a""b"]'), line.replace('"u"', '"u"u"'),
     line.replace('openid', 'open\\u0069d'), line.replace('callback","', 'callback";"'), line.replace('callback","', 'callback",x')
-  ]) if (other !== line) t.equal(toPlainRow(other), null, other)
+  ]) {
+    t.not(other, line)
+    t.equal(toPlainRow(other), null, other)
+  }
   t.end()
 })
 
@@ -79,6 +82,14 @@ t.test('controls are found wherever they are', (t) => {
       }
     }
   }
-  for (const length of [0, 1, 2, 3]) t.equal(hasControls(Buffer.alloc(length, 'a')), false)
+  for (let offset = 0; offset < 8; offset++) {
+    for (let length = 0; length < 12; length++) {
+      const bytes = new Uint8Array(32).fill(0x61).subarray(offset, offset + length)
+      t.equal(hasControls(bytes), false)
+      if (length === 0) continue
+      bytes[length - 1] = 0
+      t.equal(hasControls(bytes), true)
+    }
+  }
   t.end()
 })

@@ -204,6 +204,7 @@ t.test('Lists: a user reads some long lists at once, and the others read on', as
   const refused = await readAnswer(await ask(url, '/api/v1/client/list?limit=0', ann.headers))
   t.match([refused.status, refused.headers['retry-after'], JSON.parse(refused.body)], [429, '1', { code: 'ErrLimit' }])
   t.match((await open(bob)).head, /^HTTP\/1.1 200 /)
+  t.equal((await kit.inject({ method: 'HEAD', url: '/api/v1/client/list?limit=0', headers: ann.headers })).statusCode, 200, 'HEAD reads none')
 
   lists[0]!.socket.destroy()
   let head = ''

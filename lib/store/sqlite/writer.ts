@@ -141,7 +141,8 @@ export class Writer {
       this.#scheduled = true
       setImmediate(() => {
         this.#scheduled = false
-        this.#send()
+        // One may be under way by now: an answer sends what waits, too.
+        if (this.#inFlight.length === 0) this.#send()
       })
     })
   }

@@ -1,4 +1,5 @@
 import { DatabaseSync } from 'node:sqlite'
+import { Worker } from 'node:worker_threads'
 import t, { type Test } from 'tap'
 import { prepareFile } from '../../../../lib/store/sqlite/connection.ts'
 import type { Operation } from '../../../../lib/store/sqlite/operations.ts'
@@ -183,4 +184,29 @@ t.test('a closed writer finishes what it accepted, and accepts no more', async (
   await closed
   t.equal(count(), 1_200)
   t.strictSame(await Promise.all(accepted), accepted.map(() => 1))
+})
+
+t.test('a thread that ends while nothing is asked of it takes no write with it, and mixes none up', async (t) => {
+  const { writer } = await startWriter(t, { file: new URL('../../../fixtures/dying-writer-thread.ts', import.meta.url) })
+  const ask = (text: string) => writer.write({ kind: 'read', sql: `SELECT '${text}' AS "doc"`, values: [] })
+  const { emit } = Worker.prototype
+  // An idle thread keeps no process, and here nothing else does.
+  const alive = setInterval(() => {}, 1000)
+  t.teardown(() => {
+    clearInterval(alive)
+    Worker.prototype.emit = emit
+  })
+  // One write just before the thread's end is told of, and one just after it, in the same turn.
+  const asked = new Promise<Promise<unknown[]>>((resolve) => {
+    Worker.prototype.emit = function (this: Worker, event: string, ...rest: unknown[]) {
+      if (event !== 'exit') return emit.call(this, event, ...rest)
+      Worker.prototype.emit = emit
+      const before = ask('before')
+      const told = emit.call(this, event, ...rest)
+      resolve(Promise.all([before, ask('after')]))
+      return told
+    } as typeof emit
+  })
+  await t.rejects(writer.write({ kind: 'run', sql: 'DIE LATER', values: [] }), { code: 'ErrDb' })
+  t.strictSame(await (await asked), ['before', 'after'])
 })
