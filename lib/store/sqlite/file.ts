@@ -26,7 +26,6 @@ export class FileBackend implements Backend {
   readonly cache: DocumentCache
   readonly #writer: Writer
   readonly #reader: Reader
-  readonly #renderer: Reader
   readonly #path: string
   #index: WalIndex | null = null
 
@@ -39,7 +38,6 @@ export class FileBackend implements Backend {
     this.cache = new DocumentCache(() => guard(() => this.connection.get<{ version: number }>(VERSION)!.version))
     this.#writer = new Writer(data, { timeout, cache: this.cache })
     this.#reader = new Reader(data, { timeout })
-    this.#renderer = new Reader(data, { timeout })
   }
 
   static async open (path: string, collections: readonly CollectionSpec[], timeout: number): Promise<FileBackend> {
@@ -71,7 +69,7 @@ export class FileBackend implements Backend {
   }
 
   render (table: Table, query: ListQuery, rendering: Rendering): AsyncIterable<string> {
-    return this.#renderer.render(table.list(query, 'doc'), rendering)
+    return this.#reader.render(table.list(query, 'doc'), rendering)
   }
 
   check (): Promise<void> {
@@ -81,7 +79,7 @@ export class FileBackend implements Backend {
   /** The writer last: the last connection to leave folds the log into the file, which takes a while. */
   async close (): Promise<void> {
     await this.#writer.drain()
-    await Promise.all([this.#reader.close(), this.#renderer.close()])
+    await this.#reader.close()
     this.connection.close()
     await this.#writer.close()
     this.#index?.close()
