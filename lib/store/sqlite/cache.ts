@@ -41,7 +41,7 @@ interface Kept { document: Document, length: number }
 export class DocumentCache {
   readonly #readVersion: () => number
   readonly #collections = new Map<string, LRUCache<string, Kept>>()
-  /** Own writes that are not answered yet: by collection, then by id; '' is for a write whose ids are not known. */
+  /** Own writes that are not answered yet: by collection, then by id. */
   readonly #pending = new Map<string, Map<string, number>>()
   #known = Number.NaN
   #inFlight = false
@@ -89,7 +89,7 @@ export class DocumentCache {
   /** Keeps a document that was read right after `isUsable`, frozen: all who ask for it share it. */
   set (collection: string, document: Document, length: number): void {
     const pending = this.#pending.get(collection)
-    if (pending !== undefined && (pending.has('') || pending.has(document.id))) return
+    if (pending?.has(document.id) === true) return
     let documents = this.#collections.get(collection)
     if (documents === undefined) {
       documents = new LRUCache({ max: COUNT, maxSize: SIZE })
@@ -98,18 +98,17 @@ export class DocumentCache {
     documents.set(document.id, { document: deepFreeze(document), length }, { size: length })
   }
 
-  /** A write of this process is asked for: of one document, or without an id of any. Ends with `release`. */
-  touch (collection: string, id: string = ''): void {
+  /** A write of this process to one document is asked for. Ends with `release`. */
+  touch (collection: string, id: string): void {
     this.#stamp++
-    if (id === '') this.#collections.get(collection)?.clear()
-    else this.#collections.get(collection)?.delete(id)
+    this.#collections.get(collection)?.delete(id)
     let pending = this.#pending.get(collection)
     if (pending === undefined) this.#pending.set(collection, pending = new Map())
     pending.set(id, (pending.get(id) ?? 0) + 1)
   }
 
   /** The write is answered, or never will be. */
-  release (collection: string, id: string = ''): void {
+  release (collection: string, id: string): void {
     const pending = this.#pending.get(collection)
     const count = pending?.get(id) ?? 0
     if (count > 1) pending?.set(id, count - 1)

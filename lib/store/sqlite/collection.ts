@@ -9,8 +9,8 @@ import type { Value } from './operations.ts'
 import type { Statement, Table } from './sql.ts'
 import type { Touched } from './writer.ts'
 
-/** Documents one operation of a deleteMany removes: other writes go between. */
-const DELETE_STEP = 500
+/** Documents one step of a deleteMany removes: other writes go between. */
+const DELETE_STEP = 100
 
 /** An answer that was put together from the cache. */
 interface Recalled {
@@ -127,14 +127,17 @@ export class SqliteCollection<T extends Document> implements Collection<T> {
     return await this.#backend.write({ kind: 'run', ...this.#table.delete(id, where) }, this.#touch(id)) === 1
   }
 
+  /** By their ids: what is known of the others stays known, and where there is none nothing is written. */
   async deleteMany (filter: Filter): Promise<number> {
     checkFilter(this.#table.spec, filter)
     if (isEmptyFilter(filter)) throw new TypeError('deleteMany takes a condition')
-    const operation = { kind: 'run', ...this.#table.deleteSome(filter, DELETE_STEP) } as const
+    const { sql, values } = this.#table.findSome(filter, DELETE_STEP)
     for (let total = 0; ;) {
-      const removed = await this.#backend.write(operation, this.#touch()) as number
-      total += removed
-      if (removed < DELETE_STEP) return total
+      const found = guard(() => this.#backend.connection.all<{ id: string }>(sql, ...values))
+      // The condition again: one may have changed since.
+      const removed = await Promise.all(found.map(({ id }) => this.delete(id, filter)))
+      total += removed.filter(Boolean).length
+      if (found.length < DELETE_STEP) return total
     }
   }
 
@@ -153,8 +156,8 @@ export class SqliteCollection<T extends Document> implements Collection<T> {
     return this.#backend.render(this.#table, query, rendering)
   }
 
-  #touch (id?: string): Touched {
-    return { collection: this.#table.spec.name, ...(id !== undefined && { id }) }
+  #touch (id: string): Touched {
+    return { collection: this.#table.spec.name, id }
   }
 
   #read (statement: Statement): T | null {

@@ -114,10 +114,10 @@ export class Table {
     return { sql: `${sql} RETURNING "doc"`, values }
   }
 
-  /** Removes up to `limit` documents that match. */
-  deleteSome (filter: Filter, limit: number): Statement {
+  /** Reads the ids of up to `limit` documents that match, in no order. */
+  findSome (filter: Filter, limit: number): Statement {
     const { sql, values } = whereOf(filter)
-    return { sql: `DELETE FROM ${this.name} WHERE rowid IN (SELECT rowid FROM ${this.name}${sql} LIMIT ?)`, values: [...values, limit] }
+    return { sql: `SELECT "id" FROM ${this.name}${sql} LIMIT ?`, values: [...values, limit] }
   }
 
   count (filter: Filter = {}): Statement {

@@ -25,10 +25,10 @@ const NOTHING: Operation = { kind: 'read', sql: 'SELECT NULL AS "doc"', values: 
 /** Changes nothing, and is written to the disk all the same. */
 const PROBE: Operation = { kind: 'run', sql: 'UPDATE "store.version" SET "version" = "version"', values: [] }
 
-/** What a write may change: one document of a collection, or without an id any. */
+/** The document that a write may change. */
 export interface Touched {
   collection: string
-  id?: string
+  id: string
 }
 
 interface Pending {
