@@ -1,6 +1,6 @@
 import cluster from 'node:cluster'
 import type { Config } from '../config.ts'
-import type { Channel } from '../lib/counter-channel.ts'
+import { type Channel, isOf } from '../lib/counter-channel.ts'
 
 /** Makes a process one of our workers. Its name is not one of the configuration's, which nobody else sets. */
 const ROLE = 'FASTIFY_IDENTITY_WORKER'
@@ -16,7 +16,7 @@ export function workerEnv (workers: number, { welcomes }: { welcomes: boolean })
 }
 
 export function isWelcomed (message: unknown): boolean {
-  return typeof message === 'object' && message !== null && (message as { identity?: unknown }).identity === WELCOMED.identity
+  return isOf(message, WELCOMED.identity)
 }
 
 /** This process was started by our primary, and not by another program that has its own way with node:cluster. */

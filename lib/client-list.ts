@@ -1,7 +1,7 @@
 import type { KeyObject } from 'node:crypto'
 import type { Client } from '../schemas/client.ts'
 import type { ClientRecord } from './records.ts'
-import { type RendererOptions, parseStored } from './renderer.ts'
+import { type RendererOptions, createJoiner, parseStored } from './renderer.ts'
 import { createSecretBox } from './secrets.ts'
 import type { Renderer } from './store/port.ts'
 
@@ -98,8 +98,8 @@ export interface ClientListOptions extends RendererOptions {
 /** Writes clients as showClient shows them. */
 export function createRenderer ({ between, isAdmin, key }: ClientListOptions): Renderer<ClientRecord> {
   const { open } = createSecretBox(key)
+  const join = createJoiner(between)
   const layout: Layout = { id: 0, idEnd: 0, head: 0, secret: 0, secretEnd: 0, uris: 0, user: 0, name: 0, end: 0 }
-  let before = ''
 
   const fromDocument = (record: ClientRecord) => JSON.stringify(showClient(record, isAdmin, open))
 
@@ -111,17 +111,8 @@ export function createRenderer ({ between, isAdmin, key }: ClientListOptions): R
     return `{"clientId":${text.slice(id - 1, head)}${shown}${rest}}`
   }
 
-  function write<D> (documents: readonly D[], toText: (document: D) => string): string {
-    let all = ''
-    for (const document of documents) {
-      all += before + toText(document)
-      before = between
-    }
-    return all
-  }
-
   return {
-    fromTexts: (texts) => write(texts, fromText),
-    fromDocuments: (documents) => write(documents, fromDocument)
+    fromTexts: (texts) => join(texts, fromText),
+    fromDocuments: (documents) => join(documents, fromDocument)
   }
 }

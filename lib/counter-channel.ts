@@ -16,7 +16,8 @@ const WAITING = 10_000
 /** Milliseconds one count may take. */
 const PATIENCE = 2000
 
-function isOf<T extends { identity: string }> (message: unknown, identity: T['identity']): message is T {
+/** Whether a message of the channel is one of ours, of this kind. */
+export function isOf<T extends { identity: string }> (message: unknown, identity: T['identity']): message is T {
   return typeof message === 'object' && message !== null && (message as { identity?: unknown }).identity === identity
 }
 

@@ -1,6 +1,7 @@
 import { Readable } from 'node:stream'
 import { setImmediate as yieldTurn } from 'node:timers/promises'
 import type { Page } from './cursor.ts'
+import { createJoiner } from './renderer.ts'
 
 /** How a list is written: `{"data":[...]}`, `[...]`, or a record a line. */
 export type ListFormat = 'object' | 'array' | 'ndjson'
@@ -94,15 +95,8 @@ class ListStream extends Readable {
 }
 
 async function * writeBatches<T> (batches: AsyncIterable<T[]>, between: string): AsyncGenerator<string, void, undefined> {
-  let before = ''
-  for await (const batch of batches) {
-    let text = ''
-    for (const record of batch) {
-      text += before + JSON.stringify(record)
-      before = between
-    }
-    yield text
-  }
+  const join = createJoiner(between)
+  for await (const batch of batches) yield join(batch, (record) => JSON.stringify(record))
 }
 
 /** A list to be written: batches of records, none of them empty, or its text where that is made elsewhere. */

@@ -22,16 +22,25 @@ export function parseStored<T> (text: string): T {
   }
 }
 
+/** Puts what is written of the records of a list, batch after batch, into texts with `between` between any two. */
+export function createJoiner (between: string): <D>(items: readonly D[], toText: (item: D) => string) => string {
+  let before = ''
+  return (items, toText) => {
+    let all = ''
+    for (const item of items) {
+      all += before + toText(item)
+      before = between
+    }
+    return all
+  }
+}
+
 /** Writes each record as `show` shows it. */
 export function createRecordRenderer<T extends Document> (between: string, show: (record: T) => object): Renderer<T> {
-  let before = ''
-  const write = (record: T) => {
-    const text = before + JSON.stringify(show(record))
-    before = between
-    return text
-  }
+  const join = createJoiner(between)
+  const toText = (record: T) => JSON.stringify(show(record))
   return {
-    fromTexts: (texts) => texts.reduce((all, text) => all + write(parseStored<T>(text)), ''),
-    fromDocuments: (documents) => documents.reduce((all, document) => all + write(document), '')
+    fromTexts: (texts) => join(texts, (text) => toText(parseStored(text))),
+    fromDocuments: (documents) => join(documents, toText)
   }
 }

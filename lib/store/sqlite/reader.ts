@@ -44,7 +44,7 @@ const QUESTIONS = 10_000
 const IDLE = 600_000
 
 /**
- * The thread's heap (MiB). It only passes texts on, and with room to spare it would let tens of MiB of them gather
+ * The thread's heap (MiB). It only passes texts on, or writes others of them, and with room to spare it would let tens of MiB of them gather
  * before it collects any. A batch is a megabyte at most, unless one document is larger.
  */
 const HEAP = { maxYoungGenerationSizeMb: 4, maxOldGenerationSizeMb: 128 }

@@ -1,9 +1,10 @@
 import { DatabaseSync } from 'node:sqlite'
 import { join } from 'node:path'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { openSqliteStore } from '../../../../lib/store/sqlite.ts'
 
-t.test('a store that cannot write does not answer a ping, until it can', async (t) => {
+/** A store that gives up soon, and another connection to its file. */
+async function start (t: Test) {
   const file = join(t.testdir(), 'ping.db')
   const store = await openSqliteStore(`sqlite:${file}`, { collections: [{ name: 'things', keys: {} }], now: Date.now, timeout: 200 })
   const raw = new DatabaseSync(file)
@@ -11,7 +12,11 @@ t.test('a store that cannot write does not answer a ping, until it can', async (
     raw.close()
     await store.close()
   })
-  const things = store.collection('things')
+  return { store, raw, things: store.collection('things') }
+}
+
+t.test('a store that cannot write does not answer a ping, until it can', async (t) => {
+  const { store, raw, things } = await start(t)
   await things.insert({ id: 'a' })
   await store.ping()
 
@@ -28,14 +33,7 @@ t.test('a store that cannot write does not answer a ping, until it can', async (
 })
 
 t.test('a write that succeeds shows that the store can write', async (t) => {
-  const file = join(t.testdir(), 'ping.db')
-  const store = await openSqliteStore(`sqlite:${file}`, { collections: [{ name: 'things', keys: {} }], now: Date.now, timeout: 200 })
-  const raw = new DatabaseSync(file)
-  t.teardown(async () => {
-    raw.close()
-    await store.close()
-  })
-  const things = store.collection('things')
+  const { store, raw, things } = await start(t)
   const fail = async () => {
     raw.exec('BEGIN IMMEDIATE')
     await t.rejects(things.insert({ id: 'b' }), { code: 'ErrDb' })
