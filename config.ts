@@ -11,7 +11,7 @@ import type { ServiceOptions } from './lib/identity.ts'
 import { describeTerm, isNetwork, readText, type Term } from './lib/environment.ts'
 import { findNearest } from './lib/nearest.ts'
 import { OWN_SCHEMAS } from './lib/options.ts'
-import { parseSecretKey } from './lib/secrets.ts'
+import { parseSecretKey } from './lib/crypto/secrets.ts'
 
 /** What the process was told to do. */
 export interface Config {

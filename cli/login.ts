@@ -10,7 +10,7 @@ export const loginCommands: Commands = {
       scope: { type: 'string', value: 'SCOPE', multiple: true, text: "A scope; may be repeated. All of the client's own unless given." }
     },
     async runAlone ({ args, json, stdout, stderr, signal }) {
-      const { loginByDevice } = await import('../lib/device-login.ts')
+      const { loginByDevice } = await import('./device-login.ts')
       const { access_token, expires_in, refresh_token, scope } = await loginByDevice({
         issuer: args.optional('issuer') ?? 'http://127.0.0.1:3000',
         client_id: args.required('client'),

@@ -1,6 +1,6 @@
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
-import { renderList } from '../lib/listing.ts'
+import { renderList } from '../lib/lists/listing.ts'
 import type { Context } from './command.ts'
 
 /** Milliseconds after which a reader of our output is given up: a day, since a person may be paging through it. */

@@ -1,13 +1,13 @@
 import { checkAccount } from './checks.ts'
 import { IdentityError } from './errors.ts'
-import type { Clients } from './clients.ts'
+import type { Clients } from './clients/clients.ts'
 import type { Clock } from './clock.ts'
 import { generateId, randomText } from './ids.ts'
 import type { Roles, UserRecord } from './records.ts'
 import { type RoleNames, holdsRole } from './roles.ts'
 import { DuplicateKeyError, type Store } from './store/port.ts'
-import type { Tokens } from './tokens.ts'
-import type { Users } from './users.ts'
+import type { Tokens } from './tokens/tokens.ts'
+import type { Users } from './users/users.ts'
 
 /** The one value of the unique key `bootstrap`: who holds it, is the user that bootstrap made. */
 const SLOT = 'admin'

@@ -12,7 +12,7 @@ export interface UserRecord extends Document {
   expired_at?: string
   disabled_at?: string
   roles: Roles
-  /** 8 characters of salt and a bcrypt hash, see lib/passwords.ts. */
+  /** 8 characters of salt and a bcrypt hash, see lib/users/passwords.ts. */
   password: string
   name: string
   info: { [key: string]: Json }
@@ -28,7 +28,7 @@ export interface UserRecord extends Document {
 export interface ClientRecord extends Document {
   createdAt: string
   modifiedAt: string
-  /** The sealed secret (lib/secrets.ts); absent for a public client. */
+  /** The sealed secret (lib/crypto/secrets.ts); absent for a public client. */
   secret?: string
   redirectUris: string[]
   scopes: string[]

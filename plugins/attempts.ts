@@ -1,5 +1,5 @@
 import type { RateLimitPluginOptions, FastifyRateLimitStore } from '@fastify/rate-limit'
-import type { Counter } from '../lib/counter.ts'
+import type { Counter } from '../lib/sign-in/counter.ts'
 
 /**
  * Makes @fastify/rate-limit count with our counter, which may count for several processes. A key begins with the kind

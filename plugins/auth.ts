@@ -3,7 +3,7 @@ import type { AccessRule } from '../schemas/options.ts'
 import { LIMITS } from '../schemas/common.ts'
 import { IdentityError } from '../lib/errors.ts'
 import { type Actor, type RoleNames, holdsRole } from '../lib/roles.ts'
-import type { Caller, Tokens } from '../lib/tokens.ts'
+import type { Caller, Tokens } from '../lib/tokens/tokens.ts'
 
 declare module 'fastify' {
   interface FastifyInstance {
@@ -29,7 +29,7 @@ const ADMIN: AccessRule = { roles: ['admin'] }
 
 /**
  * Who may call what. Role keys stand for the configured names; an embedder overrides a row with the option `access`.
- * The rules within an operation, such as who may grant a role, are lib/users.ts's.
+ * The rules within an operation, such as who may grant a role, are lib/users/users.ts's.
  */
 export const ACCESS: Readonly<Record<string, AccessRule>> = {
   createClient: ANY,

@@ -2,15 +2,15 @@ import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import type { RemoteSettings } from '../schemas/remote.ts'
 import type { Clock } from '../lib/clock.ts'
-import type { Dispatcher } from '../lib/relay.ts'
+import type { Dispatcher } from '../lib/bridge/relay.ts'
 import { readRemoteOptions } from '../lib/remote/options.ts'
 import { Source } from '../lib/remote/source.ts'
 import { RemoteTokens } from '../lib/remote/tokens.ts'
 import { createGuard, type GuardOptions, type Identity } from './auth.ts'
 
 export { ERRORS, IdentityError, type ErrorCode } from '../lib/errors.ts'
-export { type Dispatcher } from '../lib/relay.ts'
-export { type Caller } from '../lib/tokens.ts'
+export { type Dispatcher } from '../lib/bridge/relay.ts'
+export { type Caller } from '../lib/tokens/tokens.ts'
 export { type Guard, type GuardOptions, type Identity } from './auth.ts'
 
 /** The options of the remote plugin. One of `upstream` and `issuer` is needed; all others have defaults. */

@@ -1,9 +1,9 @@
 import rateLimit from '@fastify/rate-limit'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import { groupAddress } from '../lib/addresses.ts'
-import type { Counter } from '../lib/counter.ts'
+import { groupAddress } from '../lib/sign-in/addresses.ts'
+import type { Counter } from '../lib/sign-in/counter.ts'
 import { IdentityError } from '../lib/errors.ts'
-import { hashToken } from '../lib/tokens.ts'
+import { hashToken } from '../lib/tokens/tokens.ts'
 import { countWith } from './attempts.ts'
 
 /** One account from everywhere, and one address for all accounts, may be tried so many times as often. */

@@ -1,6 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { type TokenInfo, TokenInfoResponseSchema } from '../schemas/auth.ts'
-import type { Caller } from '../lib/tokens.ts'
+import type { Caller } from '../lib/tokens/tokens.ts'
 import { requireCaller } from '../plugins/auth.ts'
 import { NoContentSchema, errors, json, writeErrors } from './responses.ts'
 

@@ -1,8 +1,8 @@
 import { Readable, type Transform } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { boundBody, tooLarge } from '../lib/bounded-body.ts'
-import { endToEnd, forwardingFields, REQUEST_DROP, type Headers } from '../lib/forwarding.ts'
-import type { Relay, RelayResponse } from '../lib/relay.ts'
+import { boundBody, tooLarge } from '../lib/bridge/bounded-body.ts'
+import { endToEnd, forwardingFields, REQUEST_DROP, type Headers } from '../lib/bridge/forwarding.ts'
+import type { Relay, RelayResponse } from '../lib/bridge/relay.ts'
 
 export interface ExchangeOptions {
   bodyLimit: number

@@ -1,16 +1,16 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { BridgeSettings } from '../schemas/bridge.ts'
-import { parseUpstream, readBridgeOptions } from '../lib/bridge-options.ts'
+import { parseUpstream, readBridgeOptions } from '../lib/bridge/bridge-options.ts'
 import { IdentityError, paramError } from '../lib/errors.ts'
 import { Lazy } from '../lib/lazy.ts'
-import { prefersCsv, takeCsvFormat } from '../lib/negotiation.ts'
-import type { Dispatcher, Relay, RelayResponse } from '../lib/relay.ts'
+import { prefersCsv, takeCsvFormat } from '../lib/lists/negotiation.ts'
+import type { Dispatcher, Relay, RelayResponse } from '../lib/bridge/relay.ts'
 import { describeSecurity } from '../plugins/describe-security.ts'
 import { handleError } from '../plugins/errors.ts'
 import { DOCS } from './bridge-docs.ts'
 import { addVary, Exchange, type Fields } from './bridge-exchange.ts'
 
-export type { Dispatcher } from '../lib/relay.ts'
+export type { Dispatcher } from '../lib/bridge/relay.ts'
 
 export interface BridgeOptions extends Partial<Omit<BridgeSettings, 'upstream'>> {
   /** Base URL of the service's API; or a function that tells it at the first request, for an address that is not known before. */
@@ -68,7 +68,7 @@ export async function bridge (app: FastifyInstance, given: BridgeOptions): Promi
   // An address that is not told yet may be at the next request.
   const relay = new Lazy(async (): Promise<Relay> => {
     const told = later !== undefined && { upstream: parseUpstream(later()) }
-    const { Relay } = await import('../lib/relay.ts')
+    const { Relay } = await import('../lib/bridge/relay.ts')
     return new Relay({ ...options, ...told, dispatcher })
   })
 
@@ -97,7 +97,7 @@ export async function bridge (app: FastifyInstance, given: BridgeOptions): Promi
     const { query, csv } = takeCsvFormat(queryOf(request))
     if (!csv && !prefersCsv(request.headers.accept)) return await relayTo(`${API}/list`, request, reply)
     const exchange = new Exchange(await relay.get(), options, request, reply)
-    const [{ readList }, { toCsv }, { toPlainRow }] = await Promise.all([import('../lib/list-reader.ts'), import('../lib/csv.ts'), import('../lib/csv-line.ts')])
+    const [{ readList }, { toCsv }, { toPlainRow }] = await Promise.all([import('../lib/lists/list-reader.ts'), import('../lib/lists/csv.ts'), import('../lib/lists/csv-line.ts')])
     return await exchange.run(async () => {
       const answer = await exchange.ask(withQuery(`${API}/list`, query), ASK_FOR_LIST)
       if (answer.status >= 300) return await exchange.relay(answer)

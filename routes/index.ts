@@ -17,7 +17,7 @@ const FOR_PAGES = { '/auth/tokeninfo': 'GET', '/auth/logout': 'POST', '/auth/ses
 
 /** What the routes need besides `app.identity`. */
 export interface RouteSettings {
-  /** Milliseconds, see lib/listing.ts. */
+  /** Milliseconds, see lib/lists/listing.ts. */
   stallTimeout: number
   /** Bounds how often a user may have a password hashed. */
   passwordLimit: preHandlerHookHandler

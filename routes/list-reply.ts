@@ -2,13 +2,13 @@ import { Readable } from 'node:stream'
 import { negotiate } from '@fastify/accept-negotiator'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { IdentityError } from '../lib/errors.ts'
-import { LIST_TYPES, type ListSource, renderList } from '../lib/listing.ts'
+import { LIST_TYPES, type ListSource, renderList } from '../lib/lists/listing.ts'
 import { requireCaller } from '../plugins/auth.ts'
 
 /** How a list reads its own query. */
 export interface ListReplyOptions {
   format?: 'object' | 'array' | undefined
-  /** Milliseconds, see lib/listing.ts. */
+  /** Milliseconds, see lib/lists/listing.ts. */
   stallTimeout: number
 }
 

@@ -5,7 +5,7 @@ import type { Services } from '../lib/identity.ts'
 import { generateId, randomText } from '../lib/ids.ts'
 import type { ClientRecord, Roles, UserRecord } from '../lib/records.ts'
 import { type Collection, type Document, DuplicateKeyError } from '../lib/store/port.ts'
-import type { MintedTokens } from '../lib/tokens.ts'
+import type { MintedTokens } from '../lib/tokens/tokens.ts'
 
 /** Whom a token is for. What does not exist is made. */
 export interface MintRequest {

@@ -19,7 +19,7 @@ export default {
   name: 'create',
   title: `Durable user creation, ${CONNECTIONS} at once`,
   notes: [
-    'Each server on two cores, since ours writes in a thread. The password hash is left aside: lib/passwords.ts is replaced by a stub. One after the other, ours pays a sync for each too.',
+    'Each server on two cores, since ours writes in a thread. The password hash is left aside: lib/users/passwords.ts is replaced by a stub. One after the other, ours pays a sync for each too.',
     'How much there is to win depends on what a sync costs on the disk of TMPDIR: where it is quick, on what a request costs. The limit takes the same requests, parses them and keeps nothing; without HTTP the same is asked for in the process itself.'
   ],
   columns: RATES,

@@ -1,6 +1,6 @@
 import { registerHooks } from 'node:module'
 
-// Preloaded where the cost of hashing a password shall be left aside: lib/passwords.ts becomes a stub. All else is as it is.
+// Preloaded where the cost of hashing a password shall be left aside: lib/users/passwords.ts becomes a stub. All else is as it is.
 
 const STUB = `
 export function createPasswords () {

@@ -1,6 +1,6 @@
 import { buildApp } from '../../app.ts'
 import { readConfig } from '../../config.ts'
-import { LogOutput } from '../../lib/log-output.ts'
+import { LogOutput } from '../../cli/process/log-output.ts'
 import { SECRET_KEY } from '../seed.ts'
 import { readOptions, serve } from './serve.ts'
 

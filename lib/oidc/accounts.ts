@@ -1,7 +1,7 @@
 import { toTimestamp } from '../clock.ts'
 import type { UserRecord } from '../records.ts'
 import type { Store } from '../store/port.ts'
-import { isUserLive } from '../tokens.ts'
+import { isUserLive } from '../tokens/tokens.ts'
 
 /** A user as oidc-provider wants one. */
 export interface Account {

@@ -1,5 +1,5 @@
 import type { ClientRecord } from '../records.ts'
-import type { SecretBox } from '../secrets.ts'
+import type { SecretBox } from '../crypto/secrets.ts'
 import type { Json } from '../store/port.ts'
 
 /** oidc-provider's names for what a client may do with the token endpoint. */

@@ -1,7 +1,7 @@
 import type { DeviceCode, Grant } from 'oidc-provider'
 import type { GrantRecord, TokenRecord } from '../records.ts'
 import type { Json } from '../store/port.ts'
-import { hashToken } from '../tokens.ts'
+import { hashToken } from '../tokens/tokens.ts'
 import type { OurClient } from './clients.ts'
 import { endGrant, toGrantRecord } from './grants.ts'
 import { LIFETIMES, type AdapterParts, type ModelAdapter, type Payload, strip } from './parts.ts'

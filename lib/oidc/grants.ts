@@ -3,7 +3,7 @@ import { type Payload, type AdapterParts, type ModelAdapter, strip } from './par
 import { findStanding } from './standing.ts'
 import { describeMinted } from './scopes.ts'
 import type { TokenRecord } from '../records.ts'
-import { listInSteps } from '../short-lists.ts'
+import { listInSteps } from '../lists/short-lists.ts'
 import type { Store } from '../store/port.ts'
 
 /** Names the grant of a token that was minted without one: `MINTED` and the token's id. */

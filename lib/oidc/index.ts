@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import type { Clock } from '../clock.ts'
-import type { SecretBox } from '../secrets.ts'
+import type { SecretBox } from '../crypto/secrets.ts'
 import type { Store } from '../store/port.ts'
 import { createKeys } from './keys.ts'
 import type { OidcSettings } from './configuration.ts'

@@ -1,7 +1,7 @@
 import { createHmac, generateKeyPair, hash, randomBytes } from 'node:crypto'
 import { promisify } from 'node:util'
 import type { Clock } from '../clock.ts'
-import type { SecretBox } from '../secrets.ts'
+import type { SecretBox } from '../crypto/secrets.ts'
 import { type Document, DuplicateKeyError, type Store } from '../store/port.ts'
 
 const ID = 'oidc'

@@ -1,5 +1,5 @@
 import type { errors as OidcErrors, KoaContextWithOIDC } from 'oidc-provider'
-import type { SecretBox } from '../secrets.ts'
+import type { SecretBox } from '../crypto/secrets.ts'
 import type { Json, Store } from '../store/port.ts'
 import type { KeyRing } from './keys.ts'
 import type { Times } from './times.ts'

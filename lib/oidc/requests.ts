@@ -1,5 +1,5 @@
 import { type Document, DuplicateKeyError } from '../store/port.ts'
-import { hashToken } from '../tokens.ts'
+import { hashToken } from '../tokens/tokens.ts'
 import { type AdapterParts, type ModelAdapter, type Payload, strip } from './parts.ts'
 
 interface RequestRecord extends Document {

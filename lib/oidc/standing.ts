@@ -1,7 +1,7 @@
 import { toTimestamp } from '../clock.ts'
 import type { ClientRecord, UserRecord } from '../records.ts'
 import type { Collection, Document } from '../store/port.ts'
-import { isUserLive } from '../tokens.ts'
+import { isUserLive } from '../tokens/tokens.ts'
 
 /** What a record that came of a sign-in or of a client's request stands on. */
 export interface Standing extends Document {

@@ -1,6 +1,6 @@
 import { toTimestamp } from '../clock.ts'
 import type { GrantRecord, TokenRecord, UserRecord } from '../records.ts'
-import { hashToken, isUserLive } from '../tokens.ts'
+import { hashToken, isUserLive } from '../tokens/tokens.ts'
 import type { OurClient } from './clients.ts'
 import { endGrant, nameMintedGrant } from './grants.ts'
 import { type AdapterParts, type ModelAdapter, type Payload, strip } from './parts.ts'

@@ -1,5 +1,5 @@
 import { RemoteOptionsSchema, type RemoteSettings } from '../../schemas/remote.ts'
-import { parseUpstream } from '../bridge-options.ts'
+import { parseUpstream } from '../bridge/bridge-options.ts'
 import { createOptionsReader } from '../options.ts'
 import type { Place } from './place.ts'
 

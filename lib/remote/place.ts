@@ -1,4 +1,4 @@
-import { parseUpstream, type Upstream } from '../bridge-options.ts'
+import { parseUpstream, type Upstream } from '../bridge/bridge-options.ts'
 
 /** Where the service is: its base, or an issuer whose metadata tell. */
 export type Place = { upstream: Upstream } | { issuer: string, at: Upstream }

@@ -4,7 +4,7 @@ import type { Clock } from '../clock.ts'
 import { IdentityError } from '../errors.ts'
 import { holdsRole, type RoleNames } from '../roles.ts'
 import type { MaybePromise } from '../store/port.ts'
-import { hashToken, type Caller } from '../tokens.ts'
+import { hashToken, type Caller } from '../tokens/tokens.ts'
 import { unavailable, type Source, type Verdict } from './source.ts'
 
 export interface RemoteTokensOptions {
@@ -32,7 +32,7 @@ interface Flight {
 const AVERAGE_ANSWER = 4096
 
 /**
- * Who a token belongs to, as the service elsewhere says. Stands in for lib/tokens.ts in a guard.
+ * Who a token belongs to, as the service elsewhere says. Stands in for lib/tokens/tokens.ts in a guard.
  *
  * No answer is used that was asked for more than `cacheTtl` ago, be it kept or still on its way; that alone bounds how long
  * a revoked token is good. Tokens are kept by their hash, good and bad ones apart: made-up tokens push out no good one.

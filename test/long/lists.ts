@@ -11,7 +11,7 @@ import { createInterface } from 'node:readline'
 import { openServices } from '../../lib/identity.ts'
 import { randomText } from '../../lib/ids.ts'
 import type { ClientRecord } from '../../lib/records.ts'
-import { createSecretBox } from '../../lib/secrets.ts'
+import { createSecretBox } from '../../lib/crypto/secrets.ts'
 import { OptionsSchema } from '../../schemas/options.ts'
 import { readOptions } from '../../plugins/identity.ts'
 

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { endSession } from '../../lib/oidc/sessions.ts'
-import { listInSteps } from '../../lib/short-lists.ts'
+import { listInSteps } from '../../lib/lists/short-lists.ts'
 import { COLLECTIONS } from '../../lib/store/collections.ts'
 import { openStore } from '../../lib/store/index.ts'
 import { BATCH_SIZE, type Document, type ListQuery } from '../../lib/store/port.ts'

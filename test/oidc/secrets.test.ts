@@ -1,7 +1,7 @@
 import t from 'tap'
 import { COLLECTIONS } from '../../lib/store/collections.ts'
 import { createKeys, PUBLISHED_BEFORE_USE } from '../../lib/oidc/keys.ts'
-import { createSecretBox, generateSecretKey } from '../../lib/secrets.ts'
+import { createSecretBox, generateSecretKey } from '../../lib/crypto/secrets.ts'
 import { openStore } from '../../lib/store/index.ts'
 import { askCode, eachStore, getCode } from './harness.ts'
 

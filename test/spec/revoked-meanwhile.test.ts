@@ -3,7 +3,7 @@ import { connect } from 'node:net'
 import t, { type Test } from 'tap'
 import { build } from '../helpers/build.ts'
 import { signIn } from '../helpers/people.ts'
-import { createPasswords } from '../../lib/passwords.ts'
+import { createPasswords } from '../../lib/users/passwords.ts'
 
 // A caller decides how long his request takes: what was revoked before its end changes nothing.
 

@@ -1,0 +1,174 @@
+import type { Client, ClientListQuery, CreateClient, PatchClient } from '../../schemas/client.ts'
+import { checkImage, checkRedirectUris, checkScopes, checkText } from '../checks.ts'
+import { type ClientListOptions, showClient } from './client-list.ts'
+import { type Clock, toTimestamp } from '../clock.ts'
+import { type Page, mapBatches, readPage, toStart } from '../lists/cursor.ts'
+import { IdentityError, paramError } from '../errors.ts'
+import { generateId, randomText } from '../ids.ts'
+import type { ClientRecord, UserRecord } from '../records.ts'
+import { renderingBy } from '../lists/renderer.ts'
+import type { Actor } from '../roles.ts'
+import type { SecretBox } from '../crypto/secrets.ts'
+import { parseSort } from '../lists/sort.ts'
+import { listInSteps } from '../lists/short-lists.ts'
+import type { Change, Filter, Json, ListQuery, Store } from '../store/port.ts'
+import type { Tokens } from '../tokens/tokens.ts'
+
+const SORT_KEYS = { created: 'createdAt', modified: 'modifiedAt', name: 'name' }
+
+/** Characters of a client secret (service.md, 8). */
+const SECRET_LENGTH = 16
+
+export interface ClientServices {
+  store: Store
+  now: Clock
+  box: SecretBox
+  tokens: Tokens
+}
+
+function notFound (): IdentityError {
+  return new IdentityError('ErrNotFound', 'clientId: no such client')
+}
+
+/** Whose clients the caller means: an admin may name an owner, anyone else sees his own. */
+function toFilter (user: string | undefined, actor: Actor): Filter {
+  if (!actor.isAdmin) return { equal: { userId: actor.user_id } }
+  return user ? { equal: { userId: user } } : {}
+}
+
+function toListQuery (query: ClientListQuery, actor: Actor): ListQuery {
+  const sort = parseSort(query.sort, SORT_KEYS, 'name:asc')
+  return { filter: toFilter(query.user, actor), sort, ...toStart(query, sort), limit: query.limit ?? 100 }
+}
+
+/** Registered clients: the rules of service.md, 2, 3 and 4.1. */
+export function createClients ({ store, now, box, tokens }: ClientServices) {
+  const clients = store.collection<ClientRecord>('clients')
+  const users = store.collection<UserRecord>('users')
+
+  const toClientFor = ({ isAdmin }: Actor) => (record: ClientRecord): Client => showClient(record, isAdmin, box.open)
+
+  /** The record, if the caller may know of it; throws ErrNotFound, the same for a missing one and another's. */
+  async function requireRecord (clientId: string, actor: Actor): Promise<ClientRecord> {
+    const record = await clients.get(clientId)
+    if (record === null || (!actor.isAdmin && record.userId !== actor.user_id)) throw notFound()
+    return record
+  }
+
+  async function findOwner (userId: string | undefined, actor: Actor): Promise<string> {
+    if (!actor.isAdmin || userId === undefined) return actor.user_id
+    if (userId === '') throw paramError('userId', 'must not be empty')
+    if (await users.get(userId) === null) throw new IdentityError('USER_NOT_EXIST', 'userId: no such user')
+    return userId
+  }
+
+  return {
+    /**
+     * Registers a client (service.md, 4.1, POST /client). `extra` is for the operator's tools.
+     * @throws ErrParam, USER_NOT_EXIST
+     */
+    async create (body: CreateClient, actor: Actor, extra: { id?: string, first_party?: boolean } = {}): Promise<{ clientId: string }> {
+      const { data, credentials } = body
+      const redirectUris = checkRedirectUris(data.redirectUris)
+      const scopes = checkScopes(data.scopes)
+      const name = checkText('name', data.name)
+      const image = data.image === undefined ? undefined : checkImage(data.image)
+      const userId = await findOwner(data.userId, actor)
+      const time = now()
+      const timestamp = toTimestamp(time)
+      const id = extra.id ?? generateId(time)
+      await clients.insert({
+        id,
+        createdAt: timestamp,
+        modifiedAt: timestamp,
+        ...(credentials === true && { secret: box.seal(randomText(SECRET_LENGTH), id) }),
+        redirectUris,
+        scopes,
+        userId,
+        name,
+        ...(image !== undefined && { image }),
+        ...(extra.first_party === true && { first_party: true }),
+        epoch: 0
+      })
+      return { clientId: id }
+    },
+
+    /** The client, as this caller may see it; throws ErrNotFound. */
+    async require (clientId: string, actor: Actor): Promise<Client> {
+      return toClientFor(actor)(await requireRecord(clientId, actor))
+    },
+
+    /**
+     * Changes a client (service.md, 4.1, PATCH /client/{clientId}).
+     * @throws ErrNotFound, ErrParam
+     */
+    async patch (clientId: string, body: PatchClient, actor: Actor): Promise<void> {
+      const record = await requireRecord(clientId, actor)
+      const { data = {}, regen_secret } = body
+      const set: Record<string, Json> = {}
+      const change: Change = { set }
+      if (data.redirectUris !== undefined) set.redirectUris = checkRedirectUris(data.redirectUris)
+      if (data.scopes !== undefined) set.scopes = checkScopes(data.scopes)
+      if (data.name !== undefined) set.name = checkText('name', data.name)
+      if (data.image === null) change.unset = ['image']
+      else if (data.image !== undefined) set.image = checkImage(data.image)
+      if (regen_secret === true) {
+        if (record.secret === undefined) throw paramError('regen_secret', 'a public client has no secret')
+        set.secret = box.seal(randomText(SECRET_LENGTH), clientId)
+        change.increment = { epoch: 1 }
+      }
+      if (Object.keys(set).length === 0 && change.unset === undefined) {
+        throw new IdentityError('ErrParam', 'body: holds nothing to change')
+      }
+      set.modifiedAt = toTimestamp(now())
+      if (await clients.update(clientId, change) === null) throw notFound()
+      if (regen_secret === true) await tokens.removeOfClient(clientId)
+    },
+
+    /**
+     * Removes a client with its codes and tokens.
+     * @throws ErrPerm on the client the caller is authenticated as, ErrNotFound
+     */
+    async remove (clientId: string, actor: Actor): Promise<void> {
+      if (clientId === actor.client_id) throw new IdentityError('ErrPerm', 'clientId: a client does not delete itself')
+      await requireRecord(clientId, actor)
+      if (!await clients.delete(clientId)) throw notFound()
+      await tokens.removeOfClient(clientId)
+    },
+
+    /** Removes all clients of a user, the caller's own among them if it is one: the path names them all. */
+    async removeOwned (userId: string): Promise<void> {
+      for await (const batch of listInSteps(clients, { equal: { userId } })) {
+        await Promise.all(batch.map(async ({ id }) => {
+          await clients.delete(id)
+          await tokens.removeOfClient(id)
+        }))
+      }
+    },
+
+    async count (user: string | undefined, actor: Actor): Promise<number> {
+      return await clients.count(toFilter(user, actor))
+    },
+
+    /**
+     * Batches of clients as this caller may see them. Everything about the query is checked before the first one.
+     * @throws ErrParam for a sort that is not one, and a cursor that is not of this sort
+     */
+    list (query: ClientListQuery, actor: Actor): AsyncIterable<Client[]> {
+      return mapBatches(clients.list(toListQuery(query, actor)), toClientFor(actor))
+    },
+
+    /**
+     * The same list, with the cursor of its next page where it is one of at most 100.
+     * @throws as `list`
+     */
+    async page (query: ClientListQuery, actor: Actor): Promise<Page<Client>> {
+      const { isAdmin } = actor
+      return await readPage(clients, toListQuery(query, actor), toClientFor(actor), (between) => (
+        renderingBy<ClientListOptions>('client-list', import.meta.url, { between, isAdmin, key: box.key })
+      ))
+    }
+  }
+}
+
+export type Clients = ReturnType<typeof createClients>

@@ -1,0 +1,123 @@
+import { LIMITS } from '../../schemas/common.ts'
+import { paramError } from '../errors.ts'
+import { BATCH_SIZE, type Collection, type Document, type ListQuery, type Place, type Rendering, type SortKey } from '../store/port.ts'
+
+/**
+ * Cursors: where a page ended, as a text that means nothing to callers. It holds what the page's last record showed of
+ * the sort's keys, and its id: no secret, and no right to anything, as filters and roles apply to the next page anew.
+ */
+
+/** Of what a cursor holds. One of another version is refused, never misread. */
+const VERSION = 1
+
+/** One page of a list, or a list that is too long for one. */
+export interface Page<T> {
+  batches: AsyncIterable<T[]>
+  /** The same as JSON texts with this between them, where it may be a long list: in pieces that are made where it is read. */
+  render?: (between: string) => AsyncIterable<string>
+  /** For `after` of the next page. Absent on the last one, and where there is no limit or one of more than 100. */
+  after?: string
+}
+
+function nameSort (sort: SortKey[]): string {
+  return sort.map(({ key, direction }) => `${key}:${direction}`).join()
+}
+
+export function encodeCursor (sort: SortKey[], { values, id }: Place): string {
+  return Buffer.from(JSON.stringify([VERSION, nameSort(sort), values, id])).toString('base64url')
+}
+
+/** @throws ErrParam for what is no cursor, or one of another sort */
+export function decodeCursor (text: string, sort: SortKey[]): Place {
+  const [version, name, values, id] = parse(text)
+  const isPlace = version === VERSION && typeof name === 'string' && typeof id === 'string' && id.length <= LIMITS.id &&
+    Array.isArray(values) && values.every((value) => value === null || typeof value === 'string')
+  if (!isPlace) throw paramError('after', 'is not a cursor of this list')
+  if (name !== nameSort(sort) || values.length !== sort.length) throw paramError('after', 'is a cursor of another sort')
+  return { values, id }
+}
+
+function parse (text: string): unknown[] {
+  const bytes = Buffer.from(text, 'base64url')
+  // Decoding passes over what is not base64url.
+  if (text.length > LIMITS.cursor || bytes.toString('base64url') !== text) return []
+  try {
+    const value: unknown = JSON.parse(bytes.toString())
+    return Array.isArray(value) ? value : []
+  } catch {
+    return []
+  }
+}
+
+/**
+ * Where a page begins.
+ * @throws ErrParam for both at once, and as decodeCursor
+ */
+export function toStart ({ after, offset }: { after?: string, offset?: number }, sort: SortKey[]): Pick<ListQuery, 'after' | 'offset'> {
+  if (!after) return { offset: offset ?? 0 }
+  if (offset !== undefined) throw paramError('after', 'cannot be given together with offset')
+  return { after: decodeCursor(after, sort) }
+}
+
+/**
+ * Reads a page. It asks for one record more than it gives, so that the last page is known to be the last. A list of
+ * more than a batch is left to be streamed: what follows it is not known before its end.
+ *
+ * A page whose records are so large that the store gives it in parts may wait long for a slow reader: its ids are kept,
+ * and each part is read again when it is wanted.
+ */
+export async function readPage<T extends Document, V> (
+  collection: Collection<T>, query: ListQuery, toView: (record: T) => V, toRendering: (between: string) => Rendering
+): Promise<Page<V>> {
+  const { limit = 0 } = query
+  if (limit === 0 || limit > BATCH_SIZE) {
+    return { batches: mapBatches(collection.list(query), toView), render: (between) => collection.render(query, toRendering(between)) }
+  }
+  const { batches, after } = await readShortPage(collection, query, limit)
+  return { batches: mapBatches(batches, toView), ...(after !== undefined && { after }) }
+}
+
+async function readShortPage<T extends Document> (collection: Collection<T>, query: ListQuery, limit: number): Promise<Page<T>> {
+  const { sort = [] } = query
+  let first: T[] = []
+  let last: T | undefined
+  const parts: string[][] = []
+  let left = limit
+  for await (const batch of collection.list({ ...query, limit: limit + 1 })) {
+    const part = batch.slice(0, Math.max(left, 0))
+    if (part.length > 0) {
+      first = parts.length === 0 ? part : []
+      parts.push(part.map(({ id }) => id))
+      last = part.at(-1)
+    }
+    left -= batch.length
+  }
+  const after = left < 0 && last !== undefined ? encodeCursor(sort, toPlace(last, sort)) : undefined
+  return { batches: parts.length > 1 ? reread(collection, parts) : replay(first), ...(after !== undefined && { after }) }
+}
+
+/** What was removed meanwhile is left out. */
+async function * reread<T extends Document> (collection: Collection<T>, parts: string[][]): AsyncGenerator<T[], void, undefined> {
+  for (const part of parts) {
+    const found: T[] = []
+    for (const id of part) {
+      const document = await collection.get(id)
+      if (document !== null) found.push(document)
+    }
+    if (found.length > 0) yield found
+  }
+}
+
+async function * replay<T> (batch: T[]): AsyncGenerator<T[], void, undefined> {
+  if (batch.length > 0) yield batch
+}
+
+function toPlace (document: Document, sort: SortKey[]): Place {
+  const fields = document as unknown as Record<string, Place['values'][number] | undefined>
+  return { values: sort.map(({ key }) => fields[key] ?? null), id: document.id }
+}
+
+/** The same batches, each record as callers see it. */
+export async function * mapBatches<T, V> (batches: AsyncIterable<T[]>, toView: (record: T) => V): AsyncGenerator<V[], void, undefined> {
+  for await (const batch of batches) yield batch.map(toView)
+}

@@ -1,0 +1,278 @@
+import type { CreateUser, PatchProfile, PatchUser, Profile, User, UserCountQuery, UserItem, UserListQuery } from '../../schemas/user.ts'
+import { checkAccount, checkMap, checkPassword, checkRoles, checkText, checkTimestamp } from '../checks.ts'
+import { type Clock, toTimestamp } from '../clock.ts'
+import { type Page, mapBatches, readPage, toStart } from '../lists/cursor.ts'
+import { IdentityError } from '../errors.ts'
+import { generateId } from '../ids.ts'
+import type { Passwords } from './passwords.ts'
+import type { Roles, UserRecord } from '../records.ts'
+import { renderingBy } from '../lists/renderer.ts'
+import { type Actor, type RoleNames, holdsRole } from '../roles.ts'
+import { parseSort } from '../lists/sort.ts'
+import { type Change, DuplicateKeyError, type Filter, type Json, type ListQuery, type Store } from '../store/port.ts'
+import { type Tokens, invalidToken, isUserLive } from '../tokens/tokens.ts'
+import { type UserListOptions, showItemOf, showProfile, showUser } from './user-list.ts'
+
+const SORT_KEYS = { account: 'account', created: 'created_at', modified: 'modified_at', verified: 'verified_at', name: 'name' }
+
+/** Times a patch is tried again when another write came between its checks and its own. */
+const ATTEMPTS = 8
+
+export interface UserServices {
+  store: Store
+  now: Clock
+  roles: RoleNames
+  passwords: Passwords
+  tokens: Tokens
+}
+
+function notFound (): IdentityError {
+  return new IdentityError('ErrNotFound', 'userId: no such user')
+}
+
+function denied (message: string): IdentityError {
+  return new IdentityError('ErrPerm', message)
+}
+
+/** `account` wins over `contains`; empty ones count as not given; both are compared lower-cased, as accounts are stored. */
+function toFilter ({ account, contains }: UserCountQuery): Filter {
+  if (account) return { equal: { account: account.toLowerCase() } }
+  if (contains) return { contains: { account: contains.toLowerCase() } }
+  return {}
+}
+
+function toListQuery (query: UserListQuery): ListQuery {
+  const sort = parseSort(query.sort, SORT_KEYS, 'account:asc')
+  return { filter: toFilter(query), sort, ...toStart(query, sort), limit: query.limit ?? 100 }
+}
+
+/** User accounts: the rules of service.md, 2, 3 and 4.3. */
+export function createUsers ({ store, now, roles: names, passwords, tokens }: UserServices) {
+  const users = store.collection<UserRecord>('users')
+
+  /** What every patch may set, checked. A password comes with a new epoch: it ends all the user's tokens. */
+  async function toChange (data: PatchProfile['data']): Promise<Change> {
+    const set: Record<string, Json> = {}
+    if (data.name !== undefined) set.name = checkText('name', data.name)
+    if (data.info !== undefined) set.info = checkMap('info', data.info as Record<string, Json>)
+    if (data.password === undefined) return { set }
+    set.password = await passwords.hash(checkPassword(data.password))
+    return { set, increment: { epoch: 1 } }
+  }
+
+  /** One write: the change, and what goes with every change. Null when the user is gone or was written to since. */
+  async function write (record: UserRecord, change: Change): Promise<UserRecord | null> {
+    if (Object.keys(change.set ?? {}).length === 0 && (change.unset ?? []).length === 0) {
+      throw new IdentityError('ErrParam', 'body: holds nothing to change')
+    }
+    return await users.update(record.id, {
+      set: { ...change.set, modified_at: toTimestamp(now()) },
+      unset: change.unset ?? [],
+      increment: { ...change.increment, revision: 1 }
+    }, { equal: { revision: record.revision } })
+  }
+
+  /** Reads, decides and writes until no other write came between. What `decide` throws, ends it. */
+  async function patch (id: string, decide: (record: UserRecord) => Change): Promise<void> {
+    for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+      const record = await users.get(id)
+      if (record === null) throw notFound()
+      const change = decide(record)
+      if (await write(record, change) === null) continue
+      if (change.increment?.epoch !== undefined) await tokens.removeOfUser(id)
+      return
+    }
+    throw new IdentityError('ErrBusy', 'the user is being changed by others', { headers: { 'retry-after': '1' } })
+  }
+
+  /** Section 4.3, PATCH /user/{userId}, rules 2, 4 and 7: what a caller without the admin role may not do. */
+  function checkMayPatch (target: UserRecord, body: PatchUser, actor: Actor): void {
+    if (actor.isAdmin) return
+    if (holdsRole(target.roles, names.admin)) throw denied('userId: only an admin changes an admin')
+    const granted = body.data?.roles
+    if (granted !== undefined && [names.admin, names.service].some((name) => Object.hasOwn(granted, name))) {
+      throw denied(`roles: only an admin grants ${names.admin} or ${names.service}`)
+    }
+    if (body.disable !== undefined && holdsRole(target.roles, names.manager)) {
+      throw denied('disable: only an admin disables or enables a manager')
+    }
+  }
+
+  async function create (input: CreateUser, extra: { id?: string, roles?: Roles, bootstrap?: string, actor?: Actor } = {}): Promise<{ user_id: string }> {
+    const account = checkAccount(input.data.account)
+    const password = checkPassword(input.data.password)
+    const name = checkText('name', input.data.name ?? '')
+    const info = checkMap('info', (input.data.info ?? {}) as Record<string, Json>)
+    const expired_at = input.expired_at === undefined ? undefined : checkTimestamp('expired_at', input.expired_at)
+    const roles = checkRoles(extra.roles ?? {})
+    // Hashing costs a quarter of a second: an account that is taken is told before it. The unique index decides.
+    const exists = () => new IdentityError('USER_EXIST', 'account: a user with this account exists')
+    if (await users.getBy('account', account) !== null) throw exists()
+    const hashed = await passwords.hash(password)
+    // A caller who was revoked while he waited for the hash changes nothing; the same below.
+    await extra.actor?.confirm?.()
+    const time = now()
+    const timestamp = toTimestamp(time)
+    const id = extra.id ?? generateId(time)
+    try {
+      await users.insert({
+        id,
+        account,
+        created_at: timestamp,
+        modified_at: timestamp,
+        ...(expired_at === undefined ? { verified_at: timestamp } : { expired_at }),
+        roles,
+        password: hashed,
+        name,
+        info,
+        epoch: 0,
+        revision: 0,
+        ...(extra.bootstrap !== undefined && { bootstrap: extra.bootstrap })
+      })
+    } catch (error) {
+      if (error instanceof DuplicateKeyError && error.field === 'account') throw exists()
+      throw error
+    }
+    return { user_id: id }
+  }
+
+  async function verifyPassword (account: string, password: string): Promise<UserRecord | null> {
+    const record = await users.getBy('account', account.toLowerCase())
+    const same = await passwords.verify(password, record?.password)
+    if (record === null || !same || !isUserLive(record, toTimestamp(now()))) return null
+    if (passwords.isWeak(record.password)) {
+      // A write that came between wins: it may be a new password.
+      const set = { password: await passwords.hash(password) }
+      await users.update(record.id, { set, increment: { revision: 1 } }, { equal: { revision: record.revision } })
+    }
+    return record
+  }
+
+  return {
+    /**
+     * Creates a user (service.md, 4.3, POST /user). `roles` is for the operator's tools.
+     * @throws ErrParam, USER_EXIST
+     */
+    create,
+
+    /** The user, or null. */
+    async get (user_id: string): Promise<User | null> {
+      const record = await users.get(user_id)
+      return record === null ? null : showUser(record)
+    },
+
+    /** The user; throws ErrNotFound. */
+    async require (user_id: string): Promise<User> {
+      const record = await users.get(user_id)
+      if (record === null) throw notFound()
+      return showUser(record)
+    },
+
+    /** The user with this account, or null. */
+    async getByAccount (account: string): Promise<User | null> {
+      const record = await users.getBy('account', account.toLowerCase())
+      return record === null ? null : showUser(record)
+    },
+
+    /** The profile a user sees of himself; throws ErrNotFound. */
+    async requireProfile (user_id: string): Promise<Profile> {
+      const record = await users.get(user_id)
+      if (record === null) throw notFound()
+      return showProfile(record)
+    },
+
+    /**
+     * Checks a password, in the same time whether the account exists or not; renews a hash of a lower cost.
+     * @returns the user, or null when the account, the password or the user's state do not allow a sign-in
+     */
+    async verify (account: string, password: string): Promise<User | null> {
+      const record = await verifyPassword(account, password)
+      return record === null ? null : showUser(record)
+    },
+
+    /**
+     * A sign-in: `verify`, and the epoch that was read before the password was compared. What comes of the sign-in
+     * carries it, so that a password change in between ends it.
+     */
+    async signIn (account: string, password: string): Promise<{ user_id: string, epoch: number } | null> {
+      const record = await verifyPassword(account, password)
+      return record === null ? null : { user_id: record.id, epoch: record.epoch }
+    },
+
+    /**
+     * A user's patch of himself (service.md, 4.3, PATCH /user). With an actor it holds only while he stands.
+     * @throws ErrParam, ErrNotFound, ErrUnknown
+     */
+    async patchOwn (user_id: string, body: PatchProfile, actor?: Actor): Promise<void> {
+      const change = await toChange(body.data)
+      await actor?.confirm?.()
+      await patch(user_id, (record) => {
+        if (actor?.epoch !== undefined && record.epoch !== actor.epoch) throw invalidToken()
+        return change
+      })
+    },
+
+    /**
+     * A patch of any user (service.md, 4.3, PATCH /user/{userId}).
+     * @throws ErrNotFound, ErrPerm, ErrParam
+     */
+    async patch (user_id: string, body: PatchUser, actor: Actor): Promise<void> {
+      const target = await users.get(user_id)
+      if (target === null) throw notFound()
+      checkMayPatch(target, body, actor)
+      const { data = {}, disable } = body
+      const { set = {}, increment = {} } = actor.isAdmin ? await toChange(data) : {}
+      await actor?.confirm?.()
+      const unset: string[] = []
+      if (data.roles !== undefined) set.roles = checkRoles(data.roles as Roles)
+      if (data.verified_at !== undefined && actor.isAdmin) {
+        set.verified_at = checkTimestamp('verified_at', data.verified_at)
+        unset.push('expired_at')
+      }
+      if (disable === true) {
+        set.disabled_at = toTimestamp(now())
+        increment.epoch = 1
+      } else if (disable === false) unset.push('disabled_at')
+      // The rules again, on what the write will meet: the target may have become an admin since.
+      await patch(user_id, (record) => {
+        checkMayPatch(record, body, actor)
+        return { set, unset, increment }
+      })
+    },
+
+    /**
+     * Removes a user with the codes and tokens that act for him; his clients stay.
+     * @throws ErrPerm on oneself, ErrNotFound
+     */
+    async remove (user_id: string, actor: Actor): Promise<void> {
+      if (actor.user_id === user_id) throw denied('userId: nobody deletes himself')
+      if (!await users.delete(user_id)) throw notFound()
+      await tokens.removeOfUser(user_id)
+    },
+
+    async count (query: UserCountQuery = {}): Promise<number> {
+      return await users.count(toFilter(query))
+    },
+
+    /**
+     * Batches of users. Everything about the query is checked before the first one.
+     * @throws ErrParam for a sort that is not one, and a cursor that is not of this sort
+     */
+    list (query: UserListQuery = {}): AsyncIterable<UserItem[]> {
+      return mapBatches(users.list(toListQuery(query)), showItemOf(query.fields))
+    },
+
+    /**
+     * The same list, with the cursor of its next page where it is one of at most 100.
+     * @throws as `list`
+     */
+    async page (query: UserListQuery = {}): Promise<Page<UserItem>> {
+      const { fields } = query
+      return await readPage(users, toListQuery(query), showItemOf(fields), (between) => (
+        renderingBy<UserListOptions>('user-list', import.meta.url, { between, fields })
+      ))
+    }
+  }
+}
+
+export type Users = ReturnType<typeof createUsers>
