@@ -20,7 +20,7 @@ function prepare (guard: Guard, open: boolean): Guard {
  * Puts a guard before every route of this scope, by the access table and the overrides of it.
  * @throws Error at boot for a route without `config.access`, and for an override of a row that is not there
  */
-export function holdAccess (app: FastifyInstance, overrides: Record<string, AccessRule>): void {
+export function enforceAccess (app: FastifyInstance, overrides: Record<string, AccessRule>): void {
   for (const name of Object.keys(overrides)) {
     if (!Object.hasOwn(ACCESS, name)) throw new Error(`access.${name}: no such row, expected one of ${Object.keys(ACCESS).join(', ')}`)
   }

@@ -2,7 +2,7 @@ import type { FastifyInstance, preHandlerHookHandler } from 'fastify'
 import sensible from '@fastify/sensible'
 import { LIMITS } from '../schemas/common.ts'
 import type { AccessRule } from '../schemas/options.ts'
-import { holdAccess } from '../plugins/access.ts'
+import { enforceAccess } from '../plugins/access.ts'
 import { answerPreflights } from '../plugins/cors.ts'
 import { handleError, handleNotFound } from '../plugins/errors.ts'
 import { useOwnJson } from '../plugins/json.ts'
@@ -34,7 +34,7 @@ export async function apiRoutes (app: FastifyInstance, options: RouteSettings & 
   useOwnJson(app, LIMITS.body)
   await app.register(sensible)
   answerPreflights(app, FOR_PAGES)
-  holdAccess(app, options.access)
+  enforceAccess(app, options.access)
   await app.register(authRoutes)
   await app.register(sessionRoutes, options)
   await app.register(clientRoutes, options)

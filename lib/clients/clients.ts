@@ -10,7 +10,7 @@ import { renderingBy } from '../lists/renderer.ts'
 import type { Actor } from '../roles.ts'
 import type { SecretBox } from '../crypto/secrets.ts'
 import { parseSort } from '../lists/sort.ts'
-import { listInSteps } from '../lists/short-lists.ts'
+import { scan } from '../lists/scan.ts'
 import type { Change, Filter, Json, ListQuery, Store } from '../store/port.ts'
 import type { Tokens } from '../tokens/tokens.ts'
 
@@ -138,7 +138,7 @@ export function createClients ({ store, now, box, tokens }: ClientServices) {
 
     /** Removes all clients of a user, the caller's own among them if it is one: the path names them all. */
     async removeOwned (userId: string): Promise<void> {
-      for await (const batch of listInSteps(clients, { equal: { userId } })) {
+      for await (const batch of scan(clients, { equal: { userId } })) {
         await Promise.all(batch.map(async ({ id }) => {
           await clients.delete(id)
           await tokens.removeOfClient(id)

@@ -1,6 +1,6 @@
 import { LIMITS } from '../../schemas/common.ts'
 import { paramError } from '../errors.ts'
-import { BATCH_SIZE, type Collection, type Document, type ListQuery, type Place, type Rendering, type SortKey } from '../store/port.ts'
+import { BATCH_SIZE, type Collection, type Document, type ListQuery, type Keyset, type Rendering, type SortKey } from '../store/port.ts'
 
 /**
  * Cursors: where a page ended, as a text that means nothing to callers. It holds what the page's last record showed of
@@ -23,16 +23,16 @@ function nameSort (sort: SortKey[]): string {
   return sort.map(({ key, direction }) => `${key}:${direction}`).join()
 }
 
-export function encodeCursor (sort: SortKey[], { values, id }: Place): string {
+export function encodeCursor (sort: SortKey[], { values, id }: Keyset): string {
   return Buffer.from(JSON.stringify([VERSION, nameSort(sort), values, id])).toString('base64url')
 }
 
 /** @throws ErrParam for what is no cursor, or one of another sort */
-export function decodeCursor (text: string, sort: SortKey[]): Place {
+export function decodeCursor (text: string, sort: SortKey[]): Keyset {
   const [version, name, values, id] = parse(text)
-  const isPlace = version === VERSION && typeof name === 'string' && typeof id === 'string' && id.length <= LIMITS.id &&
+  const isKeyset = version === VERSION && typeof name === 'string' && typeof id === 'string' && id.length <= LIMITS.id &&
     Array.isArray(values) && values.every((value) => value === null || typeof value === 'string')
-  if (!isPlace) throw paramError('after', 'is not a cursor of this list')
+  if (!isKeyset) throw paramError('after', 'is not a cursor of this list')
   if (name !== nameSort(sort) || values.length !== sort.length) throw paramError('after', 'is a cursor of another sort')
   return { values, id }
 }
@@ -92,7 +92,7 @@ async function readShortPage<T extends Document> (collection: Collection<T>, que
     }
     left -= batch.length
   }
-  const after = left < 0 && last !== undefined ? encodeCursor(sort, toPlace(last, sort)) : undefined
+  const after = left < 0 && last !== undefined ? encodeCursor(sort, toKeyset(last, sort)) : undefined
   return { batches: parts.length > 1 ? reread(collection, parts) : replay(first), ...(after !== undefined && { after }) }
 }
 
@@ -112,8 +112,8 @@ async function * replay<T> (batch: T[]): AsyncGenerator<T[], void, undefined> {
   if (batch.length > 0) yield batch
 }
 
-function toPlace (document: Document, sort: SortKey[]): Place {
-  const fields = document as unknown as Record<string, Place['values'][number] | undefined>
+function toKeyset (document: Document, sort: SortKey[]): Keyset {
+  const fields = document as unknown as Record<string, Keyset['values'][number] | undefined>
   return { values: sort.map(({ key }) => fields[key] ?? null), id: document.id }
 }
 

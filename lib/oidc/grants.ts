@@ -3,7 +3,7 @@ import { type Payload, type AdapterParts, type ModelAdapter, strip } from './par
 import { findStanding } from './standing.ts'
 import { describeMinted } from './scopes.ts'
 import type { TokenRecord } from '../records.ts'
-import { listInSteps } from '../lists/short-lists.ts'
+import { scan } from '../lists/scan.ts'
 import type { Store } from '../store/port.ts'
 
 /** Names the grant of a token that was minted without one: `MINTED` and the token's id. */
@@ -29,7 +29,7 @@ export async function endGrant (store: Store, grantId: string): Promise<void> {
 /** Ends the token sessions that last no longer than a sign-in at a browser, of one client or of all. */
 export async function endBoundGrants (store: Store, uid: string, clientId?: string): Promise<void> {
   const grants = store.collection<GrantRecord>('grants')
-  for await (const batch of listInSteps(grants, { equal: { session_uid: uid, ...(clientId !== undefined && { client_id: clientId }) } })) {
+  for await (const batch of scan(grants, { equal: { session_uid: uid, ...(clientId !== undefined && { client_id: clientId }) } })) {
     for (const grant of batch) if (grant.bound === true) await endGrant(store, grant.id)
   }
 }

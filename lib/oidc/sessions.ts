@@ -1,5 +1,5 @@
 import type { KoaContextWithOIDC } from 'oidc-provider'
-import { listInSteps } from '../lists/short-lists.ts'
+import { scan } from '../lists/scan.ts'
 import type { Store } from '../store/port.ts'
 import { hashToken } from '../tokens/tokens.ts'
 import { endBoundGrants } from './grants.ts'
@@ -88,7 +88,7 @@ export function adaptSessions ({ store, times, getContext }: AdapterParts): Mode
     },
     async findByUid (uid) {
       // More than one when two tabs signed in at once: any that stands will do, the caller looks at whose it is.
-      for await (const batch of listInSteps(sessions, { equal: { uid } })) {
+      for await (const batch of scan(sessions, { equal: { uid } })) {
         for (const { id } of batch) {
           const payload = await find(id)
           if (payload !== undefined) return payload

@@ -1,12 +1,12 @@
 import { RemoteOptionsSchema, type RemoteSettings } from '../../schemas/remote.ts'
 import { parseUpstream } from '../bridge/bridge-options.ts'
 import { createOptionsReader } from '../options.ts'
-import type { Place } from './place.ts'
+import type { ServiceLocation } from './place.ts'
 
 const readData = createOptionsReader(RemoteOptionsSchema)
 
 /** Settings of a plugin that knows whom to ask. */
-export type RemoteConfig = Omit<RemoteSettings, 'upstream' | 'issuer'> & { place: Place }
+export type RemoteConfig = Omit<RemoteSettings, 'upstream' | 'issuer'> & { place: ServiceLocation }
 
 /**
  * Checks options and fills in the defaults, in a copy.

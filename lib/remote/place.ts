@@ -1,7 +1,7 @@
 import { parseUpstream, type Upstream } from '../bridge/bridge-options.ts'
 
 /** Where the service is: its base, or an issuer whose metadata tell. */
-export type Place = { upstream: Upstream } | { issuer: string, at: Upstream }
+export type ServiceLocation = { upstream: Upstream } | { issuer: string, at: Upstream }
 
 /** Below the base of a service. */
 export const TOKENINFO = '/api/v1/auth/tokeninfo'

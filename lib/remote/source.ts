@@ -4,10 +4,10 @@ import { TokenInfoSchema, type TokenInfo } from '../../schemas/auth.ts'
 import type { Upstream } from '../bridge/bridge-options.ts'
 import { IdentityError } from '../errors.ts'
 import { Relay, type Dispatcher, type RelayResponse } from '../bridge/relay.ts'
-import { METADATA, readMetadata, TOKENINFO, type Place } from './place.ts'
+import { METADATA, readMetadata, TOKENINFO, type ServiceLocation } from './place.ts'
 
 export interface SourceOptions {
-  place: Place
+  place: ServiceLocation
   /** Milliseconds for one answer in all. */
   timeout: number
   maxConnections: number

@@ -1,4 +1,4 @@
-import type { Change, CollectionSpec, Document, Filter, ListQuery, Place, SortKey } from './port.ts'
+import type { Change, CollectionSpec, Document, Filter, ListQuery, Keyset, SortKey } from './port.ts'
 
 /**
  * What every engine refuses before any I/O, so that all of them refuse the same. These are mistakes of the program,
@@ -62,14 +62,14 @@ export function checkQuery (spec: CollectionSpec, query: ListQuery): void {
     declaredType(spec, key)
     if (direction !== 'asc' && direction !== 'desc') throw new TypeError('a sort goes asc or desc')
   }
-  if (query.after !== undefined) checkPlace(spec, query.sort ?? [], query.after)
+  if (query.after !== undefined) checkKeyset(spec, query.sort ?? [], query.after)
   for (const bound of [query.offset ?? 0, query.limit ?? 0]) {
     if (!Number.isSafeInteger(bound) || bound < 0) throw new TypeError('offset and limit are integers from 0')
   }
 }
 
 /** A place has a value of its type, or null, for each key of its sort. */
-function checkPlace (spec: CollectionSpec, sort: SortKey[], { values, id }: Place): void {
+function checkKeyset (spec: CollectionSpec, sort: SortKey[], { values, id }: Keyset): void {
   checkId(spec, id)
   if (!Array.isArray(values) || values.length !== sort.length) throw new TypeError('a place has a value for each key of its sort')
   for (const [index, { key }] of sort.entries()) if (values[index] !== null) checkValue(spec, key, values[index])

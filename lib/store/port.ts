@@ -58,7 +58,7 @@ export interface SortKey {
 }
 
 /** A place in a sort: where a document with these values stands, or stood. */
-export interface Place {
+export interface Keyset {
   /** What it holds in the sort's keys, in their order; null for none. */
   values: (Scalar | null)[]
   id: string
@@ -69,7 +69,7 @@ export interface ListQuery {
   /** In order of weight. The id ends every sort, in the direction of the last key, so that pages are stable. */
   sort?: SortKey[]
   /** Only what comes after this place. It costs the same wherever the place is, where an index has the sort's order. */
-  after?: Place
+  after?: Keyset
   offset?: number
   /** 0 or absent: no limit. */
   limit?: number

@@ -2,7 +2,7 @@ import type { Session } from '../../schemas/sessions.ts'
 import { type Clock, toTimestamp } from '../clock.ts'
 import { IdentityError } from '../errors.ts'
 import type { ClientRecord, GrantRecord, TokenRecord, UserRecord } from '../records.ts'
-import { listInSteps } from '../lists/short-lists.ts'
+import { scan } from '../lists/scan.ts'
 import type { Store } from '../store/port.ts'
 import { type Caller, OWNED_BY_USER, type Tokens } from './tokens.ts'
 
@@ -30,11 +30,11 @@ export function createSessions ({ store, now, tokens, onError }: {
     await follow(accessTokens, id, before)
     if (grant_id === undefined) return
     const grant = await follow(grants, grant_id, before) as GrantRecord | null
-    for await (const batch of listInSteps(refreshTokens, { equal: { grant_id } })) {
+    for await (const batch of scan(refreshTokens, { equal: { grant_id } })) {
       for (const record of batch) await follow(refreshTokens, record.id, before)
     }
     if (grant?.session_uid === undefined) return
-    for await (const batch of listInSteps(sessions, { equal: { uid: grant.session_uid } })) {
+    for await (const batch of scan(sessions, { equal: { uid: grant.session_uid } })) {
       for (const record of batch) await follow(sessions, record.id, before)
     }
   }
@@ -44,7 +44,7 @@ export function createSessions ({ store, now, tokens, onError }: {
     for (const name of OWNED_BY_USER) {
       const collection = store.collection<TokenRecord>(name)
       try {
-        for await (const batch of listInSteps(collection, { equal: { user_id } })) {
+        for await (const batch of scan(collection, { equal: { user_id } })) {
           for (const { id, user_epoch } of batch) if (user_epoch < epoch) await collection.delete(id)
         }
       } catch (error) {
@@ -59,7 +59,7 @@ export function createSessions ({ store, now, tokens, onError }: {
       const user = await users.get(user_id)
       if (user === null) return
       const time = toTimestamp(now())
-      for await (const batch of listInSteps(grants, { equal: { user_id } })) {
+      for await (const batch of scan(grants, { equal: { user_id } })) {
         const ids = [...new Set(batch.map(({ client_id }) => client_id))]
         const known = new Map(await Promise.all(ids.map(async (id) => [id, await clients.get(id)] as const)))
         const standing = batch.flatMap((grant): Session[] => {

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { endSession } from '../../lib/oidc/sessions.ts'
-import { listInSteps } from '../../lib/lists/short-lists.ts'
+import { scan } from '../../lib/lists/scan.ts'
 import { COLLECTIONS } from '../../lib/store/collections.ts'
 import { openStore } from '../../lib/store/index.ts'
 import { BATCH_SIZE, type Document, type ListQuery } from '../../lib/store/port.ts'
@@ -15,7 +15,7 @@ t.test('a list in steps: all that match, once, while they are removed', async (t
     const ids = Array.from({ length: total }, (_, index) => `${user_id} ${String(index).padStart(4, '0')}`)
     await Promise.all([...ids].reverse().map((id) => grants.insert({ id, user_id })))
     const seen: string[] = []
-    for await (const batch of listInSteps(grants, { equal: { user_id } })) {
+    for await (const batch of scan(grants, { equal: { user_id } })) {
       for (const { id } of batch) {
         seen.push(id)
         await grants.delete(id)

@@ -2,7 +2,7 @@ import type { InjectOptions } from 'fastify'
 import t, { type Test } from 'tap'
 import type { IdentityOptions } from '../../index.ts'
 import { ACCESS } from '../../plugins/auth.ts'
-import { holdAccess } from '../../plugins/access.ts'
+import { enforceAccess } from '../../plugins/access.ts'
 import type { TestKit } from '../../testing/index.ts'
 import { createApp } from '../../testing/kit.ts'
 import { build, forEachStore } from '../helpers/build.ts'
@@ -182,7 +182,7 @@ t.test('a route without a row, or with none of the table\'s, fails at boot', asy
   for (const config of [{}, { access: 'nothing' }, { access: 'constructor' }] as { access: string }[]) {
     const kit = await build(t)
     kit.app.register(async (scope) => {
-      holdAccess(scope, {})
+      enforceAccess(scope, {})
       scope.get('/forgotten', { config }, () => 'open to all')
     })
     await t.rejects(async () => await kit.app.ready(), { message: 'GET /forgotten has no row in the access table' })

@@ -1,5 +1,5 @@
-import { type Condition, toRanges } from '../after.ts'
-import type { Change, CollectionSpec, Filter, Place, SortKey } from '../port.ts'
+import { type Condition, toSeekRanges } from '../seek.ts'
+import type { Change, CollectionSpec, Filter, Keyset, SortKey } from '../port.ts'
 import { encodeName, encodeValue, toDate } from './documents.ts'
 
 /** The port's filters, sorts and changes in MongoDB's language. What is passed in was checked (../checks.ts). */
@@ -22,9 +22,9 @@ export function toFilter (spec: CollectionSpec, { equal = {}, contains = {}, bef
 }
 
 /** What a filter finds of what comes after a place: an `$or` whose parts mongod merges in order, each from its index. */
-export function toFilterAfter (spec: CollectionSpec, filter: Filter | undefined, sort: SortKey[] = [], after: Place): object {
+export function toFilterAfter (spec: CollectionSpec, filter: Filter | undefined, sort: SortKey[] = [], after: Keyset): object {
   const conditions = toFilter(spec, filter)
-  const parts = toRanges(sort, after).map((range) => {
+  const parts = toSeekRanges(sort, after).map((range) => {
     const bounds = range.map((condition) => ({ [encodeName(condition.key)]: toBound(spec, condition) }))
     return { $and: Object.keys(conditions).length === 0 ? bounds : [conditions, ...bounds] }
   })

@@ -1,6 +1,6 @@
 import type { SQLInputValue } from 'node:sqlite'
-import { type Condition, toRanges } from '../after.ts'
-import type { CollectionSpec, Document, Filter, Json, ListQuery, Place, Scalar, SortKey } from '../port.ts'
+import { type Condition, toSeekRanges } from '../seek.ts'
+import type { CollectionSpec, Document, Filter, Json, ListQuery, Keyset, Scalar, SortKey } from '../port.ts'
 
 /** A text with its bound values. Only declared names get into the text; whatever a caller brings is bound. */
 export interface Statement {
@@ -138,17 +138,17 @@ export class Table {
    * Whether no two documents that a list finds are equal by the first key, so that nothing is left for the id to decide. The
    * index of a unique key has no id at its end; with one it would be an index more for every write.
    */
-  #isStrict ([first]: SortKey[], after: Place | undefined): boolean {
+  #isStrict ([first]: SortKey[], after: Keyset | undefined): boolean {
     if (first === undefined || !this.spec.unique?.includes(first.key)) return false
     // Ascending, what comes after a value has one of its own; nulls, which may be many, are before it.
     return first.direction === 'asc' && after !== undefined && after.values[0] !== null
   }
 
   /** A select for each range: SQLite seeks to all of them, and merges them in order as far as they are read. */
-  #selectAfter (column: string, filter: Filter, sort: SortKey[], after: Place): Statement {
+  #selectAfter (column: string, filter: Filter, sort: SortKey[], after: Keyset): Statement {
     const columns = [...new Set([column, ...sort.map(({ key }) => key), 'id'])]
     const { sql, values } = conditionsOf(filter)
-    const selects = toRanges(sort, after).map((range) => {
+    const selects = toSeekRanges(sort, after).map((range) => {
       const bounds = range.map(toBound)
       return this.#select(columns, { sql: [...sql, ...bounds.map(({ sql }) => sql)], values: [...values, ...bounds.flatMap(({ values }) => values)] })
     })

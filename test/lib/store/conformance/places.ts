@@ -1,4 +1,4 @@
-import type { Collection, Filter, ListQuery, Place, SortKey } from '../../../../lib/store/port.ts'
+import type { Collection, Filter, ListQuery, Keyset, SortKey } from '../../../../lib/store/port.ts'
 import { type Cases, type Thing, each, fill, ids, read, serialId } from './suite.ts'
 
 const DIRECTIONS = ['asc', 'desc'] as const
@@ -19,7 +19,7 @@ function toText (sort: SortKey[], filter?: Filter): string {
   return `${sort.map(({ key, direction }) => `${key}:${direction}`).join() || 'no sort'}, ${JSON.stringify(filter ?? {})}`
 }
 
-function placeOf (thing: Thing, sort: SortKey[]): Place {
+function placeOf (thing: Thing, sort: SortKey[]): Keyset {
   return { values: sort.map(({ key }) => (thing[key] ?? null) as string | number | boolean | null), id: thing.id }
 }
 
@@ -36,7 +36,7 @@ function mix (number: number): Omit<Thing, 'id'> {
 async function walk (things: Collection<Thing>, query: ListQuery, limit: number, between: (page: number) => unknown = () => {}): Promise<string[]> {
   const { sort = [] } = query
   const seen: string[] = []
-  let after: Place | undefined
+  let after: Keyset | undefined
   for (let page = 1; ; page++) {
     const { things: found } = await read(things, { ...query, limit, ...(after !== undefined && { after }) })
     seen.push(...found.map(({ id }) => id))

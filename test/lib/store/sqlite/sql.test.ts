@@ -1,6 +1,6 @@
 import t from 'tap'
 import { COLLECTIONS } from '../../../../lib/store/collections.ts'
-import type { Filter, ListQuery, Place, SortKey } from '../../../../lib/store/port.ts'
+import type { Filter, ListQuery, Keyset, SortKey } from '../../../../lib/store/port.ts'
 import { Connection } from '../../../../lib/store/sqlite/connection.ts'
 import { migrate } from '../../../../lib/store/sqlite/schema.ts'
 import { Table } from '../../../../lib/store/sqlite/sql.ts'
@@ -22,7 +22,7 @@ const LISTS: [collection: string, key: string, filter?: Filter][] = [
   ...['name', 'createdAt', 'modifiedAt'].flatMap((key): [string, string, Filter?][] => [['clients', key], ['clients', key, OWNED]]),
   ...['account', 'created_at', 'modified_at', 'verified_at', 'name'].map((key): [string, string] => ['users', key])
 ]
-const PLACES: Record<string, Place> = { 'a value': { values: ['v'], id: 'i' }, 'no value': { values: [null], id: 'i' } }
+const PLACES: Record<string, Keyset> = { 'a value': { values: ['v'], id: 'i' }, 'no value': { values: [null], id: 'i' } }
 
 t.test('a list after a place seeks to it by the index of its sort, and sorts nothing', async (t) => {
   for (const [collection, key, filter] of LISTS) {

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { toRanges } from '../../../lib/store/after.ts'
+import { toSeekRanges } from '../../../lib/store/seek.ts'
 import type { SortKey } from '../../../lib/store/port.ts'
 
 const above = (key: string, value: string) => ({ key, relation: 'above', value })
@@ -22,5 +22,5 @@ t.test('what comes after a place, as ranges', async (t) => {
     ['mixed', [a, b], ['x', 'y'], [[above('a', 'x')], [is('a', 'x'), below('b', 'y')], [is('a', 'x'), absent('b')], [is('a', 'x'), is('b', 'y'), below('id', 'i')]]],
     ['nothing counts after the id', [id, a], ['i', 'x'], [[below('id', 'i')]]]
   ]
-  for (const [label, sort, values, ranges] of cases) t.strictSame(toRanges(sort, { values, id: 'i' }), ranges, label)
+  for (const [label, sort, values, ranges] of cases) t.strictSame(toSeekRanges(sort, { values, id: 'i' }), ranges, label)
 })

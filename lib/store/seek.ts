@@ -1,4 +1,4 @@
-import type { Place, Scalar, SortKey } from './port.ts'
+import type { Keyset, Scalar, SortKey } from './port.ts'
 
 /** How a key stands to a value. `present` is any value; `absent` is none, or null. */
 export type Condition =
@@ -11,7 +11,7 @@ export type Condition =
  * bound. Each is one stretch of an index that begins with the sort's keys, so that an engine goes to the place instead
  * of walking to it. Missing comes before every value, as in every sort.
  */
-export function toRanges (sort: SortKey[], { values, id }: Place): Condition[][] {
+export function toSeekRanges (sort: SortKey[], { values, id }: Keyset): Condition[][] {
   const ranges: Condition[][] = []
   const equal: Condition[] = []
   const keys = [...sort, { key: 'id', direction: sort.at(-1)?.direction ?? 'asc' }]
