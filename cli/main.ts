@@ -57,7 +57,8 @@ function explain (error: unknown, command: Command | undefined): string {
 
 async function run (command: Command, surroundings: Surroundings, env: NodeJS.ProcessEnv): Promise<void> {
   if ('runAlone' in command) return await command.runAlone(surroundings)
-  const services = await openServices(readConfig(env).services)
+  const { services: options, oidc } = readConfig(env)
+  const services = await openServices({ ...options, refreshTtl: oidc === false ? undefined : oidc.refreshTtl })
   try {
     await command.run({ ...surroundings, services })
   } finally {

@@ -12,7 +12,7 @@ export const tokenCommands: Commands = {
       account: { type: 'string', value: 'ACCOUNT', required: true, text: 'Whom the token acts for.' },
       client: { type: 'string', value: 'ID', required: true, text: 'The client it belongs to.' },
       ttl: { type: 'string', value: 'SECONDS', text: 'Lifetime; an hour unless given.' },
-      refresh: { type: 'boolean', text: 'Mint a linked refresh token too.' },
+      refresh: { type: 'boolean', text: 'Also mint a linked refresh token, which the authorization server redeems.' },
       scopes: { type: 'string', value: 'A,B', text: "Comma-separated, some of the client's scopes; all of them unless given." }
     },
     async run (context) {

@@ -6,7 +6,7 @@ import { generateId, randomText } from './ids.ts'
 import type { Roles, UserRecord } from './records.ts'
 import { type RoleNames, holdsRole } from './roles.ts'
 import { DuplicateKeyError, type Store } from './store/port.ts'
-import type { Tokens } from './tokens/tokens.ts'
+import { ACCESS_TTL, type Tokens, createToken } from './tokens/tokens.ts'
 import type { Users } from './users/users.ts'
 
 /** The one value of the unique key `bootstrap`: who holds it, is the user that bootstrap made. */
@@ -40,7 +40,7 @@ function exists (): IdentityError {
  */
 export async function bootstrap (
   services: { store: Store, users: Users, clients: Clients, tokens: Tokens, roles: RoleNames, now: Clock },
-  { account: asked = 'admin', ttl }: BootstrapOptions = {}
+  { account: asked = 'admin', ttl = ACCESS_TTL }: BootstrapOptions = {}
 ): Promise<Bootstrapped> {
   const { store, users, clients, tokens, roles, now } = services
   const account = checkAccount(asked)
@@ -62,7 +62,8 @@ export async function bootstrap (
   try {
     await clients.create({ data: { redirectUris: [], scopes: [], name: 'bootstrap' }, credentials: true }, actor, { id: client_id })
     const { clientSecret = '' } = await clients.require(client_id, actor)
-    const { access_token } = await tokens.mintFor({ user_id, client_id, user_epoch: 0, client_epoch: 0 }, { ttl })
+    const access_token = createToken()
+    await tokens.issue({ token: access_token, ttl }, { user_id, client_id, user_epoch: 0, client_epoch: 0 })
     await users.create({ data: { account, password } }, { id: user_id, roles: { [roles.admin]: true }, bootstrap: SLOT })
     return { user_id, account, password, client_id, client_secret: clientSecret, access_token }
   } catch (error) {

@@ -10,6 +10,11 @@ export function toTimestamp (milliseconds: number): string {
   return last.text
 }
 
+/** The times of a record made at `start` (milliseconds since the epoch) that lives for `seconds`. */
+export function toLifetime (start: number, seconds: number): { created_at: string, expired_at: string } {
+  return { created_at: toTimestamp(start), expired_at: toTimestamp(start + seconds * 1000) }
+}
+
 let last = { milliseconds: Number.NaN, text: '' }
 
 /** RFC 3339's own grammar; the format below also takes a space and an offset without a colon. */

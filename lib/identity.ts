@@ -7,7 +7,7 @@ import { createOidc, type Oidc } from './oidc/index.ts'
 import type { RoleNames } from './roles.ts'
 import { createSecretBox } from './crypto/secrets.ts'
 import { checkSecretKey, resolveSecretKey } from './crypto/secret-key.ts'
-import { createSessions, type Sessions } from './tokens/sessions.ts'
+import { createTokenSessions, type TokenSessions } from './tokens/token-sessions.ts'
 import { COLLECTIONS } from './store/collections.ts'
 import { openStore } from './store/index.ts'
 import type { Store } from './store/port.ts'
@@ -22,6 +22,8 @@ export interface ServiceOptions extends Pick<Options, 'database' | 'storeTimeout
   now?: Clock | undefined
   /** Processes that serve beside each other on this machine, this one included: hashing is shared among them. */
   processes?: number | undefined
+  /** Seconds a minted refresh token lives. Absent: no authorization server redeems them, and none are minted. */
+  refreshTtl?: number | undefined
   /** Told of failures that no caller waits for. */
   onError?: ((error: unknown) => void) | undefined
 }
@@ -33,8 +35,8 @@ export interface Services {
   readonly users: Users
   readonly clients: Clients
   readonly tokens: Tokens
-  /** Token sessions: a user's list of them, and the end of all at once. */
-  readonly sessions: Sessions
+  /** A user's token sessions: lists them, and ends all at once. */
+  readonly tokenSessions: TokenSessions
   /** The authorization server; `oidc.rotateKeys()` is for the operator's tools. */
   readonly oidc: Oidc
   /** Makes the first admin, see lib/bootstrap.ts. */
@@ -68,7 +70,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     await close()
     throw error
   }
-  const tokens = createTokens({ store, now, roles, onError })
+  const tokens = createTokens({ store, now, roles, onError, refreshTtl: options.refreshTtl })
   const users = createUsers({ store, now, roles, passwords, tokens })
   const clients = createClients({ store, now, box, tokens })
   return {
@@ -77,8 +79,8 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     users,
     clients,
     tokens,
-    sessions: createSessions({ store, now, tokens, onError }),
-    oidc: createOidc({ store, box, now }),
+    tokenSessions: createTokenSessions({ store, now, tokens, onError }),
+    oidc: createOidc({ store, tokens, box, now }),
     bootstrap: (asked) => bootstrap({ store, users, clients, tokens, roles, now }, asked),
     close
   }

@@ -59,18 +59,17 @@ export interface TokenRecord extends Document {
   /** Of a one-shot code or a refresh token: false until its first use. */
   consumed?: boolean
   consumed_at?: string
-  /** What the authorization server keeps of its own beside these (lib/oidc/records.ts); never a token. */
+  /** What the authorization server keeps of its own beside these; never a token. */
   payload?: { [key: string]: Json }
   /** `ClientCredentials` where the client acts by itself, for its owner. */
   kind?: string
 }
 
 /**
- * A token session: the access and refresh tokens that came from one sign-in. Its newest refresh token is named here,
- * so that rotation and logout are each one write on one document.
+ * A token session: the access and refresh tokens that came of one authorization. Every look-up of such a token reads it, so
+ * that deleting it ends the session. It never expires before a token under it.
  */
 export interface GrantRecord extends TokenRecord {
-  refresh_id?: string
   /** When it was made or last refreshed: a write for each request would cost more than it tells. */
   last_used_at: string
   /** The sign-in at the browser that it came from. */

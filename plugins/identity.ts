@@ -2,7 +2,7 @@ import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import type { OidcOptions } from '../schemas/oidc.ts'
 import { OptionsSchema, type Options } from '../schemas/options.ts'
-import { openServices, type Services } from '../lib/identity.ts'
+import { openServices, type ServiceOptions, type Services } from '../lib/identity.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Counter } from '../lib/sign-in/counter.ts'
 import { createOptionsReader } from '../lib/options.ts'
@@ -43,7 +43,7 @@ export function readOptions ({ store, now, counter, processes, ...given }: Ident
   return { ...readData(given), ...(store && { store }), ...(now && { now }), ...(counter && { counter }), ...(processes && { processes }) }
 }
 
-async function identityPlugin (app: FastifyInstance, options: Options & HandedIn): Promise<void> {
+async function identityPlugin (app: FastifyInstance, options: Options & HandedIn & Pick<ServiceOptions, 'refreshTtl'>): Promise<void> {
   const services = await openServices({
     ...options,
     onError: (error) => app.log.error({ err: error }, 'housekeeping failed; what is dead stays dead, its records are removed later')

@@ -17,7 +17,7 @@ function choose (own: string, asked: string | undefined, isAdmin: boolean): stri
 
 /** Token sessions as their users see them. */
 export const sessionRoutes: FastifyPluginAsyncTypebox<Pick<RouteSettings, 'stallTimeout'>> = async (app, { stallTimeout }) => {
-  const { sessions } = app.identity
+  const { tokenSessions } = app.identity
 
   app.get('/auth/sessions', {
     config: { access: 'listSessions', crossOrigin: true },
@@ -33,7 +33,7 @@ export const sessionRoutes: FastifyPluginAsyncTypebox<Pick<RouteSettings, 'stall
     const { user, token } = requireCaller(request)
     const { user: asked, format } = request.query
     const user_id = choose(user.user_id, asked, request.isAdmin)
-    return await sendList(request, reply, { batches: sessions.list(user_id, token.grant_id) }, { format, stallTimeout })
+    return await sendList(request, reply, { batches: tokenSessions.list(user_id, token.grant_id) }, { format, stallTimeout })
   })
 
   app.delete('/auth/sessions', {
@@ -50,7 +50,7 @@ export const sessionRoutes: FastifyPluginAsyncTypebox<Pick<RouteSettings, 'stall
     const { user, token } = requireCaller(request)
     const { user: asked, all } = request.query
     const user_id = choose(user.user_id, asked, request.isAdmin)
-    await sessions.end(user_id, all === 'true' || user_id !== user.user_id ? undefined : token)
+    await tokenSessions.end(user_id, all === 'true' || user_id !== user.user_id ? undefined : token)
     return reply.code(204).send(undefined)
   })
 }

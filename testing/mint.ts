@@ -19,7 +19,7 @@ export interface MintRequest {
   scopes?: string[]
   /** Seconds until the access token expires. */
   ttl?: number
-  /** Mints a linked refresh token too. */
+  /** Also mints a linked refresh token, which the token endpoint redeems. */
   refresh?: boolean
 }
 

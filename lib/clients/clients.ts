@@ -122,7 +122,7 @@ export function createClients ({ store, now, box, tokens }: ClientServices) {
       }
       set.modifiedAt = toTimestamp(now())
       if (await clients.update(clientId, change) === null) throw notFound()
-      if (regen_secret === true) await tokens.removeOfClient(clientId)
+      if (regen_secret === true) await tokens.deleteOfClient(clientId)
     },
 
     /**
@@ -133,7 +133,7 @@ export function createClients ({ store, now, box, tokens }: ClientServices) {
       if (clientId === actor.client_id) throw new IdentityError('ErrPerm', 'clientId: a client does not delete itself')
       await requireRecord(clientId, actor)
       if (!await clients.delete(clientId)) throw notFound()
-      await tokens.removeOfClient(clientId)
+      await tokens.deleteOfClient(clientId)
     },
 
     /** Removes all clients of a user, the caller's own among them if it is one: the path names them all. */
@@ -141,7 +141,7 @@ export function createClients ({ store, now, box, tokens }: ClientServices) {
       for await (const batch of scan(clients, { equal: { userId } })) {
         await Promise.all(batch.map(async ({ id }) => {
           await clients.delete(id)
-          await tokens.removeOfClient(id)
+          await tokens.deleteOfClient(id)
         }))
       }
     },

@@ -1,7 +1,7 @@
 import { toTimestamp } from '../clock.ts'
 import type { UserRecord } from '../records.ts'
 import type { Store } from '../store/port.ts'
-import { isUserLive } from '../tokens/tokens.ts'
+import { isActive } from '../tokens/validity.ts'
 
 /** A user as oidc-provider wants one. */
 export interface Account {
@@ -28,7 +28,7 @@ export function createAccounts (store: Store, now: () => number) {
   const users = store.collection<UserRecord>('users')
   return async function findAccount (user_id: string): Promise<Account | undefined> {
     const user = await users.get(user_id)
-    if (user === null || !isUserLive(user, toTimestamp(now()))) return undefined
+    if (user === null || !isActive(user, toTimestamp(now()))) return undefined
     return { accountId: user.id, claims: () => toClaims(user) }
   }
 }

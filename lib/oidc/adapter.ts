@@ -3,9 +3,9 @@ import type { ClientRecord } from '../records.ts'
 import { toMetadata } from './clients.ts'
 import { adaptCodes, adaptDeviceCodes } from './codes.ts'
 import { adaptGrants } from './grants.ts'
-import type { AdapterParts, ModelAdapter, Payload } from './parts.ts'
+import type { AdapterParts, ModelAdapter, Payload } from './model-adapter.ts'
 import { adaptInteractions, adaptProofs, adaptPushedRequests } from './requests.ts'
-import { adaptSessions } from './sessions.ts'
+import { adaptSignInSessions } from './sign-in-sessions.ts'
 import { adaptAccessTokens, adaptClientCredentials, adaptRefreshTokens } from './tokens.ts'
 
 /** The client API's clients, read for every request: what changes there counts at once. */
@@ -22,7 +22,7 @@ function adaptClients ({ store, box, firstParty }: AdapterParts): ModelAdapter {
 const MODELS: Record<string, (parts: AdapterParts) => ModelAdapter> = {
   Client: adaptClients,
   Grant: adaptGrants,
-  Session: adaptSessions,
+  Session: adaptSignInSessions,
   Interaction: adaptInteractions,
   PushedAuthorizationRequest: adaptPushedRequests,
   ReplayDetection: adaptProofs,

@@ -1,36 +1,34 @@
 import type { DeviceCode, Grant } from 'oidc-provider'
 import type { GrantRecord, TokenRecord } from '../records.ts'
 import type { Json } from '../store/port.ts'
-import { hashToken } from '../tokens/tokens.ts'
+import { type Subject, hashToken } from '../tokens/tokens.ts'
+import type { Revocable } from '../tokens/validity.ts'
 import type { OurClient } from './clients.ts'
-import { endGrant, toGrantRecord } from './grants.ts'
-import { LIFETIMES, type AdapterParts, type ModelAdapter, type Payload, strip } from './parts.ts'
+import { LIFETIMES, type AdapterParts, type ModelAdapter, type Payload, toPayload, toStored } from './model-adapter.ts'
 import { splitScopes } from './scopes.ts'
-import { requireUserEpoch } from './sessions.ts'
-import { findStanding, type Standing } from './standing.ts'
+import { requireUserEpoch } from './sign-in-sessions.ts'
 
-/** Seconds an expired device code is still told from an unknown one (RFC 8628, 3.5: expired_token). */
+/** Seconds for which an expired device code is told apart from an unknown one (RFC 8628, 3.5: expired_token). */
 const EXPIRED_DEVICE_CODE = 600
 
-interface DeviceRecord extends Standing {
+interface DeviceRecord extends Revocable {
   client_id: string
   client_epoch: number
   created_at: string
-  grant_id?: string
   consumed: boolean
-  /** Whether a user has agreed to it or refused it: of those who try, one does. */
+  /** Whether a user has approved or refused it. The first decision counts. */
   decided: boolean
-  /** The user code's name, see KeyRing. */
+  /** The user code's keyed name, see KeyRing. */
   user_code: string
-  /** The payload with the codes themselves, which oidc-provider needs again when the user comes: under the secret key. */
+  /** The payload, sealed: it holds the codes, which oidc-provider needs again when the user comes. */
   sealed: string
 }
 
-/** Who signed in for this request, and for which client: what a code and its grant stand on. */
-function findSubject ({ getContext, errors }: AdapterParts, payload: Payload) {
+/** The user who signed in for this request, and the client it is for. */
+function findSubject ({ getContext, errors }: AdapterParts, payload: Payload): Subject {
   const ctx = getContext()
   const client = ctx?.oidc.client as unknown as OurClient | undefined
-  if (ctx === undefined || client === undefined) throw new errors.InvalidRequest('no authorization is under way')
+  if (ctx === undefined || client === undefined) throw new errors.InvalidRequest('no authorization is in progress')
   return {
     user_id: payload.accountId as string,
     client_id: client.clientId,
@@ -40,142 +38,119 @@ function findSubject ({ getContext, errors }: AdapterParts, payload: Payload) {
 }
 
 /**
- * Codes are taken once: their first use is one conditional write. A second use ends what came of the first
- * (RFC 6749, 4.1.2).
+ * Writes the grant of an authorization, with its code.
+ * @param ttl seconds: the longest that the code and then the first access token may live
  */
-async function consumeOnce (
-  { store, errors }: AdapterParts, name: string, id: string, grantId: (record: TokenRecord) => string | undefined
-): Promise<void> {
-  const codes = store.collection<TokenRecord>(name)
-  if (await codes.update(id, { set: { consumed: true } }, { equal: { consumed: false } }) !== null) return
-  const record = await codes.get(id)
-  const ended = record === null ? undefined : grantId(record)
-  if (ended !== undefined) await endGrant(store, ended)
-  throw new errors.InvalidGrant('the code was used already')
-}
-
-/** Writes the grant that this authorization made, and what it must know of the sign-in. */
-function createGrantWriter (parts: AdapterParts, life: number) {
-  const grants = parts.store.collection<GrantRecord>('grants')
-  return async function writeGrant (payload: Payload): Promise<ReturnType<typeof findSubject>> {
-    const subject = findSubject(parts, payload)
-    const grant = parts.getContext()?.oidc.grant as Grant
-    const scopes = splitScopes(payload.scope)
-    const { accountId, clientId, openid, rejected } = grant as unknown as Record<string, Json>
-    await grants.insert(toGrantRecord(
-      { kind: 'Grant', ...Object.fromEntries(Object.entries({ accountId, clientId, openid, rejected }).filter(([, value]) => value !== undefined)) as Payload },
-      payload.grantId as string,
-      subject,
-      {
-        // As long as the code and then the first access token may live; a refresh token moves it on.
-        ...parts.times.lifetime(life),
-        scopes,
-        session_uid: payload.sessionUid as string,
-        bound: !scopes.includes('offline_access')
-      }
-    ))
-    return subject
-  }
+async function writeGrant (parts: AdapterParts, payload: Payload, ttl: number): Promise<Subject> {
+  const subject = findSubject(parts, payload)
+  const life = parts.times.lifetime(ttl)
+  const scopes = splitScopes(payload.scope)
+  const { accountId, clientId, openid, rejected } = parts.getContext()?.oidc.grant as Grant as unknown as Record<string, Json>
+  await parts.store.collection<GrantRecord>('grants').insert({
+    id: payload.grantId as string,
+    ...subject,
+    ...life,
+    scopes,
+    last_used_at: life.created_at,
+    session_uid: payload.sessionUid as string,
+    bound: !scopes.includes('offline_access'),
+    payload: JSON.parse(JSON.stringify({ kind: 'Grant', accountId, clientId, openid, rejected })) as Payload
+  })
+  return subject
 }
 
 /** Authorization codes. */
 export function adaptCodes (parts: AdapterParts): ModelAdapter {
-  const { store, times } = parts
+  const { store, tokens, times, errors } = parts
   const codes = store.collection<TokenRecord>('authorization_codes')
-  const writeGrant = createGrantWriter(parts, LIFETIMES.code + parts.accessTtl)
   return {
     async upsert (id, payload, expiresIn) {
-      const subject = await writeGrant(payload)
+      const subject = await writeGrant(parts, payload, LIFETIMES.code + parts.accessTtl)
       await codes.insert({
         id: hashToken(id),
         ...subject,
         ...times.lifetime(expiresIn),
         grant_id: payload.grantId as string,
         consumed: false,
-        payload: strip(payload)
+        payload: toStored(payload)
       })
     },
     async find (id) {
-      const found = await findStanding(codes, hashToken(id), times.now())
-      if (found === null) return undefined
-      const { record } = found
-      return {
-        ...record.payload,
-        jti: id,
-        iat: times.toEpoch(record.created_at),
-        exp: times.toEpoch(record.expired_at),
-        ...(record.consumed === true && { consumed: true })
-      }
+      const found = await tokens.find<TokenRecord>('authorization_codes', hashToken(id))
+      return found === null ? undefined : toPayload(found.record, id, times)
     },
-    consume: (id) => consumeOnce(parts, 'authorization_codes', hashToken(id), ({ grant_id }) => grant_id),
+    async consume (id) {
+      if (!await tokens.spend('authorization_codes', hashToken(id))) throw new errors.InvalidGrant('the code was used before')
+    },
     async destroy (id) {
       await codes.delete(hashToken(id))
     },
-    revokeByGrantId: (grantId) => endGrant(store, grantId)
+    revokeByGrantId: (grantId) => tokens.endGrant(grantId)
   }
 }
 
 /** Device codes (RFC 8628): the device holds one code, the user types the other. */
 export function adaptDeviceCodes (parts: AdapterParts): ModelAdapter {
-  const { store, box, times, keys, errors, getContext } = parts
+  const { store, tokens, box, times, keys, errors, getContext } = parts
   const codes = store.collection<DeviceRecord>('device_codes')
-  // In the name that oidc-provider itself uses when it finds this out sooner: views.ts has the words.
-  const usedAlready = () => Object.assign(new errors.InvalidRequest('the code was used already'), { name: 'AlreadyUsedError' })
-  const writeGrant = createGrantWriter(parts, LIFETIMES.deviceCode + parts.accessTtl)
 
-  function open (record: DeviceRecord): Payload {
-    const payload = JSON.parse(box.open(record.sealed, record.id)) as Payload
-    return {
-      ...payload,
-      iat: times.toEpoch(record.created_at),
-      exp: times.toEpoch(record.expired_at) - EXPIRED_DEVICE_CODE,
-      ...(record.consumed && { consumed: true })
+  async function find (id: string): Promise<Payload | undefined> {
+    const record = (await tokens.find<DeviceRecord>('device_codes', id))?.record
+    if (record === undefined) return undefined
+    const { jti, ...payload } = JSON.parse(box.open(record.sealed, record.id)) as Payload & { jti: string }
+    const found = toPayload({ ...record, payload }, jti, times)
+    return { ...found, exp: found.exp as number - EXPIRED_DEVICE_CODE }
+  }
+
+  /** Records the user's decision. The epoch of the client that asked stays; the user's is that of the sign-in. */
+  async function decide (record: DeviceRecord, payload: Payload, sealed: string): Promise<void> {
+    const refused = payload.error !== undefined
+    const approved = payload.accountId !== undefined && !refused
+    const grant_id = payload.grantId as string
+    let approval: Record<string, Json> = {}
+    if (approved && !record.decided) {
+      const { user_id, user_epoch } = await writeGrant(parts, payload, LIFETIMES.deviceCode + parts.accessTtl)
+      approval = { user_id, user_epoch, grant_id }
     }
+    const set = { sealed, decided: approved || refused, ...approval }
+    if (await codes.update(record.id, { set }, { equal: { decided: false } }) !== null) return
+    if ('grant_id' in approval) await tokens.endGrant(grant_id)
+    // The name that oidc-provider uses when it finds this out itself; views.ts has the text for it.
+    throw Object.assign(new errors.InvalidRequest('the code was used before'), { name: 'AlreadyUsedError' })
   }
 
   return {
     async upsert (id, payload, expiresIn) {
       const key = hashToken(id)
-      const known = await codes.get(key)
-      const failed = payload.error !== undefined
-      const approved = payload.accountId !== undefined && !failed
-      const client = getContext()?.oidc.client as unknown as OurClient
       const sealed = box.seal(JSON.stringify({ ...payload, jti: id }), key)
-      if (known !== null) {
-        const subject = approved && !known.decided ? await writeGrant(payload) : undefined
-        // The epoch of the client that asked stays; the user's is that of his sign-in.
-        const { user_id, user_epoch } = subject ?? {}
-        const decision = { sealed, decided: approved || failed, ...(user_id !== undefined && { user_id, user_epoch: user_epoch ?? 0, grant_id: payload.grantId as string }) }
-        if (await codes.update(key, { set: decision }, { equal: { decided: false } }) !== null) return
-        if (subject !== undefined) await endGrant(store, payload.grantId as string)
-        throw usedAlready()
+      const record = await codes.get(key)
+      if (record !== null) {
+        await decide(record, payload, sealed)
+        return
       }
-      const { created_at, expired_at } = times.lifetime(expiresIn + EXPIRED_DEVICE_CODE)
+      const client = getContext()?.oidc.client as unknown as OurClient
       await codes.insert({
         id: key,
         client_id: client.clientId,
         client_epoch: client.epoch,
-        created_at,
-        expired_at,
+        ...times.lifetime(expiresIn + EXPIRED_DEVICE_CODE),
         consumed: false,
         decided: false,
         user_code: keys.nameUserCode((payload as unknown as DeviceCode).userCode),
         sealed
       })
     },
-    async find (id) {
-      const found = await findStanding(codes, hashToken(id), times.now())
-      return found === null ? undefined : open(found.record)
-    },
+    find: (id) => find(hashToken(id)),
     async findByUserCode (code) {
-      const known = await codes.getBy('user_code', keys.nameUserCode(code))
-      const found = known === null ? null : await findStanding(codes, known.id, times.now())
-      return found === null ? undefined : open(found.record)
+      const record = await codes.getBy('user_code', keys.nameUserCode(code))
+      return record === null ? undefined : await find(record.id)
     },
-    consume: (id) => consumeOnce(parts, 'device_codes', hashToken(id), ({ grant_id }) => grant_id),
+    async consume (id) {
+      if (!await tokens.spend('device_codes', hashToken(id))) throw new errors.InvalidGrant('the code was used before')
+    },
     async destroy (id) {
       await codes.delete(hashToken(id))
     },
-    revokeByGrantId: (grantId) => endGrant(store, grantId)
+    revokeByGrantId: (grantId) => tokens.endGrant(grantId)
   }
 }

@@ -3,7 +3,7 @@ import type { createAccounts } from './accounts.ts'
 import type { createAdapterFactory } from './adapter.ts'
 import { CLIENT_PROPERTIES, type OurClient } from './clients.ts'
 import type { KeyRing } from './keys.ts'
-import { LIFETIMES } from './parts.ts'
+import { LIFETIMES } from './model-adapter.ts'
 import { createPolicy, loadGrant } from './policy.ts'
 import { INTERACTION, ROUTES } from './routes.ts'
 import { CLAIMS, chooseDefaultScope, splitScopes } from './scopes.ts'
@@ -143,7 +143,7 @@ export function createConfiguration (parts: ConfigurationParts): Configuration {
     loadExistingGrant: loadGrant,
     rotateRefreshToken: () => true,
     revokeGrantPolicy: () => true,
-    // Which session a token ends with is the grant's matter, see sessions.ts.
+    // Which session a token ends with is the grant's matter, see token lifecycle.
     expiresWithSession: async () => false,
     issueRefreshToken: async (_ctx, client, source) => client.grantTypeAllowed('refresh_token') && source.scopes.has('offline_access'),
     renderError: views.error

@@ -2,10 +2,11 @@ import type { IncomingMessage } from 'node:http'
 import type { Clock } from '../clock.ts'
 import type { SecretBox } from '../crypto/secrets.ts'
 import type { Store } from '../store/port.ts'
+import type { Tokens } from '../tokens/tokens.ts'
 import { createKeys } from './keys.ts'
 import type { OidcSettings } from './configuration.ts'
 import type { Engine } from './provider.ts'
-import { createTimes } from './times.ts'
+import { createTimes } from './model-adapter.ts'
 
 /** Milliseconds between two looks at the keys: as long as a running service may take to notice a rotation. */
 const LOOK = 15_000
@@ -22,8 +23,8 @@ export interface EngineOptions {
  * The authorization server's parts that live with the services.
  * @param ticks milliseconds of a clock that nobody sets
  */
-export function createOidc ({ store, box, now, ticks = () => performance.now() }: {
-  store: Store, box: SecretBox, now: Clock, ticks?: () => number
+export function createOidc ({ store, tokens, box, now, ticks = () => performance.now() }: {
+  store: Store, tokens: Tokens, box: SecretBox, now: Clock, ticks?: () => number
 }) {
   const keys = createKeys({ store, box, now })
   const times = createTimes(now)
@@ -46,7 +47,7 @@ export function createOidc ({ store, box, now, ticks = () => performance.now() }
         if (current?.version !== ring.version) {
           // Loaded, with oidc-provider, when the first one is built: those who never sign anyone in never pay for it.
           const { buildEngine } = await import('./provider.ts')
-          current = { engine: await buildEngine({ ...options, store, box, times, keys: ring }), version: ring.version }
+          current = { engine: await buildEngine({ ...options, store, tokens, box, times, keys: ring }), version: ring.version }
         }
         looked = ticks()
       }

@@ -6,13 +6,12 @@ import { createAdapterFactory } from './adapter.ts'
 import { type OurClient, isRegisteredUri } from './clients.ts'
 import { createConfiguration, type OidcSettings } from './configuration.ts'
 import type { KeyRing } from './keys.ts'
-import type { AdapterParts } from './parts.ts'
+import type { AdapterParts } from './model-adapter.ts'
 import { INTERACTION, ROUTES } from './routes.ts'
 import { chooseDefaultScope, findForeignScope } from './scopes.ts'
-import { endSession } from './sessions.ts'
 import { createViews } from './views.ts'
 
-export interface ProviderParts extends Pick<AdapterParts, 'store' | 'box' | 'times'> {
+export interface ProviderParts extends Pick<AdapterParts, 'store' | 'tokens' | 'box' | 'times'> {
   issuer: URL
   /** The path before `/api/v1`, as the app sees it. */
   prefix: string
@@ -113,12 +112,13 @@ export interface Engine {
 
 /** Builds an engine. */
 export async function buildEngine (parts: ProviderParts): Promise<Engine> {
-  const { issuer, prefix, settings, keys, store, box, times } = parts
+  const { issuer, prefix, settings, keys, store, tokens, box, times } = parts
   const base = `${prefix}/api/v1`
   // What a proxy takes off the front of a path before it gets here.
   const mount = issuer.pathname.replace(/\/$/, '').slice(0, -prefix.length || undefined)
   const adapter = createAdapterFactory({
     store,
+    tokens,
     box,
     times,
     keys,
@@ -173,7 +173,7 @@ export async function buildEngine (parts: ProviderParts): Promise<Engine> {
     const interaction = await provider.interactionDetails(request, response)
     const former = interaction.session
     if (former?.accountId === undefined || former.accountId === accountId) return
-    await endSession(store, former.uid)
+    await tokens.endSignIn(former.uid)
     // The resume would look for the session that it began in.
     delete (former as { uid?: string }).uid
     await interaction.save(interaction.exp - Math.floor(Date.now() / 1000))

@@ -1,6 +1,6 @@
 import { type Document, DuplicateKeyError } from '../store/port.ts'
 import { hashToken } from '../tokens/tokens.ts'
-import { type AdapterParts, type ModelAdapter, type Payload, strip } from './parts.ts'
+import { type AdapterParts, type ModelAdapter, type Payload, toPayload, toStored } from './model-adapter.ts'
 
 interface RequestRecord extends Document {
   created_at: string
@@ -10,24 +10,18 @@ interface RequestRecord extends Document {
   sealed?: string
 }
 
-/** An authorization that waits for its user. It names codes and cookies by their values, so it is kept under the secret key. */
+/** Authorizations that wait for their user. The payload names codes and cookies by their values, so it is sealed. */
 export function adaptInteractions ({ store, box, times }: AdapterParts): ModelAdapter {
   const interactions = store.collection<RequestRecord>('interactions')
   return {
     async upsert (id, payload, expiresIn) {
       const key = hashToken(id)
-      await interactions.put({
-        id: key, ...times.lifetime(expiresIn), consumed: false, sealed: box.seal(JSON.stringify(payload), key)
-      })
+      await interactions.put({ id: key, ...times.lifetime(expiresIn), consumed: false, sealed: box.seal(JSON.stringify(payload), key) })
     },
     async find (id) {
       const record = await interactions.get(hashToken(id))
       if (record?.sealed === undefined) return undefined
-      return {
-        ...JSON.parse(box.open(record.sealed, record.id)) as Payload,
-        iat: times.toEpoch(record.created_at),
-        exp: times.toEpoch(record.expired_at)
-      }
+      return toPayload({ ...record, payload: JSON.parse(box.open(record.sealed, record.id)) as Payload }, id, times)
     },
     async destroy (id) {
       await interactions.delete(hashToken(id))
@@ -35,23 +29,16 @@ export function adaptInteractions ({ store, box, times }: AdapterParts): ModelAd
   }
 }
 
-/** Pushed authorization requests (RFC 9126): each is good for one authorization. */
+/** Pushed authorization requests (RFC 9126): each serves one authorization. */
 export function adaptPushedRequests ({ store, times, errors }: AdapterParts): ModelAdapter {
   const requests = store.collection<RequestRecord>('pushed_requests')
   return {
     async upsert (id, payload, expiresIn) {
-      await requests.insert({ id: hashToken(id), ...times.lifetime(expiresIn), consumed: false, payload: strip(payload) })
+      await requests.insert({ id: hashToken(id), ...times.lifetime(expiresIn), consumed: false, payload: toStored(payload) })
     },
     async find (id) {
       const record = await requests.get(hashToken(id))
-      if (record === null) return undefined
-      return {
-        ...record.payload,
-        jti: id,
-        iat: times.toEpoch(record.created_at),
-        exp: times.toEpoch(record.expired_at),
-        ...(record.consumed && { consumed: true })
-      }
+      return record === null ? undefined : toPayload(record, id, times)
     },
     async consume (id) {
       const taken = await requests.update(hashToken(id), { set: { consumed: true } }, { equal: { consumed: false } })
@@ -63,13 +50,13 @@ export function adaptPushedRequests ({ store, times, errors }: AdapterParts): Mo
   }
 }
 
-/** The names of DPoP proofs that were seen (RFC 9449, 11.1). oidc-provider looks first; of two at once the id lets one in. */
+/** DPoP proofs that were used (RFC 9449, 11.1). oidc-provider looks first; of two at once the unique id admits one. */
 export function adaptProofs ({ store, times, errors, getContext }: AdapterParts): ModelAdapter {
   const proofs = store.collection<RequestRecord>('proofs')
   return {
     async upsert (id, payload, expiresIn) {
       try {
-        await proofs.insert({ id, ...times.lifetime(expiresIn), consumed: false, payload: strip(payload) })
+        await proofs.insert({ id, ...times.lifetime(expiresIn), consumed: false, payload: toStored(payload) })
       } catch (error) {
         if (!(error instanceof DuplicateKeyError)) throw error
         const message = 'DPoP proof JWT Replay detected'
@@ -79,8 +66,7 @@ export function adaptProofs ({ store, times, errors, getContext }: AdapterParts)
     },
     async find (id) {
       const record = await proofs.get(id)
-      if (record === null) return undefined
-      return { ...record.payload, jti: id, iat: times.toEpoch(record.created_at), exp: times.toEpoch(record.expired_at) }
+      return record === null ? undefined : toPayload(record, id, times)
     }
   }
 }

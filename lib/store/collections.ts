@@ -32,12 +32,12 @@ export const COLLECTIONS: readonly CollectionSpec[] = [
   })),
   {
     name: 'grants',
-    keys: { ...TOKEN_KEYS, refresh_id: 'string', session_uid: 'string' },
+    keys: { ...TOKEN_KEYS, session_uid: 'string' },
     indexes: [['user_id'], ['client_id'], ['session_uid']],
     expiry: 'expired_at'
   },
   // What signing in needs (lib/oidc): sign-ins at browsers, device codes, and requests that are under way.
-  { name: 'sessions', keys: { user_id: 'string', uid: 'string', expired_at: 'string' }, indexes: [['user_id'], ['uid']], expiry: 'expired_at' },
+  { name: 'sign_in_sessions', keys: { user_id: 'string', uid: 'string', expired_at: 'string' }, indexes: [['user_id'], ['uid']], expiry: 'expired_at' },
   {
     name: 'device_codes',
     keys: { ...TOKEN_KEYS, user_code: 'string', decided: 'boolean' },

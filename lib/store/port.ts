@@ -82,6 +82,8 @@ export interface Linked<T> {
   document: T
   /** By the name of the field that held the id; null where there is no such document. */
   linked: Record<string, Document | null>
+  /** Given by an engine that caches: a later answer for the same id with the same stamp has the same content. */
+  stamp?: number
 }
 
 /** Records in one batch of a list. */

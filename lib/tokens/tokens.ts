@@ -1,46 +1,26 @@
 import { hash, randomBytes } from 'node:crypto'
-import { type Clock, toTimestamp } from '../clock.ts'
+import { type Clock, toLifetime, toTimestamp } from '../clock.ts'
 import { IdentityError, paramError } from '../errors.ts'
-import { deepFreeze } from '../freeze.ts'
+import { scan } from '../lists/scan.ts'
 import type { ClientRecord, GrantRecord, TokenRecord, UserRecord } from '../records.ts'
-import { type RoleNames, holdsRole } from '../roles.ts'
-import type { Document, Filter, Linked, MaybePromise, Store } from '../store/port.ts'
+import type { RoleNames } from '../roles.ts'
+import type { Filter, Linked, MaybePromise, Store } from '../store/port.ts'
+import { type Caller, CallerCache, toCaller } from './caller.ts'
+import { LINKS, type Revocable, type RevocableName, type Valid, checkValidity, isActive } from './validity.ts'
 
-/** Seconds an access token lives, when nothing else is asked for. */
+export { type Caller } from './caller.ts'
+
+/** Seconds an access token lives by default. */
 export const ACCESS_TTL = 60 * 60
-/** Seconds a refresh token lives from its last use. */
-export const REFRESH_TTL = 30 * 24 * 60 * 60
-
-/**
- * Who makes a request: the user and the client its access token belongs to. What is optional is not in tokeninfo: always
- * there beside the store, never in an app that asks over HTTP (plugins/remote.ts). Frozen beside the store: requests with the
- * same token share it while nothing of it changes.
- */
-export interface Caller {
-  readonly user: Readonly<Pick<UserRecord, 'account' | 'name' | 'roles'> & { user_id: string }>
-  readonly client: { readonly clientId: string, readonly name?: string, readonly scopes?: readonly string[], readonly userId?: string }
-  readonly token: {
-    /** SHA-256 of the token, base64url: a name for it, of no use as a token. */
-    readonly id: string
-    /** The client's scopes, narrowed to those granted. */
-    readonly scopes: readonly string[]
-    /** The user's epoch at this look-up: a write on his behalf holds only while it stands. */
-    readonly user_epoch?: number
-    readonly created_at?: string
-    readonly expired_at?: string
-    readonly grant_id?: string
-  }
-  readonly isAdmin: boolean
-}
 
 export interface MintOptions {
   user_id: string
   client_id: string
-  /** Some of the client's scopes; absent: all of them, as they are at each use. */
+  /** Some of the client's scopes. Absent: all of them, as the client has them at each use. */
   scopes?: string[]
   /** Seconds until the access token expires. */
   ttl?: number
-  /** Mints a linked refresh token too. */
+  /** Also mints a linked refresh token, which the authorization server redeems. */
   refresh?: boolean
 }
 
@@ -51,21 +31,35 @@ export interface MintedTokens {
   refresh_token?: string
 }
 
-const LINKS = { user_id: 'users', client_id: 'clients' }
-/** What is a user's. What is a client's: the same without the sign-ins, which are no client's. */
-export const OWNED_BY_USER = ['sessions', 'authorization_codes', 'device_codes', 'access_tokens', 'refresh_tokens', 'grants'] as const
-const OWNED_BY_CLIENT = OWNED_BY_USER.slice(1)
+/** The user and client a token is issued for, with their epochs as they were read when it was asked for. */
+export type Subject = Pick<TokenRecord, 'user_id' | 'client_id' | 'user_epoch' | 'client_epoch'>
 
-/** A token's id in the store. 256 random bits need no salt and no slow hash. */
+/** A token to be issued; `fields` go into its record. */
+export interface NewToken {
+  token: string
+  /** Seconds. */
+  ttl: number
+  fields?: Pick<TokenRecord, 'scopes' | 'jkt' | 'kind' | 'payload'>
+}
+
+type TokenName = 'access_tokens' | 'refresh_tokens'
+
+const OWNED_BY_GRANT = ['refresh_tokens', 'access_tokens', 'authorization_codes', 'device_codes'] as const
+const OWNED_BY_CLIENT = [...OWNED_BY_GRANT, 'grants'] as const
+/** The collections whose records belong to a user. */
+export const OWNED_BY_USER = [...OWNED_BY_CLIENT, 'sign_in_sessions'] as const
+
+/** A token's id in the store. 256 random bits need neither a salt nor a slow hash. */
 export function hashToken (token: string): string {
   return hash('sha256', token, 'base64url')
 }
 
-function createToken (): string {
+/** A new token: 256 random bits, base64url. */
+export function createToken (): string {
   return randomBytes(32).toString('base64url')
 }
 
-/** RFC 6750, 3.1: the same words whatever the reason, so that a probe learns nothing. */
+/** RFC 6750, 3.1. The text is the same for every reason, so that a probe learns nothing. */
 export function invalidToken (): IdentityError {
   const text = 'the access token is unknown, expired or revoked'
   return new IdentityError('ErrUnknown', text, {
@@ -73,187 +67,197 @@ export function invalidToken (): IdentityError {
   })
 }
 
-/** Whose a token is, and the epochs it stands under. */
-type Subject = Pick<TokenRecord, 'user_id' | 'client_id' | 'user_epoch' | 'client_epoch' | 'scopes'>
-
-interface Live<T extends Document> { record: T, user: UserRecord, client: ClientRecord }
-
-/** The user may act now. */
-export function isUserLive (user: UserRecord, now: string): boolean {
-  return user.disabled_at === undefined && (user.expired_at === undefined || user.expired_at > now)
-}
-
-/** The record with its user and client, when it, they and their epochs all still stand; else null. */
-function findLive<T extends TokenRecord> (found: Linked<T> | null, now: string): Live<T> | null {
-  if (found === null) return null
-  const record = found.document
-  const user = found.linked.user_id as UserRecord | null
-  const client = found.linked.client_id as ClientRecord | null
-  if (record.expired_at <= now || user === null || client === null || !isUserLive(user, now)) return null
-  if (record.user_epoch < user.epoch || record.client_epoch < client.epoch) return null
-  return { record, user, client }
-}
-
 /**
- * Token sessions: who a token belongs to, minting, rotation and the end of them.
+ * The lifecycle of token sessions: issue, look-up, rotation and end, for tokens minted here and by the authorization server.
  *
- * Revocation is one write: it moves the user's or client's epoch forward, or removes the user, client, grant or token.
- * A token carries the epochs that were read when it was asked for, so one that was being minted at that moment is
- * dead on arrival. Removing dead records comes after and may be interrupted anywhere.
+ * Revocation is one write: it moves the epoch of the user or client, or deletes the user, client, grant or token. Every
+ * look-up reads all of them, so tokens are dead from that write on. A token carries the epochs that were read when it was
+ * asked for: one that is being issued during a revocation is dead on arrival. Deleting dead records comes after the write
+ * and may be interrupted anywhere.
+ *
+ * A grant is a token session: the tokens and codes that came of one authorization. It never expires before a token under it.
  */
-export function createTokens (options: { store: Store, now: Clock, roles: RoleNames, onError: (error: unknown) => void }) {
-  const { store, now, roles, onError } = options
+/** A new token: 256 random bits, base64url. */
+export function createTokens ({ store, now, roles, onError, refreshTtl }: {
+  store: Store
+  now: Clock
+  roles: RoleNames
+  /** Receives failures to delete dead records. */
+  onError: (error: unknown) => void
+  /** Seconds a minted refresh token lives. Absent: no authorization server redeems refresh tokens, and none are minted. */
+  refreshTtl?: number | undefined
+}) {
   const users = store.collection<UserRecord>('users')
   const clients = store.collection<ClientRecord>('clients')
   const accessTokens = store.collection<TokenRecord>('access_tokens')
   const refreshTokens = store.collection<TokenRecord>('refresh_tokens')
   const grants = store.collection<GrantRecord>('grants')
+  const callers = new CallerCache()
 
-  /** Callers by the answer they were made from, where an engine gives it again; `until` is in milliseconds. */
-  const known = new WeakMap<Linked<TokenRecord>, { caller: Caller, until: number }>()
+  async function find<T extends Revocable> (name: RevocableName, id: string): Promise<Valid<T> | null> {
+    const found = await store.collection<T>(name).getLinked(id, LINKS[name])
+    return checkValidity(found, toTimestamp(now()))
+  }
 
-  function toCaller (found: Linked<TokenRecord> | null): Caller {
+  function authenticateFound (found: Linked<TokenRecord> | null): Caller {
     const time = now()
-    const before = found === null ? undefined : known.get(found)
-    if (before !== undefined && time < before.until) return before.caller
-    const live = findLive(found, toTimestamp(time))
-    if (live === null) throw invalidToken()
-    const { record, user, client } = live
-    // RFC 9449, 7.2: such a token is no bearer token, and this API takes no other.
-    if (record.jkt !== undefined) throw invalidToken()
-    const caller: Caller = deepFreeze({
-      user: { user_id: user.id, account: user.account, name: user.name, roles: user.roles },
-      client: { clientId: client.id, name: client.name, scopes: client.scopes, userId: client.userId },
-      token: {
-        id: record.id,
-        scopes: client.scopes.filter((scope) => record.scopes?.includes(scope) ?? true),
-        user_epoch: user.epoch,
-        created_at: record.created_at,
-        expired_at: record.expired_at,
-        ...(record.grant_id !== undefined && { grant_id: record.grant_id })
-      },
-      isAdmin: holdsRole(user.roles, roles.admin)
-    })
-    // Otherwise it is nobody's but ours, and will not come again.
-    if (Object.isFrozen(found)) {
-      known.set(found!, { caller, until: Math.min(Date.parse(record.expired_at), Date.parse(user.expired_at ?? record.expired_at)) })
-    }
+    const stamp = found?.stamp
+    const cached = stamp === undefined ? undefined : callers.get(found!.document.id, stamp, time)
+    if (cached !== undefined) return cached
+    const valid = checkValidity(found, toTimestamp(time))
+    // RFC 9449, 7.2: a DPoP-bound token is not a bearer token, and this API accepts bearer tokens only.
+    if (valid === null || valid.record.jkt !== undefined) throw invalidToken()
+    const caller = toCaller(valid, roles.admin)
+    if (caller === null) throw invalidToken()
+    if (stamp !== undefined) callers.set(valid, stamp, caller)
     return caller
   }
 
-  /** Times of a new record that lives for `ttl` seconds. */
-  function lifetime (ttl: number) {
-    const start = now()
-    return { created_at: toTimestamp(start), expired_at: toTimestamp(start + ttl * 1000) }
+  async function insert (name: TokenName, { token, ttl, fields }: NewToken, subject: Subject, grant_id?: string): Promise<void> {
+    await store.collection<TokenRecord>(name).insert({
+      id: hashToken(token),
+      ...subject,
+      ...toLifetime(now(), ttl),
+      ...(grant_id !== undefined && { grant_id }),
+      ...(name === 'refresh_tokens' && { consumed: false }),
+      ...fields
+    })
   }
 
-  /** Dead records are removed at leisure: a failure is told to the operator, not to the caller whose change stands. */
-  async function removeDead (names: readonly string[], filter: Filter): Promise<void> {
+  /** Deletes dead records. A failure is reported to the operator, not to the caller, whose change has been made. */
+  async function deleteDead (names: readonly string[], filter: Filter): Promise<void> {
     for (const name of names) await store.collection(name).deleteMany(filter).catch(onError)
   }
 
-  async function mintFor (subject: Subject, { ttl = ACCESS_TTL, refresh = false }: Pick<MintOptions, 'ttl' | 'refresh'>): Promise<MintedTokens> {
-    const access_token = createToken()
-    const access = { id: hashToken(access_token), ...subject, ...lifetime(ttl) }
-    if (!refresh) {
-      await accessTokens.insert(access)
-      return { access_token, expires_in: ttl }
+  /** Ends a token session. Deleting the grant is what ends it. */
+  async function endGrant (grant_id: string): Promise<void> {
+    await grants.delete(grant_id)
+    await deleteDead(OWNED_BY_GRANT, { equal: { grant_id } })
+  }
+
+  /** Ends the token sessions that are bound to a sign-in session, of one client or of all. */
+  async function endBoundGrants (session_uid: string, client_id?: string): Promise<void> {
+    for await (const batch of scan(grants, { equal: { session_uid, ...(client_id !== undefined && { client_id }) } })) {
+      for (const grant of batch) if (grant.bound === true) await endGrant(grant.id)
     }
-    const refresh_token = createToken()
-    const refresh_id = hashToken(refresh_token)
-    const grant_id = createToken()
-    const long = lifetime(REFRESH_TTL)
-    await Promise.all([
-      grants.insert({ id: grant_id, ...subject, ...long, refresh_id, last_used_at: long.created_at }),
-      refreshTokens.insert({ id: refresh_id, ...subject, ...long, grant_id, consumed: false }),
-      accessTokens.insert({ ...access, grant_id })
-    ])
-    return { access_token, expires_in: ttl, refresh_token }
+  }
+
+  /** Whether a refresh token was used before, longer than `grace` seconds ago. */
+  function isSpent ({ consumed_at }: TokenRecord, grace: number): boolean {
+    return consumed_at !== undefined && consumed_at <= toTimestamp(now() - grace * 1000)
   }
 
   return {
     /**
-     * Who this access token belongs to. Answers without a promise where the store can.
-     * @throws ErrUnknown when the token, its user or its client is unknown, expired, revoked, disabled or gone
+     * The user and client that this access token belongs to. Answers without a promise where the store can.
+     * @throws ErrUnknown when the token, its grant, user or client is unknown, expired or revoked
      */
     authenticate (token: string): MaybePromise<Caller> {
-      const found = accessTokens.getLinked(hashToken(token), LINKS)
-      return found instanceof Promise ? found.then(toCaller) : toCaller(found)
+      const found = accessTokens.getLinked(hashToken(token), LINKS.access_tokens)
+      return found instanceof Promise ? found.then(authenticateFound) : authenticateFound(found)
     },
 
+    /** The record, with what its validity depends on, if it is valid. */
+    find,
+
     /**
-     * Mints an access token for a user and a client, and a linked refresh token when asked.
-     * @throws ErrParam when the user or client does not exist, or the user is disabled or expired, or a scope is not the client's
+     * Mints an access token for a user and a client, and a linked refresh token if `refresh` is set.
+     * @throws ErrParam when the user or client does not exist, the user is disabled or expired, a scope is not the client's, or
+     *   a refresh token is asked for and no authorization server redeems it
      */
-    async mint ({ user_id, client_id, scopes, ...times }: MintOptions): Promise<MintedTokens> {
+    async mint ({ user_id, client_id, scopes, ttl = ACCESS_TTL, refresh = false }: MintOptions): Promise<MintedTokens> {
+      if (refresh && refreshTtl === undefined) throw paramError('refresh', 'there is no authorization server to redeem a refresh token')
       const [user, client] = await Promise.all([users.get(user_id), clients.get(client_id)])
       if (user === null) throw paramError('user_id', 'no such user')
       if (client === null) throw paramError('client_id', 'no such client')
-      if (!isUserLive(user, toTimestamp(now()))) throw paramError('user_id', 'the user is disabled or expired')
+      if (!isActive(user, toTimestamp(now()))) throw paramError('user_id', 'the user is disabled or expired')
       const foreign = scopes?.find((scope) => !client.scopes.includes(scope))
       if (foreign !== undefined) throw paramError('scopes', 'must be scopes of the client')
-      return await mintFor({
-        user_id,
-        client_id,
-        user_epoch: user.epoch,
-        client_epoch: client.epoch,
-        ...(scopes !== undefined && { scopes })
-      }, times)
+      const subject = { user_id, client_id, user_epoch: user.epoch, client_epoch: client.epoch }
+      const fields = scopes === undefined ? {} : { scopes }
+      const access = { token: createToken(), ttl, fields }
+      const minted = { access_token: access.token, expires_in: ttl }
+      if (!refresh) {
+        await insert('access_tokens', access, subject)
+        return minted
+      }
+      const refreshed = { token: createToken(), ttl: refreshTtl!, fields }
+      const id = createToken()
+      const life = toLifetime(now(), Math.max(refreshTtl!, ttl))
+      await grants.insert({ id, ...subject, ...life, ...fields, last_used_at: life.created_at })
+      await Promise.all([insert('refresh_tokens', refreshed, subject, id), insert('access_tokens', access, subject, id)])
+      return { ...minted, refresh_token: refreshed.token }
     },
 
-    /** Mints for a subject that is known to be good, or is about to be written. */
-    mintFor,
+    /** Issues an access token without a grant, for a subject that the caller has checked or is about to write. */
+    async issue (token: NewToken, subject: Subject): Promise<void> {
+      await insert('access_tokens', token, subject)
+    },
 
     /**
-     * Takes a refresh token for a new pair; the old one is good no more.
-     * @throws ErrUnknown when it, its session, its user or its client is gone, expired or revoked
+     * Issues a token under a grant, with the grant's subject. The grant's expiry is moved first where the token would outlive it.
+     * @returns false when the grant has ended
      */
-    async refresh (token: string, ttl: number = ACCESS_TTL): Promise<Required<MintedTokens>> {
-      const id = hashToken(token)
-      const live = findLive(await refreshTokens.getLinked(id, LINKS), toTimestamp(now()))
-      const grant_id = live?.record.grant_id
-      if (live === null || grant_id === undefined || live.record.jkt !== undefined) throw invalidToken()
-      const { user_id, client_id, user_epoch, client_epoch, scopes } = live.record
-      const shared = { user_id, client_id, user_epoch, client_epoch, grant_id, ...(scopes !== undefined && { scopes }) }
-      const access_token = createToken()
-      const refresh_token = createToken()
-      const refresh_id = hashToken(refresh_token)
-      const long = lifetime(REFRESH_TTL)
-      const pair = [
-        { ...shared, ...lifetime(ttl), id: hashToken(access_token) },
-        { ...shared, ...long, id: refresh_id, consumed: false }
-      ] as const
-      // The pair first, then the one write that makes it good: a logout that ends the grant before that write leaves
-      // the pair unborn, and one that ends it later finds the pair in its sweep.
-      await Promise.all([accessTokens.insert(pair[0]), refreshTokens.insert(pair[1])])
-      const moved = await grants.update(
-        grant_id,
-        { set: { refresh_id, last_used_at: long.created_at, expired_at: long.expired_at } },
-        { equal: { refresh_id: id } }
-      )
-      if (moved === null) {
-        await Promise.all([accessTokens.delete(pair[0].id), refreshTokens.delete(pair[1].id)])
-        throw invalidToken()
-      }
-      await refreshTokens.delete(id).catch(onError)
-      return { access_token, expires_in: ttl, refresh_token }
+    async issueUnder (name: TokenName, token: NewToken, grant_id: string): Promise<boolean> {
+      const grant = (await find<GrantRecord>('grants', grant_id))?.record
+      if (grant === undefined) return false
+      const { created_at, expired_at } = toLifetime(now(), token.ttl)
+      const used = name === 'refresh_tokens' ? { last_used_at: created_at } : undefined
+      // Conditional, since a token that lives longer may be issued at the same time.
+      if (grant.expired_at < expired_at) await grants.update(grant_id, { set: { ...used, expired_at } }, { before: { expired_at } })
+      else if (used !== undefined) await grants.update(grant_id, { set: used })
+      const { user_id, client_id, user_epoch, client_epoch } = grant
+      await insert(name, token, { user_id, client_id, user_epoch, client_epoch }, grant_id)
+      return true
     },
 
-    /** Ends the caller's token session: its access token, and all that is linked to it by a grant (service.md, 4.2). */
-    async revoke (token: Pick<Caller['token'], 'id' | 'grant_id'>): Promise<void> {
-      if (token.grant_id !== undefined) {
-        await grants.delete(token.grant_id)
-        await refreshTokens.deleteMany({ equal: { grant_id: token.grant_id } })
-        await accessTokens.deleteMany({ equal: { grant_id: token.grant_id } })
-      }
-      await accessTokens.delete(token.id)
+    /**
+     * Spends a one-time code with one conditional write. A second use ends what came of the first (RFC 6749, 4.1.2).
+     * @returns false when the code was spent before
+     */
+    async spend (name: 'authorization_codes' | 'device_codes', id: string): Promise<boolean> {
+      const codes = store.collection<TokenRecord>(name)
+      if (await codes.update(id, { set: { consumed: true } }, { equal: { consumed: false } }) !== null) return true
+      const grant_id = (await codes.get(id))?.grant_id
+      if (grant_id !== undefined) await endGrant(grant_id)
+      return false
     },
 
-    /** Removes the codes, tokens and grants of a user whose epoch moved or who is gone. */
-    removeOfUser: (user_id: string) => removeDead(OWNED_BY_USER, { equal: { user_id } }),
+    /**
+     * Spends a refresh token. A second use ends its session (RFC 9700, 4.14.2), except within `grace` seconds of the first: a
+     * client whose answer was lost, or that asks from two tabs at once, is answered again.
+     * @returns false when the session was ended
+     */
+    async rotate (id: string, grace: number): Promise<boolean> {
+      const set = { consumed: true, consumed_at: toTimestamp(now()) }
+      if (await refreshTokens.update(id, { set }, { equal: { consumed: false } }) !== null) return true
+      const record = await refreshTokens.get(id)
+      if (record !== null && !isSpent(record, grace)) return true
+      if (record?.grant_id !== undefined) await endGrant(record.grant_id)
+      return false
+    },
 
-    /** Removes the codes, tokens and grants of a client whose epoch moved or which is gone. */
-    removeOfClient: (client_id: string) => removeDead(OWNED_BY_CLIENT, { equal: { client_id } })
+    isSpent,
+    endGrant,
+    endBoundGrants,
+
+    /** Ends a sign-in session and the token sessions bound to it. */
+    async endSignIn (uid: string): Promise<void> {
+      await store.collection('sign_in_sessions').deleteMany({ equal: { uid } })
+      await endBoundGrants(uid)
+    },
+
+    /** Ends the caller's token session: the access token, and everything linked to it by a grant (service.md, 4.2). */
+    async revoke ({ id, grant_id }: Pick<Caller['token'], 'id' | 'grant_id'>): Promise<void> {
+      if (grant_id !== undefined) await endGrant(grant_id)
+      else await accessTokens.delete(id)
+    },
+
+    /** Deletes the sign-in sessions, codes, tokens and grants of a user who was deleted or whose epoch moved. */
+    deleteOfUser: (user_id: string) => deleteDead(OWNED_BY_USER, { equal: { user_id } }),
+
+    /** Deletes the codes, tokens and grants of a client that was deleted or whose epoch moved. */
+    deleteOfClient: (client_id: string) => deleteDead(OWNED_BY_CLIENT, { equal: { client_id } })
   }
 }
 

@@ -10,7 +10,8 @@ import { renderingBy } from '../lists/renderer.ts'
 import { type Actor, type RoleNames, holdsRole } from '../roles.ts'
 import { parseSort } from '../lists/sort.ts'
 import { type Change, DuplicateKeyError, type Filter, type Json, type ListQuery, type Store } from '../store/port.ts'
-import { type Tokens, invalidToken, isUserLive } from '../tokens/tokens.ts'
+import { type Tokens, invalidToken } from '../tokens/tokens.ts'
+import { isActive } from '../tokens/validity.ts'
 import { type UserListOptions, showItemOf, showProfile, showUser } from './user-list.ts'
 
 const SORT_KEYS = { account: 'account', created: 'created_at', modified: 'modified_at', verified: 'verified_at', name: 'name' }
@@ -79,7 +80,7 @@ export function createUsers ({ store, now, roles: names, passwords, tokens }: Us
       if (record === null) throw notFound()
       const change = decide(record)
       if (await write(record, change) === null) continue
-      if (change.increment?.epoch !== undefined) await tokens.removeOfUser(id)
+      if (change.increment?.epoch !== undefined) await tokens.deleteOfUser(id)
       return
     }
     throw new IdentityError('ErrBusy', 'the user is being changed by others', { headers: { 'retry-after': '1' } })
@@ -139,7 +140,7 @@ export function createUsers ({ store, now, roles: names, passwords, tokens }: Us
   async function verifyPassword (account: string, password: string): Promise<UserRecord | null> {
     const record = await users.getBy('account', account.toLowerCase())
     const same = await passwords.verify(password, record?.password)
-    if (record === null || !same || !isUserLive(record, toTimestamp(now()))) return null
+    if (record === null || !same || !isActive(record, toTimestamp(now()))) return null
     if (passwords.isWeak(record.password)) {
       // A write that came between wins: it may be a new password.
       const set = { password: await passwords.hash(password) }
@@ -247,7 +248,7 @@ export function createUsers ({ store, now, roles: names, passwords, tokens }: Us
     async remove (user_id: string, actor: Actor): Promise<void> {
       if (actor.user_id === user_id) throw denied('userId: nobody deletes himself')
       if (!await users.delete(user_id)) throw notFound()
-      await tokens.removeOfUser(user_id)
+      await tokens.deleteOfUser(user_id)
     },
 
     async count (query: UserCountQuery = {}): Promise<number> {

@@ -2,6 +2,7 @@ import { Readable } from 'node:stream'
 import t from 'tap'
 import { openServices, type Services } from '../../lib/identity.ts'
 import { readConfig } from '../../config.ts'
+import { hashToken } from '../../lib/tokens/tokens.ts'
 import { createCli } from '../helpers/cli.ts'
 
 /** The services on the store that the command line works on, open beside it as in a running service. */
@@ -51,7 +52,7 @@ t.test('token create', async (t) => {
     const { json } = await run([...base.split(' '), '--ttl', '5', '--refresh', '--scopes', 'write, write'])
     t.equal(json().expires_in as unknown, 5)
     t.match(await services.tokens.authenticate(json().access_token ?? ''), { token: { scopes: ['write'] } })
-    t.match(await services.tokens.refresh(json().refresh_token ?? ''), { expires_in: 3600 })
+    t.match(await services.tokens.find('refresh_tokens', hashToken(json().refresh_token ?? '')), { record: { user_id, scopes: ['write'] } })
   })
 
   await t.test('people get a line a field', async (t) => {

@@ -1,5 +1,4 @@
 import t from 'tap'
-import { endSession } from '../../lib/oidc/sessions.ts'
 import { scan } from '../../lib/lists/scan.ts'
 import { COLLECTIONS } from '../../lib/store/collections.ts'
 import { openStore } from '../../lib/store/index.ts'
@@ -50,12 +49,12 @@ t.test('no look-up of sign-ins and sessions waits for a place that readers of lo
   const { body } = await post('token', await getCode(harness, app, { scope: 'openid read' }, with_), app)
   const token = String(body.access_token)
   const third = await register({ first_party: false })
-  await lookUps('a sign-in that goes on', ['sessions'], async () => await getCode(harness, third, { scope: 'openid read' }, with_))
+  await lookUps('a sign-in that goes on', ['sign_in_sessions'], async () => await getCode(harness, third, { scope: 'openid read' }, with_))
   await lookUps('the list of sessions', ['grants'], async () => await get('sessions', token))
-  await lookUps('the end of the others', ['access_tokens', 'authorization_codes', 'device_codes', 'grants', 'refresh_tokens', 'sessions'], async () =>
+  await lookUps('the end of the others', ['access_tokens', 'authorization_codes', 'device_codes', 'grants', 'refresh_tokens', 'sign_in_sessions'], async () =>
     await fetch(`${url}/api/v1/auth/sessions`, { method: 'DELETE', headers: { authorization: `Bearer ${token}` } }))
   await lookUps('a sign-out', ['grants'], async () => {
-    for await (const [session] of inner.collection<Document & { uid: string }>('sessions').list({ limit: 1 })) await endSession(store, session?.uid ?? '')
+    for await (const [session] of inner.collection<Document & { uid: string }>('sign_in_sessions').list({ limit: 1 })) await harness.kit.app.identity.tokens.endSignIn(session?.uid ?? '')
   })
   t.equal((await get('tokeninfo', token)).status, 401, 'it had ended')
   t.ok((await with_.open(askCode(app, { prompt: 'none' }).url)).left?.searchParams.has('error'))

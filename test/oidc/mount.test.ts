@@ -5,7 +5,9 @@ import { createOidc } from '../../lib/oidc/index.ts'
 import { createSecretBox, generateSecretKey } from '../../lib/crypto/secrets.ts'
 import { storeError } from '../../lib/errors.ts'
 import { COLLECTIONS } from '../../lib/store/collections.ts'
+import { DEFAULT_ROLE_NAMES } from '../../lib/roles.ts'
 import { openStore } from '../../lib/store/index.ts'
+import { createTokens } from '../../lib/tokens/tokens.ts'
 import type { Store } from '../../lib/store/port.ts'
 import { startIdentity } from '../../testing/index.ts'
 import { askCode, getCode, startHarness } from './harness.ts'
@@ -141,7 +143,8 @@ t.test('a running service notices new keys', async (t) => {
   const store = await openStore('sqlite::memory:', { collections: COLLECTIONS, now: Date.now })
   t.teardown(() => store.close())
   let time = 0
-  const parts = { store, box: createSecretBox(generateSecretKey()), now: Date.now }
+  const tokens = createTokens({ store, now: Date.now, roles: DEFAULT_ROLE_NAMES, onError: () => {} })
+  const parts = { store, tokens, box: createSecretBox(generateSecretKey()), now: Date.now }
   const settings = { accessTtl: 60, refreshTtl: 60, sessionTtl: 60, refreshGrace: 0, firstParty: [] }
   const running = createOidc({ ...parts, ticks: () => time }).createSource({ issuer: new URL('http://127.0.0.1:1'), prefix: '', settings, onError: (error) => { throw error } })
   const before = await running()

@@ -27,7 +27,7 @@ const ENDINGS: Record<string, { end: (c: Case) => Promise<unknown>, undo?: (c: C
     end: ({ kit, user }) => kit.app.identity.users.patch(user.user_id, { disable: true }, ADMIN),
     undo: ({ kit, user }) => kit.app.identity.users.patch(user.user_id, { disable: false }, ADMIN)
   },
-  'the end of all sessions': { end: ({ kit, user }) => kit.app.identity.sessions.end(user.user_id) },
+  'the end of all sessions': { end: ({ kit, user }) => kit.app.identity.tokenSessions.end(user.user_id) },
   'a new secret': {
     end: ({ kit, app }) => kit.app.identity.clients.patch(app.client_id, { regen_secret: true }, ADMIN),
     undo: async ({ kit, app }) => { app.client_secret = (await kit.app.identity.clients.require(app.client_id, ADMIN)).clientSecret ?? '' }

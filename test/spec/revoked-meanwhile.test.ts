@@ -57,7 +57,7 @@ t.test('a password that is being hashed at the revocation is not written', async
   const verify = async (password: string) => await users.verify(ann.account, password) !== null
 
   for (const [revoke, revived] of [
-    [() => kit.app.identity.tokens.removeOfUser(ann.user_id), 'the token removed'],
+    [() => kit.app.identity.tokens.deleteOfUser(ann.user_id), 'the token removed'],
     [() => admin.patch(`/user/${ann.user_id}`, { disable: true }), 'the user disabled']
   ] as const) {
     const again = await kit.mint({ user: ann.account })

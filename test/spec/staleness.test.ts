@@ -56,13 +56,13 @@ t.test('on MongoDB', { skip: server === undefined && 'MONGODB_URL is not set' },
     const person = await signIn(kit)
     const ask = async () => (await person.get('/auth/tokeninfo')).status
     t.equal(await ask(), 200)
-    await there.app.identity.tokens.removeOfUser(person.user_id)
+    await there.app.identity.tokens.deleteOfUser(person.user_id)
     clock.now = STALENESS
     t.equal(await ask(), 200)
     clock.now++
     t.equal(await ask(), 401)
     const other = await known()
-    await there.app.identity.tokens.removeOfUser(other.user_id)
+    await there.app.identity.tokens.deleteOfUser(other.user_id)
     t.match(await other.get('/auth/tokeninfo'), { status: 200 }, 'by the option too')
   })
 })
@@ -72,6 +72,6 @@ t.test('on SQLite it has no effect: another process is seen at once', async (t) 
   const [here, there] = [await build(t, { database, staleness: STALENESS }), await build(t, { database })]
   const person = await signIn(here)
   for (const status of [200, 200]) t.match(await person.get('/auth/tokeninfo'), { status })
-  await there.app.identity.tokens.removeOfUser(person.user_id)
+  await there.app.identity.tokens.deleteOfUser(person.user_id)
   t.match(await person.get('/auth/tokeninfo'), { status: 401 })
 })

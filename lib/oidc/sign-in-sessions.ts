@@ -1,0 +1,92 @@
+import type { KoaContextWithOIDC } from 'oidc-provider'
+import { scan } from '../lists/scan.ts'
+import { hashToken } from '../tokens/tokens.ts'
+import type { Revocable } from '../tokens/validity.ts'
+import { type AdapterParts, type ModelAdapter, type Payload, toPayload, toStored } from './model-adapter.ts'
+
+/** A sign-in session: a browser that somebody signed in at. Its id is the hash of the cookie's value. */
+export interface SignInSessionRecord extends Revocable {
+  /** Stays the same for the life of the session, while the cookie's value changes. */
+  uid: string
+  created_at: string
+  payload: Payload
+}
+
+/** The epochs of the sign-in sessions that were read for a request, by uid: oidc-provider drops fields it does not know. */
+const epochs = new WeakMap<object, Map<string, number>>()
+
+function rememberEpoch (ctx: KoaContextWithOIDC, uid: string, epoch: number): void {
+  const known = epochs.get(ctx) ?? new Map<string, number>()
+  epochs.set(ctx, known.set(uid, epoch))
+}
+
+/** The result of a sign-in, see routes/interaction.ts. */
+export interface SignIn {
+  accountId: string
+  amr: string[]
+  user_epoch: number
+}
+
+/**
+ * The epoch under which the user of this request signed in, now or earlier in this browser. It is not the user's current
+ * epoch: a password change since the sign-in must invalidate what comes of it.
+ */
+export function requireUserEpoch (ctx: KoaContextWithOIDC): number {
+  const { result, session } = ctx.oidc
+  const fresh = (result?.login as unknown as SignIn | undefined)?.user_epoch
+  const epoch = fresh ?? epochs.get(ctx)?.get(session?.uid ?? '')
+  if (epoch === undefined) throw new Error('a sign-in without an epoch')
+  return epoch
+}
+
+/** Sign-in sessions. */
+export function adaptSignInSessions ({ store, tokens, times, getContext }: AdapterParts): ModelAdapter {
+  const sessions = store.collection<SignInSessionRecord>('sign_in_sessions')
+
+  async function find (key: string, jti?: string): Promise<Payload | undefined> {
+    const record = (await tokens.find<SignInSessionRecord>('sign_in_sessions', key))?.record
+    if (record === undefined) return undefined
+    const ctx = getContext()
+    if (ctx !== undefined && record.user_epoch !== undefined) rememberEpoch(ctx, record.uid, record.user_epoch)
+    return toPayload(record, jti, times)
+  }
+
+  /** A sign-out at the browser ends the token sessions bound to the sign-in: all of them, or those of the client that asked. */
+  async function endBound (): Promise<void> {
+    const oidc = getContext()?.oidc
+    const uid = oidc?.session?.uid
+    if (oidc?.route !== 'end_session_confirm' || uid === undefined) return
+    if (oidc.params?.logout !== undefined) await tokens.endBoundGrants(uid)
+    else if (oidc.client !== undefined) await tokens.endBoundGrants(uid, oidc.client.clientId)
+  }
+
+  return {
+    async upsert (id, payload, expiresIn) {
+      const ctx = getContext()
+      const signedIn = typeof payload.accountId === 'string' && ctx !== undefined
+      await sessions.put({
+        id: hashToken(id),
+        uid: payload.uid as string,
+        ...(signedIn && { user_id: payload.accountId as string, user_epoch: requireUserEpoch(ctx) }),
+        ...times.lifetime(expiresIn),
+        payload: toStored(payload)
+      })
+      await endBound()
+    },
+    find: (id) => find(hashToken(id), id),
+    async findByUid (uid) {
+      // Two tabs that sign in at once make two. Any valid one will do: the caller checks whose it is.
+      for await (const batch of scan(sessions, { equal: { uid } })) {
+        for (const { id } of batch) {
+          const payload = await find(id)
+          if (payload !== undefined) return payload
+        }
+      }
+      return undefined
+    },
+    async destroy (id) {
+      await sessions.delete(hashToken(id))
+      await endBound()
+    }
+  }
+}

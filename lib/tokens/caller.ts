@@ -1,0 +1,71 @@
+import { LRUCache } from 'lru-cache'
+import { deepFreeze } from '../freeze.ts'
+import type { TokenRecord, UserRecord } from '../records.ts'
+import { holdsRole } from '../roles.ts'
+import type { Valid } from './validity.ts'
+
+/**
+ * Who makes a request: the user and the client that its access token belongs to. The optional fields are not in tokeninfo:
+ * they are present beside the store and absent in an app that asks over HTTP (plugins/remote.ts). A caller beside the store
+ * is frozen: requests with the same token share it.
+ */
+export interface Caller {
+  readonly user: Readonly<Pick<UserRecord, 'account' | 'name' | 'roles'> & { user_id: string }>
+  readonly client: { readonly clientId: string, readonly name?: string, readonly scopes?: readonly string[], readonly userId?: string }
+  readonly token: {
+    /** SHA-256 of the token, base64url: it names the token and cannot be used as one. */
+    readonly id: string
+    /** The client's scopes, narrowed to those granted. */
+    readonly scopes: readonly string[]
+    /** The user's epoch at this look-up. A write on the user's behalf must fail once the epoch has moved. */
+    readonly user_epoch?: number
+    readonly created_at?: string
+    readonly expired_at?: string
+    readonly grant_id?: string
+  }
+  readonly isAdmin: boolean
+}
+
+/** Builds the caller of a valid access token; null for a token that names no user or no client. */
+export function toCaller ({ record, user, client }: Valid<TokenRecord>, adminRole: string): Caller | null {
+  if (user === null || client === null) return null
+  return deepFreeze({
+    user: { user_id: user.id, account: user.account, name: user.name, roles: user.roles },
+    client: { clientId: client.id, name: client.name, scopes: client.scopes, userId: client.userId },
+    token: {
+      id: record.id,
+      scopes: client.scopes.filter((scope) => record.scopes?.includes(scope) ?? true),
+      user_epoch: user.epoch,
+      created_at: record.created_at,
+      expired_at: record.expired_at,
+      ...(record.grant_id !== undefined && { grant_id: record.grant_id })
+    },
+    isAdmin: holdsRole(user.roles, adminRole)
+  })
+}
+
+/** Callers that are cached. */
+const SIZE = 20_000
+
+interface Entry {
+  caller: Caller
+  /** The stamp of the look-up that the caller was built from. */
+  stamp: number
+  /** Milliseconds since the epoch: the first of the token, its grant and its user to expire. */
+  expires: number
+}
+
+/** Callers by token id. An entry holds while the store answers the look-up with the same stamp, and until something in it expires. */
+export class CallerCache {
+  readonly #entries = new LRUCache<string, Entry>({ max: SIZE })
+
+  get (id: string, stamp: number, time: number): Caller | undefined {
+    const entry = this.#entries.get(id)
+    return entry !== undefined && entry.stamp === stamp && time < entry.expires ? entry.caller : undefined
+  }
+
+  set ({ record, user, grant }: Valid<TokenRecord>, stamp: number, caller: Caller): void {
+    const times = [record.expired_at, user?.expired_at, grant?.expired_at].filter((time) => time !== undefined)
+    this.#entries.set(record.id, { caller, stamp, expires: Math.min(...times.map((time) => Date.parse(time))) })
+  }
+}

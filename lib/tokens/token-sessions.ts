@@ -1,0 +1,99 @@
+import type { Session } from '../../schemas/sessions.ts'
+import { type Clock, toTimestamp } from '../clock.ts'
+import { IdentityError } from '../errors.ts'
+import { scan } from '../lists/scan.ts'
+import type { ClientRecord, GrantRecord, UserRecord } from '../records.ts'
+import type { Collection, Store } from '../store/port.ts'
+import type { Caller } from './caller.ts'
+import { OWNED_BY_USER, type Tokens } from './tokens.ts'
+import { type Revocable, checkValidity } from './validity.ts'
+
+/** Token sessions as their user sees them. */
+export function createTokenSessions ({ store, now, tokens, onError }: {
+  store: Store, now: Clock, tokens: Tokens, onError: (error: unknown) => void
+}) {
+  const users = store.collection<UserRecord>('users')
+  const clients = store.collection<ClientRecord>('clients')
+  const grants = store.collection<GrantRecord>('grants')
+  const signInSessions = store.collection<Revocable>('sign_in_sessions')
+  const accessTokens = store.collection<Revocable>('access_tokens')
+  const refreshTokens = store.collection<Revocable>('refresh_tokens')
+
+  /** Moves the records of the caller's own session to the epoch that the user has just moved to. */
+  async function keep ({ id, grant_id }: Caller['token'], user_epoch: number): Promise<void> {
+    async function follow (collection: Collection<Revocable>, record: Revocable | null): Promise<void> {
+      // Only a record that was valid until this move: one that an earlier move ended stays ended.
+      if (record?.user_epoch === user_epoch - 1) await collection.update(record.id, { set: { user_epoch } })
+    }
+    await follow(accessTokens, await accessTokens.get(id))
+    if (grant_id === undefined) return
+    const grant = await grants.get(grant_id)
+    await follow(grants as unknown as Collection<Revocable>, grant)
+    for await (const batch of scan(refreshTokens, { equal: { grant_id } })) {
+      for (const record of batch) await follow(refreshTokens, record)
+    }
+    if (grant?.session_uid === undefined) return
+    for await (const batch of scan(signInSessions, { equal: { uid: grant.session_uid } })) {
+      for (const record of batch) await follow(signInSessions, record)
+    }
+  }
+
+  /** Deletes the user's records of earlier epochs. They are dead already, so a failure leaves them to expire. */
+  async function deleteOlder (user_id: string, epoch: number): Promise<void> {
+    for (const name of OWNED_BY_USER) {
+      const collection = store.collection<Revocable>(name)
+      try {
+        for await (const batch of scan(collection, { equal: { user_id } })) {
+          for (const { id, user_epoch = 0 } of batch) if (user_epoch < epoch) await collection.delete(id)
+        }
+      } catch (error) {
+        onError(error)
+      }
+    }
+  }
+
+  return {
+    /** Batches of the user's valid token sessions. `current` is the grant of the caller's own, which is marked. */
+    async * list (user_id: string, current?: string): AsyncIterable<Session[]> {
+      const user = await users.get(user_id)
+      if (user === null) return
+      const time = toTimestamp(now())
+      for await (const batch of scan(grants, { equal: { user_id } })) {
+        const ids = [...new Set(batch.map(({ client_id }) => client_id))]
+        const found = new Map(await Promise.all(ids.map(async (id) => [id, await clients.get(id)] as const)))
+        const sessions = batch.flatMap((grant): Session[] => {
+          const linked = { user_id: user, client_id: found.get(grant.client_id) ?? null }
+          const client = checkValidity({ document: grant, linked }, time)?.client
+          if (client === undefined || client === null) return []
+          return [{
+            session_id: grant.id,
+            client: { client_id: client.id, name: client.name },
+            created_at: grant.created_at,
+            last_used_at: grant.last_used_at,
+            current: grant.id === current
+          }]
+        })
+        if (sessions.length > 0) yield sessions
+      }
+    },
+
+    /**
+     * Ends all of a user's token and sign-in sessions with one write, as a password change does.
+     * @param keeping the caller's own token, whose session goes on
+     * @throws ErrNotFound
+     */
+    async end (user_id: string, keeping?: Caller['token']): Promise<void> {
+      const moved = await users.update(user_id, { increment: { epoch: 1, revision: 1 } })
+      if (moved === null) throw new IdentityError('ErrNotFound', 'user: no such user')
+      if (keeping === undefined) {
+        await tokens.deleteOfUser(user_id)
+        return
+      }
+      // The caller's own token is dead until keep is done. If keep is interrupted, the caller has to sign in again.
+      await keep(keeping, moved.epoch)
+      await deleteOlder(user_id, moved.epoch)
+    }
+  }
+}
+
+export type TokenSessions = ReturnType<typeof createTokenSessions>
