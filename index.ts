@@ -4,6 +4,7 @@
  */
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
+import { checkPatches } from './lib/oidc/patches.ts'
 import { createCounter } from './lib/sign-in/counter.ts'
 import { handleError } from './plugins/errors.ts'
 import { health } from './plugins/health.ts'
@@ -37,6 +38,7 @@ async function identity (app: FastifyInstance, given: IdentityOptions): Promise<
     }, { prefix: '/api/v1' })
     if (oidcOptions !== false) {
       await scope.register(async (signing) => {
+        await checkPatches()
         const getEngine = prepareEngine(scope, oidcOptions)
         const limits = await createSignInLimits(signing, options.rateLimit === false ? false : oidcOptions.signInLimit, counter)
         const mount = { getEngine, limits, name: oidcOptions.name }

@@ -5,10 +5,6 @@ import { requireCaller } from '../plugins/auth.ts'
 import { NoContentSchema, errors, json, writeErrors } from './responses.ts'
 
 const tags = ['auth']
-const JSON_TYPE = 'application/json; charset=utf-8'
-
-/** The answers of tokeninfo, by the caller: who comes again while nothing of him has changed is the same object. */
-const texts = new WeakMap<Caller, string>()
 
 function toTokenInfo ({ user, client, token }: Caller): TokenInfo {
   return {
@@ -34,13 +30,7 @@ export const authRoutes: FastifyPluginAsyncTypebox = async (app) => {
       response: { 200: json(TokenInfoResponseSchema, 'The user and the client.'), ...errors() }
     }
   }, (request, reply) => {
-    const caller = requireCaller(request)
-    let text = texts.get(caller)
-    if (text === undefined) {
-      text = reply.serialize({ data: toTokenInfo(caller) }) as string
-      texts.set(caller, text)
-    }
-    reply.header('content-type', JSON_TYPE).send(text as never)
+    reply.send({ data: toTokenInfo(requireCaller(request)) })
   })
 
   app.post('/auth/logout', {

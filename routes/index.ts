@@ -1,4 +1,4 @@
-import type { FastifyInstance, preHandlerHookHandler } from 'fastify'
+import type { FastifyInstance } from 'fastify'
 import sensible from '@fastify/sensible'
 import { LIMITS } from '../schemas/common.ts'
 import type { AccessRule } from '../schemas/options.ts'
@@ -10,22 +10,15 @@ import { useOwnValidation } from '../plugins/validation.ts'
 import { authRoutes } from './auth.ts'
 import { clientRoutes } from './client.ts'
 import { sessionRoutes } from './sessions.ts'
+import type { RouteSettings } from './settings.ts'
 import { userRoutes } from './user.ts'
 
-/** What a single-page app asks for the user who signed in to it. */
+/** The paths that a single-page app calls for its signed-in user, with their methods. */
 const FOR_PAGES = { '/auth/tokeninfo': 'GET', '/auth/logout': 'POST', '/auth/sessions': 'GET, DELETE' }
 
-/** What the routes need besides `app.identity`. */
-export interface RouteSettings {
-  /** Milliseconds, see lib/lists/listing.ts. */
-  stallTimeout: number
-  /** Bounds how often a user may have a password hashed. */
-  passwordLimit: preHandlerHookHandler
-}
-
 /**
- * The API under its prefix, in a scope of its own: its errors, its validation and its body parser are ours whatever
- * the host's are, and the host's stay as they were.
+ * The API under its prefix, in a scope of its own: it uses our error handler, validation and body parser, and the host's
+ * stay as they are.
  */
 export async function apiRoutes (app: FastifyInstance, options: RouteSettings & { access: Record<string, AccessRule> }): Promise<void> {
   app.setErrorHandler(handleError)

@@ -2,9 +2,9 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { EndSessionsQuerySchema, SessionListQuerySchema, SessionSchema } from '../schemas/sessions.ts'
 import { IdentityError } from '../lib/errors.ts'
 import { requireCaller } from '../plugins/auth.ts'
-import type { RouteSettings } from './index.ts'
 import { sendList } from './list-reply.ts'
 import { NoContentSchema, errors, list } from './responses.ts'
+import type { RouteSettings } from './settings.ts'
 
 const tags = ['auth']
 

@@ -5,9 +5,9 @@ import {
   UserListQuerySchema, UserParamsSchema, UserSchema
 } from '../schemas/user.ts'
 import { requireCaller, toActor } from '../plugins/auth.ts'
-import type { RouteSettings } from './index.ts'
 import { linkNext, sendList } from './list-reply.ts'
 import { NoContentSchema, errors, json, pagedList, writeErrors } from './responses.ts'
+import type { RouteSettings } from './settings.ts'
 
 const tags = ['user']
 

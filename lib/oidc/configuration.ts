@@ -143,7 +143,7 @@ export function createConfiguration (parts: ConfigurationParts): Configuration {
     loadExistingGrant: loadGrant,
     rotateRefreshToken: () => true,
     revokeGrantPolicy: () => true,
-    // Which session a token ends with is the grant's matter, see token lifecycle.
+    // The grant decides which session a token ends with.
     expiresWithSession: async () => false,
     issueRefreshToken: async (_ctx, client, source) => client.grantTypeAllowed('refresh_token') && source.scopes.has('offline_access'),
     renderError: views.error

@@ -14,12 +14,14 @@ const ours = (ctx: KoaContextWithOIDC) => ctx.oidc.client as unknown as OurClien
 export function createPolicy ({ base, Check }: typeof interactionPolicy): interactionPolicy.DefaultPolicy {
   const policy = base()
   const consent = policy.get('consent')
-  if (consent === undefined) throw new Error('oidc-provider has no consent prompt')
-  for (const reason of ['consent_prompt', 'native_client_prompt']) consent.checks.remove(reason)
-  consent.checks.add(new Check('consent_prompt', 'consent prompt was not resolved', 'consent_required', (ctx) =>
+  for (const reason of ['consent_prompt', 'native_client_prompt']) {
+    if (consent?.checks.get(reason) === undefined) throw new Error(`oidc-provider has no check ${reason}: this release of it is not supported`)
+    consent.checks.remove(reason)
+  }
+  consent!.checks.add(new Check('consent_prompt', 'consent prompt was not resolved', 'consent_required', (ctx) =>
     !ours(ctx).first_party && ctx.oidc.prompts.has('consent') && ctx.oidc.promptPending('consent')))
   // RFC 8252, 8.6: an app on a device cannot prove who it is, so its user is asked each time.
-  consent.checks.add(new Check('native_client_prompt', 'native clients require End-User interaction', 'interaction_required', (ctx) => {
+  consent!.checks.add(new Check('native_client_prompt', 'native clients require End-User interaction', 'interaction_required', (ctx) => {
     const uri = ctx.oidc.params?.redirect_uri
     return !ours(ctx).first_party && (typeof uri !== 'string' || isNativeUri(uri)) && ctx.oidc.result?.consent === undefined
   }))

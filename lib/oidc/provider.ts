@@ -3,12 +3,12 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Provider, errors, interactionPolicy, type KoaContextWithOIDC } from 'oidc-provider'
 import { createAccounts } from './accounts.ts'
 import { createAdapterFactory } from './adapter.ts'
-import { type OurClient, isRegisteredUri } from './clients.ts'
+import type { OurClient } from './clients.ts'
 import { createConfiguration, type OidcSettings } from './configuration.ts'
 import type { KeyRing } from './keys.ts'
 import type { AdapterParts } from './model-adapter.ts'
+import { patchProvider, setAddress } from './patches.ts'
 import { INTERACTION, ROUTES } from './routes.ts'
-import { chooseDefaultScope, findForeignScope } from './scopes.ts'
 import { createViews } from './views.ts'
 
 export interface ProviderParts extends Pick<AdapterParts, 'store' | 'tokens' | 'box' | 'times'> {
@@ -19,61 +19,6 @@ export interface ProviderParts extends Pick<AdapterParts, 'store' | 'tokens' | '
   keys: KeyRing
   /** Told of what went wrong on our side. */
   onError (error: unknown, request: IncomingMessage): void
-}
-
-/** The address a request came from, as the host of the plugin knows it behind its proxies. */
-const addresses = new WeakMap<IncomingMessage, string>()
-
-const read = (object: object, name: string, get: (this: never) => unknown) =>
-  Object.defineProperty(object, name, { configurable: true, get })
-
-/**
- * The issuer decides what the service is called: URLs and secure cookies follow it, never a header of the request.
- * So it does not matter what a proxy says or forgets to say.
- */
-function followIssuer (provider: Provider, issuer: URL): void {
-  read(provider.request, 'protocol', () => issuer.protocol.slice(0, -1))
-  read(provider.request, 'host', () => issuer.host)
-  read(provider.request, 'ip', function (this: { req: IncomingMessage }) {
-    return addresses.get(this.req) ?? this.req.socket.remoteAddress ?? ''
-  })
-}
-
-interface ScopeContext { params?: { scope?: string }, client?: OurClient, route: string }
-
-/**
- * oidc-provider has one list of scopes for all clients; ours have each their own. A scope that is not the client's is
- * refused wherever the scopes of a request are read, and a client that names none acts for itself with all of its own.
- */
-function followClientScopes (provider: Provider, { InvalidScope }: AdapterParts['errors']): void {
-  const { prototype } = (provider as unknown as { OIDCContext: { prototype: object } }).OIDCContext
-
-  function readScopes (this: ScopeContext): Set<string> {
-    const { params, client, route } = this
-    const grant = (params as { grant_type?: string } | undefined)?.grant_type
-    const text = params?.scope ?? (client !== undefined && route === 'token' && grant === 'client_credentials' && client.own_scopes.length > 0
-      ? chooseDefaultScope(client.own_scopes)
-      : undefined)
-    return new Set(text?.split(' '))
-  }
-
-  read(prototype, 'requestParamScopes', readScopes)
-  read(prototype, 'requestParamOIDCScopes', function (this: ScopeContext) {
-    const scopes = readScopes.call(this)
-    const foreign = findForeignScope(scopes, this.client?.own_scopes ?? [])
-    if (foreign !== undefined) throw new InvalidScope('requested scope is not allowed', foreign)
-    return scopes
-  })
-}
-
-/** Which URIs a client may be sent back to, after a sign-in and after a sign-out, is clients.ts's to say. */
-function followRegisteredUris (provider: Provider): void {
-  const { prototype } = provider.Client
-  for (const method of ['redirectUriAllowed', 'postLogoutRedirectUriAllowed'] as const) {
-    prototype[method] = function (uri: string) {
-      return isRegisteredUri(this as unknown as OurClient, uri)
-    }
-  }
 }
 
 /** An authorization that waits for its user, as our pages see it. */
@@ -141,9 +86,7 @@ export async function buildEngine (parts: ProviderParts): Promise<Engine> {
     errors,
     policy: interactionPolicy
   }))
-  followIssuer(provider, issuer)
-  followClientScopes(provider, errors)
-  followRegisteredUris(provider)
+  patchProvider(provider, issuer, errors)
 
   provider.on('server_error', (ctx: KoaContextWithOIDC, error: Error & { headers?: Record<string, string> }) => {
     // A store that is away says when to ask again.
@@ -182,7 +125,7 @@ export async function buildEngine (parts: ProviderParts): Promise<Engine> {
   return {
     issuer,
     async handle (request, response, address) {
-      addresses.set(request, address)
+      setAddress(request, address)
       await callback(request, response)
     },
     async findWaiting (request, response) {

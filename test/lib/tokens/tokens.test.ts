@@ -115,7 +115,6 @@ await forEachStore(t, async (t, build) => {
   t.test('a refresh token is minted only where an authorization server redeems it', async (t) => {
     const kit = await build(t, { oidc: false })
     await t.rejects(kit.mint({ refresh: true }), { code: 'ErrParam', message: 'refresh: there is no authorization server to redeem a refresh token' })
-    t.equal(await kit.app.identity.store.collection('grants').count(), 0)
     t.ok(await kit.mint())
   })
 

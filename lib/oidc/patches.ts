@@ -1,0 +1,97 @@
+import type { IncomingMessage } from 'node:http'
+import { createRequire } from 'node:module'
+import type { Provider, errors as OidcErrors } from 'oidc-provider'
+import { type OurClient, isRegisteredUri } from './clients.ts'
+import { chooseDefaultScope, findForeignScope } from './scopes.ts'
+
+/** The release of oidc-provider that package.json pins. Its patched names are covered by the tests. */
+export const TESTED_VERSION = '9.13.3'
+
+/** The address of each request as the host of the plugin sees it, behind its proxies. */
+const addresses = new WeakMap<IncomingMessage, string>()
+
+export function setAddress (request: IncomingMessage, address: string): void {
+  addresses.set(request, address)
+}
+
+/** Replaces a member of oidc-provider's. Throws when there is none: the rule that the patch enforces would silently be gone. */
+function patch (object: object, name: string, descriptor: { get: (this: never) => unknown } | { value: (this: never, ...args: never[]) => unknown }): void {
+  if (!(name in object)) throw new Error(`oidc-provider has no ${name}: this release of it is not supported, install ${TESTED_VERSION}`)
+  Object.defineProperty(object, name, { configurable: true, ...descriptor })
+}
+
+/** URLs and secure cookies follow the issuer, never a header of the request, so a proxy cannot change them by what it sends. */
+function patchRequest (provider: Provider, issuer: URL): void {
+  patch(provider.request, 'protocol', { get: () => issuer.protocol.slice(0, -1) })
+  patch(provider.request, 'host', { get: () => issuer.host })
+  patch(provider.request, 'ip', {
+    get (this: { req: IncomingMessage }) {
+      return addresses.get(this.req) ?? this.req.socket.remoteAddress ?? ''
+    }
+  })
+}
+
+interface ScopeContext { params?: { scope?: string }, client?: OurClient, route: string }
+
+/**
+ * oidc-provider has one list of scopes for all clients; each of our clients has its own. A scope that is not the client's is
+ * refused wherever the scopes of a request are read. A client that acts for itself and names no scope gets all of its own.
+ */
+function patchScopes (provider: Provider, { InvalidScope }: typeof OidcErrors): void {
+  const { prototype } = (provider as unknown as { OIDCContext: { prototype: object } }).OIDCContext
+
+  function readScopes (this: ScopeContext): Set<string> {
+    const { params, client, route } = this
+    const grant = (params as { grant_type?: string } | undefined)?.grant_type
+    const text = params?.scope ?? (client !== undefined && route === 'token' && grant === 'client_credentials' && client.own_scopes.length > 0
+      ? chooseDefaultScope(client.own_scopes)
+      : undefined)
+    return new Set(text?.split(' '))
+  }
+
+  patch(prototype, 'requestParamScopes', { get: readScopes })
+  patch(prototype, 'requestParamOIDCScopes', {
+    get (this: ScopeContext) {
+      const scopes = readScopes.call(this)
+      const foreign = findForeignScope(scopes, this.client?.own_scopes ?? [])
+      if (foreign !== undefined) throw new InvalidScope('requested scope is not allowed', foreign)
+      return scopes
+    }
+  })
+}
+
+/** clients.ts decides which URIs a client may be sent back to, after a sign-in and after a sign-out. */
+function patchRedirectUris (provider: Provider): void {
+  for (const method of ['redirectUriAllowed', 'postLogoutRedirectUriAllowed'] as const) {
+    patch(provider.Client.prototype, method, {
+      value (this: unknown, uri: string) {
+        return isRegisteredUri(this as OurClient, uri)
+      }
+    })
+  }
+}
+
+/**
+ * Applies our rules to oidc-provider where it has no option for them.
+ * @throws Error when a patched name is missing
+ */
+export function patchProvider (provider: Provider, issuer: URL, errors: typeof OidcErrors): void {
+  patchRequest(provider, issuer)
+  patchScopes(provider, errors)
+  patchRedirectUris(provider)
+}
+
+/**
+ * Checks at boot that oidc-provider can be patched. The tested release can, and is not loaded for it; another one, which an
+ * `overrides` in the host's package.json may bring, is.
+ * @throws Error when a patched name is missing
+ */
+export async function checkPatches (installed = readInstalledVersion()): Promise<void> {
+  if (installed === TESTED_VERSION) return
+  const { Provider, errors } = await import('oidc-provider')
+  patchProvider(new Provider('http://127.0.0.1'), new URL('http://127.0.0.1'), errors)
+}
+
+function readInstalledVersion (): string {
+  return (createRequire(import.meta.url)('oidc-provider/package.json') as { version: string }).version
+}
