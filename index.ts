@@ -15,6 +15,7 @@ import { oidc, prepareEngine, readOidcOptions } from './plugins/oidc.ts'
 import { createSignInLimits } from './plugins/sign-in-limit.ts'
 import { useOwnValidation } from './plugins/validation.ts'
 import { apiRoutes } from './routes/index.ts'
+import { introspectionRoute } from './routes/introspection.ts'
 import { interactionRoutes } from './routes/interaction.ts'
 
 /**
@@ -39,10 +40,10 @@ async function identity (app: FastifyInstance, given: IdentityOptions): Promise<
     if (oidcOptions !== false) {
       await scope.register(async (signing) => {
         await checkPatches()
-        const getEngine = prepareEngine(scope, oidcOptions)
         const limits = await createSignInLimits(signing, options.rateLimit === false ? false : oidcOptions.signInLimit, counter)
-        const mount = { getEngine, limits, name: oidcOptions.name }
+        const mount = { ...prepareEngine(scope, oidcOptions), limits, name: oidcOptions.name }
         await signing.register(oidc, mount)
+        await signing.register(introspectionRoute, { ...mount, prefix: '/api/v1' })
         await signing.register(interactionRoutes, { ...mount, prefix: '/api/v1' })
       })
     }

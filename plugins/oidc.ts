@@ -2,10 +2,12 @@ import type { AddressInfo } from 'node:net'
 import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
 import { OidcOptionsSchema, type OidcOptions } from '../schemas/oidc.ts'
 import { ROUTES } from '../lib/oidc/routes.ts'
-import type { Engine } from '../lib/oidc/index.ts'
+import type { Engine, Oidc } from '../lib/oidc/index.ts'
 import { compileOptions, optionError } from '../lib/options.ts'
 import { createPageError } from './pages.ts'
 import { allowOrigin } from './cors.ts'
+import type { IdentityError } from '../lib/errors.ts'
+import { OAuthError } from '../lib/oidc/oauth-error.ts'
 import { toIdentityError } from './errors.ts'
 import type { SignInLimits } from './sign-in-limit.ts'
 
@@ -35,17 +37,19 @@ function findAddress ({ server }: FastifyInstance): string {
  * Prepares the engine, which is built at the first request for it.
  * @throws Error when the issuer and the path of this scope do not go together
  */
-export function prepareEngine (app: FastifyInstance, options: OidcOptions): GetEngine {
+export function prepareEngine (app: FastifyInstance, options: OidcOptions): Pick<OidcMount, 'getEngine' | 'getIssuer' | 'introspect'> {
   const { issuer: given, signInLimit: _, ...settings } = options
   const prefix = app.prefix
   // A client finds everything under its issuer's path (RFC 8414, 3), so that path has to be ours.
   if (given !== undefined && !new URL(given).pathname.replace(/\/$/, '').endsWith(prefix)) {
     throw new Error(`option oidc.issuer: must end with the prefix ${prefix}`)
   }
+  let issuer: URL | undefined
+  const getIssuer = () => (issuer ??= new URL(given ?? findAddress(app) + prefix))
   let getEngine: GetEngine | undefined
-  return async function engine () {
+  async function engine (): Promise<Engine> {
     getEngine ??= app.identity.oidc.createSource({
-      issuer: new URL(given ?? findAddress(app) + prefix),
+      issuer: getIssuer(),
       prefix,
       settings,
       onError: (error, request) => {
@@ -54,10 +58,14 @@ export function prepareEngine (app: FastifyInstance, options: OidcOptions): GetE
     })
     return await getEngine()
   }
+  const { refreshGrace } = options
+  return { getEngine: engine, getIssuer, introspect: app.identity.oidc.createIntrospection({ refreshGrace }) }
 }
 
 export interface OidcMount {
   getEngine: GetEngine
+  getIssuer: () => URL
+  introspect: ReturnType<Oidc['createIntrospection']>
   limits: SignInLimits
   /** What the operator calls the service. */
   name: string | undefined
@@ -69,7 +77,7 @@ const ENDPOINTS: [path: string, ...methods: string[]][] = [
   [`${ROUTES.authorization}/:uid`, 'GET'],
   [ROUTES.token, 'POST', 'OPTIONS'],
   [ROUTES.revocation, 'POST', 'OPTIONS'],
-  [ROUTES.introspection, 'POST', 'OPTIONS'],
+  [ROUTES.introspection, 'OPTIONS'],
   [ROUTES.userinfo, 'GET', 'POST', 'OPTIONS'],
   [ROUTES.jwks, 'GET', 'OPTIONS'],
   [ROUTES.end_session, 'GET'],
@@ -83,36 +91,43 @@ const ENDPOINTS: [path: string, ...methods: string[]][] = [
 
 const DISCOVERY = ['/.well-known/openid-configuration', '/.well-known/oauth-authorization-server']
 
-/** An error as OAuth clients read it (RFC 6749, 5.2), of what comes before the authorization server has its turn. */
-function sendOAuthError (thrown: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
-  const error = toIdentityError(thrown)
-  if (error.statusCode >= 500) request.log.error({ err: error.cause ?? error, code: error.code }, error.message)
+/** Sends an error as OAuth clients read it (RFC 6749, 5.2), where oidc-provider does not. */
+export function sendOAuthError (thrown: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  const isOAuth = thrown instanceof OAuthError
+  const error = isOAuth ? thrown : toIdentityError(thrown)
+  if (!isOAuth && error.statusCode >= 500) request.log.error({ err: error.cause ?? error }, error.message)
   allowOrigin(request, reply)
   return reply
     .code(error.statusCode)
     .headers({ ...error.headers, 'cache-control': 'no-store' })
-    .type('application/json')
+    .type('application/json; charset=utf-8')
     .serializer(JSON.stringify)
-    .send({ error: error.statusCode === 500 ? 'server_error' : 'temporarily_unavailable', error_description: error.message })
+    .send({ error: toOAuthCode(error), error_description: error.message })
+}
+
+function toOAuthCode (error: OAuthError | IdentityError): string {
+  if (error instanceof OAuthError) return error.error
+  if (error.statusCode === 500) return 'server_error'
+  return error.statusCode === 413 ? 'invalid_request' : 'temporarily_unavailable'
+}
+
+/** Hands a request over to oidc-provider with its body unread. What hooks of the host set on the reply is sent. */
+export async function handOver (getEngine: GetEngine, request: FastifyRequest, reply: FastifyReply): Promise<void> {
+  const engine = await getEngine()
+  reply.hijack()
+  for (const [name, value] of Object.entries(reply.getHeaders())) if (value !== undefined) reply.raw.setHeader(name, value)
+  await engine.handle(request.raw, reply.raw, request.ip)
 }
 
 /**
- * Hands the authorization server's requests over to it, body unread: it has a parser of its own, and no other looks at
- * them. Hooks of the host run before it, and what they set on the reply is sent.
+ * Hands the authorization server's requests over to oidc-provider, which has a body parser of its own.
  */
 export async function oidc (app: FastifyInstance, { getEngine, limits, name }: OidcMount): Promise<void> {
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', (_request, _body, done) => done(null))
 
-  async function handOver (request: FastifyRequest, reply: FastifyReply): Promise<void> {
-    const engine = await getEngine()
-    reply.hijack()
-    for (const [name, value] of Object.entries(reply.getHeaders())) if (value !== undefined) reply.raw.setHeader(name, value)
-    await engine.handle(request.raw, reply.raw, request.ip)
-  }
-
   const add = (url: string, methods: string[], rest: Partial<RouteOptions> = {}) =>
-    app.route({ method: methods, url, schema: { hide: true }, handler: handOver, ...rest })
+    app.route({ method: methods, url, schema: { hide: true }, handler: (request, reply) => handOver(getEngine, request, reply), ...rest })
 
   const errorHandler = createPageError(name)
   const holds: Record<string, Partial<RouteOptions>> = {

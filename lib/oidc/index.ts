@@ -3,6 +3,7 @@ import type { Clock } from '../clock.ts'
 import type { SecretBox } from '../crypto/secrets.ts'
 import type { Store } from '../store/port.ts'
 import type { Tokens } from '../tokens/tokens.ts'
+import { createIntrospection } from './introspection.ts'
 import { createKeys } from './keys.ts'
 import type { OidcSettings } from './configuration.ts'
 import type { Engine } from './provider.ts'
@@ -32,6 +33,9 @@ export function createOidc ({ store, tokens, box, now, ticks = () => performance
   return {
     /** Makes a new signing key, see lib/oidc/keys.ts. Running services notice it within 15 seconds. */
     rotateKeys: keys.rotate,
+
+    /** Answers introspection requests, see introspection.ts. */
+    createIntrospection: (settings: Pick<OidcSettings, 'refreshGrace'>) => createIntrospection({ store, tokens, box, times, ...settings }),
 
     /**
      * Gives an engine, always the one of the keys that count: the store is asked again when the last look is LOOK ago.

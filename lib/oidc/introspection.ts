@@ -1,0 +1,80 @@
+import type { SecretBox } from '../crypto/secrets.ts'
+import type { TokenRecord } from '../records.ts'
+import type { Store } from '../store/port.ts'
+import { type Tokens, hashToken } from '../tokens/tokens.ts'
+import type { Valid } from '../tokens/validity.ts'
+import { createClientAuthentication } from './client-authentication.ts'
+import type { Times } from './model-adapter.ts'
+import { OAuthError, invalidRequest } from './oauth-error.ts'
+import { describeMinted } from './scopes.ts'
+
+const PARAMETERS = ['client_id', 'client_secret', 'token', 'token_type_hint']
+
+export interface IntrospectionRequest {
+  authorization: string | undefined
+  form: URLSearchParams
+  issuer: string
+}
+
+/** Whether the token is a JWT, which this server never issues as an access token. */
+function isStructured (token: string): boolean {
+  const [head, ...rest] = token.split('.')
+  if (rest.length === 0) return false
+  try {
+    const header: unknown = JSON.parse(Buffer.from(head ?? '', 'base64url').toString())
+    return typeof header === 'object' && header !== null
+  } catch {
+    return false
+  }
+}
+
+/**
+ * Token introspection (RFC 7662): a resource server asks whether a token is valid and what it may do. It is a look-up like
+ * any other request's, so it is answered here and not by oidc-provider.
+ */
+export function createIntrospection ({ store, tokens, box, times, refreshGrace }: {
+  store: Store, tokens: Tokens, box: SecretBox, times: Times, refreshGrace: number
+}) {
+  const authenticate = createClientAuthentication({ store, box })
+
+  async function find (token: string): Promise<Valid<TokenRecord> | null> {
+    const id = hashToken(token)
+    const access = await tokens.find<TokenRecord>('access_tokens', id)
+    if (access !== null) return access
+    const refresh = await tokens.find<TokenRecord>('refresh_tokens', id)
+    return refresh !== null && !tokens.isSpent(refresh.record, refreshGrace) ? refresh : null
+  }
+
+  /** @throws OAuthError */
+  return async function introspect ({ authorization, form, issuer }: IntrospectionRequest): Promise<object> {
+    const repeated = PARAMETERS.filter((name) => form.getAll(name).length > 1)
+    if (repeated.length > 0) {
+      throw invalidRequest(`${repeated.map((name) => `'${name}'`).join(' and ')} parameter${repeated.length > 1 ? 's' : ''} must not be provided twice`)
+    }
+    const client = await authenticate(authorization, form, issuer)
+    const token = form.get('token')
+    if (!token) throw invalidRequest("missing required parameter 'token'")
+    if (isStructured(token)) {
+      throw new OAuthError(400, 'unsupported_token_type', 'Structured JWT Tokens cannot be introspected via the introspection_endpoint')
+    }
+    const found = await find(token)
+    // A public client cannot prove who it is, so it may ask about its own tokens only.
+    if (found === null || found.client === null || (client.secret === undefined && found.record.client_id !== client.id)) {
+      return { active: false }
+    }
+    const { record } = found
+    const { accountId, scope } = record.payload ?? { accountId: record.user_id, scope: describeMinted(record, found.client) }
+    const isRefresh = record.consumed !== undefined
+    return {
+      active: true,
+      sub: accountId,
+      client_id: record.client_id,
+      exp: times.toEpoch(record.expired_at),
+      iat: times.toEpoch(record.created_at),
+      iss: issuer,
+      scope: scope === '' ? undefined : scope,
+      ...(record.jkt !== undefined && { cnf: { jkt: record.jkt } }),
+      ...(!isRefresh && { token_type: record.jkt === undefined ? 'Bearer' : 'DPoP' })
+    }
+  }
+}
