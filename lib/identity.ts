@@ -69,7 +69,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     throw error
   }
   const tokens = createTokens({ store, now, roles, onError })
-  const users = createUsers({ store, now, roles, passwords, tokens })
+  const users = createUsers({ store, now, roles, passwords, tokens, onError })
   const clients = createClients({ store, now, box, tokens })
   return {
     store,
