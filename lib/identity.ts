@@ -4,7 +4,7 @@ import { createClients, type Clients } from './clients/clients.ts'
 import type { Clock } from './clock.ts'
 import { createPasswords } from './users/passwords.ts'
 import { createOidc, type Oidc } from './oidc/index.ts'
-import type { RoleNames } from './roles.ts'
+import { type RoleNames, checkRoleNames } from './roles.ts'
 import { createSecretBox } from './crypto/secrets.ts'
 import { checkSecretKey, resolveSecretKey } from './crypto/secret-key.ts'
 import { createSessions, type Sessions } from './tokens/sessions.ts'
@@ -45,10 +45,11 @@ export interface Services {
 
 /**
  * Opens the services.
- * @throws Error when the store cannot be opened, or the secret key is missing or not the database's
+ * @throws Error when an option is wrong, the store cannot be opened, or the secret key is missing or not the database's
  */
 export async function openServices (options: ServiceOptions): Promise<Services> {
   const { roles, now = Date.now, onError = () => {}, processes = 1 } = options
+  checkRoleNames(roles)
   const key = await resolveSecretKey(options)
   const box = createSecretBox(key)
   const store = options.store ?? await openStore(options.database, {
