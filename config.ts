@@ -12,6 +12,7 @@ import { describeTerm, isNetwork, readText, type Term } from './lib/environment.
 import { findNearest } from './lib/nearest.ts'
 import { OWN_SCHEMAS } from './lib/options.ts'
 import { parseSecretKey } from './lib/crypto/secrets.ts'
+import { type RoleNames, findSharedRole } from './lib/roles.ts'
 
 /** What the process was told to do. */
 export interface Config {
@@ -121,9 +122,20 @@ export function readConfig (env: Readonly<Record<string, string | undefined>>): 
   if (workers > 1 && read.DATABASE_URL === 'sqlite::memory:') {
     problems.push('IDENTITY_WORKERS: must be 1 with sqlite::memory:, of which each process would have one of its own')
   }
+  const shared = findSharedRole(toRoleNames(read))
+  if (shared !== undefined) problems.push(`${nameRole(shared.role)}: must differ from ${nameRole(shared.earlier)}`)
   const secretKey = readSecretKey(read, problems)
   if (problems.length > 0) throw new ConfigError(problems)
   return toConfig({ ...read, IDENTITY_WORKERS: workers }, secretKey)
+}
+
+function toRoleNames (env: Environment): RoleNames {
+  return { admin: env.IDENTITY_ROLE_ADMIN, manager: env.IDENTITY_ROLE_MANAGER, service: env.IDENTITY_ROLE_SERVICE }
+}
+
+/** The variable that names this role. */
+function nameRole (role: keyof RoleNames): string {
+  return `IDENTITY_ROLE_${role.toUpperCase()}`
 }
 
 function toOidc (env: Environment): Partial<OidcOptions> {
@@ -162,7 +174,7 @@ function toConfig (env: Environment & { IDENTITY_WORKERS: number }, secretKey: s
       production: env.NODE_ENV === 'production',
       bcryptCost: env.IDENTITY_BCRYPT_COST,
       hashQueue: env.IDENTITY_HASH_QUEUE,
-      roles: { admin: env.IDENTITY_ROLE_ADMIN, manager: env.IDENTITY_ROLE_MANAGER, service: env.IDENTITY_ROLE_SERVICE }
+      roles: toRoleNames(env)
     }
   }
 }

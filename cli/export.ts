@@ -1,12 +1,11 @@
-import { randomUUID } from 'node:crypto'
-import { open, rename, stat, unlink } from 'node:fs/promises'
-import { basename, dirname, join } from 'node:path'
-import { Readable } from 'node:stream'
+import { stat } from 'node:fs/promises'
+import { Readable, addAbortSignal } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { SingleBar } from 'cli-progress'
 import type { Client } from '../schemas/client.ts'
 import { toCsv } from '../lib/lists/csv.ts'
 import { paramError } from '../lib/errors.ts'
+import { writeWholeFile } from '../lib/whole-file.ts'
 import { UsageError } from './args.ts'
 import { OPERATOR, type Context } from './command.ts'
 import { printRecord } from './output.ts'
@@ -31,25 +30,9 @@ async function * watch (batches: AsyncIterable<Client[]>, total: number, { stder
   }
 }
 
-/** The file system's refusal, under the flag that named the file. */
-function refused (error: NodeJS.ErrnoException): never {
-  throw paramError('csv', `cannot be written (${error.code})`)
-}
-
-/** Writes a file whole or not at all: under another name first, which it loses when everything is on disk. */
-async function writeWhole (file: string, body: Readable, signal: AbortSignal): Promise<void> {
-  const draft = join(dirname(file), `.${basename(file)}.${randomUUID()}`)
-  // It holds client secrets.
-  const handle = await open(draft, 'wx', 0o600).catch(refused)
-  try {
-    await pipeline(body, handle.createWriteStream({ flush: true }), { signal })
-    await rename(draft, file).catch(refused)
-  } catch (error) {
-    await unlink(draft).catch(() => {})
-    throw error
-  } finally {
-    await handle.close()
-  }
+/** A failure of the file system is reported under the flag that named the file. */
+function toParamError (error: NodeJS.ErrnoException): Error {
+  return error.syscall === undefined ? error : paramError('csv', `cannot be written (${error.code})`)
 }
 
 /** `client export`: every client as CSV, streamed, in the memory of a batch. */
@@ -68,6 +51,7 @@ export async function exportClients (context: Context): Promise<void> {
     await pipeline(body, stdout, { end: false, signal })
     return
   }
-  await writeWhole(file, body, signal)
+  await writeWholeFile(file, (draft) => draft.writeFile(addAbortSignal(signal, body)))
+    .catch((error: NodeJS.ErrnoException) => { throw toParamError(error) })
   printRecord(context, { file, clients: written })
 }

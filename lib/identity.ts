@@ -4,7 +4,7 @@ import { createClients, type Clients } from './clients/clients.ts'
 import type { Clock } from './clock.ts'
 import { createPasswords } from './users/passwords.ts'
 import { createOidc, type Oidc } from './oidc/index.ts'
-import type { RoleNames } from './roles.ts'
+import { type RoleNames, checkRoleNames } from './roles.ts'
 import { createSecretBox } from './crypto/secrets.ts'
 import { checkSecretKey, resolveSecretKey } from './crypto/secret-key.ts'
 import { createTokenSessions, type TokenSessions } from './tokens/token-sessions.ts'
@@ -47,10 +47,11 @@ export interface Services {
 
 /**
  * Opens the services.
- * @throws Error when the store cannot be opened, or the secret key is missing or not the database's
+ * @throws Error when an option is wrong, the store cannot be opened, or the secret key is missing or not the database's
  */
 export async function openServices (options: ServiceOptions): Promise<Services> {
   const { roles, now = Date.now, onError = () => {}, processes = 1 } = options
+  checkRoleNames(roles)
   const key = await resolveSecretKey(options)
   const box = createSecretBox(key)
   const store = options.store ?? await openStore(options.database, {
@@ -71,7 +72,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     throw error
   }
   const tokens = createTokens({ store, now, roles, onError, refreshTtl: options.refreshTtl })
-  const users = createUsers({ store, now, roles, passwords, tokens })
+  const users = createUsers({ store, now, roles, passwords, tokens, onError })
   const clients = createClients({ store, now, box, tokens })
   return {
     store,

@@ -18,7 +18,8 @@ interface ObjectSchema { properties?: Record<string, { type?: string }> }
 
 /** A query string is text: digits become the integer that the schema asks for, and nothing else does. */
 function readQuery (schema: ObjectSchema, query: Record<string, unknown>): Record<string, unknown> {
-  const read: Record<string, unknown> = {}
+  // Without a prototype, so that `__proto__` is a name like any other.
+  const read: Record<string, unknown> = Object.create(null)
   for (const [name, value] of Object.entries(query)) {
     if (value === '' && EMPTY_IS_ABSENT.has(name)) continue
     const integer = schema.properties?.[name]?.type === 'integer' && typeof value === 'string' && /^\d{1,16}$/.test(value)

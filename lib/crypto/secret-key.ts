@@ -1,8 +1,8 @@
-import { randomUUID } from 'node:crypto'
-import { link, mkdir, open, readFile, unlink } from 'node:fs/promises'
+import { link, readFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { generateSecretKey, parseSecretKey } from './secrets.ts'
 import { type Document, DuplicateKeyError, type Store } from '../store/port.ts'
+import { makeDirectory, writeWholeFile } from '../whole-file.ts'
 
 const FILE = 'secret.key'
 
@@ -30,28 +30,18 @@ async function readKey (file: string): Promise<Buffer | null> {
   }
 }
 
-/** Writes a key whole or not at all; when another process was first, its key is the one. */
+/** Makes the key file. When another process was first, its key is used. */
 async function makeKey (directory: string): Promise<Buffer> {
-  await mkdir(directory, { recursive: true, mode: 0o700 })
+  await makeDirectory(directory)
   const key = generateSecretKey()
   const file = join(directory, FILE)
-  const draft = `${file}.${randomUUID()}`
-  const handle = await open(draft, 'wx', 0o600)
   try {
-    await handle.writeFile(`${key.toString('base64')}\n`)
-    await handle.sync()
-  } finally {
-    await handle.close()
-  }
-  try {
-    await link(draft, file)
+    await writeWholeFile(file, (draft) => draft.writeFile(`${key.toString('base64')}\n`), link)
     return key
   } catch (error) {
     const other = (error as NodeJS.ErrnoException).code === 'EEXIST' ? await readKey(file) : null
     if (other === null) throw error
     return other
-  } finally {
-    await unlink(draft)
   }
 }
 

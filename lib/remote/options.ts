@@ -1,6 +1,7 @@
 import { RemoteOptionsSchema, type RemoteSettings } from '../../schemas/remote.ts'
 import { parseUpstream } from '../bridge/bridge-options.ts'
 import { createOptionsReader } from '../options.ts'
+import { checkRoleNames } from '../roles.ts'
 import type { ServiceLocation } from './place.ts'
 
 const readData = createOptionsReader(RemoteOptionsSchema)
@@ -14,6 +15,7 @@ export type RemoteConfig = Omit<RemoteSettings, 'upstream' | 'issuer'> & { place
  */
 export function readRemoteOptions (given: object): RemoteConfig {
   const { upstream, issuer, ...rest } = readData(given)
+  checkRoleNames(rest.roles)
   if (upstream !== undefined && issuer !== undefined) throw new Error('option issuer: goes without upstream')
   if (upstream !== undefined) return { ...rest, place: { upstream: parseUpstream(upstream) } }
   if (issuer !== undefined) return { ...rest, place: { issuer, at: parseUpstream(issuer, 'issuer') } }

@@ -33,7 +33,10 @@ export interface PasswordOptions {
 export interface Passwords {
   /** The form that is stored. Rejects with ErrBusy when too many are waiting. */
   hash (password: string): Promise<string>
-  /** Compares; without a stored hash it takes the same time and answers false, so that an unknown account tells nothing. */
+  /**
+   * Compares. Without a stored hash it takes the same work and answers false, so that an unknown account tells nothing; so
+   * does a hash of a lower cost that does not match. Rejects with ErrBusy when the queue is full.
+   */
   verify (password: string, stored: string | undefined): Promise<boolean>
   /** The hash was made with a lower cost than today's. */
   isWeak (stored: string): boolean
@@ -68,30 +71,21 @@ export function createPasswords ({ cost, queue: asked = DEFAULT_QUEUE, processes
     return await pool.run(job) as T
   }
 
-  // Compared with when there is no such account; nobody's password.
-  let nobody: Promise<string> | undefined
+  // Compared when there is no stored hash: well-formed, so that comparing takes a hash, and no password fits it.
+  const dummy = `${randomText(SALT_LENGTH)}$2b$${String(cost).padStart(2, '0')}$${randomText(53)}`
 
   async function hash (password: string): Promise<string> {
     const salt = randomText(SALT_LENGTH)
     return salt + await run<string>({ digest: digest(password, salt), cost })
   }
 
-  function hashNobody (): Promise<string> {
-    nobody ??= hash(randomText(32)).catch((error: unknown) => {
-      // A full queue refuses this one, not every unknown account that comes later.
-      nobody = undefined
-      throw error
-    })
-    return nobody
-  }
-
   return {
     hash,
     async verify (password, stored) {
-      const known = stored ?? await hashNobody()
+      const known = stored || dummy
       const salt = known.slice(0, SALT_LENGTH)
       const same = await run<boolean>({ digest: digest(password, salt), hash: known.slice(SALT_LENGTH), cost })
-      return same && stored !== undefined
+      return same && known === stored
     },
     isWeak (stored) {
       return Number(stored.slice(SALT_LENGTH).split('$')[2]) < cost

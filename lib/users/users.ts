@@ -25,6 +25,8 @@ export interface UserServices {
   roles: RoleNames
   passwords: Passwords
   tokens: Tokens
+  /** Receives failures that no caller waits for. */
+  onError: (error: unknown) => void
 }
 
 function notFound (): IdentityError {
@@ -48,7 +50,7 @@ function toListQuery (query: UserListQuery): ListQuery {
 }
 
 /** User accounts: the rules of service.md, 2, 3 and 4.3. */
-export function createUsers ({ store, now, roles: names, passwords, tokens }: UserServices) {
+export function createUsers ({ store, now, roles: names, passwords, tokens, onError }: UserServices) {
   const users = store.collection<UserRecord>('users')
 
   /** What every patch may set, checked. A password comes with a new epoch: it ends all the user's tokens. */
@@ -141,12 +143,19 @@ export function createUsers ({ store, now, roles: names, passwords, tokens }: Us
     const record = await users.getBy('account', account.toLowerCase())
     const same = await passwords.verify(password, record?.password)
     if (record === null || !same || !isActive(record, toTimestamp(now()))) return null
-    if (passwords.isWeak(record.password)) {
-      // A write that came between wins: it may be a new password.
-      const set = { password: await passwords.hash(password) }
-      await users.update(record.id, { set, increment: { revision: 1 } }, { equal: { revision: record.revision } })
-    }
+    if (passwords.isWeak(record.password)) await renewHash(record, password)
     return record
+  }
+
+  /** Best effort: a full hash queue or a store that cannot write must not fail the sign-in. */
+  async function renewHash (record: UserRecord, password: string): Promise<void> {
+    try {
+      const set = { password: await passwords.hash(password) }
+      // A concurrent write wins: it may be a new password.
+      await users.update(record.id, { set, increment: { revision: 1 } }, { equal: { revision: record.revision } })
+    } catch (cause) {
+      onError(new Error('the password hash of a user was not renewed', { cause }))
+    }
   }
 
   return {

@@ -30,7 +30,7 @@ const store = wrapStore(inner, scheduler.around)
 const tokens = createTokens({ store, now: () => NOW, roles: DEFAULT_ROLE_NAMES, onError: () => {}, refreshTtl: 7200 })
 // Hashing has no call of the store in it: to hold it would add no order.
 const passwords = { hash: async (password: string) => password, verify: async () => true, isWeak: () => false, close: async () => {} }
-const users = createUsers({ store, now: () => NOW, roles: DEFAULT_ROLE_NAMES, passwords, tokens })
+const users = createUsers({ store, now: () => NOW, roles: DEFAULT_ROLE_NAMES, passwords, tokens, onError: () => {} })
 const clients = createClients({ store, now: () => NOW, box: createSecretBox(generateSecretKey()), tokens })
 
 /**

@@ -1,0 +1,53 @@
+import { randomUUID } from 'node:crypto'
+import { type FileHandle, mkdir, open, rename, rm } from 'node:fs/promises'
+import { basename, dirname, join, resolve } from 'node:path'
+
+/** What systems and file systems say that cannot sync a directory. */
+const UNSUPPORTED = ['EISDIR', 'EPERM', 'EACCES', 'EINVAL', 'ENOTSUP']
+
+/** Waits until the names in this directory are on the disk. Without it a new file may be nameless after a power loss. */
+async function syncDirectory (directory: string): Promise<void> {
+  try {
+    const handle = await open(directory, 'r')
+    try {
+      await handle.sync()
+    } finally {
+      await handle.close()
+    }
+  } catch (error) {
+    if (!UNSUPPORTED.includes((error as NodeJS.ErrnoException).code ?? '')) throw error
+  }
+}
+
+/** Makes a directory and those above it, for the owner only, and waits until they are on the disk. */
+export async function makeDirectory (directory: string): Promise<void> {
+  const first = await mkdir(directory, { recursive: true, mode: 0o700 })
+  if (first === undefined) return
+  const last = dirname(resolve(first))
+  for (let at = resolve(directory); at !== last;) await syncDirectory(at = dirname(at))
+}
+
+/**
+ * Writes a file for the owner only, whole or not at all: as a draft beside it, which gets the name when its content is on
+ * the disk. Resolves when the name is on the disk too.
+ * @param write fills the draft
+ * @param place gives the draft its name: `rename` replaces a file of that name, `link` rejects with EEXIST
+ */
+export async function writeWholeFile (
+  file: string, write: (draft: FileHandle) => Promise<unknown>, place: (draft: string, file: string) => Promise<void> = rename
+): Promise<void> {
+  const draft = join(dirname(file), `.${basename(file)}.${randomUUID()}`)
+  const handle = await open(draft, 'wx', 0o600)
+  try {
+    try {
+      await write(handle)
+      await handle.sync()
+    } finally {
+      await handle.close()
+    }
+    await place(draft, file)
+  } finally {
+    await rm(draft, { force: true })
+    await syncDirectory(dirname(file))
+  }
+}

@@ -1,0 +1,27 @@
+import fastify from 'fastify'
+import t from 'tap'
+import { readConfig } from '../../config.ts'
+import identity from '../../index.ts'
+import remoteAuth from '../../plugins/remote.ts'
+
+t.test('two roles under one name are refused at the start: who holds one would hold the other', async (t) => {
+  for (const [roles, message] of [
+    [{ admin: 'staff', manager: 'staff' }, /^option roles.manager: must differ from roles.admin$/],
+    [{ admin: 'manager' }, /^option roles.manager: must differ from roles.admin$/],
+    [{ service: 'admin' }, /^option roles.service: must differ from roles.admin$/],
+    [{ manager: 'bot', service: 'bot' }, /^option roles.service: must differ from roles.manager$/]
+  ] as const) {
+    for (const [name, register] of [
+      ['identity', async () => await fastify().register(identity, { database: 'sqlite::memory:', roles })],
+      ['remote', async () => await fastify().register(remoteAuth, { upstream: 'http://127.0.0.1:9', roles })]
+    ] as const) await t.rejects(register, { message }, `${name} ${JSON.stringify(roles)}`)
+  }
+})
+
+t.test('the environment names the variable', async (t) => {
+  const manager = /^IDENTITY_ROLE_MANAGER: must differ from IDENTITY_ROLE_ADMIN$/m
+  const service = /^IDENTITY_ROLE_SERVICE: must differ from IDENTITY_ROLE_MANAGER$/m
+  t.throws(() => readConfig({ IDENTITY_ROLE_MANAGER: 'admin' }), { name: 'ConfigError', message: manager })
+  t.throws(() => readConfig({ IDENTITY_ROLE_MANAGER: 'service', PORT: 'x' }), { name: 'ConfigError', message: service }, 'beside other problems')
+  t.doesNotThrow(() => readConfig({ IDENTITY_ROLE_MANAGER: 'service', IDENTITY_ROLE_SERVICE: 'manager' }), 'swapped')
+})

@@ -1,0 +1,76 @@
+import fastify from 'fastify'
+import t, { type Test } from 'tap'
+import type { Count, Counter } from '../../lib/sign-in/counter.ts'
+import { handleError } from '../../plugins/errors.ts'
+import { createSignInLimits } from '../../plugins/sign-in-limit.ts'
+
+/** An app that counts an attempt for each request: at the account of the path, at a code, or the beginning of a sign-in. */
+async function open (t: Test, counter: Counter, perMinute: number | false = 3) {
+  const app = fastify()
+  t.teardown(() => app.close())
+  app.setErrorHandler(handleError)
+  const limits = await createSignInLimits(app, perMinute, counter)
+  app.get<{ Params: { account: string } }>('/guess/:account', async (request) => { await limits.guess(request, request.params.account) })
+  app.get('/code', async (request) => { await limits.guess(request) })
+  app.get('/begin', async (request) => { await limits.begin(request) })
+  return async (url: string, remoteAddress = '203.0.113.7') => {
+    const { statusCode, headers, body } = await app.inject({ url, remoteAddress })
+    return { status: statusCode, retryAfter: headers['retry-after'], body }
+  }
+}
+
+/** A counter that has counted so often before; what it is asked goes to `asked`. */
+function createFake (counts: Record<string, number> = {}, ttl = 60_000): { counter: Counter, asked: [kind: string, key: string][] } {
+  const asked: [string, string][] = []
+  const count = async (kind: string, key: string, window: number): Promise<Count> => {
+    asked.push([kind, key])
+    return { current: (counts[kind] ?? 0) + 1, ttl: Math.min(ttl, window) }
+  }
+  return { counter: { count }, asked }
+}
+
+t.test('addresses are counted by what one connection is given: 64 bits of IPv6', async (t) => {
+  const { counter, asked } = createFake()
+  const send = await open(t, counter)
+  for (const ip of ['2001:db8:1:2::1', '2001:db8:1:2:ffff:ffff:ffff:ffff', '2001:db8:1:3::1']) {
+    for (const url of ['/guess/ann', '/code', '/begin']) t.equal((await send(url, ip)).status, 200)
+  }
+  const keys = (kind: string) => new Set(asked.filter(([name]) => name === kind).map(([, key]) => key.split(' ')[0]))
+  for (const kind of ['address', 'guess', 'begin']) t.strictSame([...keys(kind)], ['2001:db8:1:2::/64', '2001:db8:1:3::/64'], kind)
+  t.equal(keys('account').size, 1, 'an account is counted from everywhere')
+})
+
+t.test('an account is counted by its hash, in any case', async (t) => {
+  const { counter, asked } = createFake()
+  const send = await open(t, counter)
+  for (const account of ['ann', 'ANN', 'bob']) await send(`/guess/${account}`)
+  for (const kind of ['account', 'guess']) {
+    const keys = asked.filter(([name]) => name === kind).map(([, key]) => key)
+    t.equal(keys.length, 3)
+    t.equal(new Set(keys).size, 2, kind)
+    t.notMatch(keys.join(' '), /ann|bob/i)
+  }
+})
+
+t.test('how many of each kind are allowed', async (t) => {
+  for (const [kind, most, urls] of [
+    ['guess', 3, ['/guess/ann']],
+    ['account', 30, ['/guess/ann']],
+    ['address', 30, ['/guess/ann', '/code']],
+    ['begin', 300, ['/begin']]
+  ] as const) {
+    const all = ['/guess/ann', '/code', '/begin']
+    const allowed = await open(t, createFake({ [kind]: most - 1 }).counter)
+    for (const url of all) t.equal((await allowed(url)).status, 200, `${most} of ${kind}, ${url}`)
+    const refused = await open(t, createFake({ [kind]: most }, 1_001).counter)
+    for (const url of all) t.equal((await refused(url)).status, (urls as readonly string[]).includes(url) ? 429 : 200, `one more of ${kind}, ${url}`)
+    t.match(await refused(urls[0]), { retryAfter: '2', body: /too many attempts, try again in 2 s/ })
+  }
+})
+
+t.test('without a limit nothing is counted', async (t) => {
+  const { counter, asked } = createFake()
+  const send = await open(t, counter, false)
+  for (const url of ['/guess/ann', '/code', '/begin']) t.equal((await send(url)).status, 200)
+  t.strictSame(asked, [])
+})
