@@ -55,7 +55,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
   const key = await resolveSecretKey(options)
   const box = createSecretBox(key)
   const store = options.store ?? await openStore(options.database, {
-    collections: COLLECTIONS, now, onError, timeout: options.storeTimeout, staleness: options.staleness
+    collections: COLLECTIONS, now, onError, timeout: options.storeTimeout
   })
   const passwords = createPasswords({ cost: options.bcryptCost, queue: options.hashQueue, processes })
   async function close () {

@@ -27,8 +27,7 @@ export const COLLECTIONS: readonly CollectionSpec[] = [
     ]
   },
   ...['authorization_codes', 'access_tokens', 'refresh_tokens'].map((name) => ({
-    // Codes and refresh tokens are written by who looks them up: he must see them as they are.
-    name, keys: TOKEN_KEYS, indexes: [['user_id'], ['client_id'], ['grant_id']], expiry: 'expired_at', stale: name === 'access_tokens'
+    name, keys: TOKEN_KEYS, indexes: [['user_id'], ['client_id'], ['grant_id']], expiry: 'expired_at'
   })),
   {
     name: 'grants',

@@ -1,6 +1,5 @@
 import type { MongoClient } from 'mongodb'
 import { IdentityError } from '../errors.ts'
-import { StaleCache } from './mongo/cache.ts'
 import { Calls, within } from './mongo/calls.ts'
 import { MongoCollection, type Context } from './mongo/collection.ts'
 import { READ_OPTIONS, createClient, toDatabaseName, toDbOptions, toHosts } from './mongo/connection.ts'
@@ -13,8 +12,6 @@ const DEFAULT_TIMEOUT = 10_000
 export interface MongoStoreOptions extends StoreOptions {
   /** A client of the host's, which the store uses and never closes. The URL then only names the database. */
   client?: MongoClient
-  /** Milliseconds of a clock that is never set, for tests. */
-  elapsed?: () => number
 }
 
 /**
@@ -25,7 +22,7 @@ export interface MongoStoreOptions extends StoreOptions {
  * @throws TypeError when the URL is invalid
  */
 export async function openMongoStore (url: string, options: MongoStoreOptions): Promise<Store> {
-  const { collections, client: host, timeout = DEFAULT_TIMEOUT, staleness = 0, elapsed = () => performance.now() } = options
+  const { collections, client: host, timeout = DEFAULT_TIMEOUT } = options
   const client = host ?? createClient(url, timeout)
   const calls = new Calls(timeout)
   const specs = new Map(collections.map((spec) => [spec.name, spec]))
@@ -34,7 +31,6 @@ export async function openMongoStore (url: string, options: MongoStoreOptions): 
     reads: client.db(toDatabaseName(url), READ_OPTIONS),
     calls,
     turns: new Turns(),
-    cache: staleness > 0 ? new StaleCache(staleness, elapsed) : null,
     spec: (name) => {
       const spec = specs.get(name)
       if (spec === undefined) throw new TypeError('the collection is not declared')
@@ -44,7 +40,6 @@ export async function openMongoStore (url: string, options: MongoStoreOptions): 
 
   async function close (): Promise<void> {
     await calls.close()
-    context.cache?.clear()
     if (host === undefined) await closeClient(client, timeout)
   }
 
@@ -68,8 +63,6 @@ export async function openMongoStore (url: string, options: MongoStoreOptions): 
       return collection as unknown as Collection<T>
     },
     ping: () => calls.run(async () => { await context.db.command({ ping: 1 }) }),
-    // The server removes what has expired, by TTL indexes.
-    sweep: () => calls.run(async () => 0),
     close: () => (closing ??= close())
   }
 }

@@ -27,10 +27,11 @@ export interface CollectionSpec {
   unique?: string[]
   /** Compound indexes for the filters and sorts in use; the engine ends each with the id. */
   indexes?: string[][]
-  /** The key that holds the time after which the document may be removed by the engine. Absent: never. */
+  /**
+   * The key that holds a document's expiry time. The engine removes expired documents by itself, in its own time: a caller
+   * still checks the expiry of what it reads. Absent: documents never expire.
+   */
   expiry?: string
-  /** Its look-ups by getLinked may be as old as StoreOptions.staleness. */
-  stale?: boolean
 }
 
 /** Conditions that must all hold. Every field named must be a declared key or the id, every value of its type. */
@@ -77,12 +78,19 @@ export interface ListQuery {
 
 export type MaybePromise<T> = T | Promise<T>
 
-/** A document with those its fields point at, see Collection.getLinked. */
+/** A document with the documents its fields refer to, see Collection.getLinked. */
 export interface Linked<T> {
   document: T
-  /** By the name of the field that held the id; null where there is no such document. */
+  /**
+   * The referenced documents by field name. Null when the field holds no id, and when no document has that id: the field
+   * of `document` tells the two apart.
+   */
   linked: Record<string, Document | null>
-  /** Given by an engine that caches: a later answer for the same id with the same stamp has the same content. */
+  /**
+   * Set by an engine that caches. Two answers with the same stamp, for the same id and links, have the same content:
+   * whatever the caller derived from the first is valid for the second. An answer that does not come from the cache, or
+   * in which a referenced document does not exist, has none.
+   */
   stamp?: number
 }
 
@@ -120,15 +128,18 @@ export interface Collection<T extends Document> {
   /** The document that holds this value in a unique key. */
   getBy (key: string, value: Scalar): Promise<T | null>
   /**
-   * The document and those whose ids its keys hold (declared string key -> collection name), all from one round trip.
-   * Answers at once, without a promise, where the engine can: this is the path of every authenticated request. The answer
-   * is the store's and not to be changed; one that is frozen may be given again, the same object, while nothing of it changes.
+   * Reads the document and the documents its keys refer to, in one round trip. Every authenticated request makes this call:
+   * an engine that can answer without I/O returns the answer itself instead of a promise, and may cache documents.
+   * Documents in the answer are shared with other callers: never change them.
+   *
+   * The answer includes every write that this store acknowledged before the call. A write by another process may be
+   * missing only if it was committed after the event loop last polled for I/O, so that a request which arrives after another
+   * process acknowledged a write is answered with that write.
+   * @param links names of declared string keys, each with the collection whose ids it holds
    */
   getLinked (id: string, links: Record<string, string>): MaybePromise<Linked<T> | null>
   /** Changes one document when it exists and `where` holds: of two racers one wins. Resolves to what it became, or null. */
   update (id: string, change: Change, where?: Filter): Promise<T | null>
-  /** Reads and removes in one step: of two racers one gets the document, the other null. */
-  take (id: string, where?: Filter): Promise<T | null>
   /** Removes one document; false when there was none or `where` did not hold. */
   delete (id: string, where?: Filter): Promise<boolean>
   /** Removes all that match, in bounded steps: not atomic as a whole. An empty filter throws. Resolves to the number. */
@@ -154,8 +165,6 @@ export interface Store {
   collection<T extends Document> (name: string): Collection<T>
   /** Resolves when the engine answers; rejects with ErrDb otherwise. */
   ping (): Promise<void>
-  /** Removes expired documents now, where the engine does not do so by itself. Resolves to the number removed. */
-  sweep (): Promise<number>
   /** Finishes what was accepted and frees everything the store opened. Idempotent. */
   close (): Promise<void>
 }
@@ -169,11 +178,6 @@ export interface StoreOptions {
   onError?: (error: unknown) => void
   /** Milliseconds any one operation may take before it fails with ErrDb. */
   timeout?: number
-  /**
-   * Milliseconds by which a look-up of a collection declared `stale` may miss what other processes wrote, never what was
-   * written through this store. 0 or absent: it sees all. An engine that is exact at no cost, as SQLite is, takes no notice.
-   */
-  staleness?: number
 }
 
 /** An id or a unique key is taken. The same from every engine. */

@@ -57,7 +57,7 @@ class SqliteStore implements Store {
     this.#backend = backend
     this.#options = options
     this.#collections = new Map([...backend.tables].map(([name, table]) => [name, new SqliteCollection(backend, table)]))
-    this.#timer = setInterval(() => this.#sweepQuietly(), SWEEP).unref()
+    this.#timer = setInterval(() => this.#sweep(), SWEEP).unref()
   }
 
   collection<T extends Document> (name: string): Collection<T> {
@@ -71,27 +71,26 @@ class SqliteStore implements Store {
     await this.#backend.check()
   }
 
-  async sweep (): Promise<number> {
-    const now = toTimestamp(this.#options.now())
-    let total = 0
-    for (const { name, expiry } of this.#options.collections) {
-      if (expiry !== undefined) total += await this.collection(name).deleteMany({ before: { [expiry]: now } })
-    }
-    return total
-  }
-
   close (): Promise<void> {
     clearInterval(this.#timer)
     this.#closed ??= this.#backend.close()
     return this.#closed
   }
 
-  /** One at a time: a sweep may take longer than the time between two. */
-  #sweepQuietly (): void {
+  async #sweep (): Promise<void> {
+    // A sweep may take longer than the interval.
     if (this.#sweeping) return
     this.#sweeping = true
-    this.sweep()
-      .catch((error: unknown) => this.#options.onError?.(error))
-      .finally(() => { this.#sweeping = false })
+    const { now, collections, onError } = this.#options
+    try {
+      const time = toTimestamp(now())
+      for (const { name, expiry } of collections) {
+        if (expiry !== undefined) await this.collection(name).deleteMany({ before: { [expiry]: time } })
+      }
+    } catch (error) {
+      onError?.(error)
+    } finally {
+      this.#sweeping = false
+    }
   }
 }

@@ -1,6 +1,6 @@
 import type { Collection, Document, Store } from '../../lib/store/port.ts'
 
-const CALLS = new Set(['insert', 'put', 'get', 'getBy', 'getLinked', 'update', 'take', 'delete', 'deleteMany'])
+const CALLS = new Set(['insert', 'put', 'get', 'getBy', 'getLinked', 'update', 'delete', 'deleteMany'])
 
 export interface Interposed {
   store: Store
@@ -35,7 +35,7 @@ export function interpose (store: Store): Interposed {
   }
 
   return {
-    store: { ...store, engine: store.engine, collection: (name) => wrap(store.collection(name)), ping: () => store.ping(), sweep: () => store.sweep(), close: () => store.close() },
+    store: { ...store, engine: store.engine, collection: (name) => wrap(store.collection(name)), ping: () => store.ping(), close: () => store.close() },
     stopSweeping () { sweeping = false },
     async at (left, action, run) {
       const mine = { left, action, fired: false }

@@ -115,7 +115,6 @@ t.test('a store that is away', async (t) => {
   const store: Store = {
     engine: inner.engine,
     ping: () => inner.ping(),
-    sweep: () => inner.sweep(),
     close: () => inner.close(),
     collection: (name) => new Proxy(inner.collection(name), {
       get: (target, method) => {

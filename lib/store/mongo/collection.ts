@@ -6,8 +6,7 @@ import {
   type Linked, type ListQuery, type MaybePromise, type Rendering, type Scalar
 } from '../port.ts'
 import { renderBatches } from '../rendering.ts'
-import type { StaleCache } from './cache.ts'
-import { type Call, type Calls, within } from './calls.ts'
+import { type Calls, within } from './calls.ts'
 import { type Stored, decodeDocument, encodeDocument } from './documents.ts'
 import { Lookups } from './lookups.ts'
 import { toFilter, toFilterAfter, toMatch, toPipeline, toSort } from './statements.ts'
@@ -26,8 +25,6 @@ export interface Context {
   reads: Db
   calls: Calls
   turns: Turns
-  /** Null: every look-up asks the server. */
-  cache: StaleCache | null
   /** The spec of a declared collection; an undeclared name throws. */
   spec: (name: string) => CollectionSpec
 }
@@ -51,7 +48,7 @@ export class MongoCollection<T extends Document> implements Collection<T> {
   async insert (document: T): Promise<void> {
     checkDocument(this.#spec, document)
     const stored = encodeDocument(this.#spec, document)
-    await this.#write(document.id, document, () => this.#native.insertOne(stored))
+    await this.#write(document, () => this.#native.insertOne(stored))
   }
 
   async put (document: T): Promise<void> {
@@ -59,7 +56,7 @@ export class MongoCollection<T extends Document> implements Collection<T> {
     const stored = encodeDocument(this.#spec, document)
     for (let attempt = 1; ; attempt++) {
       try {
-        await this.#write(document.id, document, () => this.#native.replaceOne({ _id: document.id }, stored, { upsert: true }))
+        await this.#write(document, () => this.#native.replaceOne({ _id: document.id }, stored, { upsert: true }))
         return
       } catch (error) {
         // Two upserts of one new id may both find nothing and insert: the loser finds it the next time.
@@ -82,7 +79,7 @@ export class MongoCollection<T extends Document> implements Collection<T> {
   getLinked (id: string, links: Record<string, string>): MaybePromise<Linked<T> | null> {
     checkId(this.#spec, id)
     const lookups = this.#lookupsOf(links)
-    return lookups.recall(id) ?? this.#context.calls.run((call) => lookups.find(id, call))
+    return this.#context.calls.run((call) => lookups.find(id, call))
   }
 
   async update (id: string, change: Change, where?: Filter): Promise<T | null> {
@@ -91,19 +88,14 @@ export class MongoCollection<T extends Document> implements Collection<T> {
     const pipeline = toPipeline(this.#spec, change)
     if (pipeline.length === 0) return this.#decode(await this.#run(() => this.#reads.findOne(match)))
     const written = { ...change.set, ...change.increment }
-    return this.#decode(await this.#write(id, change.set ?? {}, () => (
+    return this.#decode(await this.#write(change.set ?? {}, () => (
       this.#native.findOneAndUpdate(match, pipeline, { returnDocument: 'after', includeResultMetadata: false })
     ), this.#spec.unique?.filter((key) => written[key] !== undefined)))
   }
 
-  async take (id: string, where?: Filter): Promise<T | null> {
-    const match = this.#match(id, where)
-    return this.#decode(await this.#touching([id], () => this.#native.findOneAndDelete(match, { includeResultMetadata: false })))
-  }
-
   async delete (id: string, where?: Filter): Promise<boolean> {
     const match = this.#match(id, where)
-    const { deletedCount } = await this.#touching([id], () => this.#native.deleteOne(match))
+    const { deletedCount } = await this.#run(() => this.#native.deleteOne(match))
     return deletedCount === 1
   }
 
@@ -118,7 +110,7 @@ export class MongoCollection<T extends Document> implements Collection<T> {
       if (found.length === 0) return removed
       const ids = found.map(({ _id }) => _id)
       const step = { $and: [condition, { _id: { $in: ids } }] }
-      removed += (await this.#touching(ids, () => this.#native.deleteMany(step))).deletedCount
+      removed += (await this.#run(() => this.#native.deleteMany(step))).deletedCount
       if (found.length < DELETE_STEP) return removed
     }
   }
@@ -176,26 +168,12 @@ export class MongoCollection<T extends Document> implements Collection<T> {
   }
 
   /** A write of these fields, in its turn among those that write the same unique values. */
-  #write<R> (id: string, fields: object, write: () => Promise<R>, unique?: string[]): Promise<R> {
+  #write<R> (fields: object, write: () => Promise<R>, unique?: string[]): Promise<R> {
     const values = (this.#spec.unique ?? []).flatMap((key): [string, string, Scalar][] => {
       const value = (fields as Record<string, Scalar | null | undefined>)[key]
       return value === undefined || value === null ? [] : [[this.#spec.name, key, value]]
     })
-    return this.#touching([id], (call) => this.#context.turns.take(values, call, write), unique)
-  }
-
-  /** A write of these documents. What it does may be done after its call is over: it ends when the driver says so. */
-  #touching<R> (ids: string[], write: (call: Call) => Promise<R>, unique?: string[]): Promise<R> {
-    const { calls, cache } = this.#context
-    if (cache === null) return calls.run(write, unique)
-    return calls.run(async (call) => {
-      cache.touch(this.#spec.name, ids)
-      try {
-        return await write(call)
-      } finally {
-        cache.release(this.#spec.name, ids)
-      }
-    }, unique)
+    return this.#context.calls.run((call) => this.#context.turns.take(values, call, write), unique)
   }
 
   #lookupsOf (links: Record<string, string>): Lookups<T> {
@@ -205,10 +183,7 @@ export class MongoCollection<T extends Document> implements Collection<T> {
         if (this.#spec.keys[field] !== 'string') throw new TypeError(`${this.#spec.name}.${field} holds no id`)
         return { field, spec: this.#context.spec(name) }
       })
-      const { calls, cache } = this.#context
-      lookups = new Lookups({
-        native: this.#reads, spec: this.#spec, links: entries, calls, cache: this.#spec.stale === true ? cache : null
-      })
+      lookups = new Lookups({ native: this.#reads, links: entries, calls: this.#context.calls })
       this.#lookups.set(links, lookups)
     }
     return lookups

@@ -1,7 +1,5 @@
 import type { Collection as Native } from 'mongodb'
-import { deepFreeze } from '../../freeze.ts'
 import type { CollectionSpec, Document, Linked } from '../port.ts'
-import type { Read, StaleCache } from './cache.ts'
 import type { Call, Calls } from './calls.ts'
 import { type Stored, decodeDocument, encodeName } from './documents.ts'
 
@@ -21,12 +19,9 @@ export interface Link {
 
 interface LookupsOptions {
   native: Native<Stored>
-  spec: CollectionSpec
   links: Link[]
   /** Bounds a statement, beside those who wait for it: one that hangs must not keep its place for ever. */
   calls: Calls
-  /** Null: every look-up asks the server. */
-  cache: StaleCache | null
 }
 
 interface Waiting<T> {
@@ -45,22 +40,16 @@ interface Waiting<T> {
  */
 export class Lookups<T extends Document> {
   readonly #native: Native<Stored>
-  readonly #name: string
   readonly #calls: Calls
-  readonly #cache: StaleCache | null
   readonly #joins: readonly (Link & { as: string })[]
   readonly #stages: readonly object[]
-  /** Answers by their document, to be given again while all in them is kept. */
-  readonly #answers = new WeakMap<Document, Linked<T>>()
   #waiting: Waiting<T>[] = []
   #statements = 0
   #scheduled = false
 
-  constructor ({ native, spec, links, calls, cache }: LookupsOptions) {
+  constructor ({ native, links, calls }: LookupsOptions) {
     this.#native = native
-    this.#name = spec.name
     this.#calls = calls
-    this.#cache = cache
     this.#joins = links.map((link, index) => ({ ...link, as: `linked${index}` }))
     // The document is put into a field of its own, so that none of its names meets those of what is looked up.
     this.#stages = [
@@ -69,23 +58,6 @@ export class Lookups<T extends Document> {
         { $lookup: { from: spec.name, localField: `document.${encodeName(field)}`, foreignField: '_id', as } }
       ))
     ]
-  }
-
-  /** What is kept of a look-up; null unless all of it is. */
-  recall (id: string): Linked<T> | null {
-    const document = this.#cache?.get(this.#name, id) as T | undefined
-    if (document === undefined) return null
-    const before = this.#answers.get(document)
-    const linked: Linked<T>['linked'] = {}
-    let changed = before === undefined
-    for (const { field, spec } of this.#joins) {
-      const other = (document as unknown as Record<string, string | null | undefined>)[field] ?? null
-      const found = other === null ? null : this.#cache!.get(spec.name, other)
-      if (found === undefined) return null
-      linked[field] = found
-      changed ||= before?.linked[field] !== found
-    }
-    return changed ? this.#toAnswer(document, linked) : before!
   }
 
   /** Those who ask for one id at a time may share the answer. */
@@ -124,32 +96,16 @@ export class Lookups<T extends Document> {
   async #ask (ids: string[]): Promise<Map<string, Linked<T>>> {
     const $match = { _id: ids.length === 1 ? ids[0] : { $in: ids } }
     const pipeline = [{ $match }, ...this.#stages]
-    const read = this.#cache?.begin()
-    try {
-      const found = await this.#calls.run(() => this.#native.aggregate<Found>(pipeline).toArray())
-      return new Map(found.map((one) => [one.document._id, this.#decode(one, read)]))
-    } finally {
-      if (read !== undefined) this.#cache?.end(read)
-    }
+    const found = await this.#calls.run(() => this.#native.aggregate<Found>(pipeline).toArray())
+    return new Map(found.map((one) => [one.document._id, this.#decode(one)]))
   }
 
-  #decode (found: Found, read: Read | undefined): Linked<T> {
-    const decode = <D extends Document>(collection: string, stored: Stored): D => {
-      const document = decodeDocument<D>(stored)
-      return read === undefined ? document : this.#cache!.keep(read, collection, document) as D
-    }
+  #decode (found: Found): Linked<T> {
     const linked: Linked<T>['linked'] = {}
-    for (const { field, spec, as } of this.#joins) {
+    for (const { field, as } of this.#joins) {
       const [stored] = found[as]!
-      linked[field] = stored === undefined ? null : decode(spec.name, stored)
+      linked[field] = stored === undefined ? null : decodeDocument(stored)
     }
-    const document = decode<T>(this.#name, found.document)
-    return read === undefined ? { document, linked } : this.#toAnswer(document, linked)
-  }
-
-  #toAnswer (document: T, linked: Linked<T>['linked']): Linked<T> {
-    const answer = deepFreeze({ document, linked })
-    this.#answers.set(document, answer)
-    return answer
+    return { document: decodeDocument<T>(found.document), linked }
   }
 }

@@ -115,12 +115,6 @@ export class SqliteCollection<T extends Document> implements Collection<T> {
     return parse(await this.#backend.write(operation, this.#touch(id)))
   }
 
-  async take (id: string, where?: Filter): Promise<T | null> {
-    checkId(this.#table.spec, id)
-    checkFilter(this.#table.spec, where)
-    return parse(await this.#backend.write({ kind: 'read', ...this.#table.take(id, where) }, this.#touch(id)))
-  }
-
   async delete (id: string, where?: Filter): Promise<boolean> {
     checkId(this.#table.spec, id)
     checkFilter(this.#table.spec, where)

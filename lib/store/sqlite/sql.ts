@@ -108,12 +108,6 @@ export class Table {
     return this.#one(`DELETE FROM ${this.name}`, id, where)
   }
 
-  /** Removes and reads `doc`. */
-  take (id: string, where?: Filter): Statement {
-    const { sql, values } = this.delete(id, where)
-    return { sql: `${sql} RETURNING "doc"`, values }
-  }
-
   /** Reads the ids of up to `limit` documents that match, in no order. */
   findSome (filter: Filter, limit: number): Statement {
     const { sql, values } = whereOf(filter)

@@ -61,7 +61,6 @@ function cases (server: string): Record<string, (t: Test) => Promise<void>> {
         insert: () => things.insert({ id: `insert ${round}`, name: `insert ${round}` }),
         put: () => things.put({ id: `put ${round}` }),
         update: () => things.update('t000001', { set: { rank: -1 } }),
-        take: () => things.take('nobody'),
         delete: () => things.delete('nobody'),
         deleteMany: () => things.deleteMany({ equal: { rank: -2 } }),
         count: () => things.count(),

@@ -141,7 +141,6 @@ function cases (server: string, places: Places): Record<string, (t: Test) => Pro
         insert: () => users.insert({ id: 'a', rank: 1 }),
         put: () => users.put({ id: 'a', rank: 2 }),
         update: () => users.update('a', { set: { x: 1 }, unset: ['y'], increment: { rank: 1 } }, { equal: { rank: 2 } }),
-        take: () => users.take('a', { equal: { rank: 3 } }),
         delete: () => users.delete('a')
       }
       for (const [name, write] of Object.entries(writes)) {
@@ -261,7 +260,6 @@ function lookups (spec: CollectionSpec, collection: Collection<Thing>): Record<s
     'getLinked of several at once': () => Promise.all(Array.from({ length: 32 }, (_, number) => collection.getLinked(String(number), links))),
     put: () => collection.put({ id: 'put' }),
     update: () => collection.update('7', { set: { touched: true } }),
-    take: () => collection.take('8'),
     delete: () => collection.delete('9')
   }
   for (const key of spec.unique ?? []) {

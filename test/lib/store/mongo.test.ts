@@ -9,7 +9,6 @@ if (MONGODB_URL === undefined) {
   const places = createPlaces(t, MONGODB_URL)
   await runConformance(t, {
     name: 'MongoDB',
-    open: (options, place) => openMongoStore(places.url(place), options),
-    sweeps: false
+    open: (options, place) => openMongoStore(places.url(place), options)
   })
 }

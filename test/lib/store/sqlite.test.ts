@@ -6,7 +6,7 @@ import t from 'tap'
 import { openStore } from '../../../lib/store/index.ts'
 import type { StoreOptions } from '../../../lib/store/port.ts'
 import { runConformance } from './conformance.ts'
-import { COLLECTIONS, type Thing, fill } from './conformance/suite.ts'
+import { COLLECTIONS, type Thing, each, fill, ids } from './conformance/suite.ts'
 
 const options: StoreOptions = { collections: COLLECTIONS, now: Date.now }
 const directory = t.testdir()
@@ -151,7 +151,24 @@ t.test('a document of any size goes through the threads', async (t) => {
     for (const thing of batch) t.strictSame(thing, long(Number(thing.id)))
   }
   t.strictSame(sizes, [2, 2, 1], 'and a batch of long ones is shorter')
-  t.equal((await things.take('3'))?.text, long(3).text)
+  t.equal((await things.get('3'))?.text, long(3).text)
+})
+
+t.test('a sweep removes the expired documents, in bounded steps, and no others', async (t) => {
+  mock.timers.enable({ apis: ['setInterval'] })
+  t.teardown(() => mock.timers.reset())
+  for (const url of ['sqlite::memory:', `sqlite:${t.testdir()}/store.db`]) {
+    const store = await openStore(url, { ...options, onError: (error) => t.fail('the sweep failed', { error }) })
+    t.teardown(() => store.close())
+    const sessions = store.collection<Thing>('sessions')
+    const lasting: Thing[] = [{ id: 'later', expired_at: '2999-01-01T00:00:00.000Z' }, { id: 'never' }, { id: 'null', expired_at: null }]
+    for (const session of lasting) await sessions.insert(session)
+    await each(Array.from({ length: 620 }, (_, number) => number), (number) =>
+      sessions.insert({ id: `old ${number}`, expired_at: new Date(number).toISOString() }))
+    mock.timers.tick(60_000)
+    while (await sessions.count() > lasting.length) await turn()
+    t.strictSame(await ids(sessions), ['later', 'never', 'null'], url)
+  }
 })
 
 t.test('expired documents are swept every minute, one sweep at a time, and a failure is told', async (t) => {

@@ -53,7 +53,6 @@ export const documents: Cases = {
     t.strictSame(await things.get('a'), thing)
     await things.put(thing)
     t.strictSame(await things.get('a'), thing)
-    t.strictSame(await things.take('a'), thing)
   },
 
   'a declared key comes back absent, null or empty as it was': async (t, { things }) => {
@@ -92,32 +91,72 @@ export const documents: Cases = {
   },
 
   'getLinked gives the document and those its fields point at': async (t, { store, things }) => {
+    const lookUp = async (id: string, links: Record<string, string>) => {
+      const { document, linked } = (await things.getLinked(id, links))!
+      return { document, linked }
+    }
     const owners = store.collection<Thing>('owners')
     await owners.put({ id: 'o1', title: 'first' })
     await owners.put({ id: 'o2', title: 'second' })
     await things.insert({ id: 'a', owner: 'o1', deputy: 'o2' })
     await things.insert({ id: 'b', owner: 'gone', deputy: null })
     await things.insert({ id: 'c', owner: 'a', deputy: 'c' })
-    t.strictSame(await things.getLinked('a', { owner: 'owners', deputy: 'owners' }), {
+    t.strictSame(await lookUp('a', { owner: 'owners', deputy: 'owners' }), {
       document: { id: 'a', owner: 'o1', deputy: 'o2' },
       linked: {
         owner: { id: 'o1', title: 'first' },
         deputy: { id: 'o2', title: 'second' }
       }
     })
-    t.strictSame(await things.getLinked('b', { owner: 'owners', deputy: 'owners' }), {
+    t.strictSame(await lookUp('b', { owner: 'owners', deputy: 'owners' }), {
       document: { id: 'b', owner: 'gone', deputy: null },
       linked: { owner: null, deputy: null }
     })
-    t.strictSame(await things.getLinked('b', {}), { document: { id: 'b', owner: 'gone', deputy: null }, linked: {} })
+    t.strictSame(await lookUp('b', {}), { document: { id: 'b', owner: 'gone', deputy: null }, linked: {} })
     await t.rejects(async () => things.getLinked('a', { owner: 'nowhere' }), TypeError, 'an undeclared collection throws')
-    t.strictSame(await things.getLinked('c', { owner: 'things', deputy: 'things' }), {
+    t.strictSame(await lookUp('c', { owner: 'things', deputy: 'things' }), {
       document: { id: 'c', owner: 'a', deputy: 'c' },
       linked: { owner: { id: 'a', owner: 'o1', deputy: 'o2' }, deputy: { id: 'c', owner: 'a', deputy: 'c' } }
     }, 'in its own collection too')
     await t.rejects(async () => things.getLinked('a', { elsewhere: 'owners' }), TypeError, 'an undeclared key throws')
     await t.rejects(async () => things.getLinked('a', { rank: 'owners' }), TypeError, 'and one that holds no text')
     await t.rejects(async () => things.getLinked('nobody', { owner: 'nowhere' }), TypeError, 'and whether or not there is a document')
+  },
+
+  'two answers of getLinked with the same stamp have the same content': async (t, { store, things }) => {
+    const owners = store.collection<Thing>('owners')
+    const LINKS = { owner: 'owners', deputy: 'owners' }
+    await owners.put({ id: 'o', title: 'first' })
+    await things.insert({ id: 'a', owner: 'o' })
+    await things.insert({ id: 'b', owner: 'o' })
+    await things.insert({ id: 'orphan', owner: 'gone' })
+    /** What each stamp of `a` stood for. */
+    const contents = new Map<number, string>()
+    const look = async () => {
+      const { stamp, ...content } = await things.getLinked('a', LINKS) ?? {}
+      if (stamp === undefined) return
+      const text = JSON.stringify(content)
+      t.equal(contents.get(stamp) ?? text, text)
+      contents.set(stamp, text)
+    }
+    const changes: (() => Promise<unknown>)[] = [
+      () => owners.update('o', { set: { title: 'second' } }),
+      () => things.update('a', { set: { rank: 1 } }),
+      () => things.put({ id: 'a', owner: 'o', rank: 2 }),
+      () => owners.delete('o'),
+      () => owners.insert({ id: 'o', title: 'third' }),
+      () => things.update('b', { set: { rank: 1 } }),
+      () => things.deleteMany({ equal: { rank: 2 } }),
+      () => things.insert({ id: 'a', owner: 'o', rank: 3 })
+    ]
+    for (const change of changes) {
+      for (let time = 0; time < 3; time++) await look()
+      const done = change()
+      await look()
+      await done
+    }
+    for (let time = 0; time < 3; time++) await look()
+    for (let time = 0; time < 2; time++) t.equal((await things.getLinked('orphan', LINKS))?.stamp, undefined, 'none while a document is missing')
   },
 
   'what a caller holds is his own: changing it changes no store': async (t, { things }) => {

@@ -130,7 +130,6 @@ export const filters: Cases = {
       await t.rejects(async () => things.get(bad), TypeError, `get ${label}`)
       await t.rejects(async () => things.getLinked(bad, {}), TypeError, `getLinked ${label}`)
       await t.rejects(async () => things.update(bad, { set: { owner: 'b' } }), TypeError, `update ${label}`)
-      await t.rejects(async () => things.take(bad), TypeError, `take ${label}`)
       await t.rejects(async () => things.delete(bad), TypeError, `delete ${label}`)
       await t.rejects(async () => things.insert({ id: bad }), TypeError, `insert ${label}`)
       await t.rejects(async () => things.put({ id: bad }), TypeError, `put ${label}`)
@@ -166,7 +165,6 @@ async function refusesFilter (t: Parameters<Cases[string]>[0], things: Things, f
     list: () => collect(things, { filter }),
     count: async () => things.count(filter),
     update: async () => things.update('a', { set: { rank: 9 } }, filter),
-    take: async () => things.take('a', filter),
     delete: async () => things.delete('a', filter),
     deleteMany: async () => things.deleteMany(filter)
   }

@@ -1,6 +1,6 @@
 import type { CollectionSpec, Store } from '../../../../lib/store/port.ts'
 import type { Test } from 'tap'
-import { COLLECTIONS, type Cases, type Engine, type Suite, type Thing, each, ids } from './suite.ts'
+import { COLLECTIONS, type Cases, type Engine, type Suite, type Thing, ids } from './suite.ts'
 
 /** A store of the case's own, closed when it ends. */
 async function openOwn (t: Test, engine: Engine, place: string, collections: readonly CollectionSpec[] = COLLECTIONS): Promise<Store> {
@@ -39,23 +39,6 @@ export const lifecycle: Cases = {
     t.strictSame(await things.get('a'), { id: 'a', owner: 'x' })
   },
 
-  'expired documents go away, in bounded steps, and no others': async (t, { engine, store }) => {
-    const sessions = store.collection<Thing>('sessions')
-    const kept: Thing[] = [
-      { id: 'later', expired_at: '2999-01-01T00:00:00.000Z' },
-      { id: 'never' },
-      { id: 'null', expired_at: null }
-    ]
-    for (const session of kept) await sessions.put(session)
-    if (engine.sweeps !== false) {
-      await each(Array.from({ length: 620 }, (_, number) => number), (number) =>
-        sessions.put({ id: `old ${number}`, expired_at: new Date(number).toISOString() }))
-      t.equal(await store.sweep(), 620)
-    }
-    t.equal(await store.sweep(), 0)
-    t.strictSame(await ids(sessions), ['later', 'never', 'null'])
-  },
-
   'a store that is closed rejects everything with ErrDb, and closing again is nothing': async (t, { engine }) => {
     const store = await openOwn(t, engine, 'closed')
     const things = store.collection<Thing>('things')
@@ -69,13 +52,11 @@ export const lifecycle: Cases = {
       getBy: () => things.getBy('name', 'n'),
       getLinked: () => things.getLinked('a', {}),
       update: () => things.update('a', { set: { rank: 1 } }),
-      take: () => things.take('a'),
       delete: () => things.delete('a'),
       deleteMany: () => things.deleteMany({ equal: { name: 'n' } }),
       count: () => things.count(),
       list: () => ids(things),
-      ping: () => store.ping(),
-      sweep: () => store.sweep()
+      ping: () => store.ping()
     }
     for (const [name, method] of Object.entries(methods)) await t.rejects(async () => method(), { code: 'ErrDb', statusCode: 503 }, name)
   },
@@ -105,8 +86,8 @@ export const lifecycle: Cases = {
       t.equal((await ours.getLinked(id, {}))?.document.rank, 1)
       t.equal((await ids(ours, { filter: { equal: { rank: 1 } } })).length, round + 1)
     }
-    const outcomes = await Promise.all([ours, theirs, ours, theirs].flatMap((things) => [things.take('t0'), things.update('t1', { increment: { rank: 1 } })]))
-    t.equal(outcomes.filter((outcome) => outcome?.id === 't0').length, 1, 'a take has one winner over both')
+    const outcomes = await Promise.all([ours, theirs, ours, theirs].flatMap((things) => [things.delete('t0'), things.update('t1', { increment: { rank: 1 } })]))
+    t.equal(outcomes.filter((outcome) => outcome === true).length, 1, 'a delete has one winner over both')
     t.equal((await ours.get('t1'))?.rank, 5, 'no increment is lost')
   }),
 

@@ -31,12 +31,6 @@ export const races: Cases = {
     t.strictSame(await things.get('a'), winners[0])
   },
 
-  'of many takes one gets the document': async (t, { things }) => {
-    await things.insert({ id: 'a', name: 'n' })
-    const outcomes = await Promise.all(RACERS.map(() => things.take('a')))
-    t.strictSame(outcomes.filter((outcome) => outcome !== null), [{ id: 'a', name: 'n' }])
-  },
-
   'of many deletes one removes': async (t, { things }) => {
     await things.insert({ id: 'a' })
     const outcomes = await Promise.all(RACERS.map(() => things.delete('a')))

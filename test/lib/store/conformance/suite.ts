@@ -15,8 +15,6 @@ export interface Engine {
   open: (options: StoreOptions, place: string) => Promise<Store>
   /** False when closing a store loses its data, so that a place means nothing: an in-memory store. */
   persistent?: boolean
-  /** False when the server removes expired documents by itself, so that sweep() has nothing to do. */
-  sweeps?: boolean
 }
 
 export interface Suite {

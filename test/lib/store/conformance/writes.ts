@@ -136,14 +136,6 @@ export const writes: Cases = {
     t.equal(await things.count(), 1)
   },
 
-  'take reads and removes': async (t, { things }) => {
-    await things.insert({ id: 'a', name: 'n', extra: [null] })
-    t.equal(await things.take('a', { equal: { name: 'other' } }), null, 'not when `where` does not hold')
-    t.strictSame(await things.take('a', { equal: { name: 'n' } }), { id: 'a', name: 'n', extra: [null] })
-    t.equal(await things.take('a'), null)
-    t.equal(await things.get('a'), null)
-  },
-
   'delete says whether it removed': async (t, { things }) => {
     await things.insert({ id: 'a', owner: 'o' })
     await things.insert({ id: 'b', owner: 'o' })

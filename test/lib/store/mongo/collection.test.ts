@@ -22,7 +22,6 @@ function createCollection (answers: (Error | null)[]) {
     reads: db,
     calls: new Calls(1_000),
     turns: new Turns(),
-    cache: null,
     spec: (name) => ({ name, keys: { account: 'string' }, unique: ['account'] })
   }, 'users')
   return { collection, sent }

@@ -12,7 +12,7 @@ function setUp ({ timeout = 60_000 } = {}) {
   for (let number = 0; number < 400; number++) server.collection('tokens').set(`t${number}`, { _id: `t${number}`, user: `u${number % 10}` })
   for (let number = 0; number < 10; number++) server.collection('users').set(`u${number}`, { _id: `u${number}`, epoch: 0 })
   const links = [{ field: 'user', spec: { name: 'users', keys: {} } }]
-  const lookups = new Lookups({ native: server.native('tokens'), spec: { name: 'tokens', keys: { user: 'string' } }, links, calls: new Calls(timeout), cache: null })
+  const lookups = new Lookups({ native: server.native('tokens'), links, calls: new Calls(timeout) })
   return { server, lookups }
 }
 
