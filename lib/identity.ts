@@ -4,6 +4,7 @@ import { createClients, type Clients } from './clients/clients.ts'
 import type { Clock } from './clock.ts'
 import { createPasswords } from './users/passwords.ts'
 import { createOidc, type Oidc } from './oidc/index.ts'
+import { registerRenderers } from './renderers.ts'
 import { type RoleNames, checkRoleNames } from './roles.ts'
 import { createSecretBox } from './crypto/secrets.ts'
 import { checkSecretKey, resolveSecretKey } from './crypto/secret-key.ts'
@@ -55,7 +56,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
   const key = await resolveSecretKey(options)
   const box = createSecretBox(key)
   const store = options.store ?? await openStore(options.database, {
-    collections: COLLECTIONS, now, onError, timeout: options.storeTimeout
+    collections: COLLECTIONS, now, onError, timeout: options.storeTimeout, renderers: registerRenderers(box.key)
   })
   const passwords = createPasswords({ cost: options.bcryptCost, queue: options.hashQueue, processes })
   async function close () {

@@ -1,26 +1,23 @@
 import { Readable } from 'node:stream'
-import { negotiate } from '@fastify/accept-negotiator'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { IdentityError } from '../lib/errors.ts'
 import { LIST_TYPES, type ListSource, renderList } from '../lib/lists/listing.ts'
+import { JSON_TYPE, NDJSON_TYPE, selectType } from '../lib/lists/negotiation.ts'
 import { requireCaller } from '../plugins/auth.ts'
 
-/** How a list reads its own query. */
 export interface ListReplyOptions {
+  /** Of JSON. */
   format?: 'object' | 'array' | undefined
   /** Milliseconds, see lib/lists/listing.ts. */
   stallTimeout: number
 }
 
-const JSON_TYPE = 'application/json'
-const NDJSON_TYPE = 'application/x-ndjson'
-
-/** Lists of more than a batch that one user may read at once: each holds a cursor, of which a store has some dozens. */
+/** Streamed lists that one user may read at once. Each holds a cursor, and a store has some dozens of them. */
 const STREAMS = 8
-/** Those that are being read, by user, of each service in the process. */
+/** Lists being streamed: per service, as several may share the process, and user. */
 const streams = new WeakMap<object, Map<string, number>>()
 
-/** @throws ErrLimit when the caller reads as many already; the list is left then */
+/** @throws ErrLimit when the caller is reading as many already; the list is closed then */
 function countStream (request: FastifyRequest, body: Readable): void {
   const { user_id } = requireCaller(request).user
   const service = request.server.identity
@@ -39,15 +36,13 @@ function countStream (request: FastifyRequest, body: Readable): void {
   })
 }
 
-/** Sends a list in the form that was asked for; a failure after the first byte breaks the connection. To HEAD its head alone, unread. */
+/** Sends a list in the format that the request asks for. A failure after the first byte destroys the connection. Answers HEAD with headers only; the list is not read. */
 export async function sendList<T> (
   request: FastifyRequest, reply: FastifyReply, list: ListSource<T>, { format = 'object', stallTimeout }: ListReplyOptions
 ): Promise<FastifyReply> {
-  const accept = request.headers.accept
-  const lines = accept !== undefined && negotiate(accept, [JSON_TYPE, NDJSON_TYPE]) === NDJSON_TYPE
-  const chosen = lines ? 'ndjson' : format
+  const chosen = selectType(request.headers.accept, [JSON_TYPE, NDJSON_TYPE]) === NDJSON_TYPE ? 'ndjson' : format
   const isHead = request.method === 'HEAD'
-  // To HEAD a stream, of which Fastify tells no length: that of the list is not known before it is read.
+  // A stream, so that Fastify sends no Content-Length: the length is unknown before the list is read.
   const body = isHead ? Readable.from([]) : await renderList(list, { format: chosen, stallTimeout })
   if (typeof body !== 'string' && !isHead) countStream(request, body)
   reply.vary('Accept')
@@ -55,8 +50,8 @@ export async function sendList<T> (
 }
 
 /**
- * Tells of the next page. The reference is of the query alone, so that it holds at whatever path the caller sees the list:
- * under a prefix, behind a proxy, on a bridge (RFC 3986, 5.2.2).
+ * Links the next page (RFC 8288). The reference is the query alone, so it resolves at whatever path the caller sees the
+ * list: under a prefix, behind a proxy, on a bridge (RFC 3986, 5.2.2).
  */
 export function linkNext (request: FastifyRequest<{ Querystring: object }>, reply: FastifyReply, after: string): void {
   const { offset: _offset, after: _after, ...query } = request.query as Record<string, unknown>

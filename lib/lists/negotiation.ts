@@ -1,25 +1,24 @@
-import { negotiate } from '@fastify/accept-negotiator'
+import Negotiator from 'negotiator'
 
-/**
- * From the least to the most general: of two types that the caller likes alike the one named first wins, so that JSON
- * beside CSV stays JSON, and CSV beside a wildcard is CSV.
- */
-const RANGES = ['application/json', 'application/x-ndjson', 'text/csv', 'text/*', 'application/*', '*/*']
+export const JSON_TYPE = 'application/json; charset=utf-8'
+export const NDJSON_TYPE = 'application/x-ndjson; charset=utf-8'
+/** RFC 4180, 3. */
+const CSV_TYPE = 'text/csv; charset=utf-8; header=present'
 
-/** Parameters of a media range other than its weight, which the negotiator would take for one. */
-const PARAMETER = /;(?!\s*q\s*=)\s*[^\s=;,"]+\s*=\s*(?:"(?:[^"\\]|\\.)*"|[^\s;,"]*)/g
-
-/** Does this Accept field (RFC 9110, 12.5.1) prefer CSV to JSON? A wildcard alone does not. */
-export function prefersCsv (accept: string | undefined): boolean {
-  if (accept === undefined) return false
-  const preferred = negotiate(accept.toLowerCase().replace(PARAMETER, ''), RANGES)
-  return preferred === 'text/csv' || preferred === 'text/*'
+/** The offered type that an Accept field prefers (RFC 9110, 12.5.1); of equal ones the first in the field. Without a match the first offered. */
+export function selectType (accept: string | undefined, offered: readonly [string, ...string[]]): string {
+  return new Negotiator({ headers: { accept } }).mediaType(offered) ?? offered[0]
 }
 
-/** A query without its `format=csv`, and whether it had one. What is left stays as it was, byte for byte. */
+/** Whether an Accept field prefers CSV to JSON. A wildcard alone does not. */
+export function prefersCsv (accept: string | undefined): boolean {
+  return selectType(accept, [JSON_TYPE, NDJSON_TYPE, CSV_TYPE]) === CSV_TYPE
+}
+
+/** Takes `format=csv` out of a query: the rest, byte for byte, and whether it was there. */
 export function takeCsvFormat (query: string): { query: string, csv: boolean } {
   if (query === '') return { query, csv: false }
   const pairs = query.split('&')
-  const kept = pairs.filter((pair) => new URLSearchParams(pair).get('format') !== 'csv')
-  return { query: kept.join('&'), csv: kept.length < pairs.length }
+  const rest = pairs.filter((pair) => new URLSearchParams(pair).get('format') !== 'csv')
+  return { query: rest.join('&'), csv: rest.length < pairs.length }
 }

@@ -141,11 +141,19 @@ await forEachStore(t, async (t, build) => {
       ['application/x-ndjson', 'application/x-ndjson'],
       ['application/json;q=0.5, application/x-ndjson', 'application/x-ndjson'],
       ['application/json, application/x-ndjson', 'application/json'],
+      ['application/x-ndjson;charset=utf-8', 'application/x-ndjson'],
+      ['application/json;charset=utf-8, application/x-ndjson;q=0.1', 'application/json'],
+      ['Application/X-NDJSON', 'application/x-ndjson'],
+      ['application/json;Q=0.1, application/x-ndjson; CHARSET="UTF-8"; q=0.2', 'application/x-ndjson'],
+      ['application/json;q=0.1, */*', 'application/x-ndjson'],
+      ['application/x-ndjson;q=0, */*', 'application/json'],
       ['*/*', 'application/json'],
-      ['text/html', 'application/json']
+      ['text/html', 'application/json'],
+      ['', 'application/json'],
+      [undefined, 'application/json']
     ] as const) {
-      const reply = await kit.inject({ url: '/api/v1/client/list', headers: { ...ann.headers, accept } })
-      t.match([reply.statusCode, reply.headers['content-type']], [200, `${type}; charset=utf-8`], accept)
+      const reply = await kit.inject({ url: '/api/v1/client/list', headers: { ...ann.headers, ...(accept !== undefined && { accept }) } })
+      t.match([reply.statusCode, reply.headers['content-type']], [200, `${type}; charset=utf-8`], accept ?? 'no Accept')
       const { body } = reply
       t.strictSame(type === 'application/json' ? JSON.parse(body).data : body.trimEnd().split('\n').map((line) => JSON.parse(line)), data)
     }

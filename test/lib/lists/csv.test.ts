@@ -21,9 +21,10 @@ async function cell (name: unknown, escapeFormulae = true): Promise<string> {
   return text.slice(`${HEADER}\nc,,,,,,,`.length, -',\n'.length)
 }
 
-t.test('a buffer for each batch, and the last newline at the end', async (t) => {
+t.test('one buffer per batch, the first with the header', async (t) => {
   t.strictSame(await write(true), [`${HEADER}\n`])
-  t.strictSame(await write(true, [{ clientId: 'a' }, { clientId: 'b' }], [{ clientId: 'c' }]), [`${HEADER}\na,,,,,,,,\nb,,,,,,,,`, '\nc,,,,,,,,', '\n'])
+  t.strictSame(await write(true, [], []), [`${HEADER}\n`])
+  t.strictSame(await write(true, [{ clientId: 'a' }, { clientId: 'b' }], [], [{ clientId: 'c' }]), [`${HEADER}\na,,,,,,,,\nb,,,,,,,,\n`, 'c,,,,,,,,\n'])
 })
 
 t.test('cells', async (t) => {

@@ -15,6 +15,8 @@ export interface Engine {
   open: (options: StoreOptions, place: string) => Promise<Store>
   /** False when closing a store loses its data, so that a place means nothing: an in-memory store. */
   persistent?: boolean
+  /** True when lists are rendered in a thread. */
+  renders?: boolean
 }
 
 export interface Suite {
