@@ -97,13 +97,13 @@ export async function bridge (app: FastifyInstance, given: BridgeOptions): Promi
     const { query, csv } = takeCsvFormat(queryOf(request))
     if (!csv && !prefersCsv(request.headers.accept)) return await relayTo(`${API}/list`, request, reply)
     const exchange = new Exchange(await relay.get(), options, request, reply)
-    const [{ readList }, { toCsv }, { toPlainRow }] = await Promise.all([import('../lib/lists/list-reader.ts'), import('../lib/lists/csv.ts'), import('../lib/lists/csv-line.ts')])
+    const [{ readList }, { toCsv }] = await Promise.all([import('../lib/lists/list-reader.ts'), import('../lib/lists/csv.ts')])
     return await exchange.run(async () => {
       const answer = await exchange.ask(withQuery(`${API}/list`, query), ASK_FOR_LIST)
       if (answer.status >= 300) return await exchange.relay(answer)
       const { 'content-type': type = '', 'content-encoding': coding = 'identity' } = answer.headers
       if (answer.status !== 200 || coding !== 'identity') throw new IdentityError('ErrRsc', 'the upstream sent a list that is not one')
-      return await exchange.answer(answer, toCsv(readList(answer.body, type, toPlainRow), options), { ...csvFields, ...(csv && linkCsv(answer)) })
+      return await exchange.answer(answer, toCsv(readList(answer.body, type), options), { ...csvFields, ...(csv && linkCsv(answer)) })
     })
   }
 

@@ -1,13 +1,11 @@
-import { setImmediate as breathe } from 'node:timers/promises'
-import { CsvFormatterStream, FormatterOptions } from 'fast-csv'
-import { isPlainStart } from './csv-line.ts'
+import { once } from 'node:events'
+import { setImmediate as yieldTurn } from 'node:timers/promises'
+import { format } from 'fast-csv'
+import { ClientSchema } from '../../schemas/client.ts'
 import { IdentityError } from '../errors.ts'
-import type { ListItem, ListRecord } from './list-reader.ts'
 
-/** The columns of a client list, in the order of service.md, 4.4. */
-export const CLIENT_COLUMNS = [
-  'clientId', 'createdAt', 'modifiedAt', 'clientSecret', 'redirectUris', 'scopes', 'userId', 'name', 'image'
-] as const
+/** The columns of service.md, 4.4: the fields of a client, in the order of its schema. */
+const COLUMNS = Object.keys(ClientSchema.properties)
 
 export interface CsvOptions {
   /** Put a `'` before a cell that a spreadsheet would run as a formula. */
@@ -16,90 +14,44 @@ export interface CsvOptions {
 
 /**
  * What a spreadsheet may take for the start of a formula (OWASP, CSV Injection), the full-width forms included.
- * fast-csv drops NUL, so that one in front does not hide the character behind it.
+ * fast-csv drops NUL, so a leading one does not hide the character behind it.
  */
 const FORMULA = /^\0*[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]/
 
-/**
- * fast-csv's formatter without its stream: rows go in and their text is collected, a batch at a time. A stream event for
- * each row would cost more than the row.
- */
-class Formatter extends CsvFormatterStream<string[], string[]> {
-  #text = ''
-  #failed: Error | undefined
-
-  readonly #settle = (error?: Error | null): void => {
-    if (error != null) this.#failed = error
-  }
-
-  override push (chunk: Buffer | string): boolean {
-    this.#text += chunk.toString()
-    return true
-  }
-
-  add (cells: string[]): void {
-    this._transform(cells, 'utf8', this.#settle)
-  }
-
-  /** Adds a row that is written. It is never the first: that is the header. */
-  addRow (row: string): void {
-    this.#text += `\n${row}`
-  }
-
-  close (): void {
-    this._flush(this.#settle)
-  }
-
-  collect (): Buffer {
-    if (this.#failed !== undefined) throw this.#failed
-    const text = this.#text
-    this.#text = ''
-    return Buffer.from(text)
-  }
+function toCell (value: unknown, { escapeFormulae }: CsvOptions): string {
+  const text = typeof value === 'string' ? value : value === undefined || value === null ? '' : JSON.stringify(value)
+  return escapeFormulae && FORMULA.test(text) ? `'${text}` : text
 }
 
-/** The text of a cell. */
-function toText (value: unknown): string {
-  if (typeof value === 'string') return value
-  if (value === undefined || value === null) return ''
-  return JSON.stringify(value)
-}
-
-/** The same, escaped. */
-function toSafeText (value: unknown): string {
-  const text = toText(value)
-  return !isPlainStart(text) && FORMULA.test(text) ? `'${text}` : text
-}
-
-/** The cells of one client, in the order of the columns. Throws ErrRsc for a record that is none. */
-function toCells (client: ListRecord, cell: (value: unknown) => string): string[] {
-  if (typeof client.clientId !== 'string') throw new IdentityError('ErrRsc', 'the upstream sent a list that is not one of clients')
-  // Written out: a loop over names costs as much as the rest of the row.
-  return [
-    cell(client.clientId), cell(client.createdAt), cell(client.modifiedAt), cell(client.clientSecret), cell(client.redirectUris),
-    cell(client.scopes), cell(client.userId), cell(client.name), cell(client.image)
-  ]
+function toRow (record: object, options: CsvOptions): string[] {
+  const fields = record as Record<string, unknown>
+  if (typeof fields.clientId !== 'string') throw new IdentityError('ErrRsc', 'the upstream sent a list that is not one of clients')
+  return COLUMNS.map((column) => toCell(fields[column], options))
 }
 
 /**
- * Writes clients as CSV: a byte-order mark, the header line, a row for each client, every line ended by a newline.
- * RFC 4180's quoting, and nothing trimmed; NUL characters are left out. One buffer for each batch, and the first one
- * holds the head even when the list is empty. Throws ErrRsc for a record that is not a client.
- * @param batches of clients, or of rows that are written
+ * Writes clients as CSV (RFC 4180): a byte-order mark, the header, one line per client, each ended by a newline. One
+ * buffer per batch; the first also holds the header, even when there are no clients.
+ * @throws IdentityError ErrRsc for a record that is not a client
  */
-export async function * toCsv (batches: AsyncIterable<Iterable<ListItem>>, options: CsvOptions): AsyncGenerator<Buffer> {
-  const formatter = new Formatter(new FormatterOptions({ writeBOM: true, includeEndRowDelimiter: true }))
-  const cell = options.escapeFormulae ? toSafeText : toText
-  formatter.add([...CLIENT_COLUMNS])
+export async function * toCsv (batches: AsyncIterable<readonly object[]>, options: CsvOptions): AsyncGenerator<Buffer> {
+  const csv = format<string[], string[]>({ writeBOM: true, includeEndRowDelimiter: true })
+  let lines: Buffer[] = []
+  const takeLines = () => {
+    const buffer = Buffer.concat(lines)
+    lines = []
+    return buffer
+  }
+  csv.on('data', (line: Buffer) => lines.push(line))
+  csv.write(COLUMNS)
   for await (const batch of batches) {
-    for (const item of batch) {
-      if (typeof item === 'string') formatter.addRow(item)
-      else formatter.add(toCells(item, cell))
-    }
-    yield formatter.collect()
-    // A fast source and a fast reader would pass batches for long without anyone else's turn.
-    await breathe()
+    if (batch.length === 0) continue
+    for (const record of batch) csv.write(toRow(record, options))
+    // The formatter emits its lines meanwhile, and a fast source with a fast reader does not starve the event loop.
+    await yieldTurn()
+    yield takeLines()
   }
-  formatter.close()
-  yield formatter.collect()
+  csv.end()
+  await once(csv, 'end')
+  yield takeLines()
 }

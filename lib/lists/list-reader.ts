@@ -1,91 +1,63 @@
-import { isUtf8 } from 'node:buffer'
 import { JSONParser, TokenType } from '@streamparser/json'
-import { hasControls } from './csv-line.ts'
 import { IdentityError } from '../errors.ts'
 
 export type ListRecord = Record<string, unknown>
-/** A record, or the row that was made of its line. */
-export type ListItem = ListRecord | string
 
-/** Makes a row of a line of JSON; null for one to be parsed. What holds controls is not given to it. */
-export type ToRow = (line: string) => string | null
-
-/** Bytes of one record at most, give or take a chunk: what is held of a list at any time. */
+/** The largest record, in bytes. It bounds what is buffered of a list, apart from one chunk. */
 const MAX_RECORD = 1024 * 1024
-/** Bytes of a document at a time: the parser takes longer over them than JSON.parse, and keeps the records till the end. */
+/** Bytes parsed at a time: the parser is slower than JSON.parse, and its records stay in memory until the step is done. */
 const DOCUMENT_STEP = 16 * 1024
 const NEWLINE = 0x0a
 const OPENING_BRACKET = 0x5b
 const OPENING_BRACE = 0x7b
 const JSON_SPACE = new Set([0x20, 0x09, 0x0a, 0x0d])
 
+/** Has no cause: a parser's message repeats a part of the text, which may hold a secret. */
 const notAList = () => new IdentityError('ErrRsc', 'the upstream sent a list that is not one')
 
-function isRecord (value: unknown): value is ListRecord {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
+const createDecoder = () => new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+const decoder = createDecoder()
+
+function checkRecord (value: unknown): ListRecord {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw notAList()
+  return value as ListRecord
 }
 
-function parseLine (line: string): ListRecord {
-  let record: unknown
+/** Parses complete lines. Blank ones are allowed. */
+function parseLines (bytes: Buffer): ListRecord[] {
   try {
-    record = JSON.parse(line)
+    return decoder.decode(bytes).split('\n').filter((line) => line.trim() !== '').map((line) => checkRecord(JSON.parse(line)))
   } catch {
-    // The parser's own message repeats a part of the line, which may hold a secret.
     throw notAList()
   }
-  if (!isRecord(record)) throw notAList()
-  return record
 }
 
-/** What is on the complete lines of each part, looked at when it is asked for. Blank lines are allowed. */
-function * parseLines (parts: readonly Buffer[], toRow: ToRow | undefined): Generator<ListItem> {
-  for (const bytes of parts) {
-    if (!isUtf8(bytes)) throw notAList()
-    const makeRow = toRow !== undefined && !hasControls(bytes) ? toRow : () => null
-    const text = bytes.toString('utf8')
-    for (let start = 0, end = 0; start < text.length; start = end + 1) {
-      end = text.indexOf('\n', start)
-      if (end === -1) end = text.length
-      const line = text.slice(start, end)
-      const row = makeRow(line)
-      if (row !== null) yield row
-      else if (line.trim() !== '') yield parseLine(line)
-    }
-  }
-}
-
-/** Newline-delimited JSON: a chunk is cut at its last newline, where no character is split either. */
-async function * readLines (body: AsyncIterable<Buffer>, toRow: ToRow | undefined): AsyncGenerator<Iterable<ListItem>> {
+/** Newline-delimited JSON: a batch ends at a chunk's last newline, which never splits a character. */
+async function * readLines (body: AsyncIterable<Buffer>): AsyncGenerator<ListRecord[]> {
   let pieces: Buffer[] = []
   let held = 0
   for await (const chunk of body) {
     const end = chunk.lastIndexOf(NEWLINE) + 1
+    if (held + (end === 0 ? chunk.length : chunk.indexOf(NEWLINE)) > MAX_RECORD) throw notAList()
     if (end > 0) {
-      // The line that was begun is put together; the others stay where they are.
-      const newline = chunk.indexOf(NEWLINE)
-      if (held + newline > MAX_RECORD) throw notAList()
-      const first = held === 0 ? 0 : newline + 1
-      yield parseLines([Buffer.concat([...pieces, chunk.subarray(0, first)]), chunk.subarray(first, end)], toRow)
+      yield parseLines(Buffer.concat([...pieces, chunk.subarray(0, end)]))
       pieces = []
       held = 0
     }
-    if (end < chunk.length) {
-      pieces.push(chunk.subarray(end))
-      held += chunk.length - end
-      if (held > MAX_RECORD) throw notAList()
-    }
+    pieces.push(chunk.subarray(end))
+    held += chunk.length - end
   }
-  if (held > 0) yield parseLines([Buffer.concat(pieces)], toRow)
+  yield parseLines(Buffer.concat(pieces))
 }
 
 /**
- * Watches for the member `data` of the outer object and that it is an array, which the parser's paths cannot tell:
- * neither an empty list from none, nor an array from an object of records.
+ * Checks that the outer object has one member `data`, and that it is an array. The parser's paths cannot: they match
+ * neither in an empty list, and do not tell an array from an object of records.
  */
-class Wrapper {
+class WrapperCheck {
   #depth = 0
   #key: unknown
-  #awaitsData = false
+  #expectsList = false
   #found = false
 
   get found (): boolean {
@@ -93,48 +65,52 @@ class Wrapper {
   }
 
   see (token: TokenType, value: unknown): void {
-    if (this.#awaitsData) {
+    if (this.#expectsList) {
       if (token !== TokenType.LEFT_BRACKET || this.#found) throw notAList()
       this.#found = true
-      this.#awaitsData = false
+      this.#expectsList = false
     }
     if (token === TokenType.LEFT_BRACKET || token === TokenType.LEFT_BRACE) this.#depth++
     else if (token === TokenType.RIGHT_BRACKET || token === TokenType.RIGHT_BRACE) this.#depth--
     else if (this.#depth === 1) {
-      if (token === TokenType.COLON) this.#awaitsData = this.#key === 'data'
+      if (token === TokenType.COLON) this.#expectsList = this.#key === 'data'
       else this.#key = value
     }
   }
 }
 
 /**
- * The parser (0.0.26) decodes a string in runs, and drops U+FEFF at the start of each for a byte-order mark. It has no
- * option for that, so its decoder is replaced by one that keeps what it finds.
+ * Makes a parser keep U+FEFF. It decodes a string in runs, and its decoder drops that character at the start of each run
+ * as a byte-order mark. There is no option for it, so the private decoder is replaced.
+ * @throws Error when the parser has no such decoder: this was written for the exact version that package.json names
  */
-function keepMarks (parser: JSONParser): void {
-  const strings: object | undefined = Reflect.get(Reflect.get(parser, 'tokenizer') as object, 'bufferedString')
-  if (strings !== undefined) Reflect.set(strings, 'decoder', new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }))
+export function replaceDecoder (parser: object): void {
+  const strings: unknown = (parser as { tokenizer?: { bufferedString?: unknown } }).tokenizer?.bufferedString
+  if (typeof strings !== 'object' || strings === null || !(Reflect.get(strings, 'decoder') instanceof TextDecoder)) {
+    throw new Error('@streamparser/json has no tokenizer.bufferedString.decoder: its version is not the one this code was written for')
+  }
+  Reflect.set(strings, 'decoder', createDecoder())
 }
 
-/** Takes a document in pieces and gives the records that each completes. */
-class DocumentReader {
+// Fails when this module is loaded, not at the first such text.
+replaceDecoder(new JSONParser())
+
+/** Parses a document in steps, and returns the records that each step completes. */
+class DocumentParser {
   readonly #parser: JSONParser
-  readonly #wrapper: Wrapper | undefined
+  readonly #wrapper: WrapperCheck | undefined
   #records: ListRecord[] = []
 
   /** @param opening the first byte of the document */
   constructor (opening: number) {
-    const bare = opening === OPENING_BRACKET
-    if (!bare && opening !== OPENING_BRACE) throw notAList()
-    // No path matches what holds the records: the parser would keep every one of them, keepStack or not.
-    this.#parser = new JSONParser({ paths: [bare ? '$.*' : '$.data.*'], keepStack: false })
-    keepMarks(this.#parser)
-    this.#parser.onValue = ({ value }) => {
-      if (!isRecord(value)) throw notAList()
-      this.#records.push(value)
-    }
-    if (bare) return
-    const wrapper = this.#wrapper = new Wrapper()
+    const isBare = opening === OPENING_BRACKET
+    if (!isBare && opening !== OPENING_BRACE) throw notAList()
+    // A path that also matched the list itself would make the parser keep every record, whatever keepStack says.
+    this.#parser = new JSONParser({ paths: [isBare ? '$.*' : '$.data.*'], keepStack: false })
+    replaceDecoder(this.#parser)
+    this.#parser.onValue = ({ value }) => { this.#records.push(checkRecord(value)) }
+    if (isBare) return
+    const wrapper = this.#wrapper = new WrapperCheck()
     this.#parser.onToken = ({ token, value }) => wrapper.see(token, value)
   }
 
@@ -153,40 +129,39 @@ class DocumentReader {
     try {
       step()
     } catch {
-      // The parser's own message repeats a part of the text, which may hold a secret.
       throw notAList()
     }
   }
 }
 
-/** One JSON document: a list that is bare, or wrapped as `data`. */
-async function * readDocument (body: AsyncIterable<Buffer>): AsyncGenerator<Iterable<ListRecord>> {
-  let reader: DocumentReader | undefined
+/** One JSON document: a bare array, or an object whose `data` is one. */
+async function * readDocument (body: AsyncIterable<Buffer>): AsyncGenerator<ListRecord[]> {
+  let parser: DocumentParser | undefined
   let held = 0
   for await (const chunk of body) {
     for (let start = 0; start < chunk.length; start += DOCUMENT_STEP) {
       const part = chunk.subarray(start, start + DOCUMENT_STEP)
-      const opening = reader === undefined ? part.find((byte) => !JSON_SPACE.has(byte)) : undefined
-      if (opening !== undefined) reader = new DocumentReader(opening)
-      const records = reader?.read(part) ?? []
+      const opening = parser === undefined ? part.find((byte) => !JSON_SPACE.has(byte)) : undefined
+      if (opening !== undefined) parser = new DocumentParser(opening)
+      const records = parser?.read(part) ?? []
       held = records.length > 0 ? 0 : held + part.length
       if (held > MAX_RECORD) throw notAList()
       if (records.length > 0) yield records
     }
   }
-  if (reader === undefined) throw notAList()
-  reader.end()
+  if (parser === undefined) throw notAList()
+  parser.end()
 }
 
 /**
- * Reads a list of records as it streams, in batches of what each chunk completes. Holds one chunk and at most one
- * unfinished record. Throws ErrRsc when the body is not a list: where its bytes show it, in a batch or before one.
+ * Reads a list of records as it streams, in batches of what each chunk completes; a batch may be empty. Buffers one chunk
+ * and at most one incomplete record.
  * @param contentType of the body: NDJSON, or JSON as an array or as an object whose `data` is one
- * @param toRow spares NDJSON the parsing, where it can
+ * @throws IdentityError ErrRsc when the body is not a list, as soon as its bytes show it
  */
-export function readList (body: AsyncIterable<Buffer>, contentType: string, toRow?: ToRow): AsyncGenerator<Iterable<ListItem>> {
+export function readList (body: AsyncIterable<Buffer>, contentType: string): AsyncGenerator<ListRecord[]> {
   const type = contentType.split(';', 1)[0]?.trim().toLowerCase() ?? ''
-  if (/^application\/(x-)?(ndjson|jsonl)$/.test(type)) return readLines(body, toRow)
+  if (/^application\/(x-)?(ndjson|jsonl)$/.test(type)) return readLines(body)
   if (/^application\/(.+\+)?json$/.test(type)) return readDocument(body)
   throw notAList()
 }

@@ -1,5 +1,7 @@
+import { readFileSync } from 'node:fs'
+import { JSONParser } from '@streamparser/json'
 import t from 'tap'
-import { readList } from '../../../lib/lists/list-reader.ts'
+import { readList, replaceDecoder } from '../../../lib/lists/list-reader.ts'
 
 async function * pieces (...parts: (string | Buffer)[]): AsyncGenerator<Buffer> {
   for (const part of parts) yield Buffer.from(part as string)
@@ -53,16 +55,13 @@ t.test('a __proto__ key stays a key', async (t) => {
   }
 })
 
-t.test('a row is made of a line where it can be, and never of one beside controls', async (t) => {
-  const toRow = (line: string) => line.startsWith('{"a"') ? line.toUpperCase() : null
-  const read = async (...parts: string[]) => {
-    const items = []
-    for await (const batch of readList(pieces(...parts), LINES, toRow)) items.push(...batch)
-    return items
+t.test('a parser whose private decoder is missing is refused', (t) => {
+  for (const parser of [{}, { tokenizer: {} }, { tokenizer: { bufferedString: {} } }, { tokenizer: { bufferedString: { decoder: null } } }]) {
+    t.throws(() => replaceDecoder(parser), { message: /@streamparser\/json has no tokenizer\.bufferedString\.decoder/ })
   }
-  t.strictSame(await read('{"a":1}\n\n{"b":2}\n{"a"', ':3}\n', '{"a":4}'), ['{"A":1}', { b: 2 }, '{"A":3}', '{"A":4}'])
-  t.strictSame(await read('{"a":1}\r\n', '{"a":2}\n'), [{ a: 1 }, '{"A":2}'])
-  await t.rejects(read('{"a":"\t"}\n'), { code: 'ErrRsc' })
+  t.doesNotThrow(() => replaceDecoder(new JSONParser()))
+  t.match(JSON.parse(readFileSync(new URL('../../../package.json', import.meta.url), 'utf8')).dependencies['@streamparser/json'], /^\d+\.\d+\.\d+$/, 'and the version is exact')
+  t.end()
 })
 
 t.test('the error tells nothing of the body', async (t) => {
