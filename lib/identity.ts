@@ -4,6 +4,7 @@ import { createClients, type Clients } from './clients/clients.ts'
 import type { Clock } from './clock.ts'
 import { createPasswords } from './users/passwords.ts'
 import { createOidc, type Oidc } from './oidc/index.ts'
+import { registerRenderers } from './renderers.ts'
 import type { RoleNames } from './roles.ts'
 import { createSecretBox } from './crypto/secrets.ts'
 import { checkSecretKey, resolveSecretKey } from './crypto/secret-key.ts'
@@ -52,7 +53,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
   const key = await resolveSecretKey(options)
   const box = createSecretBox(key)
   const store = options.store ?? await openStore(options.database, {
-    collections: COLLECTIONS, now, onError, timeout: options.storeTimeout, staleness: options.staleness
+    collections: COLLECTIONS, now, onError, timeout: options.storeTimeout, staleness: options.staleness, renderers: registerRenderers(box.key)
   })
   const passwords = createPasswords({ cost: options.bcryptCost, queue: options.hashQueue, processes })
   async function close () {

@@ -54,6 +54,12 @@ export const InfoSchema = Type.Object({}, {
   description: `Any JSON object without empty keys, at most ${LIMITS.info} bytes as JSON.`
 })
 
+/**
+ * An object that names every field of a schema's type. An optional field may be undefined, which JSON leaves out, but not
+ * forgotten: code that builds a T field by field stops compiling when the schema gets a new one.
+ */
+export type Complete<T> = { [K in keyof Required<T>]: T[K] }
+
 /** The wrapper of every JSON success body. */
 export const Data = <T extends TSchema>(schema: T) => Type.Object({ data: schema })
 

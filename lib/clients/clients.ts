@@ -1,12 +1,11 @@
 import type { Client, ClientListQuery, CreateClient, PatchClient } from '../../schemas/client.ts'
 import { checkImage, checkRedirectUris, checkScopes, checkText } from '../checks.ts'
-import { type ClientListOptions, showClient } from './client-list.ts'
+import { showClient } from './show-client.ts'
 import { type Clock, toTimestamp } from '../clock.ts'
 import { type Page, mapBatches, readPage, toStart } from '../lists/cursor.ts'
 import { IdentityError, paramError } from '../errors.ts'
 import { generateId, randomText } from '../ids.ts'
 import type { ClientRecord, UserRecord } from '../records.ts'
-import { renderingBy } from '../lists/renderer.ts'
 import type { Actor } from '../roles.ts'
 import type { SecretBox } from '../crypto/secrets.ts'
 import { parseSort } from '../lists/sort.ts'
@@ -164,9 +163,7 @@ export function createClients ({ store, now, box, tokens }: ClientServices) {
      */
     async page (query: ClientListQuery, actor: Actor): Promise<Page<Client>> {
       const { isAdmin } = actor
-      return await readPage(clients, toListQuery(query, actor), toClientFor(actor), (between) => (
-        renderingBy<ClientListOptions>('client-list', import.meta.url, { between, isAdmin, key: box.key })
-      ))
+      return await readPage(clients, toListQuery(query, actor), toClientFor(actor), { renderer: 'clients', options: { isAdmin } })
     }
   }
 }

@@ -1,21 +1,22 @@
 import { LIMITS } from '../../schemas/common.ts'
 import { paramError } from '../errors.ts'
-import { BATCH_SIZE, type Collection, type Document, type ListQuery, type Keyset, type Rendering, type SortKey } from '../store/port.ts'
+import type { ListRenderer } from '../renderers.ts'
+import { BATCH_SIZE, type Collection, type Document, type ListQuery, type Keyset, type SortKey } from '../store/port.ts'
 
 /**
- * Cursors: where a page ended, as a text that means nothing to callers. It holds what the page's last record showed of
- * the sort's keys, and its id: no secret, and no right to anything, as filters and roles apply to the next page anew.
+ * Cursors: the keyset of a page's last record, as text that is opaque to callers. A cursor holds what the record showed
+ * in the sort's keys, and its id. It holds no secret and grants nothing: filters and roles apply to the next page anew.
  */
 
-/** Of what a cursor holds. One of another version is refused, never misread. */
+/** Version of a cursor's content. Any other version is refused, never misread. */
 const VERSION = 1
 
 /** One page of a list, or a list that is too long for one. */
 export interface Page<T> {
   batches: AsyncIterable<T[]>
-  /** The same as JSON texts with this between them, where it may be a long list: in pieces that are made where it is read. */
-  render?: (between: string) => AsyncIterable<string>
-  /** For `after` of the next page. Absent on the last one, and where there is no limit or one of more than 100. */
+  /** The same records as JSON texts, with a separator between any two, written in another thread. Present for long lists where the store can. */
+  render?: (separator: string) => AsyncIterable<string>
+  /** The cursor of the next page. Absent on the last page, and without a limit or with one above 100. */
   after?: string
 }
 
@@ -27,7 +28,7 @@ export function encodeCursor (sort: SortKey[], { values, id }: Keyset): string {
   return Buffer.from(JSON.stringify([VERSION, nameSort(sort), values, id])).toString('base64url')
 }
 
-/** @throws ErrParam for what is no cursor, or one of another sort */
+/** @throws ErrParam for what is not a cursor, or is one of another sort */
 export function decodeCursor (text: string, sort: SortKey[]): Keyset {
   const [version, name, values, id] = parse(text)
   const isKeyset = version === VERSION && typeof name === 'string' && typeof id === 'string' && id.length <= LIMITS.id &&
@@ -39,7 +40,7 @@ export function decodeCursor (text: string, sort: SortKey[]): Keyset {
 
 function parse (text: string): unknown[] {
   const bytes = Buffer.from(text, 'base64url')
-  // Decoding passes over what is not base64url.
+  // Buffer.from skips characters that are not base64url.
   if (text.length > LIMITS.cursor || bytes.toString('base64url') !== text) return []
   try {
     const value: unknown = JSON.parse(bytes.toString())
@@ -50,8 +51,8 @@ function parse (text: string): unknown[] {
 }
 
 /**
- * Where a page begins.
- * @throws ErrParam for both at once, and as decodeCursor
+ * The start of a page, as a part of a store's query.
+ * @throws ErrParam for a cursor together with an offset, and as decodeCursor
  */
 export function toStart ({ after, offset }: { after?: string, offset?: number }, sort: SortKey[]): Pick<ListQuery, 'after' | 'offset'> {
   if (!after) return { offset: offset ?? 0 }
@@ -60,18 +61,23 @@ export function toStart ({ after, offset }: { after?: string, offset?: number },
 }
 
 /**
- * Reads a page. It asks for one record more than it gives, so that the last page is known to be the last. A list of
- * more than a batch is left to be streamed: what follows it is not known before its end.
+ * Reads a page. It asks for one record more than the limit, to know whether another page follows. A list longer than a
+ * batch is streamed instead, and has no cursor.
  *
- * A page whose records are so large that the store gives it in parts may wait long for a slow reader: its ids are kept,
- * and each part is read again when it is wanted.
+ * When the records of a page are too large for one batch, only their ids stay in memory, because a slow reader may take
+ * long: each batch is read again when it is wanted.
+ * @param renderer shows a record as `toView` does
  */
 export async function readPage<T extends Document, V> (
-  collection: Collection<T>, query: ListQuery, toView: (record: T) => V, toRendering: (between: string) => Rendering
+  collection: Collection<T>, query: ListQuery, toView: (record: T) => V, renderer: ListRenderer
 ): Promise<Page<V>> {
   const { limit = 0 } = query
   if (limit === 0 || limit > BATCH_SIZE) {
-    return { batches: mapBatches(collection.list(query), toView), render: (between) => collection.render(query, toRendering(between)) }
+    const { render } = collection
+    return {
+      batches: mapBatches(collection.list(query), toView),
+      ...(render !== undefined && { render: (separator) => render(query, { ...renderer, separator }) })
+    }
   }
   const { batches, after } = await readShortPage(collection, query, limit)
   return { batches: mapBatches(batches, toView), ...(after !== undefined && { after }) }
@@ -96,7 +102,7 @@ async function readShortPage<T extends Document> (collection: Collection<T>, que
   return { batches: parts.length > 1 ? reread(collection, parts) : replay(first), ...(after !== undefined && { after }) }
 }
 
-/** What was removed meanwhile is left out. */
+/** Leaves out records that were removed meanwhile. */
 async function * reread<T extends Document> (collection: Collection<T>, parts: string[][]): AsyncGenerator<T[], void, undefined> {
   for (const part of parts) {
     const found: T[] = []

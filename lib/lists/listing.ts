@@ -1,43 +1,41 @@
 import { Readable } from 'node:stream'
 import { setImmediate as yieldTurn } from 'node:timers/promises'
+import { TIMERS, type Timers } from '../timers.ts'
 import type { Page } from './cursor.ts'
-import { createJoiner } from './renderer.ts'
+import { JSON_TYPE, NDJSON_TYPE } from './negotiation.ts'
 
-/** How a list is written: `{"data":[...]}`, `[...]`, or a record a line. */
+/** How a list is written: `{"data":[...]}`, `[...]`, or a record per line. */
 export type ListFormat = 'object' | 'array' | 'ndjson'
 
-export const LIST_TYPES: Record<ListFormat, string> = {
-  object: 'application/json; charset=utf-8',
-  array: 'application/json; charset=utf-8',
-  ndjson: 'application/x-ndjson; charset=utf-8'
-}
+export const LIST_TYPES: Record<ListFormat, string> = { object: JSON_TYPE, array: JSON_TYPE, ndjson: NDJSON_TYPE }
 
-const FRAMES: Record<ListFormat, { open: string, between: string, close: string }> = {
-  object: { open: '{"data":[', between: ',', close: ']}' },
-  array: { open: '[', between: ',', close: ']' },
-  ndjson: { open: '', between: '\n', close: '\n' }
+const FRAMES: Record<ListFormat, { open: string, separator: string, close: string }> = {
+  object: { open: '{"data":[', separator: ',', close: ']}' },
+  array: { open: '[', separator: ',', close: ']' },
+  ndjson: { open: '', separator: '\n', close: '\n' }
 }
 
 export interface ListOptions {
   format: ListFormat
-  /** Milliseconds a reader may leave what was sent unread before the list is broken off; see also `patience`. */
+  /** Milliseconds a reader may leave sent bytes unread before the list is aborted; see also remainingStallTime. */
   stallTimeout: number
+  timers?: Timers
 }
 
-/** Bytes a second that a reader takes at the least, on the whole. */
-const PACE = 1024
+/** The lowest average rate of a reader, in bytes a second. */
+const MIN_RATE = 1024
 
 /**
- * Milliseconds a reader has for what it was sent last: the stall time-out, and less when it has been waited for longer
- * than that in all, and takes less than PACE. One that sips just before each time-out would hold a cursor for ever.
+ * Milliseconds until a reader who takes nothing more is disconnected: the stall time-out, or less for one who has kept us
+ * waiting for longer than that in all and is slower than MIN_RATE. Without the rate, a reader who sips just before each
+ * time-out would hold a cursor for ever.
  * @param sent bytes in all
- * @param waited milliseconds that the reader, not the store, was waited for
+ * @param waited milliseconds spent waiting for the reader, not for the store
  */
-export function patience (sent: number, waited: number, stallTimeout: number): number {
-  return Math.min(stallTimeout, Math.max(stallTimeout, sent / PACE * 1000) - waited)
+export function remainingStallTime (sent: number, waited: number, stallTimeout: number): number {
+  return Math.min(stallTimeout, Math.max(stallTimeout, sent / MIN_RATE * 1000) - waited)
 }
 
-/** The reader took nothing, or too little, for too long: the cursor it held is wanted elsewhere. */
 class StalledError extends Error {
   override readonly name = 'StalledError'
 
@@ -47,65 +45,71 @@ class StalledError extends Error {
 }
 
 /**
- * Writes pieces as they are asked for: some of them in memory, whatever the length of the list. When they fail, the stream
- * is destroyed before its closing bracket, so that nobody takes a part for the whole.
+ * Writes pieces as they are read, a few of them in memory whatever the length of the list. When one fails, the stream is
+ * destroyed before the closing bracket, so that nobody takes a part for the whole.
  */
 class ListStream extends Readable {
   readonly #pieces: AsyncIterator<string>
   readonly #options: ListOptions
-  #stall: NodeJS.Timeout | undefined
+  readonly #timers: Timers
+  #stallTimer: NodeJS.Timeout | undefined
   #sent = 0
   #waited = 0
-  /** By performance.now(). */
-  #pushed = Number.NaN
+  #pushedAt = 0
 
   constructor (pieces: AsyncIterator<string>, options: ListOptions) {
-    // A mark of one byte: the next piece is asked for when the last one was taken, not before.
+    // At a mark of one byte, a piece is read once the last one was taken, not before.
     super({ highWaterMark: 1 })
     this.#pieces = pieces
     this.#options = options
+    this.#timers = options.timers ?? TIMERS
   }
 
   override _read (): void {
-    clearTimeout(this.#stall)
-    if (this.#sent > 0) this.#waited += performance.now() - this.#pushed
-    // A reader that is quick and a piece that is ready would follow each other without end: others get their turn first.
-    yieldTurn().then(() => this.#pieces.next()).then((result) => {
-      if (this.destroyed) return
-      const { open, close } = FRAMES[this.#options.format]
-      if (result.done === true) {
-        this.push(close)
-        this.push(null)
-        return
-      }
-      const chunk = Buffer.from(this.#sent === 0 ? open + result.value : result.value)
-      this.#sent += chunk.length
-      this.#pushed = performance.now()
-      const left = patience(this.#sent, this.#waited, this.#options.stallTimeout)
-      this.push(chunk)
-      this.#stall = setTimeout(() => this.destroy(new StalledError()), left).unref()
-    }, (error) => this.destroy(error))
+    this.#timers.clear(this.#stallTimer)
+    if (this.#sent > 0) this.#waited += this.#timers.now() - this.#pushedAt
+    // A fast reader and pieces that are ready would otherwise starve the event loop.
+    yieldTurn().then(() => this.#pieces.next()).then((result) => this.#write(result), (error) => this.destroy(error))
+  }
+
+  #write ({ done, value }: IteratorResult<string, unknown>): void {
+    if (this.destroyed) return
+    const { open, close } = FRAMES[this.#options.format]
+    if (done === true) {
+      this.push(close)
+      this.push(null)
+      return
+    }
+    const chunk = Buffer.from(this.#sent === 0 ? open + value : value)
+    this.#sent += chunk.length
+    this.#pushedAt = this.#timers.now()
+    const left = remainingStallTime(this.#sent, this.#waited, this.#options.stallTimeout)
+    this.push(chunk)
+    this.#stallTimer = this.#timers.set(() => this.destroy(new StalledError()), left).unref()
   }
 
   override _destroy (error: Error | null, done: (error: Error | null) => void): void {
-    clearTimeout(this.#stall)
-    // Frees the cursor. The reason for the end is the error that is passed on, not one of the clean-up's.
+    this.#timers.clear(this.#stallTimer)
+    // Frees the cursor. If that fails too, the first error is the one to report.
     Promise.resolve(this.#pieces.return?.()).then(() => done(error), () => done(error))
   }
 }
 
-async function * writeBatches<T> (batches: AsyncIterable<T[]>, between: string): AsyncGenerator<string, void, undefined> {
-  const join = createJoiner(between)
-  for await (const batch of batches) yield join(batch, (record) => JSON.stringify(record))
+async function * writeBatches<T> (batches: AsyncIterable<T[]>, separator: string): AsyncGenerator<string, void, undefined> {
+  let before = ''
+  for await (const batch of batches) {
+    yield before + batch.map((record) => JSON.stringify(record)).join(separator)
+    before = separator
+  }
 }
 
-/** A list to be written: batches of records, none of them empty, or its text where that is made elsewhere. */
+/** Batches of records, none empty, or the list as text where it is written elsewhere. */
 export type ListSource<T> = Pick<Page<T>, 'batches' | 'render'>
 
-/** Writes a list: whole when it is a single batch, as a stream when it is longer. */
+/** Writes a list: as text when it is a single batch, as a stream when it is longer. */
 export async function renderList<T> ({ batches, render }: ListSource<T>, options: ListOptions): Promise<string | Readable> {
-  const { open, between, close } = FRAMES[options.format]
-  const pieces: AsyncIterable<string> = render === undefined ? writeBatches(batches, between) : render(between)
+  const { open, separator, close } = FRAMES[options.format]
+  const pieces: AsyncIterable<string> = render === undefined ? writeBatches(batches, separator) : render(separator)
   const iterator = pieces[Symbol.asyncIterator]()
   const first = await iterator.next()
   if (first.done === true) return options.format === 'ndjson' ? '' : open + close

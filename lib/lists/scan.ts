@@ -1,8 +1,8 @@
 import { BATCH_SIZE, type Collection, type Document, type Filter, type Keyset } from '../store/port.ts'
 
 /**
- * Batches of all that match, by their ids, each from a list of its own. What the service looks up for itself is read
- * so: a long list waits for one of the places that readers of long lists may hold.
+ * Batches of all documents that match, in the order of their ids, each from a short list. Use this for internal scans: a
+ * streamed list would queue behind users' downloads for a cursor.
  */
 export async function * scan<T extends Document> (collection: Collection<T>, filter: Filter): AsyncGenerator<T[], void, undefined> {
   let after: Keyset | undefined

@@ -1,21 +1,21 @@
 import { paramError } from '../errors.ts'
 import type { SortKey } from '../store/port.ts'
 
-/** Characters of a caller's text that an error repeats. */
+/** Characters of a caller's text that an error message repeats. */
 const ECHO = 32
 
-/** A caller's own text, cut short and made printable, for an error that names it. */
+/** A caller's text for an error message: shortened, and printable. */
 function quote (text: string): string {
   const short = text.length > ECHO ? `${text.slice(0, ECHO)}...` : text
   return `'${short.replace(/[^\x20-\x7e]/g, '?')}'`
 }
 
 /**
- * Reads a `sort` parameter: comma-separated `key:direction` (service.md, 4.1 and 4.3).
- * @param text as the caller wrote it; absent or empty gives the fallback
- * @param keys the names a caller may use -> the stored keys
- * @param fallback a `sort` parameter that is known to be good
- * @throws ErrParam for an unknown key or one given twice, a missing or unknown direction, more than two parts
+ * Parses a `sort` parameter: comma-separated `key:direction` (service.md, 4.1 and 4.3).
+ * @param text as the caller wrote it; absent or empty means the fallback
+ * @param keys names in the API -> stored keys
+ * @param fallback a valid `sort` parameter
+ * @throws ErrParam for a key that is unknown or given twice, a missing or unknown direction, more than two parts
  */
 export function parseSort (text: string | undefined, keys: Readonly<Record<string, string>>, fallback: string): SortKey[] {
   const seen = new Set<string>()

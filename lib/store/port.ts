@@ -87,20 +87,15 @@ export interface Linked<T> {
 /** Records in one batch of a list. */
 export const BATCH_SIZE = 100
 
-/** Writes the documents of one list, which come to it in order and in batches. */
-export interface Renderer<T extends Document> {
-  /** @param texts JSON of the documents, each as JSON.stringify wrote it */
-  fromTexts (texts: readonly string[]): string
-  fromDocuments (documents: readonly T[]): string
-}
+/** Writes one document of a list as text. */
+export type Renderer<T extends Document = Document> = (document: T) => string
 
-/**
- * How a list becomes text where it is read, which may be another thread: a module of ours, by its URL, whose
- * `createRenderer(options)` makes the Renderer. The options are plain data.
- */
+/** How a list becomes text: the name of a renderer (StoreOptions.renderers), and plain data. */
 export interface Rendering {
-  module: string
+  renderer: string
   options: object
+  /** Written between any two documents. */
+  separator: string
 }
 
 /**
@@ -138,10 +133,11 @@ export interface Collection<T extends Document> {
    */
   list (query?: ListQuery): AsyncIterable<T[]>
   /**
-   * The same list as text, in pieces of some tens of KiB as a rule, none of them empty: the first has the documents of
-   * one batch, and there is no second when these are all. Rejects with what the renderer throws, where that is an error of lib/errors.ts.
+   * The same list as text, written in another thread. Pieces of some tens of KiB, none empty: the first has the documents
+   * of one batch, and there is no second when these are all. Rejects with what the renderer throws when that is an
+   * IdentityError. Absent where the store has no renderers, or its engine no thread for them: the caller renders `list`.
    */
-  render (query: ListQuery, rendering: Rendering): AsyncIterable<string>
+  render?: (query: ListQuery, rendering: Rendering) => AsyncIterable<string>
 }
 
 /** An open store. */
@@ -163,6 +159,12 @@ export interface StoreOptions {
   collections: readonly CollectionSpec[]
   /** Milliseconds since the epoch; the sweep asks it. */
   now: () => number
+  /**
+   * Renderers for Collection.render: a module, by its URL, whose `createRenderers(data)` returns functions by name. Each
+   * takes the options of a Rendering and returns a Renderer. An engine that reads lists in a thread of its own loads the
+   * module there, once, and hands over `data` by structured clone; a KeyObject may be in it.
+   */
+  renderers?: { module: string, data?: unknown } | undefined
   /** Told of failures that no caller waits for, such as a failed sweep. Never given data. */
   onError?: (error: unknown) => void
   /** Milliseconds any one operation may take before it fails with ErrDb. */

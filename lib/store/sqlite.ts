@@ -21,7 +21,7 @@ export async function openSqliteStore (url: string, { timeout = TIMEOUT, ...opti
   checkSpecs(options.collections)
   if (path === ':memory:') return new SqliteStore(new MemoryBackend(options.collections), options)
   try {
-    return new SqliteStore(await FileBackend.open(path, options.collections, timeout), options)
+    return new SqliteStore(await FileBackend.open(path, options.collections, timeout, options.renderers), options)
   } catch (error) {
     throw new Error(`DATABASE_URL: cannot open ${path}: ${reasonOf(error)}`, { cause: error })
   }

@@ -6,12 +6,11 @@ import { IdentityError } from '../errors.ts'
 import { generateId } from '../ids.ts'
 import type { Passwords } from './passwords.ts'
 import type { Roles, UserRecord } from '../records.ts'
-import { renderingBy } from '../lists/renderer.ts'
 import { type Actor, type RoleNames, holdsRole } from '../roles.ts'
 import { parseSort } from '../lists/sort.ts'
 import { type Change, DuplicateKeyError, type Filter, type Json, type ListQuery, type Store } from '../store/port.ts'
 import { type Tokens, invalidToken, isUserLive } from '../tokens/tokens.ts'
-import { type UserListOptions, showItemOf, showProfile, showUser } from './user-list.ts'
+import { showItemOf, showProfile, showUser } from './show-user.ts'
 
 const SORT_KEYS = { account: 'account', created: 'created_at', modified: 'modified_at', verified: 'verified_at', name: 'name' }
 
@@ -268,9 +267,7 @@ export function createUsers ({ store, now, roles: names, passwords, tokens }: Us
      */
     async page (query: UserListQuery = {}): Promise<Page<UserItem>> {
       const { fields } = query
-      return await readPage(users, toListQuery(query), showItemOf(fields), (between) => (
-        renderingBy<UserListOptions>('user-list', import.meta.url, { between, fields })
-      ))
+      return await readPage(users, toListQuery(query), showItemOf(fields), { renderer: 'users', options: { fields } })
     }
   }
 }

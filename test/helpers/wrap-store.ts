@@ -1,10 +1,6 @@
-import type { Collection, Document, ListQuery, Rendering, Store } from '../../lib/store/port.ts'
-import { renderBatches } from '../../lib/store/rendering.ts'
+import type { Collection, Document, Store } from '../../lib/store/port.ts'
 
-/**
- * A call of the store. A list is `list`, then a `next` for each batch, and `return` when the reader leaves it; one that is
- * rendered is the same here.
- */
+/** A call of the store. A list is `list`, then a `next` for each batch, and `return` when the reader leaves it. */
 export interface StoreCall {
   collection: string
   method: string
@@ -15,11 +11,10 @@ export interface StoreCall {
 export type Around = (call: StoreCall, run: () => unknown) => unknown
 
 function wrapCollection<T extends Document> (inner: Collection<T>, name: string, around: Around): Collection<T> {
-  const outer: Collection<T> = new Proxy(inner, {
+  return new Proxy(inner, {
     get (target, method: keyof Collection<T>) {
-      if (method === 'render') {
-        return (query: ListQuery, rendering: Rendering) => renderBatches<T, T[]>(outer.list(query), rendering, (renderer, batch) => renderer.fromDocuments(batch))
-      }
+      // So that every list passes here, batch by batch.
+      if (method === 'render') return undefined
       const call = (args: unknown[]) => (target[method] as (...args: unknown[]) => unknown).apply(target, args)
       // The one that may answer at once; the others fail by rejecting.
       if (method === 'getLinked') return (...args: unknown[]) => around({ collection: name, method, args }, () => call(args))
@@ -38,7 +33,6 @@ function wrapCollection<T extends Document> (inner: Collection<T>, name: string,
       }
     }
   })
-  return outer
 }
 
 /** The same store, with every call of its collections in the hands of `around`. */

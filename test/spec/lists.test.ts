@@ -12,7 +12,7 @@ import type { TestKit } from '../../testing/index.ts'
 import { createApp } from '../../testing/kit.ts'
 import { build, forEachStore } from '../helpers/build.ts'
 import { findProblem } from '../helpers/openapi.ts'
-import { type Person, signIn } from '../helpers/people.ts'
+import { type Person, createClient, signIn } from '../helpers/people.ts'
 import { ask, readAnswer } from '../helpers/socket.ts'
 import { type Around, wrapStore } from '../helpers/wrap-store.ts'
 
@@ -99,6 +99,32 @@ await forEachStore(t, async (t, build) => {
     t.strictSame(JSON.parse(answer.body).data.map(({ account }: { account: string }) => account.slice(5)),
       Array.from({ length: 120 }, (_, number) => String(119 - number).padStart(3, '0')))
   })
+})
+
+t.test('Lists: the same bytes whether a thread of the store renders them or the main thread', async (t) => {
+  const database = `sqlite:${t.testdir()}/identity.db`
+  const kit = await build(t, { database })
+  const admin = await signIn(kit, { roles: ['admin'] })
+  await fill(kit.app.identity.store, admin.user_id, 240)
+  for (let number = 0; number < 10; number++) await createClient(admin, { name: 'confidential', image: 'https://a.example/i.png' }, { credentials: true })
+  await Promise.all(Array.from({ length: 120 }, (_, number) => kit.mint({ user: `crowd${number}` })))
+  const store = await openStore(database, { collections: COLLECTIONS, now: Date.now })
+  t.teardown(() => store.close())
+  const embedded = await build(t, { store })
+
+  // A list of this kit is only ever read in the thread.
+  for (const name of ['clients', 'users']) {
+    kit.app.identity.store.collection(name).list = async function * () { throw new Error('read on the main thread') }
+  }
+  for (const path of ['/client/list?limit=0', '/client/list?limit=0&sort=name:desc&offset=7', '/user/list?limit=0&fields=expired,disabled', '/user/list?limit=0']) {
+    for (const [format, { query, accept }] of Object.entries(FORMATS)) {
+      const request = { url: `/api/v1${path}&${query}`, headers: { ...admin.headers, accept } }
+      const [inThread, onMain] = [await kit.inject(request), await embedded.inject(request)]
+      t.strictSame([inThread.statusCode, onMain.statusCode], [200, 200])
+      t.equal(inThread.body, onMain.body, `${path} ${format}`)
+      t.ok(inThread.body.length > 10_000)
+    }
+  }
 })
 
 interface Watched {

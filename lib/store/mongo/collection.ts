@@ -3,9 +3,8 @@ import { storeError } from '../../errors.ts'
 import { checkChange, checkDocument, checkFilter, checkId, checkQuery, checkUnique, isEmptyFilter } from '../checks.ts'
 import {
   BATCH_SIZE, type Change, type Collection, type CollectionSpec, type Document, DuplicateKeyError, type Filter,
-  type Linked, type ListQuery, type MaybePromise, type Rendering, type Scalar
+  type Linked, type ListQuery, type MaybePromise, type Scalar
 } from '../port.ts'
-import { renderBatches } from '../rendering.ts'
 import type { StaleCache } from './cache.ts'
 import { type Call, type Calls, within } from './calls.ts'
 import { type Stored, decodeDocument, encodeDocument } from './documents.ts'
@@ -144,10 +143,6 @@ export class MongoCollection<T extends Document> implements Collection<T> {
       batchSize: limit === BATCH_SIZE + 1 ? limit : BATCH_SIZE,
       allowDiskUse: true
     })
-  }
-
-  render (query: ListQuery, rendering: Rendering): AsyncIterable<string> {
-    return renderBatches<T, T[]>(this.list(query), rendering, (renderer, documents) => renderer.fromDocuments(documents))
   }
 
   async * #batches (condition: object, options: FindOptions): AsyncGenerator<T[], void, undefined> {

@@ -17,7 +17,8 @@ export interface Backend {
   count (table: Table, filter?: Filter): Promise<number>
   /** The JSON of the documents, in batches. */
   list (table: Table, query: ListQuery): AsyncIterable<string[]>
-  render (table: Table, query: ListQuery, rendering: Rendering): AsyncIterable<string>
+  /** See Collection.render. */
+  readonly render?: ((table: Table, query: ListQuery, rendering: Rendering) => AsyncIterable<string>) | undefined
   /** Rejects while nothing can be written. */
   check (): Promise<void>
   /** Finishes what was accepted. */

@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache'
 import { deepFreeze } from '../../freeze.ts'
 import { checkChange, checkDocument, checkFilter, checkId, checkQuery, checkUnique, isEmptyFilter } from '../checks.ts'
-import type { Change, Collection, Document, Filter, Linked, ListQuery, Rendering, Scalar } from '../port.ts'
+import type { Change, Collection, Document, Filter, Linked, ListQuery, Scalar } from '../port.ts'
 import type { Backend } from './backend.ts'
 import { COUNT, type DocumentCache, SIZE } from './cache.ts'
 import { guard } from './failure.ts'
@@ -151,9 +151,12 @@ export class SqliteCollection<T extends Document> implements Collection<T> {
     for await (const docs of this.#backend.list(this.#table, query)) yield docs.map((doc) => JSON.parse(doc) as T)
   }
 
-  render (query: ListQuery, rendering: Rendering): AsyncIterable<string> {
-    checkQuery(this.#table.spec, query)
-    return this.#backend.render(this.#table, query, rendering)
+  get render (): Collection<T>['render'] {
+    const { render } = this.#backend
+    return render && ((query, rendering) => {
+      checkQuery(this.#table.spec, query)
+      return render(this.#table, query, rendering)
+    })
   }
 
   #touch (id: string): Touched {

@@ -1,5 +1,5 @@
 import { resolve } from 'node:path'
-import { BATCH_SIZE, type CollectionSpec, type Filter, type ListQuery, type Rendering } from '../port.ts'
+import { BATCH_SIZE, type CollectionSpec, type Filter, type ListQuery, type StoreOptions } from '../port.ts'
 import type { Backend } from './backend.ts'
 import { DocumentCache } from './cache.ts'
 import { Connection, prepareFile } from './connection.ts'
@@ -16,20 +16,18 @@ const BUSY = 20
 
 const VERSION = { sql: READ_VERSION, values: [] }
 
-/**
- * A file: look-ups here, on this thread, writes in one thread, counts and lists in another, and in a third whole lists
- * that are rendered, which may take long and hold up nothing else.
- */
+/** A file: look-ups on this thread; writes, lists and counts each in a thread of their own. */
 export class FileBackend implements Backend {
   readonly connection: Connection
   readonly tables: ReadonlyMap<string, Table>
   readonly cache: DocumentCache
+  readonly render: Backend['render']
   readonly #writer: Writer
   readonly #reader: Reader
   readonly #path: string
   #index: WalIndex | null = null
 
-  private constructor (path: string, collections: readonly CollectionSpec[], timeout: number) {
+  private constructor (path: string, collections: readonly CollectionSpec[], timeout: number, renderers: StoreOptions['renderers']) {
     prepareFile(path)
     this.#path = path
     const data = { path, collections, busy: timeout }
@@ -37,11 +35,12 @@ export class FileBackend implements Backend {
     this.tables = new Map(collections.map((spec) => [spec.name, new Table(spec)]))
     this.cache = new DocumentCache(() => guard(() => this.connection.get<{ version: number }>(VERSION)!.version))
     this.#writer = new Writer(data, { timeout, cache: this.cache })
-    this.#reader = new Reader(data, { timeout })
+    this.#reader = new Reader({ ...data, renderers }, { timeout })
+    this.render = renderers && ((table, query, rendering) => this.#reader.render(table.list(query, 'doc'), rendering))
   }
 
-  static async open (path: string, collections: readonly CollectionSpec[], timeout: number): Promise<FileBackend> {
-    const backend = new FileBackend(resolve(path), collections, timeout)
+  static async open (path: string, collections: readonly CollectionSpec[], timeout: number, renderers?: StoreOptions['renderers']): Promise<FileBackend> {
+    const backend = new FileBackend(resolve(path), collections, timeout, renderers)
     try {
       // Making tables syncs, and filling a new key reads every document: that is for the thread.
       const [{ journal_mode: mode }] = backend.connection.all<{ journal_mode: string }>('PRAGMA journal_mode') as [{ journal_mode: string }]
@@ -66,10 +65,6 @@ export class FileBackend implements Backend {
   list (table: Table, query: ListQuery): AsyncIterable<string[]> {
     const { limit = 0 } = query
     return this.#reader.list(table.list(query, 'doc'), limit > 0 && limit <= BATCH_SIZE + 1)
-  }
-
-  render (table: Table, query: ListQuery, rendering: Rendering): AsyncIterable<string> {
-    return this.#reader.render(table.list(query, 'doc'), rendering)
   }
 
   check (): Promise<void> {

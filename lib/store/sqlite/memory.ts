@@ -1,5 +1,4 @@
-import { BATCH_SIZE, type CollectionSpec, type Filter, type ListQuery, type Rendering } from '../port.ts'
-import { renderBatches } from '../rendering.ts'
+import { BATCH_SIZE, type CollectionSpec, type Filter, type ListQuery } from '../port.ts'
 import type { Backend } from './backend.ts'
 import { Connection } from './connection.ts'
 import { guard, unwrap } from './failure.ts'
@@ -35,10 +34,6 @@ export class MemoryBackend implements Backend {
       const docs = guard(() => ids.slice(start, start + BATCH_SIZE).flatMap((id) => this.connection.get<{ doc: string }>({ sql: find, values: [id] })?.doc ?? []))
       if (docs.length > 0) yield docs
     }
-  }
-
-  render (table: Table, query: ListQuery, rendering: Rendering): AsyncIterable<string> {
-    return renderBatches(this.list(table, query), rendering, (renderer, docs) => renderer.fromTexts(docs))
   }
 
   async check (): Promise<void> {}

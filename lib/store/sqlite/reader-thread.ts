@@ -1,27 +1,28 @@
 import { parentPort, workerData } from 'node:worker_threads'
-import type { Document, Renderer } from '../port.ts'
-import { createRendererOf } from '../rendering.ts'
+import { IdentityError } from '../../errors.ts'
+import type { Document, Renderer, Rendering } from '../port.ts'
 import { Connection } from './connection.ts'
 import { toFailure } from './failure.ts'
-import type { Answer, Opening, Question } from './reader.ts'
-import { END, type ThreadData } from './thread.ts'
+import type { Answer, Opening, Question, ReaderData } from './reader.ts'
+import type { Call, Reply } from './thread-calls.ts'
+import { END } from './thread.ts'
 
-// The thread that reads what takes long. Each list that is open has a connection to itself: its cursor holds a snapshot
-// of the file, and what else were read on that connection would be as old as the list.
+// The thread that reads what takes long. Each open list has a connection of its own: its cursor holds a snapshot of the
+// file, and anything else read on that connection would be as old as the list.
 
 /** Characters of a batch, about: reading a message must not hold the event loop. */
 const BATCH_LENGTH = 500_000
 /**
- * Characters of a piece, about: some hundred documents, since each costs a message and a write. As a text, and of this size,
- * it is collected with what is young; bytes of their own would lie about until some tens of MiB of them call for more.
+ * Characters of a piece, about: some hundred documents, because each piece costs a message and a write. A string of this
+ * size dies in the young generation; buffers would pile up until a major collection.
  */
 const PIECE_LENGTH = 48 * 1024
-/** Kibibytes of pages a connection keeps. Many lists may be open, and a list reads a page once. */
+/** KiB of cached pages per connection. Many lists may be open, and a list reads a page once. */
 const CACHE = 256
 /**
- * Connections kept for the next list. The file's descriptor of one that is closed goes to the next that opens: while any
- * connection of a process has a lock on a file, which in a log's mode is always, SQLite keeps descriptors, as POSIX would
- * drop that lock with them. There are as many as connections were open at once, which the places for cursors bound.
+ * Connections kept open for the next list. Closing one does not free its descriptor for long: SQLite keeps descriptors
+ * for the next connection while the process holds any lock on the file, which with a write-ahead log is always, because
+ * closing a descriptor drops the POSIX locks of the whole process. The limit on cursors bounds them.
  */
 const SPARE = 4
 
@@ -30,53 +31,54 @@ interface Cursor {
   /** Rows of a batch at most. */
   size: number
   rows: Iterator<[doc: string]>
-  /** The row after the last batch: with none there, the list was at its end. */
+  /** The row after the last batch; undefined at the end of the list. */
   next: string | undefined
   /** For a list of pieces. */
-  renderer: Renderer<Document> | undefined
+  writer: Writer | undefined
 }
 
-const { path, busy } = workerData as ThreadData
+/** Writes documents as the rest of a piece, each with the separator before it, except the first of the list. */
+type Writer = (docs: string[]) => string
+
+type RendererFactories = Record<string, (options: object) => Renderer>
+
+const { path, busy, renderers } = workerData as ReaderData
+const factories = renderers === undefined ? {} : await loadRenderers(renderers)
 const spare: Connection[] = []
 const cursors = new Map<number, Cursor>()
 
-// A renderer that is being loaded holds up what comes after: a list is never closed, or asked, before it is open.
-let turn = Promise.resolve()
-parentPort!.on('message', (question: Question | typeof END) => {
-  turn = turn.then(() => take(question))
-})
+async function loadRenderers ({ module, data }: NonNullable<ReaderData['renderers']>): Promise<RendererFactories> {
+  const { createRenderers } = await import(module) as { createRenderers: (data: unknown) => RendererFactories }
+  return createRenderers(data)
+}
 
-async function take (question: Question | typeof END): Promise<void> {
-  if (question === END) {
-    for (const id of cursors.keys()) close(id)
+parentPort!.on('message', (message: Call<Question> | typeof END) => {
+  if (message === END) {
+    for (const list of cursors.keys()) close(list)
     for (const connection of spare) connection.close()
     parentPort!.close()
-  } else if (question.kind === 'close') {
-    close(question.list)
+  } else if (message.kind === 'close') {
+    close(message.list)
   } else {
-    parentPort!.postMessage({ id: question.id, ...await answer(question) })
+    parentPort!.postMessage(reply(message))
   }
-}
+})
 
-async function answer (question: Exclude<Question, { kind: 'close' }>): Promise<Omit<Answer, 'id'>> {
-  const list = question.kind === 'open' ? question.id : question.kind === 'next' ? question.list : -1
+function reply (question: Call<Exclude<Question, { kind: 'close' }>>): Reply<Answer> {
+  const { id } = question
   try {
-    if (question.kind === 'count') return count(question)
-    if (question.kind === 'next') return read(list)
-    const { rendering } = question
-    open(question, rendering && await createRendererOf(rendering))
-    const first = read(list, 0)
-    if (first.done || !question.whole) return first
-    // A cursor is held by those alone who are counted.
-    close(list)
-    return { done: false }
+    switch (question.kind) {
+      case 'count': return { id, answer: count(question) }
+      case 'open': return { id, answer: open(question) }
+      case 'next': return { id, answer: read(question.list) }
+    }
   } catch (error) {
-    close(list)
-    return { failure: toFailure(error) }
+    if (question.kind !== 'count') close(question.list)
+    return { id, failure: toFailure(error) }
   }
 }
 
-function count (statement: Question & { kind: 'count' }): Omit<Answer, 'id'> {
+function count (statement: Question & { kind: 'count' }): Answer {
   const connection = lend()
   try {
     return { count: connection.get<{ count: number }>(statement)!.count }
@@ -85,34 +87,62 @@ function count (statement: Question & { kind: 'count' }): Omit<Answer, 'id'> {
   }
 }
 
-function open ({ id, size, sql, values }: Opening, renderer: Cursor['renderer']): void {
+function open ({ list, size, sql, values, rendering, whole }: Opening): Answer {
+  const writer = rendering === undefined ? undefined : createWriter(rendering)
   const connection = lend()
   try {
     const statement = connection.prepare(sql)
-    // A row as an array costs two thirds of what one as an object does.
+    // A row as an array costs two thirds of one as an object.
     statement.setReturnArrays(true)
     const rows = statement.iterate(...values) as unknown as Iterator<[doc: string]>
-    cursors.set(id, { connection, size, rows, next: rows.next().value?.[0], renderer })
+    cursors.set(list, { connection, size, rows, next: rows.next().value?.[0], writer })
   } catch (error) {
     connection.close()
     throw error
   }
+  const first = read(list, 0)
+  if (first.done || !whole) return first
+  // Only lists counted against the limit may keep a cursor open.
+  close(list)
+  return { done: false }
 }
 
-/** @param length characters that a piece shall have; with none it is of one batch, as one that is early */
-function read (id: number, length = PIECE_LENGTH): Omit<Answer, 'id'> {
-  const cursor = cursors.get(id)
-  if (cursor === undefined) return { failure: { message: 'the cursor was closed: the list went unread for too long, or the thread ended' } }
-  const found = cursor.renderer === undefined ? { docs: readBatch(cursor) } : { piece: readPiece(cursor, cursor.renderer, length) }
+function createWriter ({ renderer, options, separator }: Rendering): Writer {
+  if (!Object.hasOwn(factories, renderer)) throw new TypeError(`no renderer ${renderer} is registered`)
+  const render = factories[renderer]!(options)
+  let before = ''
+  return (docs) => {
+    const text = before + docs.map((doc) => render(parse(doc))).join(separator)
+    before = separator
+    return text
+  }
+}
+
+/** JSON.parse's own message repeats a part of the text, which may be secret. */
+function parse (doc: string): Document {
+  try {
+    return JSON.parse(doc) as Document
+  } catch {
+    throw new IdentityError('ErrInternal', 'a stored document cannot be read')
+  }
+}
+
+/** @param length characters that a piece should have; 0 makes it one batch long */
+function read (list: number, length = PIECE_LENGTH): Answer {
+  const cursor = cursors.get(list)
+  if (cursor === undefined) throw new Error('the cursor was closed: the list went unread for too long, or the thread ended')
+  const found = cursor.writer === undefined ? { docs: readBatch(cursor) } : { piece: readPiece(cursor, cursor.writer, length) }
   const done = cursor.next === undefined
-  if (done) close(id)
+  if (done) close(list)
   return { ...found, done }
 }
 
-function readPiece (cursor: Cursor, renderer: Renderer<Document>, length: number): string {
+function readPiece (cursor: Cursor, write: Writer, length: number): string {
   let text = ''
-  do text += renderer.fromTexts(readBatch(cursor))
-  while (text.length < length && cursor.next !== undefined)
+  while (cursor.next !== undefined) {
+    text += write(readBatch(cursor))
+    if (text.length >= length) break
+  }
   return text
 }
 
@@ -126,10 +156,10 @@ function readBatch (cursor: Cursor): string[] {
   return docs
 }
 
-function close (id: number): void {
-  const cursor = cursors.get(id)
+function close (list: number): void {
+  const cursor = cursors.get(list)
   if (cursor === undefined) return
-  cursors.delete(id)
+  cursors.delete(list)
   cursor.rows.return?.()
   give(cursor.connection)
 }

@@ -1,53 +1,46 @@
 import type { SQLInputValue } from 'node:sqlite'
-import { busyError, storeError } from '../../errors.ts'
-import { BATCH_SIZE, type Rendering } from '../port.ts'
-import { type Failure, fromFailure } from './failure.ts'
+import { busyError } from '../../errors.ts'
+import { TIMERS, type Timers } from '../../timers.ts'
+import { BATCH_SIZE, type Rendering, type StoreOptions } from '../port.ts'
 import type { Statement } from './sql.ts'
-import { Thread, type ThreadData, threadFile } from './thread.ts'
+import { ThreadCalls } from './thread-calls.ts'
+import { type ThreadData, threadFile } from './thread.ts'
 
-/** The id is the question's; `list` is that of the one that opened the list. */
+export interface ReaderData extends ThreadData, Pick<StoreOptions, 'renderers'> {}
+
+/** What the main thread asks a reader thread. `list` identifies an open list. */
 export type Question =
-  | { kind: 'count', id: number, sql: string, values: SQLInputValue[] }
+  | { kind: 'count', sql: string, values: SQLInputValue[] }
   | Opening
-  | { kind: 'next', id: number, list: number }
+  | { kind: 'next', list: number }
   | { kind: 'close', list: number }
 
 export interface Opening {
   kind: 'open'
-  id: number
+  list: number
   sql: string
   values: SQLInputValue[]
   /** Documents of a batch at most. */
   size: number
-  /** All of it in the first answer, or none of it and the cursor closed. */
+  /** Answer with the whole list and no cursor, or with nothing when it is too large for one answer. */
   whole?: true
-  /** Pieces of text instead of batches; the first is of one batch. */
+  /** Answer with pieces of text instead of batches; the first is of one batch. */
   rendering?: Rendering
 }
 
 export interface Answer {
-  id: number
   docs?: string[]
   piece?: string
   /** No more will come; the cursor is closed. */
   done?: boolean
   count?: number
-  failure?: Failure
 }
 
 /** Lists that may hold a cursor at once, and lists that may wait for one. */
 const CURSORS = 64
 const WAITING = 1_000
-/** Questions that may wait for the thread. */
-const QUESTIONS = 10_000
-/** Milliseconds a list may go unread: its cursor keeps the log from being cut back. MongoDB's own limit. */
+/** Milliseconds a list may go unread: its cursor keeps the log from being truncated. MongoDB's own limit. */
 const IDLE = 600_000
-
-/**
- * The thread's heap (MiB). It only passes texts on, or writes others of them, and with room to spare it would let tens of MiB of them gather
- * before it collects any. A batch is a megabyte at most, unless one document is larger.
- */
-const HEAP = { maxYoungGenerationSizeMb: 4, maxOldGenerationSizeMb: 128 }
 
 export interface ReaderOptions {
   /** Milliseconds a batch or a count may take, waiting included. */
@@ -55,47 +48,40 @@ export interface ReaderOptions {
   /** Milliseconds a list may go unread, and lists that may hold a cursor. */
   idle?: number
   cursors?: number
+  timers?: Timers
   /** The thread's file, for tests. */
   file?: URL
 }
 
-interface Pending {
-  /** Undefined once it is settled. */
-  settle: { resolve: (answer: Answer) => void, reject: (error: unknown) => void } | undefined
-  timer: NodeJS.Timeout
-}
-
-/** Sends counts and lists to the thread that reads. */
+/** Reads lists in one thread and counts in another: a count may read a whole table, and no list waits for it. */
 export class Reader {
-  readonly #thread: Thread
+  readonly #lists: ThreadCalls<Question, Answer>
+  readonly #counts: ThreadCalls<Question, Answer>
   readonly #options: Required<Omit<ReaderOptions, 'file'>>
-  readonly #questions = new Map<number, Pending>()
   readonly #queue = new Set<() => void>()
   #cursors = 0
-  #id = 0
-  #closed = false
+  #list = 0
 
-  constructor (data: ThreadData, { timeout, idle = IDLE, cursors = CURSORS, file = threadFile('reader-thread') }: ReaderOptions) {
-    this.#options = { timeout, idle, cursors }
-    this.#thread = new Thread(file, data, {
-      message: (answer) => this.#settle(answer as Answer),
-      death: (error) => this.#fail(error)
-    }, HEAP)
+  constructor (data: ReaderData, { timeout, idle = IDLE, cursors = CURSORS, timers = TIMERS, file = threadFile('reader-thread') }: ReaderOptions) {
+    const { renderers: _renderers, ...plain } = data
+    this.#options = { timeout, idle, cursors, timers }
+    this.#lists = new ThreadCalls(file, data, { timeout, timers })
+    this.#counts = new ThreadCalls(file, plain, { timeout, timers })
   }
 
   async count ({ sql, values }: Statement): Promise<number> {
-    return (await this.#ask({ kind: 'count', id: ++this.#id, sql, values })).count!
+    return (await this.#counts.call({ kind: 'count', sql, values })).count!
   }
 
   /**
-   * The documents in batches, the next of which is read while one is used. A list that is `short` has at most one
-   * document more than a batch, and is tried in one answer first: it needs no place among the lists that hold a cursor,
-   * so that slow readers of long ones never stop it. One whose documents are too large for that is read as a long one.
+   * The documents in batches; the next batch is read while the last is used. A `short` list has at most one document more
+   * than a batch, and is tried in one answer first: it takes no cursor, so it never waits for slow readers of long lists.
+   * If its documents are too large for that, it is read as a long list.
    */
   async * list (statement: Statement, short: boolean): AsyncGenerator<string[], void, undefined> {
-    const { docs, done } = short ? await this.#ask({ ...this.#toOpening(statement, BATCH_SIZE + 1), whole: true }) : {}
+    const { docs, done } = short ? await this.#lists.call({ ...this.#toOpening(statement, BATCH_SIZE + 1), whole: true }) : {}
     if (done !== true) {
-      for await (const { docs } of this.#listLong(this.#toOpening(statement))) if (docs!.length > 0) yield docs!
+      for await (const { docs } of this.#readLong(this.#toOpening(statement))) if (docs!.length > 0) yield docs!
       return
     }
     for (let rest = docs!; rest.length > 0; rest = rest.slice(BATCH_SIZE)) yield rest.slice(0, BATCH_SIZE)
@@ -103,98 +89,72 @@ export class Reader {
 
   /** The documents as the thread renders them. */
   async * render (statement: Statement, rendering: Rendering): AsyncGenerator<string, void, undefined> {
-    for await (const { piece } of this.#listLong({ ...this.#toOpening(statement), rendering })) if (piece !== '') yield piece!
+    for await (const { piece } of this.#readLong({ ...this.#toOpening(statement), rendering })) if (piece !== '') yield piece!
   }
 
-  /** Batches or pieces, the next of which is read while one is used. */
-  async * #listLong (opening: Opening): AsyncGenerator<Answer, void, undefined> {
+  /** Batches or pieces; the next is read while the last is used. */
+  async * #readLong (opening: Opening): AsyncGenerator<Answer, void, undefined> {
     await this.#enter()
-    const list = opening.id
-    let held = true
-    const free = (ended = false) => {
-      if (!held) return
-      held = false
-      // At its end the thread has closed the cursor by itself.
-      if (!ended && !this.#closed) this.#thread.post({ kind: 'close', list } satisfies Question)
+    const { list } = opening
+    let entered = true
+    const leave = (ended = false) => {
+      if (!entered) return
+      entered = false
+      // The thread closes the cursor itself at the end of the list.
+      if (!ended) this.#lists.post({ kind: 'close', list })
       this.#leave()
     }
+    const { idle, timers } = this.#options
     try {
-      let answer = await this.#ask(opening)
+      let answer = await this.#lists.call(opening)
       while (!answer.done) {
-        const next = this.#ask({ kind: 'next', id: ++this.#id, list })
-        // It is looked at when this one has been used; until then a failure is nobody's.
+        const next = this.#lists.call({ kind: 'next', list })
+        // Awaited only after this batch is used: until then a failure must not count as unhandled.
         next.catch(() => {})
-        const timer = setTimeout(free, this.#options.idle).unref()
+        const timer = timers.set(leave, idle).unref()
         try {
           yield answer
         } finally {
-          clearTimeout(timer)
+          timers.clear(timer)
         }
         answer = await next
       }
-      free(true)
+      leave(true)
       yield answer
     } finally {
-      free()
+      leave()
     }
   }
 
-  /** Ends the thread, and with it the lists that are open. */
+  /** Ends the threads, and with them the open lists. */
   async close (): Promise<void> {
-    this.#closed = true
+    const closing = Promise.all([this.#lists.close(), this.#counts.close()])
     for (const enter of this.#queue) enter()
     this.#queue.clear()
-    await this.#thread.end(this.#options.timeout)
+    await closing
   }
 
   #toOpening ({ sql, values }: Statement, size = BATCH_SIZE): Opening {
-    return { kind: 'open', id: ++this.#id, size, sql, values }
+    return { kind: 'open', list: ++this.#list, size, sql, values }
   }
 
-  #ask (question: Exclude<Question, { kind: 'close' }>): Promise<Answer> {
-    if (this.#closed) return Promise.reject(storeError(new Error('the store is closed')))
-    if (this.#questions.size >= QUESTIONS) return Promise.reject(busyError('reads'))
-    const { promise, resolve, reject } = Promise.withResolvers<Answer>()
-    const { timeout } = this.#options
-    const timer = setTimeout(() => this.#settle({ id: question.id, failure: { message: `a read took more than ${timeout} ms` } }), timeout)
-    this.#questions.set(question.id, { settle: { resolve, reject }, timer })
-    this.#thread.post(question)
-    return promise
-  }
-
-  #settle (answer: Answer): void {
-    const question = this.#questions.get(answer.id)
-    if (question === undefined) return
-    this.#questions.delete(answer.id)
-    clearTimeout(question.timer)
-    const { resolve, reject } = question.settle!
-    // A table that the map has outgrown still has its entries, and each table is kept by the one before it until all of
-    // the old space is looked through: no way must lead from there to what the list was given.
-    question.settle = undefined
-    if (answer.failure === undefined) resolve(answer)
-    else reject(fromFailure(answer.failure))
-  }
-
-  #fail ({ message }: Error): void {
-    for (const id of this.#questions.keys()) this.#settle({ id, failure: { message } })
-  }
-
-  /** Takes a place among the lists that hold a cursor. */
+  /** Waits until the list may hold a cursor. */
   async #enter (): Promise<void> {
-    if (this.#cursors < this.#options.cursors) {
+    const { cursors, timeout, timers } = this.#options
+    if (this.#cursors < cursors) {
       this.#cursors++
       return
     }
     if (this.#queue.size >= WAITING) throw busyError('lists')
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     this.#queue.add(resolve)
-    const timer = setTimeout(() => {
+    const timer = timers.set(() => {
       if (this.#queue.delete(resolve)) reject(busyError('lists'))
-    }, this.#options.timeout)
-    await promise.finally(() => clearTimeout(timer))
+    }, timeout)
+    await promise.finally(() => timers.clear(timer))
   }
 
-  /** Hands the place to the list that has waited longest. */
+  /** Lets the list that has waited longest take the place. */
   #leave (): void {
     const [next] = this.#queue
     if (next === undefined) {

@@ -1,9 +1,10 @@
-import { setTimeout as sleep } from 'node:timers/promises'
 import { Readable } from 'node:stream'
+import { setImmediate as turn } from 'node:timers/promises'
 import t from 'tap'
-import { patience, renderList } from '../../../lib/lists/listing.ts'
+import { remainingStallTime, renderList } from '../../../lib/lists/listing.ts'
+import { createTimers } from '../../helpers/timers.ts'
 
-t.test('a reader has the stall time-out for each batch, and less once it falls below the pace', (t) => {
+t.test('a reader has the stall time-out for each batch, and less below the lowest rate', (t) => {
   const KIB = 1024
   for (const [sent, waited, left] of [
     [1, 0, 60_000],
@@ -13,11 +14,12 @@ t.test('a reader has the stall time-out for each batch, and less once it falls b
     [600 * KIB, 59_000, 60_000],
     [600 * KIB, 599_000, 1_000],
     [600 * KIB, 600_000, 0]
-  ] as const) t.equal(patience(sent, waited, 60_000), left, `${sent} bytes in ${waited} ms`)
+  ] as const) t.equal(remainingStallTime(sent, waited, 60_000), left, `${sent} bytes in ${waited} ms`)
   t.end()
 })
 
-t.test('a reader that sips is broken off, and the batches are left', async (t) => {
+t.test('a reader who sips is disconnected, and the batches are left', async (t) => {
+  const timers = createTimers()
   let left = false
   async function * count (): AsyncGenerator<number[]> {
     try {
@@ -26,26 +28,45 @@ t.test('a reader that sips is broken off, and the batches are left', async (t) =
       left = true
     }
   }
-  const stream = await renderList({ batches: count() }, { format: 'ndjson', stallTimeout: 100 })
+  const stream = await renderList({ batches: count() }, { format: 'ndjson', stallTimeout: 100, timers })
   t.ok(stream instanceof Readable)
   let sips = 0
   await t.rejects(async () => {
     for await (const sip of stream as Readable) {
       sips += sip.length > 0 ? 1 : 0
-      await sleep(5)
+      // The next batch is there by then, and waits for its reader.
+      await turn()
+      await turn()
+      timers.advance(5)
     }
   }, { name: 'StalledError' })
-  t.ok(sips < 100, `${sips} sips`)
+  t.ok(sips > 10 && sips < 100, `${sips} sips`)
   t.equal(left, true)
 })
 
+t.test('a reader who takes nothing is disconnected after the stall time-out', async (t) => {
+  const timers = createTimers()
+  async function * count (): AsyncGenerator<number[]> {
+    for (let number = 0; ; number++) yield [number]
+  }
+  const stream = await renderList({ batches: count() }, { format: 'array', stallTimeout: 100, timers }) as Readable
+  stream.once('readable', () => {
+    timers.advance(99)
+    t.equal(stream.destroyed, false)
+    timers.advance(1)
+    t.equal(stream.destroyed, true)
+  })
+  await t.rejects(new Promise((_resolve, reject) => { stream.once('error', reject) }), { name: 'StalledError' })
+})
+
 t.test('the time a store takes is not the reader\'s', async (t) => {
+  const timers = createTimers()
   async function * crawl (): AsyncGenerator<number[]> {
     for (let number = 0; number < 6; number++) {
       yield [number]
-      await sleep(30)
+      timers.advance(1_000)
     }
   }
-  const stream = await renderList({ batches: crawl() }, { format: 'array', stallTimeout: 100 }) as Readable
+  const stream = await renderList({ batches: crawl() }, { format: 'array', stallTimeout: 100, timers }) as Readable
   t.equal((await stream.toArray()).join(''), '[0,1,2,3,4,5]')
 })

@@ -1,4 +1,5 @@
 import type { Test } from 'tap'
+import { RENDERERS } from '../../fixtures/things-renderer.ts'
 import { COLLECTIONS, type Engine, type Suite, type Thing, drain } from './conformance/suite.ts'
 import { documents } from './conformance/documents.ts'
 import { filters } from './conformance/filters.ts'
@@ -13,7 +14,7 @@ export { type Engine } from './conformance/suite.ts'
 /** Every promise of lib/store/port.ts, each a named case, run against one engine. */
 export function runConformance (t: Test, engine: Engine): Promise<unknown> {
   return t.test(`the store port on ${engine.name}`, async (t) => {
-    const store = await engine.open({ collections: COLLECTIONS, now: Date.now }, 'shared')
+    const store = await engine.open({ collections: COLLECTIONS, now: Date.now, renderers: RENDERERS }, 'shared')
     t.teardown(() => store.close())
     const suite: Suite = { engine, store, things: store.collection<Thing>('things') }
     for (const cases of [documents, writes, races, filters, lists, places, lifecycle]) {

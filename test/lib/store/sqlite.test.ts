@@ -14,6 +14,7 @@ const directory = t.testdir()
 t.test('the suite', async (t) => {
   await runConformance(t, {
     name: 'sqlite:FILE',
+    renders: true,
     open: (options, place) => openStore(`sqlite:${directory}/${place}/store.db`, options)
   })
   await runConformance(t, {
@@ -21,6 +22,14 @@ t.test('the suite', async (t) => {
     persistent: false,
     open: (options) => openStore('sqlite::memory:', options)
   })
+})
+
+t.test('a store without renderers has no rendered lists', async (t) => {
+  for (const url of [`sqlite:${t.testdir()}/store.db`, 'sqlite::memory:']) {
+    const store = await openStore(url, options)
+    t.teardown(() => store.close())
+    t.equal(store.collection('things').render, undefined)
+  }
 })
 
 t.test('a store that is closing accepts no more, and finishes what it has', async (t) => {

@@ -17,6 +17,8 @@ export interface Engine {
   persistent?: boolean
   /** False when the server removes expired documents by itself, so that sweep() has nothing to do. */
   sweeps?: boolean
+  /** True when lists are rendered in a thread. */
+  renders?: boolean
 }
 
 export interface Suite {

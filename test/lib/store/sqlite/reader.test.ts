@@ -1,18 +1,21 @@
 import { DatabaseSync } from 'node:sqlite'
+import { setImmediate as turn } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { Connection } from '../../../../lib/store/sqlite/connection.ts'
 import { Reader, type ReaderOptions } from '../../../../lib/store/sqlite/reader.ts'
 import { migrate } from '../../../../lib/store/sqlite/schema.ts'
 import { Table } from '../../../../lib/store/sqlite/sql.ts'
-import { renderThings } from '../../../fixtures/things-renderer.ts'
+import { RENDERERS, renderThings } from '../../../fixtures/things-renderer.ts'
+import { createTimers } from '../../../helpers/timers.ts'
 import { serialId } from '../conformance/suite.ts'
 
 const collections = [{ name: 'things', keys: {} }]
 const table = new Table(collections[0]!)
 const ALL = table.list({}, 'doc')
+const ONE = table.list({ limit: 1 }, 'doc')
 
 /** A reader on a file of 350 documents, and a connection that writes there. */
-function startReader (t: Test, options: Partial<ReaderOptions> = {}): { reader: Reader, connection: Connection } {
+function startReader (t: Test, { gate, ...options }: Partial<ReaderOptions> & { gate?: Int32Array } = {}): { reader: Reader, connection: Connection } {
   const path = `${t.testdir()}/store.db`
   const connection = new Connection(path, { busy: 1_000 })
   connection.database.exec('PRAGMA journal_mode = WAL')
@@ -20,13 +23,24 @@ function startReader (t: Test, options: Partial<ReaderOptions> = {}): { reader: 
   connection.database.exec('BEGIN')
   for (let number = 0; number < 350; number++) connection.run(table.insert({ id: serialId(number) }))
   connection.database.exec('COMMIT')
-  const { timeout = 10_000 } = options
-  const reader = new Reader({ path, collections, busy: timeout }, { timeout, ...options })
+  const { timeout = 60_000 } = options
+  const data = { path, collections, busy: timeout, renderers: RENDERERS, gate }
+  const reader = new Reader(data, { timeout, ...options })
   t.teardown(async () => {
     await reader.close()
     connection.close()
   })
   return { reader, connection }
+}
+
+/** A gate that holds up the thread of blocked-reader-thread.ts, and its key. */
+function createGate () {
+  const gate = new Int32Array(new SharedArrayBuffer(4))
+  const open = () => {
+    Atomics.store(gate, 0, 1)
+    Atomics.notify(gate, 0)
+  }
+  return { gate, open, file: new URL('../../../fixtures/blocked-reader-thread.ts', import.meta.url) }
 }
 
 /** Whether a list's snapshot keeps the log from being folded into the file. */
@@ -41,6 +55,11 @@ async function read (list: AsyncIterable<string[]>): Promise<number> {
   return rows
 }
 
+/** Resolves when the thread has answered everything that it was asked before. */
+async function settle (reader: Reader): Promise<void> {
+  await read(reader.list(ONE, true))
+}
+
 t.test('a list is a snapshot until it is left, read to its end, or fails', async (t) => {
   const { reader, connection } = startReader(t)
   let number = 1_000
@@ -52,7 +71,7 @@ t.test('a list is a snapshot until it is left, read to its end, or fails', async
   await list.next()
   t.equal(isPinnedAfterWrite(), true, 'open')
   await list.return()
-  t.equal(await reader.count(table.count()), 351)
+  await settle(reader)
   t.equal(isPinnedAfterWrite(), false, 'left')
 
   t.equal(await read(reader.list(ALL, false)), 352)
@@ -66,11 +85,11 @@ t.test('a batch is read ahead, and no more than one', async (t) => {
   const { reader, connection } = startReader(t)
   const list = reader.list(ALL, false)
   t.equal((await list.next()).value?.length, 100)
-  await reader.count(table.count())
+  await settle(reader)
   connection.run(table.insert({ id: 'z' }))
   t.equal((await list.next()).value?.length, 100)
   t.equal((await list.next()).value?.length, 100)
-  t.equal((await list.next()).value?.length, 50, 'and what came after it began is not in it')
+  t.equal((await list.next()).value?.length, 50, 'what was written after it began is not in it')
   t.equal((await list.next()).done, true)
 })
 
@@ -85,23 +104,45 @@ t.test('a rendered list is a snapshot, until its end', async (t) => {
   const next = async () => {
     const { value } = await list.next()
     if (value === undefined) return false
-    // What stands between two documents is before the second.
+    // A separator comes before the second of two documents.
     rendered += value.split(';').length - (rendered === 0 ? 0 : 1)
     return true
   }
   await next()
   t.equal(rendered, 100, 'the first is of one batch')
-  await reader.count(table.count())
+  await settle(reader)
   t.equal(isPinned(connection), false)
   connection.run(table.insert({ id: 'z' }))
   t.equal(isPinned(connection), true, 'the cursor is open')
-  while (await next()) await reader.count(table.count())
-  t.equal(rendered, 950, 'what came after it began is not in it')
+  while (await next()) await settle(reader)
+  t.equal(rendered, 950, 'what was written after it began is not in it')
   connection.run(table.insert({ id: 'zz' }))
   t.equal(isPinned(connection), false)
 })
 
-t.test('lists that hold a cursor are bounded: others wait, but never the short ones', async (t) => {
+t.test('a stored document that is not JSON is an error without its text', async (t) => {
+  const { reader, connection } = startReader(t)
+  connection.database.exec("UPDATE things SET doc = '{\"secret\":' WHERE id = 't000007'")
+  const error = await read(reader.render(ALL, renderThings()) as unknown as AsyncIterable<string[]>).catch((error: unknown) => error)
+  t.match(error, { code: 'ErrInternal', message: 'a stored document cannot be read', cause: undefined })
+})
+
+t.test('no list waits for a count, however long it takes', async (t) => {
+  const { open, ...gate } = createGate()
+  const { reader } = startReader(t, gate)
+  t.teardown(open)
+  let counted = false
+  const count = reader.count({ sql: 'BLOCK', values: [] }).catch(() => {}).finally(() => { counted = true })
+  t.equal(await read(reader.list(table.list({ limit: 100 }, 'doc'), true)), 100, 'a short list')
+  t.equal(await read(reader.list(ALL, false)), 350, 'a long one')
+  t.equal((await Array.fromAsync(reader.render(ALL, renderThings()))).join('').split(';').length, 350, 'one that is rendered')
+  t.equal(counted, false)
+  open()
+  await count
+  t.equal(await reader.count(table.count()), 350)
+})
+
+t.test('lists that hold a cursor are bounded: others wait, but never short ones', async (t) => {
   const { reader } = startReader(t, { cursors: 2 })
   const [one, two] = [reader.list(ALL, false), reader.list(ALL, false)]
   await one.next()
@@ -110,7 +151,6 @@ t.test('lists that hold a cursor are bounded: others wait, but never the short o
   const three = reader.list(ALL, false)
   const waiting = three.next().then(() => { entered = true })
   t.equal(await read(reader.list(table.list({ limit: 100 }, 'doc'), true)), 100, 'a list of one batch')
-  t.equal(await reader.count(table.count()), 350, 'a count')
   t.equal(entered, false)
   await one.return()
   await waiting
@@ -132,8 +172,8 @@ t.test('a short list of large documents is counted like a long one', async (t) =
     entered = true
     return value
   })
-  t.equal(await read(reader.list(table.list({ limit: 100 }, 'doc'), true)), 100, 'a short one of small documents goes on')
-  await reader.count(table.count())
+  t.equal(await read(reader.list(table.list({ limit: 100 }, 'doc'), true)), 100, 'a short one of small documents is answered')
+  await settle(reader)
   t.equal(entered, false, 'the large one waits')
   await one.return()
   t.equal((await waiting)?.length, 3, 'and comes in batches')
@@ -143,10 +183,17 @@ t.test('a short list of large documents is counted like a long one', async (t) =
 })
 
 t.test('a list that waited too long for a cursor is ErrBusy', async (t) => {
-  const { reader } = startReader(t, { cursors: 1, timeout: 1_000 })
+  const timers = createTimers()
+  const { reader } = startReader(t, { cursors: 1, timeout: 1_000, timers })
   const one = reader.list(ALL, false)
   await one.next()
-  await t.rejects(reader.list(ALL, false).next(), { code: 'ErrBusy' })
+  await settle(reader)
+  const two = reader.list(ALL, false).next()
+  two.catch(() => {})
+  timers.advance(999)
+  t.equal(await Promise.race([two.catch(() => 'ErrBusy'), turn('waits')]), 'waits')
+  timers.advance(1)
+  await t.rejects(two, { code: 'ErrBusy' })
   t.equal(await read(one), 250, 'the one that had it goes on')
   t.equal(await read(reader.list(ALL, false)), 350)
 })
@@ -163,32 +210,35 @@ t.test('lists that wait for a cursor are bounded', async (t) => {
   })
   await t.rejects(reader.list(ALL, false).next(), { code: 'ErrBusy' })
   await one.return()
-  t.ok((await Promise.all(waiting)).every((length) => length === 100), 'those that wait have their turn')
+  t.ok((await Promise.all(waiting)).every((length) => length === 100), 'those that wait are served')
 })
 
-t.test('questions that wait are bounded', async (t) => {
+t.test('calls that wait are bounded', async (t) => {
   const { reader } = startReader(t)
   const counts = Array.from({ length: 10_001 }, () => reader.count(table.count()))
   await t.rejects(counts.pop()!, { code: 'ErrBusy' })
   t.ok((await Promise.all(counts)).every((count) => count === 350))
 })
 
-t.test('a list that goes unread for too long loses its cursor and its place, and then fails', async (t) => {
-  const { reader, connection } = startReader(t, { cursors: 1, idle: 1 })
+t.test('a list that goes unread for too long loses its cursor, and then fails', async (t) => {
+  const timers = createTimers()
+  const { reader, connection } = startReader(t, { cursors: 1, idle: 1_000, timers })
   const one = reader.list(ALL, false)
   await one.next()
-  t.equal(await read(reader.list(ALL, false)), 350, 'its place is another\'s')
+  await settle(reader)
+  timers.advance(1_000)
+  t.equal(await read(reader.list(ALL, false)), 350, 'another list gets the place')
   connection.run(table.insert({ id: 'z' }))
   t.equal(isPinned(connection), false)
   t.equal((await one.next()).value?.length, 100, 'what was read ahead')
   await t.rejects(one.next(), { code: 'ErrDb', cause: { message: /unread/ } })
 })
 
-t.test('a thread that dies fails what it had, and another takes over', async (t) => {
+t.test('a thread that dies fails its calls, and another takes over', async (t) => {
   const { reader } = startReader(t, { file: new URL('../../../fixtures/dying-reader-thread.ts', import.meta.url) })
   const list = reader.list(ALL, false)
   await list.next()
-  await t.rejects(reader.count({ sql: 'DIE', values: [] }), { code: 'ErrDb', cause: { message: /thread/ } })
+  await t.rejects(reader.list({ sql: 'DIE', values: [] }, false).next(), { code: 'ErrDb', cause: { message: /thread/ } })
   t.equal(await reader.count(table.count()), 350)
   await list.next()
   await t.rejects(list.next(), { code: 'ErrDb' }, 'its cursors are gone with it')
@@ -196,9 +246,14 @@ t.test('a thread that dies fails what it had, and another takes over', async (t)
 })
 
 t.test('a read that takes too long is ErrDb', async (t) => {
-  const { reader } = startReader(t, { timeout: 20 })
-  const endless = 'WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000000) SELECT count(*) AS count FROM n'
-  await t.rejects(reader.count({ sql: endless, values: [] }), { code: 'ErrDb', cause: { message: /more than 20 ms/ } })
+  const timers = createTimers()
+  const { open, ...gate } = createGate()
+  const { reader } = startReader(t, { ...gate, timeout: 1_000, timers })
+  const count = reader.count({ sql: 'BLOCK', values: [] })
+  timers.advance(1_000)
+  await t.rejects(count, { code: 'ErrDb', cause: { message: /more than 1000 ms/ } })
+  open()
+  t.equal(await reader.count(table.count()), 350, 'and its late answer is nobody else\'s')
 })
 
 t.test('a closed reader fails its lists, those that wait too', async (t) => {

@@ -1,0 +1,13 @@
+/** The clock and the timers of a time limit; a test replaces them. */
+export interface Timers {
+  /** Milliseconds; never goes back. */
+  now (): number
+  set (run: () => void, delay: number): NodeJS.Timeout
+  clear (timer: NodeJS.Timeout | undefined): void
+}
+
+export const TIMERS: Timers = {
+  now: () => performance.now(),
+  set: (run, delay) => setTimeout(run, delay),
+  clear: (timer) => clearTimeout(timer)
+}
