@@ -1,35 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { LogController, type FastifyReply, type FastifyRequest } from 'fastify'
-import { hideCredentials } from '../lib/failure.ts'
+import { describeError } from '../lib/failure.ts'
 
 /** Characters of a path that are logged. */
 const PATH = 256
-/** Causes of an error that are logged. */
-const DEPTH = 4
 /** What a caller, or the proxy in front, may use as the id of a request: short, and harmless in any log. */
 const REQUEST_ID = /^[\w.-]{1,64}$/
-
-interface LogError {
-  type: string
-  message: string
-  stack: string
-  [field: string]: unknown
-}
-
-/** An error with its causes: only the fields named here, since a driver hangs documents and addresses on its errors. */
-function toLogError (error: unknown, depth = 0): LogError {
-  if (!(error instanceof Error)) return { type: typeof error, message: 'not an Error', stack: '' }
-  const { name, message, stack = '', cause } = error
-  const { code } = error as NodeJS.ErrnoException
-  return {
-    type: name,
-    message: hideCredentials(message),
-    stack: hideCredentials(stack),
-    ...(code !== undefined && { code }),
-    ...(cause !== undefined && depth < DEPTH && { cause: toLogError(cause, depth + 1) })
-  }
-}
 
 /** pino's serializers: no query string, no header and no body ever reaches the log. */
 export const SERIALIZERS = {
@@ -40,7 +17,7 @@ export const SERIALIZERS = {
     remoteAddress: request.ip
   }),
   res: ({ statusCode }: { statusCode?: number }) => ({ statusCode }),
-  err: (error: unknown) => toLogError(error)
+  err: (error: unknown) => describeError(error)
 }
 
 /** One line for each request, when its response has ended or was broken off. */

@@ -130,7 +130,7 @@ t.test('a later start tells how to get a token, and no secret', async (t) => {
     const again = setInterval(() => service.child.kill('SIGTERM'), 50)
     t.teardown(() => clearInterval(again))
     t.equal(await service.ended, 1)
-    t.match(service.log().at(-1), { msg: 'SIGTERM again: what runs is cut' })
+    t.match(service.log().at(-1), { msg: 'SIGTERM again: requests in flight are aborted' })
     running.request.destroy()
   })
 })
