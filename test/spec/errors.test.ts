@@ -183,7 +183,7 @@ t.test('Records: a change stands when the removal of dead records fails', async 
     t.match(reply, { status: 204 }, name)
     t.match(await person.get('/user'), { status: 401 }, `${name}: nobody gets in`)
   }
-  t.match(faulty.log(), /housekeeping failed/, 'the operator is told')
+  t.match(faulty.log(), /cleanup failed/, 'the operator is told')
 })
 
 t.test('ErrInternal: what was not foreseen tells nothing', async (t) => {
