@@ -14,7 +14,7 @@ export function setAddress (request: IncomingMessage, address: string): void {
   addresses.set(request, address)
 }
 
-/** Replaces a member of oidc-provider's. Throws when there is none: the rule that the patch enforces would silently be gone. */
+/** Replaces a member of oidc-provider's. Throws when there is none: the rule that the patch enforces would silently be lost. */
 function patch (object: object, name: string, descriptor: { get: (this: never) => unknown } | { value: (this: never, ...args: never[]) => unknown }): void {
   if (!(name in object)) throw new Error(`oidc-provider has no ${name}: this release of it is not supported, install ${TESTED_VERSION}`)
   Object.defineProperty(object, name, { configurable: true, ...descriptor })
