@@ -1,108 +1,83 @@
 import { storeError } from '../../errors.ts'
+import { TIMERS, type Timers } from '../../timers.ts'
 import { toPortError } from './errors.ts'
 
-/** A call under way. */
+/** A call in flight. */
 export interface Call {
-  /** Whether the caller has his answer: work that has not begun by then must not begin. */
-  over: boolean
+  /** Set once the caller was answered: work not started by then must not start. */
+  answered: boolean
 }
 
 /**
- * Waits for work no longer than `timeout` milliseconds. The driver bounds each step of a call (finding a server, a
- * connection, an answer), and may retry, but since 7.x no longer a call as a whole: its timeoutMS has no effect.
+ * Waits for work at most `timeout` milliseconds. The driver bounds the steps of a call (server selection, connecting, an
+ * answer) and may retry; since 7.x nothing bounds the call as a whole, as its timeoutMS has no effect.
  */
-export async function within<T> (timeout: number, work: () => Promise<T>): Promise<T> {
+export async function within<T> (timeout: number, work: () => Promise<T>, timers: Timers = TIMERS): Promise<T> {
   const { promise: expiry, reject } = Promise.withResolvers<never>()
-  const timer = setTimeout(() => reject(expired(timeout)), timeout)
+  const timer = timers.set(() => reject(new Error(`no answer within ${timeout} ms`)), timeout)
   try {
     return await Promise.race([work(), expiry])
   } finally {
-    clearTimeout(timer)
+    timers.clear(timer)
   }
 }
 
-function expired (timeout: number): Error {
-  return new Error(`no answer within ${timeout} ms`)
+export interface BoundedCallsOptions {
+  /** Called whenever the server answered a call. */
+  onAnswer?: () => void
+  timers?: Timers
 }
 
-interface Running extends Call {
-  /** Of performance.now(). */
-  deadline: number
-  expire: () => void
-}
-
-/** Every call of an open store to its server: bounded in time, its errors the port's, and waited for at the end. */
-export class Calls {
+/** The calls of an open store to its server: each has a deadline and rejects with an error of the port; close() waits for all. */
+export class BoundedCalls {
   /** Milliseconds. */
   readonly timeout: number
-  /** In the order they came, which is that of their deadlines: one timer, for the oldest, is enough for all. */
-  readonly #running = new Set<Running>()
-  #timer: NodeJS.Timeout | null = null
-  #closed: PromiseWithResolvers<void> | null = null
+  readonly #onAnswer: () => void
+  readonly #timers: Timers
+  #inFlight = 0
+  #closed = false
+  readonly #drained = Promise.withResolvers<void>()
 
-  constructor (timeout: number) {
+  constructor (timeout: number, { onAnswer = () => {}, timers = TIMERS }: BoundedCallsOptions = {}) {
     this.timeout = timeout
+    this.#onAnswer = onAnswer
+    this.#timers = timers
   }
 
   /**
-   * @param work begins at once
+   * @param work starts at once
    * @param unique the unique keys that a change names, see toPortError
    */
-  run<T> (work: (call: Call) => Promise<T>, unique?: string[]): Promise<T> {
-    return new Promise((resolve, reject) => {
-      if (this.#closed !== null) throw storeError(new Error('the store is closed'))
-      const call: Running = { over: false, deadline: performance.now() + this.timeout, expire: () => fail(expired(this.timeout)) }
-      const fail = (error: unknown) => {
-        this.#end(call)
-        reject(toPortError(error, unique))
-      }
-      this.#begin(call)
-      try {
-        work(call).then((value) => {
-          this.#end(call)
-          resolve(value)
-        }, fail)
-      } catch (error) {
-        fail(error)
-      }
-    })
+  async run<T> (work: (call: Call) => Promise<T>, unique?: string[]): Promise<T> {
+    if (this.#closed) throw storeError(new Error('the store is closed'))
+    const call: Call = { answered: false }
+    this.#inFlight++
+    try {
+      const value = await this.within(() => work(call))
+      this.#onAnswer()
+      return value
+    } catch (error) {
+      throw toPortError(error, unique)
+    } finally {
+      call.answered = true
+      this.#inFlight--
+      this.#settle()
+    }
   }
 
-  /** Refuses new calls and waits for those that run, which are bounded. */
+  /** Waits no longer than a call may take. */
+  within<T> (work: () => Promise<T>): Promise<T> {
+    return within(this.timeout, work, this.#timers)
+  }
+
+  /** Refuses new calls and waits for those in flight. */
   async close (): Promise<void> {
-    this.#closed ??= Promise.withResolvers()
-    if (this.#running.size === 0) this.#settle()
-    await this.#closed.promise
-  }
-
-  #begin (call: Running): void {
-    this.#running.add(call)
-    if (this.#timer === null) this.#timer = setTimeout(this.#expire, this.timeout)
-    else if (this.#running.size === 1) this.#timer.ref()
-  }
-
-  #end (call: Running): void {
-    call.over = true
-    // An idle timer is left to run out: the next call comes sooner than that, as a rule. It keeps no process alive.
-    if (this.#running.delete(call) && this.#running.size === 0) this.#settle()
+    this.#closed = true
+    this.#settle()
+    await this.#drained.promise
   }
 
   #settle (): void {
-    this.#timer?.unref()
-    if (this.#closed === null) return
-    clearTimeout(this.#timer ?? undefined)
-    this.#closed.resolve()
-  }
-
-  readonly #expire = (): void => {
-    const now = performance.now()
-    this.#timer = null
-    for (const { deadline, expire } of this.#running) {
-      if (deadline > now) {
-        this.#timer = setTimeout(this.#expire, deadline - now)
-        return
-      }
-      expire()
-    }
+    if (this.#closed && this.#inFlight === 0) this.#drained.resolve()
   }
 }

@@ -1,34 +1,32 @@
-import type { Scalar } from '../port.ts'
-import type { Call } from './calls.ts'
+import type { Call } from './bounded-calls.ts'
 import { isDeadlock } from './errors.ts'
 
 /**
- * Writers of one unique value go one after the other, in the order they came. mongod would sort them out by itself;
- * FerretDB, whose unique indexes are PostgreSQL's exclusion constraints, lets them deadlock, and takes a second to
- * find out for each. What other processes write at the same time may still deadlock: the one undone tries again.
+ * Runs writes that share a unique value one after another, in the order of the calls. mongod does not need this. FerretDB's
+ * unique indexes are PostgreSQL exclusion constraints, on which concurrent writers deadlock, and the server takes a second
+ * to detect each deadlock. A writer in another process may still cause one: the write that was undone is retried.
  */
-export class Turns {
+export class KeyedMutex {
   readonly #last = new Map<string, Promise<void>>()
 
-  /** @param values what the write holds of unique keys, with the names of collection and key */
-  async take<T> (values: [collection: string, key: string, value: Scalar][], call: Call, write: () => Promise<T>): Promise<T> {
-    const names = values.map((value) => JSON.stringify(value))
-    const before = names.map((name) => this.#last.get(name))
+  /** @param keys one for each unique value that is written */
+  async run<T> (keys: readonly string[], call: Call, write: () => Promise<T>): Promise<T> {
+    const before = keys.map((key) => this.#last.get(key))
     const { promise: done, resolve } = Promise.withResolvers<void>()
-    for (const name of names) this.#last.set(name, done)
+    for (const key of keys) this.#last.set(key, done)
     try {
       await Promise.all(before)
-      return await attempt(call, write)
+      return await retryDeadlocks(call, write)
     } finally {
       resolve()
-      for (const name of names) if (this.#last.get(name) === done) this.#last.delete(name)
+      for (const key of keys) if (this.#last.get(key) === done) this.#last.delete(key)
     }
   }
 }
 
-async function attempt<T> (call: Call, write: () => Promise<T>): Promise<T> {
+async function retryDeadlocks<T> (call: Call, write: () => Promise<T>): Promise<T> {
   for (;;) {
-    if (call.over) throw new Error('the time was up before the turn')
+    if (call.answered) throw new Error('the deadline passed before the write could start')
     try {
       return await write()
     } catch (error) {

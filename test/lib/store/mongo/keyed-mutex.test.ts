@@ -1,7 +1,7 @@
 import t from 'tap'
-import { Turns } from '../../../../lib/store/mongo/turns.ts'
+import { KeyedMutex } from '../../../../lib/store/mongo/keyed-mutex.ts'
 
-/** A write that goes on until it is told to end, and notes when it began. */
+/** A write that ends when the test says so, and logs its start. */
 function createWrite (log: string[], name: string) {
   const { promise, resolve, reject } = Promise.withResolvers<string>()
   return { write: () => { log.push(name); return promise }, end: () => resolve(name), fail: (message: string) => reject(new Error(message)) }
@@ -9,68 +9,68 @@ function createWrite (log: string[], name: string) {
 
 const settled = () => new Promise(setImmediate)
 
-t.test('writers of one value go one after the other, in order, and others beside them', async (t) => {
-  const turns = new Turns()
+t.test('writes with a common key run one after another, in order; others run beside them', async (t) => {
+  const mutex = new KeyedMutex()
   const log: string[] = []
   const writes = ['a', 'b', 'c', 'other'].map((name) => createWrite(log, name))
   const [a, b, c, other] = writes
-  const call = { over: false }
+  const call = { answered: false }
   const results = [
-    turns.take([['users', 'account', 'x']], call, a!.write),
-    turns.take([['users', 'account', 'x'], ['users', 'bootstrap', 'y']], call, b!.write),
-    turns.take([['users', 'bootstrap', 'y']], call, c!.write),
-    turns.take([['users', 'account', 'z'], ['clients', 'account', 'x'], ['users', 'name', 'x']], call, other!.write)
+    mutex.run(['x'], call, a!.write),
+    mutex.run(['x', 'y'], call, b!.write),
+    mutex.run(['y'], call, c!.write),
+    mutex.run(['z'], call, other!.write)
   ]
   await settled()
   t.strictSame(log, ['a', 'other'])
   a!.fail('it clashed')
   await t.rejects(results[0]!, { message: 'it clashed' })
   await settled()
-  t.strictSame(log, ['a', 'other', 'b'], 'a failure ends a turn too')
+  t.strictSame(log, ['a', 'other', 'b'], 'a failed write frees its keys too')
   for (const write of writes) write.end()
   t.strictSame(await Promise.all(results.slice(1)), ['b', 'c', 'other'])
 })
 
-t.test('a write without a unique value waits for nobody', async (t) => {
+t.test('a write without a key waits for no other', async (t) => {
   const log: string[] = []
-  const turns = new Turns()
+  const mutex = new KeyedMutex()
   const slow = createWrite(log, 'slow')
-  const first = turns.take([], { over: false }, slow.write)
-  t.equal(await turns.take([], { over: false }, async () => 'done'), 'done')
+  const first = mutex.run([], { answered: false }, slow.write)
+  t.equal(await mutex.run([], { answered: false }, async () => 'done'), 'done')
   slow.end()
   t.equal(await first, 'slow')
 })
 
-t.test('a write whose caller was told that it failed does not begin', async (t) => {
-  const turns = new Turns()
+t.test('a write whose caller was answered does not start', async (t) => {
+  const mutex = new KeyedMutex()
   const log: string[] = []
   const first = createWrite(log, 'first')
-  const late = { over: false }
+  const late = { answered: false }
   const results = [
-    turns.take([['users', 'account', 'x']], { over: false }, first.write),
-    turns.take([['users', 'account', 'x']], late, createWrite(log, 'late').write),
-    turns.take([['users', 'account', 'x']], { over: false }, async () => { log.push('last'); return 'last' })
+    mutex.run(['x'], { answered: false }, first.write),
+    mutex.run(['x'], late, createWrite(log, 'late').write),
+    mutex.run(['x'], { answered: false }, async () => { log.push('last'); return 'last' })
   ]
-  late.over = true
+  late.answered = true
   first.end()
-  await t.rejects(results[1]!, /time was up/)
+  await t.rejects(results[1]!, /deadline passed/)
   await Promise.all([results[0], results[2]])
   t.strictSame(log, ['first', 'last'])
 })
 
-t.test('a write that the server undid to end a deadlock is tried again until its time is up', async (t) => {
-  const call = { over: false }
+t.test('a write that the server undid to resolve a deadlock is retried until its deadline', async (t) => {
+  const call = { answered: false }
   let attempts = 0
   const write = async () => {
     if (++attempts < 3) throw new Error('deadlock detected')
     return attempts
   }
-  t.equal(await new Turns().take([], call, write), 3)
+  t.equal(await new KeyedMutex().run([], call, write), 3)
   attempts = 0
-  const given = new Turns().take([], call, async (): Promise<number> => {
-    call.over = ++attempts === 2
+  const failed = new KeyedMutex().run([], call, async (): Promise<number> => {
+    call.answered = ++attempts === 2
     throw new Error('deadlock detected')
   })
-  await t.rejects(given, /time was up/)
+  await t.rejects(failed, /deadline passed/)
   t.equal(attempts, 2)
 })
