@@ -44,7 +44,7 @@ t.test('the operations table is the access table', async (t) => {
     t.equal(who.startsWith('any caller'), any, `${operation}: any caller`)
     if (!any) {
       t.same(who.split(', ').filter((role) => !role.includes(' ')), roles, `${operation}: roles`)
-      t.equal(who.includes('the user himself'), owner, `${operation}: the owner`)
+      t.equal(who.includes('the user themselves'), owner, `${operation}: the owner`)
     }
   }
 })
