@@ -127,7 +127,7 @@ async function fillFile (file: string, fill: Fill): Promise<void> {
 /** One real hash, which all users share. */
 async function hashPassword (): Promise<string> {
   const services = await openServices({
-    database: 'sqlite::memory:', storeTimeout: 10_000, staleness: 0, secretKey: SECRET_KEY, production: false, bcryptCost: 12, hashQueue: 1, roles: { admin: 'admin', manager: 'manager', service: 'service' }
+    database: 'sqlite::memory:', storeTimeout: 10_000, secretKey: SECRET_KEY, production: false, bcryptCost: 12, hashQueue: 1, roles: { admin: 'admin', manager: 'manager', service: 'service' }
   })
   const { user_id } = await services.users.create({ data: { account: 'one', password: PASSWORD } })
   const record = await services.store.collection<UserRecord>('users').get(user_id)

@@ -6,6 +6,7 @@ import t, { type Test } from 'tap'
 import { readConfig } from '../config.ts'
 import { openServices } from '../lib/identity.ts'
 import { createMongoDatabase } from './helpers/build.ts'
+import { MONGODB_URL } from './helpers/mongodb.ts'
 import { runProgram, serviceEnv, startProgram, type Started } from './helpers/process.ts'
 import { call, readAll, within } from './helpers/upstream.ts'
 
@@ -127,9 +128,8 @@ async function checkWorkers (t: Test, env: Record<string, string>): Promise<void
 
 t.test('on SQLite', async (t) => await checkWorkers(t, serviceEnv(t.testdir())))
 
-const server = process.env.MONGODB_URL
-t.test('on MongoDB', { skip: server === undefined && 'MONGODB_URL is not set' }, async (t) => {
-  await checkWorkers(t, serviceEnv(t.testdir(), { DATABASE_URL: createMongoDatabase(t, server!), IDENTITY_DATA_DIR: join(t.testdir(), 'data') }))
+t.test('on MongoDB', { skip: MONGODB_URL === undefined && 'MONGODB_URL is not set' }, async (t) => {
+  await checkWorkers(t, serviceEnv(t.testdir(), { DATABASE_URL: createMongoDatabase(t, MONGODB_URL!), IDENTITY_DATA_DIR: join(t.testdir(), 'data') }))
 })
 
 t.test('the first start is told once, and a second signal ends what runs at once', async (t) => {

@@ -14,17 +14,16 @@ interface Options {
   /** bcrypt's; 12 is the service's own. */
   bcryptCost?: number
   /** Milliseconds; on MongoDB. */
-  staleness?: number
   /** Serves the bridge to this same process under /bridge. */
   bridgePort?: number
 }
 
-const { database, bcryptCost = 12, staleness = 0, bridgePort } = readOptions<Options>()
+const { database, bcryptCost = 12, bridgePort } = readOptions<Options>()
 
 const app = Fastify()
 // One client signs users in without asking them for consent.
 const oidc = { firstParty: [clientAt(0).clientId], signInLimit: false as const }
-await app.register(identity, { database, bcryptCost, staleness, secretKey: SECRET_KEY, rateLimit: false, oidc })
+await app.register(identity, { database, bcryptCost, secretKey: SECRET_KEY, rateLimit: false, oidc })
 if (bridgePort !== undefined) await app.register(bridge, { prefix: '/bridge', upstream: `http://127.0.0.1:${bridgePort}` })
 const create = (account: string) => app.identity.users.create({ data: { account, password: PASSWORD, name: 'New user' } })
 const calls = { repeat: (options: RepeatOptions) => repeat(create, options) }

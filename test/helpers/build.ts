@@ -3,6 +3,7 @@ import { MongoClient } from 'mongodb'
 import type { Test } from 'tap'
 import { startIdentity, type StartOptions, type TestKit } from '../../testing/index.ts'
 import { createApp } from '../../testing/kit.ts'
+import { MONGODB_URL } from './mongodb.ts'
 import { checkResponses } from './openapi.ts'
 
 /** Starts the service for a test. Every response is checked against the OpenAPI document. */
@@ -35,9 +36,8 @@ export async function forEachStore (t: Test, run: (t: Test, build: Build) => Pro
     const database = `sqlite:${t.testdir()}/identity.db`
     await run(t, (t, options) => build(t, { ...options, database }))
   })
-  const server = process.env.MONGODB_URL
-  await t.test('on MongoDB', { skip: server === undefined && 'MONGODB_URL is not set' }, async (t) => {
-    const database = createMongoDatabase(t, server!)
+  await t.test('on MongoDB', { skip: MONGODB_URL === undefined && 'MONGODB_URL is not set' }, async (t) => {
+    const database = createMongoDatabase(t, MONGODB_URL!)
     await run(t, (t, options) => build(t, { ...options, database }))
   })
 }

@@ -1,6 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto'
 import type { Test } from 'tap'
 import { startIdentity, type StartOptions, type TestKit } from '../../testing/index.ts'
+import { MONGODB_URL } from '../helpers/mongodb.ts'
 import { Browser, type Page } from './browser.ts'
 
 export interface App { client_id: string, client_secret: string, redirect_uri: string }
@@ -27,14 +28,13 @@ async function answer (response: Response): Promise<Answer> {
 /** Runs the cases on SQLite, and on MongoDB if MONGODB_URL is set. */
 export function eachStore (t: Test, name: string, run: (t: Test, start: (options?: StartOptions) => Promise<Harness>) => Promise<void>): void {
   t.test(`${name} on sqlite`, async (t) => await run(t, async (options) => await startHarness(t, options)))
-  const mongo = process.env.MONGODB_URL
-  t.test(`${name} on mongodb`, { skip: mongo === undefined && 'MONGODB_URL is not set' }, async (t) => {
+  t.test(`${name} on mongodb`, { skip: MONGODB_URL === undefined && 'MONGODB_URL is not set' }, async (t) => {
     const database = `oidc_${process.pid}_${randomBytes(4).toString('hex')}`
     await run(t, async (options) => {
-      const harness = await startHarness(t, { database: `${mongo}/${database}`, ...options })
+      const harness = await startHarness(t, { database: `${MONGODB_URL}/${database}`, ...options })
       t.teardown(async () => {
         const { MongoClient } = await import('mongodb')
-        const client = new MongoClient(mongo ?? '')
+        const client = new MongoClient(MONGODB_URL!)
         await client.db(database).dropDatabase()
         await client.close()
       })

@@ -4,6 +4,7 @@ import { COLLECTIONS } from '../../lib/store/collections.ts'
 import { openStore } from '../../lib/store/index.ts'
 import { createTestClock } from '../../testing/index.ts'
 import { createMongoDatabase } from '../helpers/build.ts'
+import { MONGODB_URL } from '../helpers/mongodb.ts'
 import { type Answer, type App, type Harness, createFile, getCode, startHarness } from './harness.ts'
 import { type Interposed, interpose } from './interpose.ts'
 
@@ -210,5 +211,4 @@ function race (t: Test, place: Place): void {
 
 t.test('on sqlite', async (t) => race(t, createFile))
 
-const server = process.env.MONGODB_URL
-t.test('on mongodb', { skip: server === undefined && 'MONGODB_URL is not set' }, async (t) => race(t, (t) => createMongoDatabase(t, server!)))
+t.test('on mongodb', { skip: MONGODB_URL === undefined && 'MONGODB_URL is not set' }, async (t) => race(t, (t) => createMongoDatabase(t, MONGODB_URL!)))
