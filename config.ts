@@ -168,7 +168,6 @@ function toConfig (env: Environment & { IDENTITY_WORKERS: number }, secretKey: s
     services: {
       database: env.DATABASE_URL,
       storeTimeout: env.IDENTITY_STORE_TIMEOUT,
-      staleness: env.IDENTITY_STALENESS,
       secretKey,
       dataDir: env.IDENTITY_DATA_DIR,
       production: env.NODE_ENV === 'production',

@@ -1,5 +1,5 @@
 /**
- * The front door for embedders. What is not exported here is private.
+ * The public API of the package. Everything that is not exported here is private.
  * @module
  */
 import type { FastifyInstance } from 'fastify'
@@ -11,7 +11,7 @@ import { health } from './plugins/health.ts'
 import services, { readOptions, type IdentityOptions } from './plugins/identity.ts'
 import openapi from './plugins/openapi.ts'
 import { createPasswordLimit } from './plugins/password-limit.ts'
-import { oidc, prepareEngine, readOidcOptions } from './plugins/oidc.ts'
+import { oidc, prepareServer, readOidcOptions } from './plugins/oidc.ts'
 import { createSignInLimits } from './plugins/sign-in-limit.ts'
 import { useOwnValidation } from './plugins/validation.ts'
 import { apiRoutes } from './routes/index.ts'
@@ -19,9 +19,9 @@ import { introspectionRoute } from './routes/introspection.ts'
 import { interactionRoutes } from './routes/interaction.ts'
 
 /**
- * The identity service as a plugin: decorates the app with `identity`, its requests with `caller` and `isAdmin`, and
- * serves the API under `prefix` + `/api/v1`. Routes, errors and validation live in a scope of their own.
- * @throws Error at boot that names a wrong option, or says why the store cannot be opened
+ * The identity service as a plugin. It decorates the app with `identity` and its requests with `caller` and `isAdmin`, and
+ * serves the API under `prefix` + `/api/v1`. Routes, errors and validation are encapsulated in a scope of their own.
+ * @throws Error at boot that names an invalid option, or says why the store cannot be opened
  */
 async function identity (app: FastifyInstance, given: IdentityOptions): Promise<void> {
   const options = readOptions(given)
@@ -41,7 +41,7 @@ async function identity (app: FastifyInstance, given: IdentityOptions): Promise<
       await scope.register(async (signing) => {
         await checkPatches()
         const limits = await createSignInLimits(signing, options.rateLimit === false ? false : oidcOptions.signInLimit, counter)
-        const mount = { ...prepareEngine(scope, oidcOptions), limits, name: oidcOptions.name }
+        const mount = { ...prepareServer(scope, oidcOptions), limits, name: oidcOptions.name }
         await signing.register(oidc, mount)
         await signing.register(introspectionRoute, { ...mount, prefix: '/api/v1' })
         await signing.register(interactionRoutes, { ...mount, prefix: '/api/v1' })

@@ -1,22 +1,42 @@
 /** User and password in a URL. */
 const CREDENTIALS = /\/\/[^/?#\s]*@/g
 
-/** Causes that are told after an error. */
-const DEPTH = 3
+/** Causes that are followed: they may form a circle. */
+const MAX_CAUSES = 4
 
-/** A text of an error, with the credentials of any URL in it left out. */
+/** Replaces the credentials of every URL in a text. */
 export function hideCredentials (text: string): string {
   return text.replace(CREDENTIALS, '//***@')
 }
 
-/** What failed and why, for people: the messages of an error and its causes. */
+/** What failed and why, in one line for people: the messages of an error and its causes, each once. */
 export function explainFailure (error: unknown): string {
   const messages: string[] = []
   let cause = error
-  // Counted by errors, not by messages: causes may go in a circle.
-  for (let told = 0; cause instanceof Error && told <= DEPTH; told++, cause = cause.cause) {
+  for (let depth = 0; cause instanceof Error && depth < MAX_CAUSES; depth++, cause = cause.cause) {
     const { message } = cause
     if (!messages.some((earlier) => earlier.includes(message))) messages.push(message)
   }
   return hideCredentials(messages.join(': ') || 'an error without a message')
+}
+
+export interface ErrorDescription {
+  type: string
+  message: string
+  stack: string
+  [field: string]: unknown
+}
+
+/** An error and its causes, for the log. Only these fields: a driver attaches documents and addresses to its errors. */
+export function describeError (error: unknown, depth = 0): ErrorDescription {
+  if (!(error instanceof Error)) return { type: typeof error, message: 'not an Error', stack: '' }
+  const { name, message, stack = '', cause } = error
+  const { code } = error as NodeJS.ErrnoException
+  return {
+    type: name,
+    message: hideCredentials(message),
+    stack: hideCredentials(stack),
+    ...(code !== undefined && { code }),
+    ...(cause !== undefined && depth < MAX_CAUSES && { cause: describeError(cause, depth + 1) })
+  }
 }

@@ -16,7 +16,7 @@ import { createTokens, type Tokens } from './tokens/tokens.ts'
 import { createUsers, type Users } from './users/users.ts'
 
 /** What the services need; `schemas/options.ts` tells the meaning of each. */
-export interface ServiceOptions extends Pick<Options, 'database' | 'storeTimeout' | 'staleness' | 'secretKey' | 'dataDir' | 'production' | 'bcryptCost' | 'hashQueue' | 'roles'> {
+export interface ServiceOptions extends Pick<Options, 'database' | 'storeTimeout' | 'secretKey' | 'dataDir' | 'production' | 'bcryptCost' | 'hashQueue' | 'roles'> {
   /** An open store: used, and left open. Absent: one is opened from `database`, and closed with the services. */
   store?: Store | undefined
   /** Milliseconds since the epoch. */

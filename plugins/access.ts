@@ -5,8 +5,9 @@ import { allowOrigin } from './cors.ts'
 import { describeSecurity } from './describe-security.ts'
 
 /**
- * Answers hold names, roles and secrets: no cache keeps them. One hook with the guard: this is every request's path.
- * @param open pages of any origin may read the answers, refusals among them
+ * Adds the headers of every response to a guard. Responses hold names, roles and secrets, so no cache may store them. One
+ * hook does it all, since every request passes it.
+ * @param open pages of any origin may read the responses, errors included
  */
 function prepare (guard: Guard, open: boolean): Guard {
   return (request, reply, done) => {
@@ -17,8 +18,8 @@ function prepare (guard: Guard, open: boolean): Guard {
 }
 
 /**
- * Puts a guard before every route of this scope, by the access table and the overrides of it.
- * @throws Error at boot for a route without `config.access`, and for an override of a row that is not there
+ * Puts a guard before every route of this scope, by the access table and its overrides.
+ * @throws Error at boot for a route without `config.access`, and for an override of an unknown row
  */
 export function enforceAccess (app: FastifyInstance, overrides: Record<string, AccessRule>): void {
   for (const name of Object.keys(overrides)) {
@@ -31,7 +32,7 @@ export function enforceAccess (app: FastifyInstance, overrides: Record<string, A
     route.config = { ...route.config, swaggerTransform: describeSecurity }
     const guard = app.identity.guard(rule)
     route.onRequest = [prepare(guard, route.config.crossOrigin === true), ...[route.onRequest ?? []].flat()]
-    // Again when the body is there: a caller decides how long it takes to come, and may have been revoked meanwhile.
+    // Again after the body: a slow upload may take longer than the token stays valid.
     if (route.schema?.body !== undefined) route.preValidation = [guard, ...[route.preValidation ?? []].flat()]
   })
 }

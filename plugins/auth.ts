@@ -10,26 +10,26 @@ declare module 'fastify' {
     identity: Identity
   }
   interface FastifyRequest {
-    /** The user, client and token of this request; null where nothing has authenticated it. */
+    /** The user, client and token of this request; null on routes without a guard. */
     caller: Caller | null
-    /** The caller holds the admin role. */
+    /** Whether the caller holds the admin role. */
     isAdmin: boolean
   }
   interface FastifyContextConfig {
     /** The row of the access table that governs this route, or `relay` where the upstream decides. */
     access?: string
-    /** Pages of any origin may read the answers: see cors.ts. */
+    /** Pages of any origin may read the responses, see cors.ts. */
     crossOrigin?: boolean
   }
 }
 
-/** Any caller with a good token. */
+/** Any caller with a valid token. */
 const ANY: AccessRule = { any: true }
 const ADMIN: AccessRule = { roles: ['admin'] }
 
 /**
- * Who may call what. Role keys stand for the configured names; an embedder overrides a row with the option `access`.
- * The rules within an operation, such as who may grant a role, are lib/users/users.ts's.
+ * The access table: who may call which operation. Roles are given by key and configured by name. The option `access`
+ * overrides rows. Rules within an operation, such as who may grant a role, are in lib/users/users.ts.
  */
 export const ACCESS: Readonly<Record<string, AccessRule>> = {
   createClient: ANY,
@@ -61,22 +61,25 @@ export interface GuardOptions extends AccessRule {
 export type Guard = (request: FastifyRequest, reply: FastifyReply, done: HookHandlerDoneFunction) => void
 
 /**
- * `app.identity`, in every app that knows who calls: here what all of them have. plugins/identity.ts adds the services
- * that an app beside the store has too; plugins/remote.ts adds nothing.
+ * `app.identity`. Every app that authenticates callers has `guard`. plugins/identity.ts adds the services;
+ * plugins/remote.ts adds nothing.
  */
 export interface Identity {
   /**
-   * Makes an onRequest hook for a host's route: it authenticates the bearer token, sets `request.caller` and
-   * `request.isAdmin`, and answers 401 or 403. Without a rule any caller may pass.
+   * Creates an onRequest hook for a host's route: it authenticates the bearer token, sets `request.caller` and
+   * `request.isAdmin`, and answers 401 or 403. Without a rule it admits any caller.
    * @example app.get('/orders', { onRequest: app.identity.guard({ scopes: ['orders:read'] }) }, handler)
    */
   guard (rule?: GuardOptions): Guard
 }
 
-/** RFC 6750, 2.1: the scheme in any case, and a token68. */
+/** The scheme, case-insensitive, and a token68 (RFC 6750, 2.1). */
 const BEARER = /^bearer +([\w.~+/-]+=*) *$/i
 
-/** The bearer token of a request. Throws ErrUnknown when there is none. */
+/**
+ * The bearer token of a request.
+ * @throws ErrUnknown when there is none
+ */
 function readBearer (header: string | undefined): string {
   const token = header === undefined || header.length > LIMITS.token ? undefined : BEARER.exec(header)?.[1]
   if (token !== undefined) return token
@@ -87,10 +90,7 @@ function readBearer (header: string | undefined): string {
   )
 }
 
-/**
- * Makes an onRequest hook that authenticates, sets `request.caller` and `request.isAdmin`, and holds the caller
- * against the rule. It answers 401 and 403 before any body is read.
- */
+/** Creates the hook of `Identity.guard`. It answers 401 and 403 before any body is read. */
 export function createGuard (tokens: Pick<Tokens, 'authenticate'>, names: RoleNames, rule: GuardOptions): Guard {
   const { any = rule.roles === undefined && rule.owner === undefined, owner = false, scopes } = rule
   const roles = (rule.roles ?? []).map((role) => (Object.hasOwn(names, role) ? names[role as keyof RoleNames] : role))
@@ -124,13 +124,16 @@ export function createGuard (tokens: Pick<Tokens, 'authenticate'>, names: RoleNa
   }
 }
 
-/** The caller of a guarded route. */
+/**
+ * The caller of a guarded route.
+ * @throws Error on a route without a guard
+ */
 export function requireCaller (request: FastifyRequest): Caller {
   if (request.caller === null) throw new Error('the route has no guard')
   return request.caller
 }
 
-/** The caller, as the services know one. `tokens` authenticates him again after a wait. */
+/** The caller in the services' terms. `confirm` authenticates the token again, after a wait. */
 export function toActor (request: FastifyRequest, tokens: Pick<Tokens, 'authenticate'>): Actor {
   const { user, client, token, isAdmin } = requireCaller(request)
   return {

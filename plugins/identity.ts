@@ -17,13 +17,13 @@ declare module './auth.ts' {
 
 /** Options that are not plain data. */
 export interface HandedIn {
-  /** An open store of the host's: used, and left open. */
+  /** An open store of the host's. The plugin does not close it. */
   store?: Store
   /** Milliseconds since the epoch; for tests. */
   now?: Clock
-  /** Counts sign-ins and password changes, for services of several processes; absent: in memory. */
+  /** Counts sign-ins and password changes across several processes. Absent: in memory. */
   counter?: Counter
-  /** Processes that serve beside each other on this machine, this one included: hashing is shared among them. */
+  /** The number of processes that serve on this machine, this one included. Hashing threads and queue places are divided among them. */
   processes?: number
 }
 
@@ -46,13 +46,13 @@ export function readOptions ({ store, now, counter, processes, ...given }: Ident
 async function identityPlugin (app: FastifyInstance, options: Options & HandedIn & Pick<ServiceOptions, 'refreshTtl'>): Promise<void> {
   const services = await openServices({
     ...options,
-    onError: (error) => app.log.error({ err: error }, 'housekeeping failed; what is dead stays dead, its records are removed later')
+    onError: (error) => app.log.error({ err: error }, 'cleanup failed; revoked tokens stay revoked, their records are removed later')
   })
   app.decorate('identity', {
     ...services,
     guard: (rule: GuardOptions = {}) => createGuard(services.tokens, services.roles, rule)
   })
-  // A second instance in an inner scope finds the outer one's.
+  // An outer scope may have a second instance, which has already decorated the requests.
   if (!app.hasRequestDecorator('caller')) app.decorateRequest('caller', null)
   if (!app.hasRequestDecorator('isAdmin')) app.decorateRequest('isAdmin', false)
   app.addHook('onClose', services.close)

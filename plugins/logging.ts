@@ -1,35 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { LogController, type FastifyReply, type FastifyRequest } from 'fastify'
-import { hideCredentials } from '../lib/failure.ts'
+import type { Logger } from 'pino'
+import { describeError } from '../lib/failure.ts'
 
 /** Characters of a path that are logged. */
 const PATH = 256
-/** Causes of an error that are logged. */
-const DEPTH = 4
 /** What a caller, or the proxy in front, may use as the id of a request: short, and harmless in any log. */
 const REQUEST_ID = /^[\w.-]{1,64}$/
-
-interface LogError {
-  type: string
-  message: string
-  stack: string
-  [field: string]: unknown
-}
-
-/** An error with its causes: only the fields named here, since a driver hangs documents and addresses on its errors. */
-function toLogError (error: unknown, depth = 0): LogError {
-  if (!(error instanceof Error)) return { type: typeof error, message: 'not an Error', stack: '' }
-  const { name, message, stack = '', cause } = error
-  const { code } = error as NodeJS.ErrnoException
-  return {
-    type: name,
-    message: hideCredentials(message),
-    stack: hideCredentials(stack),
-    ...(code !== undefined && { code }),
-    ...(cause !== undefined && depth < DEPTH && { cause: toLogError(cause, depth + 1) })
-  }
-}
 
 /** pino's serializers: no query string, no header and no body ever reaches the log. */
 export const SERIALIZERS = {
@@ -40,34 +18,35 @@ export const SERIALIZERS = {
     remoteAddress: request.ip
   }),
   res: ({ statusCode }: { statusCode?: number }) => ({ statusCode }),
-  err: (error: unknown) => toLogError(error)
+  err: (error: unknown) => describeError(error)
 }
 
-/** One line for each request, when its response has ended or was broken off. */
+/** One line for each request: when its response has ended, or was aborted. */
 export class RequestLog extends LogController {
   override incomingRequest (request: FastifyRequest, reply: FastifyReply): void {
-    let message = 'request broken off'
+    if (!(request.log as Logger).isLevelEnabled('info')) return
+    let message = 'request aborted'
     reply.raw.once('finish', () => { message = 'request completed' })
     reply.raw.once('close', () => {
       request.log.info({ req: request, res: reply, responseTime: reply.elapsedTime }, message)
     })
   }
 
-  /** Told by the line of the request; Fastify's own would repeat the query. */
+  /** The request's line tells it; Fastify's own would contain the query. */
   override routeNotFound (): void {}
 
   override requestCompleted (error: Error | null | undefined, request: FastifyRequest): void {
-    if (error) request.log.warn({ err: error }, 'the response failed')
+    if (error) request.log.warn({ err: error }, 'response failed')
   }
 
   override streamError (error: Error, request: FastifyRequest): void {
-    // That the reader left is told by the line of the request.
+    // A reader that left is told by the request's line.
     const { code } = error as NodeJS.ErrnoException
-    if (code !== 'ERR_STREAM_PREMATURE_CLOSE') request.log.warn({ err: error }, 'the response failed after its first byte')
+    if (code !== 'ERR_STREAM_PREMATURE_CLOSE') request.log.warn({ err: error }, 'response failed after its first byte')
   }
 }
 
-/** The id that a request has in the log: the caller's `X-Request-Id` where it is a fit one, else a new one. */
+/** The id of a request in the log: the caller's `X-Request-Id` where it is safe to log, else a new one. */
 export function chooseRequestId ({ headers }: Pick<IncomingMessage, 'headers'>): string {
   const given = headers['x-request-id']
   return typeof given === 'string' && REQUEST_ID.test(given) ? given : randomUUID()

@@ -2,7 +2,7 @@ import type { AddressInfo } from 'node:net'
 import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
 import { OidcOptionsSchema, type OidcOptions } from '../schemas/oidc.ts'
 import { ROUTES } from '../lib/oidc/routes.ts'
-import type { Engine, Oidc } from '../lib/oidc/index.ts'
+import type { AuthorizationServer, Oidc } from '../lib/oidc/index.ts'
 import { compileOptions, optionError } from '../lib/options.ts'
 import { createPageError } from './pages.ts'
 import { allowOrigin } from './cors.ts'
@@ -11,8 +11,8 @@ import { OAuthError } from '../lib/oidc/oauth-error.ts'
 import { toIdentityError } from './errors.ts'
 import type { SignInLimits } from './sign-in-limit.ts'
 
-/** Gives the engine that counts now. */
-export type GetEngine = () => Promise<Engine>
+/** Resolves to the authorization server with the current keys. */
+export type GetServer = () => Promise<AuthorizationServer>
 
 const validate = compileOptions(OidcOptionsSchema)
 
@@ -26,7 +26,7 @@ export function readOidcOptions (given: object): OidcOptions {
   throw optionError(validate, 'oidc')
 }
 
-/** The address the server listens on, for a service that was not told what it is called. */
+/** The origin that the app listens on: the issuer of a service without a configured one. */
 function findAddress ({ server }: FastifyInstance): string {
   const { address = '127.0.0.1', family, port = 80 } = server.address() as AddressInfo | null ?? {}
   const host = /^(0\.0\.0\.0|::)$/.test(address) ? '127.0.0.1' : family === 'IPv6' ? `[${address}]` : address
@@ -34,44 +34,44 @@ function findAddress ({ server }: FastifyInstance): string {
 }
 
 /**
- * Prepares the engine, which is built at the first request for it.
- * @throws Error when the issuer and the path of this scope do not go together
+ * Prepares the authorization server, which is built at its first request.
+ * @throws Error when the issuer does not end with the prefix of this scope
  */
-export function prepareEngine (app: FastifyInstance, options: OidcOptions): Pick<OidcMount, 'getEngine' | 'getIssuer' | 'introspect'> {
+export function prepareServer (app: FastifyInstance, options: OidcOptions): Pick<OidcMount, 'getServer' | 'getIssuer' | 'introspect'> {
   const { issuer: given, signInLimit: _, ...settings } = options
   const prefix = app.prefix
-  // A client finds everything under its issuer's path (RFC 8414, 3), so that path has to be ours.
+  // Clients find the metadata under the issuer's path (RFC 8414, 3), so that path must be ours.
   if (given !== undefined && !new URL(given).pathname.replace(/\/$/, '').endsWith(prefix)) {
     throw new Error(`option oidc.issuer: must end with the prefix ${prefix}`)
   }
   let issuer: URL | undefined
   const getIssuer = () => (issuer ??= new URL(given ?? findAddress(app) + prefix))
-  let getEngine: GetEngine | undefined
-  async function engine (): Promise<Engine> {
-    getEngine ??= app.identity.oidc.createSource({
+  let getCurrent: GetServer | undefined
+  async function getServer (): Promise<AuthorizationServer> {
+    getCurrent ??= app.identity.oidc.createSource({
       issuer: getIssuer(),
       prefix,
       settings,
       onError: (error, request) => {
-        app.log.error({ err: error, url: request.url?.split('?')[0] }, 'the authorization server failed')
+        app.log.error({ err: error, url: request.url?.split('?')[0] }, 'authorization server failed')
       }
     })
-    return await getEngine()
+    return await getCurrent()
   }
   const { refreshGrace } = options
-  return { getEngine: engine, getIssuer, introspect: app.identity.oidc.createIntrospection({ refreshGrace }) }
+  return { getServer, getIssuer, introspect: app.identity.oidc.createIntrospection({ refreshGrace }) }
 }
 
 export interface OidcMount {
-  getEngine: GetEngine
+  getServer: GetServer
   getIssuer: () => URL
   introspect: ReturnType<Oidc['createIntrospection']>
   limits: SignInLimits
-  /** What the operator calls the service. */
+  /** The service's name on the pages. */
   name: string | undefined
 }
 
-/** The endpoints and the methods each answers, see oidc-provider's routes. */
+/** oidc-provider's endpoints, with their methods. */
 const ENDPOINTS: [path: string, ...methods: string[]][] = [
   [ROUTES.authorization, 'GET'],
   [`${ROUTES.authorization}/:uid`, 'GET'],
@@ -91,7 +91,7 @@ const ENDPOINTS: [path: string, ...methods: string[]][] = [
 
 const DISCOVERY = ['/.well-known/openid-configuration', '/.well-known/oauth-authorization-server']
 
-/** Sends an error as OAuth clients read it (RFC 6749, 5.2), where oidc-provider does not. */
+/** Sends an error as OAuth clients expect it (RFC 6749, 5.2), where oidc-provider does not. */
 export function sendOAuthError (thrown: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const isOAuth = thrown instanceof OAuthError
   const error = isOAuth ? thrown : toIdentityError(thrown)
@@ -111,29 +111,27 @@ function toOAuthCode (error: OAuthError | IdentityError): string {
   return error.statusCode === 413 ? 'invalid_request' : 'temporarily_unavailable'
 }
 
-/** Hands a request over to oidc-provider with its body unread. What hooks of the host set on the reply is sent. */
-export async function handOver (getEngine: GetEngine, request: FastifyRequest, reply: FastifyReply): Promise<void> {
-  const engine = await getEngine()
+/** Passes a request to oidc-provider with its body unread. Headers that the host's hooks set on the reply are sent. */
+export async function passOn (getServer: GetServer, request: FastifyRequest, reply: FastifyReply): Promise<void> {
+  const server = await getServer()
   reply.hijack()
   for (const [name, value] of Object.entries(reply.getHeaders())) if (value !== undefined) reply.raw.setHeader(name, value)
-  await engine.handle(request.raw, reply.raw, request.ip)
+  await server.handle(request.raw, reply.raw, request.ip)
 }
 
-/**
- * Hands the authorization server's requests over to oidc-provider, which has a body parser of its own.
- */
-export async function oidc (app: FastifyInstance, { getEngine, limits, name }: OidcMount): Promise<void> {
+/** The endpoints of oidc-provider, which has its own body parser. */
+export async function oidc (app: FastifyInstance, { getServer, limits, name }: OidcMount): Promise<void> {
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', (_request, _body, done) => done(null))
 
   const add = (url: string, methods: string[], rest: Partial<RouteOptions> = {}) =>
-    app.route({ method: methods, url, schema: { hide: true }, handler: (request, reply) => handOver(getEngine, request, reply), ...rest })
+    app.route({ method: methods, url, schema: { hide: true }, handler: (request, reply) => passOn(getServer, request, reply), ...rest })
 
   const errorHandler = createPageError(name)
-  const holds: Record<string, Partial<RouteOptions>> = {
-    // User codes are short, so guessing them is bounded (RFC 8628, 5.1).
+  const limited: Record<string, Partial<RouteOptions>> = {
+    // User codes are short, so guesses are limited (RFC 8628, 5.1).
     [ROUTES.code_verification]: { errorHandler, preHandler: async (request) => { if (request.method === 'POST') await limits.guess(request) } },
-    // Whatever is asked here is kept, and nobody has proved anything yet.
+    // These requests are stored before anyone has authenticated.
     [ROUTES.authorization]: { errorHandler, preHandler: limits.begin },
     [ROUTES.device_authorization]: { errorHandler: sendOAuthError, preHandler: beginByPost },
     [ROUTES.pushed_authorization_request]: { errorHandler: sendOAuthError, preHandler: beginByPost }
@@ -142,10 +140,10 @@ export async function oidc (app: FastifyInstance, { getEngine, limits, name }: O
     if (request.method === 'POST') await limits.begin(request)
   }
 
-  for (const [path, ...methods] of ENDPOINTS) add(`/api/v1${path}`, methods, holds[path])
+  for (const [path, ...methods] of ENDPOINTS) add(`/api/v1${path}`, methods, limited[path])
   for (const path of DISCOVERY) {
     add(path, ['GET', 'OPTIONS'], {
-      // The engine knows them without a prefix.
+      // oidc-provider serves them without a prefix.
       preHandler: (request, _reply, done) => {
         request.raw.url = path
         done()

@@ -4,25 +4,30 @@ import { pageHeaders } from '../lib/pages/headers.ts'
 import type { Pages } from '../lib/pages/index.ts'
 import { toIdentityError } from './errors.ts'
 
-export const OVER = 'This sign-in is over, or was begun in another browser. Go back to the app and start again.'
+export const SIGN_IN_OVER = 'This sign-in is over, or was started in another browser. Go back to the app and start again.'
 
-/** What frames a page: what the operator calls the service, and where the answer to its form may lead. */
-interface Frame { service: string | undefined, redirectUri?: string | undefined }
+export interface PageOptions {
+  /** The service's name on the pages. */
+  service: string | undefined
+  /** The URL that submitting the page's form may redirect to. */
+  redirectUri?: string | undefined
+}
 
-/** Sends a page with its headers. The pages are loaded with the first of them. */
+/** Sends a page with its headers. */
 export async function sendPage<Name extends keyof Pages> (
-  reply: FastifyReply, name: Name, data: Pages[Name], { service, redirectUri }: Frame
+  reply: FastifyReply, name: Name, data: Pages[Name], { service, redirectUri }: PageOptions
 ): Promise<FastifyReply> {
+  // The pages are loaded with the first one that is sent.
   const { renderPage } = await import('../lib/pages/index.ts')
-  // A string goes through no serializer, whatever the host has set.
+  // The host's serializers are not applied to a string.
   return reply.headers(pageHeaders(redirectUri)).type('text/html; charset=utf-8').send(renderPage(name, data, service))
 }
 
-/** Makes an error handler for scopes that people look at: a page that says what went wrong. */
+/** Creates an error handler that answers with a page. */
 export function createPageError (service: string | undefined) {
   return async function handlePageError (thrown: unknown, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
-    const gone = thrown instanceof Error && /^(SessionNotFound|InvalidClient)$/.test(thrown.name)
-    const error = gone ? new IdentityError('ErrParam', OVER) : toIdentityError(thrown)
+    const isOver = thrown instanceof Error && /^(SessionNotFound|InvalidClient)$/.test(thrown.name)
+    const error = isOver ? new IdentityError('ErrParam', SIGN_IN_OVER) : toIdentityError(thrown)
     if (error.statusCode >= 500) request.log.error({ err: error.cause ?? error, code: error.code }, error.message)
     reply.code(error.statusCode).headers(error.headers)
     return await sendPage(reply, 'error', { message: describe(error) }, { service })
@@ -35,7 +40,7 @@ function describe ({ statusCode, code, headers, message }: IdentityError): strin
   return message
 }
 
-/** @param seconds what Retry-After says */
+/** @param seconds the value of Retry-After */
 export function describeLimit (seconds: string | undefined): string {
   return `Too many attempts. Try again ${seconds === undefined ? 'later' : `in ${seconds} seconds`}.`
 }

@@ -26,7 +26,7 @@ export const authRoutes: FastifyPluginAsyncTypebox = async (app) => {
     schema: {
       operationId: 'getTokenInfo',
       tags,
-      summary: 'Tell which user and which client the access token belongs to',
+      summary: 'Get the user and the client of the access token',
       response: { 200: json(TokenInfoResponseSchema, 'The user and the client.'), ...errors() }
     }
   }, (request, reply) => {
@@ -38,7 +38,7 @@ export const authRoutes: FastifyPluginAsyncTypebox = async (app) => {
     schema: {
       operationId: 'logout',
       tags,
-      summary: 'End the token session: the access token and the refresh token linked to it',
+      summary: 'End the token session: the access token and its linked refresh token',
       response: { 204: NoContentSchema, ...writeErrors() }
     }
   }, async (request, reply) => {

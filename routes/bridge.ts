@@ -1,10 +1,14 @@
+import type { IncomingMessage } from 'node:http'
+import { Type } from '@sinclair/typebox'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import type { BridgeSettings } from '../schemas/bridge.ts'
-import { parseUpstream, readBridgeOptions } from '../lib/bridge/bridge-options.ts'
+import { BridgeOptionsSchema, type BridgeSettings } from '../schemas/bridge.ts'
+import { readBody } from '../lib/bridge/read-body.ts'
+import type { Dispatcher, Relay, RelayResponse } from '../lib/bridge/relay.ts'
+import { parseUpstream } from '../lib/bridge/upstream.ts'
 import { IdentityError, paramError } from '../lib/errors.ts'
 import { Lazy } from '../lib/lazy.ts'
 import { prefersCsv, takeCsvFormat } from '../lib/lists/negotiation.ts'
-import type { Dispatcher, Relay, RelayResponse } from '../lib/bridge/relay.ts'
+import { createOptionsReader } from '../lib/options.ts'
 import { describeSecurity } from '../plugins/describe-security.ts'
 import { handleError } from '../plugins/errors.ts'
 import { DOCS } from './bridge-docs.ts'
@@ -13,17 +17,19 @@ import { addVary, Exchange, type Fields } from './bridge-exchange.ts'
 export type { Dispatcher } from '../lib/bridge/relay.ts'
 
 export interface BridgeOptions extends Partial<Omit<BridgeSettings, 'upstream'>> {
-  /** Base URL of the service's API; or a function that tells it at the first request, for an address that is not known before. */
+  /** Base URL of the service's API; or a function that returns it at the first request, when it is known only then. */
   upstream: string | (() => string)
-  /** An undici dispatcher of the host's: used instead of a pool of the bridge's own, and left open. */
+  /** An undici dispatcher of the host app: used instead of the bridge's own pool, and never closed. */
   dispatcher?: Dispatcher
 }
+
+const readOptions = createOptionsReader(Type.Omit(BridgeOptionsSchema, ['upstream']))
 
 const API = '/api/v1/client'
 
 const without = (names: string[]): Fields => Object.fromEntries(names.map((name) => [name, undefined]))
 
-/** What the upstream is asked instead, when its answer becomes CSV: a list, whole and plain. */
+/** Changes to a request whose response becomes CSV: it asks for a complete, uncompressed list. */
 const ASK_FOR_LIST: Fields = {
   ...without([
     'if-none-match', 'if-match', 'if-modified-since', 'if-unmodified-since', 'if-range', 'range',
@@ -33,7 +39,7 @@ const ASK_FOR_LIST: Fields = {
   'accept-encoding': 'identity'
 }
 
-/** Fields that describe the JSON, and are not true of the CSV. */
+/** Fields that describe the JSON, and do not apply to the CSV. */
 const NOT_OF_CSV = without([
   'content-length', 'content-encoding', 'content-range', 'content-digest', 'repr-digest', 'digest', 'content-md5', 'etag',
   'last-modified', 'accept-ranges'
@@ -41,12 +47,12 @@ const NOT_OF_CSV = without([
 
 const queryOf = (request: FastifyRequest) => /\?([^#]*)/.exec(request.raw.url ?? '')?.[1] ?? ''
 
-/** The link to the next page, for CSV that the query asked for: the upstream's query does not say so. */
+/** The link to the next page, where the query asked for CSV: the upstream's link lacks `format=csv`. */
 const linkCsv = ({ headers: { link } }: RelayResponse): Fields => (typeof link === 'string' ? { link: link.replace(/^<\?/, '<?format=csv&') } : {})
 
 const withQuery = (path: string, query: string) => (query === '' ? path : `${path}?${query}`)
 
-/** A path parameter as one segment of the upstream's path. Throws ErrParam for one that would change the path. */
+/** A path parameter as one segment of the upstream's path. Throws ErrParam for a value that would change the path. */
 function toSegment (request: FastifyRequest, name: string): string {
   const value = (request.params as Record<string, string>)[name] ?? ''
   if (value === '' || value === '.' || value === '..' || !value.isWellFormed()) throw paramError(name, 'is not an id')
@@ -54,30 +60,30 @@ function toSegment (request: FastifyRequest, name: string): string {
 }
 
 /**
- * The bridge: the client API of an identity service elsewhere, relayed under the prefix it is registered with, and
- * client lists as CSV (service.md, 4.4). It needs nothing else of the app, and keeps its body parsing and its errors
- * to itself. undici, and what CSV takes, are loaded at the first request for them: a start does not wait for them.
+ * The bridge: relays the client API of an identity service under the plugin's prefix, and converts client lists to CSV
+ * (service.md, 4.4). Its body parsing and its error handling apply to its own routes only. undici and the CSV modules
+ * are loaded at the first request that needs them, which keeps the start fast.
  * @example app.register(bridge, { prefix: '/clients', upstream: 'http://identity:3000' })
  * @throws Error at boot that names a wrong option
  */
 export async function bridge (app: FastifyInstance, given: BridgeOptions): Promise<void> {
-  // Fastify's own, which it hands over among ours.
+  // Fastify passes its own options along.
   const { dispatcher, upstream, prefix: _prefix, logLevel: _logLevel, logSerializers: _logSerializers, ...plain } = given as BridgeOptions & Record<string, unknown>
-  const later = typeof upstream === 'function' ? upstream : undefined
-  const options = readBridgeOptions({ ...plain, upstream: later === undefined ? upstream : 'http://told.later' })
-  // An address that is not told yet may be at the next request.
+  const options = readOptions(plain)
+  // A fixed address is checked at boot.
+  if (typeof upstream !== 'function') parseUpstream(upstream)
   const relay = new Lazy(async (): Promise<Relay> => {
-    const told = later !== undefined && { upstream: parseUpstream(later()) }
     const { Relay } = await import('../lib/bridge/relay.ts')
-    return new Relay({ ...options, ...told, dispatcher })
+    return new Relay({ ...options, upstream: parseUpstream(typeof upstream === 'function' ? upstream() : upstream), dispatcher })
   })
 
   app.addHook('onClose', async () => { await (await relay.peek())?.close() })
   app.setErrorHandler(handleError)
 
-  // Bodies pass by as they are, and nothing is checked or rewritten on the way: that is the upstream's.
+  // Bodies are forwarded unchanged; the upstream validates them. They are read before an upstream connection is taken,
+  // so that slow uploads cannot occupy the pool.
   app.removeAllContentTypeParsers()
-  app.addContentTypeParser('*', (_request, payload, done) => done(null, payload))
+  app.addContentTypeParser('*', async ({ headers }: FastifyRequest, payload: IncomingMessage) => await readBody(payload, Number(headers['content-length']), options))
   app.setValidatorCompiler(() => () => true)
   app.setSerializerCompiler(() => JSON.stringify)
 
@@ -89,7 +95,7 @@ export async function bridge (app: FastifyInstance, given: BridgeOptions): Promi
 
   async function relayTo (path: string, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
     const exchange = new Exchange(await relay.get(), options, request, reply)
-    return await exchange.run(async () => exchange.relay(await exchange.ask(withQuery(path, queryOf(request)))))
+    return await exchange.run(async () => await exchange.relay(await exchange.ask(withQuery(path, queryOf(request)))))
   }
 
   async function list (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
@@ -99,18 +105,18 @@ export async function bridge (app: FastifyInstance, given: BridgeOptions): Promi
     const exchange = new Exchange(await relay.get(), options, request, reply)
     const [{ readList }, { toCsv }] = await Promise.all([import('../lib/lists/list-reader.ts'), import('../lib/lists/csv.ts')])
     return await exchange.run(async () => {
-      const answer = await exchange.ask(withQuery(`${API}/list`, query), ASK_FOR_LIST)
-      if (answer.status >= 300) return await exchange.relay(answer)
-      const { 'content-type': type = '', 'content-encoding': coding = 'identity' } = answer.headers
-      if (answer.status !== 200 || coding !== 'identity') throw new IdentityError('ErrRsc', 'the upstream sent a list that is not one')
-      return await exchange.answer(answer, toCsv(readList(answer.body, type), options), { ...csvFields, ...(csv && linkCsv(answer)) })
+      const response = await exchange.ask(withQuery(`${API}/list`, query), ASK_FOR_LIST)
+      if (response.status >= 300) return await exchange.relay(response)
+      const { 'content-type': type = '', 'content-encoding': coding = 'identity' } = response.headers
+      if (response.status !== 200 || coding !== 'identity') throw new IdentityError('ErrRsc', 'the upstream sent a list that is not one')
+      return await exchange.answer(response, toCsv(readList(response.body, type), options), { ...csvFields, ...(csv && linkCsv(response)) })
     })
   }
 
   const add = (method: 'GET' | 'POST' | 'PATCH' | 'DELETE', url: string, schema: object, handler: typeof list) => {
     const config = { access: 'relay', swaggerTransform: describeSecurity }
     app.route({ method, url, schema, config, handler, exposeHeadRoute: false })
-    // HEAD is asked of the upstream as HEAD, instead of reading a list to throw it away.
+    // Forwarded as HEAD: Fastify's own HEAD routes would read the whole list and discard it.
     if (method === 'GET') app.route({ method: 'HEAD', url, schema: { hide: true }, config, handler })
   }
   const to = (path: (request: FastifyRequest) => string): typeof list => async (request, reply) => await relayTo(API + path(request), request, reply)

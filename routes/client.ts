@@ -33,7 +33,7 @@ export const clientRoutes: FastifyPluginAsyncTypebox<RouteSettings> = async (app
       tags,
       summary: 'Count clients',
       querystring: ClientCountQuerySchema,
-      response: { 200: json(CountSchema, 'How many clients the caller may see.'), ...errors() }
+      response: { 200: json(CountSchema, 'The number of clients the caller may see.'), ...errors() }
     }
   }, async (request) => ({ data: { count: await clients.count(request.query.user, toActor(request, tokens)) } }))
 
@@ -83,7 +83,7 @@ export const clientRoutes: FastifyPluginAsyncTypebox<RouteSettings> = async (app
     schema: {
       operationId: 'deleteClient',
       tags,
-      summary: 'Remove a client with its codes and tokens',
+      summary: 'Delete a client with its codes and tokens',
       params: ClientParamsSchema,
       response: { 204: NoContentSchema, ...writeErrors('ErrNotFound') }
     }
@@ -97,7 +97,7 @@ export const clientRoutes: FastifyPluginAsyncTypebox<RouteSettings> = async (app
     schema: {
       operationId: 'deleteClientsOfUser',
       tags,
-      summary: 'Remove all clients of a user',
+      summary: 'Delete all clients of a user',
       params: OwnerParamsSchema,
       response: { 204: NoContentSchema, ...writeErrors() }
     }

@@ -13,13 +13,10 @@ import { sessionRoutes } from './sessions.ts'
 import type { RouteSettings } from './settings.ts'
 import { userRoutes } from './user.ts'
 
-/** The paths that a single-page app calls for its signed-in user, with their methods. */
+/** The paths that a single-page app calls for its user, with their methods. */
 const FOR_PAGES = { '/auth/tokeninfo': 'GET', '/auth/logout': 'POST', '/auth/sessions': 'GET, DELETE' }
 
-/**
- * The API under its prefix, in a scope of its own: it uses our error handler, validation and body parser, and the host's
- * stay as they are.
- */
+/** The API, in a scope with its own error handler, validation and body parser. Those of the host are not changed. */
 export async function apiRoutes (app: FastifyInstance, options: RouteSettings & { access: Record<string, AccessRule> }): Promise<void> {
   app.setErrorHandler(handleError)
   app.setNotFoundHandler(handleNotFound)

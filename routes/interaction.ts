@@ -1,39 +1,39 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { INTERACTION } from '../lib/oidc/routes.ts'
-import type { Decision, Engine, Waiting } from '../lib/oidc/provider.ts'
+import type { AuthorizationServer, Decision, Interaction } from '../lib/oidc/provider.ts'
 import { IdentityError } from '../lib/errors.ts'
 import { pageHeaders } from '../lib/pages/headers.ts'
 import type { Pages } from '../lib/pages/index.ts'
 import type { OidcMount } from '../plugins/oidc.ts'
-import { OVER, createPageError, describeLimit, sendPage } from '../plugins/pages.ts'
+import { SIGN_IN_OVER, createPageError, describeLimit, sendPage } from '../plugins/pages.ts'
 import { holdsRole } from '../lib/roles.ts'
 import { LIMITS } from '../schemas/common.ts'
 
-/** Bytes of a form: an account and a password, percent-encoded. */
+/** Bytes: enough for an account and a password, percent-encoded. */
 const FORM_LIMIT = 16 * 1024
 
 const WRONG = 'The account or the password is wrong.'
 
-/** In the address of the sign-in page that a user comes to who is signed in, and wants to be somebody else. */
-const OTHER = 'other'
+/** The value of the query parameter `account` for a signed-in user who wants to use another account. */
+const OTHER_ACCOUNT = 'other'
 
-type Uid = { Params: { uid: string }, Querystring: { account?: string } }
+type InteractionRoute = { Params: { uid: string }, Querystring: { account?: string } }
 
-/** RFC 6454: a browser says where a form came from. Cookies are SameSite already; this holds where they are not. */
-function checkOrigin (request: FastifyRequest, engine: Engine): void {
+/** Refuses forms from other sites by the Origin header (RFC 6454), for browsers that ignore SameSite on cookies. */
+function checkOrigin (request: FastifyRequest, server: AuthorizationServer): void {
   const { origin, 'sec-fetch-site': site } = request.headers
-  if (origin !== undefined ? origin !== engine.issuer.origin : site !== undefined && site !== 'same-origin') {
+  if (origin !== undefined ? origin !== server.issuer.origin : site !== undefined && site !== 'same-origin') {
     throw new IdentityError('ErrPerm', 'The form was sent from another site.')
   }
 }
 
-/** A field of a form; the first, when there are several. */
+/** A field of a form; the first one if the name repeats, and '' if it is missing. */
 function readField (request: FastifyRequest, name: string): string {
   return (request.body as URLSearchParams | undefined)?.get(name) ?? ''
 }
 
-/** The pages between an authorization request and its answer: signing in, and agreeing. */
-export async function interactionRoutes (app: FastifyInstance, { getEngine, limits, name }: OidcMount): Promise<void> {
+/** The pages between an authorization request and its response: sign-in and consent. */
+export async function interactionRoutes (app: FastifyInstance, { getServer, limits, name }: OidcMount): Promise<void> {
   const { users, roles } = app.identity
   const show = <Name extends keyof Pages> (reply: FastifyReply, page: Name, data: Pages[Name], redirectUri?: string) =>
     sendPage(reply, page, data, { service: name, redirectUri })
@@ -43,78 +43,78 @@ export async function interactionRoutes (app: FastifyInstance, { getEngine, limi
     done(null, new URLSearchParams(body as string))
   })
 
-  /** The authorization that this browser waits in: its cookie names it, and so does the path, which no other site knows. */
-  async function findWaiting (request: FastifyRequest, reply: FastifyReply): Promise<{ engine: Engine, waiting: Waiting }> {
-    const engine = await getEngine()
-    if (request.method === 'POST') checkOrigin(request, engine)
-    const waiting = await engine.findWaiting(request.raw, reply.raw)
-    if (waiting.uid !== (request.params as Uid['Params']).uid) throw new IdentityError('ErrParam', OVER)
-    return { engine, waiting }
+  /** The interaction of this browser. Both the cookie and the path must name it, since no other site knows the path. */
+  async function findInteraction (request: FastifyRequest, reply: FastifyReply): Promise<{ server: AuthorizationServer, interaction: Interaction }> {
+    const server = await getServer()
+    if (request.method === 'POST') checkOrigin(request, server)
+    const interaction = await server.findInteraction(request.raw, reply.raw)
+    if (interaction.uid !== (request.params as InteractionRoute['Params']).uid) throw new IdentityError('ErrParam', SIGN_IN_OVER)
+    return { server, interaction }
   }
 
-  const isSigningIn = (request: FastifyRequest, waiting: Waiting) =>
-    waiting.prompt === 'login' || (request.query as Uid['Querystring']).account === OTHER
+  const isSigningIn = (request: FastifyRequest, interaction: Interaction) =>
+    interaction.prompt === 'login' || (request.query as InteractionRoute['Querystring']).account === OTHER_ACCOUNT
 
-  async function showSignIn (reply: FastifyReply, waiting: Waiting, extra: { account?: string, error?: string } = {}): Promise<FastifyReply> {
-    const other = waiting.prompt !== 'login'
-    const account = extra.account ?? (other ? undefined : waiting.loginHint?.slice(0, LIMITS.account))
+  async function showSignIn (reply: FastifyReply, interaction: Interaction, extra: { account?: string, error?: string } = {}): Promise<FastifyReply> {
+    const isOther = interaction.prompt !== 'login'
+    const account = extra.account ?? (isOther ? undefined : interaction.loginHint?.slice(0, LIMITS.account))
     return await show(reply, 'sign-in', {
-      action: other ? `${waiting.action}?account=${OTHER}` : waiting.action,
-      client: { name: waiting.clientName },
+      action: isOther ? `${interaction.action}?account=${OTHER_ACCOUNT}` : interaction.action,
+      client: { name: interaction.clientName },
       ...extra,
       ...(account !== undefined && { account })
-    }, waiting.redirectUri)
+    }, interaction.redirectUri)
   }
 
-  async function showConsent (reply: FastifyReply, waiting: Waiting): Promise<FastifyReply> {
-    const user = await users.get(waiting.accountId ?? '')
+  async function showConsent (reply: FastifyReply, interaction: Interaction): Promise<FastifyReply> {
+    const user = await users.get(interaction.accountId ?? '')
     return await show(reply, 'consent', {
-      action: waiting.action,
-      client: { name: waiting.clientName },
+      action: interaction.action,
+      client: { name: interaction.clientName },
       account: user?.account ?? '',
-      scopes: waiting.scopes,
-      ...(!waiting.firstParty && { acts: user !== null && holdsRole(user.roles, roles.admin) ? 'admin' as const : 'user' as const }),
-      otherAccount: `${waiting.action}?account=${OTHER}`,
-      ...(waiting.redirectUri !== undefined && { redirectUri: waiting.redirectUri })
-    }, waiting.redirectUri)
+      scopes: interaction.scopes,
+      ...(!interaction.firstParty && { actsAs: user !== null && holdsRole(user.roles, roles.admin) ? 'admin' as const : 'user' as const }),
+      otherAccount: `${interaction.action}?account=${OTHER_ACCOUNT}`,
+      ...(interaction.redirectUri !== undefined && { redirectUri: interaction.redirectUri })
+    }, interaction.redirectUri)
   }
 
-  async function goOn (request: FastifyRequest, reply: FastifyReply, engine: Engine, decision: Decision): Promise<FastifyReply> {
-    const next = await engine.decide(request.raw, reply.raw, decision)
+  async function decide (request: FastifyRequest, reply: FastifyReply, server: AuthorizationServer, decision: Decision): Promise<FastifyReply> {
+    const next = await server.decide(request.raw, reply.raw, decision)
     return reply.headers(pageHeaders()).redirect(next, 303)
   }
 
-  async function signIn (request: FastifyRequest, reply: FastifyReply, engine: Engine, waiting: Waiting): Promise<FastifyReply> {
+  async function signIn (request: FastifyRequest, reply: FastifyReply, server: AuthorizationServer, interaction: Interaction): Promise<FastifyReply> {
     const account = readField(request, 'account').trim()
     const password = readField(request, 'password')
-    const again = (status: number, error: string) => showSignIn(reply.code(status), waiting, { account: account.slice(0, LIMITS.account), error })
+    const retry = (status: number, error: string) => showSignIn(reply.code(status), interaction, { account: account.slice(0, LIMITS.account), error })
     try {
       await limits.guess(request, account)
     } catch (error) {
       if (!(error instanceof IdentityError) || error.code !== 'ErrLimit') throw error
       reply.headers(error.headers)
-      return await again(429, describeLimit(error.headers['retry-after']))
+      return await retry(429, describeLimit(error.headers['retry-after']))
     }
     const fits = account.length <= LIMITS.account && password.length <= LIMITS.password
     const found = fits ? await users.signIn(account, password) : null
-    // The same words for an unknown account, a wrong password, and a user who may not sign in.
-    if (found === null) return await again(400, WRONG)
-    return await goOn(request, reply, engine, { login: { accountId: found.user_id, amr: ['pwd'], user_epoch: found.epoch } })
+    // The same text for an unknown account, a wrong password, and a user who may not sign in.
+    if (found === null) return await retry(400, WRONG)
+    return await decide(request, reply, server, { login: { accountId: found.user_id, amr: ['pwd'], user_epoch: found.epoch } })
   }
 
-  app.get<Uid>(`${INTERACTION}/:uid`, { schema: { hide: true } }, async (request, reply) => {
-    const { waiting } = await findWaiting(request, reply)
-    return isSigningIn(request, waiting) ? await showSignIn(reply, waiting) : await showConsent(reply, waiting)
+  app.get<InteractionRoute>(`${INTERACTION}/:uid`, { schema: { hide: true } }, async (request, reply) => {
+    const { interaction } = await findInteraction(request, reply)
+    return isSigningIn(request, interaction) ? await showSignIn(reply, interaction) : await showConsent(reply, interaction)
   })
 
-  app.post<Uid>(`${INTERACTION}/:uid`, { schema: { hide: true } }, async (request, reply) => {
-    const { engine, waiting } = await findWaiting(request, reply)
-    const refused: Decision = { error: 'access_denied', error_description: 'the user refused' }
-    if (isSigningIn(request, waiting)) {
-      if (readField(request, 'cancel') !== '') return await goOn(request, reply, engine, refused)
-      return await signIn(request, reply, engine, waiting)
+  app.post<InteractionRoute>(`${INTERACTION}/:uid`, { schema: { hide: true } }, async (request, reply) => {
+    const { server, interaction } = await findInteraction(request, reply)
+    const denied: Decision = { error: 'access_denied', error_description: 'the user refused' }
+    if (isSigningIn(request, interaction)) {
+      if (readField(request, 'cancel') !== '') return await decide(request, reply, server, denied)
+      return await signIn(request, reply, server, interaction)
     }
-    const agreed = readField(request, 'decision') === 'allow'
-    return await goOn(request, reply, engine, agreed ? { consent: {} } : refused)
+    const isAllowed = readField(request, 'decision') === 'allow'
+    return await decide(request, reply, server, isAllowed ? { consent: {} } : denied)
   })
 }

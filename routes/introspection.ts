@@ -1,13 +1,13 @@
 import type { FastifyInstance } from 'fastify'
 import { invalidRequest } from '../lib/oidc/oauth-error.ts'
 import { ROUTES } from '../lib/oidc/routes.ts'
-import { type OidcMount, handOver, sendOAuthError } from '../plugins/oidc.ts'
+import { type OidcMount, passOn, sendOAuthError } from '../plugins/oidc.ts'
 import { LIMITS } from '../schemas/common.ts'
 
 const FORM = 'application/x-www-form-urlencoded'
 
-/** Token introspection (RFC 7662). A page's request, which needs CORS for its client, is handed over to oidc-provider. */
-export async function introspectionRoute (app: FastifyInstance, { getEngine, getIssuer, introspect }: OidcMount): Promise<void> {
+/** Token introspection (RFC 7662). A request from a page needs CORS for its client, so oidc-provider answers it. */
+export async function introspectionRoute (app: FastifyInstance, { getServer, getIssuer, introspect }: OidcMount): Promise<void> {
   app.setErrorHandler(sendOAuthError)
   app.removeAllContentTypeParsers()
   app.addContentTypeParser(FORM, { parseAs: 'string', bodyLimit: LIMITS.body }, (_request, body, done) => {
@@ -20,7 +20,7 @@ export async function introspectionRoute (app: FastifyInstance, { getEngine, get
     schema: { hide: true },
     onRequest: async (request, reply) => {
       reply.headers({ 'cache-control': 'no-store', vary: 'Origin' })
-      if (request.headers.origin !== undefined) await handOver(getEngine, request, reply)
+      if (request.headers.origin !== undefined) await passOn(getServer, request, reply)
     }
   }, async (request, reply) => {
     const issuer = getIssuer().href.replace(/\/$/, '')

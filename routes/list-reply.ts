@@ -36,7 +36,10 @@ function countStream (request: FastifyRequest, body: Readable): void {
   })
 }
 
-/** Sends a list in the format that the request asks for. A failure after the first byte destroys the connection. Answers HEAD with headers only; the list is not read. */
+/**
+ * Sends a list in the format that the request asks for. A failure after the first byte destroys the connection. HEAD is
+ * answered with headers only; the list is not read.
+ */
 export async function sendList<T> (
   request: FastifyRequest, reply: FastifyReply, list: ListSource<T>, { format = 'object', stallTimeout }: ListReplyOptions
 ): Promise<FastifyReply> {

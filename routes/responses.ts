@@ -2,7 +2,7 @@ import { Type, type TSchema } from '@sinclair/typebox'
 import { ErrorSchema } from '../schemas/error.ts'
 import { ERRORS, type ErrorCode } from '../lib/errors.ts'
 
-/** What any guarded route may answer; ErrPerm by an override of its row in the access table. */
+/** The errors of every guarded route. ErrPerm is among them, since any row of the access table may be overridden. */
 const COMMON: ErrorCode[] = ['ErrParam', 'ErrUnknown', 'ErrPerm', 'ErrInternal', 'ErrDb', 'ErrBusy']
 
 export const NoContentSchema = Type.Unsafe<undefined>({ type: 'null', description: 'Done; no body.' })
@@ -13,8 +13,8 @@ export function json<T extends TSchema> (schema: T, description: string): T {
 }
 
 /**
- * The error responses of a route: those every route has, and its own. Kinds that share a status share a response.
- * @param kinds the kinds besides those
+ * The error responses of a route. Kinds with the same status share a response.
+ * @param kinds the route's own kinds, beside the common ones
  */
 export function errors (...kinds: ErrorCode[]): Record<never, TSchema> {
   const texts = new Map<number, string[]>()
@@ -25,7 +25,7 @@ export function errors (...kinds: ErrorCode[]): Record<never, TSchema> {
   return Object.fromEntries([...texts].map(([status, lines]) => [status, { ...ErrorSchema, description: lines.join(' ') }]))
 }
 
-/** The error responses of a route that may be sent a body. */
+/** The error responses of a route that accepts a body. */
 export function writeErrors (...kinds: ErrorCode[]): Record<never, TSchema> {
   return {
     ...errors(...kinds),
@@ -34,22 +34,22 @@ export function writeErrors (...kinds: ErrorCode[]): Record<never, TSchema> {
   }
 }
 
-/** A list that is read in pages. */
+/** A paginated list. */
 export function pagedList (item: TSchema, description: string) {
   const Link = Type.String({
-    description: 'With a limit of at most 100, and more records: the next page, as a reference of the query alone ' +
-      '(RFC 8288), `<?...&after=...>; rel="next"`. Absent on the last page, and on a longer list, which is streamed.'
+    description: 'The next page of a list with a limit of at most 100: a query-only reference (RFC 8288), ' +
+      '`<?...&after=...>; rel="next"`. Absent on the last page, and on longer lists, which are streamed.'
   })
   return { ...list(item, description), headers: { Link } }
 }
 
-/** A list: wrapped, bare, or a record a line. */
+/** A list: an object with `data`, a bare array, or NDJSON. */
 export function list (item: TSchema, description: string) {
   return {
     description,
     content: {
       'application/json': { schema: Type.Union([Type.Object({ data: Type.Array(item) }), Type.Array(item)]) },
-      'application/x-ndjson': { schema: Type.String({ description: 'One record a line, each as an item of the JSON list.' }) }
+      'application/x-ndjson': { schema: Type.String({ description: 'One record per line, each like an item of the JSON list.' }) }
     }
   }
 }

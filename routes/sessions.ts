@@ -8,14 +8,17 @@ import type { RouteSettings } from './settings.ts'
 
 const tags = ['auth']
 
-/** Whose sessions are meant. Nobody takes himself for another: one who may not is told so, before anything ends. */
-function choose (own: string, asked: string | undefined, isAdmin: boolean): string {
-  if (asked === undefined || asked === '' || asked === own) return own
-  if (!isAdmin) throw new IdentityError('ErrPerm', "user: another's sessions are for an admin")
-  return asked
+/**
+ * The id of the user whose sessions are requested.
+ * @throws ErrPerm for another user's, unless the caller is an admin
+ */
+function chooseUser (own: string, requested: string | undefined, isAdmin: boolean): string {
+  if (requested === undefined || requested === '' || requested === own) return own
+  if (!isAdmin) throw new IdentityError('ErrPerm', "user: only an admin may name another user's id")
+  return requested
 }
 
-/** Token sessions as their users see them. */
+/** The token sessions of a user. */
 export const sessionRoutes: FastifyPluginAsyncTypebox<Pick<RouteSettings, 'stallTimeout'>> = async (app, { stallTimeout }) => {
   const { tokenSessions } = app.identity
 
@@ -25,14 +28,14 @@ export const sessionRoutes: FastifyPluginAsyncTypebox<Pick<RouteSettings, 'stall
       operationId: 'listSessions',
       tags,
       summary: "List the caller's token sessions",
-      description: 'One for each sign-in to a client. Tokens that were minted without a refresh token belong to none.',
+      description: 'Each sign-in to a client starts one. Tokens minted without a refresh token belong to none.',
       querystring: SessionListQuerySchema,
-      response: { 200: list(SessionSchema, 'The sessions that stand.'), ...errors('ErrLimit') }
+      response: { 200: list(SessionSchema, 'The valid sessions.'), ...errors('ErrLimit') }
     }
   }, async (request, reply) => {
     const { user, token } = requireCaller(request)
-    const { user: asked, format } = request.query
-    const user_id = choose(user.user_id, asked, request.isAdmin)
+    const { user: requested, format } = request.query
+    const user_id = chooseUser(user.user_id, requested, request.isAdmin)
     return await sendList(request, reply, { batches: tokenSessions.list(user_id, token.grant_id) }, { format, stallTimeout })
   })
 
@@ -42,14 +45,14 @@ export const sessionRoutes: FastifyPluginAsyncTypebox<Pick<RouteSettings, 'stall
       operationId: 'endSessions',
       tags,
       summary: "End the caller's other sessions, or all of them",
-      description: "Ends token sessions, sign-ins at browsers, and every token that acts for the user, those of the user's own clients among them.",
+      description: "Ends the user's token sessions and sign-in sessions, and every other token that acts for the user, those of the user's own clients included.",
       querystring: EndSessionsQuerySchema,
       response: { 204: NoContentSchema, ...errors('ErrNotFound') }
     }
   }, async (request, reply) => {
     const { user, token } = requireCaller(request)
-    const { user: asked, all } = request.query
-    const user_id = choose(user.user_id, asked, request.isAdmin)
+    const { user: requested, all } = request.query
+    const user_id = chooseUser(user.user_id, requested, request.isAdmin)
     await tokenSessions.end(user_id, all === 'true' || user_id !== user.user_id ? undefined : token)
     return reply.code(204).send(undefined)
   })

@@ -1,9 +1,9 @@
 import type { preHandlerHookHandler } from 'fastify'
 
-/** What the routes need besides `app.identity`. */
+/** The settings of the routes, beside `app.identity`. */
 export interface RouteSettings {
-  /** Milliseconds, see lib/lists/listing.ts. */
+  /** Milliseconds: a client that reads nothing of a streamed list for this long is disconnected. */
   stallTimeout: number
-  /** Limits how often a user may have a password hashed. */
+  /** Limits how often a user may change a password. */
   passwordLimit: preHandlerHookHandler
 }

@@ -32,7 +32,7 @@ export const userRoutes: FastifyPluginAsyncTypebox<RouteSettings> = async (app, 
       operationId: 'patchProfile',
       tags,
       summary: "Change the caller's own profile or password",
-      description: "A new password ends all the caller's codes and tokens.",
+      description: "A new password revokes all the caller's codes and tokens.",
       body: PatchProfileSchema,
       response: { 204: NoContentSchema, ...writeErrors('ErrNotFound', 'ErrLimit') }
     }
@@ -59,7 +59,7 @@ export const userRoutes: FastifyPluginAsyncTypebox<RouteSettings> = async (app, 
       tags,
       summary: 'Count users',
       querystring: UserCountQuerySchema,
-      response: { 200: json(CountSchema, 'How many users match.'), ...errors() }
+      response: { 200: json(CountSchema, 'The number of matching users.'), ...errors() }
     }
   }, async (request) => ({ data: { count: await users.count(request.query) } }))
 
@@ -70,7 +70,7 @@ export const userRoutes: FastifyPluginAsyncTypebox<RouteSettings> = async (app, 
       tags,
       summary: 'List users',
       querystring: UserListQuerySchema,
-      response: { 200: pagedList(UserItemSchema, 'The users that match.'), ...errors('ErrLimit') }
+      response: { 200: pagedList(UserItemSchema, 'The matching users.'), ...errors('ErrLimit') }
     }
   }, async (request, reply) => {
     const page = await users.page(request.query)
@@ -95,7 +95,7 @@ export const userRoutes: FastifyPluginAsyncTypebox<RouteSettings> = async (app, 
       operationId: 'patchUser',
       tags,
       summary: 'Change, disable or enable a user',
-      description: "A new password ends all the user's codes and tokens; so does disabling.",
+      description: "A new password, or disabling the account, revokes all the user's codes and tokens.",
       params: UserParamsSchema,
       body: PatchUserSchema,
       response: { 204: NoContentSchema, ...writeErrors('ErrNotFound') }
@@ -110,7 +110,7 @@ export const userRoutes: FastifyPluginAsyncTypebox<RouteSettings> = async (app, 
     schema: {
       operationId: 'deleteUser',
       tags,
-      summary: 'Remove a user with the codes and tokens that act for him',
+      summary: 'Delete a user with all the codes and tokens that act for the user',
       params: UserParamsSchema,
       response: { 204: NoContentSchema, ...writeErrors('ErrNotFound') }
     }

@@ -1,7 +1,7 @@
 import { Type, type Static } from '@sinclair/typebox'
 import { Data, HeldRolesSchema } from './common.ts'
 
-/** Which user and which client a token belongs to (service.md, 4.2). */
+/** The user and the client of a token (service.md, 4.2). */
 export const TokenInfoSchema = Type.Object({
   user_id: Type.String(),
   account: Type.String(),

@@ -34,7 +34,6 @@ export const EnvironmentSchema = Type.Object({
     default: options.rateLimit.default, description: 'Password changes a minute that one user may ask for; past it ErrLimit. `off`: no limit.'
   }),
   IDENTITY_STORE_TIMEOUT: options.storeTimeout,
-  IDENTITY_STALENESS: options.staleness,
   IDENTITY_STALL_TIMEOUT: options.stallTimeout,
   IDENTITY_SHUTDOWN_TIMEOUT: Type.Integer({
     minimum: 100, maximum: 600_000, default: 10_000, description: 'Milliseconds that running requests have to finish after SIGTERM; what runs longer is cut.'

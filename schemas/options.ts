@@ -20,12 +20,6 @@ export const OptionsSchema = Type.Object({
   storeTimeout: Type.Integer({
     minimum: 100, maximum: 600_000, default: 10_000, description: 'Milliseconds one store operation may take before it fails with ErrDb.'
   }),
-  staleness: Type.Integer({
-    minimum: 0,
-    maximum: 60_000,
-    default: 0,
-    description: 'Milliseconds that what is known of a token may be old, on MongoDB: so late a revocation by another process may be seen, never one by this process. 0: every request asks the server. SQLite is always up to date.'
-  }),
   secretKey: Type.Optional(Type.String({
     minLength: 1, description: '32 random bytes as base64 or hex. Client secrets are sealed under it. Absent: a key file in dataDir, made at the first run.'
   })),

@@ -36,7 +36,6 @@ t.test('an empty environment gives the defaults, and those of the options are th
     services: {
       database: 'sqlite:data/identity.db',
       storeTimeout: options.storeTimeout.default,
-      staleness: options.staleness.default,
       secretKey: undefined,
       dataDir: undefined,
       production: false,
@@ -60,7 +59,6 @@ t.test('every variable reaches its place', async (t) => {
     IDENTITY_HASH_QUEUE: '5',
     IDENTITY_RATE_LIMIT: 'off',
     IDENTITY_STORE_TIMEOUT: '600',
-    IDENTITY_STALENESS: '650',
     IDENTITY_STALL_TIMEOUT: '700',
     IDENTITY_SHUTDOWN_TIMEOUT: '800',
     IDENTITY_WORKERS: '3',
@@ -95,7 +93,6 @@ t.test('every variable reaches its place', async (t) => {
     services: {
       database: 'mongodb://127.0.0.1/x',
       storeTimeout: 600,
-      staleness: 650,
       secretKey: KEY,
       dataDir: '/var/lib/identity',
       production: true,

@@ -1,6 +1,7 @@
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
-import { closeSync, existsSync, openSync, readFileSync, readdirSync, statSync } from 'node:fs'
+import { closeSync, constants, existsSync, openSync, readFileSync, readdirSync, statSync, writeSync } from 'node:fs'
+import { Agent, get, type IncomingMessage } from 'node:http'
 import { connect, createServer, type AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -40,17 +41,41 @@ t.test('a full disk under the log is no reason to end, nor to hang', { skip: !ex
   t.equal(await within('the end', service.ended), 0)
 })
 
+t.test('a service goes on while its log pipe is full, and shuts down', { skip: process.platform === 'win32' && 'there are no named pipes' }, async (t) => {
+  const pipe = join(t.testdir(), 'pipe')
+  await promisify(execFile)('mkfifo', [pipe])
+  const fd = openSync(pipe, constants.O_RDWR | constants.O_NONBLOCK)
+  t.teardown(() => closeSync(fd))
+  const port = await findPort()
+  const url = `http://127.0.0.1:${port}`
+  const service = startProgram(t, 'server.ts', { env: serviceEnv(t.testdir(), { PORT: String(port), IDENTITY_OIDC: 'off' }), stdio: ['ignore', fd, 'pipe'] })
+  await within('an answer', answers(url))
+  // Nobody reads the pipe, which holds 64 KiB of these lines.
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+  t.teardown(() => agent.destroy())
+  const statuses = new Set<number | undefined>()
+  for (let i = 0; i < 300; i++) {
+    const [response] = await within('an answer', once(get(`${url}/${'x'.repeat(250)}`, { agent }), 'response')) as [IncomingMessage]
+    statuses.add(response.resume().statusCode)
+    await once(response, 'end')
+  }
+  t.strictSame([...statuses], [404])
+  t.throws(() => writeSync(fd, 'x'.repeat(4096)), { code: 'EAGAIN' }, 'the pipe is full')
+  service.child.kill('SIGTERM')
+  t.equal(await within('the end', service.ended), 0)
+})
+
 t.test('a stranger with half a request does not make the end a failure, nor does it wait for him', async (t) => {
   const service = startProgram(t, 'server.ts', { env: serviceEnv(t.testdir(), { IDENTITY_SHUTDOWN_TIMEOUT: '60000' }) })
   const [, url = ''] = await service.seen(/"msg":"Server listening at (http:[^"]+)"/)
   const stranger = connect(Number(new URL(url).port), '127.0.0.1').on('error', () => {})
   await within('a connection', once(stranger, 'connect'))
-  stranger.write('POST /api/v1/auth/token HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n')
+  stranger.write('POST /api/v1/auth/token HTTP/1.1\r\nHost: a\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 100\r\n\r\n')
   // His head is read when a later request is answered.
   await call(`${url}/health/ready`)
   service.child.kill('SIGTERM')
   t.equal(await within('the end', service.ended), 0)
-  t.match(service.log().find(({ connections }) => connections !== undefined), { connections: 1, msg: /did not come in whole/ })
+  t.match(service.log().find(({ connections }) => connections !== undefined), { connections: 1, msg: /incomplete requests/ })
   t.match(service.log().at(-1), { msg: 'closed' })
 })
 

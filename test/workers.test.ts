@@ -6,6 +6,7 @@ import t, { type Test } from 'tap'
 import { readConfig } from '../config.ts'
 import { openServices } from '../lib/identity.ts'
 import { createMongoDatabase } from './helpers/build.ts'
+import { MONGODB_URL } from './helpers/mongodb.ts'
 import { runProgram, serviceEnv, startProgram, type Started } from './helpers/process.ts'
 import { call, readAll, within } from './helpers/upstream.ts'
 
@@ -13,13 +14,13 @@ const TWO = ['--workers', '2']
 
 /** Resolves when so many workers have begun to listen. */
 async function listen (service: Started, count: number): Promise<string> {
-  await service.seen(new RegExp(`(?:"a worker listens"[^]*){${count}}`))
+  await service.seen(new RegExp(`(?:"worker listening"[^]*){${count}}`))
   const [, url = ''] = await service.seen(/"msg":"Server listening at (http:[^"]+)"/)
   return url
 }
 
 /** The processes that serve, in the order in which they began. */
-const workersOf = (service: Started) => service.log().filter(({ msg }) => msg === 'a worker listens').map(({ workerPid }) => Number(workerPid))
+const workersOf = (service: Started) => service.log().filter(({ msg }) => msg === 'worker listening').map(({ workerPid }) => Number(workerPid))
 
 async function gone (pids: number[]): Promise<void> {
   const runs = (pid: number) => {
@@ -107,8 +108,8 @@ async function checkWorkers (t: Test, env: Record<string, string>): Promise<void
   await t.test('one that is killed is replaced, and what was counted still counts', async (t) => {
     const [killed = 0] = workersOf(service)
     process.kill(killed, 'SIGKILL')
-    await service.seen(/a worker ended: another one is started/)
-    t.match(service.log().find(({ msg }) => msg.startsWith('a worker ended')), { level: 50, workerPid: killed, signal: 'SIGKILL' })
+    await service.seen(/worker exited, a new one starts/)
+    t.match(service.log().find(({ msg }) => msg.startsWith('worker exited')), { level: 50, workerPid: killed, signal: 'SIGKILL' })
     t.equal(await listen(service, 3), url, 'at the same address')
     const later = await openLines(t, service, url, 'later')
     t.notOk(later.some(({ pid }) => pid === killed))
@@ -127,9 +128,8 @@ async function checkWorkers (t: Test, env: Record<string, string>): Promise<void
 
 t.test('on SQLite', async (t) => await checkWorkers(t, serviceEnv(t.testdir())))
 
-const server = process.env.MONGODB_URL
-t.test('on MongoDB', { skip: server === undefined && 'MONGODB_URL is not set' }, async (t) => {
-  await checkWorkers(t, serviceEnv(t.testdir(), { DATABASE_URL: createMongoDatabase(t, server!), IDENTITY_DATA_DIR: join(t.testdir(), 'data') }))
+t.test('on MongoDB', { skip: MONGODB_URL === undefined && 'MONGODB_URL is not set' }, async (t) => {
+  await checkWorkers(t, serviceEnv(t.testdir(), { DATABASE_URL: createMongoDatabase(t, MONGODB_URL!), IDENTITY_DATA_DIR: join(t.testdir(), 'data') }))
 })
 
 t.test('the first start is told once, and a second signal ends what runs at once', async (t) => {
@@ -153,7 +153,7 @@ t.test('the first start is told once, and a second signal ends what runs at once
   t.teardown(() => clearInterval(again))
   t.equal(await service.ended, 1)
   await gone(workersOf(service))
-  t.match(service.log().filter(({ pid }) => pid === service.pid).at(-1), { msg: 'SIGTERM again: what runs is cut' })
+  t.match(service.log().filter(({ pid }) => pid === service.pid).at(-1), { msg: 'SIGTERM again: requests in flight are aborted' })
 })
 
 t.test('what keeps the service from its start is told once', async (t) => {
@@ -180,5 +180,5 @@ t.test('the command line serves too; nobody is left when the first process is go
   // Its output ends with the last who has it.
   t.equal(await service.ended, 'SIGKILL')
   await gone(workersOf(service))
-  t.equal(service.log().filter(({ msg }) => msg === 'the process that started this one is gone').length, 2)
+  t.equal(service.log().filter(({ msg }) => msg === 'the primary process is gone').length, 2)
 })

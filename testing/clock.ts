@@ -1,32 +1,35 @@
 import { parseTimestamp } from '../lib/clock.ts'
 
-/** A clock that stands still until it is moved, so that a test decides what time does. */
+/** A clock that does not advance by itself, so that a test controls the time. */
 export interface TestClock {
-  /** Milliseconds since the epoch; what the service reads. */
+  /** Milliseconds since 1970, as the service sees it. */
   now (): number
-  /** Moves by so many milliseconds; a negative number moves back. */
+  /** Moves the clock forward; a negative number moves it back. */
   advance (milliseconds: number): void
-  /** Moves to a time: a Date, milliseconds since the epoch, or an RFC 3339 text. Throws TypeError when it is none. */
+  /**
+   * Sets the clock to a Date, milliseconds since 1970, or an RFC 3339 text.
+   * @throws TypeError for anything else
+   */
   set (time: Date | number | string): void
-  /** Moves to where it began: the time it was made with, or, when it was made with none, the present. */
+  /** Sets the clock to the start time it was created with, or to the present if it was created without one. */
   reset (): void
 }
 
 function toMilliseconds (time: Date | number | string): number {
   const milliseconds = typeof time === 'string' ? Date.parse(parseTimestamp(time) ?? '') : Number(time)
-  // The range of Date: what lies outside it has no ISO form.
-  if (Number.isNaN(new Date(milliseconds).getTime())) throw new TypeError('a time is a Date, milliseconds or RFC 3339 text')
+  // A number outside the range of Date has no ISO form.
+  if (Number.isNaN(new Date(milliseconds).getTime())) throw new TypeError('the time must be a Date, milliseconds or an RFC 3339 text')
   return milliseconds
 }
 
-/** @param start where it begins, and goes back to at a reset; absent: the present */
+/** @param start the time at first and after a reset; absent: the present */
 export function createTestClock (start?: Date | number | string): TestClock {
-  const begin = () => (start === undefined ? Date.now() : toMilliseconds(start))
-  let time = begin()
+  const readStart = () => (start === undefined ? Date.now() : toMilliseconds(start))
+  let time = readStart()
   return {
     now: () => time,
     advance (milliseconds) { time = toMilliseconds(time + milliseconds) },
     set (to) { time = toMilliseconds(to) },
-    reset () { time = begin() }
+    reset () { time = readStart() }
   }
 }

@@ -1,6 +1,6 @@
 /**
- * The service for test suites: in this process on a store in memory, or on a socket for suites in other languages, with
- * tokens for the asking and a clock that a test moves. Not for production: whoever reaches a kit gets any token.
+ * The service for test suites: in this process on a store in memory, or on a socket for suites in other languages. It mints
+ * any token on request, and its clock is under the test's control. Not for production: anyone who can reach a kit gets any token.
  * @module
  */
 export { createTestClock, type TestClock } from './clock.ts'

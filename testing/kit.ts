@@ -8,30 +8,30 @@ import identity, { type IdentityOptions } from '../index.ts'
 import { createTestClock, type TestClock } from './clock.ts'
 import { createMint, type Mint } from './mint.ts'
 
-/** bcrypt's lowest: a hash in a millisecond. */
+/** bcrypt's lowest cost: a hash takes a millisecond. */
 const LOWEST_COST = 4
 
-/** Always the same, so that a kit writes no key file and opens again what it left in a database. Protects nothing. */
+/** A fixed key, so that a kit writes no key file and can reopen its database. It protects nothing. */
 const TESTING_KEY = hash('sha256', 'fastify-identity/testing', 'base64')
 
-/** An app as the service's own process has it. */
+/** An app with the settings of the service's own process. */
 export function createApp (options: FastifyServerOptions = {}): FastifyInstance {
   return fastify({ ...options, frameworkErrors: handleError, routerOptions: { maxParamLength: 2 * LIMITS.id } })
 }
 
-/** A test that knows how to clean up: tap's, node:test's, or anything like them. */
+/** A test with a teardown hook, such as tap's or node:test's. */
 export type TestLike = { teardown: (close: () => Promise<void>) => unknown } | { after: (close: () => Promise<void>) => unknown }
 
-/** The plugin's options, all of them; only `database`, `secretKey` and `bcryptCost` have other defaults. */
+/** All options of the plugin. `database`, `secretKey` and `bcryptCost` have other defaults. */
 export interface StartOptions extends Omit<IdentityOptions, 'now'> {
   /** Closes the kit when this test ends. */
   t?: TestLike | undefined
   /**
-   * Where the clock begins: a Date, milliseconds or RFC 3339 text. Absent: the present. On MongoDB not in the past: the
-   * server removes what has expired by its own clock.
+   * Start time of the clock: a Date, milliseconds or RFC 3339 text. Absent: the present. On MongoDB it must not be in the past,
+   * because the server removes expired records by its own clock.
    */
   time?: Date | number | string
-  /** An app of your own that gets the plugin; closed with the kit. Absent: a bare one. */
+  /** An app of your own, in which the plugin is registered; it is closed with the kit. Absent: a new one. */
   app?: FastifyInstance
 }
 
@@ -41,33 +41,33 @@ export interface TestKit extends AsyncDisposable {
   readonly app: FastifyInstance
   /** Sends a request without a socket. */
   readonly inject: FastifyInstance['inject']
-  /** Mints a token, and makes its user and client where they are missing. */
+  /** Mints a token; creates its user and client if they are missing. */
   readonly mint: Mint
-  /** The service's time. It stands still until it is moved. */
+  /** The service's clock. It does not advance by itself. */
   readonly clock: TestClock
-  /** Empties the store and puts the clock back. */
+  /** Empties the store and resets the clock. */
   reset (): Promise<void>
-  /** Listens on 127.0.0.1, on a free port unless one is given; called again, answers the same. */
+  /** Listens on 127.0.0.1, on a free port unless one is given. A second call returns the same URL. */
   listen (options?: { port?: number }): Promise<{ url: string }>
   /** Closes the app, and the store unless it was handed in. */
   close (): Promise<void>
 }
 
-/** Every id is below it: they begin with a letter, a digit, `-` or `_`. */
-const PAST_EVERY_ID = '~'
+/** Sorts after every id: they begin with a letter, a digit, `-` or `_`. */
+const AFTER_EVERY_ID = '~'
 
-/** What a service that runs holds in memory too: its keys. */
-const KEPT = ['meta', 'keys']
+/** Collections that a running service has cached: its keys. */
+const PRESERVED = ['meta', 'keys']
 
-/** Removes all that the service keeps, but for its keys. */
+/** Deletes all records, except the keys. */
 export async function emptyStore (store: Store): Promise<void> {
-  await Promise.all(COLLECTIONS.filter(({ name }) => !KEPT.includes(name))
-    .map(({ name }) => store.collection(name).deleteMany({ before: { id: PAST_EVERY_ID } })))
+  await Promise.all(COLLECTIONS.filter(({ name }) => !PRESERVED.includes(name))
+    .map(({ name }) => store.collection(name).deleteMany({ before: { id: AFTER_EVERY_ID } })))
 }
 
 /**
- * Starts the service in this process, on a store in memory unless `database` or `store` says otherwise.
- * @throws Error that names a wrong option
+ * Starts the service in this process, in memory unless `database` or `store` is given.
+ * @throws Error that names an invalid option
  * @example
  * const kit = await startIdentity({ t })
  * const { headers } = await kit.mint({ user: 'ann', roles: ['admin'], scopes: ['read'] })

@@ -7,15 +7,15 @@ import type { ClientRecord, Roles, UserRecord } from '../lib/records.ts'
 import { type Collection, type Document, DuplicateKeyError } from '../lib/store/port.ts'
 import type { MintedTokens } from '../lib/tokens/tokens.ts'
 
-/** Whom a token is for. What does not exist is made. */
+/** The user and the client of a token. They are created if they do not exist. */
 export interface MintRequest {
-  /** An id or an account. An account that does not exist is made. Absent: a new user. */
+  /** An id or an account. An unknown account is created. Absent: a new user. */
   user?: string
-  /** An id or a name. A name that does not exist is made, the user's own. Absent: a client that is nobody's. */
+  /** An id or a name. An unknown name is created, with the user as the owner. Absent: a client without an owner. */
   client?: string
-  /** The roles the user has from now on: names, or an object as the API has them. Absent: as they are; none at first. */
+  /** The user's new roles: names, or an object as in the API. Absent: the roles do not change; a new user has none. */
   roles?: string[] | Roles
-  /** Of a client that exists, some of its scopes; a client that is made gets these. Absent: all of the client's. */
+  /** Some scopes of an existing client; a new client gets these. Absent: all of the client's. */
   scopes?: string[]
   /** Seconds until the access token expires. */
   ttl?: number
@@ -23,26 +23,26 @@ export interface MintRequest {
   refresh?: boolean
 }
 
-/** A token, and whose it is. */
+/** A token, with its user and client. */
 export interface Minted extends MintedTokens {
   user_id: string
   client_id: string
   account: string
-  /** For inject or fetch: `{ authorization: 'Bearer ...' }`. */
+  /** Headers for inject or fetch: `{ authorization: 'Bearer ...' }`. */
   headers: { authorization: string }
 }
 
 export type Mint = (request?: MintRequest) => Promise<Minted>
 
-/** Not the form of a hash: no password fits it, and making a user costs no hashing. */
+/** Not a hash, so that no password matches it and creating a user needs no hashing. */
 const NO_PASSWORD = ''
 
-/** The length of a real id, and always the same for the same text: of two mints at once one makes it, both have it. */
-function derive (text: string): string {
+/** An id of the usual length, derived from the text, so that two concurrent mints agree on it. */
+function deriveId (text: string): string {
   return hash('sha256', text, 'hex').slice(0, 34)
 }
 
-/** Adds the record, or finds the one that was there first. */
+/** Inserts the record, or finds the one that was inserted first. */
 async function insertOnce<T extends Document> (collection: Collection<T>, record: T, find: () => Promise<T | null>): Promise<T> {
   try {
     await collection.insert(record)
@@ -55,8 +55,8 @@ async function insertOnce<T extends Document> (collection: Collection<T>, record
 }
 
 /**
- * Makes a `mint` for services that are open, such as the `app.identity` of an app that registered the plugin itself.
- * Users it makes have no password: nobody signs in as them until one is set.
+ * Creates a `mint` for open services, such as `app.identity` in an app that registered the plugin itself. The users it
+ * creates have no password, so they cannot sign in until one is set.
  */
 export function createMint (services: Pick<Services, 'store' | 'tokens'>, now: Clock = Date.now): Mint {
   const users = services.store.collection<UserRecord>('users')
@@ -82,15 +82,15 @@ export function createMint (services: Pick<Services, 'store' | 'tokens'>, now: C
 
   async function resolveUser (user: string | undefined, roles: Roles | undefined): Promise<UserRecord> {
     if (user === undefined) return await createUser(`user-${randomText(12)}`, roles ?? {})
-    const known = await users.get(user) ?? await users.getBy('account', user.toLowerCase())
-    const record = known ?? await createUser(user, roles ?? {})
+    const existing = await users.get(user) ?? await users.getBy('account', user.toLowerCase())
+    const record = existing ?? await createUser(user, roles ?? {})
     if (roles === undefined) return record
     return await users.update(record.id, { set: { roles }, increment: { revision: 1 } }) ?? record
   }
 
   async function createClient (name: string, scopes: string[], userId: string): Promise<ClientRecord> {
     const timestamp = toTimestamp(now())
-    const id = derive(`${userId} ${name}`)
+    const id = deriveId(`${userId} ${name}`)
     const record = { id, createdAt: timestamp, modifiedAt: timestamp, redirectUris: [], scopes: checkScopes(scopes), userId, name, epoch: 0 }
     return await insertOnce(clients, record, () => clients.get(id))
   }
@@ -105,7 +105,7 @@ export function createMint (services: Pick<Services, 'store' | 'tokens'>, now: C
 
   async function resolveClient (client: string | undefined, scopes: string[] = [], userId: string): Promise<ClientRecord> {
     if (client !== undefined) return await findClient(client) ?? await createClient(client, scopes, userId)
-    // Nobody's: one for each set of scopes, so that a token has the scopes asked for and no user has a client he did not make.
+    // One ownerless client for each set of scopes: the token has the requested scopes, and no user owns an unexpected client.
     return await createClient(['test', ...checkScopes(scopes)].join(' '), scopes, 'nobody')
   }
 

@@ -1,12 +1,12 @@
-/** `node testing/serve.ts [--port N]`: the kit on a socket, for suites in other languages. */
+/** `node testing/serve.ts [--port N]` serves the kit on a socket, for suites in other languages. */
 import { parseArgs } from 'node:util'
 import { serveTesting } from './server.ts'
 
 /**
- * Serves until stdin closes, or SIGTERM or SIGINT comes, so that it never outlives the suite that started it.
+ * Serves until stdin closes or SIGTERM or SIGINT arrives, so that it never outlives the suite that started it.
  * Prints one line of JSON on stdout: `{ "url": "http://127.0.0.1:PORT" }`.
- * @param args `--port N`; absent: a free one
- * @throws Error that names a wrong argument
+ * @param args `--port N`; absent: a free port
+ * @throws Error that names an invalid argument
  */
 export async function runTesting (args: string[] = process.argv.slice(2)): Promise<void> {
   const { values } = parseArgs({ args, options: { port: { type: 'string', default: '0' } } })
@@ -19,7 +19,7 @@ export async function runTesting (args: string[] = process.argv.slice(2)): Promi
   const { url, close } = await serveTesting({ port })
   process.stdout.write(`${JSON.stringify({ url })}\n`)
   await ended
-  // A stdin that is still open would keep the process.
+  // An open stdin would keep the process alive.
   process.stdin.destroy()
   await close()
 }

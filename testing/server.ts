@@ -17,27 +17,27 @@ const MintSchema = Type.Object({
   refresh: Type.Optional(Type.Boolean())
 }, { additionalProperties: false })
 
-/** Milliseconds in a hundred years: no test needs a longer step, and no step leaves the range of dates at once. */
-const FAR = 3_155_760_000_000
+/** The longest step of the clock: a hundred years in milliseconds, well within the range of Date. */
+const MAX_STEP = 3_155_760_000_000
 
 const ClockSchema = Type.Union([
-  Type.Object({ advance: Type.Integer({ minimum: -FAR, maximum: FAR, description: 'Milliseconds.' }) }, { additionalProperties: false }),
+  Type.Object({ advance: Type.Integer({ minimum: -MAX_STEP, maximum: MAX_STEP, description: 'Milliseconds.' }) }, { additionalProperties: false }),
   Type.Object({ set: Type.String({ description: 'RFC 3339.' }) }, { additionalProperties: false })
 ])
 
-/** What a suite in another language steers the kit with. The service itself has none of these. */
+/** The routes by which a suite in another language controls the kit. The service itself has none of them. */
 function controlRoutes (app: FastifyInstance, kit: TestKit): void {
-  const tell = () => ({ data: { now: toTimestamp(kit.clock.now()) } })
+  const readClock = () => ({ data: { now: toTimestamp(kit.clock.now()) } })
   app.setErrorHandler(handleError)
   useOwnValidation(app)
   useOwnJson(app, LIMITS.body)
-  app.get('/testing', tell)
+  app.get('/testing', readClock)
   app.post<{ Body: Static<typeof MintSchema> }>('/testing/tokens', { schema: { body: MintSchema } }, async ({ body }) =>
     ({ data: await kit.mint(body) }))
   app.post<{ Body: Static<typeof ClockSchema> }>('/testing/clock', { schema: { body: ClockSchema } }, async ({ body }) => {
     if ('advance' in body) kit.clock.advance(body.advance)
     else kit.clock.set(checkTimestamp('set', body.set))
-    return tell()
+    return readClock()
   })
   app.post('/testing/reset', async (_request, reply) => {
     await kit.reset()
@@ -46,7 +46,7 @@ function controlRoutes (app: FastifyInstance, kit: TestKit): void {
 }
 
 export interface ServeOptions extends Omit<StartOptions, 'app'> {
-  /** 0, the default, is a free one. */
+  /** 0, the default, takes a free port. */
   port?: number
 }
 
@@ -58,11 +58,11 @@ export interface TestServer {
 }
 
 /**
- * Starts a kit on a socket of 127.0.0.1, with routes beside the service's own that steer it:
+ * Starts a kit on 127.0.0.1, with routes that control it beside the service's own:
  * - `POST /testing/tokens` `{ user?, client?, roles?, scopes?, ttl?, refresh? }` mints a token, see `MintRequest`
  * - `POST /testing/clock` `{ advance: MILLISECONDS }` or `{ set: RFC 3339 }` moves the clock
- * - `POST /testing/reset` empties the store and puts the clock back
- * - `GET /testing` tells the time
+ * - `POST /testing/reset` empties the store and resets the clock
+ * - `GET /testing` returns the clock's time
  */
 export async function serveTesting ({ port = 0, ...options }: ServeOptions = {}): Promise<TestServer> {
   const app = fastify()

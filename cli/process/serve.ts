@@ -3,9 +3,9 @@ import { explainFailure } from '../../lib/failure.ts'
 import { parseFlags } from '../args.ts'
 import type { Command } from '../command.ts'
 import { helpOne } from '../help.ts'
-import { isWorker, runWorker } from './worker.ts'
+import { getWorkerRole } from './worker-role.ts'
 
-/** What the environment says, and the flag above it. Throws a ConfigError that names the flag for what it says. */
+/** The configuration; the flag takes precedence over its variable. Throws a ConfigError that names the flag for a bad value. */
 function configure (workers: string | undefined): Config {
   if (workers === undefined) return readConfig(process.env)
   try {
@@ -16,12 +16,13 @@ function configure (workers: string | undefined): Config {
   }
 }
 
-/** Resolves when this process listens, or has begun its workers. */
+/** Resolves when this process listens, or has started its first worker. */
 async function serve (workers: string | undefined): Promise<void> {
   const config = configure(workers)
-  if (config.workers === 1) {
+  const role = getWorkerRole()
+  if (role !== undefined || config.workers === 1) {
     const { runService } = await import('./service.ts')
-    return await runService(config)
+    return await runService(config, role)
   }
   const { runPrimary } = await import('./primary.ts')
   runPrimary(config)
@@ -30,27 +31,22 @@ async function serve (workers: string | undefined): Promise<void> {
 const command = {
   summary: 'Serve until a signal ends it, as `npm start` does in a checkout.',
   flags: {
-    workers: { type: 'string', value: 'N', text: 'Processes that serve, with one listener; auto: one for each core. Instead of IDENTITY_WORKERS.' }
+    workers: { type: 'string', value: 'N', text: 'Worker processes behind one port; auto: one for each core. Instead of IDENTITY_WORKERS.' }
   },
   runAlone: async ({ args }) => await serve(args.optional('workers'))
 } satisfies Command
 
 export const serveCommands = { serve: command }
 
-async function run (argv: string[]): Promise<void> {
-  if (isWorker()) return await runWorker(readConfig(process.env))
-  const args = parseFlags(command, argv)
-  if (args.has('help')) process.stdout.write(helpOne('serve', command))
-  else await serve(args.optional('workers'))
-}
-
 /**
- * What `npm start` runs, and each of the workers. A failure to begin is told, and ends the process.
+ * Runs `npm start`, or a worker. A start-up error is printed and ends the process.
  * @param argv the flags
  */
 export async function runServer (argv: string[]): Promise<void> {
   try {
-    await run(argv)
+    const args = parseFlags(command, argv)
+    if (args.has('help')) process.stdout.write(helpOne('serve', command))
+    else await serve(args.optional('workers'))
   } catch (error) {
     for (const line of explainFailure(error).split('\n')) process.stderr.write(`fastify-identity: ${line}\n`)
     process.exit(1)

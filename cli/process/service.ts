@@ -1,102 +1,83 @@
 /**
- * A process that serves: alone, or as one of several workers.
+ * A process that serves: alone, or as a worker.
  * @module
  */
-import closeWithGrace from 'close-with-grace'
 import { buildApp, getUrl } from '../../app.ts'
 import type { Config } from '../../config.ts'
-import { createDistantCounter, type Channel } from './counter-channel.ts'
-import { LogOutput } from './log-output.ts'
 import { findDataDir } from '../../lib/crypto/secret-key.ts'
-import { STORE_CLOSE, obeySignals } from './signals.ts'
 import { chooseTerminal, welcome } from '../welcome.ts'
-
-/** What a worker has of the process that started it. */
-export interface Primary {
-  channel: Channel
-  /** Called at the first call's having been told; absent: another worker tells it. */
-  welcomed?: (() => void) | undefined
-}
+import { createIpcCounter, type Channel } from './ipc-counter.ts'
+import { LogOutput } from './log-output.ts'
+import { STORE_CLOSE, handleEndings } from './shutdown.ts'
+import type { WorkerRole } from './worker-role.ts'
 
 /**
  * Serves until a signal or an error ends the process.
- * @param primary absent: this is the only process
- * @throws Error when it cannot begin
+ * @param role absent: this is the only process
+ * @throws Error when it cannot start
  */
-export async function runService (config: Config, primary?: Primary): Promise<void> {
-  const output = new LogOutput(process.stdout.fd, { shared: primary !== undefined })
-  // An exit would wait for a thread that is stuck, however long that takes.
-  const endHard = () => process.kill(process.pid, 'SIGKILL')
-  process.on('exit', () => output.writeLast())
+export async function runService (config: Config, role?: WorkerRole): Promise<void> {
+  const output = new LogOutput(process.stdout.fd, { shared: role !== undefined })
   const app = await buildApp(config, {
     logStream: output,
-    ...(primary && { counter: createDistantCounter(primary.channel), processes: config.workers })
+    ...(role && { counter: createIpcCounter(process as Channel), processes: config.workers })
   })
+  const { log } = app
+  const listening = Promise.withResolvers<void>()
 
-  const listening = Promise.withResolvers<unknown>()
-  const grace = closeWithGrace({
-    delay: config.shutdownTimeout + STORE_CLOSE,
-    logger: app.log,
-    onTimeout: (delay) => {
-      output.writeLast(() => app.log.fatal(`could not close within ${delay} ms: the process is killed`))
-      endHard()
-    },
-    // Signals are handled below; the others end the process as they do by themselves.
-    skip: ['SIGHUP', 'SIGINT', 'SIGQUIT', 'SIGILL', 'SIGTRAP', 'SIGABRT', 'SIGBUS', 'SIGFPE', 'SIGSEGV', 'SIGUSR2', 'SIGTERM']
-  }, async ({ err }) => {
-    if (err !== undefined) app.log.fatal({ err }, 'an error that nothing caught')
-    // What is on its way to listen cannot be closed yet.
+  async function exit (code: number): Promise<void> {
+    await output.drained()
+    // process.exit() would wait for a thread that hangs.
+    if (output.stuck) process.kill(process.pid, 'SIGKILL')
+    process.exit(code)
+  }
+  /** For when a thread may hang that is not the log's. */
+  async function kill (reason: string): Promise<void> {
+    log.fatal(reason)
+    await output.drained()
+    process.kill(process.pid, 'SIGKILL')
+  }
+  let closing = false
+  async function close (code: number): Promise<void> {
+    closing = true
+    const limit = config.shutdownTimeout + STORE_CLOSE
+    setTimeout(() => kill(`could not close within ${limit} ms: the process is killed`), limit)
+    // Fastify cannot close while it starts to listen.
     await listening.promise
     await app.close()
-    app.log.info('closed')
-    await output.drained()
-    if (output.stuck) endHard()
-  })
-  let closing = false
-  obeySignals({
-    close (signal) {
-      closing = true
-      app.log.info(`${signal}: closing`)
-      grace.close()
-    },
-    cut (signal) {
-      // A worker's second one may be the terminal's word beside the primary's, who is the one to decide.
-      if (primary !== undefined) return
-      app.log.error(`${signal} again: what runs is cut`)
-      process.exit(1)
-    }
-  })
-  if (primary !== undefined) {
-    // Before node:cluster's own, which exits: that would wait for a thread that is stuck.
-    process.prependOnceListener('disconnect', () => {
-      output.writeLast(() => app.log.fatal('the process that started this one is gone'))
-      endHard()
-    })
+    log.info('closed')
+    await exit(code)
+  }
+  // A worker leaves a second signal to the primary: its own may be the terminal's copy of the first.
+  handleEndings({ log, close, ...(role === undefined && { kill: () => exit(1) }) })
+  if (role !== undefined) {
+    // In place of node:cluster's listener, which calls process.exit().
+    process.removeAllListeners('disconnect')
+    process.once('disconnect', () => kill('the primary process is gone'))
   }
 
   try {
     await app.listen({ host: config.host, port: config.port })
   } catch (error) {
-    // What a worker is told of it has no words.
-    const taken = primary !== undefined && (error as NodeJS.ErrnoException).code === 'EADDRINUSE'
+    // In a worker the error has no message.
+    const taken = role !== undefined && (error as NodeJS.ErrnoException).code === 'EADDRINUSE'
     throw taken ? new Error(`listen EADDRINUSE: address already in use ${config.host}:${config.port}`) : error
   } finally {
-    listening.resolve(undefined)
+    listening.resolve()
   }
-  if (primary !== undefined && primary.welcomed === undefined) return
+  if (role === 'other') return
   if (config.services.production && config.oidc !== false && config.oidc.issuer === undefined) {
-    app.log.warn(`IDENTITY_ISSUER is not configured: apps and browsers are told that the service is at ${getUrl(app)}`)
+    log.warn(`IDENTITY_ISSUER is not configured: apps and browsers are told that the service is at ${getUrl(app)}`)
   }
   const terminal = chooseTerminal()
-  // Whoever does not want to read it is not a reason to end.
+  // A reader that has closed the stream is no reason to exit.
   const stream = (terminal ?? process.stderr).on('error', () => {})
-  // What is kept of a store in memory lies where that of a server would.
+  // Without a terminal the secrets go to files, beside the database where it is one.
   const keepIn = terminal === null ? findDataDir(config.services) ?? 'data' : undefined
   try {
     stream.write(await welcome(app.identity, { url: getUrl(app), production: config.services.production, keepIn }))
-    primary?.welcomed?.()
   } catch (error) {
-    // The service serves without it; and a signal that came in the meantime has closed the store.
-    if (!closing) app.log.error({ err: error }, 'the first call cannot be told')
+    // The service works without it. During a shutdown the store is closed.
+    if (!closing) log.error({ err: error }, 'first-run setup failed')
   }
 }

@@ -1,4 +1,4 @@
-// A program in a terminal that signs its user in: the device flow (RFC 8628). The browser may be on another machine.
+// A terminal program that signs its user in: the device flow (RFC 8628). The browser may be on another machine.
 import * as openid from 'openid-client'
 
 const { ISSUER = 'http://127.0.0.1:3000', CLIENT_ID } = process.env
@@ -6,7 +6,7 @@ if (!CLIENT_ID) throw new Error('CLIENT_ID is not set: see README.md beside this
 
 const issuer = new URL(ISSUER)
 const config = await openid.discovery(issuer, CLIENT_ID, undefined, openid.None(), {
-  // Without TLS only while you try it out.
+  // Plain http is for trying it out only.
   execute: issuer.protocol === 'http:' ? [openid.allowInsecureRequests] : []
 })
 
@@ -18,11 +18,11 @@ let tokens
 try {
   tokens = await openid.pollDeviceAuthorizationGrant(config, device)
 } catch (error) {
-  console.error(error.error === 'access_denied' ? 'You refused.' : `No sign-in: ${error.error_description ?? error.message}`)
+  console.error(error.error === 'access_denied' ? 'You refused the sign-in.' : `Sign-in failed: ${error.error_description ?? error.message}`)
   process.exit(1)
 }
 
-// A real program keeps tokens.refresh_token where only its user can read it, and begins with it the next time.
+// A real program stores tokens.refresh_token where only its user can read it, and starts with it the next time.
 const response = await openid.fetchProtectedResource(config, tokens.access_token, new URL('/api/v1/auth/tokeninfo', issuer), 'GET')
 const { data } = await response.json()
 console.log(`Signed in as ${data.account}`)

@@ -8,11 +8,11 @@ if (!CLIENT_ID || !CLIENT_SECRET) throw new Error('CLIENT_ID and CLIENT_SECRET a
 
 const issuer = new URL(ISSUER)
 const config = await openid.discovery(issuer, CLIENT_ID, CLIENT_SECRET, undefined, {
-  // Without TLS only while you try it out.
+  // Plain http is for trying it out only.
   execute: issuer.protocol === 'http:' ? [openid.allowInsecureRequests] : []
 })
 
-// A real app keeps sessions in a store that outlives the process, and lets them end.
+// A real app stores sessions outside the process, and lets them expire.
 const sessions = new Map()
 const COOKIE = 'server_app'
 const readCookie = (request) => new RegExp(`(?:^|; )${COOKIE}=([\\w-]+)`).exec(request.headers.cookie ?? '')?.[1]
@@ -24,13 +24,13 @@ function startSession (reply, session) {
   reply.header('set-cookie', `${COOKIE}=${id}; Path=/; HttpOnly; SameSite=Lax${origin().startsWith('https:') ? '; Secure' : ''}`)
 }
 
-/** An access token that is good: a new one when the old one is about to expire. */
+/** The session's access token, refreshed if it is about to expire. */
 async function getToken (session) {
-  if (session.expires < Date.now() + 10_000) keep(session, await openid.refreshTokenGrant(config, session.refreshToken))
+  if (session.expires < Date.now() + 10_000) storeTokens(session, await openid.refreshTokenGrant(config, session.refreshToken))
   return session.token
 }
 
-function keep (session, tokens) {
+function storeTokens (session, tokens) {
   session.token = tokens.access_token
   session.refreshToken = tokens.refresh_token ?? session.refreshToken
   session.idToken = tokens.id_token ?? session.idToken
@@ -39,7 +39,7 @@ function keep (session, tokens) {
 }
 
 const app = Fastify()
-// Where browsers reach this app; behind a proxy that is the proxy's address.
+// The app's origin as browsers see it; behind a proxy, the proxy's.
 const origin = () => process.env.ORIGIN ?? `http://127.0.0.1:${app.server.address().port}`
 // The sign-out button sends an empty form.
 app.addContentTypeParser('application/x-www-form-urlencoded', { parseAs: 'string' }, (request, body, done) => done(null, body))
@@ -49,7 +49,7 @@ app.get('/', async (request, reply) => {
   const session = sessions.get(readCookie(request))
   const page = (body) => `<!DOCTYPE html><html lang="en"><title>Server app</title><link rel="icon" href="data:,"><main><h1>Server app</h1>${body}</main></html>`
   if (session?.token === undefined) return page('<p><a href="/sign-in">Sign in</a></p>')
-  // Any API that accepts the token is called like this.
+  // Any API that accepts the token can be called like this.
   const url = new URL('/api/v1/auth/tokeninfo', issuer)
   const response = await openid.fetchProtectedResource(config, await getToken(session), url, 'GET')
   return page(`<p>Signed in as <strong>${escape(session.account)}</strong></p><pre>${escape(JSON.stringify(await response.json(), null, 2))}</pre>
@@ -73,15 +73,15 @@ app.get('/sign-in', async (request, reply) => {
 app.get('/callback', async (request, reply) => {
   const id = readCookie(request)
   const { verifier, state, nonce } = sessions.get(id) ?? {}
-  // A callback that nobody waits for: an old tab, or a link from somebody else.
+  // No sign-in is pending: the callback came from an old tab or a foreign link.
   if (verifier === undefined) return reply.redirect('/')
   sessions.delete(id)
   if (request.query.error === 'access_denied') return reply.redirect('/')
   const tokens = await openid.authorizationCodeGrant(config, new URL(request.url, origin()), {
     pkceCodeVerifier: verifier, expectedState: state, expectedNonce: nonce, idTokenExpected: true
   })
-  // A new session id, so that one that was planted before the sign-in is worth nothing.
-  startSession(reply, keep({ account: tokens.claims().preferred_username }, tokens))
+  // A new session id prevents session fixation.
+  startSession(reply, storeTokens({ account: tokens.claims().preferred_username }, tokens))
   return reply.redirect('/')
 })
 

@@ -1,13 +1,13 @@
 /* global location, history */
-// A single-page app that signs its users in by itself: the code flow with PKCE, a public client. The access token lives in
-// memory only: after a reload the app signs in again, and the service, where the browser still is, asks for no password.
+// A single-page app that signs its users in without a server: the code flow with PKCE, with a public client. The access token is
+// held in memory only. After a reload the app signs in again; the browser is still signed in at the service, which asks for no password.
 import * as oauth from '/oauth4webapi.js'
 
 const { issuer: address, clientId } = await (await fetch('/config.json')).json()
 const issuer = new URL(address)
 const client = { client_id: clientId }
 const redirectUri = `${location.origin}/`
-// Without TLS only while you try it out.
+// Plain http is for trying it out only.
 const options = { [oauth.allowInsecureRequests]: issuer.protocol === 'http:' }
 const server = await oauth.processDiscoveryResponse(issuer, await oauth.discoveryRequest(issuer, options))
 
@@ -31,16 +31,16 @@ async function signIn () {
   location.assign(url)
 }
 
-/** Takes the code in the address, when there is one, for tokens. */
+/** Exchanges the code in the URL for tokens, if there is one. */
 async function finishSignIn () {
   const here = new URL(location.href)
-  const begun = JSON.parse(sessionStorage.getItem('sign-in'))
-  if (begun === null || !here.searchParams.has('state')) return undefined
+  const pending = JSON.parse(sessionStorage.getItem('sign-in'))
+  if (pending === null || !here.searchParams.has('state')) return undefined
   sessionStorage.removeItem('sign-in')
   history.replaceState(null, '', '/')
-  const answer = oauth.validateAuthResponse(server, client, here, begun.state)
+  const params = oauth.validateAuthResponse(server, client, here, pending.state)
   const response = await oauth.authorizationCodeGrantRequest(
-    server, client, oauth.None(), answer, redirectUri, begun.verifier, options)
+    server, client, oauth.None(), params, redirectUri, pending.verifier, options)
   return await oauth.processAuthorizationCodeResponse(server, client, response)
 }
 

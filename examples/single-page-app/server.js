@@ -1,4 +1,4 @@
-// Serves the files of the single-page app, and tells it which service and which client it uses. Any static host will do.
+// Serves the files of the single-page app and its configuration: the issuer and the client id. Any static host will do.
 import { createServer } from 'node:http'
 import { readFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'

@@ -1,9 +1,9 @@
 import { validateHeaderName, validateHeaderValue, type IncomingHttpHeaders } from 'node:http'
-import type { Readable, Transform } from 'node:stream'
+import type { Readable } from 'node:stream'
 import { errors, Pool, type Dispatcher } from 'undici'
-import type { Upstream } from './bridge-options.ts'
 import { busyError, IdentityError, paramError } from '../errors.ts'
 import type { Headers } from './forwarding.ts'
+import type { Upstream } from './upstream.ts'
 
 export { type Dispatcher } from 'undici'
 
@@ -14,56 +14,49 @@ export interface RelayOptions {
   connectTimeout: number
   headersTimeout: number
   bodyTimeout: number
-  /** Used instead of a pool of the relay's own, and left open. */
+  /** Used instead of the relay's own pool, and never closed. */
   dispatcher?: Dispatcher | undefined
 }
 
 export interface RelayRequest {
   method: string
-  /** Below the upstream's base, with the query. */
+  /** Relative to the upstream's base, with the query. */
   path: string
   headers: Headers
-  /** The body as it comes in, from `boundBody`; null for none. */
-  body: Transform | null
-  /** Aborted when the caller has gone: the upstream's work ends with it. */
+  body: Buffer | null
+  /** Aborted when the caller disconnects: the upstream request is aborted too. */
   signal: AbortSignal
 }
 
 export interface RelayResponse {
   status: number
   headers: IncomingHttpHeaders
-  /** Fails with ErrRsc when the upstream breaks off. Leaving it early closes the upstream's connection. */
+  /** Throws ErrRsc when the upstream fails. Leaving the loop early closes the upstream connection. */
   body: AsyncGenerator<Buffer, void>
-  /** For an answer without a body, which nobody will read. */
+  /** For a response without a body. */
   discard: () => void
 }
 
-/** Requests that may wait for the beginning of an answer; past them callers get ErrBusy. */
+/** Requests that may wait for the beginning of a response; further ones get ErrBusy. */
 const MAX_WAITING = 1024
 
 const TIMEOUTS = new Set(['UND_ERR_CONNECT_TIMEOUT', 'UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT'])
 
-const bodyTooLate = () => new IdentityError('ErrParam', 'body: did not come in time', {
-  statusCode: 408, headers: { connection: 'close' }
-})
 const tooLate = (cause?: unknown) => new IdentityError('ErrRsc', 'the upstream did not answer in time', { cause })
 
-/** What a failure of the upstream is to the caller. The cause is for the log. */
+/** Translates a failure of the upstream for the caller. The cause is for the log. */
 function toError (cause: unknown, message: string): unknown {
   if (cause instanceof IdentityError) return cause
-  // undici hangs the bytes it could not read on its error: a part of an answer, which may hold a secret.
+  // undici attaches the unreadable bytes to this error. They are part of a response, and may contain a secret.
   if (cause instanceof errors.HTTPParserError) return new IdentityError('ErrRsc', message, { cause: new Error(cause.message) })
   const { code } = cause as { code?: string }
   return code !== undefined && TIMEOUTS.has(code) ? tooLate(cause) : new IdentityError('ErrRsc', message, { cause })
 }
 
-/** What a request target may be made of, as undici has it. */
+/** The characters that undici allows in a request target. */
 const TARGET = /^[\x21-\xff]+$/
 
-/**
- * Throws ErrParam for a request that undici would not write. Its pool (8.12.4) takes the connection that refuses one for
- * busy, and never uses it again.
- */
+/** Throws ErrParam for a request that undici would refuse: its pool (8.12.4) never uses that connection again. */
 function checkRequest ({ path, headers }: RelayRequest): void {
   try {
     if (!TARGET.test(path)) throw new Error('not a request target')
@@ -76,15 +69,15 @@ function checkRequest ({ path, headers }: RelayRequest): void {
   }
 }
 
-async function * readBody (body: Readable): AsyncGenerator<Buffer, void> {
+async function * streamBody (body: Readable): AsyncGenerator<Buffer, void> {
   try {
     yield * body
   } catch (error) {
-    throw toError(error, 'the upstream broke off its answer')
+    throw toError(error, 'the upstream aborted its response')
   }
 }
 
-/** Sends requests to one upstream over a bounded pool of kept-alive connections. Nothing is retried or followed. */
+/** Sends requests to one upstream over a bounded pool of keep-alive connections. It never retries or follows redirects. */
 export class Relay {
   readonly #options: RelayOptions
   readonly #dispatcher: Dispatcher
@@ -95,84 +88,52 @@ export class Relay {
     this.#dispatcher = options.dispatcher ?? new Pool(options.upstream.origin, {
       connections: options.maxConnections,
       connect: { timeout: options.connectTimeout },
-      // One protocol, whose ends and aborts are known: a broken body is a broken connection.
+      // In HTTP/1.1 an aborted response is a closed connection.
       allowH2: false
     })
   }
 
   /**
-   * Resolves when the answer begins.
-   * @throws ErrRsc when the upstream is unreachable or late, ErrBusy when too many wait, ErrParam for a request that
-   * cannot be forwarded, and whatever the request's body failed with
+   * Resolves when the response begins.
+   * @throws ErrRsc when the upstream is unreachable or late, ErrBusy when too many requests wait, ErrParam for a request
+   * that cannot be forwarded
    */
   async send (request: RelayRequest): Promise<RelayResponse> {
     checkRequest(request)
     request.signal.throwIfAborted()
     if (this.#waiting >= MAX_WAITING) throw busyError('requests to the upstream')
-    const { upstream, headersTimeout, bodyTimeout } = this.#options
-    const patience = new Patience(request, this.#patienceFor(request))
+    const { upstream, connectTimeout, headersTimeout, bodyTimeout } = this.#options
+    // undici's own timeouts leave out the wait for a free connection, and its signal does not reach a queued request.
+    const deadline = new AbortController()
+    const timer = setTimeout(() => deadline.abort(tooLate()), connectTimeout + headersTimeout)
+    const signal = AbortSignal.any([request.signal, deadline.signal])
+    const aborted = new Promise<never>((_resolve, reject) => {
+      signal.addEventListener('abort', () => reject(signal.reason), { once: true })
+    })
     this.#waiting++
     try {
-      const answer = await Promise.race([patience.lost, this.#dispatcher.request({
+      const { statusCode, headers, body } = await Promise.race([aborted, this.#dispatcher.request({
         origin: upstream.origin,
         path: upstream.base + request.path,
         method: request.method,
         headers: request.headers,
         body: request.body,
-        signal: patience.signal,
+        signal,
         headersTimeout,
         bodyTimeout
       })])
-      const { body } = answer
-      if (answer.statusCode > 599) throw new IdentityError('ErrRsc', 'the upstream sent a status that is not one')
-      return {
-        status: answer.statusCode,
-        headers: answer.headers,
-        body: readBody(body),
-        discard: () => { body.on('error', () => {}).resume() }
-      }
+      if (statusCode > 599) throw new IdentityError('ErrRsc', 'the upstream sent an invalid status')
+      return { status: statusCode, headers, body: streamBody(body), discard: () => { body.on('error', () => {}).resume() } }
     } catch (error) {
       throw toError(error, 'the upstream is unreachable')
     } finally {
       this.#waiting--
-      patience.end()
+      clearTimeout(timer)
     }
   }
 
-  /** undici's own time-outs leave out the wait for a free connection and the caller's sending of the body. */
-  #patienceFor ({ body }: RelayRequest): number {
-    const { connectTimeout, headersTimeout, bodyTimeout } = this.#options
-    return connectTimeout + headersTimeout + (body === null ? 0 : bodyTimeout)
-  }
-
-  /** Frees the connections, if they are the relay's own. For when nothing is in flight any more. */
+  /** Closes the relay's own connections. Nothing may be in flight. */
   async close (): Promise<void> {
     if (this.#options.dispatcher === undefined) await this.#dispatcher.destroy()
-  }
-}
-
-/** Ends with the caller or with the time: undici hears of it by the signal, and a request that still queues by `lost`. */
-class Patience {
-  readonly #controller = new AbortController()
-  readonly #timer: NodeJS.Timeout
-  readonly lost: Promise<never>
-
-  constructor ({ signal: caller, body }: RelayRequest, milliseconds: number) {
-    const { promise, reject } = Promise.withResolvers<never>()
-    this.lost = promise
-    promise.catch(() => {})
-    this.signal.addEventListener('abort', () => reject(this.signal.reason), { once: true })
-    this.#timer = setTimeout(() => this.#controller.abort(body?.writableEnded === false ? bodyTooLate() : tooLate()), milliseconds)
-    const leave = () => this.#controller.abort(caller.reason)
-    caller.addEventListener('abort', leave, { once: true })
-  }
-
-  get signal (): AbortSignal {
-    return this.#controller.signal
-  }
-
-  /** The answer has begun: from here only the caller's going ends it. */
-  end (): void {
-    clearTimeout(this.#timer)
   }
 }

@@ -1,5 +1,6 @@
+import { once } from 'node:events'
 import { setImmediate as yieldTurn } from 'node:timers/promises'
-import { writeToBuffer } from 'fast-csv'
+import { format } from 'fast-csv'
 import { ClientSchema } from '../../schemas/client.ts'
 import { IdentityError } from '../errors.ts'
 
@@ -33,16 +34,24 @@ function toRow (record: object, options: CsvOptions): string[] {
  * buffer per batch; the first also holds the header, even when there are no clients.
  * @throws IdentityError ErrRsc for a record that is not a client
  */
-export async function * toCsv (batches: AsyncIterable<Iterable<object>>, options: CsvOptions): AsyncGenerator<Buffer> {
-  let header: string[][] = [COLUMNS]
-  const write = (rows: string[][]) => writeToBuffer([...header, ...rows], { writeBOM: header.length > 0, includeEndRowDelimiter: true })
-  for await (const batch of batches) {
-    const rows = Array.from(batch, (record) => toRow(record, options))
-    if (rows.length === 0) continue
-    yield await write(rows)
-    header = []
-    // A fast source and a fast reader would otherwise starve the event loop.
-    await yieldTurn()
+export async function * toCsv (batches: AsyncIterable<readonly object[]>, options: CsvOptions): AsyncGenerator<Buffer> {
+  const csv = format<string[], string[]>({ writeBOM: true, includeEndRowDelimiter: true })
+  let lines: Buffer[] = []
+  const takeLines = () => {
+    const buffer = Buffer.concat(lines)
+    lines = []
+    return buffer
   }
-  if (header.length > 0) yield await write([])
+  csv.on('data', (line: Buffer) => lines.push(line))
+  csv.write(COLUMNS)
+  for await (const batch of batches) {
+    if (batch.length === 0) continue
+    for (const record of batch) csv.write(toRow(record, options))
+    // The formatter emits its lines meanwhile, and a fast source with a fast reader does not starve the event loop.
+    await yieldTurn()
+    yield takeLines()
+  }
+  csv.end()
+  await once(csv, 'end')
+  yield takeLines()
 }

@@ -14,7 +14,7 @@ const VERSION = 1
 /** One page of a list, or a list that is too long for one. */
 export interface Page<T> {
   batches: AsyncIterable<T[]>
-  /** The same records as JSON texts, with a separator between any two, written in another thread. Present for long lists where the store can. */
+  /** The same records as JSON texts with a separator between any two. For a long list, where the store has a thread to write it. */
   render?: (separator: string) => AsyncIterable<string>
   /** The cursor of the next page. Absent on the last page, and without a limit or with one above 100. */
   after?: string

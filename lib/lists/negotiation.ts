@@ -5,7 +5,10 @@ export const NDJSON_TYPE = 'application/x-ndjson; charset=utf-8'
 /** RFC 4180, 3. */
 const CSV_TYPE = 'text/csv; charset=utf-8; header=present'
 
-/** The offered type that an Accept field prefers (RFC 9110, 12.5.1); of equal ones the first in the field. Without a match the first offered. */
+/**
+ * The offered type that an Accept field prefers (RFC 9110, 12.5.1). Of equal weights the first in the field wins. The first
+ * offered type is the answer when there is no field, or nothing in it matches.
+ */
 export function selectType (accept: string | undefined, offered: readonly [string, ...string[]]): string {
   return new Negotiator({ headers: { accept } }).mediaType(offered) ?? offered[0]
 }

@@ -3,15 +3,15 @@ import type { UserRecord } from '../records.ts'
 import type { Store } from '../store/port.ts'
 import { isActive } from '../tokens/validity.ts'
 
-/** A user as oidc-provider wants one. */
+/** A user in oidc-provider's terms. */
 export interface Account {
   accountId: string
   claims (use: string, scope: string): Record<string, unknown> & { sub: string }
-  /** oidc-provider's types want room for more. */
+  /** Required by oidc-provider's types. */
   [key: string]: unknown
 }
 
-/** All that any scope may tell of a user (OpenID Connect Core, 5.1); oidc-provider takes out what was not asked for. */
+/** The claims of all scopes (OpenID Connect Core, 5.1). oidc-provider removes those that were not granted. */
 function toClaims (user: UserRecord): Record<string, unknown> & { sub: string } {
   const isEmail = user.account.includes('@')
   return {
@@ -23,7 +23,7 @@ function toClaims (user: UserRecord): Record<string, unknown> & { sub: string } 
   }
 }
 
-/** Finds users for oidc-provider: those who may act now. */
+/** Finds users for oidc-provider; a disabled or expired user is not found. */
 export function createAccounts (store: Store, now: () => number) {
   const users = store.collection<UserRecord>('users')
   return async function findAccount (user_id: string): Promise<Account | undefined> {

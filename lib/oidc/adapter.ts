@@ -8,7 +8,7 @@ import { adaptInteractions, adaptProofs, adaptPushedRequests } from './requests.
 import { adaptSignInSessions } from './sign-in-sessions.ts'
 import { adaptAccessTokens, adaptClientCredentials, adaptRefreshTokens } from './tokens.ts'
 
-/** The client API's clients, read for every request: what changes there counts at once. */
+/** Registered clients, read for every request, so that a change takes effect at once. */
 function adaptClients ({ store, box, firstParty }: AdapterParts): ModelAdapter {
   const clients = store.collection<ClientRecord>('clients')
   return {
@@ -33,14 +33,14 @@ const MODELS: Record<string, (parts: AdapterParts) => ModelAdapter> = {
   RefreshToken: adaptRefreshTokens
 }
 
-/** What is found, as oidc-provider's own: it writes to it, and the store shares what it gives with all who ask for it. */
-function own (payload: Payload | undefined): AdapterPayload | undefined {
+/** A copy for oidc-provider, which writes to what it is given. The store's documents are shared between its readers. */
+function copy (payload: Payload | undefined): AdapterPayload | undefined {
   return structuredClone(payload) as AdapterPayload | undefined
 }
 
 /**
- * oidc-provider's storage on ours. Records hold hashes where oidc-provider has tokens, codes and cookies, stand on the epochs
- * of the sign-in they came from, and are found only while those stand.
+ * Maps oidc-provider's storage to our store. Records hold hashes instead of tokens, codes and cookies, and the epochs of the
+ * sign-in they came from. A revoked or expired record is not found.
  */
 export function createAdapterFactory (parts: AdapterParts): (model: string) => Adapter {
   return function createAdapter (model) {
@@ -50,17 +50,17 @@ export function createAdapterFactory (parts: AdapterParts): (model: string) => A
     return {
       async upsert (id, payload, expiresIn) {
         if (adapter.upsert === undefined || expiresIn === undefined) throw refuse('upsert')
-        // What is undefined is absent, here as in JSON.
+        // Drops undefined members, as JSON does.
         await adapter.upsert(id, JSON.parse(JSON.stringify(payload)) as Payload, expiresIn)
       },
       async find (id) {
-        return own(await adapter.find?.(id))
+        return copy(await adapter.find?.(id))
       },
       async findByUid (uid) {
-        return own(await adapter.findByUid?.(uid))
+        return copy(await adapter.findByUid?.(uid))
       },
       async findByUserCode (code) {
-        return own(await adapter.findByUserCode?.(code))
+        return copy(await adapter.findByUserCode?.(code))
       },
       async consume (id) {
         if (adapter.consume === undefined) throw refuse('consume')

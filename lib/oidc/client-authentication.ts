@@ -13,7 +13,7 @@ interface Credentials {
   secret?: string
 }
 
-/** RFC 6749, 2.3.1: both parts are form-encoded before they are joined. */
+/** Decodes the id or the secret, which are form-encoded before they are joined (RFC 6749, 2.3.1). */
 function decodePart (text: string): string {
   const decoded = decodeURIComponent(text.replaceAll('+', '%20'))
   if (NOT_VSCHAR.test(decoded)) throw new Error('invalid character')
@@ -52,7 +52,7 @@ function isSame (a: string, b: string): boolean {
 /**
  * Authenticates the client of a request to an OAuth endpoint: by HTTP Basic or the form for a client with a secret, by its id
  * alone for a public one (RFC 6749, 2.3.1 and 3.2.1).
- * @throws OAuthError invalid_request, or invalid_client with the same text for every reason
+ * @throws OAuthError invalid_request, or invalid_client with the same message for every cause
  */
 export function createClientAuthentication ({ store, box }: { store: Store, box: SecretBox }) {
   const clients = store.collection<ClientRecord>('clients')
@@ -60,8 +60,8 @@ export function createClientAuthentication ({ store, box }: { store: Store, box:
     const { client_id, secret } = readCredentials(authorization, form)
     const client = (await clients.getLinked(client_id, {}))?.document
     const expected = client?.secret === undefined ? undefined : box.open(client.secret, client.id)
-    const proven = expected === undefined || secret === undefined ? expected === secret : isSame(secret, expected)
-    if (client !== undefined && proven) return client
+    const isAuthenticated = expected === undefined || secret === undefined ? expected === secret : isSame(secret, expected)
+    if (client !== undefined && isAuthenticated) return client
     const description = 'client authentication failed'
     throw new OAuthError(401, 'invalid_client', description, authorization === undefined
       ? {}

@@ -2,20 +2,20 @@ import type { ClientRecord } from '../records.ts'
 import type { SecretBox } from '../crypto/secrets.ts'
 import type { Json } from '../store/port.ts'
 
-/** oidc-provider's names for what a client may do with the token endpoint. */
+/** The device flow's grant type (RFC 8628). */
 const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code'
 
 /** Our own properties, beside the client metadata that oidc-provider knows. */
 export const CLIENT_PROPERTIES = ['registered_uris', 'own_scopes', 'owner', 'epoch', 'first_party', 'public'] as const
 
-/** What oidc-provider's client carries of ours. */
+/** Our properties of oidc-provider's client. */
 export interface OurClient {
   clientId: string
   registered_uris: string[]
   own_scopes: string[]
-  /** The user it belongs to, for whom it acts by itself. */
+  /** The user who owns the client. With client credentials it acts for this user. */
   owner: string
-  /** As it was read for this request. */
+  /** The client's epoch when it was read for this request. */
   epoch: number
   first_party: boolean
   public: boolean
@@ -24,17 +24,17 @@ export interface OurClient {
 const LOOPBACK = /^http:\/\/(localhost|127\.0\.0\.1|\[::1\])(?::\d*)?(?=[/?]|$)/i
 const WEB = /^https?:$/
 
-/** RFC 8252, 7.3: the same loopback URI whatever its port. Null for any other URI. */
+/** The loopback URI without its port (RFC 8252, 7.3); null for any other URI. */
 function withoutPort (uri: string): string | null {
   return LOOPBACK.test(uri) ? uri.replace(LOOPBACK, 'http://$1') : null
 }
 
-/** Whether the URI leads to an app on the user's own device (RFC 8252, 7), which nobody can vouch for. */
+/** Whether the URI leads to an app on the user's own device (RFC 8252, 7), which cannot be authenticated. */
 export function isNativeUri (uri: string): boolean {
   return LOOPBACK.test(uri) || (URL.canParse(uri) && !WEB.test(new URL(uri).protocol))
 }
 
-/** Exact match (RFC 9700, 2.1), but for the port of a public client's loopback URI. */
+/** Exact match (RFC 9700, 2.1), except for the port of a public client's loopback URI. */
 export function isRegisteredUri (client: Pick<OurClient, 'registered_uris' | 'public'>, uri: unknown): boolean {
   if (typeof uri !== 'string') return false
   if (client.registered_uris.includes(uri)) return true
@@ -43,10 +43,10 @@ export function isRegisteredUri (client: Pick<OurClient, 'registered_uris' | 'pu
 }
 
 /**
- * Whether oidc-provider would register the URI for a client of this type. Ours may be of both types in one client; which
- * URI is redirected to is decided by `isRegisteredUri`, so that one that is left out here still works.
+ * Whether oidc-provider accepts the URI for a client of this type. One of our clients may have URIs of both types.
+ * `isRegisteredUri` decides about redirects, so a URI that is left out of the metadata still works.
  */
-function suits (uri: string, type: 'web' | 'native'): boolean {
+function isAcceptedFor (type: 'web' | 'native', uri: string): boolean {
   const { protocol, hostname } = new URL(uri)
   if (type === 'web') return WEB.test(protocol)
   if (protocol === 'http:') return LOOPBACK.test(uri)
@@ -60,20 +60,20 @@ export function toMetadata (record: ClientRecord, box: SecretBox, firstParty: Re
   const uris = record.redirectUris
   const schemes = uris.some((uri) => !WEB.test(new URL(uri).protocol))
   const type = schemes || (isPublic && uris.some((uri) => LOOPBACK.test(uri))) ? 'native' : 'web'
-  const usable = uris.filter((uri) => suits(uri, type))
+  const accepted = uris.filter((uri) => isAcceptedFor(type, uri))
   return {
     client_id: record.id,
     ...(record.name !== '' && { client_name: record.name }),
     application_type: type,
-    redirect_uris: usable,
-    response_types: usable.length > 0 ? ['code'] : [],
+    redirect_uris: accepted,
+    response_types: accepted.length > 0 ? ['code'] : [],
     grant_types: [
-      ...(usable.length > 0 ? ['authorization_code'] : []),
+      ...(accepted.length > 0 ? ['authorization_code'] : []),
       'refresh_token',
       DEVICE_GRANT,
       ...(isPublic ? [] : ['client_credentials'])
     ],
-    // With either of the two methods that take a secret, oidc-provider takes both.
+    // oidc-provider accepts client_secret_post too for a client with client_secret_basic.
     token_endpoint_auth_method: isPublic ? 'none' : 'client_secret_basic',
     ...(secret !== undefined && { client_secret: secret }),
     registered_uris: uris,

@@ -8,7 +8,7 @@ import { LIFETIMES, type AdapterParts, type ModelAdapter, type Payload, toPayloa
 import { splitScopes } from './scopes.ts'
 import { requireUserEpoch } from './sign-in-sessions.ts'
 
-/** Seconds for which an expired device code is told apart from an unknown one (RFC 8628, 3.5: expired_token). */
+/** Seconds for which an expired device code is answered `expired_token` rather than as unknown (RFC 8628, 3.5). */
 const EXPIRED_DEVICE_CODE = 600
 
 interface DeviceRecord extends Revocable {
@@ -18,9 +18,9 @@ interface DeviceRecord extends Revocable {
   consumed: boolean
   /** Whether a user has approved or refused it. The first decision counts. */
   decided: boolean
-  /** The user code's keyed name, see KeyRing. */
+  /** The HMAC of the user code, see KeyRing. */
   user_code: string
-  /** The payload, sealed: it holds the codes, which oidc-provider needs again when the user comes. */
+  /** The payload, sealed: it holds both codes, which oidc-provider needs again when the user has signed in. */
   sealed: string
 }
 
@@ -38,8 +38,8 @@ function findSubject ({ getContext, errors }: AdapterParts, payload: Payload): S
 }
 
 /**
- * Writes the grant of an authorization, with its code.
- * @param ttl seconds: the longest that the code and then the first access token may live
+ * Stores the grant of an authorization.
+ * @param ttl seconds: the lifetime of the code plus that of the first access token
  */
 async function writeGrant (parts: AdapterParts, payload: Payload, ttl: number): Promise<Subject> {
   const subject = findSubject(parts, payload)
@@ -89,7 +89,7 @@ export function adaptCodes (parts: AdapterParts): ModelAdapter {
   }
 }
 
-/** Device codes (RFC 8628): the device holds one code, the user types the other. */
+/** Device codes (RFC 8628): the device polls with one code, the user types the other. */
 export function adaptDeviceCodes (parts: AdapterParts): ModelAdapter {
   const { store, tokens, box, times, keys, errors, getContext } = parts
   const codes = store.collection<DeviceRecord>('device_codes')
@@ -102,7 +102,7 @@ export function adaptDeviceCodes (parts: AdapterParts): ModelAdapter {
     return { ...found, exp: found.exp as number - EXPIRED_DEVICE_CODE }
   }
 
-  /** Records the user's decision. The epoch of the client that asked stays; the user's is that of the sign-in. */
+  /** Records the user's decision. The record keeps the client's epoch of the device's request and gets the user's of the sign-in. */
   async function decide (record: DeviceRecord, payload: Payload, sealed: string): Promise<void> {
     const refused = payload.error !== undefined
     const approved = payload.accountId !== undefined && !refused
@@ -115,7 +115,7 @@ export function adaptDeviceCodes (parts: AdapterParts): ModelAdapter {
     const set = { sealed, decided: approved || refused, ...approval }
     if (await codes.update(record.id, { set }, { equal: { decided: false } }) !== null) return
     if ('grant_id' in approval) await tokens.endGrant(grant_id)
-    // The name that oidc-provider uses when it finds this out itself; views.ts has the text for it.
+    // The name of oidc-provider's own error for this; views.ts has the text for it.
     throw Object.assign(new errors.InvalidRequest('the code was used before'), { name: 'AlreadyUsedError' })
   }
 

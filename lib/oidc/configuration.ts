@@ -9,7 +9,7 @@ import { INTERACTION, ROUTES } from './routes.ts'
 import { CLAIMS, chooseDefaultScope, splitScopes } from './scopes.ts'
 import type { Views } from './views.ts'
 
-/** Seconds, and what an operator decides besides; schemas/oidc.ts tells the meaning of each. */
+/** The operator's options; schemas/oidc.ts describes each. */
 export interface OidcSettings {
   accessTtl: number
   refreshTtl: number
@@ -21,9 +21,9 @@ export interface OidcSettings {
 
 export interface ConfigurationParts {
   settings: OidcSettings
-  /** Path of the API, such as `/api/v1`, with every prefix. */
+  /** Path of the API as the app sees it: the prefix and `/api/v1`. */
   base: string
-  /** What comes before it where browsers are. */
+  /** The path that browsers see before it: what a proxy strips. */
   mount: string
   secure: boolean
   keys: KeyRing
@@ -34,8 +34,8 @@ export interface ConfigurationParts {
   policy: typeof interactionPolicy
 }
 
-/** The scope that was asked for, before oidc-provider took `offline_access` out. */
-function readAskedScopes (ctx: KoaContextWithOIDC): string[] {
+/** The requested scopes, before oidc-provider removes `offline_access`. */
+function readRequestedScopes (ctx: KoaContextWithOIDC): string[] {
   const pushed = ctx.oidc.entities.PushedAuthorizationRequest?.request
   if (pushed !== undefined) {
     return splitScopes((JSON.parse(Buffer.from(pushed.split('.')[1] ?? '', 'base64url').toString()) as { scope?: string }).scope)
@@ -44,19 +44,19 @@ function readAskedScopes (ctx: KoaContextWithOIDC): string[] {
 }
 
 /**
- * Completes the scope of an authorization. A client that names none gets all of its own. `offline_access` counts without
- * `prompt=consent` too: Core, 11 leaves that to other conditions, and here the user agrees to it as to any scope, unless
- * an operator vouches for the client.
+ * Completes the scope of an authorization. A client that requests no scope gets all of its own. `offline_access` is granted
+ * without `prompt=consent` too: OpenID Connect Core, 11 allows other conditions, and here the user consents to it as to any
+ * scope, except for first-party clients.
  */
 function completeScope (ctx: KoaContextWithOIDC, value: string | undefined, client: OurClient): void {
   const params = ctx.oidc.params as Record<string, unknown>
-  const asked = readAskedScopes(ctx)
+  const requested = readRequestedScopes(ctx)
   const scopes = splitScopes(value)
-  if (asked.includes('offline_access') && !scopes.includes('offline_access')) params.scope = [...scopes, 'offline_access'].join(' ')
-  else if (asked.length === 0) params.scope = chooseDefaultScope(client.own_scopes)
+  if (requested.includes('offline_access') && !scopes.includes('offline_access')) params.scope = [...scopes, 'offline_access'].join(' ')
+  else if (requested.length === 0) params.scope = chooseDefaultScope(client.own_scopes)
 }
 
-/** oidc-provider's configuration. What is not here is as oidc-provider has it. */
+/** oidc-provider's configuration. Settings that are absent have oidc-provider's defaults. */
 export function createConfiguration (parts: ConfigurationParts): Configuration {
   const { settings, base, mount, secure, keys, adapter, findAccount, views, errors } = parts
   const routes = Object.fromEntries(Object.entries(ROUTES).map(([name, path]) => [name, base + path]))
@@ -72,7 +72,7 @@ export function createConfiguration (parts: ConfigurationParts): Configuration {
     jwks: { keys: keys.signing },
     cookies: {
       keys: keys.cookies,
-      // A prefix that a browser lets no other host and no plain http set (RFC 6265bis, 4.1.3).
+      // With these prefixes a browser accepts the cookie over https only, `__Host-` from this host only (RFC 6265bis, 4.1.3).
       names: secure
         ? { session: '__Host-identity', interaction: '__Secure-identity_interaction', resume: '__Secure-identity_resume' }
         : { session: 'identity', interaction: 'identity_interaction', resume: 'identity_resume' },
@@ -95,7 +95,7 @@ export function createConfiguration (parts: ConfigurationParts): Configuration {
       clientCredentials: { enabled: true },
       introspection: {
         enabled: true,
-        // A public client cannot prove who it is, so it asks about its own tokens only.
+        // A public client cannot authenticate, so it may introspect its own tokens only.
         allowedPolicy: async (_ctx, client, token) => client.clientAuthMethod !== 'none' || token.clientId === client.clientId
       },
       revocation: {
@@ -107,7 +107,7 @@ export function createConfiguration (parts: ConfigurationParts): Configuration {
         }
       },
       pushedAuthorizationRequests: { enabled: true },
-      // Tokens are for this service's API and those who ask it about them: there is one audience.
+      // There is one audience: this service's API and the resource servers that introspect at it.
       resourceIndicators: { enabled: false },
       dPoP: { enabled: true, nonceSecret: keys.nonceSecret, requireNonce: () => false, allowReplay: false },
       deviceFlow: {
@@ -136,14 +136,14 @@ export function createConfiguration (parts: ConfigurationParts): Configuration {
     },
     async findAccount (_ctx, sub, token) {
       const account = await findAccount(sub)
-      // At a browser oidc-provider reckons with nobody being there, but not with somebody who has just gone.
+      // oidc-provider handles a missing session, but not an account deleted in mid-flow.
       if (account === undefined && token === undefined) throw new errors.AccessDenied('the account may not sign in')
       return account
     },
     loadExistingGrant: loadGrant,
     rotateRefreshToken: () => true,
     revokeGrantPolicy: () => true,
-    // The grant decides which session a token ends with.
+    // `GrantRecord.bound` decides whether a token ends with the sign-in session.
     expiresWithSession: async () => false,
     issueRefreshToken: async (_ctx, client, source) => client.grantTypeAllowed('refresh_token') && source.scopes.has('offline_access'),
     renderError: views.error

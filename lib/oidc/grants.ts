@@ -5,7 +5,7 @@ import { describeMinted } from './scopes.ts'
 /** The grant id of a token that was minted without a session: this prefix and the token's id. */
 const MINTED = 'minted:'
 
-/** oidc-provider wants a grant for every token. That of a token minted without a session is made up when it is read. */
+/** oidc-provider needs a grant for every token. For a token minted without a session it is derived from the token's record. */
 export function nameMintedGrant (token_id: string): string {
   return MINTED + token_id
 }

@@ -6,13 +6,13 @@ import type { Tokens } from '../tokens/tokens.ts'
 import { createIntrospection } from './introspection.ts'
 import { createKeys } from './keys.ts'
 import type { OidcSettings } from './configuration.ts'
-import type { Engine } from './provider.ts'
+import type { AuthorizationServer } from './provider.ts'
 import { createTimes } from './model-adapter.ts'
 
-/** Milliseconds between two looks at the keys: as long as a running service may take to notice a rotation. */
-const LOOK = 15_000
+/** Milliseconds between two checks of the keys: a running service notices a rotation within this time. */
+const KEY_CHECK_INTERVAL = 15_000
 
-export interface EngineOptions {
+export interface ServerOptions {
   issuer: URL
   /** The path before `/api/v1`, as the app sees it. */
   prefix: string
@@ -21,54 +21,54 @@ export interface EngineOptions {
 }
 
 /**
- * The authorization server's parts that live with the services.
- * @param ticks milliseconds of a clock that nobody sets
+ * The parts of the authorization server that need no HTTP.
+ * @param uptime milliseconds of a monotonic clock
  */
-export function createOidc ({ store, tokens, box, now, ticks = () => performance.now() }: {
-  store: Store, tokens: Tokens, box: SecretBox, now: Clock, ticks?: () => number
+export function createOidc ({ store, tokens, box, now, uptime = () => performance.now() }: {
+  store: Store, tokens: Tokens, box: SecretBox, now: Clock, uptime?: () => number
 }) {
   const keys = createKeys({ store, box, now })
   const times = createTimes(now)
 
   return {
-    /** Makes a new signing key, see lib/oidc/keys.ts. Running services notice it within 15 seconds. */
+    /** Creates a new signing key, see lib/oidc/keys.ts. Running services notice it within 15 seconds. */
     rotateKeys: keys.rotate,
 
     /** Answers introspection requests, see introspection.ts. */
     createIntrospection: (settings: Pick<OidcSettings, 'refreshGrace'>) => createIntrospection({ store, tokens, box, times, ...settings }),
 
     /**
-     * Gives an engine, always the one of the keys that count: the store is asked again when the last look is LOOK ago.
-     * A store that does not answer then leaves the engine as it was.
+     * Returns a function that resolves to the authorization server with the current keys. It reads the keys again when the
+     * last check is older than KEY_CHECK_INTERVAL. If that read fails, the server stays as it was.
      */
-    createSource (options: EngineOptions): () => Promise<Engine> {
-      let current: { engine: Engine, version: string } | undefined
-      let looked = -Infinity
-      let looking: Promise<void> | undefined
+    createSource (options: ServerOptions): () => Promise<AuthorizationServer> {
+      let current: { server: AuthorizationServer, version: string } | undefined
+      let checkedAt = -Infinity
+      let checking: Promise<void> | undefined
 
-      async function look (): Promise<void> {
+      async function checkKeys (): Promise<void> {
         const ring = await keys.load()
         if (current?.version !== ring.version) {
-          // Loaded, with oidc-provider, when the first one is built: those who never sign anyone in never pay for it.
-          const { buildEngine } = await import('./provider.ts')
-          current = { engine: await buildEngine({ ...options, store, tokens, box, times, keys: ring }), version: ring.version }
+          // oidc-provider is loaded with the first server: an app that signs nobody in does not pay for it.
+          const { buildServer } = await import('./provider.ts')
+          current = { server: await buildServer({ ...options, store, tokens, box, times, keys: ring }), version: ring.version }
         }
-        looked = ticks()
+        checkedAt = uptime()
       }
 
-      return async function getEngine () {
-        if (current === undefined || ticks() - looked > LOOK) {
-          looking ??= look().finally(() => { looking = undefined })
-          await looking.catch((error) => {
+      return async function getServer () {
+        if (current === undefined || uptime() - checkedAt > KEY_CHECK_INTERVAL) {
+          checking ??= checkKeys().finally(() => { checking = undefined })
+          await checking.catch((error) => {
             if (current === undefined) throw error
-            looked = ticks()
+            checkedAt = uptime()
           })
         }
-        return (current as { engine: Engine }).engine
+        return (current as { server: AuthorizationServer }).server
       }
     }
   }
 }
 
 export type Oidc = ReturnType<typeof createOidc>
-export type { Engine } from './provider.ts'
+export type { AuthorizationServer } from './provider.ts'

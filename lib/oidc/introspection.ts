@@ -29,8 +29,8 @@ function isStructured (token: string): boolean {
 }
 
 /**
- * Token introspection (RFC 7662): a resource server asks whether a token is valid and what it may do. It is a look-up like
- * any other request's, so it is answered here and not by oidc-provider.
+ * Token introspection (RFC 7662): a resource server asks whether a token is valid, and for its user and scopes. It is answered
+ * here and not by oidc-provider, since it is one look-up, as for any other request.
  */
 export function createIntrospection ({ store, tokens, box, times, refreshGrace }: {
   store: Store, tokens: Tokens, box: SecretBox, times: Times, refreshGrace: number
@@ -58,7 +58,7 @@ export function createIntrospection ({ store, tokens, box, times, refreshGrace }
       throw new OAuthError(400, 'unsupported_token_type', 'Structured JWT Tokens cannot be introspected via the introspection_endpoint')
     }
     const found = await find(token)
-    // A public client cannot prove who it is, so it may ask about its own tokens only.
+    // A public client cannot authenticate, so it may introspect its own tokens only.
     if (found === null || found.client === null || (client.secret === undefined && found.record.client_id !== client.id)) {
       return { active: false }
     }

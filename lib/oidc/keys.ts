@@ -5,11 +5,11 @@ import type { SecretBox } from '../crypto/secrets.ts'
 import { type Document, DuplicateKeyError, type Store } from '../store/port.ts'
 
 const ID = 'oidc'
-/** Generations that are kept beside those to come: the one in use, and the one before it, whose signatures are still checked. */
-const IN_USE = 2
+/** Past generations that a rotation retains beside the new one: the one in use, and the one before it, whose signatures still verify. */
+const RETAINED = 2
 /**
- * Milliseconds between a new key's publication and its first use. Every replica has noticed it by then, so that
- * none of them serves a key set without a key that another signs with.
+ * Milliseconds between a new key's publication and its first use. By then every replica has noticed it, so no replica
+ * publishes a key set that lacks a key in use.
  */
 export const PUBLISHED_BEFORE_USE = 60_000
 const RSA_BITS = 2048
@@ -23,42 +23,42 @@ export interface SigningKey {
   [member: string]: string
 }
 
-/** What came into being with one rotation. */
+/** The keys that one rotation creates. */
 interface Generation {
-  /** Milliseconds since the epoch: it signs from then on. */
+  /** Start of use, in milliseconds since the epoch. */
   since: number
   signing: SigningKey
   /** Signs cookies. */
   cookie: string
 }
 
-/** The keys as they are kept: one document, so that of two who make or rotate them at once one does. */
+/** The stored keys: one document, so that of two processes that create or rotate them at once one wins. */
 interface KeysRecord extends Document {
   revision: number
-  /** Generations and the nonce secret as JSON, under the configured secret key. */
+  /** `Secrets` as JSON, sealed under the configured secret key. */
   sealed: string
 }
 
-/** The keys that count now. */
+/** The current keys. */
 export interface KeyRing {
-  /** Tells rings apart: another text means that something changed. */
+  /** Changes whenever the keys do. */
   readonly version: string
-  /** The one that signs first; all of them are published. */
+  /** The key in use comes first; all are published. */
   readonly signing: SigningKey[]
-  /** The one that signs first; all of them are accepted. */
+  /** The key in use comes first; all are accepted. */
   readonly cookies: string[]
   /** 32 bytes, for DPoP nonces (RFC 9449, 8). */
   readonly nonceSecret: Buffer
-  /** A name for a user code that cannot be turned back without the key: the code itself is too short for a plain hash. */
+  /** The HMAC of a user code, under which it is stored: the code is too short for a plain hash. */
   nameUserCode (code: string): string
 }
 
 const generate = promisify(generateKeyPair)
 
-async function makeGeneration (since: number): Promise<Generation> {
+async function createGeneration (since: number): Promise<Generation> {
   const { privateKey } = await generate('rsa', { modulusLength: RSA_BITS })
   const jwk = privateKey.export({ format: 'jwk' }) as Record<string, string>
-  // RFC 7638: the thumbprint names the key.
+  // The key's thumbprint (RFC 7638).
   const kid = hash('sha256', JSON.stringify({ e: jwk.e, kty: jwk.kty, n: jwk.n }), 'base64url')
   return {
     since,
@@ -67,32 +67,33 @@ async function makeGeneration (since: number): Promise<Generation> {
   }
 }
 
-interface Kept { generations: Generation[], nonce: string, codes: string }
+/** `nonce` is for DPoP nonces, `codes` the key of the user codes' HMAC. */
+interface Secrets { generations: Generation[], nonce: string, codes: string }
 
-/** Signing keys and what else the authorization server must keep secret: made at first need, sealed in the store. */
+/** Signing keys and other secrets of the authorization server: created at first use, stored sealed. */
 export function createKeys ({ store, box, now }: { store: Store, box: SecretBox, now: Clock }) {
   const records = store.collection<KeysRecord>('keys')
 
-  const seal = (kept: Kept) => box.seal(JSON.stringify(kept), ID)
-  const open = (record: KeysRecord) => JSON.parse(box.open(record.sealed, ID)) as Kept
+  const seal = (secrets: Secrets) => box.seal(JSON.stringify(secrets), ID)
+  const open = (record: KeysRecord) => JSON.parse(box.open(record.sealed, ID)) as Secrets
 
-  async function readOrMake (): Promise<KeysRecord> {
-    const known = await records.get(ID)
-    if (known !== null) return known
-    const made: KeysRecord = {
+  async function readOrCreate (): Promise<KeysRecord> {
+    const existing = await records.get(ID)
+    if (existing !== null) return existing
+    const created: KeysRecord = {
       id: ID,
       revision: 0,
       sealed: seal({
-        generations: [await makeGeneration(0)],
+        generations: [await createGeneration(0)],
         nonce: randomBytes(32).toString('base64url'),
         codes: randomBytes(32).toString('base64url')
       })
     }
     try {
-      await records.insert(made)
-      return made
+      await records.insert(created)
+      return created
     } catch (error) {
-      // Of two replicas that start at once the id lets one in; the other takes its keys.
+      // Another replica created them at the same time: use its keys.
       const first = error instanceof DuplicateKeyError ? await records.get(ID) : null
       if (first === null) throw error
       return first
@@ -100,9 +101,9 @@ export function createKeys ({ store, box, now }: { store: Store, box: SecretBox,
   }
 
   return {
-    /** The ring, made when there is none. */
+    /** Reads the keys; creates them when there are none. */
     async load (): Promise<KeyRing> {
-      const record = await readOrMake()
+      const record = await readOrCreate()
       const { generations, nonce, codes } = open(record)
       const time = now()
       const ready = generations.filter(({ since }) => since <= time)
@@ -117,21 +118,21 @@ export function createKeys ({ store, box, now }: { store: Store, box: SecretBox,
     },
 
     /**
-     * Makes a new signing key. It is published at once and signs after PUBLISHED_BEFORE_USE; the one that it
-     * follows stays published.
-     * @returns the new key's id, and when it begins to sign, in milliseconds since the epoch
+     * Creates a new signing key. It is published at once and used after PUBLISHED_BEFORE_USE; the previous key stays
+     * published.
+     * @returns the new key's id, and the start of its use in milliseconds since the epoch
      */
     async rotate (): Promise<{ kid: string, since: number }> {
       for (;;) {
-        const record = await readOrMake()
-        const kept = open(record)
-        const next = await makeGeneration(now() + PUBLISHED_BEFORE_USE)
-        const pending = kept.generations.filter(({ since }) => since > now())
-        const generations = [next, ...pending, ...kept.generations.filter(({ since }) => since <= now()).slice(0, IN_USE)]
-        const moved = await records.update(
-          ID, { set: { sealed: seal({ ...kept, generations }) }, increment: { revision: 1 } }, { equal: { revision: record.revision } }
+        const record = await readOrCreate()
+        const secrets = open(record)
+        const next = await createGeneration(now() + PUBLISHED_BEFORE_USE)
+        const pending = secrets.generations.filter(({ since }) => since > now())
+        const generations = [next, ...pending, ...secrets.generations.filter(({ since }) => since <= now()).slice(0, RETAINED)]
+        const updated = await records.update(
+          ID, { set: { sealed: seal({ ...secrets, generations }) }, increment: { revision: 1 } }, { equal: { revision: record.revision } }
         )
-        if (moved !== null) return { kid: next.signing.kid, since: next.since }
+        if (updated !== null) return { kid: next.signing.kid, since: next.since }
       }
     }
   }

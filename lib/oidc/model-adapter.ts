@@ -8,7 +8,7 @@ import type { KeyRing } from './keys.ts'
 /** Lifetimes that no option sets, in seconds. */
 export const LIFETIMES = { code: 60, deviceCode: 600, interaction: 3600, idToken: 3600 } as const
 
-/** What oidc-provider stores of a model. */
+/** A model as oidc-provider stores it. */
 export type Payload = Record<string, Json>
 
 /** The dependencies of the adapters. */
@@ -21,9 +21,9 @@ export interface AdapterParts {
   firstParty: ReadonlySet<string>
   /** Seconds an access token lives. */
   accessTtl: number
-  /** Seconds in which a spent refresh token is still answered. */
+  /** Seconds for which a used refresh token is still accepted. */
   refreshGrace: number
-  /** oidc-provider's error classes: what an adapter throws reaches the client in their words. */
+  /** oidc-provider's error classes: an adapter that throws one decides the OAuth error that the client sees. */
   errors: typeof OidcErrors
   /** The current request, if there is one. */
   getContext (): KoaContextWithOIDC | undefined
@@ -41,8 +41,8 @@ export interface ModelAdapter {
 }
 
 /**
- * oidc-provider counts whole seconds of the wall clock, and records carry the service's own time. The two differ only in a
- * test that moves the service's clock: stored records then age with it.
+ * oidc-provider counts whole seconds of the wall clock; records carry the time of the service's clock. The two differ only in
+ * tests that move the service's clock.
  */
 export interface Times {
   now (): number
@@ -59,12 +59,12 @@ export function createTimes (now: Clock): Times {
   }
 }
 
-/** The part of a payload that is stored: the token itself is not, and the record has the times. */
+/** The stored part of a payload: without the token, and without the times, which the record has. */
 export function toStored ({ jti: _, iat: __, exp: ___, ...rest }: Payload): Payload {
   return rest
 }
 
-/** The payload of a stored record: `toStored` undone. */
+/** The payload of a stored record; the inverse of `toStored`. */
 export function toPayload (
   record: { created_at: string, expired_at: string, payload?: Payload | undefined, consumed?: boolean }, jti: string | undefined, times: Times
 ): Payload {

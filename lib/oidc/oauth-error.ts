@@ -1,4 +1,4 @@
-/** An error of an OAuth endpoint (RFC 6749, 5.2). Its texts are those of oidc-provider, which serves the other endpoints. */
+/** An error of an OAuth endpoint (RFC 6749, 5.2). Its messages are those of oidc-provider, which serves the other endpoints. */
 export class OAuthError extends Error {
   override readonly name = 'OAuthError'
   readonly statusCode: number

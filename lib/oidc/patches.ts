@@ -7,20 +7,20 @@ import { chooseDefaultScope, findForeignScope } from './scopes.ts'
 /** The release of oidc-provider that package.json pins. Its patched names are covered by the tests. */
 export const TESTED_VERSION = '9.13.3'
 
-/** The address of each request as the host of the plugin sees it, behind its proxies. */
+/** The client address of each request, as Fastify determines it behind proxies. */
 const addresses = new WeakMap<IncomingMessage, string>()
 
 export function setAddress (request: IncomingMessage, address: string): void {
   addresses.set(request, address)
 }
 
-/** Replaces a member of oidc-provider's. Throws when there is none: the rule that the patch enforces would silently be gone. */
+/** Replaces a member of oidc-provider's. Throws when there is none: the rule that the patch enforces would silently be lost. */
 function patch (object: object, name: string, descriptor: { get: (this: never) => unknown } | { value: (this: never, ...args: never[]) => unknown }): void {
   if (!(name in object)) throw new Error(`oidc-provider has no ${name}: this release of it is not supported, install ${TESTED_VERSION}`)
   Object.defineProperty(object, name, { configurable: true, ...descriptor })
 }
 
-/** URLs and secure cookies follow the issuer, never a header of the request, so a proxy cannot change them by what it sends. */
+/** URLs and secure cookies follow the issuer, never a request header, so that no caller or proxy can change them. */
 function patchRequest (provider: Provider, issuer: URL): void {
   patch(provider.request, 'protocol', { get: () => issuer.protocol.slice(0, -1) })
   patch(provider.request, 'host', { get: () => issuer.host })
@@ -35,7 +35,7 @@ interface ScopeContext { params?: { scope?: string }, client?: OurClient, route:
 
 /**
  * oidc-provider has one list of scopes for all clients; each of our clients has its own. A scope that is not the client's is
- * refused wherever the scopes of a request are read. A client that acts for itself and names no scope gets all of its own.
+ * refused wherever the scopes of a request are read. With client credentials and no scope parameter, a client gets all of its own.
  */
 function patchScopes (provider: Provider, { InvalidScope }: typeof OidcErrors): void {
   const { prototype } = (provider as unknown as { OIDCContext: { prototype: object } }).OIDCContext
@@ -60,7 +60,7 @@ function patchScopes (provider: Provider, { InvalidScope }: typeof OidcErrors): 
   })
 }
 
-/** clients.ts decides which URIs a client may be sent back to, after a sign-in and after a sign-out. */
+/** clients.ts decides which URIs a user may be redirected to, after a sign-in and after a sign-out. */
 function patchRedirectUris (provider: Provider): void {
   for (const method of ['redirectUriAllowed', 'postLogoutRedirectUriAllowed'] as const) {
     patch(provider.Client.prototype, method, {
@@ -82,8 +82,8 @@ export function patchProvider (provider: Provider, issuer: URL, errors: typeof O
 }
 
 /**
- * Checks at boot that oidc-provider can be patched. The tested release can, and is not loaded for it; another one, which an
- * `overrides` in the host's package.json may bring, is.
+ * Checks at boot that oidc-provider can be patched. The tested release can, so it is not loaded here. Another release, which
+ * `overrides` in the host's package.json may install, is loaded and checked.
  * @throws Error when a patched name is missing
  */
 export async function checkPatches (installed = readInstalledVersion()): Promise<void> {

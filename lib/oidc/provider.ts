@@ -17,49 +17,48 @@ export interface ProviderParts extends Pick<AdapterParts, 'store' | 'tokens' | '
   prefix: string
   settings: OidcSettings
   keys: KeyRing
-  /** Told of what went wrong on our side. */
+  /** Receives failures on our side. */
   onError (error: unknown, request: IncomingMessage): void
 }
 
-/** An authorization that waits for its user, as our pages see it. */
-export interface Waiting {
+/** An authorization request that waits for its user, as our pages see it. */
+export interface Interaction {
   uid: string
-  /** Where the page's form goes. */
+  /** The URL that the page's form is posted to. */
   action: string
   prompt: 'login' | 'consent'
   clientId: string
   clientName: string
   firstParty: boolean
   redirectUri?: string
-  /** What the client expects the account to be. */
+  /** The account the client expects. */
   loginHint?: string
-  /** Of the user who is signed in already. */
+  /** The user who is already signed in. */
   accountId?: string
   scopes: string[]
 }
 
-/** What the user decided. */
+/** The user's decision. */
 export type Decision =
   | { login: { accountId: string, amr: string[], user_epoch: number } }
   | { consent: Record<string, never> }
   | { error: 'access_denied', error_description: string }
 
-/** oidc-provider over our store, as the plugins use it. Of its types none goes further. */
-export interface Engine {
+/** oidc-provider over our store. Its types do not leak past this interface. */
+export interface AuthorizationServer {
   readonly issuer: URL
-  /** Answers a request at one of the engine's own paths. */
+  /** Answers a request at one of the OAuth endpoints. */
   handle (request: IncomingMessage, response: ServerResponse, address: string): Promise<void>
-  /** The authorization this browser waits in; throws where there is none. */
-  findWaiting (request: IncomingMessage, response: ServerResponse): Promise<Waiting>
-  /** Writes down what the user decided. Resolves to where the browser goes on. */
+  /** The pending interaction that the browser's cookie names. Throws when there is none. */
+  findInteraction (request: IncomingMessage, response: ServerResponse): Promise<Interaction>
+  /** Records the decision. Resolves to the URL to redirect to. */
   decide (request: IncomingMessage, response: ServerResponse, decision: Decision): Promise<string>
 }
 
-/** Builds an engine. */
-export async function buildEngine (parts: ProviderParts): Promise<Engine> {
+export async function buildServer (parts: ProviderParts): Promise<AuthorizationServer> {
   const { issuer, prefix, settings, keys, store, tokens, box, times } = parts
   const base = `${prefix}/api/v1`
-  // What a proxy takes off the front of a path before it gets here.
+  // The path prefix that a proxy strips before the request reaches the app.
   const mount = issuer.pathname.replace(/\/$/, '').slice(0, -prefix.length || undefined)
   const adapter = createAdapterFactory({
     store,
@@ -89,7 +88,7 @@ export async function buildEngine (parts: ProviderParts): Promise<Engine> {
   patchProvider(provider, issuer, errors)
 
   provider.on('server_error', (ctx: KoaContextWithOIDC, error: Error & { headers?: Record<string, string> }) => {
-    // A store that is away says when to ask again.
+    // An unavailable store says when to retry.
     if (error.headers !== undefined) ctx.set(error.headers)
     parts.onError(error, ctx.req)
   })
@@ -99,26 +98,26 @@ export async function buildEngine (parts: ProviderParts): Promise<Engine> {
   })
   provider.use(async (ctx, next) => {
     ctx.mountPath = mount
-    // A link with the code in it fills in the form, where oidc-provider would send it on by script.
+    // A link that holds the code fills in the form; oidc-provider's own page would submit it by script.
     if (ctx.method === 'GET' && ctx.path === base + ROUTES.code_verification && typeof ctx.query.user_code === 'string') {
       ctx.state.userCode = ctx.query.user_code.slice(0, 64)
       ctx.query = {}
     }
     await next()
-    const asked = ctx as KoaContextWithOIDC
-    const ended = (asked.oidc as KoaContextWithOIDC['oidc'] | undefined)?.route === 'end_session' && asked.status === 200
-    if (ended && asked.oidc.session?.accountId === undefined) await views.alreadySignedOut(asked)
+    const { oidc } = ctx as { oidc?: KoaContextWithOIDC['oidc'] }
+    const isSignOut = oidc?.route === 'end_session' && ctx.status === 200
+    if (isSignOut && oidc.session?.accountId === undefined) await views.alreadySignedOut(ctx as KoaContextWithOIDC)
   })
   const callback = provider.callback()
 
-  /** Who signs in as somebody else signs out first. oidc-provider does the same at a resume, but goes there by a script. */
-  async function leaveFormer (request: IncomingMessage, response: ServerResponse, accountId: string): Promise<void> {
+  /** Signs out the browser's previous user when another one signs in. oidc-provider does this too, but by a script. */
+  async function signOutPrevious (request: IncomingMessage, response: ServerResponse, accountId: string): Promise<void> {
     const interaction = await provider.interactionDetails(request, response)
-    const former = interaction.session
-    if (former?.accountId === undefined || former.accountId === accountId) return
-    await tokens.endSignIn(former.uid)
-    // The resume would look for the session that it began in.
-    delete (former as { uid?: string }).uid
+    const previous = interaction.session
+    if (previous?.accountId === undefined || previous.accountId === accountId) return
+    await tokens.endSignIn(previous.uid)
+    // Otherwise oidc-provider resumes the interaction in the session that has just ended.
+    delete (previous as { uid?: string }).uid
     await interaction.save(interaction.exp - Math.floor(Date.now() / 1000))
   }
 
@@ -128,7 +127,7 @@ export async function buildEngine (parts: ProviderParts): Promise<Engine> {
       setAddress(request, address)
       await callback(request, response)
     },
-    async findWaiting (request, response) {
+    async findInteraction (request, response) {
       const { uid, prompt, params, session } = await provider.interactionDetails(request, response)
       const client = await provider.Client.find(String(params.client_id))
       if (client === undefined) throw new errors.InvalidClient('client is invalid', 'client not found')
@@ -136,7 +135,7 @@ export async function buildEngine (parts: ProviderParts): Promise<Engine> {
       return {
         uid,
         action: `${mount}${base}${INTERACTION}/${uid}`,
-        prompt: prompt.name as Waiting['prompt'],
+        prompt: prompt.name as Interaction['prompt'],
         clientId: client.clientId,
         clientName: client.clientName ?? client.clientId,
         firstParty: (client as unknown as OurClient).first_party,
@@ -147,7 +146,7 @@ export async function buildEngine (parts: ProviderParts): Promise<Engine> {
       }
     },
     async decide (request, response, decision) {
-      if ('login' in decision) await leaveFormer(request, response, decision.login.accountId)
+      if ('login' in decision) await signOutPrevious(request, response, decision.login.accountId)
       return await provider.interactionResult(request, response, decision, { mergeWithLastSubmission: 'consent' in decision })
     }
   }

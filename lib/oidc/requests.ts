@@ -10,7 +10,7 @@ interface RequestRecord extends Document {
   sealed?: string
 }
 
-/** Authorizations that wait for their user. The payload names codes and cookies by their values, so it is sealed. */
+/** Interactions: authorizations that wait for their user. The payload holds codes and cookie values, so it is sealed. */
 export function adaptInteractions ({ store, box, times }: AdapterParts): ModelAdapter {
   const interactions = store.collection<RequestRecord>('interactions')
   return {
@@ -29,7 +29,7 @@ export function adaptInteractions ({ store, box, times }: AdapterParts): ModelAd
   }
 }
 
-/** Pushed authorization requests (RFC 9126): each serves one authorization. */
+/** Pushed authorization requests (RFC 9126), used once. */
 export function adaptPushedRequests ({ store, times, errors }: AdapterParts): ModelAdapter {
   const requests = store.collection<RequestRecord>('pushed_requests')
   return {
@@ -41,8 +41,8 @@ export function adaptPushedRequests ({ store, times, errors }: AdapterParts): Mo
       return record === null ? undefined : toPayload(record, id, times)
     },
     async consume (id) {
-      const taken = await requests.update(hashToken(id), { set: { consumed: true } }, { equal: { consumed: false } })
-      if (taken === null) throw new errors.InvalidRequestUri('request_uri is invalid, expired, or was already used')
+      const spent = await requests.update(hashToken(id), { set: { consumed: true } }, { equal: { consumed: false } })
+      if (spent === null) throw new errors.InvalidRequestUri('request_uri is invalid, expired, or was already used')
     },
     async destroy (id) {
       await requests.delete(hashToken(id))
@@ -50,7 +50,7 @@ export function adaptPushedRequests ({ store, times, errors }: AdapterParts): Mo
   }
 }
 
-/** DPoP proofs that were used (RFC 9449, 11.1). oidc-provider looks first; of two at once the unique id admits one. */
+/** Used DPoP proofs (RFC 9449, 11.1). oidc-provider checks for one first; the unique id decides between two at once. */
 export function adaptProofs ({ store, times, errors, getContext }: AdapterParts): ModelAdapter {
   const proofs = store.collection<RequestRecord>('proofs')
   return {

@@ -1,4 +1,4 @@
-/** Where each endpoint is, after the API's path. */
+/** The path of each endpoint, under the API's path. */
 export const ROUTES = {
   authorization: '/auth/authorize',
   token: '/auth/token',
@@ -12,5 +12,5 @@ export const ROUTES = {
   pushed_authorization_request: '/auth/par'
 } as const
 
-/** Our own page between an authorization request and its answer. */
+/** The path of the sign-in and consent pages. */
 export const INTERACTION = '/auth/interaction'

@@ -4,7 +4,7 @@ import { hashToken } from '../tokens/tokens.ts'
 import type { Revocable } from '../tokens/validity.ts'
 import { type AdapterParts, type ModelAdapter, type Payload, toPayload, toStored } from './model-adapter.ts'
 
-/** A sign-in session: a browser that somebody signed in at. Its id is the hash of the cookie's value. */
+/** A browser's sign-in session. Its id is the hash of the cookie's value. */
 export interface SignInSessionRecord extends Revocable {
   /** Stays the same for the life of the session, while the cookie's value changes. */
   uid: string
@@ -12,12 +12,12 @@ export interface SignInSessionRecord extends Revocable {
   payload: Payload
 }
 
-/** The epochs of the sign-in sessions that were read for a request, by uid: oidc-provider drops fields it does not know. */
+/** The epochs of the sign-in sessions read for each request, by uid. oidc-provider drops the field from its own object. */
 const epochs = new WeakMap<object, Map<string, number>>()
 
 function rememberEpoch (ctx: KoaContextWithOIDC, uid: string, epoch: number): void {
-  const known = epochs.get(ctx) ?? new Map<string, number>()
-  epochs.set(ctx, known.set(uid, epoch))
+  const byUid = epochs.get(ctx) ?? new Map<string, number>()
+  epochs.set(ctx, byUid.set(uid, epoch))
 }
 
 /** The result of a sign-in, see routes/interaction.ts. */
@@ -28,18 +28,17 @@ export interface SignIn {
 }
 
 /**
- * The epoch under which the user of this request signed in, now or earlier in this browser. It is not the user's current
- * epoch: a password change since the sign-in must invalidate what comes of it.
+ * The user's epoch at the sign-in, in this request or earlier in this browser. It is not the user's current epoch: a password
+ * change since then must invalidate this sign-in.
  */
 export function requireUserEpoch (ctx: KoaContextWithOIDC): number {
   const { result, session } = ctx.oidc
   const fresh = (result?.login as unknown as SignIn | undefined)?.user_epoch
   const epoch = fresh ?? epochs.get(ctx)?.get(session?.uid ?? '')
-  if (epoch === undefined) throw new Error('a sign-in without an epoch')
+  if (epoch === undefined) throw new Error('the request has no sign-in session with an epoch')
   return epoch
 }
 
-/** Sign-in sessions. */
 export function adaptSignInSessions ({ store, tokens, times, getContext }: AdapterParts): ModelAdapter {
   const sessions = store.collection<SignInSessionRecord>('sign_in_sessions')
 
@@ -51,7 +50,7 @@ export function adaptSignInSessions ({ store, tokens, times, getContext }: Adapt
     return toPayload(record, jti, times)
   }
 
-  /** A sign-out at the browser ends the token sessions bound to the sign-in: all of them, or those of the client that asked. */
+  /** A sign-out at the browser ends the bound token sessions: all of them, or those of the client that requested the sign-out. */
   async function endBound (): Promise<void> {
     const oidc = getContext()?.oidc
     const uid = oidc?.session?.uid
@@ -75,7 +74,7 @@ export function adaptSignInSessions ({ store, tokens, times, getContext }: Adapt
     },
     find: (id) => find(hashToken(id), id),
     async findByUid (uid) {
-      // Two tabs that sign in at once make two. Any valid one will do: the caller checks whose it is.
+      // Two tabs that sign in at once create two sessions with one uid. Any valid one will do: the caller checks the user.
       for await (const batch of scan(sessions, { equal: { uid } })) {
         for (const { id } of batch) {
           const payload = await find(id)

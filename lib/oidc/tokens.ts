@@ -7,13 +7,13 @@ import { nameMintedGrant } from './grants.ts'
 import { type AdapterParts, type ModelAdapter, type Payload, type Times, toPayload, toStored } from './model-adapter.ts'
 import { describeMinted, splitScopes } from './scopes.ts'
 
-/** oidc-provider's payload as a token for the lifecycle. */
+/** Translates oidc-provider's payload into a token to issue. */
 function toNewToken (token: string, payload: Payload, ttl: number, kind?: string): NewToken {
   return {
     token,
     ttl,
     fields: {
-      // Always stored: a user who agreed to some scopes did not agree to those the client gets later.
+      // Always stored: the user's consent does not extend to scopes that the client gets later.
       scopes: splitScopes(payload.scope),
       ...(typeof payload.jkt === 'string' && { jkt: payload.jkt }),
       ...(kind !== undefined && { kind }),
@@ -22,8 +22,8 @@ function toNewToken (token: string, payload: Payload, ttl: number, kind?: string
   }
 }
 
-/** The payload of a token, whether oidc-provider issued it or it was minted. */
-function describe ({ record, client }: Valid<TokenRecord>, kind: string, jti: string, times: Times): Payload {
+/** The payload of a token that oidc-provider issued, or that was minted. */
+function describeToken ({ record, client }: Valid<TokenRecord>, kind: string, jti: string, times: Times): Payload {
   const payload = record.payload ?? {
     accountId: record.user_id,
     clientId: record.client_id,
@@ -33,7 +33,7 @@ function describe ({ record, client }: Valid<TokenRecord>, kind: string, jti: st
   return { ...toPayload({ ...record, payload, consumed: false }, jti, times), kind }
 }
 
-/** `AccessToken`, a token of a user, or `ClientCredentials`, a token of a client that acts for itself. */
+/** Access tokens: `AccessToken` after a user's sign-in, or `ClientCredentials` for the client's owner. */
 function adaptAccess (
   { store, tokens, times }: AdapterParts, kind: 'AccessToken' | 'ClientCredentials', issue: (token: NewToken, payload: Payload) => Promise<void>
 ): ModelAdapter {
@@ -42,7 +42,7 @@ function adaptAccess (
     async find (id) {
       const found = await tokens.find<TokenRecord>('access_tokens', hashToken(id))
       if (found === null || (found.record.kind ?? 'AccessToken') !== kind) return undefined
-      return describe(found, kind, id, times)
+      return describeToken(found, kind, id, times)
     },
     async destroy (id) {
       await store.collection('access_tokens').delete(hashToken(id))
@@ -51,7 +51,7 @@ function adaptAccess (
   }
 }
 
-/** Access tokens of users, issued under the grant of their session. */
+/** Access tokens of users, issued under the grant of their token session. */
 export function adaptAccessTokens (parts: AdapterParts): ModelAdapter {
   const { tokens, errors } = parts
   return adaptAccess(parts, 'AccessToken', async (token, { grantId }) => {
@@ -59,7 +59,7 @@ export function adaptAccessTokens (parts: AdapterParts): ModelAdapter {
   })
 }
 
-/** Access tokens of clients that act for themselves, issued for the user who owns the client. */
+/** Access tokens of the client credentials grant, issued for the user who owns the client. */
 export function adaptClientCredentials (parts: AdapterParts): ModelAdapter {
   const { store, tokens, times, errors, getContext } = parts
   const users = store.collection<UserRecord>('users')
@@ -67,13 +67,13 @@ export function adaptClientCredentials (parts: AdapterParts): ModelAdapter {
     const { clientId, owner: ownerId, epoch } = getContext()?.oidc.client as unknown as OurClient
     const owner = await users.get(ownerId)
     if (owner === null || !isActive(owner, toTimestamp(times.now()))) {
-      throw new errors.UnauthorizedClient("the client's owner is gone, disabled or expired")
+      throw new errors.UnauthorizedClient("the client's owner is deleted, disabled or expired")
     }
     await tokens.issue(token, { user_id: owner.id, client_id: clientId, user_epoch: owner.epoch, client_epoch: epoch })
   })
 }
 
-/** Refresh tokens. Each use issues a new one; tokens.rotate says when a second use ends the session. */
+/** Refresh tokens. Each use issues a new one; `tokens.rotate` decides when a second use ends the session. */
 export function adaptRefreshTokens ({ store, tokens, times, errors, refreshGrace }: AdapterParts): ModelAdapter {
   return {
     async upsert (id, payload, expiresIn) {
@@ -83,7 +83,7 @@ export function adaptRefreshTokens ({ store, tokens, times, errors, refreshGrace
     async find (id) {
       const found = await tokens.find<TokenRecord>('refresh_tokens', hashToken(id))
       if (found === null) return undefined
-      return { ...describe(found, 'RefreshToken', id, times), ...(tokens.isSpent(found.record, refreshGrace) && { consumed: true }) }
+      return { ...describeToken(found, 'RefreshToken', id, times), ...(tokens.isSpent(found.record, refreshGrace) && { consumed: true }) }
     },
     async consume (id) {
       if (!await tokens.rotate(hashToken(id), refreshGrace)) throw new errors.InvalidGrant('the refresh token was used before')

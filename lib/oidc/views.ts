@@ -2,33 +2,33 @@ import type { ErrorOut, KoaContextWithOIDC } from 'oidc-provider'
 import { pageHeaders } from '../pages/headers.ts'
 import { type Pages, renderPage } from '../pages/index.ts'
 
-/** What a page calls a client. */
+/** The client's name on a page. */
 export function nameClient (client: { clientId: string, clientName?: string | undefined }): { name: string } {
   return { name: client.clientName ?? client.clientId }
 }
 
 const DEVICE_ERRORS: Record<string, string> = {
   NoCodeError: 'Type the code that the device shows.',
-  NotFoundError: 'There is no such code. Look at the device again.',
+  NotFoundError: 'There is no such code. Check the code on the device.',
   ExpiredError: 'The code has expired. Start again on the device.',
   AlreadyUsedError: 'The code was used already. Start again on the device.',
   AbortedError: 'The device was refused.'
 }
 
-/** What oidc-provider says of forms that came too late, in words for the person who sent one. */
-const OVER = /^(xsrf token invalid|could not find .* details|authorization request has expired|interaction session .*)$/
+/** oidc-provider's messages for forms of an interaction that has ended or expired. */
+const STALE_FORM = /^(xsrf token invalid|could not find .* details|authorization request has expired|interaction session .*)$/
 
-const TOO_OLD = 'This page is too old, or was opened in another browser. Go back to the app and start again.'
+const PAGE_EXPIRED = 'This page has expired, or was opened in another browser. Go back to the app and start again.'
 
-const readSecret = (ctx: KoaContextWithOIDC) => String(ctx.oidc.session?.state?.secret)
+const readXsrfToken = (ctx: KoaContextWithOIDC) => String(ctx.oidc.session?.state?.secret)
 
 function readClient (ctx: KoaContextWithOIDC): { client?: { name: string } } {
   return ctx.oidc.client === undefined ? {} : { client: nameClient(ctx.oidc.client) }
 }
 
 /**
- * The pages that oidc-provider asks for.
- * @param service what the operator calls the service
+ * The pages that oidc-provider renders through us.
+ * @param service the service's name on the pages
  */
 export function createViews (service?: string) {
   function send<Name extends keyof Pages> (ctx: KoaContextWithOIDC, name: Name, data: Pages[Name], redirectUri?: unknown): void {
@@ -41,18 +41,18 @@ export function createViews (service?: string) {
     async userCode (ctx: KoaContextWithOIDC, _form: string, _out?: ErrorOut, error?: Error): Promise<void> {
       const session = ctx.oidc.session as { exp?: number, touched?: boolean } | undefined
       if (error !== undefined && session !== undefined && session.exp === undefined) {
-        // A form without the cookie that it was made with: oidc-provider would save a session that it never began, and fail.
+        // The form came without its session cookie. oidc-provider would fail to save the empty session.
         session.touched = false
-        send(ctx, 'error', { message: TOO_OLD })
+        send(ctx, 'error', { message: PAGE_EXPIRED })
         return
       }
       const typed = (error as { userCode?: string } | undefined)?.userCode ?? (ctx.state.userCode as string | undefined)
-      const words = error === undefined ? undefined : DEVICE_ERRORS[error.name] ?? 'That did not work. Start again on the device.'
+      const message = error === undefined ? undefined : DEVICE_ERRORS[error.name] ?? 'That did not work. Start again on the device.'
       send(ctx, 'device', {
         action: ctx.oidc.urlFor('code_verification'),
-        xsrf: readSecret(ctx),
+        xsrf: readXsrfToken(ctx),
         ...(typed !== undefined && { code: typed }),
-        ...(words !== undefined && { error: words })
+        ...(message !== undefined && { error: message })
       })
     },
 
@@ -62,7 +62,7 @@ export function createViews (service?: string) {
       const { ip, ua } = device as { ip?: string, ua?: string }
       send(ctx, 'device-confirm', {
         action: ctx.oidc.urlFor('code_verification'),
-        xsrf: readSecret(ctx),
+        xsrf: readXsrfToken(ctx),
         code,
         client: nameClient(client),
         device: { ...(ip !== undefined && { ip }), ...(ua !== undefined && { ua }) }
@@ -76,7 +76,7 @@ export function createViews (service?: string) {
     async signOut (ctx: KoaContextWithOIDC): Promise<void> {
       send(
         ctx, 'sign-out',
-        { action: ctx.oidc.urlFor('end_session_confirm'), xsrf: readSecret(ctx), ...readClient(ctx) },
+        { action: ctx.oidc.urlFor('end_session_confirm'), xsrf: readXsrfToken(ctx), ...readClient(ctx) },
         ctx.oidc.session?.state?.postLogoutRedirectUri
       )
     },
@@ -85,7 +85,7 @@ export function createViews (service?: string) {
       send(ctx, 'signed-out', readClient(ctx))
     },
 
-    /** Nobody was signed in, so there is nothing to ask: oidc-provider would go on by a script. */
+    /** Replaces oidc-provider's page for a browser without a sign-in, which redirects by a script. */
     async alreadySignedOut (ctx: KoaContextWithOIDC): Promise<void> {
       const { postLogoutRedirectUri, state } = (ctx.oidc.session?.state ?? {}) as { postLogoutRedirectUri?: string, state?: string }
       const next = postLogoutRedirectUri === undefined ? undefined : new URL(postLogoutRedirectUri)
@@ -95,9 +95,8 @@ export function createViews (service?: string) {
     },
 
     async error (ctx: KoaContextWithOIDC, out: ErrorOut): Promise<void> {
-      const { error, error_description: description = 'The request is not one that can be answered.' } = out
-      const over = OVER.test(description)
-      send(ctx, 'error', { message: over ? TOO_OLD : description, code: error })
+      const { error, error_description: description = 'The request cannot be answered.' } = out
+      send(ctx, 'error', { message: STALE_FORM.test(description) ? PAGE_EXPIRED : description, code: error })
     }
   }
 }

@@ -2,20 +2,20 @@ import type { Pages } from './contract.ts'
 import { type Html, html } from './html.ts'
 import { type Part, mark, name } from './parts.ts'
 
-/** What a scope lets a client do, in words. A client's own scopes go by their names. */
+/** Descriptions of the standard scopes. A client's own scopes are shown by name. */
 const SCOPE_TEXTS: Record<string, string> = {
   openid: 'know who you are',
   profile: 'read your name',
   email: 'read your email address',
   roles: 'read your roles',
-  offline_access: 'stay signed in when you are away'
+  offline_access: 'stay signed in when you are not using it'
 }
 
 function describeScope (scope: string): Html {
   return Object.hasOwn(SCOPE_TEXTS, scope) ? html`${SCOPE_TEXTS[scope]}` : html`use <code>${scope}</code>`
 }
 
-/** Where the answer goes: a name is what a client says of itself, an address is not. */
+/** The destination of the redirect. A client can choose any name for itself, but not its address. */
 function describeTarget (redirectUri: string): Html | undefined {
   if (!URL.canParse(redirectUri)) return undefined
   const { protocol, hostname, host } = new URL(redirectUri)
@@ -24,26 +24,26 @@ function describeTarget (redirectUri: string): Html | undefined {
   return html`<bdi>${host}</bdi>`
 }
 
-/** Scopes say what other services let a client do; to this one its token is the user. */
-function describePower (acts: 'user' | 'admin'): Html {
+/** Scopes are for other services. In this one the token has all the rights of its user. */
+function describeAccess (actsAs: 'user' | 'admin'): Html {
   return html`<p>It will be able to act for you in this service: read and change your profile, your password and your apps.${
-    acts === 'admin' && html` <strong>You are an administrator here: it will be able to do all that you can.</strong>`}</p>\n`
+    actsAs === 'admin' && html` <strong>You are an administrator here: it will be able to do everything that you can.</strong>`}</p>\n`
 }
 
-export function consent ({ action, client, account, scopes, redirectUri, otherAccount, acts }: Pages['consent']): Part {
+export function consent ({ action, client, account, scopes, redirectUri, otherAccount, actsAs }: Pages['consent']): Part {
   const target = redirectUri === undefined ? undefined : describeTarget(redirectUri)
   return {
     title: `Continue to ${client.name}`,
     body: html`${mark(client.name)}
 <h1>Continue to ${name(client.name)}</h1>
-<p class="whom"><span>You are signed in as <strong>${name(account)}</strong>.</span>${otherAccount !== undefined && html`
+<p class="account"><span>You are signed in as <strong>${name(account)}</strong>.</span>${otherAccount !== undefined && html`
 <a href="${otherAccount}">Use another account</a>`}</p>
-<p id="asks">The app asks to:</p>
-<ul class="scopes" aria-labelledby="asks">
+<p id="request">The app asks to:</p>
+<ul class="scopes" aria-labelledby="request">
 ${scopes.map((scope) => html`<li>${describeScope(scope)}</li>\n`)}</ul>
-${acts !== undefined && describePower(acts)}${target !== undefined && html`<p class="quiet">You will be sent to ${target}.</p>\n`}<form method="post" action="${action}">
-<p class="deeds"><button class="first" type="submit" name="decision" value="allow">Allow</button>
-<button type="submit" name="decision" value="deny">Refuse</button></p>
+${actsAs !== undefined && describeAccess(actsAs)}${target !== undefined && html`<p class="muted">You will be sent to ${target}.</p>\n`}<form method="post" action="${action}">
+<p class="actions"><button class="primary" type="submit" name="decision" value="allow">Allow</button>
+<button type="submit" name="decision" value="deny">Deny</button></p>
 </form>`
   }
 }

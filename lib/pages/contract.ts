@@ -1,24 +1,26 @@
-/** What a page tells of the client that sent the user. */
+/** The client that sent the user, as a page shows it. */
 export interface PageClient { name: string }
 
-/** What each page is given. Every text is as it came from outside: the page escapes it. */
+/** The data of each page. Texts may come from outside: the pages escape them. */
 export interface Pages {
-  /** Account and password. */
+  /** Asks for the account and the password. */
   'sign-in': { action: string, client: PageClient, account?: string, error?: string }
   /**
-   * What the client asks for, where its answer goes, and where the user goes to be somebody else. `acts`: as whom the
-   * client's token acts in this service, whatever its scopes; absent for the operator's own.
+   * Asks for consent. `otherAccount` is the URL of the sign-in page for another account. `actsAs` is the role in which the
+   * client's token acts in this service, whatever its scopes; absent for a first-party client.
    */
-  consent: { action: string, client: PageClient, account: string, scopes: string[], redirectUri?: string, otherAccount?: string, acts?: 'user' | 'admin' }
-  /** The user types the code that a device shows. */
+  consent: {
+    action: string, client: PageClient, account: string, scopes: string[], redirectUri?: string, otherAccount?: string, actsAs?: 'user' | 'admin'
+  }
+  /** Asks for the code that a device shows. */
   device: { action: string, xsrf: string, code?: string, error?: string }
-  /** The user compares the code with the device's, and says who asked. */
+  /** Asks whether the device is the user's own; `device` describes where its request came from. */
   'device-confirm': { action: string, xsrf: string, code: string, client: PageClient, device?: { ip?: string, ua?: string } }
   'device-done': { client: PageClient }
   'sign-out': { action: string, xsrf: string, client?: PageClient }
-  /** `next` is where the client asked the user to be sent to. */
+  /** `next` is the client's post-logout redirect URI. */
   'signed-out': { client?: PageClient, next?: string }
-  /** What went wrong, in words; `code` is for those who look after the app. */
+  /** `code` is for the developers of the app. */
   error: { message: string, code?: string }
 }
 

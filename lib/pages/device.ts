@@ -6,27 +6,27 @@ export function device ({ action, xsrf, code, error }: Pages['device']): Part {
   return {
     title: titled('Connect a device', error),
     body: html`<h1>Connect a device</h1>
-<p>Only go on if you are signing in on a device of your own.</p>
+<p>Continue only if you are signing in on your own device.</p>
 ${alert(error)}<form method="post" action="${action}">
-${hidden('xsrf', xsrf)}<label for="user_code">The code that the device shows</label>
+${hidden('xsrf', xsrf)}<label for="user_code">Code shown on the device</label>
 <p class="hint" id="hint">Eight letters, such as WDJB-MJHT</p>
 <input class="letters" id="user_code" name="user_code" type="text" autocomplete="off" autocapitalize="characters" autocorrect="off" spellcheck="false" maxlength="64" required value="${code}"${describes(error, 'hint')} autofocus>
-<p class="deeds"><button class="first" type="submit">Continue</button></p>
+<p class="actions"><button class="primary" type="submit">Continue</button></p>
 </form>`
   }
 }
 
 export function deviceConfirm ({ action, xsrf, code, client, device }: Pages['device-confirm']): Part {
-  const asked = device?.ip !== undefined && html`<p class="quiet">It asked from ${name(device.ip)}${
-    device.ua !== undefined && device.ua !== '' && html`, as ${name(device.ua)}`}.</p>\n`
+  const source = device?.ip !== undefined && html`<p class="muted">The request came from ${name(device.ip)}${
+    device.ua !== undefined && device.ua !== '' && html`, ${name(device.ua)}`}.</p>\n`
   return {
     title: 'Is this your device?',
     body: html`${mark(client.name)}
 <h1>Is this your device?</h1>
-<p><strong>${name(client.name)}</strong> asks to sign in as you. Go on only if you started it, and if the device shows this code:</p>
+<p><strong>${name(client.name)}</strong> asks to sign in as you. Continue only if you started this and the device shows this code:</p>
 <p class="code"><code>${code}</code></p>
-${asked}<form method="post" action="${action}">
-${hidden('xsrf', xsrf)}${hidden('user_code', code)}${hidden('confirm', 'yes')}<p class="deeds"><button class="first" type="submit">It is mine</button>
+${source}<form method="post" action="${action}">
+${hidden('xsrf', xsrf)}${hidden('user_code', code)}${hidden('confirm', 'yes')}<p class="actions"><button class="primary" type="submit">It is mine</button>
 <button type="submit" name="abort" value="yes">It is not</button></p>
 </form>`
   }

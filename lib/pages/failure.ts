@@ -6,7 +6,7 @@ export function failure ({ message, code }: Pages['error']): Part {
   return {
     title: 'That did not work',
     body: html`<h1>That did not work</h1>
-<p class="wrong" role="alert">${message}</p>
-${code !== undefined && html`<p class="quiet">For those who look after the app: <code>${code}</code></p>`}`
+<p class="error" role="alert">${message}</p>
+${code !== undefined && html`<p class="muted">For the developers of the app: <code>${code}</code></p>`}`
   }
 }

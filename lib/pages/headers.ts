@@ -1,9 +1,9 @@
 import { STYLE_SOURCE } from './style.ts'
 
 /**
- * What a form may lead to beside this origin. Chromium holds every redirect that follows a form to `form-action`: the one
- * to the app, and those by which the app sends its user on, perhaps to another origin of its own. So the scheme is let
- * in and no more is said; who else could be named here chose the URI himself.
+ * Sources of `form-action` beside this origin. Chromium applies `form-action` to every redirect that follows a form: the one
+ * to the app, and the app's own redirects, possibly to other origins. So the scheme of the redirect URI is allowed, whatever
+ * the host. That gives nothing away: the client registered the URI itself.
  */
 function toFormSource (uri: unknown): string[] {
   if (typeof uri !== 'string' || !URL.canParse(uri)) return []
@@ -11,8 +11,8 @@ function toFormSource (uri: unknown): string[] {
 }
 
 /**
- * The headers of every page: nothing runs, nothing is loaded, nothing is framed, nothing is kept.
- * @param redirectUri where the answer to the page's form may lead in the end, beside this origin
+ * The headers of every page: no scripts, no loads, no framing, no caching.
+ * @param redirectUri the URI that submitting the page's form may redirect to, beside this origin
  */
 export function pageHeaders (redirectUri?: unknown): Record<string, string> {
   const form = ["'self'", ...toFormSource(redirectUri)].join(' ')
@@ -20,7 +20,7 @@ export function pageHeaders (redirectUri?: unknown): Record<string, string> {
     'content-security-policy': `default-src 'none'; style-src ${STYLE_SOURCE}; form-action ${form}; frame-ancestors 'none'; base-uri 'none'`,
     'x-frame-options': 'DENY',
     'x-content-type-options': 'nosniff',
-    // `no-referrer` would have browsers send a form with the origin `null`, and the origin is checked.
+    // With `no-referrer` browsers send `Origin: null` with a form, which checkOrigin refuses.
     'referrer-policy': 'same-origin',
     'cache-control': 'no-store'
   }

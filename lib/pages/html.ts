@@ -1,4 +1,4 @@
-/** Text that is HTML already. */
+/** A text that is already HTML, and is not escaped again. */
 export class Html {
   readonly text: string
 
@@ -22,7 +22,7 @@ function escape (value: Value): string {
   return String(value).replace(/[&<>"']/g, (character) => ENTITIES[character] ?? '')
 }
 
-/** Builds HTML: what is put in is escaped, unless it is `Html` itself. Nothing, null, undefined and false leave nothing. */
+/** Builds HTML. Values are escaped unless they are `Html`; null, undefined and false render as nothing. */
 export function html (parts: TemplateStringsArray, ...values: Value[]): Html {
   return new Html(parts.reduce((text, part, index) => text + escape(values[index - 1]) + part))
 }

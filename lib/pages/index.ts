@@ -24,8 +24,8 @@ const PAGES: { [Name in PageName]: (data: Pages[Name]) => Part } = {
 const style = new Html(`<style>${STYLE}</style>`)
 
 /**
- * Renders a whole page. No script, nothing from elsewhere.
- * @param service what the operator calls the service; absent: nothing is said of it
+ * Renders a whole page, without scripts and external resources.
+ * @param service the service's name; absent: none is shown
  */
 export function renderPage<Name extends PageName> (name: Name, data: Pages[Name], service?: string): string {
   const { title, body } = PAGES[name](data)

@@ -1,70 +1,70 @@
 import { hash } from 'node:crypto'
 
 /**
- * The style sheet of every page. It stands in the page itself, so that a page is one request wherever it is mounted;
- * the policy lets in this text and no other. Colours are named once for light and once for dark, and
- * test/pages/style.test.ts computes the contrast of every pair that is used.
+ * The style sheet of every page. It is inlined, so that a page is one request wherever it is mounted, and the content
+ * security policy allows it by its hash. Each colour scheme defines every colour once; test/pages/style.test.ts computes the
+ * contrast of every pair in use.
  */
 export const STYLE = `
 :root {
   color-scheme: light dark;
-  --ground: #f4f5f7; --sheet: #ffffff; --text: #1b1f24; --quiet: #57606c; --line: #7b8490; --rule: #e1e4e9;
-  --deed: #24508f; --deed-over: #1b3f73; --deed-text: #ffffff; --over: #eef1f5; --link: #24508f; --focus: #1b63d6;
-  --wrong: #9c1c24; --wrong-ground: #fdf0f0; --mark: #e3e9f2; --mark-text: #24508f;
+  --background: #f4f5f7; --surface: #ffffff; --text: #1b1f24; --muted: #57606c; --border: #7b8490; --divider: #e1e4e9;
+  --button: #24508f; --button-hover: #1b3f73; --button-text: #ffffff; --hover: #eef1f5; --link: #24508f; --focus: #1b63d6;
+  --error: #9c1c24; --error-background: #fdf0f0; --mark: #e3e9f2; --mark-text: #24508f;
 }
 @media (prefers-color-scheme: dark) {
   :root {
-    --ground: #101317; --sheet: #191d23; --text: #e9ebee; --quiet: #a5adb8; --line: #78818d; --rule: #2d333b;
-    --deed: #a9c5f2; --deed-over: #c4d8f8; --deed-text: #0f1a2b; --over: #252b33; --link: #a9c5f2; --focus: #8ab4ff;
-    --wrong: #ffb3ad; --wrong-ground: #38191b; --mark: #27344a; --mark-text: #c4d8f8;
+    --background: #101317; --surface: #191d23; --text: #e9ebee; --muted: #a5adb8; --border: #78818d; --divider: #2d333b;
+    --button: #a9c5f2; --button-hover: #c4d8f8; --button-text: #0f1a2b; --hover: #252b33; --link: #a9c5f2; --focus: #8ab4ff;
+    --error: #ffb3ad; --error-background: #38191b; --mark: #27344a; --mark-text: #c4d8f8;
   }
 }
 *, *::before, *::after { box-sizing: border-box; }
 html { font: 100%/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "Liberation Sans", sans-serif; -webkit-text-size-adjust: 100%; }
-body { margin: 0; min-height: 100vh; min-height: 100dvh; display: flex; flex-direction: column; align-items: center; background: var(--sheet); color: var(--text); }
-header { width: 100%; max-width: 26rem; padding: 1.5rem 1.25rem 0; color: var(--quiet); font-weight: 600; overflow-wrap: anywhere; }
+body { margin: 0; min-height: 100vh; min-height: 100dvh; display: flex; flex-direction: column; align-items: center; background: var(--surface); color: var(--text); }
+header { width: 100%; max-width: 26rem; padding: 1.5rem 1.25rem 0; color: var(--muted); font-weight: 600; overflow-wrap: anywhere; }
 main { width: 100%; max-width: 26rem; padding: 1.5rem 1.25rem; overflow-wrap: anywhere; }
 h1 { margin: 0 0 .5rem; font-size: 1.5rem; line-height: 1.25; font-weight: 650; letter-spacing: -.01em; text-wrap: balance; }
 p { margin: 0 0 1rem; }
 main > :last-child { margin-bottom: 0; }
 strong { font-weight: 600; }
-.quiet { color: var(--quiet); font-size: .9375rem; }
+.muted { color: var(--muted); font-size: .9375rem; }
 .mark { display: grid; place-items: center; width: 3rem; height: 3rem; margin: 0 0 1rem; border-radius: .75rem; background: var(--mark); color: var(--mark-text); font-size: 1.375rem; font-weight: 650; overflow: hidden; }
-.wrong { padding: .75rem 1rem; border-left: .25rem solid var(--wrong); border-radius: .25rem; background: var(--wrong-ground); color: var(--wrong); }
-h1 + .wrong { margin-top: 1rem; }
-.whom { display: flex; flex-wrap: wrap; align-items: center; justify-content: space-between; gap: 0 1rem; margin: 1.25rem 0; padding: .25rem 0; border-block: 1px solid var(--rule); }
-.whom > span { padding: .5rem 0; min-width: 0; }
+.error { padding: .75rem 1rem; border-left: .25rem solid var(--error); border-radius: .25rem; background: var(--error-background); color: var(--error); }
+h1 + .error { margin-top: 1rem; }
+.account { display: flex; flex-wrap: wrap; align-items: center; justify-content: space-between; gap: 0 1rem; margin: 1.25rem 0; padding: .25rem 0; border-block: 1px solid var(--divider); }
+.account > span { padding: .5rem 0; min-width: 0; }
 .scopes { margin: -.5rem 0 1.25rem; padding: 0; list-style: none; }
 .scopes li { position: relative; padding: .375rem 0 .375rem 1.5rem; }
-.scopes li::before { content: ""; position: absolute; left: .25rem; top: .875rem; width: .5rem; height: .5rem; border-radius: 50%; background: var(--line); }
+.scopes li::before { content: ""; position: absolute; left: .25rem; top: .875rem; width: .5rem; height: .5rem; border-radius: 50%; background: var(--border); }
 code { font: .9375em/1.4 ui-monospace, "SF Mono", Menlo, Consolas, "Liberation Mono", monospace; }
 .code { margin: 0 0 1rem; padding: 1rem .5rem; border-radius: .5rem; background: var(--mark); color: var(--mark-text); text-align: center; }
 .code code { font-size: 1.625rem; font-weight: 600; letter-spacing: .12em; }
 label { display: block; margin: 0 0 .375rem; font-weight: 600; font-size: .9375rem; }
-.hint { margin: -.25rem 0 .375rem; color: var(--quiet); font-size: .9375rem; }
-input { display: block; width: 100%; min-height: 3rem; margin: 0 0 1.25rem; padding: .625rem .75rem; border: 1px solid var(--line); border-radius: .5rem; background: var(--sheet); color: var(--text); font: inherit; }
-input[aria-invalid] { border: 2px solid var(--wrong); }
+.hint { margin: -.25rem 0 .375rem; color: var(--muted); font-size: .9375rem; }
+input { display: block; width: 100%; min-height: 3rem; margin: 0 0 1.25rem; padding: .625rem .75rem; border: 1px solid var(--border); border-radius: .5rem; background: var(--surface); color: var(--text); font: inherit; }
+input[aria-invalid] { border: 2px solid var(--error); }
 input.letters { font-family: ui-monospace, "SF Mono", Menlo, Consolas, "Liberation Mono", monospace; font-size: 1.25rem; letter-spacing: .1em; text-transform: uppercase; }
-.deeds { display: grid; gap: .75rem; margin: 1.5rem 0 0; }
-button { width: 100%; min-height: 3rem; padding: .625rem 1rem; border: 1px solid var(--line); border-radius: .5rem; background: transparent; color: var(--text); font: inherit; font-weight: 600; cursor: pointer; overflow-wrap: anywhere; }
-button:hover { background: var(--over); }
-button.first { border-color: transparent; background: var(--deed); color: var(--deed-text); }
-button.first:hover { background: var(--deed-over); }
+.actions { display: grid; gap: .75rem; margin: 1.5rem 0 0; }
+button { width: 100%; min-height: 3rem; padding: .625rem 1rem; border: 1px solid var(--border); border-radius: .5rem; background: transparent; color: var(--text); font: inherit; font-weight: 600; cursor: pointer; overflow-wrap: anywhere; }
+button:hover { background: var(--hover); }
+button.primary { border-color: transparent; background: var(--button); color: var(--button-text); }
+button.primary:hover { background: var(--button-hover); }
 a { display: inline-block; padding: .625rem 0; min-height: 2.75rem; color: var(--link); text-underline-offset: .15em; }
 :focus-visible { outline: 3px solid var(--focus); outline-offset: 2px; }
-.after { margin: 1.25rem 0 0; }
+.next { margin: 1.25rem 0 0; }
 @media (min-width: 30rem) and (min-height: 30rem) {
-  body { background: var(--ground); }
+  body { background: var(--background); }
   body::before, body::after { content: ""; flex: 1 1 0; }
   body::after { flex-grow: 1.6; }
-  main { margin: 1rem; padding: 2.25rem; border: 1px solid var(--rule); border-radius: 1rem; background: var(--sheet); }
+  main { margin: 1rem; padding: 2.25rem; border: 1px solid var(--divider); border-radius: 1rem; background: var(--surface); }
   header { padding: 1.25rem .25rem 0; }
 }
 @media (prefers-reduced-motion: no-preference) {
   button, input { transition: background-color .12s, border-color .12s; }
 }
 @media (forced-colors: active) {
-  button.first { border-color: ButtonText; }
+  button.primary { border-color: ButtonText; }
   .scopes li::before { background: CanvasText; }
 }
 `

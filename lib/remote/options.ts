@@ -1,5 +1,5 @@
 import { RemoteOptionsSchema, type RemoteSettings } from '../../schemas/remote.ts'
-import { parseUpstream } from '../bridge/bridge-options.ts'
+import { parseUpstream } from '../bridge/upstream.ts'
 import { createOptionsReader } from '../options.ts'
 import { checkRoleNames } from '../roles.ts'
 import type { ServiceLocation } from './place.ts'

@@ -1,4 +1,4 @@
-import { parseUpstream, type Upstream } from '../bridge/bridge-options.ts'
+import { parseUpstream, type Upstream } from '../bridge/upstream.ts'
 
 /** Where the service is: its base, or an issuer whose metadata tell. */
 export type ServiceLocation = { upstream: Upstream } | { issuer: string, at: Upstream }

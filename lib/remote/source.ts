@@ -1,7 +1,7 @@
 import { Ajv } from 'ajv'
 import { Data, RolesSchema } from '../../schemas/common.ts'
 import { TokenInfoSchema, type TokenInfo } from '../../schemas/auth.ts'
-import type { Upstream } from '../bridge/bridge-options.ts'
+import type { Upstream } from '../bridge/upstream.ts'
 import { IdentityError } from '../errors.ts'
 import { Relay, type Dispatcher, type RelayResponse } from '../bridge/relay.ts'
 import { METADATA, readMetadata, TOKENINFO, type ServiceLocation } from './place.ts'

@@ -1,10 +1,18 @@
+import { COLLECTIONS } from './collections.ts'
+import type { ClientOption } from './mongo/host-client.ts'
 import type { Store, StoreOptions } from './port.ts'
 
+export interface OpenStoreOptions extends Partial<StoreOptions> {
+  /** For a MongoDB URL, which then only names the database: a MongoClient, or a function that makes one. */
+  client?: ClientOption | undefined
+}
+
 /**
- * Opens the store at a URL: `sqlite:PATH`, `sqlite::memory:`, `mongodb://...` or `mongodb+srv://...`.
- * An engine's module is loaded when it is needed, so that a driver that is not used costs nothing.
+ * Opens the store at a URL: `sqlite:PATH`, `sqlite::memory:`, `mongodb://...` or `mongodb+srv://...`, by default with the
+ * collections of the service. The module of an engine is loaded when it is needed, so that an unused driver costs nothing.
  */
-export async function openStore (url: string, options: StoreOptions): Promise<Store> {
+export async function openStore (url: string, { client, ...given }: OpenStoreOptions = {}): Promise<Store> {
+  const options: StoreOptions = { collections: COLLECTIONS, now: Date.now, ...given }
   const scheme = /^([a-z][a-z0-9+.-]*):/i.exec(url)?.[1]?.toLowerCase()
   switch (scheme) {
     case 'sqlite': {
@@ -14,7 +22,7 @@ export async function openStore (url: string, options: StoreOptions): Promise<St
     case 'mongodb':
     case 'mongodb+srv': {
       const { openMongoStore } = await import('./mongo.ts')
-      return openMongoStore(url, options)
+      return openMongoStore(url, { ...options, client })
     }
     // What follows the scheme may hold credentials, so it is not repeated.
     default:

@@ -1,36 +1,44 @@
 import type { MongoClient } from 'mongodb'
 import { IdentityError } from '../errors.ts'
-import { Calls, within } from './mongo/calls.ts'
+import { TIMERS, type Timers } from '../timers.ts'
+import { BoundedCalls } from './mongo/bounded-calls.ts'
+import { closeClient, createClient, toDatabaseName, toDbOptions, toHosts } from './mongo/client.ts'
 import { MongoCollection, type Context } from './mongo/collection.ts'
-import { READ_OPTIONS, createClient, toDatabaseName, toDbOptions, toHosts } from './mongo/connection.ts'
+import { Handles } from './mongo/handles.ts'
+import { type ClientOption, HostClient } from './mongo/host-client.ts'
 import { ensureIndexes } from './mongo/indexes.ts'
-import { Turns } from './mongo/turns.ts'
+import { KeyedMutex } from './mongo/keyed-mutex.ts'
+import { WatchedClient } from './mongo/watched-client.ts'
 import type { Collection, CollectionSpec, Document, Store, StoreOptions } from './port.ts'
 
 const DEFAULT_TIMEOUT = 10_000
 
 export interface MongoStoreOptions extends StoreOptions {
-  /** A client of the host's, which the store uses and never closes. The URL then only names the database. */
-  client?: MongoClient
+  /** The store then takes only the database's name from the URL. */
+  client?: ClientOption | undefined
+  /** For tests. */
+  timers?: Timers
 }
 
 /**
  * Opens the store in a MongoDB database, standalone or a replica set, and makes the declared indexes.
  * @param url `mongodb://` or `mongodb+srv://`; its path names the database, `identity` by default
  * @throws IdentityError ErrDb when the server does not answer in time or an index cannot be made: a process that cannot
- *   reach its store at the start ends, and its manager starts it again. Once open, the store outlives any outage.
+ *   reach its store at the start exits, and its supervisor restarts it. An open store recovers from any outage.
  * @throws TypeError when the URL is invalid
  */
 export async function openMongoStore (url: string, options: MongoStoreOptions): Promise<Store> {
-  const { collections, client: host, timeout = DEFAULT_TIMEOUT } = options
-  const client = host ?? createClient(url, timeout)
-  const calls = new Calls(timeout)
+  const { collections, client: handedIn, timeout = DEFAULT_TIMEOUT, timers = TIMERS, onError } = options
+  const client = typeof handedIn === 'object'
+    ? new HostClient(handedIn, timeout, timers)
+    : new WatchedClient({ create: handedIn ?? (() => createClient(url, timeout)), timeout, timers, onError })
+  const calls = new BoundedCalls(timeout, { onAnswer: () => client.onAnswer(), timers })
+  const handles = new Handles(toDatabaseName(url), timeout)
   const specs = new Map(collections.map((spec) => [spec.name, spec]))
   const context: Context = {
-    db: client.db(toDatabaseName(url), toDbOptions(timeout)),
-    reads: client.db(toDatabaseName(url), READ_OPTIONS),
     calls,
-    turns: new Turns(),
+    mutex: new KeyedMutex(),
+    handle: (name) => handles.get(client.current, name),
     spec: (name) => {
       const spec = specs.get(name)
       if (spec === undefined) throw new TypeError('the collection is not declared')
@@ -40,13 +48,12 @@ export async function openMongoStore (url: string, options: MongoStoreOptions): 
 
   async function close (): Promise<void> {
     await calls.close()
-    if (host === undefined) await closeClient(client, timeout)
+    await client.close()
   }
 
   try {
-    // Before the store is given out: a client whose very first call fails never connects again (driver 7.9).
-    await within(timeout, () => context.db.command({ ping: 1 }))
-    await prepare(url, collections, timeout, host)
+    await client.open()
+    await (handedIn === undefined ? prepare(url, collections, timeout, timers) : makeIndexes(client.current, url, timeout, collections))
   } catch (error) {
     await close()
     const { message } = error as Error
@@ -62,23 +69,22 @@ export async function openMongoStore (url: string, options: MongoStoreOptions): 
       if (collection === undefined) throw new TypeError('the collection is not declared')
       return collection as unknown as Collection<T>
     },
-    ping: () => calls.run(async () => { await context.db.command({ ping: 1 }) }),
+    ping: () => calls.run(() => client.ping()),
     close: () => (closing ??= close())
   }
 }
 
-/** Makes the indexes, which may take as long as the collections are large. */
-async function prepare (url: string, collections: readonly CollectionSpec[], timeout: number, host?: MongoClient): Promise<void> {
-  // A client for this alone, without a bound for one answer: a server that hangs is found out by its heartbeat.
-  const client = host ?? createClient(url, timeout, { socketTimeoutMS: 0, maxPoolSize: 1 })
+/** Makes the indexes with a client for this alone: it has no limit for one answer, so a large collection may take long. */
+async function prepare (url: string, collections: readonly CollectionSpec[], timeout: number, timers: Timers): Promise<void> {
+  // A server that hangs still fails: the driver's heartbeat detects it.
+  const client = createClient(url, timeout, { socketTimeoutMS: 0, maxPoolSize: 1 })
   try {
-    await ensureIndexes(client.db(toDatabaseName(url), toDbOptions(timeout)), collections)
+    await makeIndexes(client, url, timeout, collections)
   } finally {
-    if (host === undefined) await closeClient(client, timeout)
+    await closeClient(client, timeout, timers)
   }
 }
 
-/** The driver says goodbye to the server first, which a server that hangs would prolong. */
-async function closeClient (client: MongoClient, timeout: number): Promise<void> {
-  await within(timeout, () => client.close()).catch(() => {})
+async function makeIndexes (client: MongoClient, url: string, timeout: number, collections: readonly CollectionSpec[]): Promise<void> {
+  await ensureIndexes(client.db(toDatabaseName(url), toDbOptions(timeout)), collections)
 }

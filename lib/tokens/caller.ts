@@ -5,19 +5,19 @@ import { holdsRole } from '../roles.ts'
 import type { Valid } from './validity.ts'
 
 /**
- * Who makes a request: the user and the client that its access token belongs to. The optional fields are not in tokeninfo:
- * they are present beside the store and absent in an app that asks over HTTP (plugins/remote.ts). A caller beside the store
- * is frozen: requests with the same token share it.
+ * The caller of a request: the user and the client that its access token belongs to. The optional fields are not in
+ * tokeninfo, so they are absent in an app that asks over HTTP (plugins/remote.ts). A caller from the store is frozen, since
+ * requests with the same token share it.
  */
 export interface Caller {
   readonly user: Readonly<Pick<UserRecord, 'account' | 'name' | 'roles'> & { user_id: string }>
   readonly client: { readonly clientId: string, readonly name?: string, readonly scopes?: readonly string[], readonly userId?: string }
   readonly token: {
-    /** SHA-256 of the token, base64url: it names the token and cannot be used as one. */
+    /** SHA-256 of the token, base64url. It identifies the token and cannot be used as one. */
     readonly id: string
     /** The client's scopes, narrowed to those granted. */
     readonly scopes: readonly string[]
-    /** The user's epoch at this look-up. A write on the user's behalf must fail once the epoch has moved. */
+    /** The user's epoch at this look-up. A write on the user's behalf must fail once the epoch has changed. */
     readonly user_epoch?: number
     readonly created_at?: string
     readonly expired_at?: string
@@ -44,18 +44,18 @@ export function toCaller ({ record, user, client }: Valid<TokenRecord>, adminRol
   })
 }
 
-/** Callers that are cached. */
+/** Cached callers at most. */
 const SIZE = 20_000
 
 interface Entry {
   caller: Caller
   /** The stamp of the look-up that the caller was built from. */
   stamp: number
-  /** Milliseconds since the epoch: the first of the token, its grant and its user to expire. */
+  /** Milliseconds since 1970: the earliest expiry of the token, its grant and its user. */
   expires: number
 }
 
-/** Callers by token id. An entry holds while the store answers the look-up with the same stamp, and until something in it expires. */
+/** Callers by token id. An entry is valid while the store answers the look-up with the same stamp, until something in it expires. */
 export class CallerCache {
   readonly #entries = new LRUCache<string, Entry>({ max: SIZE })
 

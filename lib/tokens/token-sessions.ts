@@ -8,7 +8,7 @@ import type { Caller } from './caller.ts'
 import { OWNED_BY_USER, type Tokens } from './tokens.ts'
 import { type Revocable, checkValidity } from './validity.ts'
 
-/** Token sessions as their user sees them. */
+/** Lists and ends the token sessions of a user. */
 export function createTokenSessions ({ store, now, tokens, onError }: {
   store: Store, now: Clock, tokens: Tokens, onError: (error: unknown) => void
 }) {
@@ -19,26 +19,26 @@ export function createTokenSessions ({ store, now, tokens, onError }: {
   const accessTokens = store.collection<Revocable>('access_tokens')
   const refreshTokens = store.collection<Revocable>('refresh_tokens')
 
-  /** Moves the records of the caller's own session to the epoch that the user has just moved to. */
-  async function keep ({ id, grant_id }: Caller['token'], user_epoch: number): Promise<void> {
-    async function follow (collection: Collection<Revocable>, record: Revocable | null): Promise<void> {
-      // Only a record that was valid until this move: one that an earlier move ended stays ended.
+  /** Moves the records of the caller's own session to the user's new epoch. */
+  async function carryOver ({ id, grant_id }: Caller['token'], user_epoch: number): Promise<void> {
+    async function moveToEpoch (collection: Collection<Revocable>, record: Revocable | null): Promise<void> {
+      // Only a record of the previous epoch: a record that was revoked earlier stays revoked.
       if (record?.user_epoch === user_epoch - 1) await collection.update(record.id, { set: { user_epoch } })
     }
-    await follow(accessTokens, await accessTokens.get(id))
+    await moveToEpoch(accessTokens, await accessTokens.get(id))
     if (grant_id === undefined) return
     const grant = await grants.get(grant_id)
-    await follow(grants as unknown as Collection<Revocable>, grant)
+    await moveToEpoch(grants as unknown as Collection<Revocable>, grant)
     for await (const batch of scan(refreshTokens, { equal: { grant_id } })) {
-      for (const record of batch) await follow(refreshTokens, record)
+      for (const record of batch) await moveToEpoch(refreshTokens, record)
     }
     if (grant?.session_uid === undefined) return
     for await (const batch of scan(signInSessions, { equal: { uid: grant.session_uid } })) {
-      for (const record of batch) await follow(signInSessions, record)
+      for (const record of batch) await moveToEpoch(signInSessions, record)
     }
   }
 
-  /** Deletes the user's records of earlier epochs. They are dead already, so a failure leaves them to expire. */
+  /** Deletes the user's records of earlier epochs. They are already revoked, so after a failure they simply expire. */
   async function deleteOlder (user_id: string, epoch: number): Promise<void> {
     for (const name of OWNED_BY_USER) {
       const collection = store.collection<Revocable>(name)
@@ -53,7 +53,10 @@ export function createTokenSessions ({ store, now, tokens, onError }: {
   }
 
   return {
-    /** Batches of the user's valid token sessions. `current` is the grant of the caller's own, which is marked. */
+    /**
+     * The user's valid token sessions, in batches.
+     * @param current the grant of the caller's own session, which is marked
+     */
     async * list (user_id: string, current?: string): AsyncIterable<Session[]> {
       const user = await users.get(user_id)
       if (user === null) return
@@ -79,19 +82,19 @@ export function createTokenSessions ({ store, now, tokens, onError }: {
 
     /**
      * Ends all of a user's token and sign-in sessions with one write, as a password change does.
-     * @param keeping the caller's own token, whose session goes on
+     * @param keeping the caller's own token, whose session continues
      * @throws ErrNotFound
      */
     async end (user_id: string, keeping?: Caller['token']): Promise<void> {
-      const moved = await users.update(user_id, { increment: { epoch: 1, revision: 1 } })
-      if (moved === null) throw new IdentityError('ErrNotFound', 'user: no such user')
+      const updated = await users.update(user_id, { increment: { epoch: 1, revision: 1 } })
+      if (updated === null) throw new IdentityError('ErrNotFound', 'user: no such user')
       if (keeping === undefined) {
         await tokens.deleteOfUser(user_id)
         return
       }
-      // The caller's own token is dead until keep is done. If keep is interrupted, the caller has to sign in again.
-      await keep(keeping, moved.epoch)
-      await deleteOlder(user_id, moved.epoch)
+      // The caller's own token is invalid until carryOver is done. If carryOver is interrupted, the caller must sign in again.
+      await carryOver(keeping, updated.epoch)
+      await deleteOlder(user_id, updated.epoch)
     }
   }
 }

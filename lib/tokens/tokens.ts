@@ -31,7 +31,7 @@ export interface MintedTokens {
   refresh_token?: string
 }
 
-/** The user and client a token is issued for, with their epochs as they were read when it was asked for. */
+/** The user and client a token is issued for, with the epochs that were read when it was requested. */
 export type Subject = Pick<TokenRecord, 'user_id' | 'client_id' | 'user_epoch' | 'client_epoch'>
 
 /** A token to be issued; `fields` go into its record. */
@@ -59,7 +59,7 @@ export function createToken (): string {
   return randomBytes(32).toString('base64url')
 }
 
-/** RFC 6750, 3.1. The text is the same for every reason, so that a probe learns nothing. */
+/** RFC 6750, 3.1. The message is the same for every cause, so that a probe learns nothing. */
 export function invalidToken (): IdentityError {
   const text = 'the access token is unknown, expired or revoked'
   return new IdentityError('ErrUnknown', text, {
@@ -68,21 +68,21 @@ export function invalidToken (): IdentityError {
 }
 
 /**
- * The lifecycle of token sessions: issue, look-up, rotation and end, for tokens minted here and by the authorization server.
+ * The lifecycle of token sessions: issue, look-up, rotation and end, for minted tokens and for those of the authorization
+ * server.
  *
- * Revocation is one write: it moves the epoch of the user or client, or deletes the user, client, grant or token. Every
- * look-up reads all of them, so tokens are dead from that write on. A token carries the epochs that were read when it was
- * asked for: one that is being issued during a revocation is dead on arrival. Deleting dead records comes after the write
- * and may be interrupted anywhere.
+ * Revocation is one write: it increments the epoch of the user or client, or deletes the user, client, grant or token. Every
+ * look-up reads all of them, so tokens are revoked from that write on. A token carries the epochs that were read when it was
+ * requested, so a token issued during a revocation is never valid. The records of revoked tokens are deleted after that write;
+ * this cleanup may be interrupted anywhere.
  *
- * A grant is a token session: the tokens and codes that came of one authorization. It never expires before a token under it.
+ * A grant is a token session: the tokens and codes of one authorization. It never expires before a token under it.
  */
-/** A new token: 256 random bits, base64url. */
 export function createTokens ({ store, now, roles, onError, refreshTtl }: {
   store: Store
   now: Clock
   roles: RoleNames
-  /** Receives failures to delete dead records. */
+  /** Receives failures to delete the records of revoked tokens. */
   onError: (error: unknown) => void
   /** Seconds a minted refresh token lives. Absent: no authorization server redeems refresh tokens, and none are minted. */
   refreshTtl?: number | undefined
@@ -124,18 +124,18 @@ export function createTokens ({ store, now, roles, onError, refreshTtl }: {
     })
   }
 
-  /** Deletes dead records. A failure is reported to the operator, not to the caller, whose change has been made. */
-  async function deleteDead (names: readonly string[], filter: Filter): Promise<void> {
+  /** Deletes the records of revoked tokens. A failure is reported to the operator, not to the caller, whose change took effect. */
+  async function deleteRevoked (names: readonly string[], filter: Filter): Promise<void> {
     for (const name of names) await store.collection(name).deleteMany(filter).catch(onError)
   }
 
-  /** Ends a token session. Deleting the grant is what ends it. */
+  /** Ends a token session: deleting the grant revokes every token and code under it. */
   async function endGrant (grant_id: string): Promise<void> {
     await grants.delete(grant_id)
-    await deleteDead(OWNED_BY_GRANT, { equal: { grant_id } })
+    await deleteRevoked(OWNED_BY_GRANT, { equal: { grant_id } })
   }
 
-  /** Ends the token sessions that are bound to a sign-in session, of one client or of all. */
+  /** Ends the token sessions bound to a sign-in session, of one client or of all. */
   async function endBoundGrants (session_uid: string, client_id?: string): Promise<void> {
     for await (const batch of scan(grants, { equal: { session_uid, ...(client_id !== undefined && { client_id }) } })) {
       for (const grant of batch) if (grant.bound === true) await endGrant(grant.id)
@@ -157,13 +157,13 @@ export function createTokens ({ store, now, roles, onError, refreshTtl }: {
       return found instanceof Promise ? found.then(authenticateFound) : authenticateFound(found)
     },
 
-    /** The record, with what its validity depends on, if it is valid. */
+    /** Finds a valid record, with the records its validity depends on; null if there is none. */
     find,
 
     /**
      * Mints an access token for a user and a client, and a linked refresh token if `refresh` is set.
      * @throws ErrParam when the user or client does not exist, the user is disabled or expired, a scope is not the client's, or
-     *   a refresh token is asked for and no authorization server redeems it
+     *   a refresh token is requested and there is no authorization server to redeem it
      */
     async mint ({ user_id, client_id, scopes, ttl = ACCESS_TTL, refresh = false }: MintOptions): Promise<MintedTokens> {
       if (refresh && refreshTtl === undefined) throw paramError('refresh', 'there is no authorization server to redeem a refresh token')
@@ -189,13 +189,13 @@ export function createTokens ({ store, now, roles, onError, refreshTtl }: {
       return { ...minted, refresh_token: refreshed.token }
     },
 
-    /** Issues an access token without a grant, for a subject that the caller has checked or is about to write. */
+    /** Issues an access token without a grant. The caller has checked the subject, or is about to write it. */
     async issue (token: NewToken, subject: Subject): Promise<void> {
       await insert('access_tokens', token, subject)
     },
 
     /**
-     * Issues a token under a grant, with the grant's subject. The grant's expiry is moved first where the token would outlive it.
+     * Issues a token under a grant, with the grant's subject. The grant is extended first if the token would outlive it.
      * @returns false when the grant has ended
      */
     async issueUnder (name: TokenName, token: NewToken, grant_id: string): Promise<boolean> {
@@ -203,7 +203,7 @@ export function createTokens ({ store, now, roles, onError, refreshTtl }: {
       if (grant === undefined) return false
       const { created_at, expired_at } = toLifetime(now(), token.ttl)
       const used = name === 'refresh_tokens' ? { last_used_at: created_at } : undefined
-      // Conditional, since a token that lives longer may be issued at the same time.
+      // Conditional, since a token with a later expiry may be issued at the same time.
       if (grant.expired_at < expired_at) await grants.update(grant_id, { set: { ...used, expired_at } }, { before: { expired_at } })
       else if (used !== undefined) await grants.update(grant_id, { set: used })
       const { user_id, client_id, user_epoch, client_epoch } = grant
@@ -212,7 +212,7 @@ export function createTokens ({ store, now, roles, onError, refreshTtl }: {
     },
 
     /**
-     * Spends a one-time code with one conditional write. A second use ends what came of the first (RFC 6749, 4.1.2).
+     * Spends a one-time code with one conditional write. A second use ends the session of the first (RFC 6749, 4.1.2).
      * @returns false when the code was spent before
      */
     async spend (name: 'authorization_codes' | 'device_codes', id: string): Promise<boolean> {
@@ -224,8 +224,8 @@ export function createTokens ({ store, now, roles, onError, refreshTtl }: {
     },
 
     /**
-     * Spends a refresh token. A second use ends its session (RFC 9700, 4.14.2), except within `grace` seconds of the first: a
-     * client whose answer was lost, or that asks from two tabs at once, is answered again.
+     * Spends a refresh token. A second use ends its session (RFC 9700, 4.14.2), except within `grace` seconds of the first, for a
+     * client that lost the response or refreshes from two tabs at once.
      * @returns false when the session was ended
      */
     async rotate (id: string, grace: number): Promise<boolean> {
@@ -247,17 +247,17 @@ export function createTokens ({ store, now, roles, onError, refreshTtl }: {
       await endBoundGrants(uid)
     },
 
-    /** Ends the caller's token session: the access token, and everything linked to it by a grant (service.md, 4.2). */
+    /** Ends the caller's token session: the access token and, if it has a grant, every token under that grant (service.md, 4.2). */
     async revoke ({ id, grant_id }: Pick<Caller['token'], 'id' | 'grant_id'>): Promise<void> {
       if (grant_id !== undefined) await endGrant(grant_id)
       else await accessTokens.delete(id)
     },
 
-    /** Deletes the sign-in sessions, codes, tokens and grants of a user who was deleted or whose epoch moved. */
-    deleteOfUser: (user_id: string) => deleteDead(OWNED_BY_USER, { equal: { user_id } }),
+    /** Deletes the sign-in sessions, codes, tokens and grants of a user who was deleted or whose epoch was incremented. */
+    deleteOfUser: (user_id: string) => deleteRevoked(OWNED_BY_USER, { equal: { user_id } }),
 
-    /** Deletes the codes, tokens and grants of a client that was deleted or whose epoch moved. */
-    deleteOfClient: (client_id: string) => deleteDead(OWNED_BY_CLIENT, { equal: { client_id } })
+    /** Deletes the codes, tokens and grants of a client that was deleted or whose epoch was incremented. */
+    deleteOfClient: (client_id: string) => deleteRevoked(OWNED_BY_CLIENT, { equal: { client_id } })
   }
 }
 

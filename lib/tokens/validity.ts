@@ -35,14 +35,14 @@ export const LINKS = {
 /** A collection whose records can be revoked. */
 export type RevocableName = keyof typeof LINKS
 
-/** Whether the user may act at this time: neither disabled nor past `expired_at`. */
+/** Whether the user is neither disabled nor expired. */
 export function isActive (user: UserRecord, now: string): boolean {
   return user.disabled_at === undefined && (user.expired_at === undefined || user.expired_at > now)
 }
 
 /**
- * Decides whether a record is valid: it and the grant it names have not expired, and the user, client and grant it names
- * exist, may act, and have not moved their epoch since the record was issued. Nothing else in the service decides this.
+ * Decides whether a record is valid: it and its grant have not expired, its user, client and grant exist, its user is active,
+ * and the epochs of user and client have not been incremented since it was issued. Nothing else in the service decides this.
  * @param now ISO 8601
  */
 export function checkValidity<T extends Revocable> (found: Linked<T> | null, now: string): Valid<T> | null {

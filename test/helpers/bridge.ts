@@ -5,7 +5,7 @@ interface Teardown {
   teardown: (fn: () => unknown) => unknown
 }
 
-/** An app with nothing in it but a bridge, listening on a free port. */
+/** An app with only a bridge, listening on a free port. */
 export async function startBridge (
   t: Teardown, options: BridgeOptions, prepare: (app: FastifyInstance) => unknown = () => {}
 ): Promise<{ app: FastifyInstance, url: string, root: string }> {
@@ -17,7 +17,7 @@ export async function startBridge (
   return { app, url: `${root}/clients`, root }
 }
 
-/** The body of an error, as decisions.md has it. */
+/** The body of an error. */
 export function errorBody (statusCode: number, code: string, error: string, message: string) {
   return { statusCode, code, error, message }
 }

@@ -3,9 +3,10 @@ import { MongoClient } from 'mongodb'
 import type { Test } from 'tap'
 import { startIdentity, type StartOptions, type TestKit } from '../../testing/index.ts'
 import { createApp } from '../../testing/kit.ts'
+import { MONGODB_URL } from './mongodb.ts'
 import { checkResponses } from './openapi.ts'
 
-/** Starts the service for a test; every response of it is held against its OpenAPI document. */
+/** Starts the service for a test. Every response is checked against the OpenAPI document. */
 export async function build (t: Test, { app = createApp(), ...options }: Omit<StartOptions, 't'> = {}): Promise<TestKit> {
   if (options.openapi !== false) checkResponses(app, (problem) => t.fail(problem), options.prefix)
   return await startIdentity({ ...options, t, app })
@@ -29,15 +30,14 @@ export function createMongoDatabase (t: Test, server: string): string {
 /** Starts the service on the store under test. */
 export type Build = (t: Test, options?: Omit<StartOptions, 't' | 'database' | 'store'>) => Promise<TestKit>
 
-/** Runs the same cases on every store: embedded in a file, and on MongoDB where there is a server. */
+/** Runs the cases on every store: on SQLite, and on MongoDB if MONGODB_URL is set. */
 export async function forEachStore (t: Test, run: (t: Test, build: Build) => Promise<unknown>): Promise<void> {
   await t.test('on SQLite', async (t) => {
     const database = `sqlite:${t.testdir()}/identity.db`
     await run(t, (t, options) => build(t, { ...options, database }))
   })
-  const server = process.env.MONGODB_URL
-  await t.test('on MongoDB', { skip: server === undefined && 'MONGODB_URL is not set' }, async (t) => {
-    const database = createMongoDatabase(t, server!)
+  await t.test('on MongoDB', { skip: MONGODB_URL === undefined && 'MONGODB_URL is not set' }, async (t) => {
+    const database = createMongoDatabase(t, MONGODB_URL!)
     await run(t, (t, options) => build(t, { ...options, database }))
   })
 }

@@ -8,18 +8,18 @@ export interface Ran {
   code: number
   stdout: string
   stderr: string
-  /** Stdout as the one JSON object it must be. */
+  /** Parses stdout, which must be one JSON object. */
   json (): Record<string, string>
 }
 
 export interface RunOptions {
   stdin?: string | Readable
-  /** Both outputs say that they are terminals. */
+  /** Whether stdout and stderr are terminals. */
   terminal?: boolean
   signal?: AbortSignal
 }
 
-/** A command line on an embedded store in this folder, run in this process. */
+/** Returns a function that runs command lines in this process, on an SQLite store in this folder. */
 export function createCli (dir: string, env: Record<string, string> = {}) {
   const given = { DATABASE_URL: `sqlite:${join(dir, 'identity.db')}`, IDENTITY_BCRYPT_COST: '4', ...env }
 

@@ -4,8 +4,8 @@ import type { TestKit } from '../../testing/index.ts'
 import { callAs, signIn, unique } from './people.ts'
 
 /**
- * The main paths of the API, and the answers that a host's own rules would change first: the same in any host.
- * @param prefix where the plugin is
+ * Checks the main flows of the API, and the responses that a host's own settings could most easily change.
+ * @param prefix the plugin's prefix
  */
 export async function runFlow (t: Test, kit: TestKit, prefix = ''): Promise<void> {
   const base = `${prefix}/api/v1`

@@ -2,7 +2,7 @@ import ajvFormats from 'ajv-formats'
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
 import type { FastifyInstance } from 'fastify'
 
-/** What is checked of a response. `url` is the route's, as `/client/:clientId`. */
+/** A response to check. `url` is the route's pattern, such as `/client/:clientId`. */
 export interface SeenResponse {
   method: string
   url: string
@@ -19,7 +19,7 @@ const ajv = new Ajv2020({ strict: false, allErrors: true })
 ajvFormats.default(ajv)
 const compiled = new Map<string, ValidateFunction>()
 
-/** An object schema that lists its fields allows no others here: a field that leaks is a failure. */
+/** Disallows additional properties in object schemas, so that a leaked field is a failure. */
 function close (schema: unknown): unknown {
   if (Array.isArray(schema)) return schema.map(close)
   if (typeof schema !== 'object' || schema === null) return schema
@@ -35,13 +35,13 @@ function validate (schema: unknown, value: unknown): string | undefined {
   if (!check(value)) return ajv.errorsText(check.errors, { dataVar: 'body' })
 }
 
-/** The schema of one record of a list, which NDJSON has on each line. */
+/** The schema of a list's items, which are the lines of NDJSON. */
 function findItem (response: Response): unknown {
   const alternatives = (response.content?.['application/json']?.schema.anyOf ?? []) as Schema[]
   return alternatives.find((schema) => schema.type === 'array')?.items
 }
 
-/** What in a response is not as the OpenAPI document says; undefined when all is. */
+/** How a response differs from the OpenAPI document; undefined if it does not. */
 export function findProblem (document: { paths: Paths }, { method, url, status, type, body }: SeenResponse): string | undefined {
   const path = url.replace(/:(\w+)/g, '{$1}')
   const operation = document.paths[path]?.[(method === 'HEAD' ? 'GET' : method).toLowerCase()]
@@ -59,9 +59,8 @@ export function findProblem (document: { paths: Paths }, { method, url, status, 
 }
 
 /**
- * Holds every response of an app's documented routes against its OpenAPI document. Bodies that are streams are left
- * to the tests that read them.
- * @param prefix where the identity plugin is
+ * Checks every response of an app's documented routes against its OpenAPI document, except for streamed bodies.
+ * @param prefix the prefix of the identity plugin
  */
 export function checkResponses (app: FastifyInstance, report: (problem: string) => void, prefix = ''): void {
   let document: Promise<{ paths: Paths }> | undefined

@@ -3,13 +3,13 @@ import type { CreateClient } from '../../schemas/client.ts'
 import type { CreateUser } from '../../schemas/user.ts'
 import type { Minted, MintRequest, TestKit } from '../../testing/index.ts'
 
-/** What a test that reads no data of a reply may look at. */
+/** The body of a reply whose data a test does not read. */
 interface AnyBody { data?: unknown, code?: string, message?: string }
 
 export interface Reply<T = AnyBody> {
   status: number
   headers: Record<string, unknown>
-  /** What the JSON says; null where there is no body. */
+  /** The parsed JSON; null without a body. */
   body: T
 }
 
@@ -22,10 +22,10 @@ export interface Api {
   send: <T = AnyBody>(options: InjectOptions) => Promise<Reply<T>>
 }
 
-/** Somebody with a token. */
+/** A user with a token. */
 export type Person = Minted & Api
 
-/** The API as whoever these headers belong to. */
+/** Calls of the API with these headers. */
 export function callAs (kit: Pick<TestKit, 'inject'>, headers: Record<string, string> = {}, base = '/api/v1'): Api {
   async function send<T> (options: InjectOptions): Promise<Reply<T>> {
     const reply = await kit.inject({ ...options, url: `${base}${String(options.url)}`, headers: { ...headers, ...options.headers } })
@@ -40,7 +40,7 @@ export function callAs (kit: Pick<TestKit, 'inject'>, headers: Record<string, st
   }
 }
 
-/** A user with a token of his own: absent, a new one. */
+/** Mints a token; by default for a new user. */
 export async function signIn (kit: TestKit, request: MintRequest = {}): Promise<Person> {
   const minted = await kit.mint(request)
   return { ...minted, ...callAs(kit, minted.headers) }
@@ -48,7 +48,7 @@ export async function signIn (kit: TestKit, request: MintRequest = {}): Promise<
 
 let count = 0
 
-/** A text no other test has. */
+/** A text that no other test uses. */
 export function unique (text: string): string {
   return `${text}-${process.pid.toString(36)}-${(count++).toString(36)}`
 }
@@ -61,7 +61,7 @@ export async function createClient (owner: Api, data: Partial<CreateClient['data
   return reply.body.data.clientId
 }
 
-/** Creates a user; resolves to its id. */
+/** Creates a user; resolves to the id. */
 export async function createUser (admin: Api, data: Partial<CreateUser['data']> = {}, rest: Omit<CreateUser, 'data'> = {}): Promise<string> {
   const body = { data: { account: unique('user'), password: 'first', ...data }, ...rest }
   const reply = await admin.post<{ data: { user_id: string } }>('/user', body)

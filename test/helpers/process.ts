@@ -12,18 +12,18 @@ interface Teardown {
 export interface Started {
   child: ChildProcess
   pid: number
-  /** What it has written so far. */
+  /** Its output so far. */
   stdout (): string
   stderr (): string
   /** The lines of stdout that are JSON, which is the log. */
   log (): { msg: string, level: number, [field: string]: unknown }[]
-  /** Resolves when the pattern is in what it has written; rejects when the process ends before. */
+  /** Resolves when its output matches the pattern. Rejects if the process exits first. */
   seen (pattern: RegExp): Promise<RegExpExecArray>
-  /** Resolves when it has ended and all it wrote is here: its exit code, or the name of the signal. */
+  /** Resolves when it has exited and its output is complete: its exit code, or the name of the signal. */
   ended: Promise<number | string>
 }
 
-/** Environment of a service on an embedded store in this folder, on a free port, whose hashes cost little. */
+/** The environment of a service on an SQLite store in this folder, on a free port, with cheap hashes. */
 export function serviceEnv (dir: string, env: Record<string, string> = {}): Record<string, string> {
   return { DATABASE_URL: `sqlite:${join(dir, 'identity.db')}`, PORT: '0', IDENTITY_BCRYPT_COST: '4', ...env }
 }
@@ -35,12 +35,12 @@ export interface StartOptions {
   cwd?: string
 }
 
-/** Starts a program of ours, which does not outlive the test. */
+/** Starts one of our programs. It is killed when the test ends. */
 export function startProgram (t: Teardown, file: 'server.ts' | 'cli.ts', { args = [], ...options }: StartOptions): Started {
   return startCommand(t, process.execPath, { ...options, args: [join(ROOT, file), ...args] })
 }
 
-/** Starts any command. */
+/** Starts a command. It is killed when the test ends. */
 export function startCommand (t: Teardown, command: string, { args = [], env, stdio = ['ignore', 'pipe', 'pipe'], cwd = ROOT }: StartOptions): Started {
   const child = spawn(command, args, { cwd, stdio, env: { PATH: process.env.PATH, ...env } })
   const file = basename(args[0] ?? command)
@@ -49,7 +49,7 @@ export function startCommand (t: Teardown, command: string, { args = [], env, st
   for (const name of ['stdout', 'stderr'] as const) {
     child[name]?.setEncoding('utf8').on('data', (text: string) => {
       written[name] += text
-      for (const look of changed) look()
+      for (const check of changed) check()
     })
   }
   const ended = within(`end of ${file}`, once(child, 'close').then(([code, signal]) => code ?? signal), 60_000)
@@ -61,17 +61,17 @@ export function startCommand (t: Teardown, command: string, { args = [], env, st
 
   function seen (pattern: RegExp): Promise<RegExpExecArray> {
     return within(`${pattern} from ${file}`, new Promise((resolve, reject) => {
-      const over = () => reject(new Error(`${file} ended before ${pattern}: ${written.stderr}`))
-      const look = () => {
+      const onClose = () => reject(new Error(`${file} exited before ${pattern}: ${written.stderr}`))
+      const check = () => {
         const match = pattern.exec(written.stdout) ?? pattern.exec(written.stderr)
         if (match === null) return
-        changed.delete(look)
-        child.off('close', over)
+        changed.delete(check)
+        child.off('close', onClose)
         resolve(match)
       }
-      child.once('close', over)
-      changed.add(look)
-      look()
+      child.once('close', onClose)
+      changed.add(check)
+      check()
     }))
   }
 
@@ -86,7 +86,7 @@ export function startCommand (t: Teardown, command: string, { args = [], env, st
   }
 }
 
-/** Runs a program of ours to its end. */
+/** Runs one of our programs until it exits. */
 export async function runProgram (t: Teardown, file: 'server.ts' | 'cli.ts', options: StartOptions): Promise<{ code: number | string, stdout: string, stderr: string }> {
   const program = startProgram(t, file, options)
   const code = await program.ended

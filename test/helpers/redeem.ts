@@ -6,7 +6,7 @@ import type { Minted, TestKit } from '../../testing/index.ts'
 /** The answer of the token endpoint to a refresh token. */
 export interface Redeemed { status: number, body: { error?: string, access_token?: string, refresh_token?: string } }
 
-/** The answer to a refresh token that is unknown, expired or revoked, or whose client is gone. */
+/** The answer to a refresh token that is unknown, expired or revoked, or whose client does not exist. */
 export const REFUSED = { body: { error: /^invalid_(grant|client)$/ } }
 
 /** Redeems a minted refresh token at the token endpoint, with the client's secret if it has one. */
@@ -27,7 +27,7 @@ export async function redeem ({ app, inject }: TestKit, { client_id }: Pick<Mint
 }
 
 /**
- * Rotates a refresh token by the calls that the token endpoint makes, in its order, without HTTP.
+ * Rotates a refresh token without HTTP, by the same calls in the same order as the token endpoint.
  * @throws ErrUnknown when the token is refused
  */
 export async function rotate (tokens: Tokens, token: string): Promise<{ access_token: string, expires_in: number, refresh_token: string }> {

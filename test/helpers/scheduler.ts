@@ -1,15 +1,15 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Around, StoreCall } from './wrap-store.ts'
 
-/** Picks one of `count` things that could happen next. */
+/** Picks one of `count` possible next steps. */
 export type Choose = (count: number) => number
 
-/** A call of the store that has happened: when is its place in the log. */
+/** A store call that was made; the log has them in order. */
 export interface Step extends StoreCall {
   actor: string
 }
 
-/** The same sequence for the same seed (mulberry32). */
+/** A pseudo-random sequence, the same for the same seed (mulberry32). */
 export function createRandom (seed: number): Choose {
   let state = seed
   return (count) => {
@@ -21,9 +21,9 @@ export function createRandom (seed: number): Choose {
 }
 
 /**
- * Walks through every sequence of choices, one run each, as a counter whose digits have the ranges that the runs show.
- * @param most runs; past it the walk ends
- * @returns the runs it took, and whether they were all there are
+ * Tries every sequence of choices, one run each. It counts like an odometer whose digits have the ranges that the runs reveal.
+ * @param most the maximum number of runs
+ * @returns the number of runs, and whether they covered every sequence
  */
 export async function exhaust (most: number, run: (choose: Choose) => Promise<void>): Promise<{ runs: number, complete: boolean }> {
   let path: { choice: number, count: number }[] = []
@@ -43,24 +43,24 @@ export async function exhaust (most: number, run: (choose: Choose) => Promise<vo
 }
 
 /**
- * Holds every actor at each call of the store, and lets one call at a time happen: what the actors do between their calls
- * touches nothing shared, so that the order of calls is all there is to an order of events.
+ * Suspends every actor at each store call, and lets one call proceed at a time. Between their calls the actors share no state,
+ * so every possible interleaving is an order of these calls.
  */
 export class Scheduler {
-  /** The calls that have happened, in order. */
+  /** The calls made so far, in order. */
   readonly log: Step[] = []
   readonly #actor = new AsyncLocalStorage<string>()
   readonly #waiting: (() => Promise<void>)[] = []
-  /** Whether the place of a call in an order can make a difference; one that cannot happens as soon as it is made. */
+  /** Whether the order of a call can matter. If not, the call proceeds at once. */
   isShared: (call: StoreCall) => boolean = () => true
-  /** Throws where a call is to fail instead of happening. */
+  /** Throws to make a call fail. */
   interrupt: (step: Step, log: readonly Step[]) => void = () => {}
 
-  /** For wrapStore: calls outside `run` happen at once. */
+  /** For wrapStore. Calls outside `run` proceed at once. */
   readonly around: Around = (call, run) => {
     const actor = this.#actor.getStore()
     if (actor === undefined || !this.isShared(call)) return run()
-    // A list that begins reads nothing yet; its batches do.
+    // `list` reads nothing itself; its batches do.
     if (call.method === 'list') return run()
     return new Promise((resolve, reject) => {
       this.#waiting.push(async () => {
@@ -76,17 +76,17 @@ export class Scheduler {
     })
   }
 
-  /** Runs the actors to their ends in the order that `choose` makes. */
+  /** Runs the actors to completion, in the order that `choose` picks. */
   async run (actors: Record<string, () => Promise<unknown>>, choose: Choose): Promise<void> {
     let ended = 0
     const all = Object.entries(actors)
     this.log.length = 0
     for (const [name, act] of all) this.#actor.run(name, () => act().catch(() => {}).finally(() => { ended++ }))
     for (let idle = 0; ended < all.length; idle++) {
-      // All microtasks are done by then: each actor waits at a call, or has ended.
+      // Microtasks are done by then, so each actor is suspended at a call or has ended.
       await new Promise(setImmediate)
       if (this.#waiting.length === 0) {
-        if (idle > 10_000) throw new Error('the actors wait for something that is no call of the store')
+        if (idle > 10_000) throw new Error('the actors wait for something other than a store call')
         continue
       }
       idle = 0

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 
-/** Asks over a socket of its own, where every byte and the end can be seen. Nobody reads yet: the socket is paused. */
+/** Sends a GET over a raw socket, to observe every byte and the end of the connection. The socket is still paused. */
 export async function ask (url: string, path: string, headers: Record<string, string>): Promise<Socket> {
   const { hostname, port } = new URL(url)
   const socket = connect({ host: hostname, port: Number(port) })
@@ -11,16 +11,16 @@ export async function ask (url: string, path: string, headers: Record<string, st
   return socket
 }
 
-/** What a server answered over a socket, up to the end of the connection. */
+/** A response read from a socket until the end of the connection. */
 export interface Answer {
   status: number
   headers: Record<string, string>
   body: string
-  /** The body came to its proper end: by its length, or by the last chunk. */
+  /** Whether the body is complete, by its length or its last chunk. */
   complete: boolean
 }
 
-/** Takes a chunked body (RFC 9112, 7.1) apart. */
+/** Decodes a chunked body (RFC 9112, 7.1). */
 function readChunks (raw: Buffer): { body: Buffer, complete: boolean } {
   const chunks: Buffer[] = []
   for (let at = 0; ;) {
@@ -33,7 +33,7 @@ function readChunks (raw: Buffer): { body: Buffer, complete: boolean } {
   }
 }
 
-/** Reads to the end of the connection, however it ends. */
+/** Reads until the connection closes, for whatever reason. */
 export async function readAnswer (socket: Socket): Promise<Answer> {
   const parts: Buffer[] = []
   socket.on('data', (part) => parts.push(part))

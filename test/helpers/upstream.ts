@@ -2,14 +2,14 @@ import { once } from 'node:events'
 import { createServer, request as httpRequest, type IncomingHttpHeaders, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 
-/** Long enough for a busy machine; whatever takes longer has failed. */
+/** Milliseconds: a generous timeout for a busy machine. */
 export const BOUND = 15_000
 
 interface Teardown {
   teardown: (fn: () => unknown) => unknown
 }
 
-/** A promise, or a failure that says what did not happen in time. */
+/** Resolves with the promise. Rejects with an error that names what did not happen in time. */
 export async function within<T> (what: string, promise: Promise<T>, bound: number = BOUND): Promise<T> {
   let timer: NodeJS.Timeout | undefined
   try {
@@ -21,14 +21,14 @@ export async function within<T> (what: string, promise: Promise<T>, bound: numbe
   }
 }
 
-/** Resolves when the stream, socket or message is closed, whatever the reason. */
+/** Resolves when the stream, socket or message is closed, for whatever reason. */
 export async function closed (what: string, emitter: NodeJS.EventEmitter & { destroyed: boolean, closed?: boolean | null }): Promise<void> {
   if (emitter.destroyed) return
   emitter.on('error', () => {})
   await within(`close of ${what}`, new Promise<void>((resolve) => emitter.once('close', () => resolve())))
 }
 
-/** A request as the upstream got it. */
+/** A request that the upstream received. */
 export interface Seen {
   method: string
   url: string
@@ -41,7 +41,7 @@ export interface Upstream {
   url: string
   port: number
   server: Server
-  /** Requests whose body has come in whole, in order. */
+  /** The requests received in full, in order. */
   seen: Seen[]
   sockets: Set<Socket>
   close: () => Promise<void>
@@ -49,7 +49,7 @@ export interface Upstream {
 
 export type Answer = (response: ServerResponse, seen: Seen, request: IncomingMessage) => unknown
 
-/** Serves on a free port of the loopback. `answer` is called when the request's body is there. */
+/** Serves on a free loopback port. `answer` is called when the request's body is complete. */
 export async function startUpstream (t: Teardown, answer: Answer, port = 0): Promise<Upstream> {
   const seen: Seen[] = []
   return await serve(t, async (request, response) => {
@@ -67,7 +67,7 @@ export async function startUpstream (t: Teardown, answer: Answer, port = 0): Pro
   }, port, seen)
 }
 
-/** The same with the bare listener, for what happens before the body is there. */
+/** The same with a bare listener, which sees requests before their body. */
 export async function serve (t: Teardown, listener: RequestListener, port = 0, seen: Seen[] = []): Promise<Upstream> {
   const server = createServer({ keepAliveTimeout: 60_000 }, listener)
   const sockets = new Set<Socket>()
@@ -93,7 +93,7 @@ export async function serve (t: Teardown, listener: RequestListener, port = 0, s
 export interface Call {
   method?: string
   headers?: Record<string, string | string[]>
-  /** A string goes with a length, a list of strings in chunks. */
+  /** A string is sent with a length, an array of strings in chunks. */
   body?: string | string[]
 }
 
@@ -103,11 +103,11 @@ export interface Reply {
   rawHeaders: string[]
   body: Buffer
   text: string
-  /** False where the connection broke before the message's end. */
+  /** False if the connection closed before the end of the message. */
   complete: boolean
 }
 
-/** A request on a connection of its own; resolves at the head of the answer. */
+/** Sends a request on a new connection; resolves when the response headers arrive. */
 export async function open (url: string, { method = 'GET', headers = {}, body }: Call = {}): Promise<IncomingMessage> {
   const whole = typeof body === 'string'
   const request = httpRequest(url, { method, agent: false, headers: whole ? { 'content-length': String(Buffer.byteLength(body)), ...headers } : headers })
@@ -118,13 +118,13 @@ export async function open (url: string, { method = 'GET', headers = {}, body }:
   return response
 }
 
-/** Reads an answer to its end, or to where it broke. */
+/** Reads a response until its end, or until the connection closes. */
 export async function readAll (response: IncomingMessage): Promise<Reply> {
   const parts: Buffer[] = []
   try {
     for await (const part of response) parts.push(part)
   } catch {
-    // `complete` tells.
+    // `complete` is false then.
   }
   const body = Buffer.concat(parts)
   const { statusCode = 0, headers, rawHeaders, complete } = response

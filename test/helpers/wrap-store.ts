@@ -7,7 +7,7 @@ export interface StoreCall {
   args: unknown[]
 }
 
-/** Stands between the services and the store: runs the call, before, after or not at all. */
+/** Intercepts a store call. It decides when, and whether, to run it. */
 export type Around = (call: StoreCall, run: () => unknown) => unknown
 
 function wrapCollection<T extends Document> (inner: Collection<T>, name: string, around: Around): Collection<T> {
@@ -16,7 +16,7 @@ function wrapCollection<T extends Document> (inner: Collection<T>, name: string,
       // So that every list passes here, batch by batch.
       if (method === 'render') return undefined
       const call = (args: unknown[]) => (target[method] as (...args: unknown[]) => unknown).apply(target, args)
-      // The one that may answer at once; the others fail by rejecting.
+      // getLinked may answer synchronously; the others always return a promise.
       if (method === 'getLinked') return (...args: unknown[]) => around({ collection: name, method, args }, () => call(args))
       if (method !== 'list') return async (...args: unknown[]) => await around({ collection: name, method, args }, () => call(args))
       return (...args: unknown[]) => {
@@ -35,7 +35,7 @@ function wrapCollection<T extends Document> (inner: Collection<T>, name: string,
   })
 }
 
-/** The same store, with every call of its collections in the hands of `around`. */
+/** Wraps a store so that every call of its collections goes through `around`. */
 export function wrapStore (store: Store, around: Around): Store {
   return new Proxy(store, {
     get (target, key: keyof Store) {

@@ -6,6 +6,7 @@ import { openStore } from '../../lib/store/index.ts'
 import type { Store } from '../../lib/store/port.ts'
 import { storeError } from '../../lib/errors.ts'
 import { createMongoDatabase } from '../helpers/build.ts'
+import { MONGODB_URL } from '../helpers/mongodb.ts'
 import { within } from '../helpers/upstream.ts'
 import { wrapStore, type Around } from '../helpers/wrap-store.ts'
 
@@ -111,5 +112,4 @@ function cases (t: Test, database: () => string): void {
 
 t.test('on SQLite', async (t) => cases(t, () => 'sqlite::memory:'))
 
-const server = process.env.MONGODB_URL
-t.test('on MongoDB', { skip: server === undefined && 'MONGODB_URL is not set' }, async (t) => cases(t, () => createMongoDatabase(t, server!)))
+t.test('on MongoDB', { skip: MONGODB_URL === undefined && 'MONGODB_URL is not set' }, async (t) => cases(t, () => createMongoDatabase(t, MONGODB_URL!)))

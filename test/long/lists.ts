@@ -1,6 +1,6 @@
 /**
  * Whole lists of 10,000, 100,000 and 1,000,000 clients over a real socket: as JSON, as NDJSON and as the bridge's CSV.
- * The service runs as a process of its own; its memory is read from outside while the list streams.
+ * The service runs in a process of its own, whose memory is sampled while the list streams.
  */
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
@@ -16,12 +16,12 @@ import { OptionsSchema } from '../../schemas/options.ts'
 import { readOptions } from '../../plugins/identity.ts'
 
 const SIZES = [10_000, 100_000, 1_000_000]
-/** Growth of resident memory over the idle size that a list may cost (MiB). */
+/** How much resident memory may grow above its idle size (MiB). */
 const CEILING = 64
 const KEY = Buffer.alloc(32, 7)
 const ROOT = join(import.meta.dirname, '../..')
 
-/** Fills the store up to `size` clients, half of them confidential, and mints a token of an admin. */
+/** Fills the store up to `size` clients, half of them confidential, and mints a token for an admin. */
 async function seed (database: string, from: number, size: number): Promise<string> {
   const services = await openServices({ ...readOptions({ database, bcryptCost: OptionsSchema.properties.bcryptCost.minimum, secretKey: KEY.toString('base64') }) })
   try {
@@ -91,14 +91,14 @@ async function measure (label: string, size: number, url: string, accept: string
   if (response.status !== 200 || response.body === null) throw new Error(`${label}: status ${response.status}`)
   let bytes = 0
   let marks = 0
-  // Every record has one of these, in every form.
+  // Occurs once per record, in every format.
   const mark = Buffer.from('/icon.png')
   let tail = Buffer.alloc(0)
   for await (const chunk of response.body) {
     bytes += chunk.length
     const text = Buffer.concat([tail, chunk])
     for (let at = text.indexOf(mark); at !== -1; at = text.indexOf(mark, at + mark.length)) marks++
-    // Shorter than a mark, so that none is counted twice.
+    // Shorter than the mark, so that none is counted twice.
     tail = text.subarray(-(mark.length - 1))
   }
   const seconds = (performance.now() - start) / 1000
@@ -110,7 +110,7 @@ async function measure (label: string, size: number, url: string, accept: string
   return good
 }
 
-/** Streams every size in every form; false when a record was missing or memory grew past the ceiling. */
+/** Streams every size in every format; false when a record was missing or memory grew past the ceiling. */
 export async function run (sizes: readonly number[] = SIZES): Promise<boolean> {
   const folder = mkdtempSync(join(tmpdir(), 'fastify-identity-lists-'))
   const database = `sqlite:${join(folder, 'identity.db')}`
@@ -123,7 +123,7 @@ export async function run (sizes: readonly number[] = SIZES): Promise<boolean> {
       const { child, url } = await startService(database)
       try {
         const list = `${url}/api/v1/client/list?limit=0&sort=created:asc`
-        // The bootstrap's own client has no icon: it is read, and not counted. The first, short list warms the process up.
+        // The bootstrap client has no icon, so it is not counted. The first, short list warms the process up.
         await (await fetch(`${list.replace('limit=0', 'limit=1000')}`, { headers: { authorization: `Bearer ${token}` } })).arrayBuffer()
         const csv = `${url}/bridge/client/list?limit=0&sort=created:asc&format=csv`
         for (const [label, from, accept] of [['JSON', list, 'application/json'], ['NDJSON', list, 'application/x-ndjson'], ['CSV', csv, 'text/csv']] as const) {

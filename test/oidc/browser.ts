@@ -1,4 +1,4 @@
-/** A browser without a window: it keeps cookies by path, follows redirects within the service, and sends forms. */
+/** A minimal browser: it stores cookies by path, follows redirects within the service, and submits forms. */
 export class Browser {
   readonly #jar = new Map<string, { value: string, path: string }>()
   readonly origin: string
@@ -29,7 +29,7 @@ export class Browser {
     return response
   }
 
-  /** Goes where redirects lead, and stops before it leaves the service. */
+  /** Follows redirects, up to the first one that leaves the service. */
   async open (url: string, options?: RequestInit): Promise<Page> {
     let response = await this.fetch(url, options)
     for (let hops = 0; hops < 12; hops++) {
@@ -44,12 +44,12 @@ export class Browser {
   }
 }
 
-/** Where a browser came to: a page of the service, or the door out of it. */
+/** The page of the service where a browser arrived, or the redirect by which it left. */
 export class Page {
   readonly browser: Browser
   readonly response: Response
   readonly text: string
-  /** Where the browser was sent, when it left. */
+  /** The redirect out of the service. */
   readonly left: URL | undefined
 
   constructor (browser: Browser, response: Response, text: string, left?: URL) {
@@ -63,7 +63,7 @@ export class Page {
     return /<title>([^<]*)/.exec(this.text)?.[1] ?? ''
   }
 
-  /** Sends the page's form with its hidden fields and these. */
+  /** Submits the page's form with its hidden fields and the given ones. */
   async submit (fields: Record<string, string> = {}, headers: Record<string, string> = {}): Promise<Page> {
     const action = /<form[^>]* action="([^"]*)"/.exec(this.text)?.[1]
     if (action === undefined) throw new Error(`no form on the page '${this.title}'`)

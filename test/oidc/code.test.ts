@@ -6,21 +6,21 @@ eachStore(t, 'the code flow', async (t, start) => {
   const { post, get, register, user } = harness
   const app = await register()
 
-  await t.test('a code becomes tokens that every route of the API takes', async (t) => {
+  await t.test('a code is exchanged for tokens that every route of the API accepts', async (t) => {
     const tokens = await post('token', await getCode(harness, app), app)
     t.match(tokens, { status: 200, body: { token_type: 'Bearer', expires_in: 3600, scope: 'openid read offline_access' } })
     const token = String(tokens.body.access_token)
     t.match(await get('tokeninfo', token), { status: 200, body: { data: { user_id: user.user_id, client_id: app.client_id } } })
     t.strictSame((await get('tokeninfo', token)).body.data, {
       user_id: user.user_id, account: user.account, name: 'Ann', roles: {}, client_id: app.client_id, scopes: ['read']
-    }, 'scopes are narrowed to what was granted')
+    }, 'scopes are narrowed to those granted')
     t.strictSame((await get('userinfo', token)).body, {
       sub: user.user_id, preferred_username: user.account, name: 'Ann', email: user.account, email_verified: true
     })
     t.match(await get('userinfo'), { status: 401 })
   })
 
-  await t.test('what a client may ask for', async (t) => {
+  await t.test('scopes that a client may request', async (t) => {
     for (const [scope, granted] of [
       [undefined, 'read write'],
       ['openid', 'openid'],
@@ -28,7 +28,7 @@ eachStore(t, 'the code flow', async (t, start) => {
       ['openid roles profile email', 'openid roles profile email']
     ] as const) {
       const tokens = await post('token', await getCode(harness, app, { scope }), app)
-      t.equal(tokens.body.scope, granted, `asked for ${scope}`)
+      t.equal(tokens.body.scope, granted, `requested ${scope}`)
       t.equal(tokens.body.refresh_token, undefined, 'without offline_access there is no refresh token')
     }
     const { left } = await signIn(harness, askCode(app, { scope: 'openid foreign' }).url)
@@ -37,13 +37,13 @@ eachStore(t, 'the code flow', async (t, start) => {
     t.equal((await post('token', await getCode(harness, bare, { scope: undefined }), bare)).body.scope, 'openid')
   })
 
-  await t.test('roles are told when they are asked for', async (t) => {
+  await t.test('the scope roles gives the claim roles', async (t) => {
     await harness.kit.app.identity.users.patch(user.user_id, { data: { roles: { clerk: true } } }, { user_id: 'x', isAdmin: true })
     const tokens = await post('token', await getCode(harness, app, { scope: 'openid roles' }), app)
     t.match((await get('userinfo', String(tokens.body.access_token))).body, { roles: { clerk: true } })
   })
 
-  await t.test('a code used twice ends what it gave', async (t) => {
+  await t.test('a second use of a code ends the token session of the first', async (t) => {
     const code = await getCode(harness, app)
     const { body } = await post('token', code, app)
     t.match(await post('token', code, app), { status: 400, body: { error: 'invalid_grant' } })
@@ -51,7 +51,7 @@ eachStore(t, 'the code flow', async (t, start) => {
     t.match(await post('token', { grant_type: 'refresh_token', refresh_token: String(body.refresh_token) }, app), { status: 400, body: { error: 'invalid_grant' } })
   })
 
-  await t.test('of many who take one code at once, one gets tokens, and then they end', async (t) => {
+  await t.test('concurrent uses of one code: at most one gets tokens, and they are revoked', async (t) => {
     const code = await getCode(harness, app)
     const answers = await Promise.all(Array.from({ length: 8 }, () => post('token', code, app)))
     const won = answers.filter(({ status }) => status === 200)
@@ -60,7 +60,7 @@ eachStore(t, 'the code flow', async (t, start) => {
     for (const { body } of won) t.match(await get('tokeninfo', String(body.access_token)), { status: 401 })
   })
 
-  await t.test('one sign-in is good for the next authorization, which has a session of its own', async (t) => {
+  await t.test('a sign-in serves the next authorization too, which has its own token session', async (t) => {
     const browser = harness.browser()
     const first = await post('token', await getCode(harness, app, {}, browser), app)
     const { url, verifier } = askCode(app, { prompt: 'none' })
@@ -74,7 +74,7 @@ eachStore(t, 'the code flow', async (t, start) => {
     t.match(await get('tokeninfo', String(again.body.access_token)), { status: 200 })
   })
 
-  await t.test('a public client needs no secret and gets no token for itself', async (t) => {
+  await t.test('a public client needs no secret and cannot use client credentials', async (t) => {
     const spa = await register({ public: true, redirectUris: ['http://127.0.0.1/cb', 'https://spa.example/cb'] })
     t.match(await post('token', await getCode(harness, spa, { redirect_uri: 'http://127.0.0.1:51004/cb' }), spa), { status: 200 })
     t.match(await post('token', { grant_type: 'client_credentials' }, spa), { status: 400, body: { error: 'invalid_request' } })
@@ -83,7 +83,7 @@ eachStore(t, 'the code flow', async (t, start) => {
     t.match(foreign.title, 'That did not work')
   })
 
-  await t.test('every kind of URI that a client can register works', async (t) => {
+  await t.test('every kind of redirect URI works', async (t) => {
     const redirectUris = ['com.example.app:/cb', 'http://dev.example:3000/cb', 'https://localhost/cb', 'http://[::1]/cb', 'about:blank']
     for (const open of [true, false]) {
       const mixed = await register({ public: open, redirectUris })

@@ -1,6 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto'
 import type { Test } from 'tap'
 import { startIdentity, type StartOptions, type TestKit } from '../../testing/index.ts'
+import { MONGODB_URL } from '../helpers/mongodb.ts'
 import { Browser, type Page } from './browser.ts'
 
 export interface App { client_id: string, client_secret: string, redirect_uri: string }
@@ -9,10 +10,10 @@ export interface Harness {
   kit: TestKit
   url: string
   user: { user_id: string, account: string, password: string }
-  /** Registers a client of the user's. */
+  /** Registers a client that the user owns. */
   register: (options?: { public?: boolean, first_party?: boolean, scopes?: string[], redirectUris?: string[], name?: string }) => Promise<App>
   browser: () => Browser
-  /** POSTs a form to an endpoint; a client with a secret proves itself by it. */
+  /** POSTs a form to an endpoint, with the client's secret if it has one. */
   post: (path: string, fields: Record<string, string>, app?: App, headers?: Record<string, string>) => Promise<Answer>
   get: (path: string, token?: string) => Promise<Answer>
 }
@@ -24,17 +25,16 @@ async function answer (response: Response): Promise<Answer> {
   return { status: response.status, headers: response.headers, body: text.startsWith('{') ? JSON.parse(text) : { text } }
 }
 
-/** The stores to test on. */
+/** Runs the cases on SQLite, and on MongoDB if MONGODB_URL is set. */
 export function eachStore (t: Test, name: string, run: (t: Test, start: (options?: StartOptions) => Promise<Harness>) => Promise<void>): void {
   t.test(`${name} on sqlite`, async (t) => await run(t, async (options) => await startHarness(t, options)))
-  const mongo = process.env.MONGODB_URL
-  t.test(`${name} on mongodb`, { skip: mongo === undefined && 'MONGODB_URL is not set' }, async (t) => {
+  t.test(`${name} on mongodb`, { skip: MONGODB_URL === undefined && 'MONGODB_URL is not set' }, async (t) => {
     const database = `oidc_${process.pid}_${randomBytes(4).toString('hex')}`
     await run(t, async (options) => {
-      const harness = await startHarness(t, { database: `${mongo}/${database}`, ...options })
+      const harness = await startHarness(t, { database: `${MONGODB_URL}/${database}`, ...options })
       t.teardown(async () => {
         const { MongoClient } = await import('mongodb')
-        const client = new MongoClient(mongo ?? '')
+        const client = new MongoClient(MONGODB_URL!)
         await client.db(database).dropDatabase()
         await client.close()
       })
@@ -108,7 +108,7 @@ export function askCode (app: App, params: Record<string, string | undefined> = 
   return { url: `/api/v1/auth/authorize?${new URLSearchParams(given)}`, verifier }
 }
 
-/** Signs in, and agrees where that is asked. */
+/** Signs in, and consents if asked. */
 export async function signIn ({ user, browser }: Harness, url: string, with_: Browser = browser()): Promise<Page> {
   let page = await with_.open(url)
   if (page.title === 'Sign in') page = await page.submit({ account: user.account, password: user.password })
@@ -116,7 +116,7 @@ export async function signIn ({ user, browser }: Harness, url: string, with_: Br
   return page
 }
 
-/** A code for this client, and what to take it with. */
+/** Signs in; resolves to the form fields that redeem the code. */
 export async function getCode (harness: Harness, app: App, params: Record<string, string | undefined> = {}, browser?: Browser): Promise<{ code: string, code_verifier: string, redirect_uri: string, grant_type: string }> {
   const { url, verifier } = askCode(app, params)
   const { left, text, title } = await signIn(harness, url, browser)

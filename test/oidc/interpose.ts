@@ -4,16 +4,16 @@ const CALLS = new Set(['insert', 'put', 'get', 'getBy', 'getLinked', 'update', '
 
 export interface Interposed {
   store: Store
-  /** From now on nothing is swept: what an ending removes beside its own write stays. */
+  /** From now on `deleteMany` does nothing, as if every cleanup were interrupted. */
   stopSweeping: () => void
   /**
-   * Runs an action before the next operation but `k` of the store, and calls after it wait for it. Resolves to whether there
-   * were so many operations in what `run` did.
+   * Runs an action before store operation number `k` (from 0) of `run`; that operation waits for it.
+   * @returns false when `run` made fewer operations, so that the action never ran
    */
   at: (k: number, action: () => Promise<unknown>, run: () => Promise<unknown>) => Promise<boolean>
 }
 
-/** A store into which a test puts an action between any two operations, so that each order of the two is tried once. */
+/** Wraps a store so that a test can run an action between any two operations, and so try every interleaving. */
 export function interpose (store: Store): Interposed {
   let sweeping = true
   let armed: { left: number, action: () => Promise<unknown>, fired: boolean } | undefined

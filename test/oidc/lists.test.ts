@@ -6,7 +6,7 @@ import { BATCH_SIZE, type Document, type ListQuery } from '../../lib/store/port.
 import { wrapStore } from '../helpers/wrap-store.ts'
 import { askCode, createFile, getCode, startHarness } from './harness.ts'
 
-t.test('a list in steps: all that match, once, while they are removed', async (t) => {
+t.test('a scan yields every match once, while records are deleted', async (t) => {
   const store = await openStore(createFile(t), { collections: COLLECTIONS, now: Date.now })
   t.teardown(() => store.close())
   const grants = store.collection<Document & { user_id: string }>('grants')
@@ -24,7 +24,7 @@ t.test('a list in steps: all that match, once, while they are removed', async (t
   }
 })
 
-t.test('no look-up of sign-ins and sessions waits for a place that readers of long lists hold', async (t) => {
+t.test('look-ups of sign-in and token sessions never wait for the cursors of long lists', async (t) => {
   const lists: string[] = []
   const long: string[] = []
   const inner = await openStore(createFile(t), { collections: COLLECTIONS, now: Date.now })
@@ -49,14 +49,14 @@ t.test('no look-up of sign-ins and sessions waits for a place that readers of lo
   const { body } = await post('token', await getCode(harness, app, { scope: 'openid read' }, with_), app)
   const token = String(body.access_token)
   const third = await register({ first_party: false })
-  await lookUps('a sign-in that goes on', ['sign_in_sessions'], async () => await getCode(harness, third, { scope: 'openid read' }, with_))
-  await lookUps('the list of sessions', ['grants'], async () => await get('sessions', token))
-  await lookUps('the end of the others', ['access_tokens', 'authorization_codes', 'device_codes', 'grants', 'refresh_tokens', 'sign_in_sessions'], async () =>
+  await lookUps('an authorization with an existing sign-in', ['sign_in_sessions'], async () => await getCode(harness, third, { scope: 'openid read' }, with_))
+  await lookUps('the list of token sessions', ['grants'], async () => await get('sessions', token))
+  await lookUps('ending all other sessions', ['access_tokens', 'authorization_codes', 'device_codes', 'grants', 'refresh_tokens', 'sign_in_sessions'], async () =>
     await fetch(`${url}/api/v1/auth/sessions`, { method: 'DELETE', headers: { authorization: `Bearer ${token}` } }))
   await lookUps('a sign-out', ['grants'], async () => {
     for await (const [session] of inner.collection<Document & { uid: string }>('sign_in_sessions').list({ limit: 1 })) await harness.kit.app.identity.tokens.endSignIn(session?.uid ?? '')
   })
-  t.equal((await get('tokeninfo', token)).status, 401, 'it had ended')
+  t.equal((await get('tokeninfo', token)).status, 401, 'the session has ended')
   t.ok((await with_.open(askCode(app, { prompt: 'none' }).url)).left?.searchParams.has('error'))
   t.strictSame(long, [])
 })

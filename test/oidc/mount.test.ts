@@ -12,7 +12,7 @@ import type { Store } from '../../lib/store/port.ts'
 import { startIdentity } from '../../testing/index.ts'
 import { askCode, getCode, startHarness } from './harness.ts'
 
-t.test('in a host with a prefix, hooks and parsers of its own', async (t) => {
+t.test('a host with a prefix and its own hooks and parsers', async (t) => {
   const app = fastify()
   const answered: string[] = []
   app.addContentTypeParser('application/x-www-form-urlencoded', { parseAs: 'string' }, (_request, body, done) => done(null, { host: body }))
@@ -43,11 +43,11 @@ t.test('in a host with a prefix, hooks and parsers of its own', async (t) => {
   })
   t.equal(tokens.status, 200)
   t.equal(tokens.headers.get('x-host'), 'yes')
-  t.ok(answered.includes('/id/api/v1/auth/token'), "the host's hooks see the end of a request")
-  t.strictSame(await (await fetch(`${url}/own`, { method: 'POST', body: new URLSearchParams({ a: 'b' }) })).json(), { host: 'a=b' }, "the host's parser is its own")
+  t.ok(answered.includes('/id/api/v1/auth/token'), "the host's onResponse hooks run")
+  t.strictSame(await (await fetch(`${url}/own`, { method: 'POST', body: new URLSearchParams({ a: 'b' }) })).json(), { host: 'a=b' }, "the host's parser is not changed")
 })
 
-t.test('the issuer decides what the service is called, not the request', async (t) => {
+t.test('URLs and cookies follow the issuer, not the request', async (t) => {
   const kit = await startIdentity({ t, oidc: { issuer: 'https://login.example' } })
   const inject = async (url: string) => await kit.inject({ url, headers: { host: 'evil.example', 'x-forwarded-proto': 'http', 'x-forwarded-host': 'evil.example' } })
   const { body } = await inject('/.well-known/openid-configuration')
@@ -64,13 +64,13 @@ t.test('the issuer decides what the service is called, not the request', async (
   }
 })
 
-t.test('a proxy that takes a part of the path off the front', async (t) => {
+t.test('a proxy that strips a path prefix', async (t) => {
   const kit = await startIdentity({ t, prefix: '/id', oidc: { issuer: 'https://example.com/outer/id' } })
   const { body } = await kit.inject('/id/.well-known/openid-configuration')
   t.match(JSON.parse(body), { issuer: 'https://example.com/outer/id', token_endpoint: 'https://example.com/outer/id/api/v1/auth/token' })
 })
 
-t.test('options that do not do', async (t) => {
+t.test('invalid options are named', async (t) => {
   for (const [oidc, message] of [
     [{ issuer: 'https://example.com/other' }, 'option oidc.issuer: must end with the prefix /id'],
     [{ issuer: 'ftp://example.com/id' }, 'option oidc.issuer'],
@@ -89,7 +89,7 @@ t.test('without an authorization server', async (t) => {
   for (const url of ['/.well-known/openid-configuration', '/api/v1/auth/authorize', '/api/v1/auth/jwks']) t.equal((await kit.inject(url)).statusCode, 404)
 })
 
-t.test('two services on one store are one', async (t) => {
+t.test('two services on one store share codes, sign-ins and keys', async (t) => {
   const store = await openStore('sqlite::memory:', { collections: COLLECTIONS, now: Date.now })
   t.teardown(() => store.close())
   const first = await startHarness(t, { store })
@@ -101,14 +101,14 @@ t.test('two services on one store are one', async (t) => {
   const tokens = await fetch(`${url}/api/v1/auth/token`, {
     method: 'POST', body: new URLSearchParams({ ...code, client_id: client.client_id, client_secret: client.client_secret })
   })
-  t.equal(tokens.status, 200, 'a code of one is taken by the other')
+  t.equal(tokens.status, 200, 'the second redeems a code of the first')
   const again = await browser.fetch(`${url}${askCode(client, { prompt: 'none' }).url}`)
-  t.match(again.headers.get('location'), /[?&]code=/, 'who signed in at one is signed in at the other')
+  t.match(again.headers.get('location'), /[?&]code=/, 'a user who signed in at the first is signed in at the second')
   const keys = await Promise.all([first.url, url].map(async (base) => await (await fetch(`${base}/api/v1/auth/jwks`)).text()))
   t.equal(keys[0], keys[1])
 })
 
-t.test('a store that is away', async (t) => {
+t.test('an unavailable store', async (t) => {
   const inner = await openStore('sqlite::memory:', { collections: COLLECTIONS, now: Date.now })
   t.teardown(() => inner.close())
   let away = false
@@ -135,7 +135,7 @@ t.test('a store that is away', async (t) => {
   t.equal(page.response.status, 503)
   t.notMatch(page.text, 'secret cause')
   away = false
-  t.match(await harness.post('token', code, app), { status: 200 }, 'and is back again')
+  t.match(await harness.post('token', code, app), { status: 200 }, 'the store is available again')
 })
 
 t.test('a running service notices new keys', async (t) => {
@@ -145,7 +145,7 @@ t.test('a running service notices new keys', async (t) => {
   const tokens = createTokens({ store, now: Date.now, roles: DEFAULT_ROLE_NAMES, onError: () => {} })
   const parts = { store, tokens, box: createSecretBox(generateSecretKey()), now: Date.now }
   const settings = { accessTtl: 60, refreshTtl: 60, sessionTtl: 60, refreshGrace: 0, firstParty: [] }
-  const running = createOidc({ ...parts, ticks: () => time }).createSource({ issuer: new URL('http://127.0.0.1:1'), prefix: '', settings, onError: (error) => { throw error } })
+  const running = createOidc({ ...parts, uptime: () => time }).createSource({ issuer: new URL('http://127.0.0.1:1'), prefix: '', settings, onError: (error) => { throw error } })
   const before = await running()
   t.equal(await running(), before)
   await createOidc(parts).rotateKeys()

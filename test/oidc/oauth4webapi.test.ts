@@ -2,7 +2,7 @@ import * as oauth from 'oauth4webapi'
 import t from 'tap'
 import { type App, type Harness, eachStore, signIn } from './harness.ts'
 
-/** What oauth4webapi has to be told of a service without TLS. */
+/** oauth4webapi's option for a service without TLS. */
 const INSECURE = { [oauth.allowInsecureRequests]: true }
 const SCOPE = 'openid offline_access read'
 
@@ -53,7 +53,7 @@ eachStore(t, 'oauth4webapi', async (t, start) => {
     }
   })
 
-  await t.test('DPoP, with the nonce that the server gives', async (t) => {
+  await t.test("DPoP, with the server's nonce", async (t) => {
     const DPoP = oauth.DPoP({}, await oauth.generateKeyPair('ES256'))
     const { client, options, tokens } = await authorize(harness, as, spa, { DPoP })
     t.equal(tokens.token_type, 'dpop')

@@ -2,7 +2,7 @@ import * as openid from 'openid-client'
 import t, { type Test } from 'tap'
 import { type App, type Harness, eachStore, signIn } from './harness.ts'
 
-/** What openid-client has to be told of a service without TLS, and nothing else. */
+/** openid-client's only option: for a service without TLS. */
 const INSECURE = { execute: [openid.allowInsecureRequests] }
 
 const discover = async ({ url }: Harness, app: App, authentication?: openid.ClientAuth) => await openid.discovery(
@@ -10,7 +10,7 @@ const discover = async ({ url }: Harness, app: App, authentication?: openid.Clie
 
 const SCOPE = 'openid offline_access read'
 
-/** Code and PKCE, from the request to the tokens. */
+/** The code flow with PKCE, from the request to the tokens. */
 async function authorize (harness: Harness, config: openid.Configuration, app: App, options: { pushed?: boolean, handle?: openid.DPoPHandle } = {}) {
   const pkceCodeVerifier = openid.randomPKCECodeVerifier()
   const expectedState = openid.randomState()
@@ -63,7 +63,7 @@ eachStore(t, 'openid-client', async (t, start) => {
     })
   }
 
-  await t.test('a public client by PKCE alone', async (t) => {
+  await t.test('a public client with PKCE only', async (t) => {
     const spa = await register({ public: true })
     const tokens = await authorize(harness, await discover(harness, spa, openid.None()), spa)
     t.match(await get('tokeninfo', tokens.access_token), { status: 200, body: { data: { client_id: spa.client_id } } })
@@ -71,7 +71,7 @@ eachStore(t, 'openid-client', async (t, start) => {
 
   await t.test('client credentials act for the owner', async (t) => {
     const all = await openid.clientCredentialsGrant(config)
-    t.equal(all.scope, 'read write', 'a client that asks for nothing gets all of its own')
+    t.equal(all.scope, 'read write', 'a client that requests no scope gets all of its own')
     const { body } = await get('tokeninfo', all.access_token)
     t.match(body, { data: { user_id: user.user_id, client_id: app.client_id, scopes: ['read', 'write'] } })
     const some = await openid.clientCredentialsGrant(config, { scope: 'write' })
@@ -106,7 +106,7 @@ eachStore(t, 'openid-client', async (t, start) => {
       const again = await openid.refreshTokenGrant(config, tokens.refresh_token ?? '', undefined, { DPoP: handle })
       t.equal(again.token_type, 'dpop')
       for (const { access_token } of [tokens, again]) {
-        t.match(await get('tokeninfo', access_token), { status: 401 }, 'it is no bearer token')
+        t.match(await get('tokeninfo', access_token), { status: 401 }, 'a DPoP-bound token is not a bearer token')
         t.match(await get('userinfo', access_token), { status: 401 })
       }
     }
@@ -128,8 +128,8 @@ eachStore(t, 'openid-client', async (t, start) => {
     const tokens = await openid.pollDeviceAuthorizationGrant(config, { ...device, interval: 0.01 })
     t.match(await get('tokeninfo', tokens.access_token), { status: 200, body: { data: { user_id: user.user_id, scopes: ['read'] } } })
     t.match(await openid.refreshTokenGrant(config, tokens.refresh_token ?? ''), { access_token: /./ })
-    await isRefused(t, openid.pollDeviceAuthorizationGrant(config, { ...device, interval: 0.01 }), 'invalid_grant', 'a device code is taken once')
-    t.match(await get('tokeninfo', tokens.access_token), { status: 401 }, 'and its second use ends what it gave')
+    await isRefused(t, openid.pollDeviceAuthorizationGrant(config, { ...device, interval: 0.01 }), 'invalid_grant', 'a device code is used once')
+    t.match(await get('tokeninfo', tokens.access_token), { status: 401 }, 'a second use ends the token session')
   })
 
   await t.test('sign-out', async (t) => {
@@ -147,7 +147,7 @@ eachStore(t, 'openid-client', async (t, start) => {
     const { left } = await page.submit({ logout: 'yes' })
     t.equal(left?.href, `${app.redirect_uri}?state=bye`)
     t.equal((await browser.open((await ask('openid')).href)).title, 'Sign in', 'the browser is signed out')
-    t.match(await get('tokeninfo', bound.access_token), { status: 401 }, 'what was bound to the sign-in ended with it')
-    t.match(await get('tokeninfo', lasting.access_token), { status: 200 }, 'offline access lasts')
+    t.match(await get('tokeninfo', bound.access_token), { status: 401 }, 'the bound token session has ended')
+    t.match(await get('tokeninfo', lasting.access_token), { status: 200 }, 'a session with offline access is still valid')
   })
 })

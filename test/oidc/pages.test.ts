@@ -11,7 +11,7 @@ t.test('signing in', async (t) => {
   const app = await register()
   const open = async () => await browser().open(askCode(app).url)
 
-  await t.test('the page: no script, nothing framed, nothing kept', async (t) => {
+  await t.test('the page has no scripts, cannot be framed and is not cached', async (t) => {
     const { response, text } = await open()
     t.equal(response.status, 200)
     t.match(response.headers.get('content-type'), 'text/html')
@@ -20,12 +20,12 @@ t.test('signing in', async (t) => {
     const policy = response.headers.get('content-security-policy') ?? ''
     t.match(policy, "default-src 'none'")
     t.match(policy, "frame-ancestors 'none'")
-    t.match(policy, "form-action 'self' https:;", 'a browser holds the way back to the app to it too')
+    t.match(policy, "form-action 'self' https:;", 'a browser applies it to the redirect to the app too')
     t.notMatch(policy, 'unsafe')
     t.notMatch(text, /<script|\son\w+=|style=/)
   })
 
-  await t.test('who may not sign in is told nothing more than who gave a wrong password', async (t) => {
+  await t.test('a user who may not sign in gets the same page as for a wrong password', async (t) => {
     const admin = { user_id: 'x', isAdmin: true }
     const disabled = await users.create({ data: { account: 'disabled', password: 'p' } })
     await users.patch(disabled.user_id, { disable: true }, admin)
@@ -41,7 +41,7 @@ t.test('signing in', async (t) => {
     t.equal(new Set(pages.map((page) => JSON.stringify(page))).size, 1, 'the same page for all of them')
   })
 
-  await t.test('what was typed comes back escaped, and never the password', async (t) => {
+  await t.test('the typed account is shown escaped, and the password is not shown', async (t) => {
     const account = '"><script>alert(1)</script>'
     const page = await (await open()).submit({ account, password: 'a secret' })
     t.notMatch(page.text, '<script>')
@@ -49,7 +49,7 @@ t.test('signing in', async (t) => {
     t.notMatch(page.text, 'a secret')
   })
 
-  await t.test('a form from another site does nothing', async (t) => {
+  await t.test('a form from another site is refused', async (t) => {
     for (const headers of [{ origin: 'https://evil.example' }, { origin: 'null' }]) {
       const page = await (await open()).submit({ account: user.account, password: user.password }, headers)
       t.equal(page.response.status, 403, headers.origin)
@@ -57,22 +57,22 @@ t.test('signing in', async (t) => {
     }
   })
 
-  await t.test('another browser cannot go on with it', async (t) => {
+  await t.test('another browser cannot continue the sign-in', async (t) => {
     const page = await open()
     const action = /action="([^"]*)"/.exec(page.text)?.[1] ?? ''
     const stranger = await browser().open(action)
     t.equal(stranger.response.status, 400)
-    t.match(stranger.text, 'begun in another browser')
+    t.match(stranger.text, 'started in another browser')
     const own = await page.browser.open(action.replace(/.$/, (last) => last === 'a' ? 'b' : 'a'))
     t.equal(own.response.status, 400)
   })
 
-  await t.test('cancelling tells the app', async (t) => {
+  await t.test('cancelling redirects to the app with access_denied', async (t) => {
     const { left } = await (await open()).submit({ cancel: 'yes' })
     t.match(Object.fromEntries(left?.searchParams ?? []), { error: 'access_denied', state: 'abc', iss: harness.url })
   })
 
-  await t.test('accounts are found whatever their case, and a login hint fills in the form', async (t) => {
+  await t.test('accounts are case-insensitive, and a login hint fills in the form', async (t) => {
     const page = await browser().open(askCode(app, { login_hint: 'ann@example.com' }).url)
     t.match(page.text, 'value="ann@example.com"')
     t.ok((await page.submit({ account: ' ANN@Example.com ', password: user.password })).left?.searchParams.has('code'))
@@ -96,27 +96,27 @@ t.test('consent', async (t) => {
   page = await browser.open(ask())
   t.match(page.title, 'Continue to', 'a refusal is not remembered')
   t.ok((await page.submit({ decision: 'allow' })).left?.searchParams.has('code'))
-  t.ok((await browser.open(ask())).left?.searchParams.has('code'), 'what was agreed to is')
-  t.match((await browser.open(ask({ scope: 'openid read write' }))).title, 'Continue to', 'something more is asked for')
+  t.ok((await browser.open(ask())).left?.searchParams.has('code'), 'consent is remembered')
+  t.match((await browser.open(ask({ scope: 'openid read write' }))).title, 'Continue to', 'another scope needs consent')
   t.match((await browser.open(ask({ prompt: 'consent' }))).title, 'Continue to')
   t.equal((await browser.open(ask({ scope: 'openid read write', prompt: 'none' }))).left?.searchParams.get('error'), 'consent_required')
 
   const native = await register({ first_party: false, public: true, redirectUris: ['com.example.app:/cb'] })
   for (const turn of ['first', 'next']) {
-    const asked = await browser.open(askCode(native, { scope: 'openid' }).url)
-    t.match(asked.title, 'Continue to', `an app on a device is asked about each time: ${turn}`)
-    t.match(asked.response.headers.get('content-security-policy'), "form-action 'self' com.example.app:")
-    await asked.submit({ decision: 'allow' })
+    const consent = await browser.open(askCode(native, { scope: 'openid' }).url)
+    t.match(consent.title, 'Continue to', `a native app needs consent each time: ${turn}`)
+    t.match(consent.response.headers.get('content-security-policy'), "form-action 'self' com.example.app:")
+    await consent.submit({ decision: 'allow' })
   }
   const trusted = await startHarness(t, { oidc: { firstParty: ['unknown'] } })
   t.ok((await signIn(trusted, askCode(await trusted.register()).url)).left?.searchParams.has('code'))
 })
 
-t.test('consent tells what the token can do here, whatever its scopes', async (t) => {
+t.test('the consent page says what the token can do in this service, whatever its scopes', async (t) => {
   const harness = await startHarness(t)
   const { kit, user, register, browser } = harness
   const SELF = 'It will be able to act for you in this service: read and change your profile, your password and your apps.'
-  const ADMIN = 'You are an administrator here: it will be able to do all that you can.'
+  const ADMIN = 'You are an administrator here: it will be able to do everything that you can.'
   const third = await register({ first_party: false })
   const open = async () => await (await browser().open(askCode(third, { scope: 'openid' }).url)).submit({ account: user.account, password: user.password })
   const asUser = await open()
@@ -143,15 +143,15 @@ t.test('too many attempts', async (t) => {
   const stopped = await page.submit({ account: user.account.toUpperCase(), password: user.password })
   t.equal(stopped.response.status, 429)
   const seconds = Number(stopped.response.headers.get('retry-after'))
-  t.ok(seconds > 0 && seconds <= 60, 'it says when to try again')
+  t.ok(seconds > 0 && seconds <= 60, 'Retry-After is within the minute')
   t.match(stopped.text, 'Too many attempts')
-  t.match((await page.submit({ account: 'another', password: 'wrong' })).text, WRONG, 'other accounts are not held up')
+  t.match((await page.submit({ account: 'another', password: 'wrong' })).text, WRONG, 'other accounts are not limited')
   let last = 200
   for (let attempt = 0; attempt < 40 && last !== 429; attempt++) last = (await page.submit({ account: `guess${attempt}`, password: 'x' })).response.status
-  t.equal(last, 429, 'an address is bounded as a whole')
+  t.equal(last, 429, 'an address is limited across accounts')
 })
 
-t.test('what one address may begin is bounded, as nobody has proved anything yet', async (t) => {
+t.test('requests that store something before authentication are limited by address', async (t) => {
   const harness = await startHarness(t, { rateLimit: 60, oidc: { signInLimit: 1 } })
   const app = await harness.register({ first_party: false, public: true })
   const begin = () => harness.post('device_authorization', { scope: 'openid' }, app)
@@ -162,7 +162,7 @@ t.test('what one address may begin is bounded, as nobody has proved anything yet
   t.equal(page.response.status, 429)
   t.match(page.response.headers.get('retry-after'), /^[1-9]\d*$/)
   t.match(page.text, 'Too many attempts')
-  t.equal((await harness.kit.app.identity.store.collection('device_codes').count()), 100, 'nothing was kept of the rest')
+  t.equal((await harness.kit.app.identity.store.collection('device_codes').count()), 100, 'refused requests store nothing')
 })
 
 t.test('device codes', async (t) => {

@@ -5,7 +5,7 @@ import Provider from 'oidc-provider'
 import t, { type Test } from 'tap'
 import { type App, type Harness, askCode, startHarness } from './harness.ts'
 
-/** A plain oidc-provider, told of the same clients and the same rules, and of nothing else of ours. */
+/** A plain oidc-provider with the same clients and the same configuration. */
 async function startPlain (t: Test, confidential: App, open: App): Promise<string> {
   const server = createServer()
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
@@ -61,7 +61,7 @@ async function startPlain (t: Test, confidential: App, open: App): Promise<strin
   return url
 }
 
-/** Header lines that a client can tell two servers by. What a page says of itself is ours. */
+/** Response headers to compare. Those of pages are our own. */
 const HEADERS = [
   'content-type', 'cache-control', 'www-authenticate', 'vary', 'access-control-allow-origin', 'access-control-allow-methods', 'access-control-allow-headers',
   'access-control-expose-headers', 'access-control-max-age', 'allow', 'pragma', 'retry-after'
@@ -69,7 +69,7 @@ const HEADERS = [
 
 const CORS_HEADERS = ['access-control-allow-origin', 'access-control-expose-headers']
 
-/** What came back, without what is random or names the server. */
+/** The response, without random values and the server's URL. */
 async function describe (url: string, path: string, init: RequestInit) {
   const response = await fetch(url + path, { redirect: 'manual', ...init })
   const text = (await response.text()).replaceAll(url, 'ISSUER')
@@ -85,7 +85,7 @@ async function describe (url: string, path: string, init: RequestInit) {
   }
 }
 
-/** Errors word for word; of answers which members they have, and of what type. */
+/** Errors verbatim; of other bodies the members and their types. */
 function toShape (body: Record<string, unknown>): unknown {
   if (body.error !== undefined || body.active === false) return body
   return Object.fromEntries(Object.entries(body).sort().map(([name, value]) => [name, typeof value]))
@@ -126,8 +126,8 @@ t.test('the same requests to a plain oidc-provider get the same answers', async 
     'client credentials': ['/token', form({ grant_type: 'client_credentials', scope: 'read' }, basic)],
     'client credentials by post': ['/token', form({ grant_type: 'client_credentials', scope: 'read', client_id: app.client_id, client_secret: app.client_secret })],
     'a scope that is not allowed': ['/token', form({ grant_type: 'client_credentials', scope: 'foreign' }, basic)],
-    'a scope that is none': ['/token', form({ grant_type: 'client_credentials', scope: 'a"b' }, basic)],
-    'a DPoP proof that is none': ['/token', form({ grant_type: 'client_credentials' }, { ...basic, dpop: 'x' })],
+    'a malformed scope': ['/token', form({ grant_type: 'client_credentials', scope: 'a"b' }, basic)],
+    'a malformed DPoP proof': ['/token', form({ grant_type: 'client_credentials' }, { ...basic, dpop: 'x' })],
     'token across origins': ['/token', form({ grant_type: 'refresh_token', refresh_token: 'x', client_id: spa.client_id }, origin('https://spa.example'))],
     'token from a foreign origin': ['/token', form({ grant_type: 'refresh_token', refresh_token: 'x', client_id: spa.client_id }, origin('https://evil.example'))],
     'a preflight': ['/token', { method: 'OPTIONS', headers: { origin: 'https://spa.example', 'access-control-request-method': 'POST', 'access-control-request-headers': 'dpop' } }],
@@ -175,7 +175,7 @@ t.test('the same requests to a plain oidc-provider get the same answers', async 
     'device authorization': ['/device_authorization', form({ scope: 'openid' }, basic)],
     'device authorization without a client': ['/device_authorization', form({ scope: 'openid' })],
     'a device page': ['/device'],
-    // A device form without its cookie is not among them: oidc-provider 9.13 fails at it with 500, see test/pages/flows.test.ts.
+    // A device form without its cookie is left out: oidc-provider 9.13 answers 500, see test/pages/flows.test.ts.
     'authorization that asks the user': [ask({ prompt: undefined })],
     'authorization without a sign-in': [ask()],
     'authorization without PKCE': [ask({ code_challenge: undefined, code_challenge_method: undefined })],
@@ -195,7 +195,7 @@ t.test('the same requests to a plain oidc-provider get the same answers', async 
     'authorization in a fragment': [ask({ response_mode: 'fragment' })],
     'authorization with an unknown mode': [ask({ response_mode: 'carrier_pigeon' })],
     'authorization with a parameter twice': [`${ask()}&state=x`],
-    'resuming what never was': ['/authorize/unknown'],
+    'resuming an unknown interaction': ['/authorize/unknown'],
     'sign-out without a session': ['/session/end'],
     'sign-out with a broken hint': ['/session/end?id_token_hint=x'],
     'sign-out to a foreign URI': [`/session/end?client_id=${app.client_id}&post_logout_redirect_uri=https://evil.example`],

@@ -4,20 +4,21 @@ import { COLLECTIONS } from '../../lib/store/collections.ts'
 import { openStore } from '../../lib/store/index.ts'
 import { createTestClock } from '../../testing/index.ts'
 import { createMongoDatabase } from '../helpers/build.ts'
+import { MONGODB_URL } from '../helpers/mongodb.ts'
 import { type Answer, type App, type Harness, createFile, getCode, startHarness } from './harness.ts'
 import { type Interposed, interpose } from './interpose.ts'
 
-// Each order signs in anew; the slowest machines take their time.
+// Each order signs in again, which takes long on a slow machine.
 t.setTimeout(180_000)
 
-/** More operations of the store than any request here makes. */
+/** More store operations than any request here makes. */
 const MANY = 60
 
 const ADMIN = { user_id: 'nobody', isAdmin: true }
 
 interface Case extends Harness { app: App, interposed: Interposed }
 
-/** What ends everything that came before; undoing it must bring nothing back. */
+/** Changes that revoke every earlier token. Undoing one must not revive any. */
 const ENDINGS: Record<string, { end: (c: Case) => Promise<unknown>, undo?: (c: Case) => Promise<unknown> }> = {
   'a password change': {
     end: ({ kit, user }) => kit.app.identity.users.patchOwn(user.user_id, { data: { password: 'another' } }),
@@ -27,16 +28,16 @@ const ENDINGS: Record<string, { end: (c: Case) => Promise<unknown>, undo?: (c: C
     end: ({ kit, user }) => kit.app.identity.users.patch(user.user_id, { disable: true }, ADMIN),
     undo: ({ kit, user }) => kit.app.identity.users.patch(user.user_id, { disable: false }, ADMIN)
   },
-  'the end of all sessions': { end: ({ kit, user }) => kit.app.identity.tokenSessions.end(user.user_id) },
+  'ending all sessions': { end: ({ kit, user }) => kit.app.identity.tokenSessions.end(user.user_id) },
   'a new secret': {
     end: ({ kit, app }) => kit.app.identity.clients.patch(app.client_id, { regen_secret: true }, ADMIN),
     undo: async ({ kit, app }) => { app.client_secret = (await kit.app.identity.clients.require(app.client_id, ADMIN)).clientSecret ?? '' }
   },
-  'the removal of the client': {
+  'deleting the client': {
     end: ({ kit, app }) => kit.app.identity.clients.remove(app.client_id, ADMIN),
     undo: async (c) => { c.app = await c.register() }
   },
-  'the removal of the user': {
+  'deleting the user': {
     end: ({ kit, user }) => kit.app.identity.users.remove(user.user_id, ADMIN),
     undo: async (c) => {
       const { kit, user } = c
@@ -48,7 +49,7 @@ const ENDINGS: Record<string, { end: (c: Case) => Promise<unknown>, undo?: (c: C
 
 const take = async ({ post, app }: Case, fields: Record<string, string>) => await post('token', fields, app)
 
-/** Requests that race with an ending. Each is prepared before it, and tells what it gave. */
+/** Requests that race with a revocation. Each is prepared before it, and resolves to its answer. */
 const REQUESTS: Record<string, (c: Case) => Promise<() => Promise<Answer>>> = {
   'a code exchange': async (c) => {
     const code = await getCode(c, c.app)
@@ -69,13 +70,13 @@ const REQUESTS: Record<string, (c: Case) => Promise<() => Promise<Answer>>> = {
   'client credentials': async (c) => async () => await take(c, { grant_type: 'client_credentials' })
 }
 
-/** Pairs in which the request may rightly begin anew after the ending. */
+/** Pairs in which the request may succeed after the revocation. */
 const RENEWED: Record<string, string[]> = {
-  'a sign-in and its exchange': ['a new secret', 'the end of all sessions'],
-  'client credentials': ['a password change', 'the end of all sessions']
+  'a sign-in and its exchange': ['a new secret', 'ending all sessions'],
+  'client credentials': ['a password change', 'ending all sessions']
 }
 
-/** Opens a store at a place of its own. */
+/** Gives the URL of a new database. */
 type Place = (t: Test) => string
 
 async function start (t: Test, place: Place): Promise<Case> {
@@ -97,9 +98,9 @@ async function findSurvivor (c: Case, { body }: Answer): Promise<string | undefi
 
 function race (t: Test, place: Place): void {
   for (const [request, prepare] of Object.entries(REQUESTS)) {
-    t.test(`${request} while everything ends: no survivor in any order`, async (t) => {
+    t.test(`${request} during a revocation: no valid token in any order`, async (t) => {
       const c = await start(t, place)
-      // Removing what is dead may be broken off anywhere: the one write has to do.
+      // The cleanup may be interrupted anywhere: the one write must suffice.
       c.interposed.stopSweeping()
       for (const [ending, { end, undo }] of Object.entries(ENDINGS)) {
         if (RENEWED[request]?.includes(ending)) continue
@@ -122,7 +123,7 @@ function race (t: Test, place: Place): void {
     })
   }
 
-  t.test('a logout while a refresh runs: no survivor in any order', async (t) => {
+  t.test('a logout during a refresh: no valid token in any order', async (t) => {
     const c = await start(t, place)
     const { tokens } = c.kit.app.identity
     let k = 0
@@ -137,23 +138,23 @@ function race (t: Test, place: Place): void {
     t.ok(k > 5)
   })
 
-  // Two browsers have the code's page open, and both go on: one decides, and the other is told so.
-  for (const [name, answers] of Object.entries({ 'two who agree': ['yes', 'yes'], 'one who agrees and one who refuses': ['yes', 'no'] })) {
-    t.test(`${name} to one device code: one of them has decided, in any order`, async (t) => {
+  // Two browsers have the confirmation page of one code open. The first decision counts, and the other browser shows that.
+  for (const [name, answers] of Object.entries({ 'two users approve': ['yes', 'yes'], 'one user approves and one refuses': ['yes', 'no'] })) {
+    t.test(`${name} one device code: one decision counts, in any order`, async (t) => {
       const c = await start(t, place)
       const DONE = { yes: 'Device connected', no: 'The device was refused' }
 
       const browsers = [c.browser(), c.browser()]
       for (const browser of browsers) await getCode(c, c.app, {}, browser)
 
-      /** The page of the code before somebody who is signed in. What he is shown then tells whether he decided. */
+      /** Opens the confirmation page in a signed-in browser. The returned function decides and resolves to the result shown. */
       async function prepare (user_code: string, which: 0 | 1) {
         const browser = browsers[which]!
         const typed = await (await browser.open('/api/v1/auth/device')).submit({ user_code })
         return async () => {
           const page = await typed.submit(answers[which] === 'yes' ? {} : { abort: 'yes' })
-          const told = [DONE.yes, DONE.no, 'The code was used already'].find((text) => `${page.title} ${page.text}`.includes(text))
-          return told ?? page.text
+          const result = [DONE.yes, DONE.no, 'The code was used already'].find((text) => `${page.title} ${page.text}`.includes(text))
+          return result ?? page.text
         }
       }
 
@@ -161,11 +162,11 @@ function race (t: Test, place: Place): void {
       for (let fired = true; fired; k++) {
         const { user_code, device_code } = (await c.post('device_authorization', { scope: 'openid' }, c.app)).body as Record<string, string>
         const [one, two] = [await prepare(user_code ?? '', 0), await prepare(user_code ?? '', 1)]
-        const told: string[] = []
-        const second = async () => { told.push(await two()) }
-        fired = await c.interposed.at(k, second, async () => { told.push(await one()) })
+        const results: string[] = []
+        const second = async () => { results.push(await two()) }
+        fired = await c.interposed.at(k, second, async () => { results.push(await one()) })
         if (!fired) await second()
-        const [done, other] = told.sort((a) => a === DONE.yes || a === DONE.no ? -1 : 1)
+        const [done, other] = results.sort((a) => a === DONE.yes || a === DONE.no ? -1 : 1)
         t.equal(other, 'The code was used already', `order ${k}`)
         const { status, body } = await take(c, { grant_type: 'urn:ietf:params:oauth:grant-type:device_code', device_code: device_code ?? '' })
         if (done === DONE.yes) t.equal(status, 200, `order ${k}: the device is connected`)
@@ -175,7 +176,7 @@ function race (t: Test, place: Place): void {
     })
   }
 
-  t.test('a store that fails while somebody agrees to a device code: he is told that it failed', async (t) => {
+  t.test('a store failure during the approval of a device code is shown as a failure', async (t) => {
     const c = await start(t, place)
     const browser = c.browser()
     await getCode(c, c.app, {}, browser)
@@ -192,7 +193,7 @@ function race (t: Test, place: Place): void {
     t.match([...outcomes].sort(), [/^200 Device connected/, ...Array(outcomes.size - 1).fill(/^503 (?!used already)/)], [...outcomes].join())
   })
 
-  t.test('the second use of a code while its first one runs: no survivor in any order', async (t) => {
+  t.test('two concurrent uses of a code: no valid token in any order', async (t) => {
     const c = await start(t, place)
     let k = 0
     for (let fired = true; fired; k++) {
@@ -210,5 +211,4 @@ function race (t: Test, place: Place): void {
 
 t.test('on sqlite', async (t) => race(t, createFile))
 
-const server = process.env.MONGODB_URL
-t.test('on mongodb', { skip: server === undefined && 'MONGODB_URL is not set' }, async (t) => race(t, (t) => createMongoDatabase(t, server!)))
+t.test('on mongodb', { skip: MONGODB_URL === undefined && 'MONGODB_URL is not set' }, async (t) => race(t, (t) => createMongoDatabase(t, MONGODB_URL!)))

@@ -20,28 +20,28 @@ eachStore(t, 'refresh', async (t, start) => {
   const refresh = createRefresh(harness, app)
   const begin = async () => await post('token', await getCode(harness, app), app)
 
-  await t.test('each use gives a new pair, which carries on', async (t) => {
+  await t.test('each use gives a new pair of tokens', async (t) => {
     const first = await begin()
     const second = await refresh(first)
     t.match(second, { status: 200, body: { token_type: 'Bearer', scope: 'openid read offline_access' } })
     t.not(second.body.refresh_token, first.body.refresh_token)
     t.match(await refresh(second), { status: 200 })
-    await isAlive(t, harness, first, true, 'an access token lives its time')
+    await isAlive(t, harness, first, true, 'the old access token stays valid until it expires')
     t.match((await refresh(await begin(), { scope: 'read' })).body, { scope: 'read' })
     t.match(await refresh(await begin(), { scope: 'write' }), { status: 400, body: { error: 'invalid_scope' } })
   })
 
-  await t.test('a lost answer: the old token gets another one within the grace', async (t) => {
+  await t.test('after a lost response the old token is accepted again within the grace', async (t) => {
     const first = await begin()
     const lost = await refresh(first)
     kit.clock.advance(9_000)
     const again = await refresh(first)
     t.match(again, { status: 200 })
-    t.match(await refresh(lost), { status: 200 }, 'and what was lost would have worked too')
+    t.match(await refresh(lost), { status: 200 }, 'the lost pair works too')
     t.match(await refresh(again), { status: 200 })
   })
 
-  await t.test('two tabs at once: nobody is signed out', async (t) => {
+  await t.test('concurrent refreshes from several tabs all succeed', async (t) => {
     const first = await begin()
     for (let round = 0, tokens = first; round < 3; round++) {
       const answers = await Promise.all(Array.from({ length: 6 }, () => refresh(tokens)))
@@ -52,7 +52,7 @@ eachStore(t, 'refresh', async (t, start) => {
     }
   })
 
-  await t.test('after the grace a second use ends the whole family', async (t) => {
+  await t.test('a second use after the grace ends the token session', async (t) => {
     const first = await begin()
     const second = await refresh(first)
     const third = await refresh(second)
@@ -62,14 +62,14 @@ eachStore(t, 'refresh', async (t, start) => {
     for (const tokens of [first, second, third]) await isAlive(t, harness, tokens, false, 'the family')
   })
 
-  await t.test('an expired refresh token is refused, and a used one lives on', async (t) => {
+  await t.test('a refresh token expires, counted from its last use', async (t) => {
     const first = await begin()
     kit.clock.advance(29 * 86_400_000)
     const second = await refresh(first)
     t.match(second, { status: 200 })
     kit.clock.advance(29 * 86_400_000)
     const third = await refresh(second)
-    t.match(third, { status: 200 }, 'its life is counted from its last use')
+    t.match(third, { status: 200 }, 'the lifetime restarts with each use')
     kit.clock.advance(30 * 86_400_000)
     t.match(await refresh(third), REFUSED)
   })
@@ -80,7 +80,7 @@ eachStore(t, 'refresh', async (t, start) => {
     t.match(await refresh(tokens), { status: 200 })
   })
 
-  await t.test('what was minted by the operator is refreshed, introspected, revoked and told about', async (t) => {
+  await t.test('minted tokens can be refreshed, introspected and revoked, and work at userinfo', async (t) => {
     const { app: { identity: { tokens } } } = kit
     const minted = await tokens.mint({ user_id: harness.user.user_id, client_id: app.client_id, refresh: true })
     const { get } = harness
@@ -97,7 +97,7 @@ eachStore(t, 'refresh', async (t, start) => {
       t.match((await post('introspect', { token }, app)).body, { active: false })
     }
     const alone = await tokens.mint({ user_id: harness.user.user_id, client_id: app.client_id, scopes: ['read'] })
-    t.match(await get('userinfo', alone.access_token), { status: 200 }, 'without a session too')
+    t.match(await get('userinfo', alone.access_token), { status: 200 }, 'also without a token session')
     t.match((await post('introspect', { token: alone.access_token }, app)).body, { active: true, scope: 'openid read' })
     await post('revoke', { token: alone.access_token }, app)
     t.match(await get('tokeninfo', alone.access_token), { status: 401 })
@@ -117,7 +117,7 @@ eachStore(t, 'refresh without a grace', async (t, start) => {
   const refresh = createRefresh(harness, app)
   const first = await harness.post('token', await getCode(harness, app), app)
   const answers = await Promise.all([refresh(first), refresh(first), refresh(first)])
-  t.ok(answers.filter(({ status }) => status === 200).length <= 1, 'of many at once one wins')
-  for (const answer of answers.filter(({ status }) => status === 200)) t.match(await refresh(answer), REFUSED, 'and then the family ends')
+  t.ok(answers.filter(({ status }) => status === 200).length <= 1, 'at most one of several at once succeeds')
+  for (const answer of answers.filter(({ status }) => status === 200)) t.match(await refresh(answer), REFUSED, 'and its session ends')
   await isAlive(t, harness, first, false, 'the family')
 })

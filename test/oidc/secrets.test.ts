@@ -5,7 +5,7 @@ import { createSecretBox, generateSecretKey } from '../../lib/crypto/secrets.ts'
 import { openStore } from '../../lib/store/index.ts'
 import { askCode, eachStore, getCode } from './harness.ts'
 
-eachStore(t, 'what is stored', async (t, start) => {
+eachStore(t, 'no secret is stored in the clear', async (t, start) => {
   const harness = await start()
   const { post, register, kit, browser, user } = harness
   const app = await register()
@@ -19,7 +19,7 @@ eachStore(t, 'what is stored', async (t, start) => {
   secrets.push(pushed.split(':').at(-1) ?? '')
   const device = (await post('device_authorization', { scope: 'openid' }, app)).body as Record<string, string>
   secrets.push(device.device_code ?? '', device.user_code ?? '', (device.user_code ?? '').replace('-', ''))
-  // A sign-in that waits, for an authorization and for a device.
+  // Pending interactions: one of an authorization, one of a device.
   const waiting = await browser().open(askCode(app, { request_uri: pushed, redirect_uri: undefined }).url)
   const onDevice = await (await browser().open('/api/v1/auth/device')).submit({ user_code: device.user_code ?? '' })
   const atDevice = await onDevice.submit()
@@ -29,7 +29,7 @@ eachStore(t, 'what is stored', async (t, start) => {
   }
   secrets.push(...visitor.cookies())
   t.ok(secrets.length > 12)
-  t.ok(secrets.every((secret) => secret.length > 7), 'each is known')
+  t.ok(secrets.every((secret) => secret.length > 7), 'each secret was found')
 
   let documents = 0
   for (const { name } of COLLECTIONS) {
@@ -69,7 +69,7 @@ t.test('keys', async (t) => {
   await Promise.all([replicas[1]?.rotate(), replicas[2]?.rotate()])
   time += PUBLISHED_BEFORE_USE
   const last = await keys.load()
-  t.strictSame(last.signing.slice(2).map((key) => key.kid), [kid, first.signing[0]?.kid], 'two at once make two')
+  t.strictSame(last.signing.slice(2).map((key) => key.kid), [kid, first.signing[0]?.kid], 'two rotations at once create two keys')
   await keys.rotate()
-  t.equal((await keys.load()).signing.length, 3, 'the oldest go when others have signed since')
+  t.equal((await keys.load()).signing.length, 3, 'keys older than the previous one are deleted')
 })

@@ -24,7 +24,7 @@ eachStore(t, 'token sessions', async (t, start) => {
   const DEAD = [401, 400, 'login_required']
   const ALIVE = [200, 200, 'signed in']
 
-  await t.test('a list of them, with when each was last refreshed', async (t) => {
+  await t.test('the list has the time of the last refresh of each', async (t) => {
     const first = await begin()
     kit.clock.advance(60_000)
     const second = await begin(other)
@@ -35,14 +35,14 @@ eachStore(t, 'token sessions', async (t, start) => {
     const { created_at, last_used_at } = (await list(first.token)).find(({ client }) => client.client_id === other.client_id) as Listed
     t.equal(Date.parse(last_used_at) - Date.parse(created_at), 60_000)
     await kit.app.identity.clients.patch(other.client_id, { regen_secret: true }, { user_id: 'x', isAdmin: true })
-    t.equal((await list(first.token)).length, 1, 'what ended is not listed')
+    t.equal((await list(first.token)).length, 1, 'a session that has ended is not listed')
     other.client_secret = (await kit.app.identity.clients.require(other.client_id, { user_id: 'x', isAdmin: true })).clientSecret ?? ''
     t.match(await get('sessions?format=array', first.token), { status: 200, body: { text: /^\[\{/ } })
     t.match(await get('sessions?nonsense=1', first.token), { status: 400 })
     await end(first.token, '?all=true')
   })
 
-  await t.test('all but this one', async (t) => {
+  await t.test('ending all but the current one', async (t) => {
     const own = await begin()
     const others = [await begin(), await begin(other)]
     const minted = await kit.app.identity.tokens.mint({ user_id: user.user_id, client_id: app.client_id })
@@ -54,7 +54,7 @@ eachStore(t, 'token sessions', async (t, start) => {
     t.equal(await end(own.token, '?all=true'), 204)
   })
 
-  await t.test('a caller without a session keeps his token', async (t) => {
+  await t.test("a caller's token without a session stays valid", async (t) => {
     const minted = await kit.app.identity.tokens.mint({ user_id: user.user_id, client_id: app.client_id })
     const session = await begin()
     t.equal(await end(minted.access_token), 204)
@@ -63,13 +63,13 @@ eachStore(t, 'token sessions', async (t, start) => {
     t.strictSame(await list(minted.access_token), [])
   })
 
-  await t.test('all of them', async (t) => {
+  await t.test('ending all of them', async (t) => {
     const sessions = [await begin(), await begin(other)]
     t.equal(await end(sessions[0]?.token ?? '', '?all=true'), 204)
     for (const session of sessions) t.strictSame(await state(session), DEAD)
   })
 
-  await t.test("another's: for an admin; anyone else is refused, and loses nothing", async (t) => {
+  await t.test("another user's sessions are for admins; anyone else gets ErrPerm, and nothing ends", async (t) => {
     const session = await begin()
     const admin = await kit.mint({ user: 'admin', client: 'tools', roles: ['admin'] })
     const bob = await kit.mint({ user: 'bob', client: 'tools' })
@@ -80,7 +80,7 @@ eachStore(t, 'token sessions', async (t, start) => {
     t.equal(await end(bob.access_token, `?user=${user.user_id}`), 403)
     t.equal(await end(bob.access_token, `?user=${user.user_id}&all=true`), 403)
     t.equal((await get('tokeninfo', own.access_token)).status, 200)
-    t.equal((await list(bob.access_token, `?user=${bobs}`)).length, 1, 'oneself is not another')
+    t.equal((await list(bob.access_token, `?user=${bobs}`)).length, 1, "the caller's own id is accepted")
     t.equal((await get('tokeninfo', bob.access_token)).status, 200)
     t.strictSame(await state(session), ALIVE)
     const again = await begin()

@@ -7,12 +7,12 @@ import { heading, press, skip, startChromium, typeIn, withTab } from './chromium
 
 const WRONG = 'The account or the password is wrong.'
 
-/** A site that answers each path with one page, or sends on to an address. At `localhost` it is another site than 127.0.0.1. */
+/** A server that answers each path with a page or a redirect. As `localhost` it is a different site than as 127.0.0.1. */
 async function startSite (t: Test, answer: (url: URL) => { html: string } | { location: string }): Promise<number> {
   const server = createServer((request, response) => {
-    const given = answer(new URL(request.url ?? '/', 'http://localhost'))
-    if ('location' in given) response.writeHead(303, { location: given.location }).end()
-    else response.writeHead(200, { 'content-type': 'text/html' }).end(`<!DOCTYPE html><link rel="icon" href="data:,">${given.html}`)
+    const reply = answer(new URL(request.url ?? '/', 'http://localhost'))
+    if ('location' in reply) response.writeHead(303, { location: reply.location }).end()
+    else response.writeHead(200, { 'content-type': 'text/html' }).end(`<!DOCTYPE html><link rel="icon" href="data:,">${reply.html}`)
   }).listen(0, '127.0.0.1')
   await once(server, 'listening')
   t.teardown(async () => {
@@ -25,14 +25,14 @@ async function startSite (t: Test, answer: (url: URL) => { html: string } | { lo
 t.test('in Chromium', { skip }, async (t) => {
   startChromium(t)
 
-  await t.test('with the keyboard alone, and what a screen reader is told', async (t) => {
+  await t.test('signing in with the keyboard and a screen reader', async (t) => {
     const harness = await startHarness(t)
     const port = await startSite(t, () => ({ html: '<h1>The app</h1>' }))
     const app = await harness.register({ first_party: false, redirectUris: [`http://localhost:${port}/cb`] })
     await withTab(t, { viewport: { width: 390, height: 844 }, colorScheme: 'dark' }, async (tab) => {
       const { keyboard } = tab
       const session = await tab.context().newCDPSession(tab)
-      /** What has the focus, as assistive technology is told. */
+      /** The focused element in the accessibility tree. */
       async function readFocused () {
         const { nodes } = await session.send('Accessibility.getFullAXTree')
         const node = nodes.find(({ role, properties }) => role?.value !== 'RootWebArea' && properties?.some(({ name, value }) => name === 'focused' && value.value === true))
@@ -57,22 +57,22 @@ t.test('in Chromium', { skip }, async (t) => {
       for (let step = 0; step < 3; step++) {
         await keyboard.press('Tab')
         order.push((await readFocused()).name)
-        t.not(await tab.evaluate('getComputedStyle(document.activeElement).outlineStyle'), 'none', 'the focus is seen')
+        t.not(await tab.evaluate('getComputedStyle(document.activeElement).outlineStyle'), 'none', 'the focus is visible')
       }
-      t.strictSame(order, ['Use another account', 'Allow', 'Refuse'])
+      t.strictSame(order, ['Use another account', 'Allow', 'Deny'])
       await keyboard.press('Shift+Tab')
       await keyboard.press('Enter')
       await tab.waitForURL(/\/cb\?code=/)
     })
   })
 
-  await t.test('the way back to an app', async (t) => {
+  await t.test('the policy allows the redirect back to the app', async (t) => {
     const harness = await startHarness(t)
     const elsewhere = await startSite(t, () => ({ html: '<h1>Home of the app</h1>' }))
     const port = await startSite(t, () => ({ location: `http://127.0.0.1:${elsewhere}/` }))
     for (const [what, registered, asked] of [
-      ['on an origin of its own that sends on to another one', `http://localhost:${port}/cb`, `http://localhost:${port}/cb`],
-      ['on a port of its own choice', 'http://127.0.0.1/cb', `http://127.0.0.1:${port}/cb`]
+      ['an app that redirects to another origin', `http://localhost:${port}/cb`, `http://localhost:${port}/cb`],
+      ['a loopback app on any port', 'http://127.0.0.1/cb', `http://127.0.0.1:${port}/cb`]
     ] as const) {
       const app = await harness.register({ first_party: false, public: true, redirectUris: [registered] })
       await withTab(t, {}, async (tab) => {
@@ -87,14 +87,14 @@ t.test('in Chromium', { skip }, async (t) => {
     await withTab(t, {}, async (tab) => {
       await tab.goto(harness.url + askCode(app).url)
       await typeIn(tab, harness.user)
-      // No app on this machine takes it, but Chromium set out to find one: what the policy forbids is never asked for.
-      const asked = tab.waitForRequest(/^com\.example\.app:/)
+      // No app on this machine handles the scheme, but Chromium requests it only if the policy allows the redirect.
+      const redirect = tab.waitForRequest(/^com\.example\.app:/)
       await press(tab, 'Allow')
-      t.match((await asked).url(), /^com\.example\.app:\/cb\?code=/)
+      t.match((await redirect).url(), /^com\.example\.app:\/cb\?code=/)
     })
   })
 
-  await t.test('another account', async (t) => {
+  await t.test('a signed-in user can use another account', async (t) => {
     const harness = await startHarness(t)
     await harness.kit.app.identity.users.create({ data: { account: 'bob', password: 'a horse too' } })
     const app = await harness.register({ first_party: false })
@@ -107,7 +107,7 @@ t.test('in Chromium', { skip }, async (t) => {
     })
   })
 
-  await t.test('forms of other origins do nothing', async (t) => {
+  await t.test('forms from other origins are refused', async (t) => {
     const harness = await startHarness(t)
     const home = await startSite(t, () => ({ html: '<h1>The app</h1>' }))
     const app = await harness.register({ redirectUris: [`http://127.0.0.1:${home}/cb`] })
@@ -115,17 +115,17 @@ t.test('in Chromium', { skip }, async (t) => {
     const port = await startSite(t, () => ({ html: `${form}<button form="f">Win a prize</button>` }))
     await withTab(t, {}, async (tab) => {
       await tab.goto(harness.url + askCode(app).url)
-      const waiting = tab.url()
-      // The port does not make another site, so cookies come along from 127.0.0.1 and not from localhost.
+      const signInUrl = tab.url()
+      // Another port is the same site, so cookies are sent from 127.0.0.1 and not from localhost.
       for (const host of ['localhost', '127.0.0.1']) {
-        form = `<form id="f" method="post" action="${waiting}"><input name="account" value="${harness.user.account}"><input name="password" value="${harness.user.password}"></form>`
+        form = `<form id="f" method="post" action="${signInUrl}"><input name="account" value="${harness.user.account}"><input name="password" value="${harness.user.password}"></form>`
         await tab.goto(`http://${host}:${port}/`)
         await press(tab, 'Win a prize')
         t.equal(await heading(tab), 'That did not work', `signing in from ${host}`)
         t.match(tab.complaints.splice(0), [/status of 40[03]/])
       }
-      await tab.goto(waiting)
-      t.equal(await heading(tab), 'Sign in', 'it still waits for its own form')
+      await tab.goto(signInUrl)
+      t.equal(await heading(tab), 'Sign in', 'the sign-in is still pending')
 
       await typeIn(tab, harness.user)
       t.equal(await heading(tab), 'The app')
@@ -140,9 +140,9 @@ t.test('in Chromium', { skip }, async (t) => {
           form = `<form id="f" method="post" action="${harness.url}/api/v1/auth/${path}"><input name="xsrf" value="guessed"><input name="logout" value="yes"><input name="user_code" value="BBBB-BBBB"></form>`
           await tab.goto(`http://${host}:${port}/`)
           await press(tab, 'Win a prize')
-          // With the cookie the page for the device's code comes again, and asks for it anew.
-          const again = path === 'device' && host === '127.0.0.1'
-          t.equal(await heading(tab), again ? 'Connect a device' : 'That did not work', `${path} from ${host}`)
+          // With the cookie, the device page is shown again with an error.
+          const isShownAgain = path === 'device' && host === '127.0.0.1'
+          t.equal(await heading(tab), isShownAgain ? 'Connect a device' : 'That did not work', `${path} from ${host}`)
           t.equal(await tab.getByRole('alert').count(), 1)
           t.match(tab.complaints.splice(0), [/status of 400/])
           t.ok(await signedIn(), 'the browser is still signed in')
@@ -151,7 +151,7 @@ t.test('in Chromium', { skip }, async (t) => {
     })
   })
 
-  await t.test('no page shows in a frame', async (t) => {
+  await t.test('no page can be framed', async (t) => {
     const harness = await startHarness(t)
     const port = await startSite(t, () => ({ html: `<iframe src="${harness.url}/api/v1/auth/device"></iframe>` }))
     await withTab(t, {}, async (tab) => {

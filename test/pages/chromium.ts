@@ -8,15 +8,15 @@ const PATHS = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/googl
 
 const executablePath = process.env.CHROMIUM_PATH ?? PATHS.find((path) => existsSync(path))
 
-/** Why there are no tests in a browser, or false. */
+/** The reason to skip tests in a browser, or false. */
 export const skip = executablePath === undefined && 'no Chromium found: set CHROMIUM_PATH'
 
-/** Where screenshots go; git does not keep them. */
+/** The folder for screenshots, which git ignores. */
 const SCREENSHOTS = join(import.meta.dirname, '../../.screenshots')
 
 let browser: Promise<Browser> | undefined
 
-/** One Chromium for a file, closed with the test that is handed in. */
+/** Starts the Chromium of a test file. It is closed when the test ends. */
 export function startChromium (t: Test): void {
   browser = chromium.launch({
     ...(executablePath !== undefined && { executablePath }),
@@ -26,11 +26,11 @@ export function startChromium (t: Test): void {
 }
 
 export interface Tab extends Page {
-  /** What the browser complained of: errors of scripts, what the policy kept out, answers that failed. */
+  /** The browser's complaints: script errors, policy violations, failed responses. */
   complaints: string[]
 }
 
-/** Runs with a window of its own, without cookies. What it complains of fails the test, unless the run takes it out. */
+/** Runs with a new browser context. Complaints that the run leaves in the list fail the test. */
 export async function withTab (t: Test, options: BrowserContextOptions, run: (tab: Tab) => Promise<void>): Promise<void> {
   const context = await (await browser as Browser).newContext({ viewport: { width: 1280, height: 900 }, ...options })
   context.setDefaultTimeout(15_000)
@@ -40,7 +40,7 @@ export async function withTab (t: Test, options: BrowserContextOptions, run: (ta
     if (/^(error|warning)$/.test(message.type())) complaints.push(message.text())
   })
   page.on('pageerror', (error) => complaints.push(error.message))
-  // The protocol tells of violations that no script of a page could.
+  // The DevTools protocol reports violations that page scripts cannot see.
   const session = await context.newCDPSession(page)
   await session.send('Audits.enable')
   session.on('Audits.issueAdded', ({ issue }) => {
@@ -49,7 +49,7 @@ export async function withTab (t: Test, options: BrowserContextOptions, run: (ta
   })
   try {
     await run(Object.assign(page, { complaints }))
-    t.strictSame(complaints, [], 'the browser complained of nothing')
+    t.strictSame(complaints, [], 'the browser has no complaints')
   } finally {
     await context.close()
   }
@@ -58,7 +58,7 @@ export async function withTab (t: Test, options: BrowserContextOptions, run: (ta
 export const heading = async (tab: Page) => await tab.getByRole('heading', { level: 1 }).textContent()
 export const press = async (tab: Page, name: string) => await tab.getByRole('button', { name }).click()
 
-/** Fills in the sign-in page and sends it. */
+/** Fills in the sign-in form and submits it. */
 export async function typeIn (tab: Page, { account, password }: { account: string, password: string }): Promise<void> {
   await tab.getByLabel('Account').fill(account)
   await tab.getByLabel('Password').fill(password)

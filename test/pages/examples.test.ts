@@ -6,7 +6,7 @@ import { startTerminalExample, startWebExample } from './examples.ts'
 t.test('in Chromium', { skip }, async (t) => {
   startChromium(t)
 
-  await t.test('a person signs in from a server app, without any script', async (t) => {
+  await t.test('a user signs in from a server app, without scripts', async (t) => {
     const harness = await startHarness(t)
     const app = await harness.register({ first_party: false, name: 'Server app' })
     const origin = await startWebExample(t, harness, app, 'server-app/app.js', ['/callback', '/'])
@@ -16,8 +16,8 @@ t.test('in Chromium', { skip }, async (t) => {
       t.equal(await heading(tab), 'Sign in')
       await typeIn(tab, { ...harness.user, password: 'wrong' })
       t.equal(await tab.getByRole('alert').textContent(), 'The account or the password is wrong.')
-      t.equal(await tab.getByLabel('Password').inputValue(), '', 'the password is typed anew')
-      // Chromium tells of an answer with an error's status.
+      t.equal(await tab.getByLabel('Password').inputValue(), '', 'the password field is empty again')
+      // Chromium logs a response with an error status.
       t.match(tab.complaints.splice(0), [/status of 400/])
       await tab.getByLabel('Password').fill(harness.user.password)
       await press(tab, 'Sign in')
@@ -25,8 +25,8 @@ t.test('in Chromium', { skip }, async (t) => {
       await takePicture(tab, 'flow-consent')
       await press(tab, 'Allow')
       t.equal(new URL(tab.url()).origin, origin)
-      const told = JSON.parse(await tab.locator('pre').textContent() ?? '').data
-      t.match(told, { account: harness.user.account, client_id: app.client_id }, 'the token works in tokeninfo')
+      const tokenInfo = JSON.parse(await tab.locator('pre').textContent() ?? '').data
+      t.match(tokenInfo, { account: harness.user.account, client_id: app.client_id }, 'the token works in tokeninfo')
 
       await press(tab, 'Sign out')
       t.equal(await heading(tab), 'Sign out?')
@@ -40,14 +40,14 @@ t.test('in Chromium', { skip }, async (t) => {
     })
   })
 
-  await t.test('a device', async (t) => {
+  await t.test('a user signs in on a device', async (t) => {
     const harness = await startHarness(t)
     const app = await harness.register({ first_party: false, public: true, name: 'My CLI' })
     const example = startTerminalExample(t, harness, app, 'cli/cli.js')
     const [, address = '', code = ''] = await example.seen(/Open (\S+) and enter (\S+)/)
     await withTab(t, { viewport: { width: 390, height: 844 }, javaScriptEnabled: false }, async (tab) => {
       await tab.goto(address)
-      const field = tab.getByLabel('The code that the device shows')
+      const field = tab.getByLabel('Code shown on the device')
       await field.fill('BBBB-BBBB')
       await press(tab, 'Continue')
       t.match(await tab.getByRole('alert').textContent(), 'There is no such code.')
@@ -67,7 +67,7 @@ t.test('in Chromium', { skip }, async (t) => {
     })
   })
 
-  await t.test('a single-page app', async (t) => {
+  await t.test('a user signs in from a single-page app', async (t) => {
     const harness = await startHarness(t)
     const app = await harness.register({ first_party: false, public: true })
     const origin = await startWebExample(t, harness, app, 'single-page-app/server.js', ['/'])
@@ -90,7 +90,7 @@ t.test('in Chromium', { skip }, async (t) => {
   })
 })
 
-t.test('a backend service, which needs no browser', async (t) => {
+t.test('a backend service gets a token without a browser', async (t) => {
   const harness = await startHarness(t)
   const app = await harness.register({ scopes: ['orders:read'] })
   const { code, text } = await startTerminalExample(t, harness, app, 'backend-service/service.js').ended()
@@ -98,7 +98,7 @@ t.test('a backend service, which needs no browser', async (t) => {
   t.match(JSON.parse(text), { me: { account: harness.user.account, scopes: ['orders:read'] }, clients: 1 })
 })
 
-t.test('examples without a client say what to do', async (t) => {
+t.test('an example without a client id points to its README', async (t) => {
   for (const file of ['server-app/app.js', 'single-page-app/server.js', 'cli/cli.js', 'backend-service/service.js']) {
     const harness = { url: 'http://127.0.0.1:1' } as Harness
     const { code, text } = await startTerminalExample(t, harness, { client_id: '', client_secret: '', redirect_uri: '' }, file).ended()

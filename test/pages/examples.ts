@@ -8,21 +8,21 @@ import type { App, Harness } from '../oidc/harness.ts'
 const EXAMPLES = join(import.meta.dirname, '../../examples')
 
 export interface Example {
-  /** Resolves when the pattern is in what it has written; rejects when the program ends before. */
+  /** Resolves when its output matches the pattern. Rejects if the program exits first. */
   seen (pattern: RegExp): Promise<RegExpExecArray>
-  /** Resolves when it has ended: its exit code and all it wrote. */
+  /** Resolves when it has exited, to its exit code and its output. */
   ended (): Promise<{ code: number, text: string }>
 }
 
-/** Starts an example as its README does. It does not outlive the test. */
+/** Starts an example as its README does. It is killed when the test ends. */
 export function startExample (t: Test, file: string, env: Record<string, string>): Example {
   const child = spawn(process.execPath, [join(EXAMPLES, file)], { env: { PATH: process.env.PATH, ...env }, stdio: ['ignore', 'pipe', 'pipe'] })
   let text = ''
-  const looks = new Set<() => void>()
+  const checks = new Set<() => void>()
   for (const stream of [child.stdout, child.stderr]) {
     stream.setEncoding('utf8').on('data', (chunk: string) => {
       text += chunk
-      for (const look of looks) look()
+      for (const check of checks) check()
     })
   }
   const closed = once(child, 'close')
@@ -32,13 +32,13 @@ export function startExample (t: Test, file: string, env: Record<string, string>
   })
   return {
     seen: async (pattern) => await within(`${pattern} from ${file}`, new Promise((resolve, reject) => {
-      const look = () => {
+      const check = () => {
         const match = pattern.exec(text)
         if (match !== null) resolve(match)
       }
-      looks.add(look)
-      look()
-      child.once('close', () => reject(new Error(`${file} ended before ${pattern}: ${text}`)))
+      checks.add(check)
+      check()
+      child.once('close', () => reject(new Error(`${file} exited before ${pattern}: ${text}`)))
     })),
     ended: async () => await within(`end of ${file}`, closed.then(([code]) => ({ code, text })))
   }
@@ -46,7 +46,7 @@ export function startExample (t: Test, file: string, env: Record<string, string>
 
 const client = (app: App) => ({ CLIENT_ID: app.client_id, ...(app.client_secret !== '' && { CLIENT_SECRET: app.client_secret }) })
 
-/** Starts an example that browsers open, on a free port, and registers where it is. */
+/** Starts a web example on a free port, and registers its redirect URIs. */
 export async function startWebExample (t: Test, { kit, url, user }: Harness, app: App, file: string, paths: string[]): Promise<string> {
   const example = startExample(t, file, { ISSUER: url, PORT: '0', ...client(app) })
   const [, origin = ''] = await example.seen(/(http:\/\/127\.0\.0\.1:\d+)/)

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { askCode, getCode, startHarness } from '../oidc/harness.ts'
 
-t.test('another account', async (t) => {
+t.test('a signed-in user can use another account', async (t) => {
   const harness = await startHarness(t)
   const { kit, user, register, browser, post, get } = harness
   await kit.app.identity.users.create({ data: { account: 'bob', password: 'a horse too' } })
@@ -21,11 +21,11 @@ t.test('another account', async (t) => {
 
   const asBob = await (await tab.open(askCode(app, { prompt: 'login' }).url)).submit({ account: 'bob', password: 'a horse too' })
   t.match(asBob.title, 'Continue to')
-  t.match(asBob.text, '<bdi>bob</bdi>', 'he agrees for himself')
+  t.match(asBob.text, '<bdi>bob</bdi>', 'the new user is asked for consent')
   t.notMatch(asBob.text, user.account)
   t.ok((await asBob.submit({ decision: 'allow' })).left?.searchParams.has('code'))
 
-  await t.test('ends what the former user signed in to from this browser', async (t) => {
+  await t.test("which ends the previous user's token sessions of this browser", async (t) => {
     const trusted = await register()
     const own = browser()
     const code = await getCode(harness, trusted, { scope: 'openid' }, own)
@@ -37,7 +37,7 @@ t.test('another account', async (t) => {
   })
 })
 
-t.test('signing out where nobody is signed in asks nothing and needs no script', async (t) => {
+t.test('signing out without a sign-in asks nothing and needs no script', async (t) => {
   const { register, browser } = await startHarness(t)
   const app = await register()
   const back = new URLSearchParams({ client_id: app.client_id, post_logout_redirect_uri: app.redirect_uri, state: 's p' })
@@ -53,7 +53,7 @@ t.test('signing out where nobody is signed in asks nothing and needs no script',
   t.notMatch(plain.text, '<a ')
 })
 
-t.test('what people see is a page, also when it went wrong', async (t) => {
+t.test('errors in a browser are pages', async (t) => {
   const { browser, register, user } = await startHarness(t, { rateLimit: 60, oidc: { signInLimit: 1, name: 'Acme <ID>' } })
   const app = await register()
   const device = await browser().open('/api/v1/auth/device')
@@ -75,12 +75,12 @@ t.test('what people see is a page, also when it went wrong', async (t) => {
   await tab.open('/api/v1/auth/session/end')
   const late = await tab.open('/api/v1/auth/session/end/confirm', { method: 'POST', body: new URLSearchParams({ xsrf: 'foreign', logout: 'yes' }) })
   t.equal(late.response.status, 400)
-  t.match(late.text, 'This page is too old, or was opened in another browser.')
+  t.match(late.text, 'This page has expired, or was opened in another browser.')
 })
 
-t.test('a form for a device without the cookie that it was made with', async (t) => {
+t.test('a device form without its cookie is refused with a page', async (t) => {
   const { browser } = await startHarness(t)
   const { response, text } = await browser().open('/api/v1/auth/device', { method: 'POST', body: new URLSearchParams({ xsrf: 'foreign', user_code: 'AAAA-AAAA' }) })
   t.equal(response.status, 400)
-  t.match(text, 'This page is too old, or was opened in another browser.')
+  t.match(text, 'This page has expired, or was opened in another browser.')
 })

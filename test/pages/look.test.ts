@@ -11,7 +11,7 @@ const LONG = 'Gesellschaft-zur-Erforschung-sehr-langer-Namen-und-ihrer-Darstellu
 
 type Row = { [Name in PageName]: [file: string, name: Name, data: Pages[Name], service?: string] }[PageName]
 
-/** Every page in every state that looks different. */
+/** Every page, in each state that looks different. */
 const ROWS: Row[] = [
   ['sign-in', 'sign-in', shared, 'Northwind ID'],
   ['sign-in-wrong', 'sign-in', { ...shared, account: 'ann@example.com', error: 'The account or the password is wrong.' }, 'Northwind ID'],
@@ -23,7 +23,7 @@ const ROWS: Row[] = [
     action, client: { name: LONG }, account: `${LONG.toLowerCase()}@example.com`, scopes: ['openid', `https://api.example/${LONG}`], redirectUri: 'com.example.harbour:/cb', otherAccount: '/form'
   }],
   ['device', 'device', { action, xsrf: 'x' }],
-  ['device-wrong', 'device', { action, xsrf: 'x', code: 'WDJB-MJHT', error: 'There is no such code. Look at the device again.' }],
+  ['device-wrong', 'device', { action, xsrf: 'x', code: 'WDJB-MJHT', error: 'There is no such code. Check the code on the device.' }],
   ['device-confirm', 'device-confirm', {
     action, xsrf: 'x', code: 'WDJB-MJHT', client, device: { ip: '203.0.113.7', ua: 'harbour-cli/2.1 (linux; x64) node/24.0.0' }
   }],
@@ -38,7 +38,7 @@ const OVERFLOW = 'document.documentElement.scrollWidth - document.documentElemen
 const SMALL = `[...document.querySelectorAll('input:not([type=hidden]), button, a')]
   .filter((element) => element.getBoundingClientRect().height < 44).map((element) => element.outerHTML)`
 
-/** Gives a function that shows a page in the tab, as the service sends it. */
+/** Returns a function that shows a page in the tab with the headers of the service. */
 async function serve (tab: Tab): Promise<(body: string) => Promise<unknown>> {
   let body = ''
   await tab.route('https://id.example/**', async (route) => await route.fulfill({ headers: { ...pageHeaders(), 'content-type': 'text/html; charset=utf-8' }, body }))
@@ -50,10 +50,10 @@ async function serve (tab: Tab): Promise<(body: string) => Promise<unknown>> {
 
 const WIDTHS = { wide: { width: 1280, height: 900 }, phone: { width: 390, height: 844 }, narrow: { width: 320, height: 568 } }
 
-t.test('every page, wide and narrow, light and dark', { skip }, async (t) => {
+t.test('every page is accessible, wide and narrow, light and dark', { skip }, async (t) => {
   startChromium(t)
   for (const colorScheme of ['light', 'dark'] as const) {
-    // The policy would keep axe out; that the style gets in under it is seen in the flows.
+    // The policy would block axe. The flows test the style under the policy.
     await withTab(t, { colorScheme, bypassCSP: true }, async (tab) => {
       const show = await serve(tab)
       for (const [file, name, data, service] of ROWS) {
@@ -61,23 +61,23 @@ t.test('every page, wide and narrow, light and dark', { skip }, async (t) => {
         for (const [size, viewport] of Object.entries(WIDTHS)) {
           await tab.setViewportSize(viewport)
           const what = `${file}, ${colorScheme}, ${size}`
-          t.equal(await tab.evaluate(OVERFLOW), 0, `${what}: nothing to scroll sideways`)
-          t.strictSame(await tab.evaluate(SMALL), [], `${what}: large enough to hit`)
+          t.equal(await tab.evaluate(OVERFLOW), 0, `${what}: no horizontal scrolling`)
+          t.strictSame(await tab.evaluate(SMALL), [], `${what}: targets are large enough`)
           if (size !== 'narrow') await takePicture(tab, `${file}-${colorScheme}-${size}`)
         }
         await tab.evaluate(axe.source)
         const { violations } = await tab.evaluate<axe.AxeResults>('axe.run()')
-        t.strictSame(violations.map(({ id, nodes }) => [id, ...nodes.map((node) => node.html)]), [], `${file}, ${colorScheme}: axe finds nothing`)
+        t.strictSame(violations.map(({ id, nodes }) => [id, ...nodes.map((node) => node.html)]), [], `${file}, ${colorScheme}: axe reports no violation`)
         t.equal(await tab.locator('h1').count(), 1)
       }
     })
   }
-  // As at 200% on a phone of 320 CSS pixels in width.
+  // Like a zoom of 200% on a phone 320 CSS pixels wide.
   await withTab(t, { viewport: { width: 640, height: 800 }, bypassCSP: true }, async (tab) => {
     const show = await serve(tab)
     for (const [file, name, data] of ROWS) {
       await show(renderPage(name, data as never).replace('</head>', '<style>html { font-size: 200% !important }</style></head>'))
-      t.equal(await tab.evaluate(OVERFLOW), 0, `${file}: a text twice as large`)
+      t.equal(await tab.evaluate(OVERFLOW), 0, `${file}: no horizontal scrolling at twice the text size`)
     }
   })
 })

@@ -63,8 +63,8 @@ t.test('a close waits for what runs, and for nothing else', async (t) => {
 
 t.test('a caller who sends half a request, or reads no answer, holds up the close for a while only', async (t) => {
   for (const [what, limit, path, told] of [
-    ['a body that stays away', 60_000, '/body', 'requests did not come in whole: their connections are cut'],
-    ['an answer without an end', 100, '/never', 'not all requests finished within 100 ms: their connections are cut']
+    ['a body that stays away', 60_000, '/body', 'connections aborted: incomplete requests'],
+    ['an answer without an end', 100, '/never', 'connections aborted: not finished within 100 ms']
   ] as const) {
     const lines: string[] = []
     const app = Fastify({ return503OnClosing: false, logger: { level: 'warn', stream: { write: (line: string) => { lines.push(line) } } } })

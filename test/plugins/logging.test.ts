@@ -13,7 +13,7 @@ const SECRETS = /hunter2/
 interface Line { level: number, msg: string, [field: string]: unknown }
 
 /** An app that logs as the service does. */
-function start (t: { teardown: (fn: () => unknown) => unknown }, routes: (app: FastifyInstance) => void) {
+function start (t: { teardown: (fn: () => unknown) => unknown }, routes: (app: FastifyInstance) => void, level = 'info') {
   const lines: Line[] = []
   const waiting = new Set<() => void>()
   const stream = {
@@ -23,7 +23,7 @@ function start (t: { teardown: (fn: () => unknown) => unknown }, routes: (app: F
     }
   }
   const app = Fastify({
-    logger: { level: 'info', serializers: SERIALIZERS, stream },
+    logger: { level, serializers: SERIALIZERS, stream },
     logController: new RequestLog(),
     genReqId: chooseRequestId,
     frameworkErrors: handleError
@@ -58,6 +58,18 @@ t.test('one line for each request: no query, no header, no body', async (t) => {
     res: { statusCode: 200 }
   })
   t.notMatch(JSON.stringify(lines), SECRETS)
+})
+
+t.test('at a higher level a request leaves no line, and a failure does', async (t) => {
+  const { app, lines } = start(t, (app) => {
+    app.get('/', () => 'fine')
+    app.get('/quiet', { logLevel: 'error' }, () => 'fine')
+    app.get('/failing', () => { throw storeError(new Error('lost')) })
+  }, 'warn')
+  for (const path of ['/', '/quiet', '/nowhere']) await app.inject(path)
+  t.strictSame(lines, [])
+  await app.inject('/failing')
+  t.match(lines, [{ level: 50, reqId: /./, err: { message: 'lost' } }])
 })
 
 t.test('a path is cut, and one that is none is logged as what it is', async (t) => {
@@ -115,9 +127,9 @@ t.test('a response that is broken off says so, and why, where it was not the rea
   const [response] = await within('the response', once(request, 'response'))
   response.on('error', () => {})
   response.destroy()
-  t.match(await logged('request broken off'), { level: 30, req: { path: '/endless' } })
+  t.match(await logged('request aborted'), { level: 30, req: { path: '/endless' } })
   t.notOk(lines.some(({ level }) => level > 30), 'a reader who leaves is no failure')
 
   await fetch(`${url}/failing`).then((reply) => reply.text()).catch(() => {})
-  t.match(await logged('the response failed after its first byte'), { level: 40, err: { message: 'the store is gone' } })
+  t.match(await logged('response failed after its first byte'), { level: 40, err: { message: 'the store is gone' } })
 })

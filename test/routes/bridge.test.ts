@@ -236,24 +236,21 @@ t.test('lists vary by Accept, beside what else they vary by', async (t) => {
   }
 })
 
-t.test('a body past the limit is 413, and the upstream never gets it whole', async (t) => {
+t.test('a body past the limit is 413, and never forwarded', async (t) => {
   const upstream = await startUpstream(t, json)
   const { url } = await startBridge(t, { upstream: upstream.url })
   const limit = 64 * 1024
   const expected = { statusCode: 413, code: 'ErrParam', error: 'Payload Too Large', message: 'body: must not have more than 65536 bytes' }
-  let connections = 0
-  upstream.server.on('connection', () => connections++)
-  for (const [body, contacted] of [['x'.repeat(limit + 1), 0], [['x'.repeat(limit), 'y'], 1]] as const) {
-    const reply = await call(url, { method: 'POST', body: typeof body === 'string' ? body : [...body] })
+  for (const body of ['x'.repeat(limit + 1), ['x'.repeat(limit), 'y']]) {
+    const reply = await call(url, { method: 'POST', body })
     t.strictSame(JSON.parse(reply.text), expected)
     t.equal(reply.headers.connection, 'close')
-    t.equal(connections, contacted, 'a length that is too much is not even begun with')
   }
   t.equal(upstream.seen.length, 0)
   for (const body of ['x'.repeat(limit), ['x'.repeat(limit - 1), 'y']]) {
     t.equal((await call(url, { method: 'POST', body })).status, 200)
     t.equal(upstream.seen.at(-1)?.body.length, limit)
-    t.equal(upstream.seen.at(-1)?.headers['content-length'], typeof body === 'string' ? String(limit) : undefined)
+    t.equal(upstream.seen.at(-1)?.headers['content-length'], String(limit))
   }
 })
 
@@ -294,23 +291,28 @@ t.test('scheme and host are what the app trusts', async (t) => {
 })
 
 t.test('a wrong option stops the boot and is named', async (t) => {
-  const app = Fastify()
-  t.teardown(async () => await app.close())
-  await t.rejects(async () => await app.register(bridge, { prefix: '/x', upstream: 'ftp://h' }), /option upstream: must be an http or https URL/)
-})
-
-t.test('a body that is answered before it is there leaves no connection in doubt', async (t) => {
-  const upstream = await serve(t, (_request, response) => {
-    response.writeHead(401, { 'content-type': 'application/json' }).end('{}')
-  })
-  const { url } = await startBridge(t, { upstream: upstream.url })
-  const request = httpRequest(url, { method: 'POST', agent: false, headers: { 'transfer-encoding': 'chunked', connection: 'keep-alive' } })
-  request.on('error', () => {})
-  request.write('a part')
-  const [response] = await within('answer', once(request, 'response'))
-  t.equal(response.statusCode, 401)
-  t.equal(response.headers.connection, 'close')
-  t.equal((await readAll(response)).text, '{}')
+  const upstream = 'http://identity:3000'
+  for (const [options, message] of [
+    [{}, /^option upstream: /],
+    [{ upstream: 3 }, /^option upstream: /],
+    [{ upstream: '' }, /^option upstream: /],
+    [{ upstream: 'ftp://h' }, /^option upstream: must be an http or https URL$/],
+    [{ upstream, escapeFormulae: 'yes' }, /^option escapeFormulae: must be boolean$/],
+    [{ upstream, filename: 'a"b' }, /^option filename: /],
+    [{ upstream, filename: '../x' }, /^option filename: /],
+    [{ upstream, filename: 'a\r\nb: c' }, /^option filename: /],
+    [{ upstream, bodyLimit: -1 }, /^option bodyLimit: /],
+    [{ upstream, maxConnections: 0 }, /^option maxConnections: /],
+    [{ upstream, connectTimeout: '5' }, /^option connectTimeout: must be integer$/],
+    [{ upstream, headersTimeout: 0 }, /^option headersTimeout: /],
+    [{ upstream, bodyTimeout: 1.5 }, /^option bodyTimeout: /],
+    [{ upstream, stallTimeout: null }, /^option stallTimeout: /],
+    [{ upstream, upstreams: 'x' }, /^option upstreams: /]
+  ] as const) {
+    const app = Fastify()
+    t.teardown(async () => await app.close())
+    await t.rejects(async () => await app.register(bridge, { prefix: '/x', ...options } as never), { message }, JSON.stringify(options))
+  }
 })
 
 t.test('an own dispatcher is used, and left open', async (t) => {

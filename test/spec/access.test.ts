@@ -12,8 +12,8 @@ const COLUMNS = ['none', 'bad', 'plain', 'owner', 'manager', 'service', 'admin']
 type Who = typeof COLUMNS[number]
 
 /**
- * Who gets what: a status for each caller. `none` has no token and `bad` one that is dead; `plain` holds no role;
- * `owner` owns the client and is the user that the path names.
+ * The expected status for each caller. `none` has no token, and that of `bad` is invalid; `plain` holds no role; `owner` owns
+ * the client and is the user in the path.
  */
 const TABLE = `
 operation                                 none  bad   plain owner manager service admin
@@ -45,19 +45,19 @@ const ROWS: Row[] = TABLE.trim().split('\n').slice(1).map((line) => {
   return { method: method as 'GET', path: path!, expected: Object.fromEntries(COLUMNS.map((who, index) => [who, Number(statuses[index])])) as Row['expected'] }
 })
 
-/** A body that would do, for the routes that take one. */
+/** A valid body, for the routes that accept one. */
 function bodyOf ({ method, path }: Row): object | undefined {
   if (method === 'PATCH') return path === '/user/:userId' ? { data: { roles: {} } } : { data: { name: 'new' } }
   if (method !== 'POST' || path === '/auth/logout') return
   return path === '/user' ? { data: { account: `new${Math.random()}`.replace('.', ''), password: 'p' } } : { data: { redirectUris: [], scopes: [], name: 'n' } }
 }
 
-/** Walks every route as every caller and compares with the table; `names` are those of the roles. */
+/** Calls every route as every caller and compares with the table; `names` are the configured role names. */
 async function walk (t: Test, kit: TestKit, names = { admin: 'admin', manager: 'manager', service: 'service' }): Promise<void> {
   const admin = await signIn(kit, { roles: [names.admin] })
   for (const row of ROWS) {
     for (const who of COLUMNS) {
-      // Each call has a user and a client of its own: none of them sees what another left.
+      // Each call has its own user and client, so that no call affects another.
       const user = await createUser(admin)
       const clientId = await createClient(admin, { userId: user })
       const headers = {
@@ -103,11 +103,11 @@ t.test('decisions, Names: roles under other names', async (t) => {
   t.match(await chief.patch(`/user/${root.user_id}`, { disable: true }), { status: 403 })
 })
 
-t.test('some of the roles under other names', async (t) => {
+t.test('decisions, Names: one role under another name', async (t) => {
   await walk(t, await build(t, { roles: { manager: 'chief' } }), { admin: 'admin', manager: 'chief', service: 'service' })
 })
 
-t.test('a role counts from the next request on, in a session that is open', async (t) => {
+t.test('a role change takes effect at the next request, in existing sessions too', async (t) => {
   const kit = await build(t)
   const admin = await signIn(kit, { roles: ['admin'] })
   const ann = await signIn(kit)
@@ -117,23 +117,23 @@ t.test('a role counts from the next request on, in a session that is open', asyn
   }
 })
 
-t.test('every route of the API has a row here, and every row of the access table is some route\'s', async (t) => {
+t.test('every route of the API has a row in TABLE, and every row of the access table has a route', async (t) => {
   const routes: string[] = []
   const rows: (string | undefined)[] = []
   const app = createApp()
   app.addHook('onRoute', ({ method, url, config }) => {
-    // A preflight comes without a token, and tells what may be asked, not what is there.
+    // A preflight has no token, and its answer reveals no data.
     if (!url.startsWith('/api/v1/') || method === 'OPTIONS') return
     for (const name of [method].flat().filter((name) => name !== 'HEAD')) routes.push(`${name} ${url.slice('/api/v1'.length)}`)
     rows.push((config as { access?: string } | undefined)?.access)
   })
-  // The authorization server's endpoints ask no bearer token: who may do what there is the protocol's matter.
+  // The authorization server's endpoints are not governed by the access table.
   await build(t, { app, oidc: false })
   t.strictSame(routes.sort(), ROWS.map(({ method, path }) => `${method} ${path}`).sort())
   t.strictSame([...new Set(rows)].sort(), Object.keys(ACCESS).sort())
 })
 
-t.test('a HEAD request is held like its GET', async (t) => {
+t.test('a HEAD request has the access rules of its GET', async (t) => {
   const kit = await build(t)
   const ann = await signIn(kit)
   for (const [url, headers, status] of [
@@ -164,7 +164,7 @@ t.test('the option access overrides a row', async (t) => {
   }
 })
 
-t.test('an override of no row, or that is none, fails at boot', async (t) => {
+t.test('an override of an unknown row, or an invalid one, fails at boot', async (t) => {
   for (const [access, message] of [
     [{ nothing: { any: true } }, /access\.nothing/],
     [{ constructor: { any: true } }, /access\.constructor/],
@@ -178,7 +178,7 @@ t.test('an override of no row, or that is none, fails at boot', async (t) => {
   }
 })
 
-t.test('a route without a row, or with none of the table\'s, fails at boot', async (t) => {
+t.test('a route without a row, or with an unknown one, fails at boot', async (t) => {
   for (const config of [{}, { access: 'nothing' }, { access: 'constructor' }] as { access: string }[]) {
     const kit = await build(t)
     kit.app.register(async (scope) => {

@@ -25,7 +25,7 @@ await forEachStore(t, async (t, build) => {
     t.strictSame(reply.body, { data: { user_id, account, name: 'Ann', roles: { clerk: { desk: 4 }, service: true }, client_id, scopes: ['read', 'write'] } })
   })
 
-  t.test('4.2 GET /auth/tokeninfo: what has changed since the token was minted', async (t) => {
+  t.test('4.2 GET /auth/tokeninfo: changes since the token was minted', async (t) => {
     const client_id = await createClient(admin, { scopes: ['a', 'b'] })
     const all = await signIn(kit, { client: client_id })
     const some = await signIn(kit, { client: client_id, scopes: ['b'] })
@@ -58,14 +58,14 @@ await forEachStore(t, async (t, build) => {
         t.match(await callAs(kit, headers).send({ method, url }), { ...UNKNOWN, headers: { 'www-authenticate': challenge } }, `${name}: ${url}`)
       }
     }
-    t.match(await ask(admin.headers), { status: 200 }, 'none of them ended the session')
+    t.match(await ask(admin.headers), { status: 200 }, 'the session has not ended')
   })
 
-  t.test('5 Authentication: forms of a good header', async (t) => {
+  t.test('5 Authentication: valid forms of the header', async (t) => {
     for (const scheme of ['Bearer ', 'bearer ', 'BEARER ', 'Bearer    ']) {
       t.match(await ask({ authorization: scheme + admin.access_token }), { status: 200 }, scheme)
     }
-    t.match(await callAs(kit).get(`/auth/tokeninfo?access_token=${admin.access_token}`), UNKNOWN, 'a token in the query is none')
+    t.match(await callAs(kit).get(`/auth/tokeninfo?access_token=${admin.access_token}`), UNKNOWN, 'a token in the query is ignored')
   })
 
   t.test('4.2 POST /auth/logout, rules 2 and 3: the access token and the linked refresh token end', async (t) => {
@@ -74,17 +74,17 @@ await forEachStore(t, async (t, build) => {
     t.match(await session.post('/auth/logout'), { status: 204, body: null })
     t.match(await session.get('/user'), INVALID)
     t.match(await redeem(kit, session, session.refresh_token), REFUSED)
-    t.match(await session.post('/auth/logout'), INVALID, 'a second time there is nothing to end')
-    t.match(await other.get('/user'), { status: 200 }, 'other sessions stay')
+    t.match(await session.post('/auth/logout'), INVALID, 'a second logout is refused')
+    t.match(await other.get('/user'), { status: 200 }, 'other sessions stay valid')
     for (const name of ['access_tokens', 'refresh_tokens', 'grants']) {
-      t.equal(await store.collection(name).count({ equal: { user_id: session.user_id } }), 1, `${name}: only the other session's are left`)
+      t.equal(await store.collection(name).count({ equal: { user_id: session.user_id } }), 1, `${name}: only those of the other session are left`)
     }
     t.match(await redeem(kit, other, other.refresh_token), { status: 200 })
   })
 
   t.test('4.2 POST /auth/logout: a token without a refresh token', async (t) => {
     const session = await signIn(kit)
-    t.match(await session.send({ method: 'POST', url: '/auth/logout', headers: { 'content-type': 'application/json' } }), { status: 204, body: null }, 'an empty body with a type is no body')
+    t.match(await session.send({ method: 'POST', url: '/auth/logout', headers: { 'content-type': 'application/json' } }), { status: 204, body: null }, 'an empty body with a content type is accepted')
     t.match(await session.get('/user'), INVALID)
   })
 
@@ -99,15 +99,15 @@ await forEachStore(t, async (t, build) => {
     t.match(await redeem(kit, session, pair.refresh_token), REFUSED)
   })
 
-  t.test('5 Authentication: a token that is no good', async (t) => {
-    /** Often enough that the answer is at hand without a look at the store. */
+  t.test('5 Authentication: an invalid token', async (t) => {
+    /** Uses the token often enough that its look-up is cached. */
     const use = async <T extends { headers: Record<string, string> }>(session: T): Promise<T> => {
       for (let time = 0; time < 3; time++) t.match(await ask(session.headers), { status: 200 })
       return session
     }
-    const die = {
+    const invalid = {
       'was never minted': async () => ({ authorization: `Bearer ${'a'.repeat(43)}` }),
-      'is the stored form of a good one': async () => {
+      'is the stored hash of a valid one': async () => {
         const { access_token } = await kit.mint()
         const id = Buffer.from(await crypto.subtle.digest('SHA-256', Buffer.from(access_token))).toString('base64url')
         t.ok(await store.collection('access_tokens').get(id))
@@ -118,18 +118,18 @@ await forEachStore(t, async (t, build) => {
         kit.clock.advance(10_000)
         return headers
       },
-      'was ended': async () => {
+      'was logged out': async () => {
         const session = await use(await signIn(kit))
         await session.post('/auth/logout')
         return session.headers
       },
       'is a refresh token': async () => ({ authorization: `Bearer ${(await kit.mint({ refresh: true })).refresh_token}` }),
-      'belongs to a user who is gone': async () => {
+      'belongs to a deleted user': async () => {
         const session = await use(await signIn(kit))
         await admin.delete(`/user/${session.user_id}`)
         return session.headers
       },
-      'belongs to a user who is disabled': async () => {
+      'belongs to a disabled user': async () => {
         const session = await use(await signIn(kit))
         await admin.patch(`/user/${session.user_id}`, { disable: true })
         return session.headers
@@ -139,23 +139,23 @@ await forEachStore(t, async (t, build) => {
         await createUser(admin, { account }, { expired_at: '2126-11-21T02:51:01Z' })
         const session = await use(await signIn(kit, { user: account }))
         kit.clock.advance(999)
-        t.match(await session.get('/user'), { status: 200 }, 'before expired_at it is good')
+        t.match(await session.get('/user'), { status: 200 }, 'valid before expired_at')
         kit.clock.advance(1)
         return session.headers
       },
-      'belongs to a client that is gone': async () => {
+      'belongs to a deleted client': async () => {
         const clientId = await createClient(admin)
         const { headers } = await kit.mint({ client: clientId })
         await admin.delete(`/client/${clientId}`)
         return headers
       }
     }
-    for (const [name, make] of Object.entries(die)) {
+    for (const [name, make] of Object.entries(invalid)) {
       kit.clock.set(BEGIN)
       const headers = await make()
       const replies = [await ask(headers), await callAs(kit, headers).post('/auth/logout'), await callAs(kit, headers).delete('/client/x')]
       for (const reply of replies) t.match(reply, INVALID, `a token that ${name}`)
-      t.equal(replies[0]!.body.message, 'the access token is unknown, expired or revoked', 'which of them it is, is not told')
+      t.equal(replies[0]!.body.message, 'the access token is unknown, expired or revoked', 'the message does not reveal the cause')
     }
   })
 
@@ -172,7 +172,7 @@ await forEachStore(t, async (t, build) => {
     }
   })
 
-  t.test('decisions: authentication runs before the body is looked at', async (t) => {
+  t.test('decisions: authentication runs before the body is read', async (t) => {
     for (const [method, url] of [['POST', '/client'], ['PATCH', '/client/x'], ['POST', '/user'], ['PATCH', '/user'], ['PATCH', '/user/x']] as const) {
       for (const payload of ['{', '{"data":{"x":1}}', 'x'.repeat(100_000)]) {
         const headers = { 'content-type': 'application/json' }

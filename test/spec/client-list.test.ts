@@ -3,10 +3,10 @@ import type { Client } from '../../schemas/client.ts'
 import { forEachStore } from '../helpers/build.ts'
 import { type Person, createClient, signIn } from '../helpers/people.ts'
 
-// Ahead of a MongoDB server's clock, whose TTL removes what is past.
+// In the future of a MongoDB server's clock, whose TTL index would remove expired documents.
 const BEGIN = Date.UTC(2126, 10, 21, 2, 51)
 
-/** By name; made in this order, a second apart. The last is changed last but one, the first last. */
+/** Created in this order, a second apart. Then the last is changed, and then the first. */
 const NAMES = ['b', 'a', 'Z', 'c', 'ä', 'B', '', '\u{1F600}', '\uFFFD', 'c']
 
 await forEachStore(t, async (t, build) => {
@@ -105,7 +105,7 @@ await forEachStore(t, async (t, build) => {
     t.equal(new Set(pages.flat().map(({ clientId }) => clientId)).size, NAMES.length, 'pages of one cover all')
   })
 
-  t.test('4.1 GET /client/list: what is not an integer from 0, no format and no parameter', async (t) => {
+  t.test('4.1 GET /client/list: bad integers, formats and parameters give ErrParam', async (t) => {
     for (const query of [
       'limit=-1', 'limit=1.5', 'limit=', 'limit=x', 'limit=1e2', 'limit=0x10', 'limit=%201', 'limit=+1', 'limit=9007199254740992', 'limit=1&limit=2',
       'offset=-1', 'offset=1.0', 'offset=', 'offset=null', 'offset=99999999999999999999',
@@ -125,7 +125,7 @@ await forEachStore(t, async (t, build) => {
     t.strictSame((await ann.get('/client/list')).body, wrapped.body)
     t.match(wrapped.headers, { 'content-type': 'application/json; charset=utf-8', 'cache-control': 'no-store', vary: 'Accept' })
     for (const client of wrapped.body.data) {
-      t.strictSame(client, (await ann.get<{ data: Client }>(`/client/${client.clientId}`)).body.data, 'each is as GET /client/{clientId} has it')
+      t.strictSame(client, (await ann.get<{ data: Client }>(`/client/${client.clientId}`)).body.data, 'the same as GET /client/{clientId}')
     }
     t.strictSame((await signIn(kit).then((nobody) => nobody.get('/client/list?format=array'))).body, [])
   })
@@ -135,7 +135,7 @@ await forEachStore(t, async (t, build) => {
     t.ok((await list(admin, `?user=${ann.user_id}`)).every(({ userId }) => userId === ann.user_id))
   })
 
-  t.test('Lists: one record a line for application/x-ndjson', async (t) => {
+  t.test('Lists: one record per line for application/x-ndjson', async (t) => {
     const data = await list(ann, '')
     for (const [accept, type] of [
       ['application/x-ndjson', 'application/x-ndjson'],

@@ -5,10 +5,10 @@ import { forEachStore } from '../helpers/build.ts'
 import { startBridge } from '../helpers/bridge.ts'
 import { type Api, type Reply, createClient, createUser, signIn } from '../helpers/people.ts'
 
-// Ahead of a MongoDB server's clock, whose TTL removes what is past.
+// In the future of a MongoDB server's clock, whose TTL index would remove expired documents.
 const BEGIN = Date.UTC(2126, 10, 21, 2, 51)
 
-/** The cursor that a Link field gives, with the rest of its query. */
+/** The cursor in a Link field, with the rest of its query. */
 function readLink (link: unknown): { query: string, after: string } | undefined {
   if (link === undefined) return undefined
   const [, query] = /^<\?([\w=&%*.+-]+)>; rel="next"$/.exec(String(link)) ?? []
@@ -16,7 +16,7 @@ function readLink (link: unknown): { query: string, after: string } | undefined 
   return { query, after: new URLSearchParams(query).get('after')! }
 }
 
-/** The pages of a list, as links lead from one to the next. */
+/** The pages of a list, each linked by the one before. */
 async function walk<T> (api: Api, path: string, first: string): Promise<T[][]> {
   const pages: T[][] = []
   for (let query: string | undefined = first; query !== undefined;) {
@@ -68,7 +68,7 @@ await forEachStore(t, async (t, build) => {
     }
   })
 
-  t.test('the link is there exactly where more records are, and keeps the rest of the query', async (t) => {
+  t.test('there is a link exactly when more records follow, with the rest of the query', async (t) => {
     const count = NAMES.length
     for (const [query, next] of [
       ['', undefined],
@@ -95,7 +95,7 @@ await forEachStore(t, async (t, build) => {
     }
   })
 
-  t.test('a longer page than 100 is streamed, and has no link; it may begin at a cursor', async (t) => {
+  t.test('a page longer than 100 is streamed, and has no link; it may start at a cursor', async (t) => {
     const { headers } = await ann.get('/client/list?limit=4')
     const { after } = readLink(headers.link)!
     for (const query of [`limit=0&after=${after}`, `limit=101&after=${after}`]) {
@@ -105,7 +105,7 @@ await forEachStore(t, async (t, build) => {
     }
   })
 
-  t.test('what is no cursor of this list and sort gives ErrParam', async (t) => {
+  t.test('anything but a cursor of this list and sort gives ErrParam', async (t) => {
     const { after } = readLink((await ann.get('/client/list?limit=2&sort=created:asc')).headers.link)!
     const [version, sort, values, id] = JSON.parse(Buffer.from(after, 'base64url').toString()) as [number, string, string[], string]
     const forge = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url')
@@ -140,12 +140,12 @@ await forEachStore(t, async (t, build) => {
     t.strictSame((await ann.get('/client/list?after=&offset=1')).body, (await ann.get('/client/list?offset=1')).body, 'an empty one counts as not given')
   })
 
-  t.test('a cursor is a place and no more: whoever uses it sees what is his', async (t) => {
+  t.test('a cursor grants nothing: its user sees their own records only', async (t) => {
     const reply = await admin.get<{ data: Client[] }>('/client/list?limit=2&sort=name:desc')
     const { after } = readLink(reply.headers.link)!
     const seen = JSON.stringify(reply.body.data)
     const [, , values, id] = JSON.parse(Buffer.from(after, 'base64url').toString()) as [number, string, string[], string]
-    for (const value of [...values, id]) t.ok(seen.includes(JSON.stringify(value)), 'it holds nothing that the page did not')
+    for (const value of [...values, id]) t.ok(seen.includes(JSON.stringify(value)), 'it holds nothing that the page did not show')
     const found = (await bob.get<{ data: Client[] }>(`/client/list?sort=name:desc&after=${after}`)).body.data
     t.ok(found.length > 0)
     const own = (await whole<Client>(bob, '/client/list', 'sort=name:desc')).map(({ clientId }) => clientId)
@@ -155,7 +155,7 @@ await forEachStore(t, async (t, build) => {
     t.strictSame((await bob.get<{ data: Client[] }>(`/client/list?after=${forged}`)).body.data, all, 'a forged one too')
   })
 
-  t.test('a record that goes between two pages takes no other with it', async (t) => {
+  t.test('a record removed between two pages hides no other', async (t) => {
     const first = await admin.get<{ data: User[] }>('/user/list?contains=crowd&limit=4')
     for (const { user_id } of first.body.data) await admin.delete(`/user/${user_id}`)
     const rest = await walk<User>(admin, '/user/list', readLink(first.headers.link)!.query)
@@ -176,7 +176,7 @@ await forEachStore(t, async (t, build) => {
         const response: Response = await fetch(next, { headers: { ...ann.headers, accept } })
         t.equal(response.status, 200)
         seen.push(read(await response.text()))
-        // As a client does it: the reference is resolved by the URL that was asked.
+        // As a client does: the reference is relative to the requested URL.
         const [, reference] = /^<([^>]*)>; rel="next"$/.exec(response.headers.get('link') ?? '') ?? []
         next = reference === undefined || seen.length > 9 ? undefined : new URL(reference, response.url).href
       }
@@ -186,7 +186,7 @@ await forEachStore(t, async (t, build) => {
   })
 })
 
-/** The ids in CSV of ours: each row begins with one. */
+/** The ids in our CSV: each row starts with one. */
 function readCsv (text: string): string[] {
   if (!text.startsWith('\uFEFFclientId,') && !text.startsWith('clientId,')) throw new Error('this is not our CSV')
   return text.trimEnd().split('\n').slice(1).map((row) => row.split(',')[0]!)

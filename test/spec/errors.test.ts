@@ -10,7 +10,7 @@ import { type Around, wrapStore } from '../helpers/wrap-store.ts'
 
 const CLIENT = { data: { redirectUris: [], scopes: [], name: 'n' } }
 
-/** The service over a store whose calls go through `around` once the kit is ready; with what was logged. */
+/** The service on a store whose calls go through `around` after `break`, with its log. */
 async function buildFaulty (t: Test, around: Around): Promise<{ kit: TestKit, admin: Person, break: () => void, log: () => string }> {
   const inner = await openStore('sqlite::memory:', { collections: COLLECTIONS, now: Date.now })
   t.teardown(() => inner.close())
@@ -23,7 +23,7 @@ async function buildFaulty (t: Test, around: Around): Promise<{ kit: TestKit, ad
   return { kit, admin, break: () => { broken = true }, log: () => log }
 }
 
-/** Every route, with a body and ids that would do. */
+/** Every route, with a valid body and valid ids. */
 function callAll (person: Person, clientId: string, userId: string): [string, () => Promise<Reply>][] {
   return [
     ['POST /client', () => person.post('/client', CLIENT)],
@@ -90,12 +90,12 @@ await forEachStore(t, async (t, build) => {
     ] as const) {
       const reply = await ann.send({ method: 'PATCH', url: '/user', headers, payload })
       t.match(reply, { status, body: { statusCode: status, code: 'ErrParam' } }, name)
-      t.notMatch(reply.body.message, /hunter2/, 'what was sent is not repeated')
+      t.notMatch(reply.body.message, /hunter2/, 'the message does not repeat the input')
     }
     t.match((await ann.get('/user')).body, { data: { name: '', info: {} } })
   })
 
-  t.test('Errors: keys that are no danger are kept as they are', async (t) => {
+  t.test('Errors: harmless keys are stored unchanged', async (t) => {
     const info = { constructor: 1, prototype: { x: 1 }, toString: 'x', hasOwnProperty: null }
     t.match(await ann.patch('/user', { data: { info } }), { status: 204 })
     t.equal(JSON.stringify((await ann.get<{ data: { info: object } }>('/user')).body.data.info), JSON.stringify(info))
@@ -128,7 +128,7 @@ await forEachStore(t, async (t, build) => {
   })
 })
 
-t.test('ErrDb: the store fails, whatever is asked of it', async (t) => {
+t.test('ErrDb: every store call fails', async (t) => {
   const faulty = await buildFaulty(t, (call, run) => {
     if (call.method === 'getLinked') return run()
     throw storeError(new Error('ECONNREFUSED 10.0.0.7 /var/lib/db'))
@@ -145,18 +145,18 @@ t.test('ErrDb: the store fails, whatever is asked of it', async (t) => {
     t.notMatch(JSON.stringify(reply.body), /ECONNREFUSED|10\.0|var/)
   }
   const lines = faulty.log().trim().split('\n').map((line) => JSON.parse(line))
-  t.equal(lines.length, callAll(session, client, user).length, 'each is logged once')
+  t.equal(lines.length, callAll(session, client, user).length, 'each failure is logged once')
   for (const line of lines) t.match(line, { level: 50, reqId: String, code: 'ErrDb', err: { message: 'ECONNREFUSED 10.0.0.7 /var/lib/db' } })
   t.notMatch(faulty.log(), rest.access_token)
 })
 
-t.test('ErrDb: the store fails when the token is looked up', async (t) => {
+t.test('ErrDb: the token look-up fails', async (t) => {
   const faulty = await buildFaulty(t, () => { throw storeError(new Error('down')) })
   faulty.break()
   t.match(await faulty.admin.get('/auth/tokeninfo'), { status: 503, headers: { 'retry-after': String, 'www-authenticate': undefined }, body: { code: 'ErrDb' } })
 })
 
-t.test('ErrDb: readiness tells it, liveness does not', async (t) => {
+t.test('ErrDb: readiness fails, liveness does not', async (t) => {
   const inner = await openStore('sqlite::memory:', { collections: COLLECTIONS, now: Date.now })
   const kit = await build(t, { store: inner })
   t.equal((await kit.inject('/health/ready')).statusCode, 200)
@@ -165,7 +165,7 @@ t.test('ErrDb: readiness tells it, liveness does not', async (t) => {
   t.equal((await kit.inject('/health/live')).statusCode, 200)
 })
 
-t.test('Records: a change stands when the removal of dead records fails', async (t) => {
+t.test('Records: a change takes effect even if the cleanup of revoked records fails', async (t) => {
   const faulty = await buildFaulty(t, (call, run) => {
     if (call.method === 'deleteMany') throw storeError(new Error('down'))
     return run()
@@ -181,12 +181,12 @@ t.test('Records: a change stands when the removal of dead records fails', async 
     ['regenerating a secret', await admin.patch(`/client/${client}`, { regen_secret: true }), regenerated]
   ] as const) {
     t.match(reply, { status: 204 }, name)
-    t.match(await person.get('/user'), { status: 401 }, `${name}: nobody gets in`)
+    t.match(await person.get('/user'), { status: 401 }, `${name}: the token is invalid`)
   }
-  t.match(faulty.log(), /housekeeping failed/, 'the operator is told')
+  t.match(faulty.log(), /cleanup failed/, 'the failure is logged')
 })
 
-t.test('ErrInternal: what was not foreseen tells nothing', async (t) => {
+t.test('ErrInternal: an unexpected error reveals nothing', async (t) => {
   const faulty = await buildFaulty(t, (call, run) => {
     if (call.method === 'getLinked') return run()
     throw new TypeError('cannot read hunter2 of /etc/passwd')
@@ -195,10 +195,10 @@ t.test('ErrInternal: what was not foreseen tells nothing', async (t) => {
   const reply = await faulty.admin.get('/user')
   t.match(reply, { status: 500, body: { statusCode: 500, code: 'ErrInternal', error: 'Internal Server Error' } })
   t.notMatch(JSON.stringify(reply.body), /hunter2|passwd|TypeError/)
-  t.match(faulty.log(), /"reqId":.*cannot read hunter2/, 'the log has it')
+  t.match(faulty.log(), /"reqId":.*cannot read hunter2/, 'the error is logged')
 })
 
-t.test('ErrLimit: password changes a minute, each user\'s own', async (t) => {
+t.test('ErrLimit: password changes per minute and user', async (t) => {
   const kit = await build(t, { rateLimit: 2 })
   const ann = await kit.mint()
   const change = async (data: object, user = ann.account) => await (await signIn(kit, { user })).patch('/user', { data })
@@ -208,10 +208,10 @@ t.test('ErrLimit: password changes a minute, each user\'s own', async (t) => {
   t.match(reply, { status: 429, headers: { 'retry-after': /^[1-9]\d*$/ }, body: { statusCode: 429, code: 'ErrLimit', error: 'Too Many Requests' } })
   t.match(await kit.app.identity.users.verify(ann.account, 'c'), null)
   t.match(await change({ name: 'still' }), { status: 204 })
-  t.match(await change({ password: 'a' }, (await kit.mint()).account), { status: 204 }, 'another user\'s are his own')
+  t.match(await change({ password: 'a' }, (await kit.mint()).account), { status: 204 }, 'another user is not limited')
 })
 
-t.test('ErrBusy: more hashings than may wait', async (t) => {
+t.test('ErrBusy: the hash queue is full', async (t) => {
   const kit = await build(t, { hashQueue: 1 })
   const admin = await signIn(kit, { roles: ['admin'] })
   const replies = await Promise.all(Array.from({ length: 30 }, () => admin.post('/user', { data: { account: unique('u'), password: 'p' } })))
@@ -221,7 +221,7 @@ t.test('ErrBusy: more hashings than may wait', async (t) => {
   t.match(await admin.get('/user/count'), { body: { data: { count: 1 + replies.length - refused.length } } })
 })
 
-t.test('7 Errors: a kind that a service throws keeps its status, message and headers', async (t) => {
+t.test('7 Errors: an IdentityError that a service throws is answered with its status, message and headers', async (t) => {
   const faulty = await buildFaulty(t, (call, run) => {
     if (call.method === 'getLinked') return run()
     throw new IdentityError('ErrBusy', 'too many things are waiting', { headers: { 'retry-after': '7' } })

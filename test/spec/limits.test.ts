@@ -4,23 +4,23 @@ import { createClient, createUser, signIn, unique } from '../helpers/people.ts'
 
 const WRONG = { status: 400, body: { statusCode: 400, code: 'ErrParam', error: 'Bad Request' } }
 
-/** `count` different items of the length given. */
+/** `count` different items. */
 function items (count: number, make: (index: string) => string): string[] {
   return Array.from({ length: count }, (_, index) => make(String(index).padStart(3, '0')))
 }
 
-/** A URI of so many characters. */
+/** A URI of this many characters. */
 const uri = (length: number) => 'https://a.example/'.padEnd(length, 'p')
 
-/** Free JSON of so many bytes. */
+/** Free-form JSON of this many bytes. */
 const info = (bytes: number) => ({ k: 'v'.repeat(bytes - '{"k":""}'.length) })
 
-/** Objects in each other, so many levels. */
+/** Objects nested to this many levels. */
 function nest (levels: number): object {
   return levels === 1 ? {} : { in: nest(levels - 1) }
 }
 
-/** Of each limit: the field, the largest value that passes, the smallest that does not. */
+/** Each limit: the field, the largest value that is accepted, the smallest that is not. */
 const CLIENT_LIMITS: [string, object, object][] = [
   ['redirectUris', { redirectUris: items(100, (n) => `https://a.example/${n}`) }, { redirectUris: items(101, (n) => `https://a.example/${n}`) }],
   ['redirectUris[0]', { redirectUris: [uri(2048)] }, { redirectUris: [uri(2049)] }],
@@ -55,35 +55,35 @@ await forEachStore(t, async (t, build) => {
   const ann = await signIn(kit)
   const base = { redirectUris: [], scopes: [], name: 'n' }
 
-  t.test('Limits: of a client, when it is made and when it is changed', async (t) => {
+  t.test('Limits: a client, when created and when changed', async (t) => {
     const clientId = await createClient(ann)
     for (const [field, good, bad] of CLIENT_LIMITS) {
-      t.match(await ann.post('/client', { data: { ...base, ...good } }), { status: 200 }, `${field}: POST of the most`)
-      t.match(await ann.patch(`/client/${clientId}`, { data: good }), { status: 204 }, `${field}: PATCH to the most`)
+      t.match(await ann.post('/client', { data: { ...base, ...good } }), { status: 200 }, `${field}: POST at the limit`)
+      t.match(await ann.patch(`/client/${clientId}`, { data: good }), { status: 204 }, `${field}: PATCH at the limit`)
       const { body: { data: before } } = await ann.get(`/client/${clientId}`)
       for (const reply of [await ann.post('/client', { data: { ...base, ...bad } }), await ann.patch(`/client/${clientId}`, { data: bad })]) {
-        t.match(reply, WRONG, `${field}: one more`)
+        t.match(reply, WRONG, `${field}: beyond the limit`)
         t.match(reply.body.message, `${field}: `)
       }
       t.strictSame((await ann.get(`/client/${clientId}`)).body.data, before)
       for (const [key, value] of Object.entries(good)) {
-        t.strictSame((before as Record<string, unknown>)[key], Array.isArray(value) ? [...new Set(value)] : value, `${field} comes back as it went in`)
+        t.strictSame((before as Record<string, unknown>)[key], Array.isArray(value) ? [...new Set(value)] : value, `${field} is returned unchanged`)
       }
     }
   })
 
-  t.test('Limits: of a user, when he is made and when he is changed', async (t) => {
+  t.test('Limits: a user, when created and when changed', async (t) => {
     const user_id = await createUser(admin)
     for (const [field, good, bad] of USER_LIMITS) {
-      t.match(await admin.post('/user', { data: { account: unique('u'), password: 'p', ...good } }), { status: 200 }, `${field}: POST of the most`)
-      t.match(await admin.patch(`/user/${user_id}`, { data: good }), { status: 204 }, `${field}: PATCH to the most`)
+      t.match(await admin.post('/user', { data: { account: unique('u'), password: 'p', ...good } }), { status: 200 }, `${field}: POST at the limit`)
+      t.match(await admin.patch(`/user/${user_id}`, { data: good }), { status: 204 }, `${field}: PATCH at the limit`)
       const own = await signIn(kit, { user: user_id })
       for (const reply of [
         await admin.post('/user', { data: { account: unique('u'), password: 'p', ...bad } }),
         await admin.patch(`/user/${user_id}`, { data: bad }),
         await own.patch('/user', { data: bad })
       ]) {
-        t.match(reply, WRONG, `${field}: one more`)
+        t.match(reply, WRONG, `${field}: beyond the limit`)
         t.match(reply.body.message, `${field}: `)
       }
       t.match((await admin.get(`/user/${user_id}`)).body.data, Object.fromEntries(Object.entries(good).filter(([key]) => key !== 'password')))

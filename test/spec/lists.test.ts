@@ -20,12 +20,12 @@ const TIME = '2126-11-21T02:51:00.000Z'
 
 function makeClient (number: number, userId: string): ClientRecord {
   const id = `${userId.slice(0, 26)}${String(number).padStart(8, '0')}`
-  // Several bytes a character, which a chunk may cut.
+  // Characters of several bytes, which a chunk may split.
   const name = `Äpfel & \u{1F34F} ${String(number * 7919 % 100_003).padStart(6, '0')}`
   return { id, createdAt: TIME, modifiedAt: TIME, redirectUris: [`https://a.example/${number}`], scopes: ['read'], userId, name, epoch: 0 }
 }
 
-/** Gives a user so many clients; some are written at a time. */
+/** Gives a user this many clients, 200 writes at a time. */
 async function fill (store: Store, userId: string, count: number): Promise<void> {
   const clients = store.collection<ClientRecord>('clients')
   let next = 0
@@ -70,15 +70,15 @@ await forEachStore(t, async (t, build) => {
     })
   }
 
-  t.test('Lists: HEAD tells what GET would, and reads nothing', async (t) => {
+  t.test('Lists: HEAD has the headers of GET, and reads nothing', async (t) => {
     for (const [query, accept] of [['limit=0', 'application/json'], ['limit=10', 'application/json'], ['limit=0', 'application/x-ndjson']] as const) {
       const url = `/api/v1/client/list?${query}`
       const headers = { ...ann.headers, accept }
-      const [got, told] = [await kit.inject({ url, headers }), await kit.inject({ method: 'HEAD', url, headers })]
-      t.equal(told.statusCode, 200)
-      t.equal(told.body, '')
-      for (const name of ['content-type', 'vary', 'link', 'cache-control']) t.equal(told.headers[name], got.headers[name], `${query} ${name}`)
-      t.notOk('content-length' in told.headers, 'a length that nobody knows is not told')
+      const [get, head] = [await kit.inject({ url, headers }), await kit.inject({ method: 'HEAD', url, headers })]
+      t.equal(head.statusCode, 200)
+      t.equal(head.body, '')
+      for (const name of ['content-type', 'vary', 'link', 'cache-control']) t.equal(head.headers[name], get.headers[name], `${query} ${name}`)
+      t.notOk('content-length' in head.headers, 'an unknown length is not stated')
     }
     t.equal((await kit.inject({ method: 'HEAD', url: '/api/v1/client/list?sort=none', headers: ann.headers })).statusCode, 400)
   })
@@ -90,7 +90,7 @@ await forEachStore(t, async (t, build) => {
     t.strictSame([...await list('limit=90'), ...await list('limit=90&offset=90'), ...await list('limit=90&offset=180')], whole)
   })
 
-  t.test('4.3 GET /user/list: streams alike', async (t) => {
+  t.test('4.3 GET /user/list: a long list is streamed', async (t) => {
     const admin = await signIn(kit, { roles: ['admin'] })
     await Promise.all(Array.from({ length: 120 }, (_, number) => kit.mint({ user: `crowd${String(number).padStart(3, '0')}` })))
     const answer = await readAnswer(await ask(url, '/api/v1/user/list?contains=crowd&limit=0&sort=account:desc&fields=expired', admin.headers))
@@ -112,7 +112,7 @@ t.test('Lists: the same bytes whether a thread of the store renders them or the 
   t.teardown(() => store.close())
   const embedded = await build(t, { store })
 
-  // A list of this kit is only ever read in the thread.
+  // This kit's lists can only be rendered in the thread.
   for (const name of ['clients', 'users']) {
     kit.app.identity.store.collection(name).list = async function * () { throw new Error('read on the main thread') }
   }
@@ -131,16 +131,16 @@ interface Watched {
   kit: TestKit
   url: string
   ann: Person
-  /** How often the store was asked for a batch, and told that the reader left. */
+  /** Batches that the store was asked for, and how often it was told that the reader left. */
   seen: { next: number, left: number }
-  /** Resolves when the reader's leaving has reached the store. */
+  /** Resolves when the store learns that the reader left. */
   freed: Promise<void>
-  /** Bytes written and not yet taken from this process, at the most. */
+  /** The most bytes that were written and not yet sent. */
   buffered: () => number
   log: () => string
 }
 
-/** A service whose only user has a list of so many batches, made as they are asked for; `hold` comes before each. */
+/** A service whose only user has a list of this many batches, made on demand; `hold` runs before each. */
 async function watch (t: Test, { batches, stallTimeout, hold }: { batches: number, stallTimeout?: number, hold?: (batch: number, ends: Promise<unknown>) => unknown }): Promise<Watched> {
   const inner = await openStore('sqlite::memory:', { collections: COLLECTIONS, now: Date.now })
   t.teardown(() => inner.close())
@@ -180,14 +180,14 @@ async function watch (t: Test, { batches, stallTimeout, hold }: { batches: numbe
   return { kit, url, ann, seen, freed, buffered: () => most, log: () => text }
 }
 
-/** Bytes of a batch as it is written, at the most. */
+/** Upper bound of a written batch, in bytes. */
 const BATCH_BYTES = 40_000
 
-t.test('Lists: a slow reader gets all of it, and no more than a few batches wait for him', async (t) => {
+t.test('Lists: a slow reader gets the whole list, while only a few batches are buffered', async (t) => {
   const BATCHES = 600
   const { url, ann, seen, buffered } = await watch(t, { batches: BATCHES })
   const socket = await ask(url, '/api/v1/client/list?limit=0', ann.headers)
-  // A sip at a time, and a turn of the loop between.
+  // One chunk per turn of the event loop.
   socket.on('data', () => {
     socket.pause()
     setImmediate(() => socket.resume())
@@ -195,27 +195,27 @@ t.test('Lists: a slow reader gets all of it, and no more than a few batches wait
   const answer = await readAnswer(socket)
   t.ok(answer.complete)
   t.equal(JSON.parse(answer.body).data.length, BATCHES * BATCH_SIZE)
-  t.ok(answer.body.length > BATCHES * BATCH_BYTES / 2 && answer.body.length < BATCHES * BATCH_BYTES, 'batches are as large as they are thought to be')
-  t.ok(buffered() > 0 && buffered() < 4 * BATCH_BYTES, `${buffered()} bytes waited at the most`)
+  t.ok(answer.body.length > BATCHES * BATCH_BYTES / 2 && answer.body.length < BATCHES * BATCH_BYTES, 'batches have the expected size')
+  t.ok(buffered() > 0 && buffered() < 4 * BATCH_BYTES, `${buffered()} bytes were buffered at the most`)
   t.equal(seen.next, BATCHES + 1)
 })
 
-t.test('Lists: a reader who takes nothing is cut off, and the cursor is freed', async (t) => {
-  // More than any socket holds: what is left of it shows that the store was not read ahead.
+t.test('Lists: a reader who takes nothing is disconnected, and the cursor is freed', async (t) => {
+  // More than any socket buffers: if few batches were read, the store was not read ahead.
   const BATCHES = 100_000
-  const { url, ann, seen, freed, buffered, log } = await watch(t, { batches: BATCHES, stallTimeout: 200 })
+  const { url, ann, seen, freed, buffered, log } = await watch(t, { batches: BATCHES, stallTimeout: 1_000 })
   const socket = await ask(url, '/api/v1/client/list?limit=0', ann.headers)
   await freed
   t.ok(seen.next > 2 && seen.next < BATCHES / 50, `${seen.next} batches were read`)
-  t.ok(buffered() < 4 * BATCH_BYTES, `${buffered()} bytes waited at the most`)
+  t.ok(buffered() < 4 * BATCH_BYTES, `${buffered()} bytes were buffered at the most`)
   const answer = await readAnswer(socket)
-  t.notOk(answer.complete, 'he sees that it is not all')
+  t.notOk(answer.complete, 'the reader can tell that the list is incomplete')
   t.throws(() => JSON.parse(answer.body))
   t.equal(seen.left, 1)
   t.match(log(), 'the reader of a list stalled')
 })
 
-t.test('Lists: a user reads some long lists at once, and the others read on', async (t) => {
+t.test('Lists: a user may stream a few lists at once, which limits no other user', async (t) => {
   const { kit, url, ann } = await watch(t, { batches: 100_000 })
   const bob = await signIn(kit)
   const open = async ({ headers }: Person) => {
@@ -235,7 +235,7 @@ t.test('Lists: a user reads some long lists at once, and the others read on', as
   lists[0]!.socket.destroy()
   let head = ''
   for (let tries = 0; tries < 100 && !head.startsWith('HTTP/1.1 200 '); tries++) head = (await open(ann)).head
-  t.match(head, /^HTTP\/1.1 200 /, 'there is room for one when one is left')
+  t.match(head, /^HTTP\/1.1 200 /, 'closing a list makes room for another')
 })
 
 t.test('Lists: a reader who leaves frees the cursor', async (t) => {
@@ -274,9 +274,9 @@ t.test('Lists: a store that fails', async (t) => {
           return
         }
         t.equal(answer.status, 200)
-        t.notOk(answer.complete, 'after it: the connection is destroyed')
+        t.notOk(answer.complete, 'after the first byte: the connection is destroyed')
         t.equal(answer.headers['transfer-encoding'], 'chunked')
-        if (format !== 'ndjson') t.throws(() => JSON.parse(answer.body), 'and what came is not JSON')
+        if (format !== 'ndjson') t.throws(() => JSON.parse(answer.body), 'and the body is not JSON')
       })
     }
   }

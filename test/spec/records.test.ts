@@ -10,7 +10,7 @@ import { forEachStore } from '../helpers/build.ts'
 import { createClient, createUser, signIn, unique } from '../helpers/people.ts'
 
 await forEachStore(t, async (t, build) => {
-  t.test('Records: a client secret is sealed at rest, and opens for no other client', async (t) => {
+  t.test('Records: a client secret is sealed at rest and bound to its client', async (t) => {
     const kit = await build(t)
     const ann = await signIn(kit)
     const read = async (id: string) => await ann.get<{ data: Client }>(`/client/${id}`)
@@ -20,15 +20,15 @@ await forEachStore(t, async (t, build) => {
     const record = await clients.get(one)
     t.ok(clientSecret)
     t.notMatch(JSON.stringify(record), clientSecret)
-    t.equal((await read(one)).body.data.clientSecret, clientSecret, 'it is readable by its owner')
+    t.equal((await read(one)).body.data.clientSecret, clientSecret, 'its owner can read it')
 
     await clients.update(two, { set: { secret: record!.secret! } })
-    t.match(await read(two), { status: 500, body: { code: 'ErrInternal' } }, 'another client\'s does not open')
+    t.match(await read(two), { status: 500, body: { code: 'ErrInternal' } }, 'a secret sealed for another client does not open')
     await clients.update(one, { set: { secret: `${record!.secret!.slice(0, -2)}AA` } })
-    t.match(await read(one), { status: 500, body: { code: 'ErrInternal' } }, 'nor does one that was altered')
+    t.match(await read(one), { status: 500, body: { code: 'ErrInternal' } }, 'an altered secret does not open')
   })
 
-  t.test('Records: a hash of a lower cost is renewed at the next sign-in', async (t) => {
+  t.test('Records: a hash with a lower cost is renewed at the next sign-in', async (t) => {
     const account = unique('old')
     const weak = await build(t, { bcryptCost: 4 })
     const user_id = await createUser(await signIn(weak, { roles: ['admin'] }), { account, password: 'p' })
@@ -40,18 +40,18 @@ await forEachStore(t, async (t, build) => {
     t.match(await strong.app.identity.users.verify(account, 'p'), { user_id })
     t.equal(await cost(), '05')
     t.match(await strong.app.identity.users.verify(account, 'p'), { user_id })
-    t.equal((await strong.inject({ url: '/api/v1/user', headers: session.headers })).statusCode, 200, 'and ends no session')
-    t.match(await weak.app.identity.users.verify(account, 'p'), { user_id }, 'a service of a lower cost takes it as it is')
+    t.equal((await strong.inject({ url: '/api/v1/user', headers: session.headers })).statusCode, 200, 'no session ends')
+    t.match(await weak.app.identity.users.verify(account, 'p'), { user_id }, 'a service with a lower cost does not renew it')
     t.equal(await cost(), '05')
   })
 
-  t.test('Records: with another key than the database was sealed with it does not start', async (t) => {
+  t.test('Records: the service does not start with another key than the database was sealed with', async (t) => {
     await build(t)
     await t.rejects(build(t, { secretKey: Buffer.alloc(32, 1).toString('base64') }), { message: /not the one this database was sealed with/ })
   })
 })
 
-t.test('Records: without a configured key one is made at the first run, beside the embedded store', async (t) => {
+t.test('Records: without a configured key, the first run creates one beside the SQLite database', async (t) => {
   const dir = t.testdir()
   const start = async (options: object = {}) => {
     const app = fastify()
@@ -63,22 +63,22 @@ t.test('Records: without a configured key one is made at the first run, beside t
   const file = join(dir, 'data', 'secret.key')
   t.equal(statSync(file).mode & 0o777, 0o600)
   t.equal(Buffer.from(readFileSync(file, 'utf8'), 'base64').length, 32)
-  t.strictSame(readdirSync(join(dir, 'data')).filter((name) => name.includes('secret')), ['secret.key'], 'three at once make one, and leave no drafts')
+  t.strictSame(readdirSync(join(dir, 'data')).filter((name) => name.includes('secret')), ['secret.key'], 'three concurrent starts create one, and leave no drafts')
 
   const actor = { user_id: 'ann', isAdmin: true }
   const { clientId } = await apps[0]!.identity.clients.create({ data: { redirectUris: [], scopes: [], name: 'n' }, credentials: true }, actor)
   const { clientSecret } = await apps[1]!.identity.clients.require(clientId, actor)
   await Promise.all(apps.map((app) => app.close()))
-  t.equal((await (await start()).identity.clients.require(clientId, actor)).clientSecret, clientSecret, 'the next run finds it')
+  t.equal((await (await start()).identity.clients.require(clientId, actor)).clientSecret, clientSecret, 'the next run reads it')
 
-  await t.rejects(start({ production: true }), { message: /in production a secret key must be configured/ }, 'production does not take a made one')
+  await t.rejects(start({ production: true }), { message: /in production a secret key must be configured/ }, 'production does not accept a generated key')
   writeFileSync(file, 'not a key')
   await t.rejects(start(), { message: /32 random bytes/ })
   rmSync(file)
-  await t.rejects(start(), { message: /not the one this database was sealed with/ }, 'a lost key is not replaced in silence')
+  await t.rejects(start(), { message: /not the one this database was sealed with/ }, 'a lost key is not replaced silently')
 })
 
-t.test('Records: a data folder of its own for the key', async (t) => {
+t.test('Records: the key in a separate data folder', async (t) => {
   const dir = t.testdir()
   const kit = await startIdentity({ t, database: `sqlite:${join(dir, 'identity.db')}`, dataDir: join(dir, 'keys'), secretKey: undefined as never })
   t.ok(kit)

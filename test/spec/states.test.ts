@@ -13,15 +13,15 @@ interface Markers { verified_at: string | undefined, expired_at: string | null, 
 const VERIFIED: Markers = { verified_at: BEGIN, expired_at: null, disabled_at: null }
 const EXPIRING: Markers = { verified_at: undefined, expired_at: FUTURE, disabled_at: null }
 
-/** Section 3's table, a row a case: the state before, what is asked for a second later, the state after. */
+/** The table of section 3: the state before, the patch one second later, the state after. */
 const TRANSITIONS: { name: string, from: Markers, patch: object, to: Markers }[] = [
   { name: 'verified_at clears expired_at', from: EXPIRING, patch: { data: { verified_at: PAST } }, to: { verified_at: PAST, expired_at: null, disabled_at: null } },
   { name: 'verified_at again', from: VERIFIED, patch: { data: { verified_at: FUTURE } }, to: { verified_at: FUTURE, expired_at: null, disabled_at: null } },
   { name: 'disable true', from: VERIFIED, patch: { disable: true }, to: { ...VERIFIED, disabled_at: LATER } },
-  { name: 'disable true of an expiring one', from: EXPIRING, patch: { disable: true }, to: { ...EXPIRING, disabled_at: LATER } },
+  { name: 'disable true of an expiring user', from: EXPIRING, patch: { disable: true }, to: { ...EXPIRING, disabled_at: LATER } },
   { name: 'disable true again moves disabled_at', from: { ...VERIFIED, disabled_at: BEGIN }, patch: { disable: true }, to: { ...VERIFIED, disabled_at: LATER } },
   { name: 'disable false', from: { ...EXPIRING, disabled_at: BEGIN }, patch: { disable: false }, to: EXPIRING },
-  { name: 'disable false of an enabled one', from: VERIFIED, patch: { disable: false }, to: VERIFIED },
+  { name: 'disable false of an enabled user', from: VERIFIED, patch: { disable: false }, to: VERIFIED },
   { name: 'verified_at leaves disabled_at', from: { ...EXPIRING, disabled_at: BEGIN }, patch: { data: { verified_at: PAST } }, to: { verified_at: PAST, expired_at: null, disabled_at: BEGIN } },
   { name: 'a password change leaves all three', from: { ...EXPIRING, disabled_at: BEGIN }, patch: { data: { password: 'new' } }, to: { ...EXPIRING, disabled_at: BEGIN } }
 ]
@@ -37,7 +37,7 @@ await forEachStore(t, async (t, build) => {
     return { verified_at, expired_at, disabled_at }
   }
 
-  /** A user in this state. */
+  /** Creates a user in this state. */
   async function make (state: Markers): Promise<{ account: string, user_id: string }> {
     const account = unique('state')
     const user_id = await createUser(admin, { account }, state.expired_at === null ? {} : { expired_at: state.expired_at })
@@ -72,7 +72,7 @@ await forEachStore(t, async (t, build) => {
     })
   }
 
-  t.test('3 a user past expired_at does not act, and does again when he is verified', async (t) => {
+  t.test('3 a user past expired_at is refused until verified', async (t) => {
     const account = unique('late')
     const user_id = await createUser(admin, { account, password: 'p' }, { expired_at: LATER })
     const session = await signIn(kit, { user: account, ttl: 1_000_000_000 })
@@ -86,7 +86,7 @@ await forEachStore(t, async (t, build) => {
     t.match(await kit.app.identity.users.verify(account, 'p'), { user_id })
   })
 
-  t.test('3 a disabled user does not act', async (t) => {
+  t.test('3 a disabled user is refused', async (t) => {
     const account = unique('off')
     const user_id = await createUser(admin, { account, password: 'p' })
     await admin.patch(`/user/${user_id}`, { disable: true })

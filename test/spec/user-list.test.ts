@@ -3,7 +3,7 @@ import type { UserItem } from '../../schemas/user.ts'
 import { forEachStore } from '../helpers/build.ts'
 import { createUser, signIn, unique } from '../helpers/people.ts'
 
-// Ahead of a MongoDB server's clock, whose TTL removes what is past.
+// In the future of a MongoDB server's clock, whose TTL index would remove expired documents.
 const BEGIN = Date.UTC(2126, 10, 21, 2, 51)
 const EXPIRY = '2130-01-01T00:00:00.000Z'
 
@@ -12,7 +12,7 @@ await forEachStore(t, async (t, build) => {
   const admin = await signIn(kit, { roles: ['admin'] })
   const mark = unique('m').replaceAll('-', '')
 
-  /** Made in this order, a second apart. */
+  /** Created in this order, a second apart. */
   const made = [
     { account: `${mark}c`, name: 'b' },
     { account: `${mark}-a`, name: 'B', expired_at: EXPIRY },
@@ -36,7 +36,7 @@ await forEachStore(t, async (t, build) => {
     if (status !== 200) throw new Error(`GET /user/list answered ${status}`)
     return body.data
   }
-  /** The places in `made` of those listed. */
+  /** The listed users as indexes of `made`. */
   const order = async (query: string) => (await list(query)).map(({ user_id }) => ids.indexOf(user_id))
 
   t.test('4.3 GET /user/list: the items', async (t) => {
@@ -125,7 +125,7 @@ await forEachStore(t, async (t, build) => {
     }
   })
 
-  t.test('Lists: one record a line for application/x-ndjson', async (t) => {
+  t.test('Lists: one record per line for application/x-ndjson', async (t) => {
     const { body, headers } = await kit.inject({
       url: `/api/v1/user/list?contains=${mark}&fields=expired`, headers: { ...admin.headers, accept: 'application/x-ndjson' }
     })

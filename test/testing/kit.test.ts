@@ -13,7 +13,7 @@ t.test('mint', async (t) => {
   const kit = await build(t)
   const ask = async (headers: Record<string, string>) => (await callAs(kit, headers).get<TokenInfo>('/auth/tokeninfo')).body.data
 
-  t.test('makes what is missing', async (t) => {
+  t.test('creates a missing user and client', async (t) => {
     const minted = await kit.mint({ user: 'Ann', client: 'shop', roles: ['admin'], scopes: ['b', 'a'] })
     t.strictSame(await ask(minted.headers), {
       user_id: minted.user_id, account: 'ann', name: '', roles: { admin: true }, client_id: minted.client_id, scopes: ['a', 'b']
@@ -23,7 +23,7 @@ t.test('mint', async (t) => {
     t.equal(minted.refresh_token, undefined)
   })
 
-  t.test('finds what is there, by name and by id', async (t) => {
+  t.test('finds an existing user and client by name and by id', async (t) => {
     const first = await kit.mint({ user: 'bob', client: 'desk', scopes: ['x', 'y'] })
     for (const request of [{ user: 'bob', client: 'desk' }, { user: first.user_id, client: first.client_id }]) {
       const again = await kit.mint({ ...request, scopes: ['x'] })
@@ -34,7 +34,7 @@ t.test('mint', async (t) => {
     await t.rejects(kit.mint({ user: 'bob', client: 'desk', scopes: ['z'] }), { code: 'ErrParam' })
   })
 
-  t.test('without a user and a client: a new user, nobody\'s client', async (t) => {
+  t.test('without a user and a client: a new user and an ownerless client', async (t) => {
     const [one, two] = await Promise.all([signIn(kit, { scopes: ['read'] }), signIn(kit, { scopes: ['read'] })])
     t.not(one.user_id, two.user_id)
     t.equal(one.client_id, two.client_id)
@@ -42,25 +42,25 @@ t.test('mint', async (t) => {
     t.strictSame((await ask(one.headers)).scopes, ['read'])
   })
 
-  t.test('many at once make one user and one client', async (t) => {
+  t.test('concurrent mints create one user and one client', async (t) => {
     const minted = await Promise.all(Array.from({ length: 20 }, () => kit.mint({ user: 'crowd', client: 'stadium' })))
     t.equal(new Set(minted.map(({ user_id, client_id }) => `${user_id} ${client_id}`)).size, 1)
     t.equal(new Set(minted.map(({ access_token }) => access_token)).size, 20)
   })
 
-  t.test('roles are those asked for from then on, and stay when none are asked for', async (t) => {
+  t.test('replaces the roles if any are given, and leaves them otherwise', async (t) => {
     await kit.mint({ user: 'carl', roles: { admin: true, clerk: { desk: 4 } } })
     t.strictSame((await ask((await kit.mint({ user: 'carl' })).headers)).roles, { admin: true, clerk: { desk: 4 } })
     t.strictSame((await ask((await kit.mint({ user: 'carl', roles: [] })).headers)).roles, {})
   })
 
-  t.test('refuses what the service would', async (t) => {
+  t.test('refuses what the service refuses', async (t) => {
     await t.rejects(kit.mint({ user: 'no account' }), { code: 'ErrParam' })
     await t.rejects(kit.mint({ scopes: ['no scope'] }), { code: 'ErrParam' })
     await t.rejects(kit.mint({ roles: { admin: false } as never }), { code: 'ErrParam' })
   })
 
-  t.test('a linked refresh token, and a time to live', async (t) => {
+  t.test('a linked refresh token, and a lifetime', async (t) => {
     const minted = await kit.mint({ refresh: true, ttl: 5 })
     t.match(minted.refresh_token, /^[\w-]{43}$/)
     t.equal(minted.expires_in, 5)
@@ -98,7 +98,7 @@ t.test('the clock', async (t) => {
   t.match(await ann.get('/user'), { body: { data: { created_at: '2026-11-21T02:51:00.000Z', modified_at: '2026-11-21T02:52:00.000Z' } } })
 })
 
-t.test('reset empties the store and puts the clock back', async (t) => {
+t.test('reset empties the store and resets the clock', async (t) => {
   const kit = await build(t, { time: 0 })
   const { user_id, client_id, refresh_token, headers } = await kit.mint({ user: 'ann', client: 'shop', refresh: true })
   kit.clock.advance(1)
@@ -166,7 +166,7 @@ t.test('createMint serves an app that registered the plugin itself', async (t) =
   t.match(await callAs(kit, (await mint({ user: 'ann' })).headers).get('/user'), { status: 200 })
 })
 
-t.test('a wrong password and no password are the same to a user that was minted', async (t) => {
+t.test('no password matches a user that mint created', async (t) => {
   const kit = await build(t)
   await kit.mint({ user: 'ann' })
   for (const password of ['', 'guess']) t.equal(await kit.app.identity.users.verify('ann', password), null)

@@ -54,7 +54,7 @@ t.test('the service and the kit without a server have no control routes', async 
   }
 })
 
-t.test('a port that is taken is told, and nothing is left open', async (t) => {
+t.test('a port in use is an error, and nothing is left open', async (t) => {
   const { url, close } = await serveTesting()
   t.teardown(close)
   await t.rejects(serveTesting({ port: Number(new URL(url).port) }), { code: 'EADDRINUSE' })

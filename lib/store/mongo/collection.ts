@@ -1,15 +1,16 @@
-import type { Collection as Native, Db, FindOptions, Sort } from 'mongodb'
+import type { Collection as Native, FindOptions, Sort } from 'mongodb'
 import { storeError } from '../../errors.ts'
 import { checkChange, checkDocument, checkFilter, checkId, checkQuery, checkUnique, isEmptyFilter } from '../checks.ts'
 import {
   BATCH_SIZE, type Change, type Collection, type CollectionSpec, type Document, DuplicateKeyError, type Filter,
   type Linked, type ListQuery, type MaybePromise, type Scalar
 } from '../port.ts'
-import { type Calls, within } from './calls.ts'
+import type { BoundedCalls } from './bounded-calls.ts'
 import { type Stored, decodeDocument, encodeDocument } from './documents.ts'
+import type { Handle } from './handles.ts'
+import type { KeyedMutex } from './keyed-mutex.ts'
 import { Lookups } from './lookups.ts'
 import { toFilter, toFilterAfter, toMatch, toPipeline, toSort } from './statements.ts'
-import type { Turns } from './turns.ts'
 
 /** Documents that one step of deleteMany removes. */
 const DELETE_STEP = 1_000
@@ -19,11 +20,10 @@ const PUT_ATTEMPTS = 5
 
 /** What the collections of a store share. */
 export interface Context {
-  db: Db
-  /** The same without what only writes need, which the driver carries and takes out of each read at a cost. */
-  reads: Db
-  calls: Calls
-  turns: Turns
+  calls: BoundedCalls
+  mutex: KeyedMutex
+  /** The collection, as the client in use has it. */
+  handle: (name: string) => Handle
   /** The spec of a declared collection; an undeclared name throws. */
   spec: (name: string) => CollectionSpec
 }
@@ -32,22 +32,26 @@ export interface Context {
 export class MongoCollection<T extends Document> implements Collection<T> {
   readonly #context: Context
   readonly #spec: CollectionSpec
-  readonly #native: Native<Stored>
-  readonly #reads: Native<Stored>
   /** By the caller's own object, of which a program has a few. */
   readonly #lookups = new WeakMap<Record<string, string>, Lookups<T>>()
 
   constructor (context: Context, name: string) {
     this.#context = context
     this.#spec = context.spec(name)
-    this.#native = context.db.collection<Stored>(name)
-    this.#reads = context.reads.collection<Stored>(name)
+  }
+
+  get #writes (): Native<Stored> {
+    return this.#context.handle(this.#spec.name).writes
+  }
+
+  get #reads (): Native<Stored> {
+    return this.#context.handle(this.#spec.name).reads
   }
 
   async insert (document: T): Promise<void> {
     checkDocument(this.#spec, document)
     const stored = encodeDocument(this.#spec, document)
-    await this.#write(document, () => this.#native.insertOne(stored))
+    await this.#write(document, () => this.#writes.insertOne(stored))
   }
 
   async put (document: T): Promise<void> {
@@ -55,7 +59,7 @@ export class MongoCollection<T extends Document> implements Collection<T> {
     const stored = encodeDocument(this.#spec, document)
     for (let attempt = 1; ; attempt++) {
       try {
-        await this.#write(document, () => this.#native.replaceOne({ _id: document.id }, stored, { upsert: true }))
+        await this.#write(document, () => this.#writes.replaceOne({ _id: document.id }, stored, { upsert: true }))
         return
       } catch (error) {
         // Two upserts of one new id may both find nothing and insert: the loser finds it the next time.
@@ -88,13 +92,13 @@ export class MongoCollection<T extends Document> implements Collection<T> {
     if (pipeline.length === 0) return this.#decode(await this.#run(() => this.#reads.findOne(match)))
     const written = { ...change.set, ...change.increment }
     return this.#decode(await this.#write(change.set ?? {}, () => (
-      this.#native.findOneAndUpdate(match, pipeline, { returnDocument: 'after', includeResultMetadata: false })
+      this.#writes.findOneAndUpdate(match, pipeline, { returnDocument: 'after', includeResultMetadata: false })
     ), this.#spec.unique?.filter((key) => written[key] !== undefined)))
   }
 
   async delete (id: string, where?: Filter): Promise<boolean> {
     const match = this.#match(id, where)
-    const { deletedCount } = await this.#run(() => this.#native.deleteOne(match))
+    const { deletedCount } = await this.#run(() => this.#writes.deleteOne(match))
     return deletedCount === 1
   }
 
@@ -109,7 +113,7 @@ export class MongoCollection<T extends Document> implements Collection<T> {
       if (found.length === 0) return removed
       const ids = found.map(({ _id }) => _id)
       const step = { $and: [condition, { _id: { $in: ids } }] }
-      removed += (await this.#run(() => this.#native.deleteMany(step))).deletedCount
+      removed += (await this.#run(() => this.#writes.deleteMany(step))).deletedCount
       if (found.length < DELETE_STEP) return removed
     }
   }
@@ -138,7 +142,7 @@ export class MongoCollection<T extends Document> implements Collection<T> {
   }
 
   async * #batches (condition: object, options: FindOptions): AsyncGenerator<T[], void, undefined> {
-    const cursor = this.#native.find(condition, options)
+    const cursor = this.#reads.find(condition, options)
     let [given, failed] = [0, false]
     try {
       while (await this.#run(() => cursor.hasNext())) {
@@ -153,7 +157,7 @@ export class MongoCollection<T extends Document> implements Collection<T> {
       throw error
     } finally {
       // A reader who leaves early waits for the cursor to be gone, within bounds; one whose list failed does not.
-      const closing = within(this.#context.calls.timeout, () => cursor.close()).catch(() => {})
+      const closing = this.#context.calls.within(() => cursor.close()).catch(() => {})
       if (!failed) await closing
     }
   }
@@ -164,11 +168,11 @@ export class MongoCollection<T extends Document> implements Collection<T> {
 
   /** A write of these fields, in its turn among those that write the same unique values. */
   #write<R> (fields: object, write: () => Promise<R>, unique?: string[]): Promise<R> {
-    const values = (this.#spec.unique ?? []).flatMap((key): [string, string, Scalar][] => {
+    const keys = (this.#spec.unique ?? []).flatMap((key) => {
       const value = (fields as Record<string, Scalar | null | undefined>)[key]
-      return value === undefined || value === null ? [] : [[this.#spec.name, key, value]]
+      return value === undefined || value === null ? [] : [JSON.stringify([this.#spec.name, key, value])]
     })
-    return this.#context.calls.run((call) => this.#context.turns.take(values, call, write), unique)
+    return this.#context.calls.run((call) => this.#context.mutex.run(keys, call, write), unique)
   }
 
   #lookupsOf (links: Record<string, string>): Lookups<T> {
@@ -178,7 +182,7 @@ export class MongoCollection<T extends Document> implements Collection<T> {
         if (this.#spec.keys[field] !== 'string') throw new TypeError(`${this.#spec.name}.${field} holds no id`)
         return { field, spec: this.#context.spec(name) }
       })
-      lookups = new Lookups({ native: this.#reads, links: entries, calls: this.#context.calls })
+      lookups = new Lookups({ native: () => this.#reads, links: entries, calls: this.#context.calls })
       this.#lookups.set(links, lookups)
     }
     return lookups

@@ -1,27 +1,28 @@
 import type { Collection as Native } from 'mongodb'
 import type { CollectionSpec, Document, Linked } from '../port.ts'
-import type { Call, Calls } from './calls.ts'
+import type { BoundedCalls, Call } from './bounded-calls.ts'
 import { type Stored, decodeDocument, encodeName } from './documents.ts'
 
-/** Look-ups in one statement: what they need is decoded in one go, in a millisecond. */
+/** Look-ups in one statement. Decoding their answer takes about a millisecond. */
 const BATCH = 32
 
-/** Statements of one shape that are under way at once. What comes while all are waits, to go together in the next. */
+/** Statements in flight, of one Lookups. Further look-ups wait, and share the next one. */
 const STATEMENTS = 8
 
 type Found = { document: Stored } & Record<string, Stored[]>
 
-/** One field that holds an id, and the collection it is of. */
+/** A field that holds an id, and the collection of that id. */
 export interface Link {
   field: string
   spec: CollectionSpec
 }
 
 interface LookupsOptions {
-  native: Native<Stored>
+  /** The collection, as the client in use has it. */
+  native: () => Native<Stored>
   links: Link[]
-  /** Bounds a statement, beside those who wait for it: one that hangs must not keep its place for ever. */
-  calls: Calls
+  /** Gives each statement a deadline: a statement that hangs must not occupy its slot for ever. */
+  calls: BoundedCalls
 }
 
 interface Waiting<T> {
@@ -32,16 +33,16 @@ interface Waiting<T> {
 }
 
 /**
- * Look-ups of one shape: documents of a collection, each with those its fields point at.
+ * Batches look-ups: documents of one collection, each with the documents its fields refer to.
  *
- * Those that are asked for in one turn of the event loop share one statement, and so do those that come while several
- * statements are under way: it is sent after each of them was asked for, so each sees all that was acknowledged before.
- * A server spends little more on it than on one look-up, and the driver, which costs more than all else here, nothing.
+ * Look-ups of one turn of the event loop share a statement, and so do those that wait for a slot. A statement is sent
+ * after each of its look-ups was asked for, so it sees every write acknowledged before. The driver's cost, the largest
+ * here, is per statement.
  */
 export class Lookups<T extends Document> {
-  readonly #native: Native<Stored>
-  readonly #calls: Calls
-  readonly #joins: readonly (Link & { as: string })[]
+  readonly #native: () => Native<Stored>
+  readonly #calls: BoundedCalls
+  readonly #joins: readonly { field: string, as: string }[]
   readonly #stages: readonly object[]
   #waiting: Waiting<T>[] = []
   #statements = 0
@@ -50,17 +51,17 @@ export class Lookups<T extends Document> {
   constructor ({ native, links, calls }: LookupsOptions) {
     this.#native = native
     this.#calls = calls
-    this.#joins = links.map((link, index) => ({ ...link, as: `linked${index}` }))
-    // The document is put into a field of its own, so that none of its names meets those of what is looked up.
+    this.#joins = links.map(({ field }, index) => ({ field, as: `linked${index}` }))
+    // The document moves to a field of its own, so that none of its names can clash with `linked0`.
     this.#stages = [
       { $project: { _id: 0, document: '$$ROOT' } },
-      ...this.#joins.map(({ field, spec, as }) => (
-        { $lookup: { from: spec.name, localField: `document.${encodeName(field)}`, foreignField: '_id', as } }
+      ...links.map(({ field, spec }, index) => (
+        { $lookup: { from: spec.name, localField: `document.${encodeName(field)}`, foreignField: '_id', as: `linked${index}` } }
       ))
     ]
   }
 
-  /** Those who ask for one id at a time may share the answer. */
+  /** Callers that ask for the same id may share the answer. */
   find (id: string, call: Call): Promise<Linked<T> | null> {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ id, call, resolve, reject })
@@ -77,26 +78,25 @@ export class Lookups<T extends Document> {
     })
   }
 
-  #send (all: Waiting<T>[]): void {
-    const batch = all.filter(({ call }) => !call.over)
+  async #send (all: Waiting<T>[]): Promise<void> {
+    const batch = all.filter(({ call }) => !call.answered)
     if (batch.length === 0) return
     this.#statements++
-    this.#ask([...new Set(batch.map(({ id }) => id))])
-      .then((found) => {
-        for (const { id, resolve } of batch) resolve(found.get(id) ?? null)
-      }, (error: unknown) => {
-        for (const { reject } of batch) reject(error)
-      })
-      .finally(() => {
-        this.#statements--
-        if (this.#waiting.length > 0) this.#schedule()
-      })
+    try {
+      const found = await this.#ask([...new Set(batch.map(({ id }) => id))])
+      for (const { id, resolve } of batch) resolve(found.get(id) ?? null)
+    } catch (error) {
+      for (const { reject } of batch) reject(error)
+    } finally {
+      this.#statements--
+      if (this.#waiting.length > 0) this.#schedule()
+    }
   }
 
   async #ask (ids: string[]): Promise<Map<string, Linked<T>>> {
     const $match = { _id: ids.length === 1 ? ids[0] : { $in: ids } }
     const pipeline = [{ $match }, ...this.#stages]
-    const found = await this.#calls.run(() => this.#native.aggregate<Found>(pipeline).toArray())
+    const found = await this.#calls.within(() => this.#native().aggregate<Found>(pipeline).toArray())
     return new Map(found.map((one) => [one.document._id, this.#decode(one)]))
   }
 

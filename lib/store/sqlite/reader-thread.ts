@@ -33,12 +33,9 @@ interface Cursor {
   rows: Iterator<[doc: string]>
   /** The row after the last batch; undefined at the end of the list. */
   next: string | undefined
-  /** For a list of pieces. */
-  writer: Writer | undefined
+  /** For a list of pieces: the text of a batch, with the separator before it unless it is the first. */
+  render: ((docs: string[]) => string) | undefined
 }
-
-/** Writes documents as the rest of a piece, each with the separator before it, except the first of the list. */
-type Writer = (docs: string[]) => string
 
 type RendererFactories = Record<string, (options: object) => Renderer>
 
@@ -88,14 +85,14 @@ function count (statement: Question & { kind: 'count' }): Answer {
 }
 
 function open ({ list, size, sql, values, rendering, whole }: Opening): Answer {
-  const writer = rendering === undefined ? undefined : createWriter(rendering)
+  const render = rendering === undefined ? undefined : createBatchRenderer(rendering)
   const connection = lend()
   try {
     const statement = connection.prepare(sql)
     // A row as an array costs two thirds of one as an object.
     statement.setReturnArrays(true)
     const rows = statement.iterate(...values) as unknown as Iterator<[doc: string]>
-    cursors.set(list, { connection, size, rows, next: rows.next().value?.[0], writer })
+    cursors.set(list, { connection, size, rows, next: rows.next().value?.[0], render })
   } catch (error) {
     connection.close()
     throw error
@@ -107,7 +104,7 @@ function open ({ list, size, sql, values, rendering, whole }: Opening): Answer {
   return { done: false }
 }
 
-function createWriter ({ renderer, options, separator }: Rendering): Writer {
+function createBatchRenderer ({ renderer, options, separator }: Rendering): NonNullable<Cursor['render']> {
   if (!Object.hasOwn(factories, renderer)) throw new TypeError(`no renderer ${renderer} is registered`)
   const render = factories[renderer]!(options)
   let before = ''
@@ -131,16 +128,16 @@ function parse (doc: string): Document {
 function read (list: number, length = PIECE_LENGTH): Answer {
   const cursor = cursors.get(list)
   if (cursor === undefined) throw new Error('the cursor was closed: the list went unread for too long, or the thread ended')
-  const found = cursor.writer === undefined ? { docs: readBatch(cursor) } : { piece: readPiece(cursor, cursor.writer, length) }
+  const found = cursor.render === undefined ? { docs: readBatch(cursor) } : { piece: readPiece(cursor, cursor.render, length) }
   const done = cursor.next === undefined
   if (done) close(list)
   return { ...found, done }
 }
 
-function readPiece (cursor: Cursor, write: Writer, length: number): string {
+function readPiece (cursor: Cursor, render: NonNullable<Cursor['render']>, length: number): string {
   let text = ''
   while (cursor.next !== undefined) {
-    text += write(readBatch(cursor))
+    text += render(readBatch(cursor))
     if (text.length >= length) break
   }
   return text

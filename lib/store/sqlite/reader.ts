@@ -138,7 +138,7 @@ export class Reader {
     return { kind: 'open', list: ++this.#list, size, sql, values }
   }
 
-  /** Waits until the list may hold a cursor. */
+  /** Waits for a cursor slot. */
   async #enter (): Promise<void> {
     const { cursors, timeout, timers } = this.#options
     if (this.#cursors < cursors) {
@@ -154,7 +154,7 @@ export class Reader {
     await promise.finally(() => timers.clear(timer))
   }
 
-  /** Lets the list that has waited longest take the place. */
+  /** Hands the cursor slot to the list that has waited longest. */
   #leave (): void {
     const [next] = this.#queue
     if (next === undefined) {

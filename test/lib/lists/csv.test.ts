@@ -15,16 +15,16 @@ async function write (escapeFormulae: boolean, ...lists: Row[][]): Promise<strin
 
 const HEADER = '\ufeffclientId,createdAt,modifiedAt,clientSecret,redirectUris,scopes,userId,name,image'
 
-/** The cell of a name. */
+/** A name as it is written. */
 async function cell (name: unknown, escapeFormulae = true): Promise<string> {
   const text = (await write(escapeFormulae, [{ clientId: 'c', name }])).join('')
   return text.slice(`${HEADER}\nc,,,,,,,`.length, -',\n'.length)
 }
 
-t.test('one buffer per batch, the first with the header', async (t) => {
+t.test('one buffer per batch, the first with the header, and the last newline at the end', async (t) => {
   t.strictSame(await write(true), [`${HEADER}\n`])
   t.strictSame(await write(true, [], []), [`${HEADER}\n`])
-  t.strictSame(await write(true, [{ clientId: 'a' }, { clientId: 'b' }], [], [{ clientId: 'c' }]), [`${HEADER}\na,,,,,,,,\nb,,,,,,,,\n`, 'c,,,,,,,,\n'])
+  t.strictSame(await write(true, [{ clientId: 'a' }, { clientId: 'b' }], [], [{ clientId: 'c' }]), [`${HEADER}\na,,,,,,,,\nb,,,,,,,,`, '\nc,,,,,,,,', '\n'])
 })
 
 t.test('cells', async (t) => {
@@ -38,14 +38,14 @@ t.test('formulae are escaped, unless the option is off', async (t) => {
   for (const start of ['=', '+', '-', '@', '\t', '\uff1d', '\uff0b', '\uff0d', '\uff20']) {
     t.equal(await cell(`${start}1`), `'${start}1`)
     t.equal(await cell(`${start}1`, false), `${start}1`)
-    t.equal(await cell(`\0${start}1`), `'${start}1`, 'NUL in front does not hide it')
+    t.equal(await cell(`\0${start}1`), `'${start}1`, 'a leading NUL does not hide it')
     t.equal(await cell(`a${start}1`), `a${start}1`)
   }
   for (const start of ['\r', '\n']) t.equal(await cell(`${start}=1`), `"'${start}=1"`)
   t.equal(await cell('=1,"2"'), '"\'=1,""2"""')
 })
 
-t.test('every column has its place', async (t) => {
+t.test('the columns are those of service.md, 4.4, whatever the order of the fields', async (t) => {
   const columns = HEADER.slice(1).split(',')
   const [text] = await write(true, [Object.fromEntries(columns.map((column) => [column, column]).reverse())])
   t.equal(text?.split('\n')[1], columns.join(','))
@@ -57,24 +57,24 @@ t.test('every column is escaped', async (t) => {
   t.equal(text?.split('\n')[1], columns.map(() => "'=1").join(','))
 })
 
-t.test('a record that is no client is ErrRsc', async (t) => {
+t.test('a record that is not a client is ErrRsc', async (t) => {
   for (const record of [{}, { clientId: 1 }, { clientId: null }, { user_id: 'u' }]) {
     await t.rejects(write(true, [{ clientId: 'a' }], [record]), { code: 'ErrRsc' })
   }
 })
 
-t.test('leaving early frees the source', async (t) => {
-  let freed = false
+t.test('leaving early closes the source', async (t) => {
+  let closed = false
   async function * source () {
     try {
       for (;;) yield [{ clientId: 'a' }]
     } finally {
-      freed = true
+      closed = true
     }
   }
   const parts = toCsv(source(), { escapeFormulae: true })
   t.equal((await parts.next()).done, false)
-  t.notOk(freed)
+  t.notOk(closed)
   await parts.return(undefined)
-  t.ok(freed)
+  t.ok(closed)
 })

@@ -7,7 +7,7 @@ import { openStore } from '../../../lib/store/index.ts'
 interface Thing extends Document { text: string }
 
 for (const [label, length, kept] of [['small', 10, true], ['large', 100_000, false]] as const) {
-  t.test(`a page of ${label} records ${kept ? 'is kept' : 'is read again in parts, as it is wanted'}`, async (t) => {
+  t.test(`a page of ${label} records ${kept ? 'stays in memory' : 'is read again, batch by batch'}`, async (t) => {
     const store = await openStore(`sqlite:${join(t.testdir(), 'page.db')}`, { collections: [{ name: 'things', keys: {} }], now: Date.now })
     t.teardown(() => store.close())
     const things = store.collection<Thing>('things')

@@ -33,7 +33,7 @@ t.test('a batch is what a chunk completes', async (t) => {
   ] as const) t.strictSame(await readAll(type, ...parts), batches, `${type} ${parts.join('|')}`)
 })
 
-t.test('text comes as JSON.parse has it', async (t) => {
+t.test('texts are as JSON.parse reads them', async (t) => {
   const texts = ['\ufeff', 'a\ufeff', '\ufeffa', '\u00e9\ufeff\u6f22', '\u{1f600}', '\u0000', '\\', '"', '\ud800', '\udc00x', '\u2028', '__proto__']
   for (const [index, text] of texts.entries()) {
     for (const json of [JSON.stringify({ name: text }), JSON.stringify({ name: text }).replace(/[^ -~]/g, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`)]) {
@@ -47,7 +47,7 @@ t.test('text comes as JSON.parse has it', async (t) => {
   }
 })
 
-t.test('a __proto__ key stays a key', async (t) => {
+t.test('__proto__ is a key like any other', async (t) => {
   for (const [type, body] of [[LINES, '{"__proto__":{"clientId":"x"}}'], [JSON_TYPE, '[{"__proto__":{"clientId":"x"}}]']] as const) {
     const [[record]] = await readAll(type, body) as [[Record<string, unknown>]]
     t.equal(record.clientId, undefined)
@@ -64,7 +64,7 @@ t.test('a parser whose private decoder is missing is refused', (t) => {
   t.end()
 })
 
-t.test('the error tells nothing of the body', async (t) => {
+t.test('the error repeats nothing of the body', async (t) => {
   for (const [type, body] of [[LINES, '{"secret": hunter2'], [JSON_TYPE, '{"data": hunter2']] as const) {
     const error = await readAll(type, body).then(() => undefined, (error: Error) => error)
     t.match(error, { code: 'ErrRsc', message: 'the upstream sent a list that is not one' })
@@ -72,13 +72,13 @@ t.test('the error tells nothing of the body', async (t) => {
   }
 })
 
-t.test('a type that is no list is refused before the body is read', async (t) => {
+t.test('a type that is not a list is refused before the body is read', async (t) => {
   for (const type of ['', 'text/plain', 'text/json', 'application/xml', 'application/jsonx', 'json']) {
     t.throws(() => readList(pieces(), type), { code: 'ErrRsc' }, type)
   }
 })
 
-t.test('what is held is bounded, in any number of pieces', async (t) => {
+t.test('the size of a record is bounded, in any number of chunks', async (t) => {
   const long = (size: number) => JSON.stringify({ name: 'x'.repeat(size) })
   const mib = 1024 * 1024
   for (const [type, wrap] of [[LINES, (text: string) => `${text}\n`], [JSON_TYPE, (text: string) => `[${text}]`], [JSON_TYPE, (text: string) => `{"data":[${text}]}`]] as const) {
@@ -92,7 +92,7 @@ t.test('what is held is bounded, in any number of pieces', async (t) => {
   await t.rejects(readAll(JSON_TYPE, '{"meta":"', ...Array.from({ length: 20 }, () => 'x'.repeat(64 * 1024))), { code: 'ErrRsc' })
 })
 
-t.test('what has no end is not read to its end', async (t) => {
+t.test('an endless record is not read to its end', async (t) => {
   for (const [type, head] of [[LINES, '{"a":"'], [JSON_TYPE, '[{"a":"'], [JSON_TYPE, '{"data":[{"a":"']] as const) {
     let pulled = 0
     const endless = async function * () {

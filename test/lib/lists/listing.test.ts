@@ -18,14 +18,14 @@ t.test('a reader has the stall time-out for each batch, and less below the lowes
   t.end()
 })
 
-t.test('a reader who sips is disconnected, and the batches are left', async (t) => {
+t.test('a reader who sips is disconnected, and the source is closed', async (t) => {
   const timers = createTimers()
-  let left = false
+  let closed = false
   async function * count (): AsyncGenerator<number[]> {
     try {
       for (let number = 0; number < 500; number++) yield [number]
     } finally {
-      left = true
+      closed = true
     }
   }
   const stream = await renderList({ batches: count() }, { format: 'ndjson', stallTimeout: 100, timers })
@@ -34,14 +34,14 @@ t.test('a reader who sips is disconnected, and the batches are left', async (t) 
   await t.rejects(async () => {
     for await (const sip of stream as Readable) {
       sips += sip.length > 0 ? 1 : 0
-      // The next batch is there by then, and waits for its reader.
+      // By then the next batch waits for its reader.
       await turn()
       await turn()
       timers.advance(5)
     }
   }, { name: 'StalledError' })
   t.ok(sips > 10 && sips < 100, `${sips} sips`)
-  t.equal(left, true)
+  t.equal(closed, true)
 })
 
 t.test('a reader who takes nothing is disconnected after the stall time-out', async (t) => {
@@ -59,7 +59,7 @@ t.test('a reader who takes nothing is disconnected after the stall time-out', as
   await t.rejects(new Promise((_resolve, reject) => { stream.once('error', reject) }), { name: 'StalledError' })
 })
 
-t.test('the time a store takes is not the reader\'s', async (t) => {
+t.test('a slow store is not a slow reader', async (t) => {
   const timers = createTimers()
   async function * crawl (): AsyncGenerator<number[]> {
     for (let number = 0; number < 6; number++) {

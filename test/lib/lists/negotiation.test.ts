@@ -1,7 +1,7 @@
 import t from 'tap'
 import { prefersCsv, takeCsvFormat } from '../../../lib/lists/negotiation.ts'
 
-t.test('CSV is preferred where it is named and nothing is liked more', async (t) => {
+t.test('CSV is chosen where it is named and nothing has a higher weight', async (t) => {
   for (const [accept, csv] of [
     [undefined, false],
     ['', false],

@@ -13,6 +13,12 @@ t.test('a scheme picks the engine', async (t) => {
   }
 })
 
+t.test('the collections of the service are the default', async (t) => {
+  const store = await openStore('sqlite::memory:')
+  t.teardown(() => store.close())
+  t.equal(await store.collection('users').count(), 0)
+})
+
 t.test('an unknown scheme is named, and nothing else of the URL', async (t) => {
   for (const [url, scheme] of [
     ['postgres://admin:hunter2@db.example.com/identity', "unknown scheme 'postgres:'"],

@@ -1,10 +1,12 @@
 import { type CommandStartedEvent, MongoClient } from 'mongodb'
 import t, { type Test } from 'tap'
 import { COLLECTIONS } from '../../../lib/store/collections.ts'
+import { openStore } from '../../../lib/store/index.ts'
 import { openMongoStore } from '../../../lib/store/mongo.ts'
 import type { Collection, CollectionSpec, Json, ListQuery, Store } from '../../../lib/store/port.ts'
+import { MONGODB_URL } from '../../helpers/mongodb.ts'
 import { type Thing, ids, read } from './conformance/suite.ts'
-import { MONGODB_URL, type Places, createPlaces } from './mongo/places.ts'
+import { type Places, createPlaces } from './mongo/places.ts'
 import { type Command, explain, findScans, findSorts } from './mongo/plans.ts'
 
 if (MONGODB_URL === undefined) {
@@ -26,7 +28,7 @@ interface Watched {
 function cases (server: string, places: Places): Record<string, (t: Test) => Promise<void>> {
   const specs: CollectionSpec[] = [
     { name: 'users', keys: { account: 'string', rank: 'number' }, unique: ['account'], indexes: [['rank']] },
-    { name: 'tokens', keys: { user_id: 'string', parent_id: 'string', expired_at: 'string' }, indexes: [['user_id']], expiry: 'expired_at' }
+    { name: 'tokens', keys: { user_id: 'string', client_id: 'string', grant_id: 'string', parent_id: 'string', expired_at: 'string' }, indexes: [['user_id']], expiry: 'expired_at' }
   ]
 
   async function open (t: Test, place: string, collections: readonly CollectionSpec[] = specs): Promise<Store> {
@@ -169,6 +171,26 @@ function cases (server: string, places: Places): Record<string, (t: Test) => Pro
       t.match(sent(), [{ aggregate: 'tokens' }], 'and so are several that are asked for at once')
     },
 
+    'getLinked follows three links, of which any may be absent, null or point at nothing': async (t) => {
+      const { store, sent } = await watch(t, 'links')
+      const links = { user_id: 'users', client_id: 'users', grant_id: 'tokens' }
+      const tokens = store.collection<Thing>('tokens')
+      await store.collection<Thing>('users').insert({ id: 'u' })
+      await tokens.insert({ id: 'grant' })
+      for (const [id, fields, linked] of [
+        ['all', { user_id: 'u', client_id: 'u', grant_id: 'grant' }, { user_id: { id: 'u' }, client_id: { id: 'u' }, grant_id: { id: 'grant' } }],
+        ['absent', { user_id: 'u' }, { user_id: { id: 'u' }, client_id: null, grant_id: null }],
+        ['null', { user_id: 'u', client_id: null, grant_id: null }, { user_id: { id: 'u' }, client_id: null, grant_id: null }],
+        ['gone', { user_id: 'u', client_id: 'u', grant_id: 'nobody' }, { user_id: { id: 'u' }, client_id: { id: 'u' }, grant_id: null }]
+      ] as const) {
+        const document: Thing = { id, ...fields }
+        await tokens.insert(document)
+        sent()
+        t.strictSame(await tokens.getLinked(id, links), { document, linked }, id)
+        t.match(sent(), [{ aggregate: 'tokens' }], `${id} in one round trip`)
+      }
+    },
+
     'a list is one cursor read by the hundred, and leaving it kills the cursor and gives its connection back': async (t) => {
       const { client, database, store, sent } = await watch(t, 'cursors')
       let connections = 0
@@ -229,6 +251,23 @@ function cases (server: string, places: Places): Record<string, (t: Test) => Pro
       t.match(await client.db(places.database('handed')).collection('users').findOne(), { _id: 'a' })
     },
 
+    'a function that makes a client is called once, and its client closed with the store': async (t) => {
+      const clients: MongoClient[] = []
+      let closed = 0
+      const store = await openStore(places.url('made'), {
+        client: async () => {
+          clients.push(new MongoClient(server))
+          clients[0]!.on('topologyClosed', () => closed++)
+          return clients[0]!
+        }
+      })
+      await store.collection<Thing>('keys').insert({ id: 'a' })
+      t.match(await clients[0]!.db(places.database('made')).collection('keys').findOne(), { _id: 'a' })
+      await store.close()
+      t.equal(clients.length, 1)
+      t.equal(closed, 1)
+    },
+
     'an index that exists with other options stops the start, and says which': async (t) => {
       await places.client.db(places.database('conflict')).collection('users').createIndex({ account: 1 }, { name: 'account_1' })
       await t.rejects(open(t, 'conflict'), { code: 'ErrDb', message: /collection users has an index with other options.*account_1/s })
@@ -251,7 +290,7 @@ function sample (spec: CollectionSpec, key: string, number: number): unknown {
 
 /** One call for each look-up and each list that a declaration is there for. */
 function lookups (spec: CollectionSpec, collection: Collection<Thing>): Record<string, () => Promise<unknown>> {
-  const links = Object.fromEntries(['user_id', 'client_id'].filter((key) => key in spec.keys).map((key) => [key, 'users']))
+  const links = Object.fromEntries(['user_id', 'client_id', 'grant_id'].filter((key) => key in spec.keys).map((key) => [key, 'users']))
   const value = (key: string) => sample(spec, key, 7) as string | number | boolean
   const list = (query: ListQuery) => read(collection, { ...query, limit: 10 })
   const calls: Record<string, () => Promise<unknown>> = {

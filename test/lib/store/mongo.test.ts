@@ -1,7 +1,8 @@
 import t from 'tap'
 import { openMongoStore } from '../../../lib/store/mongo.ts'
+import { MONGODB_URL } from '../../helpers/mongodb.ts'
 import { runConformance } from './conformance.ts'
-import { MONGODB_URL, createPlaces } from './mongo/places.ts'
+import { createPlaces } from './mongo/places.ts'
 
 if (MONGODB_URL === undefined) {
   t.skip('MONGODB_URL is not set', async () => {})

@@ -2,9 +2,6 @@ import { randomBytes } from 'node:crypto'
 import { MongoClient } from 'mongodb'
 import type { Test } from 'tap'
 
-/** The server that the tests of MongoDB use; without one they are skipped. */
-export const MONGODB_URL = process.env.MONGODB_URL
-
 export interface Places {
   /** The URL of a database of this test file's own, empty at first. */
   url: (place: string, options?: Record<string, string>) => string

@@ -2,19 +2,23 @@ import { once } from 'node:events'
 import { type AddressInfo, type Socket, connect, createServer } from 'node:net'
 import type { Test } from 'tap'
 
-/** What the proxy does with what comes: carries it, keeps it without a sign, or cuts every connection. */
-export type Mode = 'pass' | 'freeze' | 'down'
+/**
+ * What the proxy does: forward connections, leave them open and mute, drop them, or refuse new ones.
+ */
+export type Mode = 'pass' | 'freeze' | 'down' | 'refuse'
 
 export interface Proxy {
   port: number
   set: (mode: Mode) => void
+  /** Ends every open connection; new ones are forwarded. With `reset` by RST, otherwise by FIN. */
+  cut: (options?: { reset?: boolean }) => void
   /** Freezes as soon as a client sends this text. */
   freezeAt: (text: string) => void
-  /** Keeps what a client sends with this text, and that connection, until the mode is set. Resolves when it is sent. */
+  /** Holds back the data with this text, and its connection, until the mode is set. Resolves once a client sent it. */
   holdAt: (text: string) => Promise<void>
-  /** The connections that are open hang for good, as when a router forgot them; new ones are carried. */
+  /** The open connections hang for good, as when a router forgot them; new ones are forwarded. */
   lose: () => void
-  /** Connections of clients that are open. */
+  /** The number of open client connections. */
   open: () => number
 }
 
@@ -24,8 +28,8 @@ interface Pair {
   lost?: boolean
 }
 
-/** A TCP proxy before a server, for faults that the server itself cannot be made to have. */
-export async function startProxy (t: Test, target: { host: string, port: number }): Promise<Proxy> {
+/** A TCP proxy in front of a server, for faults that the server cannot be made to have. */
+export async function startProxy (t: Pick<Test, 'teardown'>, target: { host: string, port: number }): Promise<Proxy> {
   const pairs = new Map<Socket, Pair>()
   let mode: Mode = 'pass'
   let trap: { text: string, spring: (client: Socket, pair: Pair, data: Buffer) => void } | undefined
@@ -38,11 +42,11 @@ export async function startProxy (t: Test, target: { host: string, port: number 
     })
     if (mode === 'down') return client.destroy()
     pairs.set(client, pair)
-    if (mode === 'pass') carry(client, pair)
-    else client.pause()
+    if (mode === 'freeze') client.pause()
+    else forward(client, pair)
   })
 
-  function carry (client: Socket, pair: Pair): void {
+  function forward (client: Socket, pair: Pair): void {
     if (pair.lost) return
     pair.upstream ??= dial(client, pair)
     if (pair.held !== undefined) pair.upstream.write(pair.held)
@@ -66,11 +70,20 @@ export async function startProxy (t: Test, target: { host: string, port: number 
     pair.upstream?.pause()
   }
 
+  function cut ({ reset = false } = {}): void {
+    for (const client of pairs.keys()) {
+      if (reset) client.resetAndDestroy()
+      else client.end()
+    }
+  }
+
   function set (next: Mode): void {
+    if (next !== 'refuse' && mode === 'refuse') server.listen(port, '127.0.0.1')
+    if (next === 'refuse' && mode !== 'refuse') server.close()
     mode = next
     trap = undefined
     for (const [client, pair] of pairs) {
-      if (mode === 'pass') carry(client, pair)
+      if (mode === 'pass') forward(client, pair)
       if (mode === 'freeze') pause(client, pair)
       if (mode === 'down') client.destroy()
     }
@@ -78,13 +91,15 @@ export async function startProxy (t: Test, target: { host: string, port: number 
 
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
   t.teardown(() => {
     set('down')
     server.close()
   })
   return {
-    port: (server.address() as AddressInfo).port,
+    port,
     set,
+    cut,
     freezeAt: (text) => { trap = { text, spring: () => set('freeze') } },
     holdAt: (text) => new Promise((resolve) => {
       trap = {

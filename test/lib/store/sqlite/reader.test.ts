@@ -33,7 +33,7 @@ function startReader (t: Test, { gate, ...options }: Partial<ReaderOptions> & { 
   return { reader, connection }
 }
 
-/** A gate that holds up the thread of blocked-reader-thread.ts, and its key. */
+/** A gate for blocked-reader-thread.ts, and the function that opens it. */
 function createGate () {
   const gate = new Int32Array(new SharedArrayBuffer(4))
   const open = () => {

@@ -1,4 +1,6 @@
 import { type DbOptions, MongoClient, type MongoClientOptions } from 'mongodb'
+import type { Timers } from '../../timers.ts'
+import { within } from './bounded-calls.ts'
 
 const DEFAULT_DATABASE = 'identity'
 
@@ -18,12 +20,14 @@ export function toHosts (url: string): string {
   return URL_PARTS.exec(url)?.groups?.hosts ?? ''
 }
 
-/**
- * A client of our own. Each step of a call is bounded, a little under the bound of the whole (calls.ts), so that the
- * driver's own error, which names the server, comes first. What the URL says about these options wins.
- */
+/** The limit for one step of a call: a little under that of the whole, so that the step's error, which tells more, comes first. */
+export function toStepTimeout (timeout: number): number {
+  return Math.max(1, Math.floor(timeout * 0.9))
+}
+
+/** A client of our own, with a limit for each step of a call. Options in the URL take precedence. */
 export function createClient (url: string, timeout: number, overrides: MongoClientOptions = {}): MongoClient {
-  const step = Math.max(1, Math.floor(timeout * 0.9))
+  const step = toStepTimeout(timeout)
   const defaults: MongoClientOptions = {
     appName: 'fastify-identity',
     maxPoolSize: MAX_POOL_SIZE,
@@ -66,4 +70,14 @@ export const READ_OPTIONS: Readonly<DbOptions> = {
 /** For writes too: one is acknowledged when a majority has it in the journal. */
 export function toDbOptions (timeout: number): DbOptions {
   return { ...READ_OPTIONS, writeConcern: { w: 'majority', journal: true, wtimeoutMS: timeout } }
+}
+
+/** Resolves when the primary answers. */
+export async function ping (client: MongoClient): Promise<void> {
+  await client.db('admin').command({ ping: 1 }, { readPreference: 'primary' })
+}
+
+/** Closes a client. The driver says goodbye to the server first, which a server that hangs would prolong. */
+export async function closeClient (client: MongoClient, timeout: number, timers: Timers): Promise<void> {
+  await within(timeout, () => client.close(), timers).catch(() => {})
 }

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { createClient, toDatabaseName, toHosts } from '../../../../lib/store/mongo/connection.ts'
+import { createClient, toDatabaseName, toHosts } from '../../../../lib/store/mongo/client.ts'
 
 t.test('the database and the hosts of a URL', async (t) => {
   const cases: [url: string, database: string, hosts: string][] = [

@@ -1,9 +1,4 @@
-import { BridgeOptionsSchema, type BridgeSettings } from '../../schemas/bridge.ts'
-import { createOptionsReader } from '../options.ts'
-
-const readData = createOptionsReader(BridgeOptionsSchema)
-
-/** The upstream's origin, and the path below which its API lies, without a slash at the end. */
+/** The origin of an upstream, and the path of its API without a slash at the end. */
 export interface Upstream {
   origin: string
   base: string
@@ -11,7 +6,7 @@ export interface Upstream {
 
 /**
  * Reads the base URL of an upstream.
- * @throws Error that names the option and, since the URL may hold a password, never repeats it
+ * @throws Error that names the option, and never repeats the URL: it may contain a password
  */
 export function parseUpstream (text: string, option = 'upstream'): Upstream {
   if (!URL.canParse(text)) throw new Error(`option ${option}: must be an absolute URL`)
@@ -20,13 +15,4 @@ export function parseUpstream (text: string, option = 'upstream'): Upstream {
   if (url.username !== '' || url.password !== '') throw new Error(`option ${option}: must not hold credentials`)
   if (url.search !== '' || url.hash !== '') throw new Error(`option ${option}: must not have a query or a fragment`)
   return { origin: url.origin, base: url.pathname.replace(/\/+$/, '') }
-}
-
-/**
- * Checks options and fills in the defaults, in a copy.
- * @throws Error that names the option
- */
-export function readBridgeOptions (given: object): Omit<BridgeSettings, 'upstream'> & { upstream: Upstream } {
-  const data = readData(given)
-  return { ...data, upstream: parseUpstream(data.upstream) }
 }

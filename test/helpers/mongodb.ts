@@ -1,0 +1,2 @@
+/** The server for tests of MongoDB, which are skipped without one. An empty variable counts as not set. */
+export const MONGODB_URL = process.env.MONGODB_URL || undefined

@@ -1,0 +1,49 @@
+import { EventEmitter } from 'node:events'
+import type { MongoClient } from 'mongodb'
+
+/** A stand-in for the driver's client, which answers a ping when the test says so. */
+export class ClientStandIn extends EventEmitter {
+  /** Pings without an answer yet. */
+  pings: PromiseWithResolvers<void>[] = []
+  /** The pings so far. */
+  count = 0
+  answers = false
+  closed = 0
+
+  db (): unknown {
+    return {
+      command: async () => {
+        this.count++
+        if (this.answers) return
+        const ping = Promise.withResolvers<void>()
+        this.pings.push(ping)
+        await ping.promise
+      },
+      collection: () => ({ createIndexes: async () => [] })
+    }
+  }
+
+  /** Answers every ping so far, and from now on. */
+  answer (): void {
+    this.answers = true
+    for (const { resolve } of this.pings.splice(0)) resolve()
+  }
+
+  fail (error: Error): void {
+    for (const { reject } of this.pings.splice(0)) reject(error)
+  }
+
+  /** The driver sees a server, or none that is up. */
+  see (type: 'Standalone' | 'Unknown'): void {
+    this.emit('topologyDescriptionChanged', { newDescription: { servers: new Map([['host:27017', { type }]]) } })
+  }
+
+  async close (): Promise<void> {
+    this.closed++
+    this.fail(new Error('the client is closed'))
+  }
+
+  asClient (): MongoClient {
+    return this as unknown as MongoClient
+  }
+}
