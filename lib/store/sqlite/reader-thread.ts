@@ -36,7 +36,7 @@ interface Cursor {
   renderer: Renderer<Document> | undefined
 }
 
-const { path, busy } = workerData as ThreadData
+const { file, busy } = workerData as ThreadData
 const spare: Connection[] = []
 const cursors = new Map<number, Cursor>()
 
@@ -135,7 +135,7 @@ function close (id: number): void {
 }
 
 function lend (): Connection {
-  return spare.pop() ?? new Connection(path, { busy, cache: CACHE })
+  return spare.pop() ?? new Connection(file, { busy, cache: CACHE })
 }
 
 function give (connection: Connection): void {

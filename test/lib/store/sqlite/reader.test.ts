@@ -1,6 +1,7 @@
 import { DatabaseSync } from 'node:sqlite'
 import t, { type Test } from 'tap'
 import { Connection } from '../../../../lib/store/sqlite/connection.ts'
+import { identifyFile } from '../../../../lib/store/sqlite/database-file.ts'
 import { Reader, type ReaderOptions } from '../../../../lib/store/sqlite/reader.ts'
 import { migrate } from '../../../../lib/store/sqlite/schema.ts'
 import { Table } from '../../../../lib/store/sqlite/sql.ts'
@@ -21,7 +22,7 @@ function startReader (t: Test, options: Partial<ReaderOptions> = {}): { reader: 
   for (let number = 0; number < 350; number++) connection.run(table.insert({ id: serialId(number) }))
   connection.database.exec('COMMIT')
   const { timeout = 10_000 } = options
-  const reader = new Reader({ path, collections, busy: timeout }, { timeout, ...options })
+  const reader = new Reader({ file: identifyFile(path), collections, busy: timeout }, { timeout, ...options })
   t.teardown(async () => {
     await reader.close()
     connection.close()
