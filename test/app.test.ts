@@ -1,3 +1,5 @@
+import { renameSync } from 'node:fs'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import t from 'tap'
 import { buildApp, getUrl } from '../app.ts'
 import { readConfig } from '../config.ts'
@@ -90,4 +92,25 @@ t.test('its own address, as it is reached from here', async (t) => {
 t.test('a store that cannot be opened ends the start, and says why', async (t) => {
   const dir = t.testdir({ file: '' })
   await t.rejects(buildApp(readConfig({ DATABASE_URL: `sqlite:${dir}/file/x.db`, LOG_LEVEL: 'silent' })), /ENOTDIR|not a directory/)
+})
+
+t.test('a database file that is removed while it is open: nothing is served, the service is not ready, and one fatal line says why', async (t) => {
+  const directory = t.testdir({})
+  const database = `${directory}/identity.db`
+  const { app, log } = await start(t, { DATABASE_URL: `sqlite:${database}`, IDENTITY_DATA_DIR: directory, LOG_LEVEL: 'warn' })
+  const { access_token } = await app.identity.bootstrap()
+  const headers = { authorization: `Bearer ${access_token}` }
+  const ask = async () => ({
+    tokeninfo: (await app.inject({ url: '/api/v1/auth/tokeninfo', headers })).statusCode,
+    list: (await app.inject({ url: '/api/v1/user/list', headers })).statusCode,
+    ready: (await app.inject('/health/ready')).statusCode,
+    live: (await app.inject('/health/live')).statusCode
+  })
+  t.strictSame(await ask(), { tokeninfo: 200, list: 200, ready: 200, live: 200 })
+  renameSync(database, `${database}.moved`)
+  await nextTurn()
+  for (let time = 0; time < 3; time++) t.strictSame(await ask(), { tokeninfo: 503, list: 503, ready: 503, live: 200 })
+  const fatal = log().filter(({ level }) => level === 60)
+  t.match(fatal, [{ msg: /the store is lost/, err: { type: 'StoreLostError', message: /identity\.db was removed/ } }])
+  t.equal(fatal.length, 1)
 })

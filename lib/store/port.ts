@@ -176,10 +176,21 @@ export interface StoreOptions {
    * module there, once, and hands over `data` by structured clone; a KeyObject may be in it.
    */
   renderers?: { module: string, data?: unknown } | undefined
-  /** Told of failures that no caller waits for, such as a failed sweep. Never given data. */
+  /**
+   * Called with failures that no caller waits for, such as a failed sweep, and once with a StoreLostError, which the host
+   * logs as fatal. Errors never hold data of a document.
+   */
   onError?: (error: unknown) => void
   /** Milliseconds any one operation may take before it fails with ErrDb. */
   timeout?: number
+}
+
+/**
+ * The data was removed or replaced while the store was open. Every call rejects with ErrDb, whose cause this is, until the
+ * process restarts: the store never reopens by itself, because what it acknowledged may be missing from the new data.
+ */
+export class StoreLostError extends Error {
+  override readonly name = 'StoreLostError'
 }
 
 /** An id or a unique key is taken. The same from every engine. */

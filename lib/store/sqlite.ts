@@ -2,7 +2,6 @@ import { toTimestamp } from '../clock.ts'
 import type { Collection, Document, Store, StoreOptions } from './port.ts'
 import type { Backend } from './sqlite/backend.ts'
 import { SqliteCollection } from './sqlite/collection.ts'
-import { guard } from './sqlite/failure.ts'
 import { FileBackend } from './sqlite/file.ts'
 import { MemoryBackend } from './sqlite/memory.ts'
 import { checkSpecs } from './sqlite/sql.ts'
@@ -16,12 +15,13 @@ const SWEEP = 60_000
  * Opens `sqlite:PATH`, a file that is made when there is none, or `sqlite::memory:`, which is for tests and a store of
  * its own each time. Rejects with an error for the operator when the file cannot be used.
  */
-export async function openSqliteStore (url: string, { timeout = TIMEOUT, ...options }: StoreOptions): Promise<Store> {
+export async function openSqliteStore (url: string, options: StoreOptions): Promise<Store> {
+  const { collections, timeout = TIMEOUT, onError = () => {} } = options
   const path = pathOf(url)
-  checkSpecs(options.collections)
-  if (path === ':memory:') return new SqliteStore(new MemoryBackend(options.collections), options)
+  checkSpecs(collections)
+  if (path === ':memory:') return new SqliteStore(new MemoryBackend(collections), options)
   try {
-    return new SqliteStore(await FileBackend.open(path, options.collections, timeout, options.renderers), options)
+    return new SqliteStore(await FileBackend.open(path, { collections, timeout, onLost: onError, renderers: options.renderers }), options)
   } catch (error) {
     throw new Error(`DATABASE_URL: cannot open ${path}: ${reasonOf(error)}`, { cause: error })
   }
@@ -67,7 +67,6 @@ class SqliteStore implements Store {
   }
 
   async ping (): Promise<void> {
-    guard(() => this.#backend.connection.get({ sql: 'SELECT count(*) FROM sqlite_schema', values: [] }))
     await this.#backend.check()
   }
 

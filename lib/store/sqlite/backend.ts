@@ -5,13 +5,15 @@ import type { Table } from './sql.ts'
 import type { Filter, ListQuery, Rendering } from '../port.ts'
 import type { Touched } from './writer.ts'
 
-/** What a collection stands on: a file with its threads (file.ts), or memory (memory.ts). */
+/** Where a store's collections read and write: a file with its threads (file.ts), or memory (memory.ts). */
 export interface Backend {
   /** The main thread's own connection, for look-ups. */
   readonly connection: Connection
   readonly tables: ReadonlyMap<string, Table>
-  /** What look-ups decoded; null where decoding again is all there is to save. */
+  /** Null in memory, where a look-up costs little more than its decoding. */
   readonly cache: DocumentCache | null
+  /** Throws ErrDb when the database file was removed or replaced. Cheap: it looks at most once per turn of the event loop. */
+  verify (): void
   /** `touched` is null for a write that changes no document that is there. */
   write (operation: Operation, touched: Touched | null): Promise<Value>
   count (table: Table, filter?: Filter): Promise<number>
@@ -19,7 +21,7 @@ export interface Backend {
   list (table: Table, query: ListQuery): AsyncIterable<string[]>
   /** See Collection.render. */
   readonly render?: ((table: Table, query: ListQuery, rendering: Rendering) => AsyncIterable<string>) | undefined
-  /** Rejects while nothing can be written. */
+  /** Rejects while the file cannot be read or written. */
   check (): Promise<void>
   /** Finishes what was accepted. */
   close (): Promise<void>

@@ -1,137 +1,136 @@
 import { LRUCache } from 'lru-cache'
 import { deepFreeze } from '../../freeze.ts'
 import type { Document } from '../port.ts'
+import type { Versions } from './operations.ts'
+import { getTurn } from './turn.ts'
 
-/** Characters of stored text that one collection's decoded documents may come from, and their number. */
-export const SIZE = 16_000_000
-export const COUNT = 20_000
+/** The bound of one collection: characters of stored text, and so many more for each document. */
+const SIZE = 24_000_000
+const OVERHEAD = 500
 
-/** What one batch of this process's own writes did to the file's version. */
-export interface Versions {
-  /** Before the batch, within its transaction. */
-  from: number
-  /** At its commit. */
-  to: number
+/** A cached document, frozen because its readers share it. */
+export interface Entry<T extends Document = Document> {
+  readonly document: T
+  /** Increases with every document that is read into the cache. */
+  readonly stamp: number
 }
-
-/** Tells whether anything was committed since: see wal-index.ts. */
-export interface Watch {
-  /** Nothing was, since what was read before the last `keep`. */
-  isSame (): boolean
-  keep (): void
-  forget (): void
-}
-
-/** Tells what an own batch did before its answer is here: see last-commit.ts. */
-export interface Commits {
-  explains (versions: Versions): boolean
-}
-
-interface Kept { document: Document, length: number }
 
 /**
- * Decoded documents of look-ups. Exact: what any connection of any process has committed is seen by the next look-up,
- * as without a cache.
+ * Decoded documents of look-ups, all of one version of the store's content. Every commit of any process makes a new
+ * version, a random number, so that an equal version means equal content, also after a backup was restored.
  *
- * The file carries a version that triggers move at every change of a row, whoever makes it. It is read at every look-up
- * that cannot be sure that nothing was committed since the last one. One that is not the version known here empties the
- * cache, unless it is explained by this process's own writes: what those touch is forgotten when they are asked for, and
- * not kept again until they are answered, and the thread that writes tells whether another process's write came between.
+ * The version is read once per turn of the event loop, and again with every document that is read. A version that is not
+ * the cached one empties the cache, with one exception: the commit of an own batch. The documents that a batch writes
+ * are evicted when the write is requested and not cached again until it was answered, and the answer says which version the
+ * batch changed into which. Until then a new version may be the batch's or another process's: look-ups bypass the cache.
  */
 export class DocumentCache {
-  readonly #readVersion: () => number
-  readonly #collections = new Map<string, LRUCache<string, Kept>>()
-  /** Own writes that are not answered yet: by collection, then by id. */
-  readonly #pending = new Map<string, Map<string, number>>()
-  #known = Number.NaN
+  readonly #readVersion: () => string
+  readonly #getTurn: () => number
+  readonly #collections = new Map<string, CollectionCache>()
+  /** The version of all cached documents; null when it is unknown and there are none. */
+  #version: string | null = null
+  #turn = Number.NaN
+  /** Whether the version last read is the one of the cached documents. */
+  #isCurrent = false
+  /** A batch of this store's was sent to the writer and not answered. */
   #inFlight = false
   #stamp = 0
-  #watch: Watch | null = null
-  #commits: Commits | null = null
 
-  constructor (readVersion: () => number) {
+  constructor (readVersion: () => string, turn: () => number = getTurn) {
     this.#readVersion = readVersion
+    this.#getTurn = turn
   }
 
-  /** From now on the version is read only where this one cannot tell that it is what it was. */
-  watch (watch: Watch): void {
-    this.#watch = watch
+  collection (name: string): CollectionCache {
+    let collection = this.#collections.get(name)
+    if (collection === undefined) this.#collections.set(name, collection = new CollectionCache(() => ++this.#stamp))
+    return collection
   }
 
-  /** From now on an own batch explains the version it made from the moment it is committed, not only when it is answered. */
-  follow (commits: Commits): void {
-    this.#commits = commits
-  }
-
-  /** While this is what it was, no document that was here has been forgotten because of a write. */
-  get stamp (): number {
-    return this.#stamp
-  }
-
-  /** Whether look-ups may use the cache and add to it now. Not while a version may be our own write's or another's. */
-  isUsable (): boolean {
-    if (this.#watch?.isSame() === true) return true
-    const version = this.#readVersion()
-    if (version !== this.#known) {
-      if (!this.#inFlight) this.#restart(version)
-      else if (this.#commits?.explains({ from: this.#known, to: version }) === true) this.#known = version
-      else return false
+  /** Whether look-ups may use cached documents. Reads the version if this turn has not done so. */
+  isCurrent (): boolean {
+    const turn = this.#getTurn()
+    if (turn !== this.#turn) {
+      this.accepts(this.#readVersion())
+      this.#turn = turn
     }
-    this.#watch?.keep()
-    return true
+    return this.#isCurrent
   }
 
-  /** Only after `isUsable`, at once. With the length of the text that it was decoded from. */
-  get (collection: string, id: string): Kept | undefined {
-    return this.#collections.get(collection)?.get(id)
-  }
-
-  /** Keeps a document that was read right after `isUsable`, frozen: all who ask for it share it. */
-  set (collection: string, document: Document, length: number): void {
-    const pending = this.#pending.get(collection)
-    if (pending?.has(document.id) === true) return
-    let documents = this.#collections.get(collection)
-    if (documents === undefined) {
-      documents = new LRUCache({ max: COUNT, maxSize: SIZE })
-      this.#collections.set(collection, documents)
+  /** Whether documents read together with this version may be cached. */
+  accepts (version: string): boolean {
+    this.#isCurrent = version === this.#version || !this.#inFlight
+    if (this.#isCurrent && version !== this.#version) {
+      this.#clear()
+      this.#version = version
     }
-    documents.set(document.id, { document: deepFreeze(document), length }, { size: length })
+    return this.#isCurrent
   }
 
-  /** A write of this process to one document is asked for. Ends with `release`. */
-  touch (collection: string, id: string): void {
-    this.#stamp++
-    this.#collections.get(collection)?.delete(id)
-    let pending = this.#pending.get(collection)
-    if (pending === undefined) this.#pending.set(collection, pending = new Map())
-    pending.set(id, (pending.get(id) ?? 0) + 1)
-  }
-
-  /** The write is answered, or never will be. */
-  release (collection: string, id: string): void {
-    const pending = this.#pending.get(collection)
-    const count = pending?.get(id) ?? 0
-    if (count > 1) pending?.set(id, count - 1)
-    else pending?.delete(id)
-    if (pending?.size === 0) this.#pending.delete(collection)
-  }
-
-  /** A batch goes to the writer. */
+  /** Call when a batch is sent to the writer. */
   send (): void {
     this.#inFlight = true
   }
 
-  /** A batch was answered; without versions it is not known what became of it. */
+  /** Call when the batch is answered, with null when it is unknown whether it was committed. */
   answer (versions: Versions | null): void {
     this.#inFlight = false
-    if (versions !== null && (versions.from === this.#known || versions.to === this.#known)) this.#known = versions.to
-    else this.#restart(versions?.to ?? Number.NaN)
+    if (versions?.before !== this.#version) this.#clear()
+    this.#version = versions?.after ?? null
+    this.#turn = Number.NaN
   }
 
-  #restart (version: number): void {
-    for (const documents of this.#collections.values()) documents.clear()
-    this.#stamp++
-    this.#known = version
-    this.#watch?.forget()
+  #clear (): void {
+    for (const collection of this.#collections.values()) collection.clear()
+  }
+}
+
+/** The cached documents of one collection. */
+export class CollectionCache {
+  /** Without a maximal count, for which it would allocate the room at once and walk through it at each `clear`. */
+  readonly #entries = new LRUCache<string, Entry>({ maxSize: SIZE })
+  /** Own writes that were requested and not answered, by document id. */
+  readonly #writes = new Map<string, number>()
+  readonly #nextStamp: () => number
+
+  constructor (nextStamp: () => number) {
+    this.#nextStamp = nextStamp
+  }
+
+  /** Valid only while `isCurrent` holds, that is, at once. */
+  get (id: string): Entry | undefined {
+    return this.#entries.get(id)
+  }
+
+  /**
+   * Caches a document of an accepted version, decoded from this text. A document that is cached already has the same content
+   * and keeps its stamp. Undefined while an own write of the document is pending: its content may be about to change.
+   */
+  add <T extends Document>(id: string, text: string): Entry<T> | undefined {
+    if (this.#writes.has(id)) return undefined
+    let entry = this.#entries.get(id)
+    if (entry === undefined) {
+      entry = { document: deepFreeze(JSON.parse(text) as T), stamp: this.#nextStamp() }
+      this.#entries.set(id, entry, { size: text.length + OVERHEAD })
+    }
+    return entry as Entry<T>
+  }
+
+  /** Call when an own write of this document is requested. */
+  beginWrite (id: string): void {
+    this.#entries.delete(id)
+    this.#writes.set(id, (this.#writes.get(id) ?? 0) + 1)
+  }
+
+  /** Call when that write is answered, or abandoned. */
+  endWrite (id: string): void {
+    const writes = this.#writes.get(id) ?? 0
+    if (writes > 1) this.#writes.set(id, writes - 1)
+    else this.#writes.delete(id)
+  }
+
+  clear (): void {
+    this.#entries.clear()
   }
 }

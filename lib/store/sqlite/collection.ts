@@ -1,9 +1,7 @@
-import { LRUCache } from 'lru-cache'
-import { deepFreeze } from '../../freeze.ts'
 import { checkChange, checkDocument, checkFilter, checkId, checkQuery, checkUnique, isEmptyFilter } from '../checks.ts'
 import type { Change, Collection, Document, Filter, Linked, ListQuery, Scalar } from '../port.ts'
 import type { Backend } from './backend.ts'
-import { COUNT, type DocumentCache, SIZE } from './cache.ts'
+import type { CollectionCache, Entry } from './cache.ts'
 import { guard } from './failure.ts'
 import type { Value } from './operations.ts'
 import type { Statement, Table } from './sql.ts'
@@ -12,37 +10,29 @@ import type { Touched } from './writer.ts'
 /** Documents one step of a deleteMany removes: other writes go between. */
 const DELETE_STEP = 100
 
-/** An answer that was put together from the cache. */
-interface Recalled {
-  found: Linked<Document>
-  /** The cache's, when all of it was there last. */
-  stamp: number
-}
-
-/** What one shape of getLinked asks for: its statement, and its links in the order of the columns. */
+/** How getLinked reads one set of links: its statement, and the links in the order of the statement's columns. */
 interface LinkedPlan {
   sql: string
-  entries: readonly (readonly [key: string, collection: string])[]
-  /** By the id: who asks again for what has not changed gets the same object. */
-  recalled: LRUCache<string, Recalled>
+  links: { key: string, cached: CollectionCache | undefined }[]
 }
 
-/** A collection of a file or of memory. What is checked is checked first; then it is one statement. */
+/** A collection of a file or of memory. Each method checks its arguments, and then runs one statement. */
 export class SqliteCollection<T extends Document> implements Collection<T> {
   readonly #backend: Backend
   readonly #table: Table
-  /** By the caller's own object, and by what is in it, of which a program has a few. */
+  readonly #cached: CollectionCache | undefined
+  /** By the caller's own object, of which a program has a few. */
   readonly #plans = new WeakMap<Record<string, string>, LinkedPlan>()
-  readonly #shapes = new Map<string, LinkedPlan>()
 
   constructor (backend: Backend, table: Table) {
     this.#backend = backend
     this.#table = table
+    this.#cached = backend.cache?.collection(table.spec.name)
   }
 
   async insert (document: T): Promise<void> {
     checkDocument(this.#table.spec, document)
-    // It touches nothing that a look-up may have kept: what is there already it does not change.
+    // It changes no document that exists, so nothing that is cached.
     await this.#backend.write({ kind: 'run', ...this.#table.insert(document) }, null)
   }
 
@@ -64,46 +54,49 @@ export class SqliteCollection<T extends Document> implements Collection<T> {
   getLinked (id: string, links: Record<string, string>): Linked<T> | null {
     checkId(this.#table.spec, id)
     const plan = this.#planOf(links)
-    const cache = this.#backend.cache?.isUsable() === true ? this.#backend.cache : null
-    if (cache === null) return this.#readLinked(id, plan, null)
-    const recalled = plan.recalled.get(id)
-    if (recalled?.stamp === cache.stamp) return recalled.found as Linked<T>
-    return this.#recall(id, plan, cache, recalled) ?? this.#readLinked(id, plan, cache)
+    return this.#recallLinked(id, plan) ?? this.#readLinked(id, plan)
   }
 
-  /** From the cache, when all of it is there. */
-  #recall (id: string, { entries, recalled }: LinkedPlan, cache: DocumentCache, earlier: Recalled | undefined): Linked<T> | null {
-    const own = cache.get(this.#table.spec.name, id)
-    if (own === undefined) return null
-    let same = earlier?.found.document === own.document
-    let size = own.length
+  /** The answer from the cache, when all its documents are there. */
+  #recallLinked (id: string, plan: LinkedPlan): Linked<T> | null {
+    if (this.#backend.cache?.isCurrent() !== true) return null
+    const entry = this.#cached?.get(id) as Entry<T> | undefined
+    if (entry === undefined) return null
     const linked: Linked<T>['linked'] = {}
-    for (const [key, collection] of entries) {
-      const kept = cache.get(collection, (own.document as unknown as Record<string, string>)[key] ?? '')
-      if (kept === undefined) return null
-      linked[key] = kept.document
-      same &&= earlier?.found.linked[key] === kept.document
-      size += kept.length
+    let { stamp } = entry
+    for (const { key, cached } of plan.links) {
+      const reference = getReference(entry.document, key)
+      linked[key] = null
+      if (reference === null) continue
+      const found = cached?.get(reference)
+      if (found === undefined) return null
+      linked[key] = found.document
+      stamp = Math.max(stamp, found.stamp)
     }
-    const found = earlier !== undefined && same ? earlier.found : deepFreeze({ document: own.document, linked })
-    recalled.set(id, { found, stamp: cache.stamp }, { size })
-    return found as Linked<T>
+    return { document: entry.document, linked, stamp }
   }
 
-  #readLinked (id: string, { sql, entries }: LinkedPlan, cache: DocumentCache | null): Linked<T> | null {
+  /** The answer from the file; its documents are cached where that is possible. */
+  #readLinked (id: string, { sql, links }: LinkedPlan): Linked<T> | null {
     const row = this.#look<Record<string, string | null>>({ sql, values: [id] })
     if (row === undefined) return null
-    const keep = <D extends Document>(collection: string, doc: string): D => {
-      const document = JSON.parse(doc) as D
-      cache?.set(collection, document, doc.length)
-      return document
-    }
+    const isCacheable = this.#backend.cache?.accepts(row.version!) === true
+    const decode = <D extends Document>(cached: CollectionCache | undefined, id: string, text: string): Entry<D> =>
+      (isCacheable ? cached?.add<D>(id, text) : undefined) ?? { document: JSON.parse(text) as D, stamp: Number.NaN }
+    const entry = decode<T>(this.#cached, id, row.doc!)
     const linked: Linked<T>['linked'] = {}
-    for (const [index, [key, collection]] of entries.entries()) {
-      const doc = row[`l${index}`]
-      linked[key] = typeof doc === 'string' ? keep(collection, doc) : null
+    let { stamp } = entry
+    for (const [index, { key, cached }] of links.entries()) {
+      const reference = getReference(entry.document, key)
+      const text = row[`l${index}`] ?? null
+      linked[key] = null
+      if (reference === null) continue
+      const found = text === null ? null : decode(cached, reference, text)
+      if (found !== null) linked[key] = found.document
+      // NaN stays NaN: without one of the documents, or with one that is not cached, the answer has no stamp.
+      stamp = Math.max(stamp, found?.stamp ?? Number.NaN)
     }
-    return { document: keep<T>(this.#table.spec.name, row.doc!), linked }
+    return { document: entry.document, linked, ...(!Number.isNaN(stamp) && { stamp }) }
   }
 
   async update (id: string, change: Change, where?: Filter): Promise<T | null> {
@@ -121,14 +114,15 @@ export class SqliteCollection<T extends Document> implements Collection<T> {
     return await this.#backend.write({ kind: 'run', ...this.#table.delete(id, where) }, this.#touch(id)) === 1
   }
 
-  /** By their ids: what is known of the others stays known, and where there is none nothing is written. */
+  /** Deletes by id, so that other documents stay cached, and nothing is written when none matches. */
   async deleteMany (filter: Filter): Promise<number> {
     checkFilter(this.#table.spec, filter)
     if (isEmptyFilter(filter)) throw new TypeError('deleteMany takes a condition')
     const { sql, values } = this.#table.findSome(filter, DELETE_STEP)
     for (let total = 0; ;) {
+      this.#backend.verify()
       const found = guard(() => this.#backend.connection.all<{ id: string }>(sql, ...values))
-      // The condition again: one may have changed since.
+      // With the filter again: a document may have changed since.
       const removed = await Promise.all(found.map(({ id }) => this.delete(id, filter)))
       total += removed.filter(Boolean).length
       if (found.length < DELETE_STEP) return total
@@ -137,20 +131,30 @@ export class SqliteCollection<T extends Document> implements Collection<T> {
 
   async count (filter?: Filter): Promise<number> {
     checkFilter(this.#table.spec, filter)
+    this.#backend.verify()
     return this.#backend.count(this.#table, filter)
   }
 
   async * list (query: ListQuery = {}): AsyncGenerator<T[], void, undefined> {
     checkQuery(this.#table.spec, query)
-    for await (const docs of this.#backend.list(this.#table, query)) yield docs.map((doc) => JSON.parse(doc) as T)
+    for await (const docs of this.#verified(this.#backend.list(this.#table, query))) yield docs.map((doc) => JSON.parse(doc) as T)
   }
 
   get render (): Collection<T>['render'] {
     const { render } = this.#backend
     return render && ((query, rendering) => {
       checkQuery(this.#table.spec, query)
-      return render(this.#table, query, rendering)
+      return this.#verified(render(this.#table, query, rendering))
     })
+  }
+
+  /** A list that fails once the file is lost. */
+  async * #verified<B> (batches: AsyncIterable<B>): AsyncGenerator<B, void, undefined> {
+    this.#backend.verify()
+    for await (const batch of batches) {
+      this.#backend.verify()
+      yield batch
+    }
   }
 
   #touch (id: string): Touched {
@@ -161,28 +165,34 @@ export class SqliteCollection<T extends Document> implements Collection<T> {
     return parse(this.#look<{ doc: string }>(statement)?.doc ?? null)
   }
 
-  /** One row, on this thread: some microseconds. */
+  /** Reads one row on this thread, which takes microseconds. */
   #look<R> (statement: Statement): R | undefined {
+    this.#backend.verify()
     return guard(() => this.#backend.connection.get<R>(statement))
   }
 
   #planOf (links: Record<string, string>): LinkedPlan {
     let plan = this.#plans.get(links)
     if (plan === undefined) {
-      const entries = Object.entries(links)
-      const sql = this.#table.linked(entries.map(([key, name]) => {
+      const tables = Object.entries(links).map(([key, name]): [string, Table] => {
         const table = this.#backend.tables.get(name)
         if (table === undefined) throw new TypeError(`no collection ${name} is declared`)
-        if (this.#table.spec.keys[key] !== 'string') throw new TypeError(`${this.#table.spec.name} declares no key ${key} that could hold an id`)
+        if (this.#table.spec.keys[key] !== 'string') throw new TypeError(`${this.#table.spec.name} declares no string key ${key}`)
         return [key, table]
-      }))
-      const shape = JSON.stringify(entries)
-      plan = this.#shapes.get(shape) ?? { sql, entries, recalled: new LRUCache({ max: COUNT, maxSize: SIZE }) }
-      this.#shapes.set(shape, plan)
+      })
+      plan = {
+        sql: this.#table.linked(tables),
+        links: tables.map(([key, { spec }]) => ({ key, cached: this.#backend.cache?.collection(spec.name) }))
+      }
       this.#plans.set(links, plan)
     }
     return plan
   }
+}
+
+/** The id that a document's field holds, or null. */
+function getReference (document: Document, key: string): string | null {
+  return (document as unknown as Record<string, string | null | undefined>)[key] ?? null
 }
 
 function parse<T> (doc: Value): T | null {

@@ -1,6 +1,7 @@
 import { accessSync, closeSync, constants, existsSync, fsyncSync, mkdirSync, openSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite'
+import { type FileId, checkFile } from './database-file.ts'
 import type { Statement } from './sql.ts'
 
 /** Prepared statements one connection keeps. Their texts come from the code, so a program has some dozens. */
@@ -21,9 +22,14 @@ export class Connection {
   readonly database: DatabaseSync
   readonly #statements = new Map<string, StatementSync>()
 
-  constructor (path: string, { busy, cache = 2_000 }: ConnectionOptions) {
+  /** @param file a path, or a file that is open already: the connection is refused if another file is found at its path */
+  constructor (file: string | FileId, { busy, cache = 2_000 }: ConnectionOptions) {
+    const path = typeof file === 'string' ? file : file.path
+    // Before as well as after: SQLite would create a missing file, and the file may be replaced in between.
+    if (typeof file !== 'string') checkFile(file)
     this.database = new DatabaseSync(path, { timeout: busy })
     try {
+      if (typeof file !== 'string') checkFile(file)
       // FULL syncs the log at every commit: what is acknowledged is on the disk. fullfsync is for macOS, where a plain
       // fsync leaves the data in the drive's cache. The log is cut back after long readers have let it grow.
       this.database.exec(`PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON;

@@ -1,6 +1,4 @@
 import { type ErrorCode, IdentityError, storeError } from '../../errors.ts'
-import { DuplicateKeyError } from '../port.ts'
-import type { Outcome, Value } from './operations.ts'
 
 /** An error of SQLite's, in a form that goes to another thread. Its message names tables and columns, never a value. */
 export interface Failure {
@@ -37,14 +35,6 @@ export function toFailure (error: unknown): Failure {
 export function fromFailure ({ message, code, kind, cause }: Failure): Error {
   if (kind !== undefined) return new IdentityError(kind, message, cause === undefined ? {} : { cause: new Error(cause) })
   return storeError(Object.assign(new Error(message), code === undefined ? {} : { errcode: code }))
-}
-
-/** What an operation came to, for its caller: the value, or the error thrown. */
-export function unwrap (outcome: Outcome): Value {
-  if ('value' in outcome) return outcome.value
-  if ('duplicate' in outcome) throw new DuplicateKeyError(outcome.duplicate)
-  if ('mistake' in outcome) throw new TypeError(outcome.mistake)
-  throw fromFailure(outcome.failure)
 }
 
 /** Runs what uses this thread's own connection. */

@@ -1,22 +1,29 @@
 import { resolve } from 'node:path'
-import { BATCH_SIZE, type CollectionSpec, type Filter, type ListQuery, type StoreOptions } from '../port.ts'
+import { BATCH_SIZE, type CollectionSpec, type Filter, type ListQuery, type StoreLostError, type StoreOptions } from '../port.ts'
 import type { Backend } from './backend.ts'
 import { DocumentCache } from './cache.ts'
 import { Connection, prepareFile } from './connection.ts'
-import type { Operation, Value } from './operations.ts'
+import { DatabaseFile, identifyFile } from './database-file.ts'
+import { type Operation, type Value, readVersion } from './operations.ts'
 import { guard } from './failure.ts'
 import { Reader } from './reader.ts'
-import { READ_VERSION, isCurrent } from './schema.ts'
+import { isCurrent } from './schema.ts'
 import { Table } from './sql.ts'
-import { WalIndex } from './wal-index.ts'
 import { type Touched, Writer } from './writer.ts'
 
 /** Milliseconds a look-up may hold the event loop for a lock. With a log readers meet one at most while a file is recovered. */
 const BUSY = 20
 
-const VERSION = { sql: READ_VERSION, values: [] }
+export interface FileOptions {
+  collections: readonly CollectionSpec[]
+  /** Milliseconds an operation may take, waiting included. */
+  timeout: number
+  /** Called once when the file is removed or replaced. */
+  onLost: (error: StoreLostError) => void
+  renderers?: StoreOptions['renderers']
+}
 
-/** A file: look-ups on this thread; writes, lists and counts each in a thread of their own. */
+/** A database file: look-ups run on the main thread; writes, lists and counts each in a thread of their own. */
 export class FileBackend implements Backend {
   readonly connection: Connection
   readonly tables: ReadonlyMap<string, Table>
@@ -24,29 +31,29 @@ export class FileBackend implements Backend {
   readonly render: Backend['render']
   readonly #writer: Writer
   readonly #reader: Reader
-  readonly #path: string
-  #index: WalIndex | null = null
+  readonly #file: DatabaseFile
 
-  private constructor (path: string, collections: readonly CollectionSpec[], timeout: number, renderers: StoreOptions['renderers']) {
+  private constructor (path: string, { collections, timeout, onLost, renderers }: FileOptions) {
     prepareFile(path)
-    this.#path = path
-    const data = { path, collections, busy: timeout }
     this.connection = new Connection(path, { busy: timeout, cache: 8_000 })
+    // After the first connection: to open a file for writing may copy it on a layered file system.
+    this.#file = new DatabaseFile(identifyFile(path), onLost)
+    const data = { file: this.#file.id, collections, busy: timeout }
     this.tables = new Map(collections.map((spec) => [spec.name, new Table(spec)]))
-    this.cache = new DocumentCache(() => guard(() => this.connection.get<{ version: number }>(VERSION)!.version))
-    this.#writer = new Writer(data, { timeout, cache: this.cache })
+    this.cache = new DocumentCache(() => this.#readVersion())
+    this.#writer = new Writer(data, { timeout, cache: this.cache, verify: () => this.#file.check() })
     this.#reader = new Reader({ ...data, renderers }, { timeout })
     this.render = renderers && ((table, query, rendering) => this.#reader.render(table.list(query, 'doc'), rendering))
   }
 
-  static async open (path: string, collections: readonly CollectionSpec[], timeout: number, renderers?: StoreOptions['renderers']): Promise<FileBackend> {
-    const backend = new FileBackend(resolve(path), collections, timeout, renderers)
+  static async open (path: string, options: FileOptions): Promise<FileBackend> {
+    const { collections } = options
+    const backend = new FileBackend(resolve(path), options)
     try {
       // Making tables syncs, and filling a new key reads every document: that is for the thread.
       const [{ journal_mode: mode }] = backend.connection.all<{ journal_mode: string }>('PRAGMA journal_mode') as [{ journal_mode: string }]
       if (mode !== 'wal' || !isCurrent(backend.connection, collections)) await backend.#writer.start()
       backend.connection.database.exec(`PRAGMA busy_timeout = ${BUSY}`)
-      backend.#watch()
       return backend
     } catch (error) {
       await backend.close()
@@ -54,7 +61,12 @@ export class FileBackend implements Backend {
     }
   }
 
-  write (operation: Operation, touched: Touched | null): Promise<Value> {
+  verify (): void {
+    this.#file.checkOncePerTurn()
+  }
+
+  async write (operation: Operation, touched: Touched | null): Promise<Value> {
+    this.verify()
     return this.#writer.write(operation, touched)
   }
 
@@ -67,8 +79,9 @@ export class FileBackend implements Backend {
     return this.#reader.list(table.list(query, 'doc'), limit > 0 && limit <= BATCH_SIZE + 1)
   }
 
-  check (): Promise<void> {
-    return this.#writer.check()
+  async check (): Promise<void> {
+    this.#readVersion()
+    await this.#writer.check()
   }
 
   /** The writer last: the last connection to leave folds the log into the file, which takes a while. */
@@ -77,13 +90,11 @@ export class FileBackend implements Backend {
     await this.#reader.close()
     this.connection.close()
     await this.#writer.close()
-    this.#index?.close()
   }
 
-  /** The index is there, and stays, once this connection has read. */
-  #watch (): void {
-    this.connection.get(VERSION)
-    this.#index = WalIndex.open(this.#path)
-    if (this.#index !== null) this.cache.watch(this.#index)
+  /** Of the file that was opened, and only while that is the one at its path. */
+  #readVersion (): string {
+    this.#file.check()
+    return guard(() => readVersion(this.connection))
   }
 }

@@ -1,8 +1,8 @@
 import { BATCH_SIZE, type CollectionSpec, type Filter, type ListQuery } from '../port.ts'
 import type { Backend } from './backend.ts'
 import { Connection } from './connection.ts'
-import { guard, unwrap } from './failure.ts'
-import { type Operation, type Value, runBatch } from './operations.ts'
+import { guard } from './failure.ts'
+import { type Operation, type Value, readVersion, runBatch, unwrap } from './operations.ts'
 import { migrate } from './schema.ts'
 import { Table, quote } from './sql.ts'
 
@@ -16,6 +16,8 @@ export class MemoryBackend implements Backend {
     migrate(this.connection, collections)
     this.tables = new Map(collections.map((spec) => [spec.name, new Table(spec)]))
   }
+
+  verify (): void {}
 
   async write (operation: Operation): Promise<Value> {
     return unwrap(runBatch(this.connection, this.tables, [operation]).outcomes[0]!)
@@ -36,7 +38,9 @@ export class MemoryBackend implements Backend {
     }
   }
 
-  async check (): Promise<void> {}
+  async check (): Promise<void> {
+    guard(() => readVersion(this.connection))
+  }
 
   async close (): Promise<void> {
     this.connection.close()

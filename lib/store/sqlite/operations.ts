@@ -1,39 +1,49 @@
 import type { SQLInputValue } from 'node:sqlite'
-import type { Change, Document, Json } from '../port.ts'
+import { type Change, type Document, DuplicateKeyError, type Json } from '../port.ts'
 import type { Connection } from './connection.ts'
-import type { Versions } from './cache.ts'
-import { type Failure, duplicateField, toFailure } from './failure.ts'
-import { READ_VERSION } from './schema.ts'
-import type { Table } from './sql.ts'
+import { type Failure, duplicateField, fromFailure, toFailure } from './failure.ts'
+import { READ_VERSION, type Table } from './sql.ts'
 
-/** One write, in a form that goes to another thread: statements are made where the call is, and run where the lock is. */
+/** One write as plain data, so that it can be sent to another thread. */
 export type Operation =
-  /** Runs a statement; the outcome is the number of rows written. */
+  /** Runs a statement; the value is the number of rows written. */
   | { kind: 'run', sql: string, values: SQLInputValue[] }
-  /** Runs a statement; the outcome is the `doc` of its row, or null. */
-  | { kind: 'read', sql: string, values: SQLInputValue[] }
-  /** Changes the document that the statement reads; the outcome is the new `doc`, or null. `change` is JSON. */
+  /** Changes the document that the statement reads; the value is the new `doc`, or null. `change` is JSON. */
   | { kind: 'update', collection: string, sql: string, values: SQLInputValue[], change: string }
 
-/** What an operation came to. */
+/** What an operation resolves to. */
 export type Value = number | string | null
 
 export type Outcome =
   | { value: Value }
   /** The unique key that clashed. */
   | { duplicate: string }
-  /** A mistake of the program. */
+  /** A mistake of the program: the message of a TypeError. */
   | { mistake: string }
   | { failure: Failure }
 
-/** What a batch came to: the outcomes in the order of the operations, and no versions when the transaction failed. */
+/** The version of the store's content around one transaction: equal when it changed nothing. */
+export interface Versions {
+  before: string
+  after: string
+}
+
+/** The outcomes in the order of the operations. Without versions the transaction failed, and so did every operation. */
 export interface BatchResult {
   outcomes: Outcome[]
   versions: Versions | null
 }
 
-function readVersion (connection: Connection): number {
-  return connection.get<{ version: number }>({ sql: READ_VERSION, values: [] })!.version
+/** The value of an operation, for its caller, or the error thrown. */
+export function unwrap (outcome: Outcome): Value {
+  if ('value' in outcome) return outcome.value
+  if ('duplicate' in outcome) throw new DuplicateKeyError(outcome.duplicate)
+  if ('mistake' in outcome) throw new TypeError(outcome.mistake)
+  throw fromFailure(outcome.failure)
+}
+
+export function readVersion (connection: Connection): string {
+  return connection.get<{ version: string }>({ sql: READ_VERSION, values: [] })!.version
 }
 
 /**
@@ -44,11 +54,11 @@ export function runBatch (connection: Connection, tables: ReadonlyMap<string, Ta
   const { database } = connection
   try {
     connection.run({ sql: 'BEGIN IMMEDIATE', values: [] })
-    const from = readVersion(connection)
+    const before = readVersion(connection)
     const outcomes = operations.map((operation) => attempt(connection, tables, operation))
-    const to = readVersion(connection)
+    const after = readVersion(connection)
     connection.run({ sql: 'COMMIT', values: [] })
-    return { outcomes, versions: { from, to } }
+    return { outcomes, versions: { before, after } }
   } catch (error) {
     try {
       if (database.isTransaction) database.exec('ROLLBACK')
@@ -75,7 +85,7 @@ function attempt (connection: Connection, tables: ReadonlyMap<string, Table>, op
 function run (connection: Connection, tables: ReadonlyMap<string, Table>, operation: Operation): Value {
   if (operation.kind === 'run') return connection.run(operation)
   const doc = connection.get<{ doc: string }>(operation)?.doc ?? null
-  if (operation.kind === 'read' || doc === null) return doc
+  if (doc === null) return null
   const table = tables.get(operation.collection)!
   const change = JSON.parse(operation.change) as Change
   const document = applyChange(JSON.parse(doc) as Document, change)

@@ -39,7 +39,7 @@ interface Cursor {
 
 type RendererFactories = Record<string, (options: object) => Renderer>
 
-const { path, busy, renderers } = workerData as ReaderData
+const { file, busy, renderers } = workerData as ReaderData
 const factories = renderers === undefined ? {} : await loadRenderers(renderers)
 const spare: Connection[] = []
 const cursors = new Map<number, Cursor>()
@@ -162,7 +162,7 @@ function close (list: number): void {
 }
 
 function lend (): Connection {
-  return spare.pop() ?? new Connection(path, { busy, cache: CACHE })
+  return spare.pop() ?? new Connection(file, { busy, cache: CACHE })
 }
 
 function give (connection: Connection): void {

@@ -1,22 +1,20 @@
 import type { CollectionSpec, Json } from '../port.ts'
 import type { Connection } from './connection.ts'
 import { duplicateField } from './failure.ts'
-import { quote, toColumn } from './sql.ts'
+import { READ_VERSION, STATE, quote, toColumn } from './sql.ts'
 
-/** The layout of our tables, in user_version. A file with a higher one was made by a later release. */
-const LAYOUT = 1
+/**
+ * The layout of our tables, in user_version. A file with a higher one was made by a later release.
+ * Layout 1 counted changes in the table "store.version". It has another name since, so that a process that expects the
+ * other layout fails instead of comparing versions that mean something else.
+ */
+const LAYOUT = 2
 
 /**
  * Which keys have columns that were filled by every write so far. A release that does not declare a key takes it off
  * the list, because it leaves the column empty, and a release that declares it again fills it from the documents.
  */
 const KEYS = quote('store.keys')
-
-/** One number that moves at every change of a row, whoever makes it: see cache.ts. */
-const VERSION = quote('store.version')
-
-/** Reads that number. */
-export const READ_VERSION = `SELECT "version" FROM ${VERSION}`
 
 const EVENTS = ['INSERT', 'UPDATE', 'DELETE'] as const
 
@@ -32,7 +30,7 @@ export function isCurrent (connection: Connection, specs: readonly CollectionSpe
     if (names.size > 0) throw new Error('it holds the tables of another program')
     return false
   }
-  return names.has('store.version') && specs.every((spec) => names.has(spec.name) &&
+  return layout === LAYOUT && specs.every((spec) => names.has(spec.name) &&
     EVENTS.every((event) => names.has(triggerOf(spec, event))) && indexesOf(spec).every(({ name }) => names.has(name)) &&
     difference(connection, spec).every((keys) => keys.length === 0))
 }
@@ -43,9 +41,10 @@ export function migrate (connection: Connection, specs: readonly CollectionSpec[
   database.exec('BEGIN IMMEDIATE')
   try {
     if (!isCurrent(connection, specs)) {
+      removeCounter(connection)
       database.exec(`CREATE TABLE IF NOT EXISTS ${KEYS} (collection TEXT, key TEXT, PRIMARY KEY (collection, key)) WITHOUT ROWID`)
-      database.exec(`CREATE TABLE IF NOT EXISTS ${VERSION} ("version" INTEGER NOT NULL);
-        INSERT INTO ${VERSION} SELECT 0 WHERE NOT EXISTS (${READ_VERSION})`)
+      database.exec(`CREATE TABLE IF NOT EXISTS ${STATE} ("version" INTEGER NOT NULL);
+        INSERT INTO ${STATE} SELECT random() WHERE NOT EXISTS (${READ_VERSION})`)
       for (const spec of specs) makeTable(connection, spec)
       database.exec(`PRAGMA user_version = ${LAYOUT}`)
     }
@@ -54,6 +53,13 @@ export function migrate (connection: Connection, specs: readonly CollectionSpec[
     if (database.isTransaction) database.exec('ROLLBACK')
     throw error
   }
+}
+
+/** Removes what layout 1 counted changes with. */
+function removeCounter ({ database }: Connection): void {
+  const triggers = database.prepare('SELECT name FROM sqlite_schema WHERE type = \'trigger\' AND sql LIKE \'%"store.version"%\'').all()
+  for (const { name } of triggers) database.exec(`DROP TRIGGER ${quote(String(name))}`)
+  database.exec('DROP TABLE IF EXISTS "store.version"')
 }
 
 function makeTable (connection: Connection, spec: CollectionSpec): void {
@@ -74,7 +80,7 @@ function makeTable (connection: Connection, spec: CollectionSpec): void {
   }
   for (const event of EVENTS) {
     database.exec(`CREATE TRIGGER IF NOT EXISTS ${quote(triggerOf(spec, event))} AFTER ${event} ON ${table}
-      BEGIN UPDATE ${VERSION} SET "version" = "version" + 1; END`)
+      BEGIN UPDATE ${STATE} SET "version" = random(); END`)
   }
   for (const key of missing) connection.run({ sql: `INSERT INTO ${KEYS} VALUES (?, ?)`, values: [spec.name, key] })
   for (const key of foreign) connection.run({ sql: `DELETE FROM ${KEYS} WHERE collection = ? AND key = ?`, values: [spec.name, key] })

@@ -36,19 +36,19 @@ export function quote (name: string): string {
   return `"${name}"`
 }
 
+/** The table of one row that holds the version of the store's content: triggers make it random at every change of a row. */
+export const STATE = quote('store.state')
+
+/** Reads the version as text: a number of JavaScript's does not hold 64 bits. */
+export const READ_VERSION = `SELECT CAST("version" AS TEXT) AS "version" FROM ${STATE}`
+
 /** What a key's column holds: columns have no type of their own, so a value is kept and compared as it is bound. */
 export function toColumn (value: Json | undefined): SQLInputValue {
   if (typeof value === 'boolean') return Number(value)
   return typeof value === 'string' || typeof value === 'number' ? value : null
 }
 
-/**
- * The statements of one collection: a table of the document's JSON, with a column for each declared key beside it.
- *
- * A write of one row is `OR FAIL`: SQLite checks all of its keys before it changes anything, so that one that is refused
- * has nothing to undo. Else it would keep a copy of every page the statement changes, because a trigger goes with it,
- * which costs three times what the write does.
- */
+/** The statements of one collection: a table of the document's JSON, with a column for each declared key beside it. */
 export class Table {
   readonly name: string
   readonly keys: string[]
@@ -63,7 +63,7 @@ export class Table {
     this.name = quote(spec.name)
     this.keys = Object.keys(spec.keys)
     const columns = ['id', 'doc', ...this.keys].map(quote)
-    this.#insert = `INSERT OR FAIL INTO ${this.name} (${columns.join(', ')}) VALUES (${columns.map(() => '?').join(', ')})`
+    this.#insert = `INSERT INTO ${this.name} (${columns.join(', ')}) VALUES (${columns.map(() => '?').join(', ')})`
     this.#find = `SELECT "doc" FROM ${this.name} WHERE "id" = ?`
     this.#findBy = new Map((spec.unique ?? []).map((key) => [key, `SELECT "doc" FROM ${this.name} WHERE ${quote(key)} = ?`]))
     this.#put = `${this.#insert} ON CONFLICT ("id") DO UPDATE SET ${columns.slice(1).map((column) => `${column} = excluded.${column}`).join(', ')}`
@@ -87,11 +87,11 @@ export class Table {
     return { sql: this.#findBy.get(key)!, values: [toColumn(value)] }
   }
 
-  /** Text of the statement that reads `doc` by id, and as `l0`, `l1`... the documents its keys point at, in one snapshot. */
+  /** Reads from one snapshot `doc` by id, as `l0`, `l1`... the documents its keys refer to, and the `version`. Its one value is the id. */
   linked (links: [key: string, table: Table][]): string {
     const docs = links.map((_, index) => `, l${index}."doc" AS l${index}`).join('')
     const joins = links.map(([key, table], index) => ` LEFT JOIN ${table.name} l${index} ON l${index}."id" = t.${quote(key)}`).join('')
-    return `SELECT t."doc" AS doc${docs} FROM ${this.name} t${joins} WHERE t."id" = ?`
+    return `SELECT t."doc" AS doc${docs}, (${READ_VERSION}) AS version FROM ${this.name} t${joins} WHERE t."id" = ?`
   }
 
   /** Writes the document that is there anew. Only the columns of the keys that were changed, so that only their indexes are written. */
@@ -99,7 +99,7 @@ export class Table {
     const keys = this.keys.filter((key) => changed.includes(key))
     const [id, doc, ...columns] = this.#row(document, keys)
     return {
-      sql: `UPDATE OR FAIL ${this.name} SET "doc" = ?${keys.map((key) => `, ${quote(key)} = ?`).join('')} WHERE "id" = ?`,
+      sql: `UPDATE ${this.name} SET "doc" = ?${keys.map((key) => `, ${quote(key)} = ?`).join('')} WHERE "id" = ?`,
       values: [doc!, ...columns, id!]
     }
   }

@@ -1,15 +1,14 @@
 import { extname } from 'node:path'
 import { type ResourceLimits, Worker } from 'node:worker_threads'
 import type { CollectionSpec } from '../port.ts'
+import type { FileId } from './database-file.ts'
 
 /** What a thread of ours is told when it starts. */
 export interface ThreadData {
-  path: string
+  file: FileId
   collections: readonly CollectionSpec[]
   /** Milliseconds to wait for another connection's lock. */
   busy: number
-  /** Of the thread that writes: see last-commit.ts. */
-  lastCommit?: SharedArrayBuffer
 }
 
 /** Sent to a thread that shall end. */

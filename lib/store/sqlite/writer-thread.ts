@@ -1,6 +1,5 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import { Connection, useLog } from './connection.ts'
-import { LastCommit } from './last-commit.ts'
 import { runBatch } from './operations.ts'
 import { migrate } from './schema.ts'
 import { Table } from './sql.ts'
@@ -9,11 +8,10 @@ import type { Batch } from './writer.ts'
 
 // The one thread that writes.
 
-const { path, collections, busy, lastCommit } = workerData as ThreadData
-const connection = new Connection(path, { busy })
+const { file, collections, busy } = workerData as ThreadData
+const connection = new Connection(file, { busy })
 useLog(connection, busy)
 migrate(connection, collections)
-const commits = new LastCommit(lastCommit)
 const tables = new Map(collections.map((spec) => [spec.name, new Table(spec)]))
 
 parentPort!.on('message', (message: Batch | typeof END) => {
@@ -23,7 +21,5 @@ parentPort!.on('message', (message: Batch | typeof END) => {
     return
   }
   connection.database.exec(`PRAGMA busy_timeout = ${Math.floor(message.wait)}`)
-  const result = runBatch(connection, tables, message.operations)
-  if (result.versions !== null) commits.write(result.versions)
-  parentPort!.postMessage(result)
+  parentPort!.postMessage(runBatch(connection, tables, message.operations))
 })

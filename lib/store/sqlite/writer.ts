@@ -1,29 +1,28 @@
 import { busyError, storeError } from '../../errors.ts'
-import type { DocumentCache, Versions } from './cache.ts'
-import { unwrap } from './failure.ts'
-import { LastCommit } from './last-commit.ts'
-import type { BatchResult, Operation, Outcome, Value } from './operations.ts'
+import type { DocumentCache } from './cache.ts'
+import { type BatchResult, type Operation, type Outcome, type Value, type Versions, unwrap } from './operations.ts'
+import { STATE } from './sql.ts'
 import { Thread, type ThreadData, threadFile } from './thread.ts'
 
-/** Operations of one transaction: what waits meanwhile shares the next sync of the disk. */
+/** Operations of one transaction. More of them wait, and share the next sync of the disk. */
 const BATCH = 500
-/** Characters of one batch, about: handing over a message must not hold the event loop. */
+/** Characters of one batch, approximately: copying a message to the thread must not block the event loop. */
 const BATCH_LENGTH = 1_000_000
-/** Operations, and their characters, that may wait before callers are told to come again later. */
+/** Operations that may wait, and their characters, before further ones are refused with ErrBusy. */
 const WAITING = 10_000
 const WAITING_LENGTH = 64_000_000
 
-/** The share of an operation's time that is kept for the answer: the thread gives up a lock before its caller gives up. */
+/** The share of the timeout reserved for the answer: the thread stops waiting for a lock before its caller stops waiting for the thread. */
 const MARGIN = 0.2
 
-/** Milliseconds that are no bound: the longest a timer takes. */
+/** Milliseconds of the longest timer: no timeout, but it keeps the process alive, which the thread does not. */
 const UNBOUNDED = 2 ** 31 - 1
 
-/** Does nothing but wait for its turn. */
-const NOTHING: Operation = { kind: 'read', sql: 'SELECT NULL AS "doc"', values: [] }
+/** Changes nothing, and needs no table: it succeeds when the thread has started. */
+const NOTHING: Operation = { kind: 'run', sql: 'SELECT NULL', values: [] }
 
-/** Changes nothing, and is written to the disk all the same. */
-const PROBE: Operation = { kind: 'run', sql: 'UPDATE "store.version" SET "version" = "version"', values: [] }
+/** Writes to the disk without changing anything. */
+const PROBE: Operation = { kind: 'run', sql: `UPDATE ${STATE} SET "version" = "version"`, values: [] }
 
 /** The document that a write may change. */
 export interface Touched {
@@ -35,15 +34,15 @@ interface Pending {
   operation: Operation
   touched: Touched | null
   length: number
-  /** By performance.now(). */
+  /** In the time of WriterOptions.now. */
   deadline: number
+  timer: NodeJS.Timeout
   resolve: (value: Value) => void
   reject: (error: unknown) => void
-  /** Once; what comes later comes too late for anyone. */
   settled: boolean
 }
 
-/** What the thread gets; it answers with a BatchResult. */
+/** What the thread receives; it answers with a BatchResult. */
 export interface Batch {
   operations: Operation[]
   /** Milliseconds to wait for the lock. */
@@ -53,26 +52,29 @@ export interface Batch {
 export interface WriterOptions {
   /** Milliseconds an operation may take, waiting included. */
   timeout: number
-  /** Told what is written, and when. */
+  /** Learns which documents are being written, and what became of each batch. */
   cache?: DocumentCache
-  /** The thread's file, for tests. */
+  /** Called before a batch is acknowledged; when it throws, every write of the batch is rejected with that error. */
+  verify?: () => void
+  /** Milliseconds of a monotonic clock. */
+  now?: () => number
+  /** The thread's module, for tests. */
   file?: URL
 }
 
-/** Groups writes and sends them to the one thread that writes, a transaction at a time. */
+/** Groups writes into batches and sends them to the writer thread, one transaction at a time. */
 export class Writer {
   readonly #thread: Thread
   readonly #timeout: number
   readonly #cache: DocumentCache | undefined
+  readonly #verify: () => void
+  readonly #now: () => number
   /** Oldest first. */
-  #waiting: Pending[] = []
+  readonly #waiting = new Set<Pending>()
+  /** Characters of the waiting operations. */
   #length = 0
   #inFlight: Pending[] = []
   #unsettled = 0
-  /** Runs while something is unsettled: one for all of them, since a timer for each would cost more than its write does here. */
-  #timer: NodeJS.Timeout | undefined
-  /** When it rings: no later than the first deadline. */
-  #alarm = Infinity
   #scheduled = false
   #closed = false
   /** The last batch that had something to write could not be written. */
@@ -80,12 +82,13 @@ export class Writer {
   #probe: Promise<unknown> | null = null
   #drained: (() => void)[] = []
 
-  constructor (data: ThreadData, { timeout, cache, file = threadFile('writer-thread') }: WriterOptions) {
+  constructor (data: ThreadData, options: WriterOptions) {
+    const { timeout, cache, verify = () => {}, now = () => performance.now(), file = threadFile('writer-thread') } = options
     this.#timeout = timeout
     this.#cache = cache
-    const commits = new LastCommit()
-    cache?.follow(commits)
-    this.#thread = new Thread(file, { ...data, lastCommit: commits.memory }, {
+    this.#verify = verify
+    this.#now = now
+    this.#thread = new Thread(file, data, {
       message: (message) => {
         const { outcomes, versions } = message as BatchResult
         this.#answer((index) => outcomes[index]!, versions)
@@ -96,18 +99,18 @@ export class Writer {
 
   write (operation: Operation, touched: Touched | null = null): Promise<Value> {
     if (this.#closed) return Promise.reject(storeError(new Error('the store is closed')))
-    if (this.#waiting.length >= WAITING || this.#length > WAITING_LENGTH) return Promise.reject(busyError('writes'))
+    if (this.#waiting.size >= WAITING || this.#length > WAITING_LENGTH) return Promise.reject(busyError('writes'))
     return this.#accept(operation, touched, this.#timeout)
   }
 
-  /** Starts the thread, which makes the tables, however long that takes. Rejects with what it failed of. */
+  /** Starts the thread, which migrates the file, however long that takes. Rejects with the reason when it cannot start. */
   async start (): Promise<void> {
     await this.#accept(NOTHING, null, UNBOUNDED)
   }
 
   /**
-   * Whether writing works, as far as is known: rejects with what is wrong when the last batch failed, and a write that
-   * changes nothing does so still. It is tried because no other may come: who finds a service unfit sends it none.
+   * Rejects if the last batch failed and a probe write still fails. The probe is needed because an unready service
+   * receives no writes that would clear the state.
    */
   async check (): Promise<void> {
     if (!this.#failed) return
@@ -116,7 +119,7 @@ export class Writer {
     this.#failed = false
   }
 
-  /** Accepts no more, and resolves when what was accepted is settled. */
+  /** Accepts no more writes, and resolves when the accepted ones are settled. */
   async drain (): Promise<void> {
     this.#closed = true
     if (this.#unsettled > 0) await new Promise<void>((resolve) => this.#drained.push(resolve))
@@ -129,62 +132,72 @@ export class Writer {
 
   #accept (operation: Operation, touched: Touched | null, timeout: number): Promise<Value> {
     return new Promise((resolve, reject) => {
-      const deadline = performance.now() + timeout
-      const pending: Pending = { operation, touched, length: lengthOf(operation), deadline, resolve, reject, settled: false }
-      if (touched !== null) this.#cache?.touch(touched.collection, touched.id)
-      this.#waiting.push(pending)
+      const timer = setTimeout(() => this.#expire(pending), timeout)
+      const deadline = this.#now() + timeout
+      const pending: Pending = { operation, touched, length: lengthOf(operation), deadline, timer, resolve, reject, settled: false }
+      if (touched !== null) this.#cache?.collection(touched.collection).beginWrite(touched.id)
+      this.#waiting.add(pending)
       this.#length += pending.length
       this.#unsettled++
-      if (deadline < this.#alarm) this.#setAlarm(deadline)
-      // Not at once: writes of the same turn of the event loop go together.
       if (this.#scheduled || this.#inFlight.length > 0) return
+      // Writes of the same turn of the event loop share a batch.
       this.#scheduled = true
       setImmediate(() => {
         this.#scheduled = false
-        // One may be under way by now: an answer sends what waits, too.
+        // An answer may have sent the next batch already.
         if (this.#inFlight.length === 0) this.#send()
       })
     })
   }
 
   #send (): void {
-    let count = 0
+    const batch: Pending[] = []
     let length = 0
     for (const pending of this.#waiting) {
-      if (count === BATCH || (count > 0 && length + pending.length > BATCH_LENGTH)) break
-      count++
+      if (batch.length === BATCH || (batch.length > 0 && length + pending.length > BATCH_LENGTH)) break
+      this.#waiting.delete(pending)
+      batch.push(pending)
       length += pending.length
     }
-    const batch = this.#waiting.splice(0, count)
     const [oldest] = batch
     if (oldest === undefined) return
     this.#length -= length
     this.#inFlight = batch
-    const wait = Math.max(0, Math.min(this.#timeout, oldest.deadline - performance.now()) - MARGIN * this.#timeout)
+    const left = Math.min(this.#timeout, oldest.deadline - this.#now())
     this.#cache?.send()
-    this.#thread.post({ operations: batch.map(({ operation }) => operation), wait } satisfies Batch)
+    this.#thread.post({
+      operations: batch.map(({ operation }) => operation), wait: Math.max(0, left - MARGIN * this.#timeout)
+    } satisfies Batch)
   }
 
   #answer (outcome: (index: number) => Outcome | { error: unknown }, versions: Versions | null): void {
     const batch = this.#inFlight
     this.#inFlight = []
+    const refusal = this.#findRefusal()
     this.#cache?.answer(versions)
-    // One that changed nothing proves nothing: it never came to the disk.
+    // A batch without changes proves nothing: it never reached the disk.
     if (versions === null) this.#failed = true
-    else if (versions.to !== versions.from) this.#failed = false
-    for (const pending of batch) this.#release(pending)
-    // Before callers are told, who have work to do then: the thread goes on meanwhile.
+    else if (versions.after !== versions.before) this.#failed = false
+    for (const pending of batch) this.#endWrite(pending)
+    // First the next batch, so that the thread works while the callers of this one do.
     this.#send()
-    for (const [index, pending] of batch.entries()) this.#settle(pending, outcome(index))
+    for (const [index, pending] of batch.entries()) this.#settle(pending, refusal ?? outcome(index))
+  }
+
+  #findRefusal (): { error: unknown } | null {
+    try {
+      this.#verify()
+      return null
+    } catch (error) {
+      return { error }
+    }
   }
 
   #settle (pending: Pending, outcome: Outcome | { error: unknown }): void {
     if (pending.settled) return
     pending.settled = true
-    if (--this.#unsettled === 0) {
-      this.#setAlarm(Infinity)
-      for (const drained of this.#drained.splice(0)) drained()
-    }
+    clearTimeout(pending.timer)
+    if (--this.#unsettled === 0) for (const drained of this.#drained.splice(0)) drained()
     try {
       if ('error' in outcome) throw outcome.error
       pending.resolve(unwrap(outcome))
@@ -193,32 +206,17 @@ export class Writer {
     }
   }
 
-  #setAlarm (deadline: number): void {
-    this.#alarm = deadline
-    clearTimeout(this.#timer)
-    if (deadline < Infinity) this.#timer = setTimeout(() => this.#expire(), Math.ceil(deadline - performance.now()))
-  }
-
-  /** Fails what is out of time, and sets the alarm for what is not. */
-  #expire (): void {
-    const now = performance.now()
-    const isLate = ({ deadline }: Pending) => deadline <= now
-    const late = this.#waiting.filter(isLate)
-    this.#waiting = this.#waiting.filter((pending) => !isLate(pending))
-    for (const pending of late) {
+  /** A write that was sent may still happen; one that waits will not. */
+  #expire (pending: Pending): void {
+    if (this.#waiting.delete(pending)) {
       this.#length -= pending.length
-      this.#release(pending)
+      this.#endWrite(pending)
     }
-    // One that is with the thread already may still happen.
-    for (const pending of [...this.#inFlight.filter(isLate), ...late]) {
-      this.#settle(pending, { error: storeError(new Error(`a write took more than ${this.#timeout} ms`)) })
-    }
-    const deadlines = [...this.#inFlight, ...this.#waiting].filter(({ settled }) => !settled).map(({ deadline }) => deadline)
-    this.#setAlarm(Math.min(...deadlines))
+    this.#settle(pending, { error: storeError(new Error(`a write took more than ${this.#timeout} ms`)) })
   }
 
-  #release ({ touched }: Pending): void {
-    if (touched !== null) this.#cache?.release(touched.collection, touched.id)
+  #endWrite ({ touched }: Pending): void {
+    if (touched !== null) this.#cache?.collection(touched.collection).endWrite(touched.id)
   }
 }
 

@@ -1,9 +1,12 @@
-import { DatabaseSync } from 'node:sqlite'
+import { DatabaseSync, backup } from 'node:sqlite'
 import { join } from 'node:path'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { DocumentCache } from '../../../../lib/store/sqlite/cache.ts'
 import { openSqliteStore } from '../../../../lib/store/sqlite.ts'
 import type { CollectionSpec, Document, Linked } from '../../../../lib/store/port.ts'
+
+// What look-ups see through the cache of a real file. Every order of events is walked in cache-orders.test.ts.
 
 interface Token extends Document { user: string, epoch: number }
 interface User extends Document { name: string, epoch: number }
@@ -23,43 +26,60 @@ async function start (t: Test) {
   const users = store.collection<User>('users')
   await users.insert({ id: 'u', name: 'first', epoch: 0 })
   await tokens.insert({ id: 't', user: 'u', epoch: 0 })
-  const look = () => tokens.getLinked('t', LINKS) as Linked<Token> | null
-  return { tokens, users, raw, look }
+  const look = (id = 't') => tokens.getLinked(id, LINKS) as Linked<Token> | null
+  return { file, tokens, users, raw, look }
 }
 
-t.test('a look-up that is repeated is answered with the same decoded documents, frozen', async (t) => {
+t.test('a look-up that is repeated is answered with the same decoded documents, frozen, and the same stamp', async (t) => {
   const { look } = await start(t)
   const first = look()
   const second = look()
   t.equal(second?.document, first?.document)
   t.equal(second?.linked.user, first?.linked.user)
+  t.type(first?.stamp, 'number')
+  t.equal(second?.stamp, first?.stamp)
   t.throws(() => { (second!.linked.user as User).name = 'changed by a guest' }, TypeError)
 })
 
-t.test('what has not changed is the same answer, whatever else was written', async (t) => {
-  const { tokens, users, raw, look } = await start(t)
-  look()
-  const answer = look()
-  t.equal(look(), answer)
-  t.throws(() => { answer!.linked.user = null }, TypeError)
+t.test('the stamp is the same until the content changes, whatever else is written or looked up', async (t) => {
+  const { tokens, users, look } = await start(t)
+  await tokens.insert({ id: 'another', user: 'u', epoch: 0 })
+  const { stamp } = look()!
   const writing = users.insert({ id: 'other', name: 'other', epoch: 0 })
-  t.equal(look(), answer, 'while something is being written')
+  t.equal(look()?.stamp, stamp, 'while something is being written')
   await writing
-  t.equal(look(), answer, 'and after')
-  t.equal(tokens.getLinked('t', { ...LINKS }), answer, 'the same question in other words')
-  t.not(tokens.getLinked('t', {}), answer, 'another question has answers of its own')
-  raw.exec('UPDATE "store.version" SET "version" = "version" + 1')
-  t.not(look(), answer, 'not after what another connection did')
+  t.equal(look()?.stamp, stamp, 'and after')
+  t.not(look('another')?.stamp, stamp, 'another answer has another stamp')
+  t.equal(look()?.stamp, stamp, 'and does not move that of one that shares a document')
+  await users.update('u', { increment: { epoch: 1 } })
+  const changed = look()!.stamp
+  t.not(changed, stamp)
+  await tokens.update('t', { increment: { epoch: 1 } })
+  t.notOk([stamp, changed].includes(look()!.stamp))
 })
 
-t.test('while an own write of a linked document is under way the old answer is not given', async (t) => {
+t.test('a field without an id is null and has a stamp; a document that is missing is null and has none', async (t) => {
+  const { tokens, look } = await start(t)
+  await tokens.insert({ id: 'absent', epoch: 0 } as Token)
+  await tokens.insert({ id: 'null', user: null, epoch: 0 } as unknown as Token)
+  await tokens.insert({ id: 'gone', user: 'nobody', epoch: 0 })
+  for (let time = 0; time < 2; time++) {
+    for (const id of ['absent', 'null', 'gone']) t.equal(look(id)?.linked.user, null)
+    t.type(look('absent')?.stamp, 'number')
+    t.type(look('null')?.stamp, 'number')
+    t.equal(look('absent')?.stamp, look('absent')?.stamp)
+    t.notOk('stamp' in look('gone')!)
+  }
+})
+
+t.test('while an own write of a linked document is pending it is read from the file, without a stamp', async (t) => {
   const { users, look } = await start(t)
-  look()
-  const answer = look()
+  const answer = look()!
   const writing = users.update('u', { increment: { epoch: 1 } })
-  const meanwhile = look()
-  t.not(meanwhile, answer, 'it is read')
-  t.strictSame(meanwhile, answer, 'and is still what it was')
+  const meanwhile = look()!
+  t.not(meanwhile.linked.user, answer.linked.user)
+  t.strictSame(meanwhile.linked, answer.linked, 'still the content of before')
+  t.notOk('stamp' in meanwhile)
   await writing
   t.equal((look()?.linked.user as User).epoch, 1)
 })
@@ -75,77 +95,59 @@ t.test('an own write is seen as soon as it is acknowledged, in the same turn too
   t.equal(look(), null)
 })
 
-t.test('a document that is removed and made again is the new one, as soon as it is', async (t) => {
-  const { users, raw, look } = await start(t)
-  const committed = raw.prepare("SELECT doc ->> 'name' AS name FROM users WHERE id = 'u'")
+t.test('a document that is removed and inserted again is the new one', async (t) => {
+  const { users, look } = await start(t)
   for (let round = 0; round < 20; round++) {
     look()
     const name = `round ${round}`
     const removed = users.delete('u')
-    // Of the same batch, and of the next.
-    if (round % 2 === 1) await new Promise(setImmediate)
-    const made = users.insert({ id: 'u', name, epoch: 0 })
-    await Promise.all([removed, made])
+    // In the same batch, and in the next.
+    if (round % 2 === 1) await nextTurn()
+    const inserted = users.insert({ id: 'u', name, epoch: 0 })
+    while (look()?.linked.user === null) await nextTurn()
+    await Promise.all([removed, inserted])
     t.equal((look()?.linked.user as User).name, name)
-    const again = Promise.all([users.delete('u'), users.insert({ id: 'u', name: `${name} again`, epoch: 0 })])
-    await new Promise(setImmediate)
-    // No answer comes meanwhile.
-    for (const end = performance.now() + 10_000; performance.now() < end && committed.get()?.name === name;);
-    t.equal((look()?.linked.user as User).name, `${name} again`, 'when it is committed and not yet answered')
-    await again
-    t.equal((look()?.linked.user as User).name, `${name} again`)
   }
 })
 
-t.test('an own write leaves the rest of the cache as it was', async (t) => {
-  const { users, look } = await start(t)
+t.test('an own write leaves other documents cached', async (t) => {
+  const { tokens, users, look } = await start(t)
   const { document } = look()!
   await users.insert({ id: 'other', name: 'other', epoch: 0 })
   t.equal(look()?.document, document)
-})
-
-t.test('an own write that is committed and not answered yet leaves the rest of the cache in use', async (t) => {
-  const { users, raw, look } = await start(t)
-  const { document } = look()!
-  const committed = raw.prepare("SELECT 1 FROM users WHERE id = 'other'")
-  const writing = users.insert({ id: 'other', name: 'other', epoch: 0 })
-  await new Promise(setImmediate)
-  // No answer comes meanwhile: this turn of the event loop goes on.
-  for (const end = performance.now() + 10_000; performance.now() < end && committed.get() === undefined;);
-  for (const end = performance.now() + 10_000; performance.now() < end && look()?.document !== document;);
-  t.equal(look()?.document, document)
-  raw.exec("UPDATE users SET doc = json_set(doc, '$.name', 'another') WHERE id = 'u'")
-  t.equal((look()?.linked.user as User).name, 'another')
-  await writing
-  t.equal((look()?.linked.user as User).name, 'another')
-})
-
-t.test('what deleteMany does not remove stays known', async (t) => {
-  const { tokens, raw, look } = await start(t)
   for (let number = 0; number < 250; number++) await tokens.insert({ id: `old${number}`, user: 'gone', epoch: 0 })
-  look()
-  const answer = look()
+  t.equal(look()?.document, document)
   t.equal(await tokens.deleteMany({ equal: { user: 'nobody' } }), 0)
-  t.equal(look(), answer)
+  t.equal(look()?.document, document)
   t.equal(await tokens.deleteMany({ equal: { user: 'gone' } }), 250)
-  t.equal(look(), answer)
-  t.equal(Number(raw.prepare('SELECT count(*) AS count FROM tokens').get()!.count), 1)
-  t.equal(await tokens.deleteMany({ equal: { user: 'u' } }), 1)
-  t.equal(look(), null)
+  t.equal(look()?.document, document)
+  t.equal(await tokens.count(), 1)
 })
 
-t.test("another connection's write is seen by the next look-up, in the same turn too, whatever tool made it", async (t) => {
+t.test("another connection's write is seen from the next turn on, whatever tool made it", async (t) => {
   const { raw, look } = await start(t)
   for (let round = 0; round < 20; round++) {
     look()
     raw.exec(`UPDATE users SET doc = json_set(doc, '$.name', 'round ${round}')`)
+    await nextTurn()
     t.equal((look()?.linked.user as User).name, `round ${round}`)
   }
   raw.exec('DELETE FROM users')
+  await nextTurn()
   t.equal(look()?.linked.user, null)
 })
 
-t.test("another's write is seen when it comes between own writes", async (t) => {
+t.test('in the turn of a write by another connection, look-ups see it as soon as one of them does', async (t) => {
+  const { tokens, raw, look } = await start(t)
+  await tokens.insert({ id: 'uncached', user: 'u', epoch: 0 })
+  await nextTurn()
+  look()
+  raw.exec("UPDATE users SET doc = json_set(doc, '$.name', 'new')")
+  t.equal((look('uncached')?.linked.user as User).name, 'new', 'it has to be read')
+  t.equal((look()?.linked.user as User).name, 'new')
+})
+
+t.test("another connection's write is seen when it comes between own writes", async (t) => {
   const { users, raw, look } = await start(t)
   for (let round = 0; round < 20; round++) {
     look()
@@ -153,121 +155,122 @@ t.test("another's write is seen when it comes between own writes", async (t) => 
     const also = users.insert({ id: `v${round}`, name: 'v', epoch: 0 })
     raw.exec(`UPDATE users SET doc = json_set(doc, '$.name', 'round ${round}') WHERE id = 'u'`)
     await Promise.all([own, also])
+    await nextTurn()
     t.equal((look()?.linked.user as User).name, `round ${round}`)
   }
 })
 
-t.test('while nothing was committed the version is not read', async (t) => {
-  let reads = 0
-  let same = false
-  const calls: string[] = []
-  const cache = new DocumentCache(() => ++reads && 1)
-  cache.watch({ isSame: () => same, keep: () => { calls.push('keep') }, forget: () => { calls.push('forget') } })
-  t.equal(cache.isUsable(), true)
-  t.strictSame([reads, calls], [1, ['forget', 'keep']])
-  same = true
-  t.equal(cache.isUsable(), true)
-  t.equal(reads, 1)
-  cache.send()
-  cache.answer(null)
-  t.equal(calls.at(-1), 'forget', 'of what a batch left nothing is known')
+t.test('a backup restored over the file is seen, however many writes follow it', async (t) => {
+  const { file, tokens, users, raw, look } = await start(t)
+  const copy = `${file}.copy`
+  await backup(raw, copy)
+  for (let writes = 0; writes < 4; writes++) {
+    // The same number of changes of the file on both sides of the restore.
+    await tokens.insert({ id: 'late', user: 'u', epoch: 0 })
+    await users.update('u', { set: { name: 'promoted' } })
+    for (let more = 0; more < writes; more++) await users.insert({ id: `lost ${more}`, name: 'lost', epoch: 0 })
+    t.equal((look('late')?.linked.user as User).name, 'promoted')
+    const source = new DatabaseSync(copy)
+    await backup(source, file)
+    source.close()
+    for (let more = 0; more < writes + 2; more++) raw.exec(`INSERT INTO users (id, doc) VALUES ('stranger ${more}', '{}')`)
+    await nextTurn()
+    t.equal(look('late'), null, `after ${writes + 2} writes`)
+    t.equal((look()?.linked.user as User).name, 'first')
+  }
 })
 
-t.test('the protocol, step by step', async (t) => {
-  let version = 7
-  const cache = new DocumentCache(() => version)
+t.test('the version is read once per turn, and again after an own batch', async (t) => {
+  let reads = 0
+  let turn = 0
+  const cache = new DocumentCache(() => String(++reads && 1), () => turn)
+  for (let time = 0; time < 5; time++) t.equal(cache.isCurrent(), true)
+  t.equal(reads, 1)
+  turn++
+  t.equal(cache.isCurrent(), true)
+  t.equal(reads, 2)
+  cache.send()
+  t.equal(cache.isCurrent(), true)
+  t.equal(reads, 2)
+  cache.answer({ before: '1', after: '1' })
+  t.equal(cache.isCurrent(), true)
+  t.equal(reads, 3)
+})
+
+t.test('an own batch leaves the cache in use, whatever of it is seen first; another commit empties it', async (t) => {
+  let version = 'a'
+  let turn = 0
+  const cache = new DocumentCache(() => version, () => turn)
+  const users = cache.collection('users')
   const fill = () => {
-    t.equal(cache.isUsable(), true)
-    cache.set('users', { id: 'u' }, 10)
-    t.ok(cache.get('users', 'u'))
+    turn++
+    t.equal(cache.isCurrent(), true)
+    t.ok(users.add('u', '{"id":"u"}'))
+  }
+  const commit = (to: string) => {
+    version = to
+    turn++
   }
 
-  await t.test('a version that an own batch in flight may explain: neither used nor added to, then kept', async (t) => {
-    fill()
-    cache.send()
-    version = 8
-    t.equal(cache.isUsable(), false)
-    cache.answer({ from: 7, to: 8 })
-    t.equal(cache.isUsable(), true)
-    t.ok(cache.get('users', 'u'))
-  })
+  fill()
+  cache.send()
+  commit('b')
+  t.equal(cache.isCurrent(), false, 'it may be the own commit, or not')
+  cache.answer({ before: 'a', after: 'b' })
+  t.equal(cache.isCurrent(), true)
+  t.ok(users.get('u'), 'it was')
 
-  await t.test("another's write before the own batch empties it", async (t) => {
-    fill()
-    cache.send()
-    version = 10
-    cache.answer({ from: 9, to: 10 })
-    t.equal(cache.isUsable(), true)
-    t.equal(cache.get('users', 'u'), undefined)
-  })
+  cache.send()
+  commit('c')
+  commit('d')
+  t.equal(cache.isCurrent(), false)
+  cache.answer({ before: 'c', after: 'd' })
+  t.equal(cache.isCurrent(), true)
+  t.notOk(users.get('u'), 'another commit came before it')
+  fill()
 
-  await t.test("another's write after the own batch empties it", async (t) => {
-    fill()
-    cache.send()
-    version = 12
-    t.equal(cache.isUsable(), false)
-    cache.answer({ from: 10, to: 11 })
-    t.equal(cache.isUsable(), true)
-    t.equal(cache.get('users', 'u'), undefined)
-  })
+  cache.send()
+  commit('e')
+  commit('f')
+  cache.answer({ before: 'd', after: 'e' })
+  t.equal(cache.isCurrent(), true)
+  t.notOk(users.get('u'), 'another commit came after it')
+  fill()
 
-  await t.test('an own batch explains a version as soon as it has told of it, and only its own', async (t) => {
-    fill()
-    let told = { from: 11, to: 12 }
-    cache.follow({ explains: ({ from, to }) => from === told.from && to === told.to })
-    cache.send()
-    version = 14
-    t.equal(cache.isUsable(), false, 'what the batch before did explains nothing')
-    told = { from: 12, to: 14 }
-    t.equal(cache.isUsable(), true)
-    t.ok(cache.get('users', 'u'))
-    cache.answer({ from: 12, to: 14 })
-    t.equal(cache.isUsable(), true)
-    t.ok(cache.get('users', 'u'))
-    cache.send()
-    version = 17
-    told = { from: 15, to: 17 }
-    t.equal(cache.isUsable(), false, "another's write came before it")
-    told = { from: 14, to: 16 }
-    t.equal(cache.isUsable(), false, "another's write came after it")
-    told = { from: 14, to: 17 }
-    t.equal(cache.isUsable(), true)
-    version = 18
-    t.equal(cache.isUsable(), false)
-    cache.answer({ from: 14, to: 17 })
-    t.equal(cache.isUsable(), true)
-    t.equal(cache.get('users', 'u'), undefined)
-  })
+  commit('g')
+  t.equal(cache.isCurrent(), true, 'no batch is in flight')
+  t.notOk(users.get('u'))
+  fill()
 
-  await t.test('a batch of which nothing is known empties it', async (t) => {
-    fill()
-    cache.send()
-    cache.answer(null)
-    t.equal(cache.isUsable(), true)
-    t.equal(cache.get('users', 'u'), undefined)
-  })
+  cache.send()
+  cache.answer(null)
+  cache.send()
+  t.equal(cache.isCurrent(), false, 'nobody knows what became of the batch')
+  cache.answer({ before: 'g', after: 'h' })
+  cache.send()
+  commit('h')
+  fill()
+})
 
-  await t.test('what a write touches is not kept until the write is answered, each of them', async (t) => {
-    fill()
-    cache.touch('users', 'u')
-    cache.touch('users', 'u')
-    t.equal(cache.get('users', 'u'), undefined)
-    cache.set('users', { id: 'u' }, 10)
-    t.equal(cache.get('users', 'u'), undefined)
-    cache.release('users', 'u')
-    cache.set('users', { id: 'u' }, 10)
-    t.equal(cache.get('users', 'u'), undefined)
-    cache.release('users', 'u')
-    fill()
-  })
+t.test('a version that cannot be read fails every look-up of the turn', async (t) => {
+  let broken = true
+  const cache = new DocumentCache(() => {
+    if (broken) throw new Error('no file')
+    return '1'
+  }, () => 0)
+  for (let time = 0; time < 2; time++) t.throws(() => cache.isCurrent(), { message: 'no file' })
+  broken = false
+  t.equal(cache.isCurrent(), true)
 })
 
 t.test('it is bounded in documents and in their size', async (t) => {
-  const cache = new DocumentCache(() => 1)
-  cache.isUsable()
-  for (let number = 0; number < 25_000; number++) cache.set('users', { id: `u${number}` }, 100)
-  t.equal(cache.get('users', 'u0'), undefined)
-  t.ok(cache.get('users', 'u24999'))
-  cache.set('tokens', { id: 'whole' }, 16_000_001)
-  t.equal(cache.get('tokens', 'whole'), undefined)
+  const cache = new DocumentCache(() => '1')
+  cache.isCurrent()
+  const users = cache.collection('users')
+  for (let number = 0; number < 50_000; number++) users.add(`u${number}`, `{"id":"u${number}"}`)
+  t.equal(users.get('u0'), undefined)
+  t.ok(users.get('u49999'))
+  const tokens = cache.collection('tokens')
+  t.ok(tokens.add('long', JSON.stringify('x'.repeat(24_000_000))))
+  t.equal(tokens.get('long'), undefined)
 })

@@ -2,6 +2,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { setImmediate as turn } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { Connection } from '../../../../lib/store/sqlite/connection.ts'
+import { identifyFile } from '../../../../lib/store/sqlite/database-file.ts'
 import { Reader, type ReaderOptions } from '../../../../lib/store/sqlite/reader.ts'
 import { migrate } from '../../../../lib/store/sqlite/schema.ts'
 import { Table } from '../../../../lib/store/sqlite/sql.ts'
@@ -24,7 +25,7 @@ function startReader (t: Test, { gate, ...options }: Partial<ReaderOptions> & { 
   for (let number = 0; number < 350; number++) connection.run(table.insert({ id: serialId(number) }))
   connection.database.exec('COMMIT')
   const { timeout = 60_000 } = options
-  const data = { path, collections, busy: timeout, renderers: RENDERERS, gate }
+  const data = { file: identifyFile(path), collections, busy: timeout, renderers: RENDERERS, gate }
   const reader = new Reader(data, { timeout, ...options })
   t.teardown(async () => {
     await reader.close()

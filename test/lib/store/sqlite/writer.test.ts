@@ -1,30 +1,56 @@
 import { DatabaseSync } from 'node:sqlite'
+import { mock } from 'node:test'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { Worker } from 'node:worker_threads'
 import t, { type Test } from 'tap'
 import { prepareFile } from '../../../../lib/store/sqlite/connection.ts'
+import { identifyFile } from '../../../../lib/store/sqlite/database-file.ts'
 import type { Operation } from '../../../../lib/store/sqlite/operations.ts'
 import { Table } from '../../../../lib/store/sqlite/sql.ts'
 import { Writer, type WriterOptions } from '../../../../lib/store/sqlite/writer.ts'
 
-const SPEC = { name: 'things', keys: { name: 'string' }, unique: ['name'] } as const
-const collections = [{ ...SPEC, unique: ['name'] }]
+const collections = [{ name: 'things', keys: { name: 'string' as const }, unique: ['name'] }]
 const table = new Table(collections[0]!)
 
 const insert = (id: string, fields = {}): Operation => ({ kind: 'run', ...table.insert({ id, ...fields }) })
 
-/** A writer on a file of its own, and another connection to that file. */
-async function startWriter (t: Test, options: Partial<WriterOptions> = {}): Promise<{ writer: Writer, other: DatabaseSync, count: () => number }> {
-  const path = `${t.testdir()}/store.db`
+const fixture = (name: string) => new URL(`../../../fixtures/${name}-writer-thread.ts`, import.meta.url)
+
+/** A writer on a file, new unless it is given. The timeout is longer than any test. */
+function createWriter (t: Test, options: Partial<WriterOptions> = {}, path = `${t.testdir()}/store.db`): Writer {
   prepareFile(path)
-  const { timeout = 10_000 } = options
-  const writer = new Writer({ path, collections, busy: timeout }, { timeout, ...options })
+  const { timeout = 60_000 } = options
+  const writer = new Writer({ file: identifyFile(path), collections, busy: timeout }, { timeout, ...options })
+  t.teardown(() => writer.close())
+  return writer
+}
+
+/** A started writer on a new file, and another connection to that file. */
+async function startWriter (t: Test, options: Partial<WriterOptions> = {}): Promise<{ writer: Writer, other: DatabaseSync, ids: () => unknown[] }> {
+  const writer = createWriter(t, options)
   await writer.start()
-  const other = new DatabaseSync(path)
-  t.teardown(async () => {
-    await writer.close()
-    other.close()
+  const other = new DatabaseSync(`${t.testdirName}/store.db`)
+  t.teardown(() => other.close())
+  return { writer, other, ids: () => other.prepare('SELECT id FROM things ORDER BY id').all().map(({ id }) => id) }
+}
+
+/** Time that passes when the test says so: for the writer's timers, and for its clock. */
+function stopTime (t: Test) {
+  mock.timers.enable({ apis: ['setTimeout'] })
+  // The stopped timers do not keep the process alive.
+  const alive = setInterval(() => {}, 1_000)
+  t.teardown(() => {
+    clearInterval(alive)
+    mock.timers.reset()
   })
-  return { writer, other, count: () => Number(other.prepare('SELECT count(*) AS count FROM things').get()!.count) }
+  let time = 0
+  return {
+    now: () => time,
+    pass (milliseconds: number) {
+      time += milliseconds
+      mock.timers.tick(milliseconds)
+    }
+  }
 }
 
 t.test('writes that wait together are one transaction', async (t) => {
@@ -42,7 +68,7 @@ t.test('writes that wait together are one transaction', async (t) => {
 })
 
 t.test('a write that is refused leaves its neighbours alone', async (t) => {
-  const { writer, count } = await startWriter(t)
+  const { writer, ids } = await startWriter(t)
   const outcomes = await Promise.allSettled([
     writer.write(insert('a', { name: 'n' })),
     writer.write(insert('b', { name: 'n' })),
@@ -59,69 +85,110 @@ t.test('a write that is refused leaves its neighbours alone', async (t) => {
     { status: 'rejected', reason: { name: 'DuplicateKeyError', field: 'id' } },
     { status: 'fulfilled', value: 1 }
   ])
-  t.equal(count(), 2)
+  t.equal(ids().length, 2)
 })
 
 t.test('a transaction that cannot be had fails all of its writes, and the next is a new one', async (t) => {
-  const { writer, other, count } = await startWriter(t, { timeout: 1_000 })
+  const time = stopTime(t)
+  const { writer, other, ids } = await startWriter(t, { now: time.now })
   other.exec('BEGIN IMMEDIATE')
-  const outcomes = await Promise.allSettled(['a', 'b', 'c'].map((id) => writer.write(insert(id))))
-  for (const outcome of outcomes) t.match(outcome, { status: 'rejected', reason: { code: 'ErrDb', cause: { message: /locked/ } } })
+  const writes = ['a', 'b', 'c'].map((id) => writer.write(insert(id)))
+  // Nearly out of time: the thread does not wait for the lock.
+  time.pass(50_000)
+  for (const write of writes) await t.rejects(write, { code: 'ErrDb', cause: { message: /locked/ } })
   other.exec('ROLLBACK')
   await writer.write(insert('d'))
-  t.equal(count(), 1)
+  t.strictSame(ids(), ['d'])
 })
 
-t.test('a write that ran out of time while it waited is not done later', async (t) => {
-  const { writer, other } = await startWriter(t, { timeout: 60 })
-  const endless = 'WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2000000) SELECT count(*) AS doc FROM n'
-  const first = writer.write({ kind: 'read', sql: endless, values: [] })
-  await new Promise(setImmediate)
-  const second = writer.write(insert('waiting'))
-  await t.rejects(first, { code: 'ErrDb', cause: { message: /more than 60 ms/ } })
-  await t.rejects(second, { code: 'ErrDb' })
-  const after = new Writer({ path: other.location()!, collections, busy: 10_000 }, { timeout: 10_000 })
-  await after.write(insert('after'))
-  await writer.close()
-  t.notOk(other.prepare("SELECT 1 FROM things WHERE id = 'waiting'").get())
-  t.ok(other.prepare("SELECT 1 FROM things WHERE id = 'after'").get())
-  await after.close()
+t.test('a write that ran out of time while it waited is not done later; one that was sent may be', async (t) => {
+  const time = stopTime(t)
+  const { writer, other, ids } = await startWriter(t, { now: time.now })
+  other.exec('BEGIN IMMEDIATE')
+  const sent = writer.write(insert('sent'))
+  await nextTurn()
+  const waiting = writer.write(insert('waiting'))
+  const failures = Promise.all([sent, waiting].map((write) => t.rejects(write, { code: 'ErrDb', cause: { message: /more than 60000 ms/ } })))
+  time.pass(60_000)
+  await failures
+  const after = writer.write(insert('after'))
+  other.exec('ROLLBACK')
+  await after
+  t.strictSame(ids(), ['after', 'sent'])
 })
 
 t.test('each write has its own time, whatever became of those before it', async (t) => {
-  const { writer, count } = await startWriter(t, { timeout: 150, file: new URL('../../../fixtures/hanging-writer-thread.ts', import.meta.url) })
-  const later = () => { for (const until = performance.now() + 10; performance.now() < until;); }
-  const first = writer.write(insert('first'))
-  await new Promise(setImmediate)
-  later()
-  const hanging = writer.write({ kind: 'run', sql: 'HANG', values: [] })
+  const time = stopTime(t)
+  const { writer, ids } = await startWriter(t, { now: time.now, file: fixture('hanging') })
+  const outcomes: string[] = []
+  const write = (name: string, operation = insert(name)) =>
+    writer.write(operation).then(() => { outcomes.push(name) }, ({ cause }: Error) => { outcomes.push(`${name}: ${(cause as Error).message}`) })
+  const first = write('first')
+  await nextTurn()
+  time.pass(10)
+  const hanging = write('hanging', { kind: 'run', sql: 'HANG', values: [] })
   await first
-  later()
-  const waiting = writer.write(insert('waiting'))
-  const over: string[] = []
-  await Promise.all(Object.entries({ hanging, waiting }).map(async ([name, write]) => {
-    await t.rejects(write, { code: 'ErrDb', cause: { message: /more than 150 ms/ } })
-    over.push(name)
-  }))
-  t.strictSame(over, ['hanging', 'waiting'])
-  t.equal(count(), 1)
+  time.pass(10)
+  const waiting = write('waiting')
+  time.pass(59_989)
+  await nextTurn()
+  t.strictSame(outcomes, ['first'])
+  time.pass(1)
+  await hanging
+  t.strictSame(outcomes.slice(1), ['hanging: a write took more than 60000 ms'])
+  time.pass(10)
+  await waiting
+  t.strictSame(outcomes.slice(2), ['waiting: a write took more than 60000 ms'])
+  t.strictSame(ids(), ['first'])
+  const closed = writer.close()
+  await nextTurn()
+  time.pass(60_000)
+  await closed
 })
 
-t.test('a write that waited long for its turn waits the less for the lock', async (t) => {
-  const { writer, other } = await startWriter(t, { timeout: 1_000 })
-  other.exec('BEGIN IMMEDIATE')
+t.test('a batch waits for the lock until a fifth of its oldest write\'s time is left', async (t) => {
+  const time = stopTime(t)
+  const writer = createWriter(t, { timeout: 1_000, now: time.now, file: fixture('echoing') })
+  const wait = async (write: Promise<unknown>) => (JSON.parse(String(await write)) as { wait: number }).wait
   const first = writer.write(insert('first'))
-  await new Promise(setImmediate)
+  await nextTurn()
   const second = writer.write(insert('second'))
-  for (const write of [first, second]) await t.rejects(write, { code: 'ErrDb', cause: { message: /locked/ } }, 'it did not happen, and is known not to have')
-  other.exec('ROLLBACK')
-  await writer.write(insert('after'))
-  t.strictSame(other.prepare('SELECT id FROM things').all().map(({ id }) => id), ['after'])
+  time.pass(500)
+  const third = writer.write(insert('third'))
+  t.equal(await wait(first), 800)
+  t.equal(await wait(second), 300)
+  t.equal(await wait(third), 300, 'of the same batch')
+  const late = writer.write(insert('late'))
+  time.pass(900)
+  t.equal(await wait(late), 0)
+})
+
+t.test('a batch is bounded in operations and in characters', async (t) => {
+  const writer = createWriter(t, { file: fixture('echoing') })
+  const sizes = async (operations: Operation[]) =>
+    (await Promise.all(operations.map((operation) => writer.write(operation)))).map((value) => (JSON.parse(String(value)) as { size: number }).size)
+  const text = (length: number) => insert('a', { text: 'x'.repeat(length) })
+  t.strictSame(await sizes(Array.from({ length: 501 }, () => insert('a'))), [...Array(500).fill(500), 1])
+  t.strictSame(await sizes([text(600_000), text(600_000), text(200_000), text(100)]), [1, 3, 3, 3])
+  t.strictSame(await sizes([text(2_000_000), text(100)]), [1, 1], 'a longer one goes by itself')
+  const update = (length: number): Operation => ({ kind: 'update', collection: 'things', ...table.find('a'), change: 'x'.repeat(length) })
+  t.strictSame(await sizes([update(600_000), update(600_000)]), [1, 1])
+})
+
+t.test('a batch is acknowledged only if the file is still the one that was opened', async (t) => {
+  let error: Error | null = null
+  const { writer, ids } = await startWriter(t, { verify: () => { if (error !== null) throw error } })
+  await writer.write(insert('a'))
+  error = new Error('replaced')
+  await t.rejects(Promise.all([writer.write(insert('b')), writer.write(insert('c'))]), error)
+  error = null
+  await writer.write(insert('d'))
+  t.strictSame(ids(), ['a', 'b', 'c', 'd'], 'whatever was written')
 })
 
 t.test('two writers on one file never fail each other', async (t) => {
   const { writer, other } = await startWriter(t)
-  const second = new Writer({ path: other.location()!, collections, busy: 10_000 }, { timeout: 10_000 })
+  const second = createWriter(t, {}, other.location()!)
   await writer.write(insert('counter'))
   await Promise.all([writer, second].map(async (writer) => {
     for (let number = 0; number < 150; number++) {
@@ -129,66 +196,67 @@ t.test('two writers on one file never fail each other', async (t) => {
     }
   }))
   t.match(other.prepare("SELECT doc FROM things WHERE id = 'counter'").get(), { doc: /"rank":300/ })
-  await second.close()
 })
 
 t.test('writes that wait are bounded in number and in length', async (t) => {
-  const { writer, other, count } = await startWriter(t)
+  const { writer, other, ids } = await startWriter(t)
   other.exec('BEGIN IMMEDIATE')
   const many = Array.from({ length: 10_001 }, (_, number) => writer.write(insert(`n${number}`)))
   await t.rejects(many.pop()!, { code: 'ErrBusy', statusCode: 503, headers: { 'retry-after': '1' } })
   other.exec('ROLLBACK')
   await Promise.all(many)
-  t.equal(count(), 10_000)
+  t.equal(ids().length, 10_000)
   other.exec('BEGIN IMMEDIATE')
   const text = 'x'.repeat(8_000_000)
   const long = Array.from({ length: 8 }, (_, number) => writer.write(insert(`l${number}`, { text })))
   await t.rejects(writer.write(insert('one more')), { code: 'ErrBusy' })
   other.exec('ROLLBACK')
   await Promise.all(long)
-  t.equal(count(), 10_008)
+  t.equal(ids().length, 10_008)
   await writer.write(insert('one more'))
 })
 
 t.test('a thread that dies fails what it had, and another takes over', async (t) => {
-  const { writer, count } = await startWriter(t, { file: new URL('../../../fixtures/dying-writer-thread.ts', import.meta.url) })
+  const { writer, ids } = await startWriter(t, { file: fixture('dying') })
   await writer.write(insert('before'))
   const outcomes = await Promise.allSettled([writer.write(insert('with it')), writer.write({ kind: 'run', sql: 'DIE', values: [] })])
   for (const outcome of outcomes) t.match(outcome, { status: 'rejected', reason: { code: 'ErrDb', cause: { message: /thread/ } } })
   await writer.write(insert('after'))
-  t.equal(count(), 2)
+  t.equal(ids().length, 2)
 })
 
 t.test('a thread that dies takes nothing from those that still wait', async (t) => {
-  const { writer, count } = await startWriter(t, { file: new URL('../../../fixtures/dying-writer-thread.ts', import.meta.url) })
+  const { writer, ids } = await startWriter(t, { file: fixture('dying') })
   const dying = writer.write({ kind: 'run', sql: 'DIE', values: [] })
   await new Promise(setImmediate)
   const waiting = ['a', 'b'].map((id) => writer.write(insert(id)))
   await t.rejects(dying, { code: 'ErrDb' })
   await Promise.all(waiting)
-  t.equal(count(), 2)
+  t.equal(ids().length, 2)
 })
 
 t.test('a thread that cannot start fails the writes, not the process', async (t) => {
-  const writer = new Writer({ path: `${t.testdir()}/no/such/directory.db`, collections, busy: 100 }, { timeout: 10_000 })
-  await t.rejects(writer.start(), { code: 'ErrDb', cause: { message: /unable to open/ } })
-  await t.rejects(writer.write(insert('a')), { code: 'ErrDb', cause: { message: /unable to open/ } })
+  const file = { path: `${t.testdir()}/no/such/directory.db`, dev: 0n, ino: 0n }
+  const writer = new Writer({ file, collections, busy: 100 }, { timeout: 60_000 })
+  await t.rejects(writer.start(), { code: 'ErrDb', cause: { message: /was removed/ } })
+  await t.rejects(writer.write(insert('a')), { code: 'ErrDb', cause: { message: /was removed/ } })
   await writer.close()
 })
 
 t.test('a closed writer finishes what it accepted, and accepts no more', async (t) => {
-  const { writer, count } = await startWriter(t)
+  const { writer, ids } = await startWriter(t)
   const accepted = Array.from({ length: 1_200 }, (_, number) => writer.write(insert(`t${number}`)))
   const closed = writer.close()
   await t.rejects(writer.write(insert('late')), { code: 'ErrDb' })
   await closed
-  t.equal(count(), 1_200)
+  t.equal(ids().length, 1_200)
   t.strictSame(await Promise.all(accepted), accepted.map(() => 1))
 })
 
 t.test('a thread that ends while nothing is asked of it takes no write with it, and mixes none up', async (t) => {
-  const { writer } = await startWriter(t, { file: new URL('../../../fixtures/dying-writer-thread.ts', import.meta.url) })
-  const ask = (text: string) => writer.write({ kind: 'read', sql: `SELECT '${text}' AS "doc"`, values: [] })
+  const { writer } = await startWriter(t, { file: fixture('dying') })
+  await writer.write(insert('before'))
+  const ask = (id: string) => writer.write({ kind: 'update', collection: 'things', ...table.find(id), change: '{}' })
   const { emit } = Worker.prototype
   // An idle thread keeps no process, and here nothing else does.
   const alive = setInterval(() => {}, 1000)
@@ -208,5 +276,5 @@ t.test('a thread that ends while nothing is asked of it takes no write with it, 
     } as typeof emit
   })
   await t.rejects(writer.write({ kind: 'run', sql: 'DIE LATER', values: [] }), { code: 'ErrDb' })
-  t.strictSame(await (await asked), ['before', 'after'])
+  t.strictSame(await (await asked), ['{"id":"before"}', null])
 })

@@ -1,0 +1,238 @@
+import t, { type Test } from 'tap'
+import type { CollectionSpec, Document } from '../../../../lib/store/port.ts'
+import type { Backend } from '../../../../lib/store/sqlite/backend.ts'
+import { DocumentCache } from '../../../../lib/store/sqlite/cache.ts'
+import { SqliteCollection } from '../../../../lib/store/sqlite/collection.ts'
+import { Connection } from '../../../../lib/store/sqlite/connection.ts'
+import { type Operation, type Versions, readVersion, runBatch } from '../../../../lib/store/sqlite/operations.ts'
+import { migrate } from '../../../../lib/store/sqlite/schema.ts'
+import { Table } from '../../../../lib/store/sqlite/sql.ts'
+import { type Choose, createRandom, exhaust } from '../../../helpers/scheduler.ts'
+
+// The cache against every order of own writes, other processes' commits, look-ups and turns of the event loop.
+// The statements run on a real database; who runs them when is up to the test.
+
+const collections: CollectionSpec[] = [{ name: 'tokens', keys: { user: 'string' } }, { name: 'users', keys: {} }]
+const tables = new Map(collections.map((spec) => [spec.name, new Table(spec)]))
+const LINKS = { user: 'users' }
+
+type Write = readonly [collection: 'tokens' | 'users', id: string]
+
+/** A document as JSON, or null, by its id. */
+type State = Record<'t' | 'u', string | null>
+
+/** A store of one token and its user, whose batches and turns go step by step. */
+class World {
+  readonly connection = new Connection(':memory:', { busy: 0 })
+  #version = 0
+  #turn = 0
+  readonly #cache = new DocumentCache(() => readVersion(this.connection), () => this.#turn)
+  readonly #tokens: SqliteCollection<Document>
+  #waiting: Write[] = []
+  #sent: Write[] = []
+  #committed: { versions: Versions, state: number } | null = null
+  /** Every content of the database, in order. */
+  #states: State[] = []
+  /** The first state a look-up may answer from: for all documents, and for those that an own write changed. */
+  #floor = 0
+  #ownFloor = { t: 0, u: 0 }
+  #stamps = new Map<number, string>()
+  #copy: { state: State, version: string } | null = null
+
+  constructor () {
+    migrate(this.connection, collections)
+    const backend: Partial<Backend> = { connection: this.connection, tables, cache: this.#cache, verify: () => {} }
+    this.#tokens = new SqliteCollection(backend as Backend, tables.get('tokens')!)
+  }
+
+  /** The beginning of another order, with an empty cache. */
+  reset (): void {
+    this.#cache.answer(null)
+    this.#states = []
+    this.#stamps.clear()
+    this.#put('tokens', 't')
+    this.#put('users', 'u')
+    this.#copy = { state: this.#record(), version: readVersion(this.connection) }
+    this.turn()
+  }
+
+  /** The steps of an own batch. */
+  request (...writes: Write[]): void {
+    for (const [collection, id] of writes) this.#cache.collection(collection).beginWrite(id)
+    this.#waiting.push(...writes)
+  }
+
+  send (): void {
+    this.#sent = this.#waiting.splice(0)
+    this.#cache.send()
+  }
+
+  commit (): void {
+    const operations = this.#sent.map(([collection, id]): Operation => ({ kind: 'run', ...tables.get(collection)!.put(this.#next(id)) }))
+    const { versions } = runBatch(this.connection, tables, operations)
+    this.#record()
+    this.#committed = { versions: versions!, state: this.#states.length - 1 }
+  }
+
+  answer (): void {
+    const { versions, state } = this.#committed!
+    this.#cache.answer(versions)
+    for (const [collection, id] of this.#sent.splice(0)) {
+      this.#cache.collection(collection).endWrite(id)
+      if (id === 't' || id === 'u') this.#ownFloor[id] = state
+    }
+  }
+
+  /** The batch was committed, and the thread died before it said so. */
+  die (): void {
+    const { state } = this.#committed!
+    this.#cache.answer(null)
+    for (const [collection, id] of this.#sent.splice(0)) {
+      this.#cache.collection(collection).endWrite(id)
+      if (id === 't' || id === 'u') this.#ownFloor[id] = state
+    }
+  }
+
+  /** Commits of another process. */
+  change (collection: Write[0], id: string): void {
+    this.#put(collection, id)
+    this.#record()
+  }
+
+  remove (): void {
+    this.connection.database.exec("DELETE FROM users WHERE id = 'u'")
+    this.#record()
+  }
+
+  /** A backup of the beginning is restored over the file, with its version. */
+  restore (): void {
+    const { state, version } = this.#copy!
+    this.connection.run(tables.get('tokens')!.put(JSON.parse(state.t!) as Document))
+    this.connection.run(tables.get('users')!.put(JSON.parse(state.u!) as Document))
+    this.connection.run({ sql: 'UPDATE "store.state" SET "version" = CAST(? AS INTEGER)', values: [version] })
+    this.#record()
+  }
+
+  turn (): void {
+    this.#turn++
+    this.#beginTurn()
+  }
+
+  /** Fails with the reason when an answer is older than it may be, or its stamp stands for something else. */
+  look (): string | null {
+    const found = this.#tokens.getLinked('t', LINKS)!
+    const answer = { t: JSON.stringify(found.document), u: found.linked.user === null ? null : JSON.stringify(found.linked.user) }
+    for (const id of ['t', 'u'] as const) {
+      const allowed = this.#states.slice(Math.max(this.#floor, this.#ownFloor[id])).map((state) => state[id])
+      if (!allowed.includes(answer[id])) return `${id} is ${answer[id]}, and may be ${allowed.join(' or ')}`
+    }
+    if (found.stamp === undefined) return null
+    const content = JSON.stringify(answer)
+    if (answer.u === null) return 'an answer without a user has a stamp'
+    if ((this.#stamps.get(found.stamp) ?? content) !== content) return `the stamp of ${this.#stamps.get(found.stamp)} is that of ${content}`
+    this.#stamps.set(found.stamp, content)
+    return null
+  }
+
+  #beginTurn (): void {
+    this.#floor = this.#states.length - 1
+    // What a restore took back is not owed any more.
+    this.#ownFloor = { t: this.#floor, u: this.#floor }
+  }
+
+  #next (id: string): Document {
+    return { id, ...(id === 't' && { user: 'u' }), ...{ version: ++this.#version } }
+  }
+
+  #put (collection: Write[0], id: string): void {
+    this.connection.run(tables.get(collection)!.put(this.#next(id)))
+  }
+
+  #record (): State {
+    const read = (collection: Write[0], id: string) => this.connection.get<{ doc: string }>(tables.get(collection)!.find(id))?.doc ?? null
+    const state = { t: read('tokens', 't'), u: read('users', 'u') }
+    this.#states.push(state)
+    return state
+  }
+}
+
+type Step = (world: World) => string | null | void
+type Script = readonly Step[]
+
+const look: Step = (world) => world.look()
+const turn: Step = (world) => world.turn()
+const send: Step = (world) => world.send()
+const commit: Step = (world) => world.commit()
+const answer: Step = (world) => world.answer()
+const die: Step = (world) => world.die()
+const own = (...writes: Write[]): Step => (world) => world.request(...writes)
+const changeUser: Step = (world) => world.change('users', 'u')
+const changeToken: Step = (world) => world.change('tokens', 't')
+const changeOther: Step = (world) => world.change('users', 'v')
+const remove: Step = (world) => world.remove()
+const restore: Step = (world) => world.restore()
+
+const USER = ['users', 'u'] as const
+const TOKEN = ['tokens', 't'] as const
+const OTHER = ['users', 'v'] as const
+
+const times = (count: number, step: Step) => Array<Step>(count).fill(step)
+
+/** Runs the scripts' steps in one order. Resolves to what went wrong, with the order. */
+function run (world: World, scripts: Record<string, Script>, choose: Choose): string | null {
+  world.reset()
+  const order: string[] = []
+  const left = Object.entries(scripts).map(([name, steps]) => ({ name, steps: [...steps] }))
+  while (left.length > 0) {
+    const index = choose(left.length)
+    const { name, steps } = left[index]!
+    order.push(name)
+    const wrong = steps.shift()!(world)
+    if (typeof wrong === 'string') return `${wrong}, after ${order.join(', ')}`
+    if (steps.length === 0) left.splice(index, 1)
+  }
+  // Whatever happened, the next turn sees all of it.
+  world.turn()
+  const wrong = world.look() ?? world.look()
+  return wrong === null ? null : `${wrong}, at the end of ${order.join(', ')}`
+}
+
+const SCENARIOS: Record<string, Record<string, Script>> = {
+  'an own write of the user': { own: [own(USER), send, commit, answer], other: [changeUser], look: times(3, look), turn: times(2, turn) },
+  'an own write of something else': { own: [own(OTHER), send, commit, answer], other: [changeUser], look: times(3, look), turn: times(2, turn) },
+  'an own write of both': { own: [own(USER, TOKEN), send, commit, answer], other: [changeOther], look: times(3, look), turn: times(2, turn) },
+  'a thread that dies': { own: [own(USER), send, commit, die], other: [changeToken], look: times(3, look), turn: times(2, turn) },
+  'two own batches': { own: [own(USER), send, own(OTHER), commit, answer, send, commit, answer], other: [changeUser], look: times(3, look), turn: [turn] },
+  'two own writes of one document': { own: [own(USER), send, own(USER), commit, answer, send, commit, answer], look: times(3, look), turn: times(2, turn) },
+  'a user that is removed': { own: [own(TOKEN), send, commit, answer], other: [remove, changeUser], look: times(3, look), turn: [turn] },
+  'a restored backup': { other: [changeUser, changeToken, restore], look: times(4, look), turn: times(3, turn) },
+  'a backup restored during an own write': { own: [own(OTHER), send, commit, answer], other: [changeUser, restore], look: times(3, look), turn: [turn] }
+}
+
+t.test('no order of events lets a look-up answer with what it must not', async (t) => {
+  const world = new World()
+  t.teardown(() => world.connection.close())
+  for (const [name, scripts] of Object.entries(SCENARIOS)) {
+    const wrong: string[] = []
+    const { runs, complete } = await exhaust(100_000, async (choose) => {
+      const found = run(world, scripts, choose)
+      if (found !== null) wrong.push(found)
+    })
+    t.ok(complete && runs > 1_000, `${name}: ${runs} orders`)
+    t.strictSame(wrong.slice(0, 3), [], name)
+  }
+})
+
+t.test('nor does a random order of many', (t: Test) => {
+  const world = new World()
+  t.teardown(() => world.connection.close())
+  for (let seed = 1; seed <= 1_000; seed++) {
+    const choose = createRandom(seed)
+    const writes = [[own(USER)], [own(TOKEN)], [own(OTHER)], [own(USER, OTHER)], [own(USER), own(TOKEN)]]
+    const batches = Array.from({ length: 4 }, () => [...writes[choose(writes.length)]!, send, commit, choose(8) === 0 ? die : answer])
+    const commits = Array.from({ length: 5 }, () => [changeUser, changeToken, changeOther, remove, restore][choose(5)]!)
+    const wrong = run(world, { own: batches.flat(), other: commits, look: times(20, look), turn: times(6, turn) }, choose)
+    if (wrong !== null) t.fail(`seed ${seed}: ${wrong}`)
+  }
+  t.end()
+})
