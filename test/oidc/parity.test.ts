@@ -208,7 +208,7 @@ t.test('the same requests to a plain oidc-provider get the same answers', async 
   }
   for (const [name, [path, init = {}]] of Object.entries(cases)) {
     const [ours, theirs] = await Promise.all([harness.url, plain].map((url) => describe(url, `/api/v1/auth${path}`, init)))
-    // Without an Origin oidc-provider sends CORS headers all the same; our introspection does not.
+    // oidc-provider sends CORS headers even without an Origin header; our introspection does not.
     if (path === '/introspect' && !('origin' in (init.headers ?? {}))) for (const header of CORS_HEADERS) theirs!.headers[header] = undefined
     t.strictSame(ours, theirs, name)
   }
