@@ -22,7 +22,7 @@ const PUT_ATTEMPTS = 5
 export interface Context {
   calls: BoundedCalls
   mutex: KeyedMutex
-  /** The collection, as the client in use has it. */
+  /** The collection of the current client. */
   handle: (name: string) => Handle
   /** The spec of a declared collection; an undeclared name throws. */
   spec: (name: string) => CollectionSpec
