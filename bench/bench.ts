@@ -5,21 +5,23 @@ import { Child } from './child.ts'
 import type { DriverCalls } from './driver/calls.ts'
 import { CORES } from './machine.ts'
 import type { Settings } from './settings.ts'
-import type { Column, Load, Ready, RunOptions, Sample, ServerCalls, ServerSpec, Subject, Usage } from './types.ts'
+import type { Column, Load, Ready, RunOptions, RunResult, Sample, ServerCalls, ServerSpec, Subject, Usage } from './types.ts'
+import { Wrk, findWrk } from './wrk.ts'
 
 export interface Case {
-  /** What --only names. */
+  /** Named by --only. */
   name: string
   title: string
   notes?: string[]
+  /** A column for which no row has a value is left out. */
   columns: Column[]
-  /** What rows are compared by. */
-  metric: string
-  /** The row that others are compared with. */
+  /** Metrics by which rows are compared with the baseline. */
+  compared: string[]
+  /** The label of the row that others are compared with. */
   baseline: string
-  /** The processes it needs, all up at the same time; an idle one costs nothing. */
+  /** The processes that it needs. All run at the same time; an idle one costs nothing. */
   servers: (bench: Bench) => ServerSpec[] | Promise<ServerSpec[]>
-  /** What is measured on them, round by round. */
+  /** The rows, measured in turn in every round. */
   scenario: (bench: Bench, servers: Map<string, Server>) => Subject[] | Promise<Subject[]>
 }
 
@@ -28,9 +30,9 @@ export class Server {
   readonly label: string
   readonly child: Child<ServerCalls, Ready>
 
-  constructor ({ label, file, options = {}, cores = 1, ...how }: ServerSpec) {
+  constructor ({ label, file, options, cores = 1, ...rest }: ServerSpec) {
     this.label = label
-    this.child = new Child(`servers/${file}`, [JSON.stringify(options)], cores === 1 ? CORES.one : CORES.two, how)
+    this.child = new Child(`servers/${file}`, options === undefined ? [] : [JSON.stringify(options)], cores === 1 ? CORES.one : CORES.two, rest)
   }
 
   usage (): Promise<Usage> {
@@ -38,47 +40,68 @@ export class Server {
   }
 }
 
-/** A load on a server, known to the driver. */
+/** A load on a server. */
 export interface Target {
   server: Server
+  port: number
+  load: Load
+  /** The driver's number for it. */
   id: number
 }
 
-/** What cases work with: settings, the driver, and a directory that goes away. */
+/** What cases work with: settings, drivers, and a directory that is removed at the end. */
 export class Bench {
   readonly settings: Settings
   readonly directory = mkdtempSync(join(tmpdir(), 'bench-'))
   readonly driver = new Child<DriverCalls>('driver.ts', [], CORES.driver)
-  /** Makes what goes on beside the measurement. */
+  /** A second process of the driver, for load beside the measurement. */
   readonly disturber = new Child<DriverCalls>('driver.ts', [], CORES.driver)
+  readonly wrkVersion = findWrk()
 
-  readonly #cleaning: (() => Promise<void>)[] = []
+  readonly #wrk = new Wrk(this.directory)
+  readonly #cleanups: (() => Promise<void>)[] = []
 
   constructor (settings: Settings) {
     this.settings = settings
   }
 
-  /** Tells the person who waits what is going on. */
+  /** Reports progress. */
   log = (text: string): void => {
     process.stderr.write(`${text}\n`)
   }
 
-  /** Something to be done when all is over. */
-  atEnd (clean: () => Promise<void>): void {
-    this.#cleaning.push(clean)
+  atEnd (cleanup: () => Promise<void>): void {
+    this.#cleanups.push(cleanup)
   }
 
-  /** Makes a load known to the driver: each request is made once, and its answer checked. */
-  async aim (server: Server, load?: Load, known = true): Promise<Target> {
+  /**
+   * Prepares a load for a server.
+   * @param load absent: the one that the server brings
+   * @param learn make each request once, and check every answer against what was learned
+   */
+  async aim (server: Server, load?: Load, learn = true): Promise<Target> {
     const { port, load: own } = await server.child.ready
-    return { server, id: await this.driver.call('load', { port, load: (load ?? own)!, known }) }
+    const chosen = (load ?? own)!
+    return { server, port, load: chosen, id: await this.driver.call('load', { port, load: chosen, learn }) }
   }
 
-  /** One counted run, and what it cost the server. */
+  /** One run of our driver, and what it cost the server. */
   async measure ({ server, id }: Target, options: Partial<RunOptions> = {}): Promise<Sample> {
+    return await this.#meter(server, (settings) => this.driver.call('run', { target: id, ...settings, ...options }))
+  }
+
+  /** A run of our driver and, where wrk is installed, one of wrk: its metrics begin with `wrk`. */
+  async measureByBoth (target: Target): Promise<Sample> {
+    const own = await this.measure(target)
+    if (this.wrkVersion === null) return own
+    const { rate, p50, p99, cpu, driver } = await this.#meter(target.server, (settings) => this.#wrk.run(target.port, target.load, settings)) as Record<string, number>
+    return { ...own, wrkRate: rate!, wrkP50: p50!, wrkP99: p99!, wrkCpu: cpu!, wrkDriver: driver! }
+  }
+
+  async #meter (server: Server, run: (settings: RunOptions) => Promise<RunResult>): Promise<Sample> {
     const { seconds, connections } = this.settings
     const before = await server.usage()
-    const { answers, elapsed, driverCpu, ...result } = await this.driver.call('run', { target: id, seconds, connections, ...options })
+    const { answers, elapsed, driverCpu, ...result } = await run({ seconds, connections })
     const after = await server.usage()
     const active = after.active - before.active
     return {
@@ -93,7 +116,7 @@ export class Bench {
 
   async close (): Promise<void> {
     await Promise.all([this.driver.stop(), this.disturber.stop()])
-    for (const clean of this.#cleaning) await clean()
+    for (const cleanup of this.#cleanups) await cleanup()
     rmSync(this.directory, { recursive: true, force: true })
   }
 }
@@ -108,3 +131,19 @@ export const LOOP: Column = { metric: 'loop', title: 'server loop busy', digits:
 export const DRIVER: Column = { metric: 'driver', title: 'driver core used', digits: 2 }
 export const RSS: Column = { metric: 'rss', title: 'server MiB', digits: 0 }
 export const RATES: Column[] = [RATE, P50, P99, COST, CORES_USED, DRIVER, RSS]
+
+/** For cases that run both drivers. */
+export const BOTH: { columns: Column[], compared: string[] } = {
+  columns: [
+    { metric: 'wrkRate', title: 'answers/s by wrk', digits: 0 },
+    { metric: 'wrkP99', title: 'p99 ms by wrk', digits: 2 },
+    { metric: 'wrkCpu', title: 'server CPU us/answer by wrk', digits: 1 },
+    { metric: 'wrkDriver', title: 'core used by wrk', digits: 2 },
+    { ...RATE, title: 'answers/s by our driver' },
+    { ...P99, title: 'p99 ms by our driver' },
+    { ...COST, title: 'server CPU us/answer by our driver' },
+    { ...DRIVER, title: 'core used by our driver' },
+    RSS
+  ],
+  compared: ['wrkRate', 'rate']
+}

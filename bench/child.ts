@@ -3,10 +3,11 @@ import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import type { Calls } from './expose.ts'
 import { pin } from './machine.ts'
+import type { ServerSpec } from './types.ts'
 
-type Answered = { id: number, result?: unknown, error?: string } | { ready: unknown }
+type Message = { id: number, result?: unknown, error?: string } | { ready: unknown }
 
-/** A child process of ours, pinned to cores, that answers calls (expose.ts). */
+/** A pinned child process that answers calls (expose.ts). */
 export class Child<C extends Calls, R = unknown> {
   readonly #process: ChildProcess
   readonly #calls = new Map<number, { resolve: (value: never) => void, reject: (error: Error) => void }>()
@@ -14,12 +15,15 @@ export class Child<C extends Calls, R = unknown> {
   #id = 0
 
   /** @param file relative to this one */
-  constructor (file: string, args: string[], cores: number[], { flags = [], quiet = false }: { flags?: string[], quiet?: boolean } = {}) {
+  constructor (file: string, args: string[], cores: number[], { flags = [], quiet = false, env }: Pick<ServerSpec, 'flags' | 'quiet' | 'env'> = {}) {
     const [command, ...rest] = pin([process.execPath, ...flags, fileURLToPath(new URL(file, import.meta.url)), ...args], cores)
-    this.#process = spawn(command!, rest, { stdio: ['ignore', quiet ? 'ignore' : 2, 'inherit', 'ipc'], env: { ...process.env, NODE_ENV: 'production' } })
-    this.#process.on('message', (message: Answered) => this.#take(message))
+    this.#process = spawn(command!, rest, {
+      stdio: ['ignore', quiet ? 'ignore' : 2, 'inherit', 'ipc'],
+      env: env === undefined ? { ...process.env, NODE_ENV: 'production' } : { PATH: process.env.PATH, ...env }
+    })
+    this.#process.on('message', (message: Message) => this.#receive(message))
     this.#process.on('error', (error) => this.#fail(error))
-    this.#process.on('exit', (code, signal) => this.#fail(new Error(`${file} ended (${signal ?? code})`)))
+    this.#process.on('exit', (code, signal) => this.#fail(new Error(`${file} exited (${signal ?? code})`)))
     this.#ready.promise.catch(() => {})
   }
 
@@ -27,7 +31,7 @@ export class Child<C extends Calls, R = unknown> {
     return this.#process.pid!
   }
 
-  /** What the process said when it was ready. */
+  /** Resolves to what the process sent when it was ready. */
   get ready (): Promise<R> {
     return this.#ready.promise
   }
@@ -47,7 +51,7 @@ export class Child<C extends Calls, R = unknown> {
     await exit
   }
 
-  #take (message: Answered): void {
+  #receive (message: Message): void {
     if ('ready' in message) return this.#ready.resolve(message.ready as R)
     const call = this.#calls.get(message.id)
     this.#calls.delete(message.id)

@@ -8,7 +8,7 @@ interface Call {
   params: never
 }
 
-/** Answers the parent's calls, and ends this process when the parent is gone. */
+/** Answers the parent's calls, and exits when the parent disconnects. */
 export function expose (calls: Calls): void {
   process.on('message', ({ id, name, params }: Call) => {
     calls[name]!(params).then(

@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto'
 
 /**
- * The users, clients and tokens that every server is filled with. All is derived from a number, so that a store of
- * millions needs no list beside it. All texts of a kind have one length: an answer's size does not vary.
+ * The users, clients and tokens in every server. Each is derived from its number, so that no list of millions is needed. Texts
+ * of a kind have the same length: the size of an answer does not vary.
  */
 
-/** Tokens in rotation, and users behind them. */
+/** Tokens in rotation, and their users. */
 export const TOKENS = 10_000
 export const CLIENTS = 1_000
 
@@ -15,18 +15,23 @@ function digest (kind: string, index: number): string {
   return createHash('sha256').update(`${kind} ${index}`).digest('base64url')
 }
 
-/** As long as the service's own, and not in the order of the numbers. */
+/** As long as the service's ids, and not in the order of the numbers. */
 function toId (kind: string, index: number): string {
   return (`01J8${digest(kind, index).replaceAll(/[-_]/g, '0').toUpperCase().slice(0, 22)}${String(index).padStart(8, '0')}`)
 }
 
 const pad = (index: number) => String(index).padStart(7, '0')
 
-/** Times lie in the past, a millisecond apart. */
+/** In the past, a millisecond apart. */
 const timeAt = (index: number) => new Date(Date.UTC(2026, 0, 1) + index).toISOString()
 
 export function tokenAt (index: number): string {
   return digest('token', index)
+}
+
+/** The id of the token session that the token belongs to. */
+export function grantAt (index: number): string {
+  return digest('grant', index)
 }
 
 export function userAt (index: number) {
@@ -35,7 +40,7 @@ export function userAt (index: number) {
     account: `user${pad(index)}@example.com`,
     created_at: timeAt(index),
     name: `User ${pad(index)}`,
-    // The first is the admin.
+    // The first user is the admin.
     roles: { [index === 0 ? 'admin' : 'staff']: true } as Record<string, true>,
     info: { locale: 'en-GB', team: `team-${index % 10}` }
   }
@@ -48,20 +53,20 @@ export function clientAt (index: number) {
     redirectUris: [`https://app${pad(index)}.example.com/callback`, `https://app${pad(index)}.example.com/silent`],
     scopes: SCOPES,
     name: `Application ${pad(index)}`,
-    /** Every second one is confidential, every fourth has an image. */
+    /** Every second client is confidential, every fourth has an image. */
     secret: index % 2 === 0 ? digest('secret', index).replaceAll(/[-_]/g, '0').slice(0, 16) : undefined,
     image: index % 4 === 0 ? `https://app${pad(index)}.example.com/logo.png` : undefined
   }
 }
 
-/** What tokeninfo answers. */
+/** The answer of tokeninfo. */
 export function tokenInfoAt (index: number, users = TOKENS, clients = CLIENTS) {
   const { user_id, account, name, roles } = userAt(index % users)
   const { clientId, scopes } = clientAt(index % clients)
   return { user_id, account, name, roles, client_id: clientId, scopes }
 }
 
-/** A client as lists show it to an admin. */
+/** A client as an admin sees it in a list. */
 export function listedClientAt (index: number, users: number) {
   const { secret, createdAt, redirectUris, scopes, name, image, clientId } = clientAt(index)
   return {

@@ -2,18 +2,18 @@ export interface RawRequest {
   method?: string
   path: string
   headers?: Record<string, string>
-  /** Sent as JSON, or as it is when it is a text. */
+  /** A string is sent as it is, an object as JSON. */
   body?: object | string
 }
 
-/** An HTTP/1.1 request as it goes over the wire. */
+/** The bytes of an HTTP/1.1 request. */
 export function toRaw ({ method = 'GET', path, headers = {}, body }: RawRequest): string {
   const text = body === undefined ? undefined : typeof body === 'string' ? body : JSON.stringify(body)
   const all: Record<string, string> = {
     host: '127.0.0.1',
     ...headers,
     ...(typeof body === 'object' && { 'content-type': 'application/json' }),
-    // `{counter}` becomes ten digits.
+    // The driver replaces `{counter}` by ten digits.
     ...(text !== undefined && { 'content-length': String(Buffer.byteLength(text.replace('{counter}', '0'.repeat(10)))) })
   }
   const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}`)

@@ -2,13 +2,31 @@ import { CLIENTS, TOKENS, clientAt, range, tokenAt, tokenInfoAt, userAt } from '
 import { bearer, toRaw } from './http.ts'
 import type { Load } from './types.ts'
 
-/** The loads on the service's own API; peers bring their own (servers/). */
+/** The loads on the service's API; the servers of peers bring their own (servers/). */
 
-/** @param indexes of the tokens in rotation */
+/**
+ * @param indexes of the tokens in rotation
+ * @param proven false for a server that answers every request with the same
+ */
 export function tokenInfoLoad (indexes: number[] = range(TOKENS, (index) => index), proven = true): Load {
   return {
     requests: indexes.map((index) => toRaw({ path: '/api/v1/auth/tokeninfo', headers: bearer(tokenAt(index)) })),
     ...(proven && { proofs: indexes.map((index) => tokenInfoAt(index).account) })
+  }
+}
+
+const FORM = { 'content-type': 'application/x-www-form-urlencoded' }
+
+/** RFC 6749, 2.3.1. */
+function basic (id: string, secret: string): Record<string, string> {
+  return { authorization: `Basic ${Buffer.from(`${encodeURIComponent(id)}:${encodeURIComponent(secret)}`).toString('base64')}` }
+}
+
+/** A resource server asks about all tokens (RFC 7662). */
+export function introspectionLoad (path: string, { id, secret }: { id: string, secret: string }, tokens: string[] = range(TOKENS, tokenAt)): Load {
+  return {
+    requests: tokens.map((token) => toRaw({ method: 'POST', path, headers: { ...basic(id, secret), ...FORM }, body: `token=${token}` })),
+    proofs: range(TOKENS, (index) => userAt(index).user_id)
   }
 }
 
@@ -39,7 +57,7 @@ export function patchLoad (): Load {
   }
 }
 
-/** Nobody's user before: an account of its own each time. */
+/** An admin creates users; each has a new account. */
 export function createLoad (): Load {
   return {
     requests: [toRaw({
@@ -49,20 +67,17 @@ export function createLoad (): Load {
   }
 }
 
-/** A page of 100 of `of` records, each request another one. */
-export function pageLoad (path: string, of: number): Load {
-  return { requests: range(of / 100, (page) => toRaw({ path: `${path}?limit=100&offset=${page * 100}`, headers: admin })) }
+/** Pages of 100 records, each request another page. */
+export function pageLoad (path: string, records: number): Load {
+  return { requests: range(records / 100, (page) => toRaw({ path: `${path}?limit=100&offset=${page * 100}`, headers: admin })) }
 }
 
-/** Confidential clients ask for tokens of their own (RFC 6749, 4.4). */
+/** Confidential clients ask for their own tokens (RFC 6749, 4.4). */
 export function issueLoad (path: string): Load {
   return {
     requests: range(CLIENTS / 2, (half) => {
       const { clientId, secret } = clientAt(2 * half)
-      const basic = Buffer.from(`${clientId}:${secret}`).toString('base64')
-      return toRaw({
-        method: 'POST', path, headers: { authorization: `Basic ${basic}`, 'content-type': 'application/x-www-form-urlencoded' }, body: 'grant_type=client_credentials'
-      })
+      return toRaw({ method: 'POST', path, headers: { ...basic(clientId, secret!), ...FORM }, body: 'grant_type=client_credentials' })
     }),
     volatile: true
   }

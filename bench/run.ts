@@ -6,8 +6,8 @@ import { toMarkdown } from './report.ts'
 import { USAGE, readSettings, type Settings } from './settings.ts'
 import type { CaseResult } from './types.ts'
 
-/** Rounds of all rows in turn, so that what disturbs the machine for a while meets them all. */
-async function runCase (bench: Bench, { name, title, notes = [], columns, metric, baseline, servers, scenario }: Case): Promise<CaseResult | null> {
+/** Measures all rows in turn in each round, so that a disturbance of the machine meets all of them. */
+async function runCase (bench: Bench, { name, title, notes = [], columns, compared, baseline, servers, scenario }: Case): Promise<CaseResult | null> {
   const specs = await servers(bench)
   const started = new Map(specs.map((spec) => [spec.label, new Server(spec)]))
   try {
@@ -23,7 +23,7 @@ async function runCase (bench: Bench, { name, title, notes = [], columns, metric
       }
       bench.log(`${name}: ${round < 0 ? 'warm-up' : `round ${round + 1} of ${rounds}`}`)
     }
-    return { name, title, notes, columns, metric, baseline, rows }
+    return { name, title, notes, columns, compared, baseline, rows }
   } finally {
     for (const { child } of started.values()) await child.stop()
   }
@@ -31,7 +31,7 @@ async function runCase (bench: Bench, { name, title, notes = [], columns, metric
 
 function choose ({ only }: Settings): Case[] {
   const unknown = only.filter((name) => !CASES.some((one) => one.name === name))
-  if (unknown.length > 0) throw new Error(`no such case: ${unknown.join(', ')}. There are: ${CASES.map(({ name }) => name).join(', ')}`)
+  if (unknown.length > 0) throw new Error(`no such case: ${unknown.join(', ')}; expected some of ${CASES.map(({ name }) => name).join(', ')}`)
   return only.length === 0 ? CASES : CASES.filter(({ name }) => only.includes(name))
 }
 
@@ -46,6 +46,8 @@ async function main (): Promise<void> {
     return
   }
   const bench = new Bench(settings)
+  const wrk = bench.wrkVersion ?? 'not installed (Debian package wrk): all rates are by our own driver, which makes a fast server look slower'
+  if (bench.wrkVersion === null) bench.log(`wrk is ${wrk}`)
   const results: CaseResult[] = []
   const failures: { name: string, message: string }[] = []
   for (const one of cases) {
@@ -60,7 +62,7 @@ async function main (): Promise<void> {
   await bench.close()
 
   const { mongodbUrl, ...shown } = settings
-  const report = { machine: describeMachine(), settings: { ...shown, mongodb: mongodbUrl !== undefined }, results, failures }
+  const report = { machine: { ...describeMachine(), wrk }, settings: { ...shown, mongodb: mongodbUrl !== undefined }, results, failures }
   const markdown = toMarkdown(report)
   const directory = new URL('results/', import.meta.url)
   mkdirSync(directory, { recursive: true })

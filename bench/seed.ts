@@ -4,41 +4,44 @@ import { copyFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { openServices } from '../lib/identity.ts'
-import type { ClientRecord, TokenRecord, UserRecord } from '../lib/records.ts'
+import type { ClientRecord, GrantRecord, TokenRecord, UserRecord } from '../lib/records.ts'
 import { createSecretBox, parseSecretKey } from '../lib/crypto/secrets.ts'
 import { COLLECTIONS } from '../lib/store/collections.ts'
 import { openStore } from '../lib/store/index.ts'
 import type { Document } from '../lib/store/port.ts'
 import { Table } from '../lib/store/sqlite/sql.ts'
 import { hashToken } from '../lib/tokens/tokens.ts'
-import { clientAt, tokenAt, userAt } from './fixture.ts'
+import { createPasswords } from '../lib/users/passwords.ts'
+import { clientAt, grantAt, tokenAt, userAt } from './fixture.ts'
 
-/** What a store is filled with. Token i is user i's and client i's, each modulo their number. */
+/** The contents of a store. Token i belongs to user i and client i, each modulo their number. */
 export interface Fill {
   users: number
   clients: number
   tokens: number
+  /** Each token belongs to a token session, as after a sign-in. Absent: to none, as minted on the command line. */
+  grants?: true
 }
 
-/** Not a secret: it seals what everyone can read in fixture.ts. */
+/** Not a secret: it seals only what is in fixture.ts. */
 export const SECRET_KEY = Buffer.alloc(32, 'bench').toString('base64')
 export const PASSWORD = 'the password of every user'
 
+const CREATED = '2026-01-01T00:00:00.000Z'
 const FAR = '2036-01-01T00:00:00.000Z'
 
-/** Records on their way to the store at once; it refuses more than 10,000. */
+/** Records that are being inserted at once; the store refuses more than 10,000. */
 const STEP = 5_000
 
-/** Files of earlier runs are used again while what they are made of stays as it is. */
+/** A filled file is used again by later runs while its sources have not changed. */
 const CACHE = process.env.BENCH_CACHE ?? join(tmpdir(), 'fastify-identity-bench')
 const SOURCES = ['fixture.ts', 'seed.ts', '../lib/records.ts', '../lib/store/collections.ts', '../lib/store/sqlite/schema.ts']
 
-/** The path of a database file with this in it, made when there is none. It is for reading: others use it again. */
+/** The path of a file with these contents, which is made where it does not exist. Only for reading: other runs use it too. */
 export async function ensureFile (fill: Fill, log: (text: string) => void): Promise<string> {
   const version = createHash('sha256')
   for (const source of SOURCES) version.update(readFileSync(new URL(source, import.meta.url)))
-  const file = join(CACHE, `users-${fill.users}-clients-${fill.clients}-tokens-${fill.tokens}-${version.digest('hex').slice(0, 8)}.db`)
+  const file = join(CACHE, `users-${fill.users}-clients-${fill.clients}-tokens-${fill.tokens}${fill.grants ? '-grants' : ''}-${version.digest('hex').slice(0, 8)}.db`)
   if (existsSync(file)) return file
   mkdirSync(CACHE, { recursive: true })
   const unfinished = join(CACHE, `unfinished-${process.pid}.db`)
@@ -49,14 +52,14 @@ export async function ensureFile (fill: Fill, log: (text: string) => void): Prom
   return file
 }
 
-/** A copy, for a server that writes. */
+/** A copy of such a file, for a server that writes. */
 export async function copyDatabase (fill: Fill, directory: string, log: (text: string) => void): Promise<string> {
   const file = join(directory, `${createHash('sha256').update(`${process.hrtime.bigint()}`).digest('hex').slice(0, 8)}.db`)
   await copyFile(await ensureFile(fill, log), file, constants.COPYFILE_FICLONE)
   return file
 }
 
-/** What a store is filled with, by collection: how many, and each of them. */
+/** The records by collection: their number, and each record. */
 async function toRecords (fill: Fill): Promise<[name: string, length: number, at: (index: number) => Document][]> {
   const password = await hashPassword()
   const box = createSecretBox(parseSecretKey(SECRET_KEY))
@@ -79,19 +82,25 @@ async function toRecords (fill: Fill): Promise<[name: string, length: number, at
       epoch: 0
     }
   }
-  const toToken = (index: number): TokenRecord => ({
-    id: hashToken(tokenAt(index)),
+  const toIssued = (index: number) => ({
     user_id: userAt(index % fill.users).user_id,
     client_id: clientAt(index % fill.clients).clientId,
     user_epoch: 0,
     client_epoch: 0,
-    created_at: '2026-01-01T00:00:00.000Z',
+    created_at: CREATED,
     expired_at: FAR
   })
-  return [['users', fill.users, toUser], ['clients', fill.clients, toClient], ['access_tokens', fill.tokens, toToken]]
+  const toToken = (index: number): TokenRecord => ({ id: hashToken(tokenAt(index)), ...toIssued(index), ...(fill.grants && { grant_id: grantAt(index) }) })
+  const toGrant = (index: number): GrantRecord => ({ id: grantAt(index), ...toIssued(index), last_used_at: CREATED })
+  return [
+    ['users', fill.users, toUser],
+    ['clients', fill.clients, toClient],
+    ['access_tokens', fill.tokens, toToken],
+    ['grants', fill.grants ? fill.tokens : 0, toGrant]
+  ]
 }
 
-/** Fills an empty store through its port. */
+/** Fills an empty store through the store port. */
 export async function fillStore (url: string, fill: Fill): Promise<void> {
   const store = await openStore(url, { collections: COLLECTIONS, now: Date.now, timeout: 120_000 })
   for (const [name, length, at] of await toRecords(fill)) {
@@ -104,8 +113,8 @@ export async function fillStore (url: string, fill: Fill): Promise<void> {
 }
 
 /**
- * Fills a new SQLite file past the port, since millions would take the port an hour: the store makes the tables and its
- * statements the rows, but nothing is synced, and the indexes are made at the end.
+ * Fills a new SQLite file directly, since millions of records would take an hour through the port. The store creates the tables
+ * and its own statements insert the rows, without syncs and with the indexes created last.
  */
 async function fillFile (file: string, fill: Fill): Promise<void> {
   await (await openStore(`sqlite:${file}`, { collections: COLLECTIONS, now: Date.now })).close()
@@ -124,13 +133,12 @@ async function fillFile (file: string, fill: Fill): Promise<void> {
   database.close()
 }
 
-/** One real hash, which all users share. */
+/** One real hash, shared by all users. */
 async function hashPassword (): Promise<string> {
-  const services = await openServices({
-    database: 'sqlite::memory:', storeTimeout: 10_000, secretKey: SECRET_KEY, production: false, bcryptCost: 12, hashQueue: 1, roles: { admin: 'admin', manager: 'manager', service: 'service' }
-  })
-  const { user_id } = await services.users.create({ data: { account: 'one', password: PASSWORD } })
-  const record = await services.store.collection<UserRecord>('users').get(user_id)
-  await services.close()
-  return record!.password
+  const passwords = createPasswords({ cost: 12 })
+  try {
+    return await passwords.hash(PASSWORD)
+  } finally {
+    await passwords.close()
+  }
 }

@@ -5,23 +5,23 @@ export interface Settings {
   only: string[]
   rounds: number
   warmups: number
-  /** Of one measurement. */
+  /** Length of one measurement. */
   seconds: number
   connections: number
-  /** Millions, too. */
+  /** Whether to measure with millions of records too. */
   full: boolean
-  /** Where a MongoDB-compatible server is; absent: what needs one is left out. */
+  /** A MongoDB-compatible server; absent: the cases that need one are left out. */
   mongodbUrl: string | undefined
 }
 
 export const USAGE = `Usage: npm run bench -- [options]
-  --only CASE,CASE    only these
+  --only CASE,CASE    run only these cases
   --rounds N          counted rounds (5)
   --warmups N         rounds before them (1)
-  --seconds N         of one measurement (2)
+  --seconds N         length of one measurement (2)
   --connections N     of the driver (50)
   --full              also 1,000,000 clients and 5,000,000 tokens: about an hour, 10 GB in the temporary directory
-MONGODB_URL names a server for the cases that need one. BENCH_CACHE is where filled databases are kept.`
+MONGODB_URL names a server for the case mongodb. BENCH_CACHE is the directory for filled databases.`
 
 export function readSettings (args: string[]): Settings {
   const { values } = parseArgs({
@@ -37,7 +37,7 @@ export function readSettings (args: string[]): Settings {
   })
   const read = (name: 'rounds' | 'warmups' | 'seconds' | 'connections', least: number) => {
     const value = Number(values[name])
-    if (!(value >= least)) throw new Error(`--${name} takes a number from ${least}`)
+    if (!(value >= least)) throw new Error(`--${name}: must be a number of at least ${least}`)
     return value
   }
   return {

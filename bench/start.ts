@@ -5,16 +5,16 @@ import { connect, createServer, type AddressInfo } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
 import { CORES, pin, readRss } from './machine.ts'
 
-/** The options that `npm start` gives to node. */
+/** The options for node in the script `npm start`. */
 export function readStartFlags (): string[] {
   const { scripts } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { scripts: { start: string } }
   return scripts.start.split(' ').filter((word) => word.startsWith('--'))
 }
 
-/** Milliseconds after which a process that has not answered is given up. */
-const PATIENCE = 30_000
+/** Milliseconds that a process has to answer, and to exit. */
+const DEADLINE = 30_000
 
-/** A port of this machine that nothing listens on. */
+/** A port that nothing listens on. */
 export async function findFreePort (): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')
@@ -24,7 +24,7 @@ export async function findFreePort (): Promise<number> {
   return port
 }
 
-/** Makes one request on a connection of its own; null while nothing listens. */
+/** Makes one request on a new connection; null while nothing listens. */
 async function ask (port: number, request: string): Promise<string | null> {
   const { promise, resolve } = Promise.withResolvers<string | null>()
   const socket = connect({ host: '127.0.0.1', port, noDelay: true }, () => socket.write(request))
@@ -36,8 +36,8 @@ async function ask (port: number, request: string): Promise<string | null> {
 }
 
 /**
- * Starts node with these arguments on two cores, until the first 200. The process is ended in good order: what it keeps
- * for its next start, it keeps then.
+ * Starts node with these arguments on two cores and waits for the first 200. The process is then shut down gracefully, which
+ * writes Node's compile cache for the next start.
  */
 export async function timeStart (args: string[], env: Record<string, string>, request: string): Promise<{ milliseconds: number, rss: number }> {
   const port = await findFreePort()
@@ -56,12 +56,12 @@ export async function timeStart (args: string[], env: Record<string, string>, re
         if (!answer.startsWith('HTTP/1.1 200')) throw new Error(`${args.join(' ')} answered ${answer.slice(0, 12)}`)
         return { milliseconds, rss: readRss(child.pid!) }
       }
-      if (child.exitCode !== null || milliseconds > PATIENCE) throw new Error(`${args.join(' ')} did not come up`)
+      if (child.exitCode !== null || milliseconds > DEADLINE) throw new Error(`${args.join(' ')} did not answer in time`)
       await wait(1)
     }
   } finally {
     child.kill('SIGTERM')
-    const timer = setTimeout(() => child.kill('SIGKILL'), PATIENCE)
+    const timer = setTimeout(() => child.kill('SIGKILL'), DEADLINE)
     await exit
     clearTimeout(timer)
   }

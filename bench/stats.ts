@@ -13,11 +13,17 @@ export function spread (values: number[]): Spread {
   return { median, min: sorted[0] ?? NaN, max: sorted.at(-1) ?? NaN }
 }
 
+/** A row's values of a metric by round; NaN where it was not measured. */
 export function valuesOf (row: Row, metric: string): number[] {
   return row.samples.map((sample) => sample[metric] ?? NaN)
 }
 
-/** One row over another, round by round: what disturbs a round disturbs both. */
+/** Whether any row has a value for the metric. */
+export function isMeasured (rows: Row[], metric: string): boolean {
+  return rows.some((row) => valuesOf(row, metric).some((value) => !Number.isNaN(value)))
+}
+
+/** One row over another, round by round: a disturbance within a round affects both. */
 export function ratioOf (row: Row, other: Row, metric: string): Spread {
   const below = valuesOf(other, metric)
   return spread(valuesOf(row, metric).map((value, round) => value / below[round]!))

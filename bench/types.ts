@@ -1,54 +1,54 @@
-/** What the processes of a benchmark tell each other, and what a case is. */
+/** What the processes of a benchmark exchange, and what a case measures. */
 
-/** Requests that exercise a server, in rotation. */
+/** Requests for one server, sent in rotation. */
 export interface Load {
-  /** Whole HTTP/1.1 requests. `{counter}` is replaced by a number of ten digits that never comes again. */
+  /** Complete HTTP/1.1 requests. `{counter}` becomes a number of ten digits, a new one each time. */
   requests: string[]
-  /** A text that the answer to the request of the same index must hold. */
+  /** Text that the answer to the request at the same index must contain. */
   proofs?: string[]
-  /** The status of a good answer; 200. */
+  /** Expected status; 200 by default. */
   status?: number
-  /** Answers to one request differ, though not in length: each is checked for its status and length, not its bytes. */
+  /** Answers to the same request differ in content, not in length: only status and length are checked. */
   volatile?: boolean
 }
 
 export interface RunOptions {
   seconds: number
   connections: number
-  /** Requests a second, sent on time whatever the answers do. Absent: each connection sends when its answer is in. */
+  /** Requests per second, sent on schedule. Absent: a connection sends its next request when the answer has arrived. */
   rate?: number
 }
 
-/** What the driver saw. Times are milliseconds. */
+/** Result of a run. Times are in milliseconds. */
 export interface RunResult {
-  /** Answers within the counted time, a second. */
+  /** Answers per second within the counted time. */
   rate: number
   p50: number
   p99: number
   max: number
-  /** Answers in all, those before and after the counted time too. */
+  /** All answers, those outside the counted time included. */
   answers: number
-  /** Milliseconds from the first request to the last answer. */
+  /** From the first request to the last answer. */
   elapsed: number
-  /** Part of a core that the driver itself used, 0 to 1. */
+  /** Share of a core that the driver used, 0 to 1. */
   driverCpu: number
 }
 
+/** Times are in milliseconds from the request. */
 export interface DownloadResult {
   bytes: number
-  /** Milliseconds from the request to the last byte. */
   elapsed: number
-  /** Milliseconds from the request to the first byte of the body. */
+  /** To the first byte of the body. */
   firstByte: number
 }
 
-/** What a server process used since its start. */
+/** Resources that a server process has used since its start. */
 export interface Usage {
   /** Microseconds of processor time, all threads. */
   cpu: number
   /** Bytes. */
   rss: number
-  /** Milliseconds the event loop worked, and waited. */
+  /** Milliseconds that the event loop was busy, and idle. */
   active: number
   idle: number
 }
@@ -58,10 +58,10 @@ export interface RepeatOptions {
   concurrency: number
 }
 
-/** What every server process can be asked; `repeat` those of the case `create`. */
+/** Calls that a server process answers; `repeat` only in the case `create`. */
 export type ServerCalls = { usage: (params: null) => Promise<Usage>, repeat: (options: RepeatOptions) => Promise<Sample> }
 
-/** What a server process says when it listens. */
+/** Sent by a server process once it listens. */
 export interface Ready {
   port: number
   load?: Load
@@ -69,25 +69,27 @@ export interface Ready {
 
 export interface ServerSpec {
   label: string
-  /** A file of servers/. */
+  /** Relative to servers/. */
   file: string
   /** Read by the server, see servers/serve.ts. */
   options?: object
-  /** Cores it may use: 1, the default, beside the driver's; or 2. */
+  /** Cores it may use: 1, the default, not the driver's; or 2. */
   cores?: 1 | 2
-  /** Node's own options. */
+  /** Options for node. */
   flags?: string[]
-  /** Its output goes to /dev/null. */
+  /** The whole environment but for PATH. Absent: that of the benchmark, in production. */
+  env?: Record<string, string>
+  /** Its stdout goes to /dev/null. */
   quiet?: boolean
 }
 
-/** One measurement: names of metrics and their values. */
+/** One measurement: values by metric. */
 export type Sample = Record<string, number>
 
-/** One row of a case's table, measured once a round. */
+/** One row of a case's table, measured once per round. */
 export interface Subject {
   label: string
-  /** The row it is a part of; absent: the case's. */
+  /** The row it is compared with; absent: the case's baseline. */
   baseline?: string
   measure (): Promise<Sample>
 }
@@ -104,14 +106,14 @@ export interface Row {
   samples: Sample[]
 }
 
-/** What came of a case: its rows, in the order of its servers. */
+/** Result of a case. */
 export interface CaseResult {
   name: string
   title: string
   notes: string[]
   columns: Column[]
-  /** What a row is compared with its baseline by. */
-  metric: string
+  /** Metrics by which a row is compared with its baseline. */
+  compared: string[]
   baseline: string
   rows: Row[]
 }

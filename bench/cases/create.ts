@@ -9,21 +9,21 @@ import { FILL } from './tokeninfo.ts'
 export const ONE_EACH = 'Fastify, a transaction with its own sync each'
 export const IDENTITY = 'fastify-identity, SQLite'
 const ALONE = 'fastify-identity, SQLite, one after the other'
-const LIMIT = 'Fastify, nothing kept: the limit'
+const LIMIT = 'Fastify, nothing stored: the upper limit'
 const ONE_EACH_DIRECT = 'a transaction with its own sync each, without HTTP'
 const IDENTITY_DIRECT = 'fastify-identity, SQLite, without HTTP'
 const CONNECTIONS = 64
 
-/** Users made for good: each is on the disk when it is answered. */
+/** Each user is on the disk before the answer. */
 export default {
   name: 'create',
   title: `Durable user creation, ${CONNECTIONS} at once`,
   notes: [
-    'Each server on two cores, since ours writes in a thread. The password hash is left aside: lib/users/passwords.ts is replaced by a stub. One after the other, ours pays a sync for each too.',
-    'How much there is to win depends on what a sync costs on the disk of TMPDIR: where it is quick, on what a request costs. The limit takes the same requests, parses them and keeps nothing; without HTTP the same is asked for in the process itself.'
+    'Each server on two cores, since the service writes in a thread. Hashing is left out: a stub replaces lib/users/passwords.ts. One after the other, the service needs a sync for each user too.',
+    'The possible gain depends on the cost of a sync on the disk of TMPDIR; where a sync is fast, on the cost of a request. The upper limit parses the same requests and stores nothing. Without HTTP, the server creates users by function calls.'
   ],
   columns: RATES,
-  metric: 'rate',
+  compared: ['rate'],
   baseline: ONE_EACH,
   servers: async (bench) => [
     { label: ONE_EACH, file: 'one-sync-each.ts', options: { file: join(bench.directory, 'one-sync-each.db') }, cores: 2 },

@@ -4,7 +4,7 @@ import { admin, tokenInfoLoad } from '../loads.ts'
 import { PASSWORD, copyDatabase } from '../seed.ts'
 import type { RunOptions, Sample, Subject } from '../types.ts'
 
-/** Requests a second of the paced rows: a tenth or so of what a core can do. */
+/** Requests per second in the paced rows: about a tenth of what a core can answer. */
 const PACE = 2_000
 
 export const CORES = ['one core', 'two cores'] as const
@@ -15,7 +15,7 @@ export const LOGINS = (count: number) => `${count} logins in flight`
 export const EXPORT = 'NDJSON exports of 100,000 clients, one after the other'
 export const FULL_RATE: Pace = 'at full rate'
 
-/** Begins what shall go on beside; the result ends it, and resolves to how much of it there was. */
+/** Starts load beside the measurement. The result stops it, and resolves to the number of logins or exports done. */
 type Disturbance = (server: Server) => Promise<() => Promise<number>>
 
 function disturbances (bench: Bench): Map<string, Disturbance> {
@@ -40,24 +40,24 @@ function disturbances (bench: Bench): Map<string, Disturbance> {
   return new Map([[QUIET, async () => async () => 0], [LOGINS(4), logins(4)], [LOGINS(8), logins(8)], [EXPORT, exporting]])
 }
 
-async function measureBeside (bench: Bench, target: Target, disturb: Disturbance, options: Partial<RunOptions>): Promise<Sample> {
-  const begun = performance.now()
-  const end = await disturb(target.server)
+async function measureDisturbed (bench: Bench, target: Target, disturb: Disturbance, options: Partial<RunOptions>): Promise<Sample> {
+  const start = performance.now()
+  const stop = await disturb(target.server)
   const sample = await bench.measure(target, options)
-  const count = await end()
-  return { ...sample, beside: count / (performance.now() - begun) * 1000 }
+  const count = await stop()
+  return { ...sample, beside: count / (performance.now() - start) * 1000 }
 }
 
-/** What those who ask for a token notice of what else goes on. */
+/** The latency of tokeninfo while the service has other work. */
 export default {
   name: 'disturbed',
   title: 'Whose token is this, beside logins and exports',
   notes: [
     'fastify-identity on SQLite, bcrypt cost 12. A login is the whole authorization code flow. The disturbance comes from a second process on the driver\'s core.',
-    `At full rate 50 connections ask as fast as they are answered; at ${PACE}/s the requests are sent on time, and a late start counts as latency.`
+    `At full rate each of 50 connections sends its next request when it has an answer. At ${PACE}/s requests are sent on schedule, and a late start counts as latency.`
   ],
   columns: [P99, P50, RATE, { metric: 'beside', title: 'logins or exports/s', digits: 1 }, LOOP, CORES_USED, DRIVER],
-  metric: 'p99',
+  compared: ['p99'],
   baseline: label(QUIET, CORES[1], FULL_RATE),
   servers: async (bench) => {
     const fill = { users: TOKENS, clients: 100 * CLIENTS, tokens: TOKENS }
@@ -77,7 +77,7 @@ export default {
       for (const [pace, options] of paces) {
         for (const [what, disturb] of kinds) {
           subjects.push({
-            label: label(what, cores, pace), baseline: label(QUIET, cores, pace), measure: () => measureBeside(bench, target, disturb, options)
+            label: label(what, cores, pace), baseline: label(QUIET, cores, pace), measure: () => measureDisturbed(bench, target, disturb, options)
           })
         }
       }

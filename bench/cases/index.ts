@@ -1,6 +1,7 @@
 import type { Case } from '../bench.ts'
 import create from './create.ts'
 import disturbed from './disturbed.ts'
+import introspection from './introspection.ts'
 import issue from './issue.ts'
 import lists from './lists.ts'
 import login from './login.ts'
@@ -12,4 +13,4 @@ import tokens from './tokens.ts'
 import users from './users.ts'
 
 /** In the order of the report. */
-export const CASES: Case[] = [tokeninfo, mongodb, tokens, disturbed, issue, login, users, pages, lists, create, start]
+export const CASES: Case[] = [tokeninfo, introspection, mongodb, tokens, disturbed, issue, login, users, pages, lists, create, start]

@@ -5,13 +5,13 @@ import { FILL } from './tokeninfo.ts'
 
 const PROVIDER = 'oidc-provider, a Map'
 
-/** Clients that ask for tokens of their own. */
+/** Clients request their own tokens. */
 export default {
   name: 'issue',
   title: 'Token issue: client credentials',
-  notes: ['Each server on two cores. Ours is on the disk when it is answered; what the others make is in memory only.'],
+  notes: ['Each server on two cores. A token of the service is on the disk before the answer; those of the others are in memory only.'],
   columns: RATES,
-  metric: 'rate',
+  compared: ['rate'],
   baseline: PROVIDER,
   servers: async (bench) => [
     { label: PROVIDER, file: 'oidc-provider.ts', options: { issue: true }, cores: 2 },

@@ -7,13 +7,12 @@ import { findFreePort, readStartFlags } from '../start.ts'
 import type { Column, Ready, Sample, Subject } from '../types.ts'
 
 const USERS = 1_000
-/** Milliseconds between looks at a server's memory while it streams. */
-const LOOK = 20
+/** Milliseconds between two readings of a server's memory while it streams. */
+const INTERVAL = 20
 
 const sizesOf = (full: boolean) => full ? [10_000, 100_000, 1_000_000] : [10_000, 100_000]
 const name = (what: string, rows: number) => `${what}, ${rows.toLocaleString('en')}`
 export const bareRow = (rows: number) => name('bare Fastify stream of the NDJSON\'s bytes', rows)
-export const linesRow = (rows: number) => name('bare Fastify stream, a line at a time', rows)
 export const csvRow = (rows: number) => name('fast-csv alone, no HTTP', rows)
 export const ndjsonRow = (rows: number) => name('NDJSON', rows)
 export const jsonRow = (rows: number) => name('JSON', rows)
@@ -24,18 +23,18 @@ const COLUMNS: Column[] = [
   { metric: 'megabytes', title: 'MB/s', digits: 1 },
   { metric: 'firstByte', title: 'first byte ms', digits: 1 },
   { metric: 'cpu', title: 'server CPU us/row', digits: 2 },
-  { metric: 'growth', title: 'growth over idle MiB', digits: 1 }
+  { metric: 'growth', title: 'growth MiB', digits: 1 }
 ]
 
 interface List { path: string, accept?: string, rows: number, idle: number, bytes?: number }
 
-/** Reads whole lists for the time of a round, one at least. */
+/** Reads whole lists for the length of a round, at least one. */
 async function measureList (bench: Bench, server: Server, { path, accept, rows, idle, bytes }: List): Promise<Sample> {
   const { port } = await server.child.ready
   const { pid } = server.child
   let peak = 0
-  const look = () => { peak = Math.max(peak, readRss(pid)) }
-  const timer = setInterval(look, LOOK)
+  const readMemory = () => { peak = Math.max(peak, readRss(pid)) }
+  const timer = setInterval(readMemory, INTERVAL)
   const before = await server.usage()
   let lists = 0
   let elapsed = 0
@@ -49,7 +48,7 @@ async function measureList (bench: Bench, server: Server, { path, accept, rows, 
     total += result.bytes
     firstByte += result.firstByte
   }
-  look()
+  readMemory()
   clearInterval(timer)
   const after = await server.usage()
   return {
@@ -63,16 +62,16 @@ async function measureList (bench: Bench, server: Server, { path, accept, rows, 
 
 type FastCsv = Child<{ csv: (params: { rows: number, users: number }) => Promise<{ elapsed: number, bytes: number }> }, Ready>
 
-/** All clients, to their end. */
+/** All clients, from the first to the last. */
 export default {
   name: 'lists',
   title: 'Whole lists of clients',
   notes: [
-    'SQLite; one reader; each server on two cores, of which the driver has the second too. Every second client has a secret to be opened, every fourth an image.',
-    'Idle is the size after the start and one page of 100; growth is the most seen since, over all rounds before too, every 20 ms. The bridge runs in the same process as the service it reads from, so that its growth is that of both. All sizes are checked to the byte. Node runs with the options that npm start gives it.'
+    'SQLite; one reader; each server on two cores, the second of which it shares with the driver. Every second client has a secret to decrypt, every fourth an image.',
+    'Growth is the peak of resident memory over all rounds so far, read every 20 ms, less its size after the start and one page of 100. The bridge runs in the process of the service that it reads from, so its growth is that of both. All sizes are checked to the byte. Node has the options of npm start.'
   ],
   columns: COLUMNS,
-  metric: 'rows',
+  compared: ['rows'],
   baseline: '',
   servers: async (bench) => {
     const specs = []
@@ -107,7 +106,6 @@ export default {
       }
       const { rss } = await bare.usage()
       subjects.push({ label: bareRow(rows), baseline: bareRow(rows), measure: () => measureList(bench, bare, { path: `/stream?rows=${rows}`, rows, idle: rss, bytes }) })
-      subjects.push({ label: linesRow(rows), baseline: bareRow(rows), measure: () => measureList(bench, bare, { path: `/lines?rows=${rows}`, rows, idle: rss, bytes }) })
       await add(ndjsonRow(rows), bareRow(rows), '/api/v1/client/list?limit=0', bytes, 'application/x-ndjson')
       await add(jsonRow(rows), bareRow(rows), '/api/v1/client/list?limit=0', bytes + '{"data":[]}'.length - '\n'.length)
       subjects.push({

@@ -10,7 +10,7 @@ export const FIRST = 'page 1'
 export const pagesOf = (full: boolean) => full ? 10_000 : 1_000
 export const keysetRow = (full: boolean) => `page ${pagesOf(full).toLocaleString('en')} by its cursor`
 
-/** Follows `Link: <...>; rel="next"`; undefined where the list gives none. */
+/** Follows `Link: <...>; rel="next"` to a page; undefined where the list ends before it. */
 async function findPage (server: Server, page: number): Promise<string | undefined> {
   const { port } = await server.child.ready
   let path = '/api/v1/client/list?limit=100'
@@ -30,13 +30,13 @@ async function toSubject (bench: Bench, server: Server, label: string, path: str
   return { label, measure: () => bench.measure(target, { connections: 4 }) }
 }
 
-/** The last page costs what the first does. */
+/** The last page should cost as much as the first. */
 export default {
   name: 'pages',
   title: 'Pages of 100 clients, far into a long list',
   notes: ['fastify-identity on SQLite, on one core; 4 connections. 100,000 clients, with --full 1,000,000.'],
   columns: RATES,
-  metric: 'rate',
+  compared: ['rate'],
   baseline: FIRST,
   servers: async (bench) => {
     const database = `sqlite:${await ensureFile({ users: USERS, clients: pagesOf(bench.settings.full) * 100, tokens: USERS }, bench.log)}`

@@ -13,7 +13,7 @@ export const BARE = 'bare Fastify app'
 export const SERVICE = 'fastify-identity as npm start'
 const pathOf = (file: string) => fileURLToPath(new URL(`../${file}`, import.meta.url))
 
-/** The service as the package holds it, built beside the benchmarks. */
+/** Builds the service as it is in the package. */
 function build (): void {
   const directory = pathOf('node_modules/.cache/identity')
   rmSync(directory, { recursive: true, force: true })
@@ -22,13 +22,13 @@ function build (): void {
   if (!existsSync(`${directory}/server.js`)) throw new Error(`the package cannot be built: ${stdout}`)
 }
 
-/** From nothing to the first answer, on a database that is there. */
+/** From the start of a process to its first answer, on an existing database. */
 export default {
   name: 'start',
   title: 'Start of a process to its first answer, on an existing database',
-  notes: ['A new process each time, on two cores; the first answer is a 200 of tokeninfo. In turn, so that each round is a pair.'],
+  notes: ['A new process each time, on two cores. The first answer is a 200 of tokeninfo.'],
   columns: [{ metric: 'milliseconds', title: 'ms', digits: 0 }, { metric: 'rss', title: 'MiB at the first answer', digits: 0 }],
-  metric: 'milliseconds',
+  compared: ['milliseconds'],
   baseline: BARE,
   servers: () => [],
   scenario: async (bench) => {

@@ -8,13 +8,13 @@ import { FILL } from './tokeninfo.ts'
 
 const PEER = 'better-auth, node:sqlite'
 
-/** What admins and users do with single users and with pages of a hundred. */
+/** Single users and pages of users. */
 export default {
   name: 'users',
   title: 'Users: get, patch, and pages of 100 of 10,000',
-  notes: ['Each server on one core. A patch of ours is on the disk when it is answered; the bare route only reads its body.'],
+  notes: ['Each server on one core. A patch of the service is on the disk before the answer; the bare route only parses the body.'],
   columns: RATES,
-  metric: 'rate',
+  compared: ['rate'],
   baseline: 'bare: get a user',
   servers: async (bench) => [
     { label: 'bare', file: 'bare.ts' },
@@ -29,7 +29,7 @@ export default {
       const target = await bench.aim(server, load)
       subjects.push({ label: `${name}: ${what}`, ...(baseline !== undefined && { baseline }), measure: () => bench.measure(target) })
     }
-    // The bare route answers all with the same.
+    // The bare route answers every request with the same.
     const unproven = ({ proofs: _, ...load }: Load): Load => load
     await add('bare', 'get a user', unproven(userLoad()))
     await add('fastify-identity', 'get a user', userLoad())
@@ -39,7 +39,7 @@ export default {
     await add('fastify-identity', 'page of 100 clients', pageLoad('/api/v1/client/list', TOKENS), 'bare: page of 100 users')
     await add(PEER, 'page of 100 users', undefined, 'bare: page of 100 users')
     await add('bare', 'patch a user', patchLoad(), 'bare: patch a user')
-    // One of its own: the others check that users stay as they are.
+    // A server of its own: the rows above check that users do not change.
     await add('fastify-identity, patched', 'patch a user', patchLoad(), 'bare: patch a user')
     return subjects
   }

@@ -1,7 +1,7 @@
-/** A whole answer at the beginning of some bytes. */
+/** A complete answer at the start of a buffer. */
 export interface Answer {
   status: number
-  /** Where its body begins and ends; a chunked body with its framing. */
+  /** Offsets of the start and the end of its body; a chunked body includes its framing. */
   body: number
   end: number
 }
@@ -9,7 +9,7 @@ export interface Answer {
 const HEAD_END = Buffer.from('\r\n\r\n')
 const LAST_CHUNK = Buffer.from('\r\n0\r\n\r\n')
 
-/** Reads an HTTP/1.1 answer; null while it is not whole. */
+/** Reads an HTTP/1.1 answer; null while it is incomplete. */
 export function readAnswer (bytes: Buffer): Answer | null {
   const head = bytes.indexOf(HEAD_END)
   if (head === -1) return null
@@ -24,7 +24,7 @@ function endOf (bytes: Buffer, head: string, body: number): number {
   const length = /\r\ncontent-length: *(\d+)/i.exec(head)?.[1]
   if (length !== undefined) return body + Number(length)
   if (!/\r\ntransfer-encoding: *chunked/i.test(head)) throw new Error('an answer without a length')
-  // JSON holds no bare line break, so that this is the last chunk and no text. An empty body has none before it.
+  // JSON holds no bare line break, so this is the last chunk and not content. In an empty body its line break is that of the head.
   const last = bytes.indexOf(LAST_CHUNK, body - 2)
   return last === -1 ? -1 : last + LAST_CHUNK.length
 }

@@ -1,6 +1,6 @@
 import type { DownloadResult, Load, RunOptions, RunResult } from '../types.ts'
 import { download, type DownloadOptions } from './download.ts'
-import { learn } from './learn.ts'
+import { learnAnswers } from './learn.ts'
 import { PreparedLoad } from './load.ts'
 import { Round } from './round.ts'
 import { signInUntil, type SignInOptions } from './sign-in.ts'
@@ -12,48 +12,49 @@ interface Target {
 
 const targets = new Map<number, Target>()
 let stop: (() => void) | undefined
-/** Counters of one target never meet those of another, and rounds go on in the rotation where the last one began. */
-let begun = 0
+/** Rounds so far: each starts elsewhere in its rotation. */
+let rounds = 0
 
-/** What the driver does when it is asked to. */
+/** The driver's calls. */
 export const calls = {
-  /** Prepares a load for a server and sends it through once; resolves to the target's number. */
-  async load ({ port, load, known = true }: { port: number, load: Load, known?: boolean }): Promise<number> {
+  /** Prepares a load for a server and, where asked, makes each request once; resolves to the target's number. */
+  async load ({ port, load, learn = true }: { port: number, load: Load, learn?: boolean }): Promise<number> {
+    // The counters of two targets never meet.
     const prepared = new PreparedLoad(load, targets.size * 100_000_000)
-    if (known) await learn(prepared, port)
+    if (learn) await learnAnswers(prepared, port)
     targets.set(targets.size, { port, load: prepared })
     return targets.size - 1
   },
 
   async run ({ target, ...options }: RunOptions & { target: number }): Promise<RunResult> {
     const { port, load } = targets.get(target)!
-    const round = new Round(load, options, begun++ * 997)
+    const round = new Round(load, options, rounds++ * 997)
     stop = () => round.stop()
     return await round.run(port)
   },
 
   download: (options: DownloadOptions): Promise<DownloadResult> => download(options),
 
-  /** Downloads again and again until `stop`; resolves to the number that came to their end. */
+  /** Downloads again and again until `stop`; resolves to the number of complete downloads. */
   async downloads (options: DownloadOptions): Promise<number> {
     const abort = new AbortController()
     stop = () => abort.abort()
-    for (let whole = 0; ; whole++) {
+    for (let complete = 0; ; complete++) {
       try {
         await download(options, abort.signal)
       } catch (error) {
-        if (abort.signal.aborted) return whole
+        if (abort.signal.aborted) return complete
         throw error
       }
     }
   },
 
-  /** Signs users in until `stop`, or for so many seconds; resolves to the milliseconds each took. */
+  /** Signs users in until `stop`, or for a number of seconds; resolves to the milliseconds that each took. */
   async signIns ({ concurrency, seconds, ...options }: SignInOptions & { concurrency: number, seconds?: number }): Promise<number[]> {
-    let over = false
-    stop = () => { over = true }
+    let stopped = false
+    stop = () => { stopped = true }
     const until = performance.now() + (seconds ?? Infinity) * 1000
-    return await signInUntil(options, concurrency, () => over || performance.now() >= until)
+    return await signInUntil(options, concurrency, () => stopped || performance.now() >= until)
   },
 
   stop: async (_params: null): Promise<void> => stop?.()

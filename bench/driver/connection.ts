@@ -2,19 +2,19 @@ import { connect, type Socket } from 'node:net'
 import { readAnswer } from './answer.ts'
 import type { Round } from './round.ts'
 
-/** Larger than any answer of a rotation but the lists of 100. */
+/** More than any answer of a rotation, except lists of 100. */
 const READ = 65_536
 
 /**
- * One keep-alive connection with at most one request under way. Written on the bare socket: a client library costs more
- * than many a server here.
+ * A keep-alive connection with at most one request in flight. It works on the bare socket: a client library costs more than
+ * some of the servers.
  */
 export class Connection {
   readonly #round: Round
   readonly #read = Buffer.allocUnsafe(READ)
   #socket!: Socket
   #partial: Buffer | null = null
-  /** The request under way, and since when. */
+  /** The request in flight, and when it was due. */
   #index = -1
   #since = 0
 
@@ -28,15 +28,15 @@ export class Connection {
       host: '127.0.0.1',
       port,
       noDelay: true,
-      onread: { buffer: this.#read, callback: (length) => { this.#take(length); return true } }
+      onread: { buffer: this.#read, callback: (length) => { this.#receive(length); return true } }
     }, resolve)
-    const lost = (error: Error) => { reject(error); if (this.#index !== -1) this.#round.fail(error) }
-    this.#socket.on('error', lost)
-    this.#socket.on('close', () => lost(new Error('the server closed a connection with a request under way')))
+    const fail = (error: Error) => { reject(error); if (this.#index !== -1) this.#round.fail(error) }
+    this.#socket.on('error', fail)
+    this.#socket.on('close', () => fail(new Error('the server closed a connection with a request in flight')))
     await promise
   }
 
-  /** @param since when the request was due, milliseconds of performance.now() */
+  /** @param since when the request was due, by performance.now() */
   send (index: number, since: number): void {
     this.#index = index
     this.#since = since
@@ -48,11 +48,11 @@ export class Connection {
     this.#socket.destroy()
   }
 
-  #take (length: number): void {
+  #receive (length: number): void {
     const index = this.#index
     const { load } = this.#round
-    // Nearly always the answer comes in one piece and is, byte for byte, the one learned.
-    if (this.#partial === null && load.isKnown(index, this.#read, length)) return this.#done()
+    // The usual case: the answer arrives in one piece and is the one learned.
+    if (this.#partial === null && load.isLearned(index, this.#read, length)) return this.#done()
     const bytes = this.#partial === null ? this.#read.subarray(0, length) : Buffer.concat([this.#partial, this.#read.subarray(0, length)])
     try {
       const answer = readAnswer(bytes)
@@ -61,7 +61,7 @@ export class Connection {
         return
       }
       this.#partial = null
-      if (answer.end !== bytes.length) throw new Error('more bytes than the answer has')
+      if (answer.end !== bytes.length) throw new Error('bytes after the end of an answer')
       load.check(index, bytes, answer)
     } catch (error) {
       this.#index = -1

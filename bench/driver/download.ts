@@ -7,7 +7,7 @@ export interface DownloadOptions {
   headers: Record<string, string>
 }
 
-/** Reads one long answer to its end and drops it. Rejects when it breaks off or is not a 200. */
+/** Reads an answer to its end and discards it. Rejects when it is incomplete or its status is not 200. */
 export async function download ({ port, path, headers }: DownloadOptions, signal?: AbortSignal): Promise<DownloadResult> {
   const { promise, resolve, reject } = Promise.withResolvers<DownloadResult>()
   const start = performance.now()

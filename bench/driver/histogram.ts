@@ -1,8 +1,8 @@
-/** Buckets of 1 us up to 20 ms, and of 100 us up to 20 s; what is longer counts as that. */
+/** Buckets of 1 us up to 20 ms, and of 100 us up to 20 s; anything longer counts as 20 s. */
 const FINE = 20_000
 const COARSE = 200_000
 
-/** Latencies. A record costs some nanoseconds. */
+/** A histogram of latencies. */
 export class Histogram {
   readonly #fine = new Uint32Array(FINE)
   readonly #coarse = new Uint32Array(COARSE)
@@ -26,9 +26,9 @@ export class Histogram {
     else this.#coarse[Math.min(COARSE - 1, (micros / 100) | 0)]!++
   }
 
-  /** Milliseconds below which this part of the records lies, 0 to 1. */
-  percentile (part: number): number {
-    let left = Math.ceil(this.#count * part)
+  /** Milliseconds. */
+  percentile (share: number): number {
+    let left = Math.ceil(this.#count * share)
     for (let micros = 0; micros < FINE; micros++) {
       left -= this.#fine[micros]!
       if (left <= 0) return (micros + 1) / 1000

@@ -4,8 +4,8 @@ import type { Round } from './round.ts'
 
 const CONNECTIONS = 8
 
-/** Sends every request of a load once, so that each answer is checked and known. */
-export async function learn (load: PreparedLoad, port: number): Promise<void> {
+/** Sends every request of a load once: checks its answer, and remembers it. */
+export async function learnAnswers (load: PreparedLoad, port: number): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>()
   let next = 0
   let answered = 0

@@ -3,10 +3,10 @@ import { Connection } from './connection.ts'
 import { Histogram } from './histogram.ts'
 import type { PreparedLoad } from './load.ts'
 
-/** Milliseconds at the beginning that are not counted: connections are new and the server's caches cold. */
+/** Milliseconds at the start that are not counted: connections are new and caches cold. */
 const RAMP = 200
 
-/** One load on one server for some seconds. */
+/** One load on one server for a time. */
 export class Round {
   readonly load: PreparedLoad
   readonly #options: RunOptions
@@ -16,16 +16,16 @@ export class Round {
   readonly #end = Promise.withResolvers<void>()
   #next: number
   #answers = 0
-  #underWay = 0
-  /** Of performance.now(): counted from, and until. */
+  #inFlight = 0
+  /** Start and end of the counted time, by performance.now(). */
   #from = Infinity
   #until = Infinity
   #stopped = false
   #pacer: NodeJS.Timeout | undefined
-  /** Requests that were due when no connection was free: since when. */
-  readonly #late: number[] = []
+  /** Due times of requests for which no connection was free. */
+  readonly #overdue: number[] = []
 
-  /** @param next the request of the load to begin with */
+  /** @param next the index of the first request */
   constructor (load: PreparedLoad, options: RunOptions, next: number) {
     this.load = load
     this.#options = options
@@ -61,10 +61,10 @@ export class Round {
     }
   }
 
-  /** Ends the round when what is under way is answered. */
+  /** Ends the round once the requests in flight are answered. */
   stop (): void {
     this.#stopped = true
-    if (this.#underWay === 0) this.#end.resolve()
+    if (this.#inFlight === 0) this.#end.resolve()
   }
 
   fail (error: Error): void {
@@ -74,24 +74,24 @@ export class Round {
 
   answered (connection: Connection, since: number): void {
     const now = performance.now()
-    this.#underWay--
+    this.#inFlight--
     this.#answers++
     if (now >= this.#from && now < this.#until) this.#histogram.record(now - since)
     if (now >= this.#until || this.#stopped) {
-      if (this.#underWay === 0) this.#end.resolve()
+      if (this.#inFlight === 0) this.#end.resolve()
     } else if (this.#options.rate === undefined) this.#send(connection, now)
-    else if (this.#late.length > 0) this.#send(connection, this.#late.shift()!)
+    else if (this.#overdue.length > 0) this.#send(connection, this.#overdue.shift()!)
     else this.#idle.push(connection)
   }
 
   #send (connection: Connection, since: number): void {
     const index = this.#next
     this.#next = index + 1 === this.load.size ? 0 : index + 1
-    this.#underWay++
+    this.#inFlight++
     connection.send(index, since)
   }
 
-  /** Sends what has become due, each millisecond or so; what cannot be sent yet waits, and its waiting counts. */
+  /** Sends the requests that are due, about every millisecond. A request without a free connection waits, and its wait counts as latency. */
   #pace (rate: number, start: number): void {
     this.#idle.push(...this.#connections)
     let sent = 0
@@ -99,12 +99,12 @@ export class Round {
       const now = performance.now()
       if (now >= this.#until) {
         clearInterval(this.#pacer)
-        if (this.#underWay === 0) this.#end.resolve()
+        if (this.#inFlight === 0) this.#end.resolve()
         return
       }
       for (const due = (now - start) * rate / 1000; sent < due; sent++) {
         const connection = this.#idle.pop()
-        if (connection === undefined) this.#late.push(now)
+        if (connection === undefined) this.#overdue.push(now)
         else this.#send(connection, now)
       }
     }, 1)

@@ -1,6 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto'
 
-/** A whole sign-in, as a browser and an app make it. */
+/** A whole sign-in: the browser's part and the app's. */
 export interface SignInOptions {
   port: number
   client: { clientId: string, secret?: string | undefined, redirectUris: string[] }
@@ -10,7 +10,7 @@ export interface SignInOptions {
 
 const API = '/api/v1/auth'
 
-/** Cookies by their names: all of a sign-in may go along with each of its requests. */
+/** Cookies by name, whatever their path: a sign-in sends all of them with each request. */
 class Jar {
   readonly #cookies = new Map<string, string>()
 
@@ -27,7 +27,7 @@ class Jar {
   }
 }
 
-/** Where a redirect leads. Throws when the answer is none. */
+/** The URL that a redirect leads to. Throws when the answer is not a redirect. */
 function follow (response: Response, origin: string): string {
   const location = response.headers.get('location')
   if (location === null) throw new Error(`a step of the sign-in answered ${response.status}`)
@@ -63,7 +63,7 @@ export async function signIn ({ port, client, password }: SignInOptions, account
   if (access_token === undefined) throw new Error(`a code was answered ${answer.status}`)
 }
 
-/** Signs users in, so many at once, until `stopped` says so. Resolves to the milliseconds each took. */
+/** Signs users in until `stopped`, `concurrency` at once. Resolves to the milliseconds that each took. */
 export async function signInUntil (options: SignInOptions, concurrency: number, stopped: () => boolean): Promise<number[]> {
   const times: number[] = []
   let next = 0

@@ -3,7 +3,7 @@ import { range, userAt } from '../fixture.ts'
 const text = { type: 'string' } as const
 const map = { type: 'object', additionalProperties: true } as const
 
-/** Response schemas for the bare routes: Fastify compiles a serialiser from each, as it does for ours. */
+/** Response schemas for the bare routes: Fastify compiles a serializer from each, as it does for the service. */
 export const tokenInfoSchema = {
   response: {
     200: {
@@ -26,7 +26,7 @@ const user = {
 export const userSchema = { response: { 200: { type: 'object', properties: { data: user } } } } as const
 export const usersSchema = { response: { 200: { type: 'object', properties: { data: { type: 'array', items: user } } } } } as const
 
-/** A user as the service shows him. */
+/** A user as the service shows them. */
 export function shownUserAt (index: number) {
   const { created_at, ...rest } = userAt(index)
   return { ...rest, created_at, modified_at: created_at, verified_at: created_at }

@@ -4,7 +4,7 @@ import { listedClientAt, range, tokenInfoAt } from '../fixture.ts'
 import { page, shownUserAt, tokenInfoSchema, userSchema, usersSchema } from './answers.ts'
 import { readOptions, serve } from './serve.ts'
 
-// The limit: what Fastify itself costs with the same answers and headers. Nothing is looked up, hashed or checked.
+// The upper limit: the cost of Fastify itself with the same answers and headers. Nothing is looked up, hashed or checked.
 
 const { logger = false, users = 1 } = readOptions<{ logger?: boolean, users?: number }>()
 
@@ -29,22 +29,13 @@ app.get('/api/v1/user/list', { schema: usersSchema }, (_request, reply) => {
   reply.header('cache-control', 'no-store').send({ data: page })
 })
 
-/** The bytes of 100 clients, ready, as often as asked for: the list's bytes without the list. */
+/** The bytes of 100 clients, repeated: the bytes of the service's NDJSON list without the list. */
 const batch = Buffer.from(range(100, (index) => JSON.stringify(listedClientAt(index, users)) + '\n').join(''))
 app.get<{ Querystring: { rows: string } }>('/stream', (request, reply) => {
   let left = Number(request.query.rows) / 100
   reply.type('application/x-ndjson; charset=utf-8').send(new Readable({
     read () { this.push(left-- > 0 ? batch : null) }
   }))
-})
-
-/** The same, a line at a time. */
-const lines = range(100, (index) => JSON.stringify(listedClientAt(index, users)) + '\n')
-app.get<{ Querystring: { rows: string } }>('/lines', (request, reply) => {
-  const rows = Number(request.query.rows)
-  reply.type('application/x-ndjson; charset=utf-8').send(Readable.from((function * () {
-    for (let row = 0; row < rows; row++) yield lines[row % 100]!
-  })()))
 })
 
 await serve(app)

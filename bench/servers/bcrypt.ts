@@ -2,7 +2,7 @@ import { createServer } from 'node:http'
 import { compareSync, hashSync } from 'bcryptjs'
 import { serve } from './serve.ts'
 
-// The limit of logins: bcryptjs in one thread, and nothing else.
+// The upper limit of logins: bcryptjs in one thread, and nothing else.
 
 const hash = hashSync('a password', 12)
 

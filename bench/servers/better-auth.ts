@@ -9,7 +9,7 @@ import { TOKENS, tokenAt, userAt } from '../fixture.ts'
 import { toRaw } from '../http.ts'
 import { readOptions, serve } from './serve.ts'
 
-// better-auth on node:sqlite, its session read by its cookie; and the list of users of its admin plugin.
+// better-auth on node:sqlite: the session of a cookie, and the list of users of its admin plugin.
 
 const { file, list = false } = readOptions<{ file: string, list?: boolean }>()
 const secret = 'a secret of more than thirty-two characters'

@@ -4,7 +4,7 @@ import { format } from 'fast-csv'
 import { listedClientAt, range } from '../fixture.ts'
 import { serve } from './serve.ts'
 
-// fast-csv alone: clients that are at hand as objects become CSV, which is dropped. No HTTP, no store.
+// fast-csv alone: turns objects in memory into CSV and discards it. No HTTP, no store.
 
 const COLUMNS = ['clientId', 'createdAt', 'modifiedAt', 'clientSecret', 'redirectUris', 'scopes', 'userId', 'name', 'image']
 

@@ -7,23 +7,20 @@ import type { RepeatOptions } from '../types.ts'
 import { repeat } from './repeat.ts'
 import { readOptions, serve } from './serve.ts'
 
-// The service, embedded in an app without a log, as the bare route is.
+// The service embedded in an app without a log, like the bare route.
 
 interface Options {
   database: string
-  /** bcrypt's; 12 is the service's own. */
-  bcryptCost?: number
-  /** Milliseconds; on MongoDB. */
-  /** Serves the bridge to this same process under /bridge. */
+  /** Listens on this port and serves the bridge to itself under /bridge. */
   bridgePort?: number
 }
 
-const { database, bcryptCost = 12, bridgePort } = readOptions<Options>()
+const { database, bridgePort } = readOptions<Options>()
 
 const app = Fastify()
-// One client signs users in without asking them for consent.
+// Signs users in without asking for consent.
 const oidc = { firstParty: [clientAt(0).clientId], signInLimit: false as const }
-await app.register(identity, { database, bcryptCost, secretKey: SECRET_KEY, rateLimit: false, oidc })
+await app.register(identity, { database, secretKey: SECRET_KEY, rateLimit: false, oidc })
 if (bridgePort !== undefined) await app.register(bridge, { prefix: '/bridge', upstream: `http://127.0.0.1:${bridgePort}` })
 const create = (account: string) => app.identity.users.create({ data: { account, password: PASSWORD, name: 'New user' } })
 const calls = { repeat: (options: RepeatOptions) => repeat(create, options) }

@@ -5,7 +5,7 @@ import { bearer, toRaw } from '../http.ts'
 import { tokenInfoSchema } from './answers.ts'
 import { readOptions, serve } from './serve.ts'
 
-// A JWT that tells everything itself, verified by jose. Nothing is looked up, so nothing can be revoked.
+// A JWT with the whole answer in it, verified by jose. Nothing is looked up, so nothing can be revoked.
 
 const { algorithm } = readOptions<{ algorithm: 'HS256' | 'RS256' }>()
 

@@ -1,14 +1,19 @@
+import { accessSync } from 'node:fs'
 import { registerHooks } from 'node:module'
 
-// Preloaded where the cost of hashing a password shall be left aside: lib/users/passwords.ts becomes a stub. All else is as it is.
+// Preloaded to leave out the cost of hashing passwords: a stub replaces lib/users/passwords.ts.
 
 const STUB = `
 export function createPasswords () {
   return { hash: async () => 'saltsalt$2b$12$', verify: async () => true, isWeak: () => false, close: async () => {} }
 }`
 
+const MODULE = new URL('../../lib/users/passwords.ts', import.meta.url)
+// Once it was moved and the stub replaced nothing.
+accessSync(MODULE)
+
 registerHooks({
   load (url, context, nextLoad) {
-    return url.endsWith('/lib/passwords.ts') ? { format: 'module', source: STUB, shortCircuit: true } : nextLoad(url, context)
+    return url === MODULE.href ? { format: 'module', source: STUB, shortCircuit: true } : nextLoad(url, context)
   }
 })

@@ -5,7 +5,7 @@ import { issueLoad, tokenInfoLoad } from '../loads.ts'
 import { tokenInfoSchema } from './answers.ts'
 import { readOptions, serve } from './serve.ts'
 
-// @node-oauth/oauth2-server with a Map behind it: no store at all, and nothing that survives the process.
+// @node-oauth/oauth2-server with a Map as its store: nothing survives the process.
 
 const { issue = false } = readOptions<{ issue?: boolean }>()
 

@@ -1,10 +1,9 @@
 import { Provider, type Adapter, type AdapterPayload } from 'oidc-provider'
 import { CLIENTS, TOKENS, clientAt, userAt } from '../fixture.ts'
-import { toRaw } from '../http.ts'
-import { issueLoad } from '../loads.ts'
+import { introspectionLoad, issueLoad } from '../loads.ts'
 import { readOptions, serve } from './serve.ts'
 
-// oidc-provider's introspection, and its tokens for clients. Its own memory adapter forgets tokens past a thousand; this one is bounded by memory only.
+// oidc-provider's introspection, and its tokens for clients. Its own memory adapter evicts tokens beyond a thousand; this one evicts none.
 
 const { issue = false } = readOptions<{ issue?: boolean }>()
 
@@ -26,7 +25,7 @@ class MapAdapter implements Adapter {
   async revokeByGrantId () {}
 }
 
-const resource = { client_id: 'introspector', client_secret: 'a secret of the one who asks' }
+const resource = { client_id: 'introspector', client_secret: 'the secret of the resource server' }
 const clients = Array.from({ length: CLIENTS }, (_, index) => ({
   client_id: clientAt(index).clientId,
   client_secret: clientAt(index).secret ?? 'a secret that is not used here',
@@ -47,26 +46,19 @@ const provider = new Provider('http://127.0.0.1', {
   cookies: { keys: ['not used'] }
 })
 
-const requests: string[] = []
-const proofs: string[] = []
-const basic = Buffer.from(`${resource.client_id}:${encodeURIComponent(resource.client_secret)}`).toString('base64')
+const tokens: string[] = []
 for (let index = 0; index < TOKENS; index++) {
   const { clientId, scopes } = clientAt(index % CLIENTS)
   const { user_id } = userAt(index)
   const client = (await provider.Client.find(clientId))!
   const grant = new provider.Grant({ clientId, accountId: user_id })
   grant.addOIDCScope(scopes.join(' '))
-  const token = await new provider.AccessToken({
+  tokens.push(await new provider.AccessToken({
     client, accountId: user_id, grantId: await grant.save(), scope: scopes.join(' '), gty: 'authorization_code', expiresWithSession: false
-  } as ConstructorParameters<typeof provider.AccessToken>[0]).save()
-  requests.push(toRaw({
-    method: 'POST',
-    path: '/token/introspection',
-    headers: { authorization: `Basic ${basic}`, 'content-type': 'application/x-www-form-urlencoded' },
-    body: `token=${token}`
-  }))
-  proofs.push(user_id)
+  } as ConstructorParameters<typeof provider.AccessToken>[0]).save())
 }
 
 const { createServer } = await import('node:http')
-await serve(createServer(provider.callback()), { load: issue ? issueLoad('/token') : { requests, proofs } })
+await serve(createServer(provider.callback()), {
+  load: issue ? issueLoad('/token') : introspectionLoad('/token/introspection', { id: resource.client_id, secret: resource.client_secret }, tokens)
+})

@@ -4,7 +4,7 @@ import type { RepeatOptions } from '../types.ts'
 import { repeat } from './repeat.ts'
 import { readOptions, serve } from './serve.ts'
 
-// What one would write by hand: a user a transaction, each with a sync of the disk to itself. Without a file, nothing is kept.
+// The straightforward way by hand: a transaction and a sync for each user. Without a file, nothing is stored.
 
 const { file } = readOptions<{ file?: string }>()
 
@@ -16,13 +16,13 @@ function open (path: string): (...row: string[]) => void {
   return (...row) => { insert.run(...row) }
 }
 
-const keep = file === undefined ? () => {} : open(file)
+const store = file === undefined ? () => {} : open(file)
 let count = 0
 
 function create (account: string, name: string): string {
   const id = String(count++).padStart(34, '0')
   const time = new Date().toISOString()
-  keep(id, account, JSON.stringify({ id, account, created_at: time, modified_at: time, verified_at: time, roles: {}, name, info: {} }))
+  store(id, account, JSON.stringify({ id, account, created_at: time, modified_at: time, verified_at: time, roles: {}, name, info: {} }))
   return id
 }
 

@@ -3,7 +3,7 @@ import type { RepeatOptions, Sample } from '../types.ts'
 
 let count = 0
 
-/** Makes users in the server's own process, without HTTP: what is left when a request and its answer cost nothing. */
+/** Creates users in the server's own process: the cost without HTTP. */
 export async function repeat (create: (account: string) => Promise<unknown>, { concurrency, seconds }: RepeatOptions): Promise<Sample> {
   const histogram = new Histogram()
   const before = process.cpuUsage()

@@ -4,18 +4,21 @@ import type { FastifyInstance } from 'fastify'
 import { expose, type Calls } from '../expose.ts'
 import type { Load, Ready, Usage } from '../types.ts'
 
-/** The options a server process was started with. */
+/** The options that this server process was started with. */
 export function readOptions<T extends object> (): T {
   return JSON.parse(process.argv[2] ?? '{}') as T
 }
 
-const usage = async (): Promise<Usage> => {
+export const usage = async (): Promise<Usage> => {
   const { user, system } = process.cpuUsage()
   const { active, idle } = performance.eventLoopUtilization()
   return { cpu: user + system, rss: process.memoryUsage.rss(), active, idle }
 }
 
-/** Listens on a free port, or a given one, and tells the parent where, and with what load it may be driven. */
+/**
+ * Listens, and sends the parent the port and the load.
+ * @param options.port absent: a free one
+ */
 export async function serve (app: FastifyInstance | Server, { load, port = 0, calls = {} }: { load?: Load, port?: number, calls?: Calls } = {}): Promise<void> {
   if ('ready' in app) {
     await app.listen({ host: '127.0.0.1', port })

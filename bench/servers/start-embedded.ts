@@ -1,7 +1,7 @@
 import Fastify from 'fastify'
 import identity from '../../index.ts'
 
-// The service embedded in the least Fastify app, for the time it takes to start.
+// The service embedded in the smallest Fastify app, to time its start.
 
 const app = Fastify()
 await app.register(identity, { database: process.env.DATABASE_URL!, secretKey: process.env.IDENTITY_SECRET_KEY! })

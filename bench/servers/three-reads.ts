@@ -6,7 +6,7 @@ import { tokenInfoLoad } from '../loads.ts'
 import { tokenInfoSchema } from './answers.ts'
 import { readOptions, serve } from './serve.ts'
 
-// What one would write by hand: the token, its user and its client by three prepared statements of node:sqlite.
+// The straightforward way by hand: reads the token, its user and its client by three prepared statements of node:sqlite.
 
 const { file } = readOptions<{ file: string }>()
 const database = new DatabaseSync(file)

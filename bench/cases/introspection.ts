@@ -1,0 +1,37 @@
+import { BOTH, type Case } from '../bench.ts'
+import { clientAt } from '../fixture.ts'
+import { introspectionLoad } from '../loads.ts'
+import { copyDatabase } from '../seed.ts'
+import { describeService } from '../service.ts'
+import { FILL } from './tokeninfo.ts'
+
+export const PROVIDER = 'oidc-provider, a Map'
+export const IDENTITY = 'fastify-identity, SQLite'
+export const SERVICE = 'fastify-identity as npm start, LOG_LEVEL=warn'
+
+/** A resource server asks about tokens by the standard way (RFC 7662). */
+export default {
+  name: 'introspection',
+  title: 'Token introspection (RFC 7662): 10,000 tokens of 1,000 clients in rotation',
+  notes: ['Each server on one core. A confidential client authenticates by HTTP Basic in each request, and asks about the tokens of all clients. Each token belongs to a grant.'],
+  ...BOTH,
+  baseline: PROVIDER,
+  servers: async (bench) => {
+    const database = async () => `sqlite:${await copyDatabase(FILL, bench.directory, bench.log)}`
+    return [
+      { label: PROVIDER, file: 'oidc-provider.ts' },
+      { label: IDENTITY, file: 'identity.ts', options: { database: await database() } },
+      describeService(SERVICE, await database(), 'warn')
+    ]
+  },
+  scenario: async (bench, servers) => {
+    const { clientId: id, secret } = clientAt(0)
+    const load = introspectionLoad('/api/v1/auth/introspect', { id, secret: secret! })
+    const subjects = []
+    for (const [label, server] of servers) {
+      const target = await bench.aim(server, label === PROVIDER ? undefined : load)
+      subjects.push({ label, measure: () => bench.measureByBoth(target) })
+    }
+    return subjects
+  }
+} satisfies Case
