@@ -1,10 +1,20 @@
 import { parseArgs } from 'node:util'
 import { findNearest } from '../lib/nearest.ts'
-import type { Command, Flag } from './command.ts'
 
 /** The command line is wrong. The message names the flag, never a value: it may be a password in the wrong place. */
 export class UsageError extends Error {
   override readonly name = 'UsageError'
+}
+
+/** A flag of a command. */
+export interface Flag {
+  type: 'string' | 'boolean'
+  /** Placeholder for the value in the help: ACCOUNT. */
+  value?: string
+  /** May be repeated. */
+  multiple?: true
+  required?: true
+  text: string
 }
 
 /** Flags that every command has. */
@@ -61,8 +71,8 @@ function unknownFlag (name: string, flags: string[]): UsageError {
  * Reads the flags of a command.
  * @throws UsageError that names the flag
  */
-export function parseFlags (command: Pick<Command, 'flags'>, argv: string[]): Args {
-  const flags: Record<string, Flag> = { ...COMMON, ...command.flags }
+export function parseFlags (own: Record<string, Flag>, argv: string[]): Args {
+  const flags: Record<string, Flag> = { ...COMMON, ...own }
   const options = Object.fromEntries(Object.entries(flags).map(([name, { type, multiple }]) => [name, { type, multiple: multiple === true }]))
   // Not strict: the parser's own messages repeat what was typed.
   const { values, tokens } = parseArgs({ args: argv, options, strict: false, tokens: true })

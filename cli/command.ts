@@ -1,18 +1,7 @@
 import type { Readable, Writable } from 'node:stream'
 import type { Services } from '../lib/identity.ts'
 import type { Actor } from '../lib/roles.ts'
-import type { Args } from './args.ts'
-
-/** A flag of a command. */
-export interface Flag {
-  type: 'string' | 'boolean'
-  /** What stands for the value in the help: ACCOUNT. */
-  value?: string
-  /** May be given more than once. */
-  multiple?: true
-  required?: true
-  text: string
-}
+import type { Args, Flag } from './args.ts'
 
 /** Where a command reads and writes; a test hands in its own. */
 export interface Streams {

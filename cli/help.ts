@@ -1,5 +1,5 @@
-import { COMMON } from './args.ts'
-import type { Command, Commands, Flag } from './command.ts'
+import { COMMON, type Flag } from './args.ts'
+import type { Command, Commands } from './command.ts'
 import { CALL } from './welcome.ts'
 
 const WIDTH = 28

@@ -84,7 +84,7 @@ export async function runCommandLine (argv: string[], env: NodeJS.ProcessEnv, st
       return 0
     }
     found = findCommand(argv)
-    const args = parseFlags(found.command, found.flags)
+    const args = parseFlags(found.command.flags, found.flags)
     if (args.has('help')) {
       stdout.write(helpOne(found.name, found.command))
       return 0

@@ -1,8 +1,8 @@
 import { CreateUserSchema, PatchUserSchema, type User, type UserItem } from '../schemas/user.ts'
 import { paramError } from '../lib/errors.ts'
 import type { Roles } from '../lib/records.ts'
-import { UsageError } from './args.ts'
-import { OPERATOR, type Commands, type Flag } from './command.ts'
+import { UsageError, type Flag } from './args.ts'
+import { OPERATOR, type Commands } from './command.ts'
 import { checkInput, requireUser, takePassword } from './input.ts'
 import { printList, printRecord } from './output.ts'
 

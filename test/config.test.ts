@@ -120,7 +120,7 @@ t.test('the bridge and the authorization server can be left out, and the limit s
 t.test('workers are one for each core when asked, and share no store in memory', async (t) => {
   t.equal(readConfig({ IDENTITY_WORKERS: 'auto' }).workers, availableParallelism())
   t.strictSame(problemsOf({ IDENTITY_WORKERS: '2', DATABASE_URL: 'sqlite::memory:' }), [
-    'IDENTITY_WORKERS: must be 1 with sqlite::memory:, of which each process would have one of its own'
+    'IDENTITY_WORKERS: must be 1 with sqlite::memory:, as each process would have its own database'
   ])
   t.equal(readConfig({ IDENTITY_WORKERS: '1', DATABASE_URL: 'sqlite::memory:' }).workers, 1)
 })
@@ -184,6 +184,6 @@ t.test('the secret key: from a file, one of the two, and required in production'
   t.match(problemsOf(file('bad')), [/^IDENTITY_SECRET_KEY_FILE: the secret key must be 32 random bytes/])
   t.notMatch(problemsOf(file('bad')), [/hunter2/])
   t.strictSame(problemsOf(file('none')), ['IDENTITY_SECRET_KEY_FILE: the file cannot be read (ENOENT)'])
-  t.strictSame(problemsOf({ ...file('good'), IDENTITY_SECRET_KEY: KEY }), ['IDENTITY_SECRET_KEY: is given beside IDENTITY_SECRET_KEY_FILE, one of the two is enough'])
+  t.strictSame(problemsOf({ ...file('good'), IDENTITY_SECRET_KEY: KEY }), ['IDENTITY_SECRET_KEY: cannot be combined with IDENTITY_SECRET_KEY_FILE'])
   t.strictSame(problemsOf({ NODE_ENV: 'production' }), ['IDENTITY_SECRET_KEY: is required in production, or IDENTITY_SECRET_KEY_FILE'])
 })

@@ -166,7 +166,7 @@ t.test('what keeps the service from its start is told once', async (t) => {
   for (const [env, message] of [
     [serviceEnv(t.testdir(), { PORT: String(port) }), `listen EADDRINUSE: address already in use 127.0.0.1:${port}`],
     [{ ...first, IDENTITY_SECRET_KEY: '11'.repeat(32) }, 'the secret key is not the one this database was sealed with'],
-    [serviceEnv(t.testdir(), { DATABASE_URL: 'sqlite::memory:' }), '--workers: must be 1 with sqlite::memory:, of which each process would have one of its own']
+    [serviceEnv(t.testdir(), { DATABASE_URL: 'sqlite::memory:' }), '--workers: must be 1 with sqlite::memory:, as each process would have its own database']
   ] as const) {
     t.strictSame(await runProgram(t, 'server.ts', { args: TWO, env }), { code: 1, stdout: '', stderr: `fastify-identity: ${message}\n` })
   }
