@@ -283,7 +283,7 @@ t.test('whatever is not a word on the token is 503, and is not kept', async (t) 
   }
   const text = lines.join('')
   t.match(text, 'the identity service answered 500', 'the operator is told why')
-  t.match(text, 'the identity service answers again')
+  t.match(text, 'the identity service is available again')
   t.notMatch(text, 'secret-token')
 })
 
@@ -484,7 +484,7 @@ t.test("a host's own error handler gets an error with a status, a code and heade
 t.test('a wrong option is named at boot', async (t) => {
   for (const [options, message] of [
     [{}, /^option upstream: is required, or issuer$/],
-    [{ upstream: 'http://a', issuer: 'http://a' }, /^option issuer: goes without upstream$/],
+    [{ upstream: 'http://a', issuer: 'http://a' }, /^option issuer: cannot be combined with upstream$/],
     [{ upstream: 'ftp://a' }, /^option upstream: must be an http or https URL$/],
     [{ issuer: 'http://u:hunter2@a' }, /^option issuer: must not hold credentials$/],
     [{ upstream: 'http://a', cacheTtl: -1 }, /^option cacheTtl: must be >= 0$/],

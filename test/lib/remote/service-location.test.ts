@@ -1,5 +1,5 @@
 import t from 'tap'
-import { readMetadata } from '../../../lib/remote/place.ts'
+import { readMetadata } from '../../../lib/remote/service-location.ts'
 
 const issuer = 'https://id.example'
 
