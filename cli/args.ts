@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util'
 import { findNearest } from '../lib/nearest.ts'
 
-/** The command line is wrong. The message names the flag, never a value: it may be a password in the wrong place. */
+/** The command line is wrong. The message names the flag, never a value: that may be a misplaced password. */
 export class UsageError extends Error {
   override readonly name = 'UsageError'
 }
@@ -25,7 +25,7 @@ export const COMMON: Record<string, Flag> = {
 
 type Value = string | boolean | (string | boolean)[] | undefined
 
-/** The flags of a command line, checked against the command's own. */
+/** Parsed flags. */
 export class Args {
   readonly #values: Record<string, Value>
 
@@ -48,7 +48,7 @@ export class Args {
     return value
   }
 
-  /** Every value of a flag that may be repeated. */
+  /** All values of a repeatable flag. */
   all (name: string): string[] {
     return ([this.#values[name] ?? []].flat()).filter((value) => typeof value === 'string')
   }
@@ -74,11 +74,11 @@ function unknownFlag (name: string, flags: string[]): UsageError {
 export function parseFlags (own: Record<string, Flag>, argv: string[]): Args {
   const flags: Record<string, Flag> = { ...COMMON, ...own }
   const options = Object.fromEntries(Object.entries(flags).map(([name, { type, multiple }]) => [name, { type, multiple: multiple === true }]))
-  // Not strict: the parser's own messages repeat what was typed.
+  // Not strict: the parser's own messages would repeat what was typed.
   const { values, tokens } = parseArgs({ args: argv, options, strict: false, tokens: true })
   const seen = new Set<string>()
   for (const token of tokens) {
-    if (token.kind !== 'option') throw new UsageError('an argument without a flag: every value goes after its flag')
+    if (token.kind !== 'option') throw new UsageError('an argument without a flag: every value follows its flag')
     const flag = flags[token.name]
     if (flag === undefined) throw unknownFlag(token.name, Object.keys(flags))
     const { name, value, inlineValue } = token

@@ -7,7 +7,7 @@ t.test('the device flow, from a terminal', async (t) => {
   const { url, user } = harness
   const app = await harness.register({ public: true, redirectUris: [] })
   const told: DeviceCode[] = []
-  const login = (rest: object = {}) => loginByDevice({ issuer: url, client_id: app.client_id, scope: 'openid offline_access read', tell: (code) => told.push(code), ...rest })
+  const login = (rest: object = {}) => loginByDevice({ issuer: url, client_id: app.client_id, scope: 'openid offline_access read', showCode: (code) => told.push(code), ...rest })
 
   /** The person, between two questions of the terminal. */
   const decide = (...turns: string[]) => async () => {

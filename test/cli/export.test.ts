@@ -65,8 +65,8 @@ t.test('a place that cannot be written is told', async (t) => {
   symlinkSync('/dev/null', out('link'))
   for (const [file, message] of [
     [join(dir, 'none', 'a.csv'), '--csv: cannot be written (ENOENT)'],
-    [join(dir, 'out'), '--csv: is there and not a plain file'],
-    [out('link'), '--csv: is there and not a plain file']
+    [join(dir, 'out'), '--csv: exists and is not a regular file'],
+    [out('link'), '--csv: exists and is not a regular file']
   ] as const) t.match(await run(['client', 'export', '--csv', file]), { code: 1, stdout: '', stderr: `fastify-identity: ${message}\n` })
 })
 

@@ -33,7 +33,7 @@ t.test('a command line that is wrong: exit 1, nothing on stdout, the flag is nam
     ['hunter2', 'not a command', 'help'],
     ['--json', 'no command is given', 'help'],
     ['toString', 'not a command', 'help'],
-    ['user list hunter2', 'an argument without a flag: every value goes after its flag', 'help user list'],
+    ['user list hunter2', 'an argument without a flag: every value follows its flag', 'help user list'],
     ['user list --limt hunter2', '--limt: is not a flag of this command, did you mean --limit?', 'help user list'],
     ['user list --hunter2', '--hunter2: is not a flag of this command', 'help user list'],
     ['user list -x', '--x: is not a flag of this command', 'help user list'],
@@ -46,7 +46,7 @@ t.test('a command line that is wrong: exit 1, nothing on stdout, the flag is nam
     ['user create --name x', '--account: is required', 'help user create'],
     ['user create --account x --password hunter2', '--password: is not a flag of this command, did you mean --password-stdin?', 'help user create'],
     ['client export', '--csv: is required', 'help client export'],
-    ['client export --csv - --json', '--json: stdout has the CSV; leave it out, or name a file', 'help client export'],
+    ['client export --csv - --json', '--json: cannot be combined with --csv -, which writes the CSV to stdout', 'help client export'],
     ['token create --account a --client c --ttl 0', '--ttl: must be an integer from 1 to 315360000', 'help token create'],
     ['bootstrap --ttl 315360001', '--ttl: must be an integer from 1 to 315360000', 'help bootstrap'],
     ['testing --port 65536', '--port: must be an integer from 0 to 65535', 'help testing']
