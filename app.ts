@@ -1,5 +1,5 @@
 /**
- * The service as a Fastify app, ready to listen: what `server.ts` runs and tests drive.
+ * The service as a Fastify app. `server.ts` makes it listen; tests inject requests.
  * @module
  */
 import type { AddressInfo } from 'node:net'
@@ -14,20 +14,20 @@ import { handleMalformed } from './plugins/malformed.ts'
 import openapi from './plugins/openapi.ts'
 import { bridge } from './routes/bridge.ts'
 
-/** Milliseconds a caller has to send a request whole. */
+/** Milliseconds for a complete request. */
 const REQUEST_TIMEOUT = 30_000
-/** Milliseconds beyond the time a list's reader may stall, after which a silent connection is given up. */
+/** Milliseconds of silence, beyond the stall timeout of lists, after which a connection is closed. */
 const SILENCE = 60_000
-/** Longer than a load balancer keeps a connection, so that the side that closes first is not this one. */
+/** Longer than a load balancer's idle timeout, so that the balancer closes first and no request meets a closed connection. */
 const KEEP_ALIVE = 72_000
 
-/** What only a program can hand in. */
+/** The parts that the environment cannot express. */
 export interface AppParts extends Pick<IdentityOptions, 'store' | 'now' | 'counter' | 'processes'> {
-  /** Where the log's lines go; absent: stdout. */
+  /** The log's destination; absent: stdout. */
   logStream?: { write (line: string): void }
 }
 
-/** The address the app listens on, as its own bridge and a person at this machine reach it. */
+/** The URL of the app on this machine, for its own bridge and for people. */
 export function getUrl (app: FastifyInstance): string {
   const { address, family, port } = app.server.address() as AddressInfo
   const host = address === '::' ? '[::1]' : address === '0.0.0.0' ? '127.0.0.1' : family === 'IPv6' ? `[${address}]` : address
@@ -36,7 +36,7 @@ export function getUrl (app: FastifyInstance): string {
 
 /**
  * Builds the app and opens its store.
- * @throws Error that says why the store cannot be opened
+ * @throws Error with the reason when the store cannot be opened
  */
 export async function buildApp (config: Config, { logStream, ...parts }: AppParts = {}): Promise<FastifyInstance> {
   const app = Fastify({
@@ -48,9 +48,9 @@ export async function buildApp (config: Config, { logStream, ...parts }: AppPart
     requestTimeout: REQUEST_TIMEOUT,
     connectionTimeout: config.stallTimeout + SILENCE,
     keepAliveTimeout: KEEP_ALIVE,
-    // What comes in on a connection that is still open while the others finish is answered, and told to be the last.
+    // While the app closes, a request on an open connection is still answered, with `connection: close`.
     return503OnClosing: false,
-    // The schemas decide what is too long for an id.
+    // The schemas check the length of ids.
     routerOptions: { maxParamLength: 2 * LIMITS.id },
     clientErrorHandler: handleMalformed,
     frameworkErrors: handleError

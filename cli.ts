@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 /**
- * The operator's command line. It opens the store itself, so it works without the service and beside it.
+ * The operator's command line. It opens the store itself, so it works with and without a running service.
  * @module
  */
 import { runCommandLine } from './cli/main.ts'
@@ -9,7 +9,7 @@ const controller = new AbortController()
 let stopped: number | undefined
 for (const [signal, code] of [['SIGINT', 130], ['SIGTERM', 143]] as const) {
   process.on(signal, () => {
-    // The first lets a command clean up, the second does not wait for it.
+    // The first signal lets the command clean up; the second exits at once.
     if (stopped !== undefined) process.exit(code)
     stopped = code
     controller.abort()

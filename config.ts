@@ -1,26 +1,26 @@
 /**
- * The environment -> a typed configuration, checked as a whole before anything starts. `server.ts` and `cli.ts` share it.
+ * Reads the environment into a typed configuration, and checks all of it before anything starts. For `server.ts` and `cli.ts`.
  * @module
  */
 import { readFileSync } from 'node:fs'
+import { BlockList, isIP } from 'node:net'
 import { availableParallelism } from 'node:os'
 import { Ajv } from 'ajv'
 import { EnvironmentSchema, type Environment } from './schemas/config.ts'
 import type { OidcOptions } from './schemas/oidc.ts'
 import type { ServiceOptions } from './lib/identity.ts'
-import { describeTerm, isNetwork, readText, type Term } from './lib/environment.ts'
 import { findNearest } from './lib/nearest.ts'
 import { OWN_SCHEMAS } from './lib/options.ts'
 import { parseSecretKey } from './lib/crypto/secrets.ts'
 import { type RoleNames, findSharedRole } from './lib/roles.ts'
 
-/** What the process was told to do. */
+/** The configuration of a process. */
 export interface Config {
   host: string
   /** 0: a free one. */
   port: number
   logLevel: string
-  /** Password changes a minute for one user; false: no bound. */
+  /** Password changes per minute and user; false: unlimited. */
   rateLimit: number | false
   /** Milliseconds, see schemas/config.ts. */
   stallTimeout: number
@@ -28,17 +28,16 @@ export interface Config {
   /** Processes that serve. */
   workers: number
   openapi: boolean
-  /** Addresses and networks of the proxies whose forwarding headers are believed. */
+  /** Addresses and networks of trusted proxies. */
   trustProxy: false | string[]
   /** The authorization server's options; false: none. */
   oidc: false | Partial<OidcOptions>
   /** Absent: no bridge. Without an upstream it relays to this service itself. */
   bridge?: { prefix: string, upstream?: string }
-  /** What the services need, without what only a program can hand in. */
   services: Omit<ServiceOptions, 'store' | 'now' | 'onError'>
 }
 
-/** The environment is wrong. The message has a line for each problem and names the variables, never their values. */
+/** The environment is wrong. The message has a line for each problem, and names variables, never their values. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError'
   readonly problems: readonly string[]
@@ -49,16 +48,39 @@ export class ConfigError extends Error {
   }
 }
 
-const NAMES = Object.keys(EnvironmentSchema.properties)
+/** The parts of JSON Schema that schemas/config.ts uses. */
+interface Term { anyOf?: Term[], const?: unknown, type?: string, minimum?: number, maximum?: number, expects?: string }
+
+const SCHEMAS = EnvironmentSchema.properties as Record<string, Term>
+const NAMES = Object.keys(SCHEMAS)
 const OURS = /^IDENTITY_/
 
-/** Set by the platform in Azure's App Service and Service Fabric, for its own managed identities. */
+/** Set by Azure's App Service and Service Fabric for their managed identities. */
 const FOREIGN = ['IDENTITY_ENDPOINT', 'IDENTITY_HEADER', 'IDENTITY_SERVER_THUMBPRINT']
 
 const validate = new Ajv({ ...OWN_SCHEMAS, useDefaults: true, allErrors: true, keywords: ['expects'] })
   .compile<Environment>(EnvironmentSchema)
 
-function unknownName (name: string): string {
+/** Converts a variable's text to the type in its schema, where it can. */
+function readText (schema: Term, text: string): unknown {
+  for (const term of schema.anyOf ?? [schema]) {
+    if (term.type === 'integer' && /^\d{1,15}$/.test(text)) return Number(text)
+    if (term.const === false && text === 'off') return false
+    if (term.type === 'boolean' && (text === 'on' || text === 'off')) return text === 'on'
+  }
+  return text
+}
+
+/** The values that a schema allows, in words. */
+function describeTerm (term: Term): string {
+  if (term.expects !== undefined) return term.expects
+  if (term.anyOf !== undefined) return term.anyOf.map(describeTerm).join(' or ')
+  if (term.const !== undefined) return term.const === false ? 'off' : String(term.const)
+  if (term.type === 'boolean') return 'on or off'
+  return term.type === 'integer' ? `an integer from ${term.minimum} to ${term.maximum}` : 'a text that is not too long'
+}
+
+function explainUnknown (name: string): string {
   const bare = name.replace(OURS, '')
   const meant = NAMES.includes(bare) ? bare : findNearest(name, NAMES)
   return `${name}: is not a known variable${meant === undefined ? '' : `, did you mean ${meant}?`}`
@@ -68,11 +90,25 @@ function splitList (text: string | false): string[] | false {
   return text === false ? false : text.split(/, ?/)
 }
 
-/** The configured key; undefined for none. What is wrong goes to `problems`. */
+/** An address, a network as address/bits, or a name that Fastify knows. */
+function isNetwork (text: string): boolean {
+  if (['loopback', 'linklocal', 'uniquelocal'].includes(text)) return true
+  const [address = '', bits, ...rest] = text.split('/')
+  const version = isIP(address)
+  if (version === 0 || rest.length > 0) return false
+  try {
+    if (bits !== undefined) new BlockList().addSubnet(address, /^\d+$/.test(bits) ? Number(bits) : -1, version === 6 ? 'ipv6' : 'ipv4')
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** The configured key; undefined for none. Adds to `problems`. */
 function readSecretKey (env: Environment, problems: string[]): string | undefined {
   const { IDENTITY_SECRET_KEY: given, IDENTITY_SECRET_KEY_FILE: file, NODE_ENV } = env
   if (given !== undefined && file !== undefined) {
-    problems.push('IDENTITY_SECRET_KEY: is given beside IDENTITY_SECRET_KEY_FILE, one of the two is enough')
+    problems.push('IDENTITY_SECRET_KEY: cannot be combined with IDENTITY_SECRET_KEY_FILE')
     return
   }
   if (given === undefined && file === undefined) {
@@ -91,24 +127,23 @@ function readSecretKey (env: Environment, problems: string[]): string | undefine
 }
 
 /**
- * Reads a configuration. An empty variable counts as not given.
- * @param env such as process.env; only `IDENTITY_` names are ours, so only among them an unknown one is a mistake
- * @throws ConfigError that names everything that is wrong, at once
+ * Reads a configuration. An empty variable counts as absent.
+ * @param env such as process.env. An unknown variable is an error only if its name begins with `IDENTITY_`
+ * @throws ConfigError that names every problem at once
  */
 export function readConfig (env: Readonly<Record<string, string | undefined>>): Config {
   const given = Object.entries(env).filter(([, text]) => text !== undefined && text !== '')
   const problems = given.map(([name]) => name)
     .filter((name) => OURS.test(name) && !NAMES.includes(name) && !FOREIGN.includes(name))
-    .map(unknownName)
-  const schemas = EnvironmentSchema.properties as Record<string, Term>
+    .map(explainUnknown)
   const known = given.flatMap(([name, text]) => {
-    const schema = NAMES.includes(name) ? schemas[name] : undefined
+    const schema = NAMES.includes(name) ? SCHEMAS[name] : undefined
     return schema === undefined ? [] : [[name, readText(schema, text ?? '')]]
   })
   const read = Object.fromEntries(known) as Environment
   validate(read)
   const wrong = new Set(validate.errors?.map(({ instancePath }) => instancePath.split('/')[1] ?? ''))
-  for (const name of wrong) problems.push(`${name}: must be ${describeTerm(schemas[name] ?? {})}`)
+  for (const name of wrong) problems.push(`${name}: must be ${describeTerm(SCHEMAS[name] ?? {})}`)
 
   for (const name of ['IDENTITY_BRIDGE_UPSTREAM', 'IDENTITY_ISSUER'] as const) {
     const url = read[name]
@@ -120,7 +155,7 @@ export function readConfig (env: Readonly<Record<string, string | undefined>>): 
   }
   const workers = read.IDENTITY_WORKERS === 'auto' ? availableParallelism() : read.IDENTITY_WORKERS
   if (workers > 1 && read.DATABASE_URL === 'sqlite::memory:') {
-    problems.push('IDENTITY_WORKERS: must be 1 with sqlite::memory:, of which each process would have one of its own')
+    problems.push('IDENTITY_WORKERS: must be 1 with sqlite::memory:, as each process would have its own database')
   }
   const shared = findSharedRole(toRoleNames(read))
   if (shared !== undefined) problems.push(`${nameRole(shared.role)}: must differ from ${nameRole(shared.earlier)}`)

@@ -1,12 +1,11 @@
 /**
- * The process: environment -> app, listening until it is told to stop.
+ * The entry point of `npm start`, and of each worker.
  * @module
  */
 import { enableCompileCache } from 'node:module'
 import { join } from 'node:path'
 
-// Where the code is: whoever may write there could change the code as well, which holds for no folder that is shared.
-// Where nobody may, there is none.
+// Beside the code: a shared folder would let others plant compiled code. Node skips a folder that is not writable.
 enableCompileCache(join(import.meta.dirname, 'node_modules/.cache/fastify-identity'))
 const { runServer } = await import('./cli/process/serve.ts')
 await runServer(process.argv.slice(2))

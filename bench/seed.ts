@@ -4,7 +4,7 @@ import { copyFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import type { ClientRecord, GrantRecord, TokenRecord, UserRecord } from '../lib/records.ts'
+import { type GrantRecord, type TokenRecord, createClientRecord, createUserRecord } from '../lib/records.ts'
 import { createSecretBox, parseSecretKey } from '../lib/crypto/secrets.ts'
 import { COLLECTIONS } from '../lib/store/collections.ts'
 import { openStore } from '../lib/store/index.ts'
@@ -63,24 +63,19 @@ export async function copyDatabase (fill: Fill, directory: string, log: (text: s
 async function toRecords (fill: Fill): Promise<[name: string, length: number, at: (index: number) => Document][]> {
   const password = await hashPassword()
   const box = createSecretBox(parseSecretKey(SECRET_KEY))
-  const toUser = (index: number): UserRecord => {
-    const { user_id, created_at, ...rest } = userAt(index)
-    return { id: user_id, created_at, modified_at: created_at, verified_at: created_at, password, epoch: 0, revision: 0, ...rest }
+  const toUser = (index: number) => {
+    const { user_id: id, created_at, ...rest } = userAt(index)
+    return createUserRecord(Date.parse(created_at), { id, password, ...rest })
   }
-  const toClient = (index: number): ClientRecord => {
-    const { clientId, createdAt, redirectUris, scopes, name, secret, image } = clientAt(index)
-    return {
-      id: clientId,
-      createdAt,
-      modifiedAt: createdAt,
-      ...(secret !== undefined && { secret: box.seal(secret, clientId) }),
-      redirectUris,
-      scopes,
+  const toClient = (index: number) => {
+    const { clientId: id, createdAt, secret, image, ...rest } = clientAt(index)
+    return createClientRecord(Date.parse(createdAt), {
+      id,
+      ...(secret !== undefined && { secret: box.seal(secret, id) }),
+      ...rest,
       userId: userAt(index % fill.users).user_id,
-      name,
-      ...(image !== undefined && { image }),
-      epoch: 0
-    }
+      ...(image !== undefined && { image })
+    })
   }
   const toIssued = (index: number) => ({
     user_id: userAt(index % fill.users).user_id,

@@ -1,10 +1,20 @@
 import { parseArgs } from 'node:util'
 import { findNearest } from '../lib/nearest.ts'
-import type { Command, Flag } from './command.ts'
 
-/** The command line is wrong. The message names the flag, never a value: it may be a password in the wrong place. */
+/** The command line is wrong. The message names the flag, never a value: that may be a misplaced password. */
 export class UsageError extends Error {
   override readonly name = 'UsageError'
+}
+
+/** A flag of a command. */
+export interface Flag {
+  type: 'string' | 'boolean'
+  /** Placeholder for the value in the help: ACCOUNT. */
+  value?: string
+  /** May be repeated. */
+  multiple?: true
+  required?: true
+  text: string
 }
 
 /** Flags that every command has. */
@@ -15,7 +25,7 @@ export const COMMON: Record<string, Flag> = {
 
 type Value = string | boolean | (string | boolean)[] | undefined
 
-/** The flags of a command line, checked against the command's own. */
+/** Parsed flags. */
 export class Args {
   readonly #values: Record<string, Value>
 
@@ -38,7 +48,7 @@ export class Args {
     return value
   }
 
-  /** Every value of a flag that may be repeated. */
+  /** All values of a repeatable flag. */
   all (name: string): string[] {
     return ([this.#values[name] ?? []].flat()).filter((value) => typeof value === 'string')
   }
@@ -61,14 +71,14 @@ function unknownFlag (name: string, flags: string[]): UsageError {
  * Reads the flags of a command.
  * @throws UsageError that names the flag
  */
-export function parseFlags (command: Pick<Command, 'flags'>, argv: string[]): Args {
-  const flags: Record<string, Flag> = { ...COMMON, ...command.flags }
+export function parseFlags (own: Record<string, Flag>, argv: string[]): Args {
+  const flags: Record<string, Flag> = { ...COMMON, ...own }
   const options = Object.fromEntries(Object.entries(flags).map(([name, { type, multiple }]) => [name, { type, multiple: multiple === true }]))
-  // Not strict: the parser's own messages repeat what was typed.
+  // Not strict: the parser's own messages would repeat what was typed.
   const { values, tokens } = parseArgs({ args: argv, options, strict: false, tokens: true })
   const seen = new Set<string>()
   for (const token of tokens) {
-    if (token.kind !== 'option') throw new UsageError('an argument without a flag: every value goes after its flag')
+    if (token.kind !== 'option') throw new UsageError('an argument without a flag: every value follows its flag')
     const flag = flags[token.name]
     if (flag === undefined) throw unknownFlag(token.name, Object.keys(flags))
     const { name, value, inlineValue } = token

@@ -4,7 +4,7 @@ import { TTL } from './token.ts'
 
 export const bootstrapCommands: Commands = {
   bootstrap: {
-    summary: 'Make the first admin, a client of his and an access token; only while there is no admin.',
+    summary: 'Create the first admin, a client of theirs and an access token. Works only while there is no admin.',
     flags: {
       account: { type: 'string', value: 'ACCOUNT', text: "The admin's account; `admin` unless given." },
       ttl: { type: 'string', value: 'SECONDS', text: 'Lifetime of the access token; an hour unless given.' }
@@ -14,7 +14,7 @@ export const bootstrapCommands: Commands = {
       const account = args.optional('account')
       const ttl = args.integer('ttl', TTL)
       const made = await services.bootstrap({ ...(account !== undefined && { account }), ...(ttl !== undefined && { ttl }) })
-      printRecord(context, made, 'The password and the token are shown this once.')
+      printRecord(context, made, 'The password and the token are shown only once.')
     }
   }
 }

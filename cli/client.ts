@@ -16,12 +16,12 @@ export const clientCommands: Commands = {
   'client create': {
     summary: 'Register a client.',
     flags: {
-      owner: { type: 'string', value: 'ACCOUNT', required: true, text: 'The user it belongs to.' },
-      name: { type: 'string', value: 'NAME', required: true, text: 'A name for people.' },
+      owner: { type: 'string', value: 'ACCOUNT', required: true, text: 'The account that owns it.' },
+      name: { type: 'string', value: 'NAME', required: true, text: 'Display name.' },
       'redirect-uri': { type: 'string', value: 'URI', multiple: true, text: 'An absolute URI; may be repeated.' },
       scope: { type: 'string', value: 'SCOPE', multiple: true, text: 'A scope; may be repeated.' },
       credentials: { type: 'boolean', text: 'Make it confidential, with a secret.' },
-      'first-party': { type: 'boolean', text: 'It is your own: it signs users in without asking for their consent.' }
+      'first-party': { type: 'boolean', text: 'Your own client: it signs users in without asking for their consent.' }
     },
     async run (context) {
       const { services: { clients }, args } = context
@@ -38,8 +38,8 @@ export const clientCommands: Commands = {
   'client list': {
     summary: 'List clients.',
     flags: {
-      owner: { type: 'string', value: 'ACCOUNT', text: "Only this user's." },
-      limit: { type: 'string', value: 'N', text: 'At most so many; all of them unless given.' }
+      owner: { type: 'string', value: 'ACCOUNT', text: 'Only clients of this account.' },
+      limit: { type: 'string', value: 'N', text: 'Maximum number; all clients by default.' }
     },
     async run (context) {
       const { services, args } = context
@@ -50,9 +50,9 @@ export const clientCommands: Commands = {
   },
 
   'client export': {
-    summary: "Write all clients as CSV, with their secrets; the bridge's format.",
+    summary: "Write all clients as CSV, with their secrets, in the bridge's format.",
     flags: {
-      csv: { type: 'string', value: 'FILE', required: true, text: 'The file to write, readable by you alone; - is stdout.' }
+      csv: { type: 'string', value: 'FILE', required: true, text: 'The file to write, readable only by you; - is stdout.' }
     },
     async run (context) {
       const { exportClients } = await import('./export.ts')

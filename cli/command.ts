@@ -1,49 +1,38 @@
 import type { Readable, Writable } from 'node:stream'
 import type { Services } from '../lib/identity.ts'
 import type { Actor } from '../lib/roles.ts'
-import type { Args } from './args.ts'
+import type { Args, Flag } from './args.ts'
 
-/** A flag of a command. */
-export interface Flag {
-  type: 'string' | 'boolean'
-  /** What stands for the value in the help: ACCOUNT. */
-  value?: string
-  /** May be given more than once. */
-  multiple?: true
-  required?: true
-  text: string
-}
-
-/** Where a command reads and writes; a test hands in its own. */
+/** A command's standard streams. */
 export interface Streams {
   stdin: Readable & { isTTY?: boolean }
   stdout: Writable & { isTTY?: boolean }
   stderr: Writable & { isTTY?: boolean }
 }
 
-/** What every command works with. */
+/** What every command gets. */
 export interface Surroundings extends Streams {
   args: Args
   /** Print one JSON object and nothing else. */
   json: boolean
-  /** Aborted by Ctrl-C and SIGTERM: clean up and leave. */
+  /** Aborted by Ctrl-C and SIGTERM. */
   signal: AbortSignal
 }
 
-/** What a command works with that uses the store. */
+/** What a command that uses the store gets. */
 export interface Context extends Surroundings {
   services: Services
 }
 
-/** A command: data for the parser and the help, and one function. */
+/** A command: its help text, its flags and one function. */
 export type Command = { summary: string, flags: Record<string, Flag> } & (
   | { run (context: Context): Promise<void> }
-  /** One that needs neither the store nor a configuration. */
+  /** For a command that needs neither the store nor the configuration. */
   | { runAlone (surroundings: Surroundings): Promise<void> }
 )
 
-/** By the words that call them. */
+/** Commands by name; a name may have two words. */
 export type Commands = Record<string, Command>
 
-/** On whose behalf the command line acts: whoever can open the store may do anything. */
+/** The command line acts as an admin: whoever can open the store can do anything. */
 export const OPERATOR: Actor = { user_id: '', isAdmin: true }

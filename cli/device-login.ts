@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** Milliseconds one request may take. */
-const PATIENCE = 30_000
+/** Milliseconds for one request. */
+const TIMEOUT = 30_000
 const GRANT = 'urn:ietf:params:oauth:grant-type:device_code'
 
-/** What the person at the keyboard is told. */
+/** The code that the user enters in a browser. */
 export interface DeviceCode {
   user_code: string
   verification_uri: string
@@ -26,15 +26,14 @@ export interface DeviceLogin {
   /** A public client. */
   client_id: string
   scope: string
-  /** Shows the code. */
-  tell: (code: DeviceCode) => void
+  showCode: (code: DeviceCode) => void
   signal?: AbortSignal
-  /** Waits so many milliseconds. */
+  /** Sleeps for this many milliseconds; for tests. */
   wait?: (milliseconds: number, signal?: AbortSignal) => Promise<void>
 }
 
 async function send (url: string, fields: Record<string, string> | undefined, signal: AbortSignal | undefined): Promise<{ ok: boolean, body: Record<string, unknown> }> {
-  const limit = AbortSignal.timeout(PATIENCE)
+  const limit = AbortSignal.timeout(TIMEOUT)
   const response = await fetch(url, {
     ...(fields && { method: 'POST', body: new URLSearchParams(fields) }),
     headers: { accept: 'application/json' },
@@ -46,23 +45,23 @@ async function send (url: string, fields: Record<string, string> | undefined, si
 }
 
 /**
- * Signs a person in on a device without a browser (RFC 8628).
- * @throws Error that says what the server answered, or that its answer is none
+ * Signs a user in on a device without a browser (RFC 8628).
+ * @throws Error with the server's own error, or because its answer is invalid
  */
-export async function loginByDevice ({ issuer, client_id, scope, tell, signal, wait = async (ms, signal) => { await sleep(ms, undefined, { signal }) } }: DeviceLogin): Promise<DeviceTokens> {
+export async function loginByDevice ({ issuer, client_id, scope, showCode, signal, wait = async (ms, signal) => { await sleep(ms, undefined, { signal }) } }: DeviceLogin): Promise<DeviceTokens> {
   const base = issuer.replace(/\/$/, '')
   const { ok, body: metadata } = await send(`${base}/.well-known/openid-configuration`, undefined, signal)
   const { device_authorization_endpoint: begin, token_endpoint: token } = metadata
-  // RFC 8414, 3.3: one that speaks for another is not to be believed.
+  // RFC 8414, 3.3: the metadata must be this issuer's own.
   if (!ok || metadata.issuer !== base || typeof begin !== 'string' || typeof token !== 'string') {
-    throw new Error('there is no authorization server of this name')
+    throw new Error('there is no authorization server at this issuer')
   }
   const started = await send(begin, { client_id, ...(scope !== '' && { scope }) }, signal)
   if (!started.ok) throw new Error(explain(started.body))
   const { device_code, interval = 5, ...code } = started.body as unknown as DeviceCode & { device_code: string, interval?: number }
   if (typeof code.user_code !== 'string' || !URL.canParse(code.verification_uri)) throw new Error(explain({}))
-  // A terminal acts on some characters: what a server sends is shown without them.
-  tell({ ...code, user_code: code.user_code.replace(/[^\x20-\x7e]/g, '?'), verification_uri: new URL(code.verification_uri).href })
+  // The server's text must not contain control characters for the terminal.
+  showCode({ ...code, user_code: code.user_code.replace(/[^\x20-\x7e]/g, '?'), verification_uri: new URL(code.verification_uri).href })
   let pause = interval
   for (let waited = 0; waited < code.expires_in; waited += pause) {
     await wait(pause * 1000, signal)
@@ -75,6 +74,6 @@ export async function loginByDevice ({ issuer, client_id, scope, tell, signal, w
 }
 
 function explain ({ error, error_description: description }: Record<string, unknown>): string {
-  if (typeof error !== 'string') return 'the server did not answer as an authorization server does'
+  if (typeof error !== 'string') return 'the server did not answer like an authorization server'
   return (typeof description === 'string' ? `${description} (${error})` : error).replace(/[^\x20-\x7e]/g, '?')
 }

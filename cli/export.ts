@@ -10,8 +10,8 @@ import { UsageError } from './args.ts'
 import { OPERATOR, type Context } from './command.ts'
 import { printRecord } from './output.ts'
 
-/** The batches, counted as they pass; on a terminal with a bar. */
-async function * watch (batches: AsyncIterable<Client[]>, total: number, { stderr, json }: Context, tell: (count: number) => void): AsyncGenerator<Client[]> {
+/** Passes the batches on and counts them, with a progress bar on a terminal. */
+async function * watch (batches: AsyncIterable<Client[]>, total: number, { stderr, json }: Context, report: (count: number) => void): AsyncGenerator<Client[]> {
   const bar = stderr.isTTY === true && !json
     ? new SingleBar({ format: '{bar} {percentage}%  {value} of {total} clients  {eta_formatted} left', stream: stderr, hideCursor: true })
     : undefined
@@ -26,7 +26,7 @@ async function * watch (batches: AsyncIterable<Client[]>, total: number, { stder
     }
   } finally {
     bar?.stop()
-    tell(count)
+    report(count)
   }
 }
 
@@ -35,13 +35,13 @@ function toParamError (error: NodeJS.ErrnoException): Error {
   return error.syscall === undefined ? error : paramError('csv', `cannot be written (${error.code})`)
 }
 
-/** `client export`: every client as CSV, streamed, in the memory of a batch. */
+/** `client export`: streams all clients as CSV, one batch in memory at a time. */
 export async function exportClients (context: Context): Promise<void> {
   const { services: { clients }, args, json, stdout, signal } = context
   const file = args.required('csv')
   const toStdout = file === '-'
-  if (toStdout && json) throw new UsageError('--json: stdout has the CSV; leave it out, or name a file')
-  if (!toStdout && await stat(file).then((stats) => !stats.isFile(), () => false)) throw paramError('csv', 'is there and not a plain file')
+  if (toStdout && json) throw new UsageError('--json: cannot be combined with --csv -, which writes the CSV to stdout')
+  if (!toStdout && await stat(file).then((stats) => !stats.isFile(), () => false)) throw paramError('csv', 'exists and is not a regular file')
 
   let written = 0
   const total = await clients.count(undefined, OPERATOR)

@@ -8,38 +8,38 @@ import { randomText } from '../lib/ids.ts'
 import { UsageError } from './args.ts'
 import type { Context } from './command.ts'
 
-/** Characters of a password that is made here: 142 bits. */
+/** Characters of a generated password: 142 bits. */
 const GENERATED = 24
 
-/** Bytes of a password on stdin: four for each character, and the end of the line. */
+/** Bytes of a password on stdin: four for each character, and the line ending. */
 const STDIN = 4 * LIMITS.password + 2
 
-/** Reads a password from stdin: all of it, less the newline at its end. */
+/** Reads stdin to its end, without the final newline. */
 async function readPassword ({ stdin, signal }: Pick<Context, 'stdin' | 'signal'>): Promise<string> {
   const chunks: Buffer[] = []
   let size = 0
   for await (const chunk of addAbortSignal(signal, stdin)) {
     const bytes = Buffer.from(chunk)
     size += bytes.length
-    if (size > STDIN) throw new UsageError('--password-stdin: stdin holds more than a password')
+    if (size > STDIN) throw new UsageError('--password-stdin: stdin has more than a password')
     chunks.push(bytes)
   }
   const password = Buffer.concat(chunks).toString('utf8').replace(/\r?\n$/, '')
-  if (/[\r\n]/.test(password)) throw new UsageError('--password-stdin: stdin holds more than one line')
+  if (/[\r\n]/.test(password)) throw new UsageError('--password-stdin: stdin has more than one line')
   return password
 }
 
 /**
- * The password for a user: from stdin, or made here, which then must be told. Never from the command line, where every
- * user of the machine would see it.
+ * Reads a user's password from stdin, or generates one, which must then be shown. It is never a flag: every user of the
+ * machine can see the command line.
  */
 export async function takePassword ({ args, stdin, signal }: Context): Promise<{ password: string, generated: boolean }> {
   if (!args.has('password-stdin')) return { password: randomText(GENERATED), generated: true }
-  if (stdin.isTTY === true) throw new UsageError('--password-stdin: stdin is a terminal, which would show it; pipe the password in')
+  if (stdin.isTTY === true) throw new UsageError('--password-stdin: stdin is a terminal, which would show the password; pipe it in')
   return { password: await readPassword({ stdin, signal }), generated: false }
 }
 
-/** The user whom a flag names by his account. Throws ErrParam. */
+/** The user whose account the flag names. Throws ErrParam. */
 export async function requireUser ({ services, args }: Context, flag = 'account'): Promise<User> {
   const user = await services.users.getByAccount(args.required(flag))
   if (user === null) throw paramError(flag, 'no user has this account')
@@ -47,7 +47,7 @@ export async function requireUser ({ services, args }: Context, flag = 'account'
 }
 
 /**
- * Holds input against the schema that HTTP bodies are held against.
+ * Validates input with the schema of the HTTP body.
  * @throws ErrParam that names the field
  */
 export function checkInput<T extends TSchema> (schema: T, input: Static<T>): Static<T> {

@@ -4,7 +4,7 @@ import { printRecord } from './output.ts'
 
 export const keysCommands: Commands = {
   'keys rotate': {
-    summary: 'Make a new key for signing tokens; the former ones stay published.',
+    summary: 'Create a new key for signing tokens. Earlier keys stay published.',
     flags: {},
     async run (context) {
       const { kid, since } = await context.services.oidc.rotateKeys()

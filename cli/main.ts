@@ -18,7 +18,7 @@ import { userCommands } from './user.ts'
 
 export const COMMANDS: Commands = { ...bootstrapCommands, ...tokenCommands, ...userCommands, ...clientCommands, ...keysCommands, ...loginCommands, ...serveCommands, ...testingCommands }
 
-/** The command that the words name, and what follows them. Flags that stand before the words go with the others. */
+/** Finds the command and its flags. Flags may also come before the command. */
 function findCommand (argv: string[]): { name: string, command: Command, flags: string[] } {
   const start = argv.findIndex((word) => !word.startsWith('-'))
   const words = start < 0 ? [] : argv.slice(start)
@@ -35,8 +35,8 @@ function findCommand (argv: string[]): { name: string, command: Command, flags: 
     : `not a command${meant === undefined ? '' : `, did you mean ${meant}?`}`)
 }
 
-/** What the user asks to be told, without a store; undefined when he asks for work. */
-function tell (argv: string[]): string | undefined {
+/** The text for help and version; undefined for a command. */
+function findText (argv: string[]): string | undefined {
   const [first, ...rest] = argv
   if (first === undefined || first === '--help' || first === '-h') return helpAll(COMMANDS)
   if (first === '--version' || first === '-v') return `${readVersion()}\n`
@@ -46,7 +46,7 @@ function tell (argv: string[]): string | undefined {
   return helpOne(name, command)
 }
 
-/** An error of a rule names the field of the API: here the flag that it came from, where there is one. */
+/** Replaces the name of an API field at the start of a message with the flag that it came from. */
 function explain (error: unknown, command: Command | undefined): string {
   const text = error instanceof IdentityError && error.statusCode < 500 ? error.message : explainFailure(error)
   const [, field = '', index = ''] = /^(\w+)(\[\d+\])?: /.exec(text) ?? []
@@ -69,22 +69,22 @@ async function run (command: Command, surroundings: Surroundings, env: NodeJS.Pr
 /**
  * Runs a command.
  * @param argv the words and flags, without the program
- * @param signal aborted when the command is to clean up and leave
+ * @param signal aborted when the command must clean up and end
  * @returns the exit code
  */
 export async function runCommandLine (argv: string[], env: NodeJS.ProcessEnv, streams: Streams, signal: AbortSignal): Promise<number> {
   const { stdin, stdout, stderr } = streams
-  // A reader that left shows at the next write, which says so.
+  // A closed pipe is reported by the next write.
   stdout.on('error', () => {})
   let found: ReturnType<typeof findCommand> | undefined
   try {
-    const told = tell(argv)
-    if (told !== undefined) {
-      stdout.write(told)
+    const text = findText(argv)
+    if (text !== undefined) {
+      stdout.write(text)
       return 0
     }
     found = findCommand(argv)
-    const args = parseFlags(found.command, found.flags)
+    const args = parseFlags(found.command.flags, found.flags)
     if (args.has('help')) {
       stdout.write(helpOne(found.name, found.command))
       return 0
@@ -93,7 +93,7 @@ export async function runCommandLine (argv: string[], env: NodeJS.ProcessEnv, st
     return 0
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
-    // The user's own doing: he stopped us, or closed what we write to.
+    // The user stopped the command, or closed its output.
     if (signal.aborted || code === 'EPIPE') return 1
     const hint = error instanceof UsageError ? [`see: help${found === undefined ? '' : ` ${found.name}`}`] : []
     for (const line of [...explain(error, found?.command).split('\n'), ...hint]) stderr.write(`fastify-identity: ${line}\n`)

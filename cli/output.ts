@@ -3,10 +3,10 @@ import { pipeline } from 'node:stream/promises'
 import { renderList } from '../lib/lists/listing.ts'
 import type { Context } from './command.ts'
 
-/** Milliseconds after which a reader of our output is given up: a day, since a person may be paging through it. */
-const PATIENCE = 24 * 60 * 60 * 1000
+/** Milliseconds for a reader of our output: a day, since a user may be paging through it. */
+const STALL_TIMEOUT = 24 * 60 * 60 * 1000
 
-/** Characters that a terminal would act on, or that turn the direction of writing: a user chose these texts. */
+/** Control characters of a terminal, and those that change the writing direction. Users choose these texts. */
 // eslint-disable-next-line no-control-regex
 const UNSAFE = /[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g
 
@@ -15,7 +15,7 @@ function toCell (value: unknown): string {
   return text.replace(UNSAFE, '?')
 }
 
-/** Prints one result: its fields a line each, or as JSON. `note` is for people only. */
+/** Prints one result: a line for each field, or JSON. `note` is left out of JSON. */
 export function printRecord ({ stdout, json }: Pick<Context, 'stdout' | 'json'>, record: object, note?: string): void {
   if (json) {
     stdout.write(`${JSON.stringify(record)}\n`)
@@ -27,14 +27,14 @@ export function printRecord ({ stdout, json }: Pick<Context, 'stdout' | 'json'>,
   if (note !== undefined) stdout.write(`\n${note}\n`)
 }
 
-/** Heading -> what stands below it. */
+/** The value of each column, by heading. */
 export type Columns<T> = Record<string, (record: T) => unknown>
 
 function toLine (cells: string[], widths: number[]): string {
   return `${cells.map((cell, index) => cell.padEnd(widths[index] ?? 0)).join('  ').trimEnd()}\n`
 }
 
-/** The widths come from the first batch: what follows is not known yet when the heading is written. */
+/** The column widths come from the first batch: the heading is written before the others arrive. */
 async function * writeTable<T> (batches: AsyncIterable<T[]>, columns: Columns<T>): AsyncGenerator<string> {
   const headings = Object.keys(columns)
   let widths: number[] | undefined
@@ -49,10 +49,10 @@ async function * writeTable<T> (batches: AsyncIterable<T[]>, columns: Columns<T>
   if (widths === undefined) yield 'none\n'
 }
 
-/** Prints a list as it is read, as a table or as `{ "data": [...] }`. */
+/** Prints a list while it is read, as a table or as `{ "data": [...] }`. */
 export async function printList<T> ({ stdout, json, signal }: Context, batches: AsyncIterable<T[]>, columns: Columns<T>): Promise<void> {
   const body = json
-    ? await renderList({ batches }, { format: 'object', stallTimeout: PATIENCE })
+    ? await renderList({ batches }, { format: 'object', stallTimeout: STALL_TIMEOUT })
     : Readable.from(writeTable(batches, columns))
   await pipeline(typeof body === 'string' ? [body] : body, stdout, { end: false, signal })
   if (json) stdout.write('\n')

@@ -2,8 +2,8 @@ import type { Commands } from './command.ts'
 
 export const testingCommands: Commands = {
   testing: {
-    summary: 'Serve the testing kit, on a store in memory, for test suites in other languages.',
-    flags: { port: { type: 'string', value: 'PORT', text: 'Port of 127.0.0.1 to listen on; a free one unless given.' } },
+    summary: 'Serve the testing kit on an in-memory store, for test suites in other languages.',
+    flags: { port: { type: 'string', value: 'PORT', text: 'Port of 127.0.0.1 to listen on; a free one by default.' } },
     async runAlone ({ args }) {
       const port = args.integer('port', { minimum: 0, maximum: 65_535 })
       const { runTesting } = await import('../testing/serve.ts')

@@ -1,17 +1,17 @@
 import { CreateUserSchema, PatchUserSchema, type User, type UserItem } from '../schemas/user.ts'
 import { paramError } from '../lib/errors.ts'
 import type { Roles } from '../lib/records.ts'
-import { UsageError } from './args.ts'
-import { OPERATOR, type Commands, type Flag } from './command.ts'
+import { UsageError, type Flag } from './args.ts'
+import { OPERATOR, type Commands } from './command.ts'
 import { checkInput, requireUser, takePassword } from './input.ts'
 import { printList, printRecord } from './output.ts'
 
-const PASSWORD: Flag = { type: 'boolean', text: 'Read the password from stdin; one is made and shown unless given.' }
+const PASSWORD: Flag = { type: 'boolean', text: 'Read the password from stdin. Without it, a password is generated and shown.' }
 const ACCOUNT: Flag = { type: 'string', value: 'ACCOUNT', required: true, text: 'The account.' }
 
-const SHOWN_ONCE = 'The password is shown this once.'
+const SHOWN_ONCE = 'The password is shown only once.'
 
-function tellState (user: UserItem): string {
+function describeState (user: UserItem): string {
   if (user.disabled_at) return 'disabled'
   if (user.expired_at) return `expires ${user.expired_at}`
   return user.verified_at === undefined ? 'unverified' : 'active'
@@ -22,7 +22,7 @@ const COLUMNS = {
   ACCOUNT: (user: UserItem) => user.account,
   NAME: (user: UserItem) => user.name,
   ROLES: (user: UserItem) => Object.keys(user.roles).join(','),
-  STATE: tellState,
+  STATE: describeState,
   CREATED: (user: UserItem) => user.created_at
 }
 
@@ -32,8 +32,8 @@ export const userCommands: Commands = {
     flags: {
       account: { ...ACCOUNT, text: 'An email address, or letters, digits, - and _.' },
       'password-stdin': PASSWORD,
-      name: { type: 'string', value: 'NAME', text: 'A name for people.' },
-      role: { type: 'string', value: 'ROLE', multiple: true, text: 'A role to hold; may be repeated.' }
+      name: { type: 'string', value: 'NAME', text: 'Display name.' },
+      role: { type: 'string', value: 'ROLE', multiple: true, text: 'A role; may be repeated.' }
     },
     async run (context) {
       const { services, args } = context
@@ -50,8 +50,8 @@ export const userCommands: Commands = {
   'user list': {
     summary: 'List users.',
     flags: {
-      contains: { type: 'string', value: 'TEXT', text: 'Only accounts with this part.' },
-      limit: { type: 'string', value: 'N', text: 'At most so many; all of them unless given.' }
+      contains: { type: 'string', value: 'TEXT', text: 'Only accounts that contain this text.' },
+      limit: { type: 'string', value: 'N', text: 'Maximum number; all users by default.' }
     },
     async run (context) {
       const { services, args } = context
@@ -63,7 +63,7 @@ export const userCommands: Commands = {
   },
 
   'user password': {
-    summary: "Set a user's password, which ends all his tokens; for when it is lost.",
+    summary: "Set a user's password, for when it is lost. This ends all their tokens.",
     flags: { account: ACCOUNT, 'password-stdin': PASSWORD },
     async run (context) {
       const { user_id, account } = await requireUser(context)
@@ -74,22 +74,22 @@ export const userCommands: Commands = {
   },
 
   'user roles': {
-    summary: 'Give roles to a user, and take them away.',
+    summary: 'Add roles to a user, and remove them.',
     flags: {
       account: ACCOUNT,
-      add: { type: 'string', value: 'ROLE', multiple: true, text: 'A role to give; may be repeated.' },
-      remove: { type: 'string', value: 'ROLE', multiple: true, text: 'A role to take away; may be repeated.' }
+      add: { type: 'string', value: 'ROLE', multiple: true, text: 'A role to add; may be repeated.' },
+      remove: { type: 'string', value: 'ROLE', multiple: true, text: 'A role to remove; may be repeated.' }
     },
     async run (context) {
       const { services, args } = context
       const [added, removed] = [args.all('add'), args.all('remove')]
-      if (added.length + removed.length === 0) throw new UsageError('--add: give it or --remove')
+      if (added.length + removed.length === 0) throw new UsageError('--add: is required, or --remove')
       const both = added.find((role) => removed.includes(role))
-      if (both !== undefined) throw new UsageError('--add: names a role that --remove names too')
+      if (both !== undefined) throw new UsageError('--add: names a role that --remove also names')
       const { user_id, account, roles: held } = await requireUser(context)
       const missing = removed.find((role) => !Object.hasOwn(held, role))
-      if (missing !== undefined) throw paramError('remove', 'the user does not hold this role')
-      // A role that is held keeps its attributes.
+      if (missing !== undefined) throw paramError('remove', 'the user does not have this role')
+      // A role that the user already has keeps its attributes.
       const given: User['roles'] = { ...Object.fromEntries(added.map((role) => [role, true as const])), ...held }
       const roles = Object.fromEntries(Object.entries(given).filter(([role]) => !removed.includes(role)))
       await services.users.patch(user_id, checkInput(PatchUserSchema, { data: { roles } }), OPERATOR)

@@ -45,6 +45,19 @@ export function checkTimestamp (field: string, text: string): string {
   return timestamp
 }
 
+/** A check for each field of T: it returns the form to store, or throws ErrParam. */
+export type Checks<T> = { readonly [Field in keyof T]-?: (value: NonNullable<T[Field]>) => NonNullable<T[Field]> }
+
+/** The fields that are given, each checked. Throws ErrParam. */
+export function checkFields<T, Given extends Partial<T>> (given: Given, checks: Checks<T>): Pick<Given, keyof Given & keyof T> {
+  const checked: Partial<T> = {}
+  for (const field of Object.keys(checks) as (keyof T)[]) {
+    const value = given[field] as T[keyof T] | undefined
+    if (value !== undefined) checked[field] = checks[field](value!)
+  }
+  return checked as Given
+}
+
 function checkItems (field: string, items: string[], problem: (item: string) => string | undefined): string[] {
   if (items.length > LIMITS.items) throw paramError(field, `must not have more than ${LIMITS.items} items`)
   for (const [index, item] of items.entries()) {

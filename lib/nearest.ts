@@ -1,4 +1,4 @@
-/** Edits that turn one text into the other (Levenshtein). */
+/** Levenshtein distance. */
 function distance (from: string, to: string): number {
   let row = Array.from({ length: to.length + 1 }, (_, index) => index)
   for (let i = 1; i <= from.length; i++) {
@@ -12,7 +12,7 @@ function distance (from: string, to: string): number {
   return row[to.length] ?? 0
 }
 
-/** The name that was probably meant: the nearest by edits, when a third of the text or less is wrong. */
+/** The most similar name, unless more than a third of the text differs. */
 export function findNearest (text: string, names: readonly string[]): string | undefined {
   const short = text.slice(0, 64)
   let best: string | undefined

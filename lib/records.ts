@@ -1,3 +1,5 @@
+import { toTimestamp } from './clock.ts'
+import { generateId } from './ids.ts'
 import type { Document, Json } from './store/port.ts'
 
 /** Role name -> `true` or an object of attributes. A role that is present is held. */
@@ -24,6 +26,15 @@ export interface UserRecord extends Document {
   bootstrap?: string
 }
 
+type NewUser = Omit<UserRecord, 'id' | 'created_at' | 'modified_at' | 'verified_at' | 'epoch' | 'revision'> & { id?: string }
+
+/** The record of a user created at `time`. Without an expiry the user is verified. */
+export function createUserRecord (time: number, { id = generateId(time), ...fields }: NewUser): UserRecord {
+  const timestamp = toTimestamp(time)
+  const verified = fields.expired_at === undefined ? { verified_at: timestamp } : {}
+  return { id, created_at: timestamp, modified_at: timestamp, ...verified, ...fields, epoch: 0, revision: 0 }
+}
+
 /** A stored client. */
 export interface ClientRecord extends Document {
   createdAt: string
@@ -39,6 +50,14 @@ export interface ClientRecord extends Document {
   first_party?: boolean
   /** Tokens minted under an earlier epoch are dead. */
   epoch: number
+}
+
+type NewClient = Omit<ClientRecord, 'id' | 'createdAt' | 'modifiedAt' | 'epoch'> & { id?: string }
+
+/** The record of a client registered at `time`. */
+export function createClientRecord (time: number, { id = generateId(time), ...fields }: NewClient): ClientRecord {
+  const timestamp = toTimestamp(time)
+  return { id, createdAt: timestamp, modifiedAt: timestamp, ...fields, epoch: 0 }
 }
 
 /** What every code, token and grant holds. Its id is the SHA-256 of the token, base64url; a grant's is random. */

@@ -5,15 +5,15 @@ import { ErrorSchema } from '../schemas/error.ts'
 const tags = ['health']
 const UpSchema = Type.Object({ status: Type.Literal('up') })
 
-/** For orchestrators: `/health/live` touches nothing, `/health/ready` asks the store. */
+/** For orchestrators: `/health/live` uses nothing, `/health/ready` checks the store. */
 export async function health (app: FastifyInstance): Promise<void> {
   app.get('/health/live', {
     logLevel: 'warn',
     schema: {
       operationId: 'getLiveness',
       tags,
-      summary: 'The process answers',
-      response: { 200: { ...UpSchema, description: 'It does.' } }
+      summary: 'Check that the process answers',
+      response: { 200: { ...UpSchema, description: 'It answers.' } }
     }
   }, () => ({ status: 'up' }))
 
@@ -22,10 +22,10 @@ export async function health (app: FastifyInstance): Promise<void> {
     schema: {
       operationId: 'getReadiness',
       tags,
-      summary: 'The store answers',
+      summary: 'Check that the store answers',
       response: {
-        200: { ...UpSchema, description: 'It does.' },
-        503: { ...ErrorSchema, description: 'ErrDb: it does not.' }
+        200: { ...UpSchema, description: 'It answers.' },
+        503: { ...ErrorSchema, description: 'ErrDb: the store does not answer.' }
       }
     }
   }, async () => {

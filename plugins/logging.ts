@@ -4,12 +4,12 @@ import { LogController, type FastifyReply, type FastifyRequest } from 'fastify'
 import type { Logger } from 'pino'
 import { describeError } from '../lib/failure.ts'
 
-/** Characters of a path that are logged. */
+/** Maximum characters of a logged path. */
 const PATH = 256
-/** What a caller, or the proxy in front, may use as the id of a request: short, and harmless in any log. */
+/** The request ids that a caller or a proxy may set: short, and safe in any log. */
 const REQUEST_ID = /^[\w.-]{1,64}$/
 
-/** pino's serializers: no query string, no header and no body ever reaches the log. */
+/** pino's serializers. They log no query string, no header and no body. */
 export const SERIALIZERS = {
   req: (request: FastifyRequest) => ({
     method: request.method,
@@ -32,7 +32,7 @@ export class RequestLog extends LogController {
     })
   }
 
-  /** The request's line tells it; Fastify's own would contain the query. */
+  /** The request's own line has the 404. Fastify's would contain the query. */
   override routeNotFound (): void {}
 
   override requestCompleted (error: Error | null | undefined, request: FastifyRequest): void {
@@ -40,7 +40,7 @@ export class RequestLog extends LogController {
   }
 
   override streamError (error: Error, request: FastifyRequest): void {
-    // A reader that left is told by the request's line.
+    // When the reader left, the request's own line says so.
     const { code } = error as NodeJS.ErrnoException
     if (code !== 'ERR_STREAM_PREMATURE_CLOSE') request.log.warn({ err: error }, 'response failed after its first byte')
   }

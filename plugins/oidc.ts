@@ -6,7 +6,7 @@ import type { AuthorizationServer, Oidc } from '../lib/oidc/index.ts'
 import { compileOptions, optionError } from '../lib/options.ts'
 import { createPageError } from './pages.ts'
 import { allowOrigin } from './cors.ts'
-import type { IdentityError } from '../lib/errors.ts'
+import { IdentityError } from '../lib/errors.ts'
 import { OAuthError } from '../lib/oidc/oauth-error.ts'
 import { toIdentityError } from './errors.ts'
 import type { SignInLimits } from './sign-in-limit.ts'
@@ -92,11 +92,9 @@ const ENDPOINTS: [path: string, ...methods: string[]][] = [
 const DISCOVERY = ['/.well-known/openid-configuration', '/.well-known/oauth-authorization-server']
 
 /** Sends an error as OAuth clients expect it (RFC 6749, 5.2), where oidc-provider does not. */
-export function sendOAuthError (thrown: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
-  const isOAuth = thrown instanceof OAuthError
-  const error = isOAuth ? thrown : toIdentityError(thrown)
-  if (!isOAuth && error.statusCode >= 500) request.log.error({ err: error.cause ?? error }, error.message)
-  allowOrigin(request, reply)
+export function replyOAuthError (thrown: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  const error = thrown instanceof OAuthError ? thrown : toIdentityError(thrown)
+  if (error instanceof IdentityError && error.statusCode >= 500) request.log.error({ err: error.cause ?? error, code: error.code }, error.message)
   return reply
     .code(error.statusCode)
     .headers({ ...error.headers, 'cache-control': 'no-store' })
@@ -108,11 +106,17 @@ export function sendOAuthError (thrown: unknown, request: FastifyRequest, reply:
 function toOAuthCode (error: OAuthError | IdentityError): string {
   if (error instanceof OAuthError) return error.error
   if (error.statusCode === 500) return 'server_error'
-  return error.statusCode === 413 ? 'invalid_request' : 'temporarily_unavailable'
+  return error.statusCode < 500 && error.statusCode !== 429 ? 'invalid_request' : 'temporarily_unavailable'
+}
+
+/** The same, readable by a page of any origin. */
+function sendOAuthError (thrown: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  allowOrigin(request, reply)
+  return replyOAuthError(thrown, request, reply)
 }
 
 /** Passes a request to oidc-provider with its body unread. Headers that the host's hooks set on the reply are sent. */
-export async function passOn (getServer: GetServer, request: FastifyRequest, reply: FastifyReply): Promise<void> {
+async function passOn (getServer: GetServer, request: FastifyRequest, reply: FastifyReply): Promise<void> {
   const server = await getServer()
   reply.hijack()
   for (const [name, value] of Object.entries(reply.getHeaders())) if (value !== undefined) reply.raw.setHeader(name, value)

@@ -12,7 +12,7 @@ const user = Type.Object({ user_id: IdSchema })
 
 function clientList () {
   const { content, ...rest } = pagedList(ClientSchema, 'The clients the caller may see.')
-  return { ...rest, content: { ...content, 'text/csv': { schema: Type.String({ description: 'A header line, then a client a row.' }) } } }
+  return { ...rest, content: { ...content, 'text/csv': { schema: Type.String({ description: 'A header line, then one client per row.' }) } } }
 }
 
 function describe (operationId: string, summary: string, rest: Record<string, unknown>) {
@@ -20,9 +20,9 @@ function describe (operationId: string, summary: string, rest: Record<string, un
 }
 
 const done: Record<number, TSchema> = { 204: NoContentSchema }
-const late = { 408: { ...ErrorSchema, description: 'ErrParam: The body did not come in time.' } }
+const late = { 408: { ...ErrorSchema, description: 'ErrParam: The body did not arrive in time.' } }
 
-/** What OpenAPI says of the bridge's routes. Nothing is validated or serialised by it: that is the upstream's. */
+/** The bridge's routes in OpenAPI. These schemas validate and serialise nothing: the upstream does. */
 export const DOCS = {
   create: describe('bridgeCreateClient', 'Register a client', {
     body: CreateClientSchema,

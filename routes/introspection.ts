@@ -1,31 +1,42 @@
-import type { FastifyInstance } from 'fastify'
-import { invalidRequest } from '../lib/oidc/oauth-error.ts'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { OriginError, invalidRequest } from '../lib/oidc/oauth-error.ts'
 import { ROUTES } from '../lib/oidc/routes.ts'
-import { type OidcMount, passOn, sendOAuthError } from '../plugins/oidc.ts'
+import { type OidcMount, replyOAuthError } from '../plugins/oidc.ts'
 import { LIMITS } from '../schemas/common.ts'
 
 const FORM = 'application/x-www-form-urlencoded'
 
-/** Token introspection (RFC 7662). A request from a page needs CORS for its client, so oidc-provider answers it. */
-export async function introspectionRoute (app: FastifyInstance, { getServer, getIssuer, introspect }: OidcMount): Promise<void> {
-  app.setErrorHandler(sendOAuthError)
+/** Sets the CORS headers of an answer (Fetch, 3.3): the page that sent the request may read it, unless it is not allowed to. */
+function setCors (request: FastifyRequest, reply: FastifyReply, allowed = true): void {
+  const { origin } = request.headers
+  reply.header('vary', [reply.getHeader('vary'), 'Origin'].flat().filter(Boolean).join(', '))
+  if (origin === undefined) return
+  reply.header('access-control-expose-headers', 'WWW-Authenticate')
+  if (allowed) reply.header('access-control-allow-origin', origin)
+}
+
+function refuseType (request: FastifyRequest): Error {
+  return invalidRequest(`only ${FORM} content-type bodies are supported on POST ${request.url.split('?')[0]}`)
+}
+
+/** Token introspection (RFC 7662). */
+export async function introspectionRoute (app: FastifyInstance, { getIssuer, introspect }: OidcMount): Promise<void> {
+  app.setErrorHandler((error, request, reply) => {
+    setCors(request, reply, !(error instanceof OriginError))
+    const isType = (error as { code?: string }).code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE'
+    return replyOAuthError(isType ? refuseType(request) : error, request, reply)
+  })
   app.removeAllContentTypeParsers()
   app.addContentTypeParser(FORM, { parseAs: 'string', bodyLimit: LIMITS.body }, (_request, body, done) => {
     done(null, new URLSearchParams(body as string))
   })
-  app.addContentTypeParser('*', (request, _body, done) => {
-    done(invalidRequest(`only ${FORM} content-type bodies are supported on POST ${request.url}`) as never)
-  })
-  app.post(ROUTES.introspection, {
-    schema: { hide: true },
-    onRequest: async (request, reply) => {
-      reply.headers({ 'cache-control': 'no-store', vary: 'Origin' })
-      if (request.headers.origin !== undefined) await passOn(getServer, request, reply)
-    }
-  }, async (request, reply) => {
-    const issuer = getIssuer().href.replace(/\/$/, '')
-    const { authorization } = request.headers
-    const answer = await introspect({ authorization, form: request.body as URLSearchParams | undefined ?? new URLSearchParams(), issuer })
-    return reply.type('application/json; charset=utf-8').serializer(JSON.stringify).send(answer)
+  app.addContentTypeParser('*', (request, _body, done) => done(refuseType(request)))
+
+  app.post(ROUTES.introspection, { schema: { hide: true } }, async (request, reply) => {
+    const { authorization, origin } = request.headers
+    const form = request.body as URLSearchParams | undefined ?? new URLSearchParams()
+    const answer = await introspect({ authorization, form, origin, issuer: getIssuer().href.replace(/\/$/, '') })
+    setCors(request, reply)
+    return reply.header('cache-control', 'no-store').type('application/json; charset=utf-8').serializer(JSON.stringify).send(answer)
   })
 }

@@ -1,15 +1,6 @@
 import { Type, type Static } from '@sinclair/typebox'
 import { Data, IdSchema, LIMITS, PageSchema, QueryText, TimestampSchema } from './common.ts'
 
-const RedirectUrisSchema = Type.Array(Type.String({ maxLength: LIMITS.uri }), {
-  maxItems: LIMITS.items,
-  description: 'Absolute URIs without a fragment. Stored sorted and without duplicates.'
-})
-const ScopesSchema = Type.Array(Type.String({ maxLength: LIMITS.scope }), {
-  maxItems: LIMITS.items,
-  description: 'Scope tokens (RFC 6749, 3.3). Stored sorted and without duplicates.'
-})
-const NameSchema = Type.String({ maxLength: LIMITS.name })
 const ImageSchema = Type.String({ maxLength: LIMITS.uri, description: 'An http or https URL.' })
 
 /** A client as responses show it (service.md, 2). */
@@ -26,23 +17,29 @@ export const ClientSchema = Type.Object({
 })
 export type Client = Static<typeof ClientSchema>
 
+const NewClientSchema = Type.Object({
+  redirectUris: Type.Array(Type.String({ maxLength: LIMITS.uri }), {
+    maxItems: LIMITS.items,
+    description: 'Absolute URIs without a fragment. Stored sorted and without duplicates.'
+  }),
+  scopes: Type.Array(Type.String({ maxLength: LIMITS.scope }), {
+    maxItems: LIMITS.items,
+    description: 'Scope tokens (RFC 6749, 3.3). Stored sorted and without duplicates.'
+  }),
+  name: Type.String({ maxLength: LIMITS.name }),
+  image: Type.Optional(ImageSchema),
+  userId: Type.Optional(Type.String({ maxLength: LIMITS.id, description: 'The owner; honoured for admin, ignored otherwise.' }))
+}, { additionalProperties: false })
+
 export const CreateClientSchema = Type.Object({
-  data: Type.Object({
-    redirectUris: RedirectUrisSchema,
-    scopes: ScopesSchema,
-    name: NameSchema,
-    image: Type.Optional(ImageSchema),
-    userId: Type.Optional(Type.String({ maxLength: LIMITS.id, description: 'The owner; honoured for admin, ignored otherwise.' }))
-  }, { additionalProperties: false }),
+  data: NewClientSchema,
   credentials: Type.Optional(Type.Boolean({ description: 'true makes a confidential client, with a secret.' }))
 }, { additionalProperties: false })
 export type CreateClient = Static<typeof CreateClientSchema>
 
 export const PatchClientSchema = Type.Object({
   data: Type.Optional(Type.Object({
-    redirectUris: Type.Optional(RedirectUrisSchema),
-    scopes: Type.Optional(ScopesSchema),
-    name: Type.Optional(NameSchema),
+    ...Type.Partial(Type.Omit(NewClientSchema, ['userId', 'image'])).properties,
     image: Type.Optional(Type.Union([ImageSchema, Type.Null()], { description: 'null removes the image.' }))
   }, { additionalProperties: false })),
   regen_secret: Type.Optional(Type.Boolean({ description: "true makes a new secret and ends the client's codes and tokens." }))

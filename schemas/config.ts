@@ -12,45 +12,45 @@ const oidc = OidcOptionsSchema.properties
 const Off = Type.Literal(false)
 
 /**
- * What the process reads from its environment: the values as they are after reading, see config.ts. `expects` says
- * in words what an error asks for where the schema's own terms would not.
+ * The environment variables of the process, with their values as config.ts converts them. `expects` is the text of an
+ * error where the schema's own keywords would not be clear.
  */
 export const EnvironmentSchema = Type.Object({
-  HOST: Type.String({ minLength: 1, maxLength: 255, default: '127.0.0.1', description: 'Address to listen on; `0.0.0.0` or `::` for all of them.' }),
-  PORT: Type.Integer({ minimum: 0, maximum: 65_535, default: 3000, description: 'Port to listen on; 0 takes a free one.' }),
+  HOST: Type.String({ minLength: 1, maxLength: 255, default: '127.0.0.1', description: 'Address to listen on; `0.0.0.0` or `::` for all interfaces.' }),
+  PORT: Type.Integer({ minimum: 0, maximum: 65_535, default: 3000, description: 'Port to listen on; 0 picks a free one.' }),
   DATABASE_URL: Type.String({
     ...options.database,
     pattern: '^(sqlite:(?!//).|mongodb(\\+srv)?://.)',
     expects: 'sqlite:PATH, or a mongodb:// or mongodb+srv:// URL'
   }),
   LOG_LEVEL: Type.Union(LEVELS.map((level) => Type.Literal(level)), { default: 'info', description: `\`${LEVELS.join('`, `')}\`. Logs are JSON lines on stdout.` }),
-  NODE_ENV: Type.Optional(Type.String({ description: '`production` refuses to start without a configured secret key, and makes no first admin by itself.' })),
+  NODE_ENV: Type.Optional(Type.String({ description: '`production` refuses to start without a configured secret key, and never creates a first admin.' })),
   IDENTITY_DATA_DIR: options.dataDir,
   IDENTITY_SECRET_KEY: options.secretKey,
-  IDENTITY_SECRET_KEY_FILE: Type.Optional(Type.String({ description: 'A file that holds the secret key, instead of IDENTITY_SECRET_KEY.' })),
+  IDENTITY_SECRET_KEY_FILE: Type.Optional(Type.String({ description: 'A file with the secret key, instead of IDENTITY_SECRET_KEY.' })),
   IDENTITY_BCRYPT_COST: options.bcryptCost,
   IDENTITY_HASH_QUEUE: options.hashQueue,
   IDENTITY_RATE_LIMIT: Type.Union([Off, ...options.rateLimit.anyOf.slice(1)], {
-    default: options.rateLimit.default, description: 'Password changes a minute that one user may ask for; past it ErrLimit. `off`: no limit.'
+    default: options.rateLimit.default, description: 'Password changes per minute and user; further ones get ErrLimit. `off`: unlimited.'
   }),
   IDENTITY_STORE_TIMEOUT: options.storeTimeout,
   IDENTITY_STALL_TIMEOUT: options.stallTimeout,
   IDENTITY_SHUTDOWN_TIMEOUT: Type.Integer({
-    minimum: 100, maximum: 600_000, default: 10_000, description: 'Milliseconds that running requests have to finish after SIGTERM; what runs longer is cut.'
+    minimum: 100, maximum: 600_000, default: 10_000, description: 'Milliseconds for requests in flight to finish after SIGTERM; the rest is aborted.'
   }),
   IDENTITY_WORKERS: Type.Union([Type.Integer({ minimum: 1, maximum: 256 }), Type.Literal('auto')], {
-    default: 1, description: 'Processes that serve, with one listener; `auto`: one for each core. The flag `--workers` goes above it.'
+    default: 1, description: 'Worker processes behind one port; `auto`: one for each core. The flag `--workers` takes precedence.'
   }),
   IDENTITY_BRIDGE_PREFIX: Type.Union([Off, Type.String({
     pattern: '^(?!/(api/v1|docs|health|openapi\\.json|\\.well-known)(/|$))(/[\\w.~-]+)+$',
     expects: "a path such as /bridge/client that is not among the service's own"
-  })], { default: '/bridge/client', description: 'Path of the bridge; `off` serves none.' }),
+  })], { default: '/bridge/client', description: 'Path of the bridge; `off`: no bridge.' }),
   IDENTITY_BRIDGE_UPSTREAM: Type.Optional(Type.String({
     pattern: '^https?://[^/?#@\\s]+(/[^?#@\\s]*)?$',
     expects: 'an http or https URL without credentials, query and fragment',
     description: `${BridgeOptionsSchema.properties.upstream.description} Absent: this service itself.`
   })),
-  IDENTITY_OIDC: Type.Boolean({ default: true, description: '`off`: no authorization server; nobody signs in, and tokens are made on the command line.' }),
+  IDENTITY_OIDC: Type.Boolean({ default: true, description: '`off`: no authorization server. Nobody can sign in; tokens come from the command line.' }),
   IDENTITY_ISSUER: Type.Optional(Type.String({
     ...oidc.issuer, expects: 'an http or https URL without credentials, query, fragment and a slash at its end'
   })),
@@ -65,11 +65,11 @@ export const EnvironmentSchema = Type.Object({
   IDENTITY_OPENAPI: options.openapi,
   IDENTITY_TRUST_PROXY: Type.Union([Off, Type.String()], {
     default: false,
-    description: 'Proxies whose `X-Forwarded-` headers are believed: comma-separated addresses, networks as `10.0.0.0/8`, or `loopback`.'
+    description: 'Trusted proxies, whose `X-Forwarded-` headers are used: comma-separated addresses, networks such as `10.0.0.0/8`, or `loopback`.'
   }),
-  IDENTITY_ROLE_ADMIN: Type.String({ ...roles.admin, description: 'Name under which the role admin is kept.' }),
-  IDENTITY_ROLE_MANAGER: Type.String({ ...roles.manager, description: 'Name under which the role manager is kept.' }),
-  IDENTITY_ROLE_SERVICE: Type.String({ ...roles.service, description: 'Name under which the role service is kept.' })
+  IDENTITY_ROLE_ADMIN: Type.String({ ...roles.admin, description: 'Name of the admin role in user records.' }),
+  IDENTITY_ROLE_MANAGER: Type.String({ ...roles.manager, description: 'Name of the manager role in user records.' }),
+  IDENTITY_ROLE_SERVICE: Type.String({ ...roles.service, description: 'Name of the service role in user records.' })
 }, { additionalProperties: false })
 
 export type Environment = Static<typeof EnvironmentSchema>

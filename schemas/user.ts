@@ -1,9 +1,6 @@
 import { Type, type Static } from '@sinclair/typebox'
 import { Data, HeldRolesSchema, IdSchema, InfoSchema, LIMITS, PageSchema, QueryText, RolesSchema, TimestampSchema } from './common.ts'
 
-const PasswordSchema = Type.String({ maxLength: LIMITS.password })
-const NameSchema = Type.String({ maxLength: LIMITS.name })
-
 /** A user's own profile (service.md, 4.3). */
 export const ProfileSchema = Type.Object({
   account: Type.String(),
@@ -30,33 +27,29 @@ export const UserItemSchema = Type.Object({
 })
 export type UserItem = Static<typeof UserItemSchema>
 
+const NewUserSchema = Type.Object({
+  account: Type.String({ maxLength: LIMITS.account, description: 'An email address, or letters, digits, - and _ with a letter or digit first. Lower-cased.' }),
+  password: Type.String({ maxLength: LIMITS.password }),
+  name: Type.Optional(Type.String({ maxLength: LIMITS.name })),
+  info: Type.Optional(InfoSchema)
+}, { additionalProperties: false })
+
 export const CreateUserSchema = Type.Object({
-  data: Type.Object({
-    account: Type.String({ maxLength: LIMITS.account, description: 'An email address, or letters, digits, - and _ with a letter or digit first. Lower-cased.' }),
-    password: PasswordSchema,
-    name: Type.Optional(NameSchema),
-    info: Type.Optional(InfoSchema)
-  }, { additionalProperties: false }),
+  data: NewUserSchema,
   expired_at: Type.Optional(Type.String({ maxLength: 64, description: 'RFC 3339. With it the user is not verified, and expires then.' }))
 }, { additionalProperties: false })
 export type CreateUser = Static<typeof CreateUserSchema>
 
-export const PatchProfileSchema = Type.Object({
-  data: Type.Object({
-    password: Type.Optional(PasswordSchema),
-    name: Type.Optional(NameSchema),
-    info: Type.Optional(InfoSchema)
-  }, { additionalProperties: false })
-}, { additionalProperties: false })
+const ProfilePatchSchema = Type.Partial(Type.Omit(NewUserSchema, ['account']))
+
+export const PatchProfileSchema = Type.Object({ data: ProfilePatchSchema }, { additionalProperties: false })
 export type PatchProfile = Static<typeof PatchProfileSchema>
 
 export const PatchUserSchema = Type.Object({
   data: Type.Optional(Type.Object({
     verified_at: Type.Optional(Type.String({ maxLength: 64, description: 'RFC 3339; admin only. Clears expired_at.' })),
     roles: Type.Optional(RolesSchema),
-    password: Type.Optional(PasswordSchema),
-    name: Type.Optional(NameSchema),
-    info: Type.Optional(InfoSchema)
+    ...ProfilePatchSchema.properties
   }, { additionalProperties: false })),
   disable: Type.Optional(Type.Boolean({ description: 'true disables the account now, false enables it.' }))
 }, { additionalProperties: false })

@@ -5,7 +5,7 @@ import { buildApp, getUrl } from '../app.ts'
 import { readConfig } from '../config.ts'
 import { call } from './helpers/upstream.ts'
 
-/** Builds the app on a store in memory, and keeps the lines of its log. */
+/** Builds the app on an in-memory store, and collects its log. */
 async function start (t: { teardown: (fn: () => unknown) => unknown }, env: Record<string, string> = {}) {
   const lines: string[] = []
   const config = readConfig({ DATABASE_URL: 'sqlite::memory:', IDENTITY_BCRYPT_COST: '4', ...env })
@@ -14,7 +14,7 @@ async function start (t: { teardown: (fn: () => unknown) => unknown }, env: Reco
   return { app, log: () => lines.map((line) => JSON.parse(line)) }
 }
 
-t.test('unknown routes and unfit paths have the form of every error', async (t) => {
+t.test('an unknown route and an invalid path have the common error body', async (t) => {
   const { app } = await start(t)
   for (const [url, statusCode, code, message] of [
     ['/nope?access_token=hunter2', 404, 'ErrNotFound', 'path: no such route for GET'],
@@ -29,7 +29,7 @@ t.test('unknown routes and unfit paths have the form of every error', async (t) 
   }
 })
 
-t.test('ids may be as long as the schemas say', async (t) => {
+t.test('ids may be as long as the schemas allow', async (t) => {
   const { app } = await start(t)
   const { access_token } = await app.identity.bootstrap()
   const headers = { authorization: `Bearer ${access_token}` }
@@ -38,7 +38,7 @@ t.test('ids may be as long as the schemas say', async (t) => {
   }
 })
 
-t.test("a request has an id: the caller's where it is a fit one", async (t) => {
+t.test("a request has an id: the caller's where it is safe to log", async (t) => {
   const { app, log } = await start(t)
   for (const [given, expected] of [
     ['abc-1.2_3', /^abc-1\.2_3$/],
@@ -52,13 +52,13 @@ t.test("a request has an id: the caller's where it is a fit one", async (t) => {
   }
 })
 
-t.test('what is configured off is not there', async (t) => {
+t.test('parts that are off have no routes', async (t) => {
   const { app } = await start(t, { IDENTITY_BRIDGE_PREFIX: 'off', IDENTITY_OPENAPI: 'off' })
   for (const url of ['/bridge/client/list', '/openapi.json', '/docs']) t.equal((await app.inject(url)).statusCode, 404, url)
   t.equal((await app.inject('/health/live')).statusCode, 200)
 })
 
-t.test('the bridge stands under its prefix, and relays to the upstream that is configured', async (t) => {
+t.test('the bridge has its prefix, and relays to the configured upstream', async (t) => {
   const behind = await start(t)
   const upstream = await behind.app.listen({ port: 0, host: '127.0.0.1' })
   const { app, log } = await start(t, { IDENTITY_BRIDGE_PREFIX: '/relay', IDENTITY_BRIDGE_UPSTREAM: upstream })
@@ -69,7 +69,7 @@ t.test('the bridge stands under its prefix, and relays to the upstream that is c
   t.match(behind.log().at(-1), { reqId: 'one', req: { route: '/api/v1/client/count' } }, 'one id in both logs')
 })
 
-t.test('only a proxy that is trusted tells who the caller is', async (t) => {
+t.test('only a trusted proxy sets the client address', async (t) => {
   for (const [trusted, remoteAddress] of [['off', '127.0.0.1'], ['10.0.0.0/8', '127.0.0.1'], ['loopback', '192.0.2.7']] as const) {
     const { app, log } = await start(t, { IDENTITY_TRUST_PROXY: trusted })
     await app.inject({ url: '/nope', headers: { 'x-forwarded-for': '192.0.2.7' } })
@@ -77,7 +77,7 @@ t.test('only a proxy that is trusted tells who the caller is', async (t) => {
   }
 })
 
-t.test('its own address, as it is reached from here', async (t) => {
+t.test('the URL of the app on this machine', async (t) => {
   for (const [host, expected] of [['0.0.0.0', /^http:\/\/127\.0\.0\.1:\d+$/], ['127.0.0.1', /^http:\/\/127\.0\.0\.1:\d+$/]] as const) {
     const { app } = await start(t, { LOG_LEVEL: 'silent' })
     await app.listen({ port: 0, host })
@@ -89,7 +89,7 @@ t.test('its own address, as it is reached from here', async (t) => {
   }
 })
 
-t.test('a store that cannot be opened ends the start, and says why', async (t) => {
+t.test('a store that cannot be opened fails the start with the reason', async (t) => {
   const dir = t.testdir({ file: '' })
   await t.rejects(buildApp(readConfig({ DATABASE_URL: `sqlite:${dir}/file/x.db`, LOG_LEVEL: 'silent' })), /ENOTDIR|not a directory/)
 })

@@ -8,7 +8,7 @@ import { OptionsSchema } from '../schemas/options.ts'
 
 const KEY = Buffer.alloc(32, 7).toString('base64')
 
-/** The lines of the error; fails the test where there is none. */
+/** The problems that the error lists. */
 function problemsOf (env: Record<string, string>): readonly string[] {
   try {
     readConfig(env)
@@ -19,7 +19,7 @@ function problemsOf (env: Record<string, string>): readonly string[] {
   return ['(no error)']
 }
 
-t.test('an empty environment gives the defaults, and those of the options are the options own', async (t) => {
+t.test('an empty environment gives the defaults, which are those of the options', async (t) => {
   const options = OptionsSchema.properties
   t.strictSame(readConfig({}), {
     host: '127.0.0.1',
@@ -46,7 +46,7 @@ t.test('an empty environment gives the defaults, and those of the options are th
   })
 })
 
-t.test('every variable reaches its place', async (t) => {
+t.test('every variable sets its part of the configuration', async (t) => {
   const env: Record<string, string> = {
     HOST: '::1',
     PORT: '0',
@@ -105,27 +105,27 @@ t.test('every variable reaches its place', async (t) => {
   t.strictSame(untried, ['IDENTITY_SECRET_KEY_FILE'], 'and there is none besides')
 })
 
-t.test('an empty variable is one that is not given, and the names of others are not ours', async (t) => {
+t.test('an empty variable counts as absent, and other names are ignored', async (t) => {
   const env = { PORT: '', IDENTITY_SECRET_KEY: '', IDENTITY_BCRYPT_COST: '', HOME: '/root', PORTS: 'x', IDENTITY_ENDPOINT: 'http://azure' }
   t.strictSame(readConfig(env), readConfig({}))
 })
 
-t.test('the bridge and the authorization server can be left out, and the limit set', async (t) => {
+t.test('the bridge and the authorization server can be off, and the limit set', async (t) => {
   const config = readConfig({ IDENTITY_BRIDGE_PREFIX: 'off', IDENTITY_OIDC: 'off', IDENTITY_RATE_LIMIT: '3' })
   t.notOk('bridge' in config)
   t.equal(config.oidc, false)
   t.equal(config.rateLimit, 3)
 })
 
-t.test('workers are one for each core when asked, and share no store in memory', async (t) => {
+t.test('auto is one worker for each core, and an in-memory store allows only one', async (t) => {
   t.equal(readConfig({ IDENTITY_WORKERS: 'auto' }).workers, availableParallelism())
   t.strictSame(problemsOf({ IDENTITY_WORKERS: '2', DATABASE_URL: 'sqlite::memory:' }), [
-    'IDENTITY_WORKERS: must be 1 with sqlite::memory:, of which each process would have one of its own'
+    'IDENTITY_WORKERS: must be 1 with sqlite::memory:, as each process would have its own database'
   ])
   t.equal(readConfig({ IDENTITY_WORKERS: '1', DATABASE_URL: 'sqlite::memory:' }).workers, 1)
 })
 
-t.test('a wrong value is named, and never repeated', async (t) => {
+t.test('a wrong value is reported by name, and never repeated', async (t) => {
   for (const [name, text, expected] of [
     ['HOST', 'h'.repeat(256), 'must be a text that is not too long'],
     ['PORT', 'hunter2', 'must be an integer from 0 to 65535'],
@@ -160,7 +160,7 @@ t.test('a wrong value is named, and never repeated', async (t) => {
   ] as const) t.strictSame(problemsOf({ [name]: text }), [`${name}: ${expected}`], `${name}=${text.slice(0, 30)}`)
 })
 
-t.test('an unknown name is reported, with the one that was probably meant', async (t) => {
+t.test('an unknown name is reported with the most similar one', async (t) => {
   for (const [name, meant] of [
     ['IDENTITY_BCRPYT_COST', ', did you mean IDENTITY_BCRYPT_COST?'],
     ['IDENTITY_PORT', ', did you mean PORT?'],
@@ -170,12 +170,12 @@ t.test('an unknown name is reported, with the one that was probably meant', asyn
   ] as const) t.strictSame(problemsOf({ [name]: 'hunter2' }), [`${name}: is not a known variable${meant}`])
 })
 
-t.test('everything that is wrong is told at once', async (t) => {
+t.test('all problems are reported at once', async (t) => {
   const problems = problemsOf({ PORT: 'x', IDENTITY_OPENAPI: '?', IDENTITY_X_Y_Z: '1', NODE_ENV: 'production' })
   t.strictSame(problems.map((line) => line.split(':')[0]), ['IDENTITY_X_Y_Z', 'PORT', 'IDENTITY_OPENAPI', 'IDENTITY_SECRET_KEY'])
 })
 
-t.test('the secret key: from a file, one of the two, and required in production', async (t) => {
+t.test('the secret key comes from a variable or a file, and is required in production', async (t) => {
   const dir = t.testdir({ good: `${KEY}\n`, bad: 'hunter2' })
   const file = (name: string) => ({ IDENTITY_SECRET_KEY_FILE: join(dir, name) })
   t.equal(readConfig({ ...file('good'), NODE_ENV: 'production' }).services.secretKey, KEY)
@@ -184,6 +184,6 @@ t.test('the secret key: from a file, one of the two, and required in production'
   t.match(problemsOf(file('bad')), [/^IDENTITY_SECRET_KEY_FILE: the secret key must be 32 random bytes/])
   t.notMatch(problemsOf(file('bad')), [/hunter2/])
   t.strictSame(problemsOf(file('none')), ['IDENTITY_SECRET_KEY_FILE: the file cannot be read (ENOENT)'])
-  t.strictSame(problemsOf({ ...file('good'), IDENTITY_SECRET_KEY: KEY }), ['IDENTITY_SECRET_KEY: is given beside IDENTITY_SECRET_KEY_FILE, one of the two is enough'])
+  t.strictSame(problemsOf({ ...file('good'), IDENTITY_SECRET_KEY: KEY }), ['IDENTITY_SECRET_KEY: cannot be combined with IDENTITY_SECRET_KEY_FILE'])
   t.strictSame(problemsOf({ NODE_ENV: 'production' }), ['IDENTITY_SECRET_KEY: is required in production, or IDENTITY_SECRET_KEY_FILE'])
 })

@@ -9,7 +9,7 @@ import t from 'tap'
 import { serviceEnv, startProgram } from './helpers/process.ts'
 import { call, within } from './helpers/upstream.ts'
 
-/** A port that was free a moment ago, for a service whose log cannot tell. */
+/** Finds a free port, for a service whose log cannot be read. */
 async function findPort (): Promise<number> {
   const server = createServer()
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
@@ -29,7 +29,7 @@ async function answers (url: string): Promise<void> {
   }
 }
 
-t.test('a full disk under the log is no reason to end, nor to hang', { skip: !existsSync('/dev/full') && 'there is no /dev/full' }, async (t) => {
+t.test('a service goes on while its log disk is full, and shuts down', { skip: !existsSync('/dev/full') && 'there is no /dev/full' }, async (t) => {
   const port = await findPort()
   const url = `http://127.0.0.1:${port}`
   const full = openSync('/dev/full', 'w')
@@ -65,13 +65,13 @@ t.test('a service goes on while its log pipe is full, and shuts down', { skip: p
   t.equal(await within('the end', service.ended), 0)
 })
 
-t.test('a stranger with half a request does not make the end a failure, nor does it wait for him', async (t) => {
+t.test('an incomplete request does not hold up the shutdown, nor make it a failure', async (t) => {
   const service = startProgram(t, 'server.ts', { env: serviceEnv(t.testdir(), { IDENTITY_SHUTDOWN_TIMEOUT: '60000' }) })
   const [, url = ''] = await service.seen(/"msg":"Server listening at (http:[^"]+)"/)
-  const stranger = connect(Number(new URL(url).port), '127.0.0.1').on('error', () => {})
-  await within('a connection', once(stranger, 'connect'))
-  stranger.write('POST /api/v1/auth/token HTTP/1.1\r\nHost: a\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 100\r\n\r\n')
-  // His head is read when a later request is answered.
+  const client = connect(Number(new URL(url).port), '127.0.0.1').on('error', () => {})
+  await within('a connection', once(client, 'connect'))
+  client.write('POST /api/v1/auth/token HTTP/1.1\r\nHost: a\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 100\r\n\r\n')
+  // Once a later request is answered, the head of this one has been read.
   await call(`${url}/health/ready`)
   service.child.kill('SIGTERM')
   t.equal(await within('the end', service.ended), 0)
@@ -79,7 +79,7 @@ t.test('a stranger with half a request does not make the end a failure, nor does
   t.match(service.log().at(-1), { msg: 'closed' })
 })
 
-t.test('with stdout and stderr in files the secrets are in neither, and the printed call works as it stands', async (t) => {
+t.test('with stdout and stderr in files neither contains a secret, and the printed call works', async (t) => {
   const dir = t.testdir({ "the owner's": {} })
   const data = join(dir, "the owner's")
   const [out, err] = [join(dir, 'out'), join(dir, 'err')]

@@ -12,14 +12,14 @@ import { call, readAll, within } from './helpers/upstream.ts'
 const FIRST_CALL = /^ {2}curl -H 'Authorization: Bearer ([\w-]{43})' (http:\/\/127\.0\.0\.1:\d+)\/api\/v1\/auth\/tokeninfo$/m
 const LISTENS = /"msg":"Server listening at (http:[^"]+)"/
 
-/** What the first start tells. */
+/** Reads the text of the first start. */
 async function readFirst (service: Started): Promise<{ token: string, url: string, password: string, bearer: { authorization: string } }> {
   const [, token = '', url = ''] = await service.seen(FIRST_CALL)
   const [, password = ''] = await service.seen(/^ {2}password {2}(\S{24})$/m)
   return { token, url, password, bearer: { authorization: `Bearer ${token}` } }
 }
 
-/** A request that runs until its body is sent: the service has read its head when this resolves. */
+/** Starts a request that waits for its body. Resolves when the service has read its head. */
 async function beginCreateUser (url: string, bearer: Record<string, string>, agent?: Agent) {
   const body = JSON.stringify({ data: { account: 'late', password: 'late' } })
   const request = httpRequest(`${url}/api/v1/user`, {
@@ -40,7 +40,7 @@ async function beginCreateUser (url: string, bearer: Record<string, string>, age
   }
 }
 
-/** Resolves when nothing accepts connections on the port any more. */
+/** Resolves when the port refuses connections. */
 async function refusal (port: number): Promise<void> {
   for (;;) {
     const socket = connect(port, '127.0.0.1')
@@ -52,7 +52,7 @@ async function refusal (port: number): Promise<void> {
   }
 }
 
-t.test('the first start on an empty store: the printed call answers, nothing secret is logged, SIGTERM lets requests finish', async (t) => {
+t.test('the first start on an empty store: the printed call works, no secret is logged, SIGTERM lets requests finish', async (t) => {
   const service = startProgram(t, 'server.ts', { env: serviceEnv(t.testdir()) })
   const { token, url, password, bearer } = await readFirst(service)
   const logged = () => JSON.stringify(service.log())
@@ -61,7 +61,7 @@ t.test('the first start on an empty store: the printed call answers, nothing sec
   t.equal(info.status, 200)
   t.match(JSON.parse(info.text), { data: { account: 'admin', roles: { admin: true } } })
 
-  await t.test('it serves the bridge to itself, its health and its description', async (t) => {
+  await t.test('it serves the bridge, health checks and OpenAPI', async (t) => {
     const list = await call(`${url}/bridge/client/list?access_token=${token}&limit=1`, { headers: bearer })
     t.equal(list.status, 400, 'an unknown parameter is refused through the bridge too')
     const csv = await call(`${url}/bridge/client/list?format=csv`, { headers: bearer })
@@ -73,7 +73,7 @@ t.test('the first start on an empty store: the printed call answers, nothing sec
     t.equal((await call(`${url}/docs/`)).status, 200)
   })
 
-  await t.test('a second one on its port says so, and makes no admin', async (t) => {
+  await t.test('a second service on the same port reports it, and creates no admin', async (t) => {
     const second = await runProgram(t, 'server.ts', { env: serviceEnv(t.testdir(), { PORT: new URL(url).port }) })
     t.equal(second.code, 1)
     t.match(second.stderr, /^fastify-identity: .*address already in use/)
@@ -87,11 +87,11 @@ t.test('the first start on an empty store: the printed call answers, nothing sec
   unused.on('error', () => {})
   await within('a connection', once(unused, 'connect'))
   service.child.kill('SIGTERM')
-  // npm and the terminal both tell the process of a Ctrl-C: the echo is no second signal. Which comes first is not said.
+  // At Ctrl-C both npm and the terminal send a signal, in any order. The echo does not count as a second one.
   service.child.kill('SIGINT')
   await service.seen(/SIG(TERM|INT): closing/)
   await within('refusal of new connections', refusal(Number(new URL(url).port)))
-  t.match(await running.finish(), { status: 200, connection: 'close' }, 'what runs finishes')
+  t.match(await running.finish(), { status: 200, connection: 'close' }, 'the request in flight finishes')
   t.equal(await service.ended, 0)
 
   t.match(service.log().at(-1), { msg: 'closed' })
@@ -103,7 +103,7 @@ t.test('the first start on an empty store: the printed call answers, nothing sec
   t.equal(service.stderr(), '')
 })
 
-t.test('a later start tells how to get a token, and no secret', async (t) => {
+t.test('a later start prints how to get a token, and no secret', async (t) => {
   const dir = t.testdir()
   const env = serviceEnv(dir)
   const { code, stdout } = await runProgram(t, 'cli.ts', { args: ['bootstrap', '--json'], env })
@@ -116,14 +116,14 @@ t.test('a later start tells how to get a token, and no secret', async (t) => {
   const [, url] = await service.seen(LISTENS)
   for (const secret of [first.password, first.client_secret, first.access_token]) t.notOk(service.stdout().includes(secret))
 
-  await t.test('the command works beside the running service, which sees its token at once', async (t) => {
+  await t.test('the command works beside the running service, which accepts the token at once', async (t) => {
     const made = await runProgram(t, 'cli.ts', { args: [...command.split(' '), '--json'], env })
     t.equal(made.stderr, '')
     const { access_token } = JSON.parse(made.stdout)
     t.equal((await call(`${url}/api/v1/auth/tokeninfo`, { headers: { authorization: `Bearer ${access_token}` } })).status, 200)
   })
 
-  await t.test('a second signal ends what still runs at once', async (t) => {
+  await t.test('a second signal aborts requests in flight', async (t) => {
     const running = await beginCreateUser(url ?? '', { authorization: `Bearer ${first.access_token}` })
     service.child.kill('SIGTERM')
     await service.seen(/SIGTERM: closing/)
@@ -135,7 +135,7 @@ t.test('a later start tells how to get a token, and no secret', async (t) => {
   })
 })
 
-t.test('requests that run past the limit are cut; with stdout in a file the secrets are not in it', async (t) => {
+t.test('requests past the limit are aborted; a log file contains no secrets', async (t) => {
   const dir = t.testdir()
   const file = join(dir, 'log')
   const descriptor = openSync(file, 'w')
@@ -144,7 +144,7 @@ t.test('requests that run past the limit are cut; with stdout in a file the secr
   const { token, url, password, bearer } = await readFirst(service)
   const { request } = await beginCreateUser(url, bearer)
   service.child.kill('SIGTERM')
-  await within('the cut', once(request, 'close').catch(() => {}))
+  await within('the abort', once(request, 'close').catch(() => {}))
   t.equal(await service.ended, 0)
   const log = readFileSync(file, 'utf8')
   t.match(log, /"connections":1,"msg":"connections aborted: /)
@@ -152,7 +152,7 @@ t.test('requests that run past the limit are cut; with stdout in a file the secr
   t.notOk(log.includes(token) || log.includes(password))
 })
 
-t.test('a signal before the first admin is made is obeyed like any other', async (t) => {
+t.test('a signal before the first admin exists shuts down gracefully', async (t) => {
   const service = startProgram(t, 'server.ts', { env: serviceEnv(t.testdir(), { IDENTITY_BCRYPT_COST: '14' }) })
   await service.seen(LISTENS)
   service.child.kill('SIGTERM')
@@ -160,7 +160,7 @@ t.test('a signal before the first admin is made is obeyed like any other', async
   t.equal(service.stderr(), '')
 })
 
-t.test('a service whose output nobody reads serves on', async (t) => {
+t.test('a service goes on when stdout and stderr are closed', async (t) => {
   const env = serviceEnv(t.testdir(), { IDENTITY_BCRYPT_COST: '10' })
   const service = startProgram(t, 'server.ts', { env })
   const [, url] = await service.seen(LISTENS)
@@ -168,7 +168,7 @@ t.test('a service whose output nobody reads serves on', async (t) => {
   service.child.stderr?.destroy()
   const { users, close } = await openServices(readConfig(env).services)
   t.teardown(close)
-  // The first admin is told of when he is made.
+  // The welcome text is written after the first admin exists.
   await within('the first admin', (async () => { while (await users.count() === 0); })())
   const statuses = new Set<number>()
   for (let i = 0; i < 20; i++) statuses.add((await call(`${url}/health/ready`)).status)
@@ -177,17 +177,17 @@ t.test('a service whose output nobody reads serves on', async (t) => {
   t.strictSame(await within('the end', once(service.child, 'exit')), [0, null])
 })
 
-t.test('npm start passes its signals on, so that nothing is left behind', async (t) => {
+t.test('npm start passes signals on, so that no process is left behind', async (t) => {
   const service = startCommand(t, 'npm', { args: ['start'], env: serviceEnv(t.testdir()) })
   const { url, bearer } = await readFirst(service)
-  // npm ends with the test; should it leave the service behind, that ends too.
+  // npm is killed when the test ends; the service must be, too.
   const pid = Number(service.log()[0]?.pid)
   t.ok(pid > 1)
   t.teardown(() => {
     try {
       process.kill(pid, 'SIGKILL')
     } catch {
-      // It is gone, as it should be.
+      // It has exited, as it should.
     }
   })
   t.equal((await call(`${url}/api/v1/auth/tokeninfo`, { headers: bearer })).status, 200)
@@ -196,7 +196,7 @@ t.test('npm start passes its signals on, so that nothing is left behind', async 
   t.match(service.log().at(-1), { msg: 'closed' })
 })
 
-t.test('a wrong environment is told by name before anything starts', async (t) => {
+t.test('a wrong environment is reported by name before anything starts', async (t) => {
   const dir = t.testdir()
   const env = serviceEnv(dir, { PORT: 'hunter2', IDENTITY_SECRET_KEY: 'hunter2', IDENTITY_BCRYPT_COTS: 'hunter2' })
   const { code, stdout, stderr } = await runProgram(t, 'server.ts', { env })
@@ -206,7 +206,7 @@ t.test('a wrong environment is told by name before anything starts', async (t) =
   t.notMatch(stderr, /hunter2/)
 })
 
-t.test('in production it prints JSON lines only, and an error that nothing caught ends it', async (t) => {
+t.test('in production it prints only JSON lines, and an uncaught exception ends it', async (t) => {
   const dir = t.testdir({
     key: Buffer.alloc(32, 1).toString('hex'),
     'fail.mjs': "process.once('SIGUSR2', () => { throw new Error('lost mongodb://user:hunter2@host/db') })"
@@ -220,6 +220,6 @@ t.test('in production it prints JSON lines only, and an error that nothing caugh
   service.child.kill('SIGUSR2')
   t.equal(await service.ended, 1)
   t.equal(service.log().length, service.stdout().trim().split('\n').length)
-  t.match(service.log().find(({ level }) => level === 60), { err: { message: 'lost mongodb://***@host/db' } })
+  t.match(service.log().find(({ level }) => level === 60), { msg: 'uncaught exception', err: { message: 'lost mongodb://***@host/db' } })
   t.notMatch(service.stdout() + service.stderr(), /hunter2|password/)
 })

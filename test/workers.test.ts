@@ -12,14 +12,14 @@ import { call, readAll, within } from './helpers/upstream.ts'
 
 const TWO = ['--workers', '2']
 
-/** Resolves when so many workers have begun to listen. */
+/** Resolves to the URL when this many workers have started to listen. */
 async function listen (service: Started, count: number): Promise<string> {
   await service.seen(new RegExp(`(?:"worker listening"[^]*){${count}}`))
   const [, url = ''] = await service.seen(/"msg":"Server listening at (http:[^"]+)"/)
   return url
 }
 
-/** The processes that serve, in the order in which they began. */
+/** The pids of all workers so far, in the order of their start. */
 const workersOf = (service: Started) => service.log().filter(({ msg }) => msg === 'worker listening').map(({ workerPid }) => Number(workerPid))
 
 async function gone (pids: number[]): Promise<void> {
@@ -33,13 +33,13 @@ async function gone (pids: number[]): Promise<void> {
   await within(`end of ${pids.join()}`, (async () => { while (pids.some(runs)) await new Promise((resolve) => setImmediate(resolve)) })())
 }
 
-/** A connection that is kept, and the worker at its other end. */
+/** A keep-alive connection, and the worker at its other end. */
 interface Line {
   pid: number
   ask (path: string, options?: { method?: string, headers?: Record<string, string>, body?: string }): Promise<{ status: number, text: string }>
 }
 
-/** Opens connections until there are some to each of two workers. */
+/** Opens connections that reach both workers. */
 async function openLines (t: Test, service: Started, url: string, name: string): Promise<Line[]> {
   const lines = await Promise.all(Array.from({ length: 6 }, async (_none, index) => {
     const agent = new Agent({ keepAlive: true, maxSockets: 1 })
@@ -52,7 +52,7 @@ async function openLines (t: Test, service: Started, url: string, name: string):
     }
     const id = `${name}-${index}`
     t.equal((await ask('/health/live', { headers: { 'x-request-id': id } })).status, 200)
-    // The line of a health check is of a level that is not logged; that of an unknown route is.
+    // Health checks are not logged at this level; an unknown route is.
     await ask('/nowhere', { headers: { 'x-request-id': id } })
     const [line = ''] = await service.seen(new RegExp(`^.*"reqId":"${id}".*$`, 'm'))
     return { ask, pid: Number(JSON.parse(line).pid) }
@@ -74,11 +74,11 @@ async function checkWorkers (t: Test, env: Record<string, string>): Promise<void
   const lines = await openLines(t, service, url, 'first')
   const tokeninfo = async (token: string) => await Promise.all(lines.map(async ({ ask }) => (await ask('/api/v1/auth/tokeninfo', { headers: bearer(token) })).status))
 
-  await t.test('a token that is revoked through one worker is dead for all', async (t) => {
+  await t.test('a token that one worker revokes is refused by all', async (t) => {
     const revokers = workersOf(service).map((pid) => lines.find((line) => line.pid === pid)!)
     for (const revoker of [...revokers, ...revokers]) {
       const token = await mint()
-      // Twice: what a worker keeps, it keeps from the first.
+      // Twice, so that every worker has it cached.
       for (let i = 0; i < 2; i++) t.strictSame(new Set(await tokeninfo(token)), new Set([200]))
       t.equal((await revoker.ask('/api/v1/auth/logout', { method: 'POST', headers: bearer(token) })).status, 204)
       t.strictSame(new Set(await tokeninfo(token)), new Set([401]), `revoked through ${revoker.pid}`)
@@ -88,12 +88,12 @@ async function checkWorkers (t: Test, env: Record<string, string>): Promise<void
   const patch = {
     method: 'PATCH',
     headers: { ...admin, 'content-type': 'application/json' },
-    // Counted, and refused: half of a surrogate pair.
+    // Counted, then refused for its lone surrogate.
     body: JSON.stringify({ data: { password: '\ud800' } })
   }
   const guess = { method: 'POST', headers: { 'content-type': 'application/x-www-form-urlencoded' }, body: 'user_code=BBBB-BBBB' }
 
-  await t.test('a limit holds for all of them together', async (t) => {
+  await t.test('a limit counts the requests of all workers', async (t) => {
     const turns = [...lines].sort((one, other) => one.pid - other.pid)
     const inTurn = async (path: string, options: Parameters<Line['ask']>[1], times: number) => {
       const statuses: number[] = []
@@ -105,7 +105,7 @@ async function checkWorkers (t: Test, env: Record<string, string>): Promise<void
     t.strictSame(guesses.map((status) => status === 429), [...Array(10).fill(false), true, true, true])
   })
 
-  await t.test('one that is killed is replaced, and what was counted still counts', async (t) => {
+  await t.test('a killed worker is replaced, and the counts remain', async (t) => {
     const [killed = 0] = workersOf(service)
     process.kill(killed, 'SIGKILL')
     await service.seen(/worker exited, a new one starts/)
@@ -116,7 +116,7 @@ async function checkWorkers (t: Test, env: Record<string, string>): Promise<void
     for (const { ask } of later) t.equal((await ask('/api/v1/user', patch)).status, 429)
   })
 
-  await t.test('SIGTERM ends all of them', async (t) => {
+  await t.test('SIGTERM shuts down all workers', async (t) => {
     service.child.kill('SIGTERM')
     t.equal(await service.ended, 0)
     await gone(workersOf(service))
@@ -132,7 +132,7 @@ t.test('on MongoDB', { skip: MONGODB_URL === undefined && 'MONGODB_URL is not se
   await checkWorkers(t, serviceEnv(t.testdir(), { DATABASE_URL: createMongoDatabase(t, MONGODB_URL!), IDENTITY_DATA_DIR: join(t.testdir(), 'data') }))
 })
 
-t.test('the first start is told once, and a second signal ends what runs at once', async (t) => {
+t.test('the first start is printed once, and a second signal aborts requests in flight', async (t) => {
   const service = startProgram(t, 'server.ts', { env: serviceEnv(t.testdir(), { IDENTITY_WORKERS: '2', IDENTITY_SHUTDOWN_TIMEOUT: '60000' }) })
   const url = await listen(service, 2)
   const [, token = ''] = await service.seen(/Authorization: Bearer ([\w-]{43})/)
@@ -156,7 +156,7 @@ t.test('the first start is told once, and a second signal ends what runs at once
   t.match(service.log().filter(({ pid }) => pid === service.pid).at(-1), { msg: 'SIGTERM again: requests in flight are aborted' })
 })
 
-t.test('what keeps the service from its start is told once', async (t) => {
+t.test('a start-up error is printed once', async (t) => {
   const taken = createServer().listen(0, '127.0.0.1')
   await once(taken, 'listening')
   t.teardown(() => taken.close())
@@ -166,18 +166,18 @@ t.test('what keeps the service from its start is told once', async (t) => {
   for (const [env, message] of [
     [serviceEnv(t.testdir(), { PORT: String(port) }), `listen EADDRINUSE: address already in use 127.0.0.1:${port}`],
     [{ ...first, IDENTITY_SECRET_KEY: '11'.repeat(32) }, 'the secret key is not the one this database was sealed with'],
-    [serviceEnv(t.testdir(), { DATABASE_URL: 'sqlite::memory:' }), '--workers: must be 1 with sqlite::memory:, of which each process would have one of its own']
+    [serviceEnv(t.testdir(), { DATABASE_URL: 'sqlite::memory:' }), '--workers: must be 1 with sqlite::memory:, as each process would have its own database']
   ] as const) {
     t.strictSame(await runProgram(t, 'server.ts', { args: TWO, env }), { code: 1, stdout: '', stderr: `fastify-identity: ${message}\n` })
   }
 })
 
-t.test('the command line serves too; nobody is left when the first process is gone', async (t) => {
+t.test('the serve command has workers too; they end when the primary process is killed', async (t) => {
   const service = startProgram(t, 'cli.ts', { args: ['serve', ...TWO], env: serviceEnv(t.testdir()) })
   const url = await listen(service, 2)
   t.equal((await call(`${url}/health/ready`)).status, 200)
   service.child.kill('SIGKILL')
-  // Its output ends with the last who has it.
+  // stdout ends with the last process that has it open.
   t.equal(await service.ended, 'SIGKILL')
   await gone(workersOf(service))
   t.equal(service.log().filter(({ msg }) => msg === 'the primary process is gone').length, 2)

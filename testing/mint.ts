@@ -1,9 +1,9 @@
 import { hash } from 'node:crypto'
 import { checkAccount, checkRoles, checkScopes } from '../lib/checks.ts'
-import { type Clock, toTimestamp } from '../lib/clock.ts'
+import type { Clock } from '../lib/clock.ts'
 import type { Services } from '../lib/identity.ts'
-import { generateId, randomText } from '../lib/ids.ts'
-import type { ClientRecord, Roles, UserRecord } from '../lib/records.ts'
+import { randomText } from '../lib/ids.ts'
+import { type ClientRecord, type Roles, type UserRecord, createClientRecord, createUserRecord } from '../lib/records.ts'
 import { type Collection, type Document, DuplicateKeyError } from '../lib/store/port.ts'
 import type { MintedTokens } from '../lib/tokens/tokens.ts'
 
@@ -63,20 +63,7 @@ export function createMint (services: Pick<Services, 'store' | 'tokens'>, now: C
   const clients = services.store.collection<ClientRecord>('clients')
 
   async function createUser (account: string, roles: Roles): Promise<UserRecord> {
-    const timestamp = toTimestamp(now())
-    const record: UserRecord = {
-      id: generateId(now()),
-      account: checkAccount(account),
-      created_at: timestamp,
-      modified_at: timestamp,
-      verified_at: timestamp,
-      roles,
-      password: NO_PASSWORD,
-      name: '',
-      info: {},
-      epoch: 0,
-      revision: 0
-    }
+    const record = createUserRecord(now(), { account: checkAccount(account), roles, password: NO_PASSWORD, name: '', info: {} })
     return await insertOnce(users, record, () => users.getBy('account', record.account))
   }
 
@@ -89,9 +76,8 @@ export function createMint (services: Pick<Services, 'store' | 'tokens'>, now: C
   }
 
   async function createClient (name: string, scopes: string[], userId: string): Promise<ClientRecord> {
-    const timestamp = toTimestamp(now())
     const id = deriveId(`${userId} ${name}`)
-    const record = { id, createdAt: timestamp, modifiedAt: timestamp, redirectUris: [], scopes: checkScopes(scopes), userId, name, epoch: 0 }
+    const record = createClientRecord(now(), { id, redirectUris: [], scopes: checkScopes(scopes), userId, name })
     return await insertOnce(clients, record, () => clients.get(id))
   }
 

@@ -44,7 +44,7 @@ export const serveCommands = { serve: command }
  */
 export async function runServer (argv: string[]): Promise<void> {
   try {
-    const args = parseFlags(command, argv)
+    const args = parseFlags(command.flags, argv)
     if (args.has('help')) process.stdout.write(helpOne('serve', command))
     else await serve(args.optional('workers'))
   } catch (error) {

@@ -67,15 +67,15 @@ export async function runService (config: Config, role?: WorkerRole): Promise<vo
   }
   if (role === 'other') return
   if (config.services.production && config.oidc !== false && config.oidc.issuer === undefined) {
-    log.warn(`IDENTITY_ISSUER is not configured: apps and browsers are told that the service is at ${getUrl(app)}`)
+    log.warn(`IDENTITY_ISSUER is not configured: the service names itself ${getUrl(app)}`)
   }
   const terminal = chooseTerminal()
   // A reader that has closed the stream is no reason to exit.
   const stream = (terminal ?? process.stderr).on('error', () => {})
   // Without a terminal the secrets go to files, beside the database where it is one.
-  const keepIn = terminal === null ? findDataDir(config.services) ?? 'data' : undefined
+  const secretsDir = terminal === null ? findDataDir(config.services) ?? 'data' : undefined
   try {
-    stream.write(await welcome(app.identity, { url: getUrl(app), production: config.services.production, keepIn }))
+    stream.write(await welcome(app.identity, { url: getUrl(app), production: config.services.production, secretsDir }))
   } catch (error) {
     // The service works without it. During a shutdown the store is closed.
     if (!closing) log.error({ err: error }, 'first-run setup failed')

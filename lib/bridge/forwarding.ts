@@ -1,37 +1,37 @@
-/** Header fields of a message, lower-cased names; an array where a field came several times. */
+/** Header fields by lower-case name; an array where a field came several times. */
 export type Headers = Record<string, string | string[]>
 type Incoming = Readonly<Record<string, string | string[] | undefined>>
 
-/** Fields of one connection, which no intermediary passes on (RFC 9110, 7.6.1). */
+/** Fields of one connection, which an intermediary does not forward (RFC 9110, 7.6.1). */
 const HOP_BY_HOP = new Set([
   'connection', 'keep-alive', 'proxy-connection', 'proxy-authenticate', 'proxy-authorization',
   'proxy-authentication-info', 'te', 'trailer', 'transfer-encoding', 'upgrade', 'http2-settings'
 ])
 
-/** The end-to-end fields: all but those of the connection, those its Connection field lists, and those in `drop`. */
+/** The end-to-end fields: without hop-by-hop fields, those that the Connection field lists, and those in `drop`. */
 export function endToEnd (headers: Incoming, drop: ReadonlySet<string>): Headers {
   const listed = new Set(
     [headers.connection ?? []].flat().join(',').split(',').map((name) => name.trim().toLowerCase())
   )
   const kept: Headers = Object.create(null)
   for (const [name, value] of Object.entries(headers)) {
-    // HTTP/2 has what is not a field among its fields (RFC 9113, 8.3).
-    const ends = name.startsWith(':') || HOP_BY_HOP.has(name) || listed.has(name) || drop.has(name)
-    if (value !== undefined && !ends) kept[name] = value
+    // Node lists HTTP/2's pseudo-fields among the fields (RFC 9113, 8.3).
+    const dropped = name.startsWith(':') || HOP_BY_HOP.has(name) || listed.has(name) || drop.has(name)
+    if (value !== undefined && !dropped) kept[name] = value
   }
   return kept
 }
 
-/** What the next server is told of the caller. */
+/** The caller, as the upstream will see it. */
 export interface Peer {
-  /** The address at the other end of the socket; undefined for a Unix socket. */
+  /** The remote address of the socket; undefined for a Unix socket. */
   address: string | undefined
-  /** Host and scheme of the request, as the host app's own trust in proxies has them. */
+  /** Host and scheme of the request, under the host app's trustProxy setting. */
   host: string
   protocol: string
 }
 
-/** A well-formed Forwarded field (RFC 7239, 4), with the ports and addresses that many proxies leave unquoted. */
+/** A well-formed Forwarded field (RFC 7239, 4), also with the unquoted ports and addresses that many proxies send. */
 const PAIR = '[\\w!#$%&\'*+.^`|~-]+=(?:[^\\s",;]+|"(?:[^"\\\\]|\\\\.)*")'
 const FORWARDED = new RegExp(`^${PAIR}(?:[ \\t]*[,;][ \\t]*${PAIR})*$`)
 
@@ -40,9 +40,9 @@ const append = (list: string, item: string) => (list === '' ? item : `${list}, $
 const join = (value: string | string[] | undefined) => [value ?? []].flat().join(', ').trim()
 
 /**
- * Forwarded (RFC 7239), its X-Forwarded forerunners and Via (RFC 9110, 7.6.3). Lists are appended to, so that the last
- * entry is ours; host and scheme are single values and are set, never taken over from a caller whom nobody trusts. A
- * Forwarded field that is malformed is dropped: an open quote in it would swallow our own entry.
+ * Makes Forwarded (RFC 7239), its X-Forwarded predecessors and Via (RFC 9110, 7.6.3). Our entry is appended to the lists.
+ * Host and scheme are single values: they are always set, never copied from an untrusted caller. A malformed Forwarded
+ * field is dropped, since an open quote in it would swallow our entry.
  */
 export function forwardingFields (headers: Incoming, peer: Peer): Headers {
   // An IPv4 caller on a dual-stack socket (RFC 4291, 2.5.5.2).
@@ -62,7 +62,7 @@ export function forwardingFields (headers: Incoming, peer: Peer): Headers {
   return fields
 }
 
-/** Of the request: what undici writes itself, what ends here, and what `forwardingFields` writes anew. */
+/** Fields of a request that undici writes itself, that end here, or that `forwardingFields` replaces. */
 export const REQUEST_DROP: ReadonlySet<string> = new Set([
   'host', 'content-length', 'expect',
   'forwarded', 'x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto', 'via'

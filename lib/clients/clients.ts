@@ -1,11 +1,11 @@
 import type { Client, ClientListQuery, CreateClient, PatchClient } from '../../schemas/client.ts'
-import { checkImage, checkRedirectUris, checkScopes, checkText } from '../checks.ts'
+import { type Checks, checkFields, checkImage, checkRedirectUris, checkScopes, checkText } from '../checks.ts'
 import { showClient } from './show-client.ts'
 import { type Clock, toTimestamp } from '../clock.ts'
 import { type Page, mapBatches, readPage, toStart } from '../lists/cursor.ts'
 import { IdentityError, paramError } from '../errors.ts'
 import { generateId, randomText } from '../ids.ts'
-import type { ClientRecord, UserRecord } from '../records.ts'
+import { type ClientRecord, type UserRecord, createClientRecord } from '../records.ts'
 import type { Actor } from '../roles.ts'
 import type { SecretBox } from '../crypto/secrets.ts'
 import { parseSort } from '../lists/sort.ts'
@@ -17,6 +17,14 @@ const SORT_KEYS = { created: 'createdAt', modified: 'modifiedAt', name: 'name' }
 
 /** Characters of a client secret (service.md, 8). */
 const SECRET_LENGTH = 16
+
+/** How the fields are checked that a caller sets. A field of the schema that has none, or that the record lacks, does not compile. */
+const CHECKS: Checks<Pick<ClientRecord, Exclude<keyof CreateClient['data'], 'userId'>>> = {
+  redirectUris: checkRedirectUris,
+  scopes: checkScopes,
+  name: (text) => checkText('name', text),
+  image: checkImage
+}
 
 export interface ClientServices {
   store: Store
@@ -67,28 +75,18 @@ export function createClients ({ store, now, box, tokens }: ClientServices) {
      * @throws ErrParam, USER_NOT_EXIST
      */
     async create (body: CreateClient, actor: Actor, extra: { id?: string, first_party?: boolean } = {}): Promise<{ clientId: string }> {
-      const { data, credentials } = body
-      const redirectUris = checkRedirectUris(data.redirectUris)
-      const scopes = checkScopes(data.scopes)
-      const name = checkText('name', data.name)
-      const image = data.image === undefined ? undefined : checkImage(data.image)
-      const userId = await findOwner(data.userId, actor)
+      const { data: { userId: owner, ...data }, credentials } = body
+      const fields = checkFields(data, CHECKS)
+      const userId = await findOwner(owner, actor)
       const time = now()
-      const timestamp = toTimestamp(time)
       const id = extra.id ?? generateId(time)
-      await clients.insert({
+      await clients.insert(createClientRecord(time, {
         id,
-        createdAt: timestamp,
-        modifiedAt: timestamp,
         ...(credentials === true && { secret: box.seal(randomText(SECRET_LENGTH), id) }),
-        redirectUris,
-        scopes,
+        ...fields,
         userId,
-        name,
-        ...(image !== undefined && { image }),
-        ...(extra.first_party === true && { first_party: true }),
-        epoch: 0
-      })
+        ...(extra.first_party === true && { first_party: true })
+      }))
       return { clientId: id }
     },
 
@@ -104,13 +102,10 @@ export function createClients ({ store, now, box, tokens }: ClientServices) {
     async patch (clientId: string, body: PatchClient, actor: Actor): Promise<void> {
       const record = await requireRecord(clientId, actor)
       const { data = {}, regen_secret } = body
-      const set: Record<string, Json> = {}
+      const { image, ...fields } = data
+      const set: Record<string, Json> = checkFields({ ...fields, ...(image !== null && { image }) }, CHECKS)
       const change: Change = { set }
-      if (data.redirectUris !== undefined) set.redirectUris = checkRedirectUris(data.redirectUris)
-      if (data.scopes !== undefined) set.scopes = checkScopes(data.scopes)
-      if (data.name !== undefined) set.name = checkText('name', data.name)
-      if (data.image === null) change.unset = ['image']
-      else if (data.image !== undefined) set.image = checkImage(data.image)
+      if (image === null) change.unset = ['image']
       if (regen_secret === true) {
         if (record.secret === undefined) throw paramError('regen_secret', 'a public client has no secret')
         set.secret = box.seal(randomText(SECRET_LENGTH), clientId)

@@ -34,8 +34,8 @@ function readBasic (header: string): { client_id: string, secret: string } {
 
 function readCredentials (authorization: string | undefined, form: URLSearchParams): Credentials {
   const [id, posted] = [form.get('client_id'), form.get('client_secret')]
-  if (authorization !== undefined && posted) throw invalidRequest('client authentication must only be provided using one mechanism')
-  const basic = authorization === undefined || authorization === '' ? undefined : readBasic(authorization)
+  if (authorization && posted) throw invalidRequest('client authentication must only be provided using one mechanism')
+  const basic = authorization === undefined || posted ? undefined : readBasic(authorization)
   if (basic !== undefined && id !== null && id !== basic.client_id) throw invalidRequest('client_id mismatch')
   if (basic?.secret === '') throw invalidRequest('client_secret must be provided in the Authorization header')
   const client_id = basic?.client_id ?? id

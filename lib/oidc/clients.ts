@@ -42,6 +42,11 @@ export function isRegisteredUri (client: Pick<OurClient, 'registered_uris' | 'pu
   return bare !== null && client.registered_uris.some((registered) => withoutPort(registered) === bare)
 }
 
+/** Whether a page of this origin belongs to the client, by its redirect URIs. An opaque origin is nobody's. */
+export function isOwnOrigin (registeredUris: string[], origin: string): boolean {
+  return origin !== 'null' && registeredUris.some((uri) => URL.parse(uri)?.origin === origin)
+}
+
 /**
  * Whether oidc-provider accepts the URI for a client of this type. One of our clients may have URIs of both types.
  * `isRegisteredUri` decides about redirects, so a URI that is left out of the metadata still works.

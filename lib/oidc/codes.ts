@@ -4,9 +4,10 @@ import type { Json } from '../store/port.ts'
 import { type Subject, hashToken } from '../tokens/tokens.ts'
 import type { Revocable } from '../tokens/validity.ts'
 import type { OurClient } from './clients.ts'
+import { endGrant } from './grants.ts'
 import { LIFETIMES, type AdapterParts, type ModelAdapter, type Payload, toPayload, toStored } from './model-adapter.ts'
 import { splitScopes } from './scopes.ts'
-import { requireUserEpoch } from './sign-in-sessions.ts'
+import { findStoredSession, requireUserEpoch } from './sign-in-sessions.ts'
 
 /** Seconds for which an expired device code is answered `expired_token` rather than as unknown (RFC 8628, 3.5). */
 const EXPIRED_DEVICE_CODE = 600
@@ -45,6 +46,7 @@ async function writeGrant (parts: AdapterParts, payload: Payload, ttl: number): 
   const subject = findSubject(parts, payload)
   const life = parts.times.lifetime(ttl)
   const scopes = splitScopes(payload.scope)
+  const bound = !scopes.includes('offline_access')
   const { accountId, clientId, openid, rejected } = parts.getContext()?.oidc.grant as Grant as unknown as Record<string, Json>
   await parts.store.collection<GrantRecord>('grants').insert({
     id: payload.grantId as string,
@@ -53,9 +55,15 @@ async function writeGrant (parts: AdapterParts, payload: Payload, ttl: number): 
     scopes,
     last_used_at: life.created_at,
     session_uid: payload.sessionUid as string,
-    bound: !scopes.includes('offline_access'),
+    bound,
     payload: JSON.parse(JSON.stringify({ kind: 'Grant', accountId, clientId, openid, rejected })) as Payload
   })
+  const session = findStoredSession(parts.getContext()!)
+  // A sign-out deletes the session before it looks for bound grants: either it finds this one, or this finds no session.
+  if (bound && session !== undefined && await parts.tokens.find('sign_in_sessions', session.id) === null) {
+    await parts.tokens.endGrant(payload.grantId as string)
+    throw new parts.errors.AccessDenied('the sign-in has ended')
+  }
   return subject
 }
 
@@ -85,7 +93,7 @@ export function adaptCodes (parts: AdapterParts): ModelAdapter {
     async destroy (id) {
       await codes.delete(hashToken(id))
     },
-    revokeByGrantId: (grantId) => tokens.endGrant(grantId)
+    revokeByGrantId: (grantId) => endGrant(tokens, grantId)
   }
 }
 
@@ -151,6 +159,6 @@ export function adaptDeviceCodes (parts: AdapterParts): ModelAdapter {
     async destroy (id) {
       await codes.delete(hashToken(id))
     },
-    revokeByGrantId: (grantId) => tokens.endGrant(grantId)
+    revokeByGrantId: (grantId) => endGrant(tokens, grantId)
   }
 }

@@ -1,7 +1,7 @@
 import type { Configuration, KoaContextWithOIDC, errors as OidcErrors, interactionPolicy } from 'oidc-provider'
 import type { createAccounts } from './accounts.ts'
 import type { createAdapterFactory } from './adapter.ts'
-import { CLIENT_PROPERTIES, type OurClient } from './clients.ts'
+import { CLIENT_PROPERTIES, type OurClient, isOwnOrigin } from './clients.ts'
 import type { KeyRing } from './keys.ts'
 import { LIFETIMES } from './model-adapter.ts'
 import { createPolicy, loadGrant } from './policy.ts'
@@ -127,8 +127,7 @@ export function createConfiguration (parts: ConfigurationParts): Configuration {
     },
     clientBasedCORS: (ctx, origin, client) => {
       const { registered_uris } = client as unknown as OurClient
-      return origin !== 'null' && (client.clientAuthMethod === 'none' || ctx.oidc.route === 'userinfo') &&
-        registered_uris.some((uri) => URL.parse(uri)?.origin === origin)
+      return (client.clientAuthMethod === 'none' || ctx.oidc.route === 'userinfo') && isOwnOrigin(registered_uris, origin)
     },
     interactions: {
       policy: createPolicy(parts.policy),

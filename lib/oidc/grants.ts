@@ -1,4 +1,5 @@
 import type { GrantRecord, TokenRecord } from '../records.ts'
+import type { Tokens } from '../tokens/tokens.ts'
 import { type AdapterParts, type ModelAdapter, toPayload } from './model-adapter.ts'
 import { describeMinted } from './scopes.ts'
 
@@ -8,6 +9,11 @@ const MINTED = 'minted:'
 /** oidc-provider needs a grant for every token. For a token minted without a session it is derived from the token's record. */
 export function nameMintedGrant (token_id: string): string {
   return MINTED + token_id
+}
+
+/** Ends a token session. A grant that is made up is not stored, and neither is anything under it. */
+export async function endGrant (tokens: Tokens, id: string): Promise<void> {
+  if (!id.startsWith(MINTED)) await tokens.endGrant(id)
 }
 
 /** Grants: each authorization has its own, which is the token session. codes.ts writes it. */
@@ -23,8 +29,6 @@ export function adaptGrants ({ tokens, times }: AdapterParts): ModelAdapter {
       const payload = id.startsWith(MINTED) ? minted : record.payload ?? minted
       return toPayload({ ...record, payload }, id, times)
     },
-    async destroy (id) {
-      if (!id.startsWith(MINTED)) await tokens.endGrant(id)
-    }
+    destroy: (id) => endGrant(tokens, id)
   }
 }

@@ -4,28 +4,22 @@ import type { Store } from '../store/port.ts'
 import { type Tokens, hashToken } from '../tokens/tokens.ts'
 import type { Valid } from '../tokens/validity.ts'
 import { createClientAuthentication } from './client-authentication.ts'
+import { isOwnOrigin } from './clients.ts'
 import type { Times } from './model-adapter.ts'
-import { OAuthError, invalidRequest } from './oauth-error.ts'
+import { OriginError, invalidRequest } from './oauth-error.ts'
 import { describeMinted } from './scopes.ts'
-
-const PARAMETERS = ['client_id', 'client_secret', 'token', 'token_type_hint']
 
 export interface IntrospectionRequest {
   authorization: string | undefined
   form: URLSearchParams
   issuer: string
+  /** The origin of the page that sends the request. */
+  origin: string | undefined
 }
 
-/** Whether the token is a JWT, which this server never issues as an access token. */
-function isStructured (token: string): boolean {
-  const [head, ...rest] = token.split('.')
-  if (rest.length === 0) return false
-  try {
-    const header: unknown = JSON.parse(Buffer.from(head ?? '', 'base64url').toString())
-    return typeof header === 'object' && header !== null
-  } catch {
-    return false
-  }
+function refuseRepeated (form: URLSearchParams, names: string[]): void {
+  const repeated = names.filter((name) => form.getAll(name).length > 1).map((name) => `'${name}'`)
+  if (repeated.length > 0) throw invalidRequest(`${repeated.join(' and ')} parameter${repeated.length > 1 ? 's' : ''} must not be provided twice`)
 }
 
 /**
@@ -46,17 +40,13 @@ export function createIntrospection ({ store, tokens, box, times, refreshGrace }
   }
 
   /** @throws OAuthError */
-  return async function introspect ({ authorization, form, issuer }: IntrospectionRequest): Promise<object> {
-    const repeated = PARAMETERS.filter((name) => form.getAll(name).length > 1)
-    if (repeated.length > 0) {
-      throw invalidRequest(`${repeated.map((name) => `'${name}'`).join(' and ')} parameter${repeated.length > 1 ? 's' : ''} must not be provided twice`)
-    }
+  return async function introspect ({ authorization, form, issuer, origin }: IntrospectionRequest): Promise<object> {
+    refuseRepeated(form, ['client_id', 'client_secret'])
     const client = await authenticate(authorization, form, issuer)
+    if (origin !== undefined && !(client.secret === undefined && isOwnOrigin(client.redirectUris, origin))) throw new OriginError(origin, client.id)
+    refuseRepeated(form, ['token', 'token_type_hint'])
     const token = form.get('token')
     if (!token) throw invalidRequest("missing required parameter 'token'")
-    if (isStructured(token)) {
-      throw new OAuthError(400, 'unsupported_token_type', 'Structured JWT Tokens cannot be introspected via the introspection_endpoint')
-    }
     const found = await find(token)
     // A public client cannot authenticate, so it may introspect its own tokens only.
     if (found === null || found.client === null || (client.secret === undefined && found.record.client_id !== client.id)) {

@@ -13,6 +13,13 @@ export class OAuthError extends Error {
   }
 }
 
+/** The request comes from a page that may not read the answer, not even this error. */
+export class OriginError extends OAuthError {
+  constructor (origin: string, client_id: string) {
+    super(400, 'invalid_request', `origin ${origin} not allowed for client: ${client_id}`)
+  }
+}
+
 export function invalidRequest (description: string): OAuthError {
   return new OAuthError(400, 'invalid_request', description)
 }

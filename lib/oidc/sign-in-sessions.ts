@@ -12,12 +12,17 @@ export interface SignInSessionRecord extends Revocable {
   payload: Payload
 }
 
-/** The epochs of the sign-in sessions read for each request, by uid. oidc-provider drops the field from its own object. */
-const epochs = new WeakMap<object, Map<string, number>>()
+/** The sign-in sessions read for each request, by uid. oidc-provider drops the epoch from its own object. */
+const read = new WeakMap<object, Map<string, SignInSessionRecord>>()
 
-function rememberEpoch (ctx: KoaContextWithOIDC, uid: string, epoch: number): void {
-  const byUid = epochs.get(ctx) ?? new Map<string, number>()
-  epochs.set(ctx, byUid.set(uid, epoch))
+function remember (ctx: KoaContextWithOIDC, record: SignInSessionRecord): void {
+  const byUid = read.get(ctx) ?? new Map<string, SignInSessionRecord>()
+  read.set(ctx, byUid.set(record.uid, record))
+}
+
+/** The session of this request as it was read from the store; undefined when somebody signs in just now. */
+export function findStoredSession (ctx: KoaContextWithOIDC): SignInSessionRecord | undefined {
+  return read.get(ctx)?.get(ctx.oidc.session?.uid ?? '')
 }
 
 /** The result of a sign-in, see routes/interaction.ts. */
@@ -32,9 +37,8 @@ export interface SignIn {
  * change since then must invalidate this sign-in.
  */
 export function requireUserEpoch (ctx: KoaContextWithOIDC): number {
-  const { result, session } = ctx.oidc
-  const fresh = (result?.login as unknown as SignIn | undefined)?.user_epoch
-  const epoch = fresh ?? epochs.get(ctx)?.get(session?.uid ?? '')
+  const fresh = (ctx.oidc.result?.login as unknown as SignIn | undefined)?.user_epoch
+  const epoch = fresh ?? findStoredSession(ctx)?.user_epoch
   if (epoch === undefined) throw new Error('the request has no sign-in session with an epoch')
   return epoch
 }
@@ -46,7 +50,7 @@ export function adaptSignInSessions ({ store, tokens, times, getContext }: Adapt
     const record = (await tokens.find<SignInSessionRecord>('sign_in_sessions', key))?.record
     if (record === undefined) return undefined
     const ctx = getContext()
-    if (ctx !== undefined && record.user_epoch !== undefined) rememberEpoch(ctx, record.uid, record.user_epoch)
+    if (ctx !== undefined) remember(ctx, record)
     return toPayload(record, jti, times)
   }
 
@@ -63,13 +67,17 @@ export function adaptSignInSessions ({ store, tokens, times, getContext }: Adapt
     async upsert (id, payload, expiresIn) {
       const ctx = getContext()
       const signedIn = typeof payload.accountId === 'string' && ctx !== undefined
-      await sessions.put({
-        id: hashToken(id),
+      const key = hashToken(id)
+      const fields = {
         uid: payload.uid as string,
         ...(signedIn && { user_id: payload.accountId as string, user_epoch: requireUserEpoch(ctx) }),
         ...times.lifetime(expiresIn),
         payload: toStored(payload)
-      })
+      }
+      const stored = ctx === undefined ? undefined : findStoredSession(ctx)
+      // An update does not bring back a session that a sign-out has ended meanwhile.
+      if (stored?.id === key) await sessions.update(key, { set: fields, unset: signedIn ? [] : ['user_id', 'user_epoch'] })
+      else await sessions.put({ id: key, ...fields })
       await endBound()
     },
     find: (id) => find(hashToken(id), id),

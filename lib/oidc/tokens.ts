@@ -1,9 +1,10 @@
 import type { TokenRecord, UserRecord } from '../records.ts'
 import { toTimestamp } from '../clock.ts'
-import { type NewToken, hashToken } from '../tokens/tokens.ts'
+import type { Store } from '../store/port.ts'
+import { type NewToken, type Tokens, hashToken } from '../tokens/tokens.ts'
 import { type Valid, isActive } from '../tokens/validity.ts'
 import type { OurClient } from './clients.ts'
-import { nameMintedGrant } from './grants.ts'
+import { endGrant, nameMintedGrant } from './grants.ts'
 import { type AdapterParts, type ModelAdapter, type Payload, type Times, toPayload, toStored } from './model-adapter.ts'
 import { describeMinted, splitScopes } from './scopes.ts'
 
@@ -33,6 +34,15 @@ function describeToken ({ record, client }: Valid<TokenRecord>, kind: string, jt
   return { ...toPayload({ ...record, payload, consumed: false }, jti, times), kind }
 }
 
+/**
+ * Revokes a token (RFC 7009) by the one write that ends its session. oidc-provider would delete the token first: interrupted
+ * there, the session would go on, and the client could not name it any more.
+ */
+async function revoke (store: Store, tokens: Tokens, name: 'access_tokens' | 'refresh_tokens', token: string): Promise<void> {
+  const record = await store.collection<TokenRecord>(name).get(hashToken(token))
+  if (record !== null) await tokens.revoke(record)
+}
+
 /** Access tokens: `AccessToken` after a user's sign-in, or `ClientCredentials` for the client's owner. */
 function adaptAccess (
   { store, tokens, times }: AdapterParts, kind: 'AccessToken' | 'ClientCredentials', issue: (token: NewToken, payload: Payload) => Promise<void>
@@ -44,10 +54,8 @@ function adaptAccess (
       if (found === null || (found.record.kind ?? 'AccessToken') !== kind) return undefined
       return describeToken(found, kind, id, times)
     },
-    async destroy (id) {
-      await store.collection('access_tokens').delete(hashToken(id))
-    },
-    revokeByGrantId: (grantId) => tokens.endGrant(grantId)
+    destroy: (id) => revoke(store, tokens, 'access_tokens', id),
+    revokeByGrantId: (grantId) => endGrant(tokens, grantId)
   }
 }
 
@@ -88,9 +96,7 @@ export function adaptRefreshTokens ({ store, tokens, times, errors, refreshGrace
     async consume (id) {
       if (!await tokens.rotate(hashToken(id), refreshGrace)) throw new errors.InvalidGrant('the refresh token was used before')
     },
-    async destroy (id) {
-      await store.collection('refresh_tokens').delete(hashToken(id))
-    },
-    revokeByGrantId: (grantId) => tokens.endGrant(grantId)
+    destroy: (id) => revoke(store, tokens, 'refresh_tokens', id),
+    revokeByGrantId: (grantId) => endGrant(tokens, grantId)
   }
 }

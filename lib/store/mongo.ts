@@ -24,7 +24,7 @@ export interface MongoStoreOptions extends StoreOptions {
  * Opens the store in a MongoDB database, standalone or a replica set, and makes the declared indexes.
  * @param url `mongodb://` or `mongodb+srv://`; its path names the database, `identity` by default
  * @throws IdentityError ErrDb when the server does not answer in time or an index cannot be made: a process that cannot
- *   reach its store at the start exits, and its supervisor restarts it. An open store recovers from any outage.
+ *   reach its store at the start exits, and its supervisor restarts it. An open store recovers by itself.
  * @throws TypeError when the URL is invalid
  */
 export async function openMongoStore (url: string, options: MongoStoreOptions): Promise<Store> {
@@ -74,7 +74,7 @@ export async function openMongoStore (url: string, options: MongoStoreOptions): 
   }
 }
 
-/** Makes the indexes with a client for this alone: it has no limit for one answer, so a large collection may take long. */
+/** Makes the indexes with a client of their own, which waits for an answer as long as a large collection takes. */
 async function prepare (url: string, collections: readonly CollectionSpec[], timeout: number, timers: Timers): Promise<void> {
   // A server that hangs still fails: the driver's heartbeat detects it.
   const client = createClient(url, timeout, { socketTimeoutMS: 0, maxPoolSize: 1 })

@@ -113,11 +113,11 @@ export function createTokens ({ store, now, roles, onError, refreshTtl }: {
     return caller
   }
 
-  async function insert (name: TokenName, { token, ttl, fields }: NewToken, subject: Subject, grant_id?: string): Promise<void> {
+  async function insert (name: TokenName, { token, ttl, fields }: NewToken, start: number, subject: Subject, grant_id?: string): Promise<void> {
     await store.collection<TokenRecord>(name).insert({
       id: hashToken(token),
       ...subject,
-      ...toLifetime(now(), ttl),
+      ...toLifetime(start, ttl),
       ...(grant_id !== undefined && { grant_id }),
       ...(name === 'refresh_tokens' && { consumed: false }),
       ...fields
@@ -177,21 +177,23 @@ export function createTokens ({ store, now, roles, onError, refreshTtl }: {
       const fields = scopes === undefined ? {} : { scopes }
       const access = { token: createToken(), ttl, fields }
       const minted = { access_token: access.token, expires_in: ttl }
+      // All from one time, so that the grant does not expire before its tokens.
+      const start = now()
       if (!refresh) {
-        await insert('access_tokens', access, subject)
+        await insert('access_tokens', access, start, subject)
         return minted
       }
       const refreshed = { token: createToken(), ttl: refreshTtl!, fields }
       const id = createToken()
-      const life = toLifetime(now(), Math.max(refreshTtl!, ttl))
+      const life = toLifetime(start, Math.max(refreshTtl!, ttl))
       await grants.insert({ id, ...subject, ...life, ...fields, last_used_at: life.created_at })
-      await Promise.all([insert('refresh_tokens', refreshed, subject, id), insert('access_tokens', access, subject, id)])
+      await Promise.all([insert('refresh_tokens', refreshed, start, subject, id), insert('access_tokens', access, start, subject, id)])
       return { ...minted, refresh_token: refreshed.token }
     },
 
     /** Issues an access token without a grant. The caller has checked the subject, or is about to write it. */
     async issue (token: NewToken, subject: Subject): Promise<void> {
-      await insert('access_tokens', token, subject)
+      await insert('access_tokens', token, now(), subject)
     },
 
     /**
@@ -201,13 +203,14 @@ export function createTokens ({ store, now, roles, onError, refreshTtl }: {
     async issueUnder (name: TokenName, token: NewToken, grant_id: string): Promise<boolean> {
       const grant = (await find<GrantRecord>('grants', grant_id))?.record
       if (grant === undefined) return false
-      const { created_at, expired_at } = toLifetime(now(), token.ttl)
+      const start = now()
+      const { created_at, expired_at } = toLifetime(start, token.ttl)
       const used = name === 'refresh_tokens' ? { last_used_at: created_at } : undefined
       // Conditional, since a token with a later expiry may be issued at the same time.
       if (grant.expired_at < expired_at) await grants.update(grant_id, { set: { ...used, expired_at } }, { before: { expired_at } })
       else if (used !== undefined) await grants.update(grant_id, { set: used })
       const { user_id, client_id, user_epoch, client_epoch } = grant
-      await insert(name, token, { user_id, client_id, user_epoch, client_epoch }, grant_id)
+      await insert(name, token, start, { user_id, client_id, user_epoch, client_epoch }, grant_id)
       return true
     },
 

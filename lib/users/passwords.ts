@@ -84,11 +84,10 @@ export function createPasswords ({ cost, queue: asked = DEFAULT_QUEUE, processes
     async verify (password, stored) {
       const known = stored || dummy
       const salt = known.slice(0, SALT_LENGTH)
-      const same = await run<boolean>({ digest: digest(password, salt), hash: known.slice(SALT_LENGTH), cost })
-      return same && known === stored
+      return await run<boolean>({ digest: digest(password, salt), hash: known.slice(SALT_LENGTH), cost })
     },
     isWeak (stored) {
-      return Number(stored.slice(SALT_LENGTH).split('$')[2]) < cost
+      return Number(stored.split('$')[2]) < cost
     },
     async close () {
       await (await opened.peek())?.close()

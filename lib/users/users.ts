@@ -1,11 +1,10 @@
 import type { CreateUser, PatchProfile, PatchUser, Profile, User, UserCountQuery, UserItem, UserListQuery } from '../../schemas/user.ts'
-import { checkAccount, checkMap, checkPassword, checkRoles, checkText, checkTimestamp } from '../checks.ts'
+import { type Checks, checkAccount, checkFields, checkMap, checkPassword, checkRoles, checkText, checkTimestamp } from '../checks.ts'
 import { type Clock, toTimestamp } from '../clock.ts'
 import { type Page, mapBatches, readPage, toStart } from '../lists/cursor.ts'
 import { IdentityError } from '../errors.ts'
-import { generateId } from '../ids.ts'
 import type { Passwords } from './passwords.ts'
-import type { Roles, UserRecord } from '../records.ts'
+import { type Roles, type UserRecord, createUserRecord } from '../records.ts'
 import { type Actor, type RoleNames, holdsRole } from '../roles.ts'
 import { parseSort } from '../lists/sort.ts'
 import { type Change, DuplicateKeyError, type Filter, type Json, type ListQuery, type Store } from '../store/port.ts'
@@ -17,6 +16,12 @@ const SORT_KEYS = { account: 'account', created: 'created_at', modified: 'modifi
 
 /** Times a patch is tried again when another write came between its checks and its own. */
 const ATTEMPTS = 8
+
+/** How the fields are checked that users set themselves. A field of the schema that has none, or that the record lacks, does not compile. */
+const CHECKS: Checks<Pick<UserRecord, Exclude<keyof PatchProfile['data'], 'password'>>> = {
+  name: (text) => checkText('name', text),
+  info: (info) => checkMap('info', info)
+}
 
 export interface UserServices {
   store: Store
@@ -53,12 +58,10 @@ export function createUsers ({ store, now, roles: names, passwords, tokens, onEr
   const users = store.collection<UserRecord>('users')
 
   /** What every patch may set, checked. A password comes with a new epoch: it ends all the user's tokens. */
-  async function toChange (data: PatchProfile['data']): Promise<Change> {
-    const set: Record<string, Json> = {}
-    if (data.name !== undefined) set.name = checkText('name', data.name)
-    if (data.info !== undefined) set.info = checkMap('info', data.info as Record<string, Json>)
-    if (data.password === undefined) return { set }
-    set.password = await passwords.hash(checkPassword(data.password))
+  async function toChange ({ password, ...fields }: PatchProfile['data']): Promise<Change> {
+    const set: Record<string, Json> = checkFields(fields, CHECKS)
+    if (password === undefined) return { set }
+    set.password = await passwords.hash(checkPassword(password))
     return { set, increment: { epoch: 1 } }
   }
 
@@ -101,10 +104,10 @@ export function createUsers ({ store, now, roles: names, passwords, tokens, onEr
   }
 
   async function create (input: CreateUser, extra: { id?: string, roles?: Roles, bootstrap?: string, actor?: Actor } = {}): Promise<{ user_id: string }> {
-    const account = checkAccount(input.data.account)
-    const password = checkPassword(input.data.password)
-    const name = checkText('name', input.data.name ?? '')
-    const info = checkMap('info', (input.data.info ?? {}) as Record<string, Json>)
+    const { account: given, password: secret, ...data } = input.data
+    const account = checkAccount(given)
+    const password = checkPassword(secret)
+    const fields = checkFields(data, CHECKS)
     const expired_at = input.expired_at === undefined ? undefined : checkTimestamp('expired_at', input.expired_at)
     const roles = checkRoles(extra.roles ?? {})
     // Hashing costs a quarter of a second: an account that is taken is told before it. The unique index decides.
@@ -113,29 +116,24 @@ export function createUsers ({ store, now, roles: names, passwords, tokens, onEr
     const hashed = await passwords.hash(password)
     // A caller who was revoked while he waited for the hash changes nothing; the same below.
     await extra.actor?.confirm?.()
-    const time = now()
-    const timestamp = toTimestamp(time)
-    const id = extra.id ?? generateId(time)
+    const record = createUserRecord(now(), {
+      ...(extra.id !== undefined && { id: extra.id }),
+      account,
+      ...(expired_at !== undefined && { expired_at }),
+      roles,
+      password: hashed,
+      name: '',
+      info: {},
+      ...fields,
+      ...(extra.bootstrap !== undefined && { bootstrap: extra.bootstrap })
+    })
     try {
-      await users.insert({
-        id,
-        account,
-        created_at: timestamp,
-        modified_at: timestamp,
-        ...(expired_at === undefined ? { verified_at: timestamp } : { expired_at }),
-        roles,
-        password: hashed,
-        name,
-        info,
-        epoch: 0,
-        revision: 0,
-        ...(extra.bootstrap !== undefined && { bootstrap: extra.bootstrap })
-      })
+      await users.insert(record)
     } catch (error) {
       if (error instanceof DuplicateKeyError && error.field === 'account') throw exists()
       throw error
     }
-    return { user_id: id }
+    return { user_id: record.id }
   }
 
   async function verifyPassword (account: string, password: string): Promise<UserRecord | null> {

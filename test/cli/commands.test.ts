@@ -5,7 +5,7 @@ import { readConfig } from '../../config.ts'
 import { hashToken } from '../../lib/tokens/tokens.ts'
 import { createCli } from '../helpers/cli.ts'
 
-/** The services on the store that the command line works on, open beside it as in a running service. */
+/** The services on the same store as the command line, as in a running service. */
 async function openBeside (t: { teardown: (fn: () => unknown) => unknown }, dir: string): Promise<Services> {
   const services = await openServices(readConfig({ DATABASE_URL: `sqlite:${dir}/identity.db`, IDENTITY_BCRYPT_COST: '4' }).services)
   t.teardown(() => services.close())
@@ -42,24 +42,24 @@ t.test('token create', async (t) => {
   const { clientId } = await services.clients.create({ data: { redirectUris: [], scopes: ['read', 'write'], name: 'c', userId: user_id } }, OPERATOR)
   const base = `token create --account ANN --client ${clientId} --json`
 
-  await t.test('for an hour, with all scopes', async (t) => {
+  await t.test('by default for an hour, with all scopes', async (t) => {
     const { json } = await run(base)
     t.strictSame({ ...json(), access_token: '' }, { access_token: '', expires_in: 3600 })
     t.match(await services.tokens.authenticate(json().access_token ?? ''), { user: { user_id }, token: { scopes: ['read', 'write'] } })
   })
 
-  await t.test('for as long, with the scopes and the refresh token that are asked for', async (t) => {
+  await t.test('with the lifetime, the scopes and the refresh token in the flags', async (t) => {
     const { json } = await run([...base.split(' '), '--ttl', '5', '--refresh', '--scopes', 'write, write'])
     t.equal(json().expires_in as unknown, 5)
     t.match(await services.tokens.authenticate(json().access_token ?? ''), { token: { scopes: ['write'] } })
     t.match(await services.tokens.find('refresh_tokens', hashToken(json().refresh_token ?? '')), { record: { user_id, scopes: ['write'] } })
   })
 
-  await t.test('people get a line a field', async (t) => {
+  await t.test('without --json, a line for each field', async (t) => {
     t.match((await run(base.replace(' --json', ''))).stdout, /^access_token {2}[\w-]{43}\nexpires_in {4}3600\n$/)
   })
 
-  await t.test('what is wrong is told by its flag', async (t) => {
+  await t.test('an error names its flag', async (t) => {
     for (const [line, message] of [
       ['token create --account bob --client x', '--account: no user has this account'],
       ['token create --account ann --client x', '--client: no such client'],
@@ -78,14 +78,14 @@ t.test('user create', async (t) => {
   const run = createCli(dir)
   const services = await openBeside(t, dir)
 
-  await t.test('a password is made, and told once', async (t) => {
+  await t.test('a password is generated, and shown once', async (t) => {
     const { code, json } = await run(['user', 'create', '--account', 'Ann', '--name', 'Ann B', '--role', 'manager', '--role', 'x', '--json'])
     t.equal(code, 0)
     t.strictSame(Object.keys(json()), ['user_id', 'account', 'password'])
     t.match(await services.users.verify('ann', json().password ?? ''), { name: 'Ann B', roles: { manager: true, x: true } })
   })
 
-  await t.test('a password on stdin is taken whole, less the end of the line, and never told', async (t) => {
+  await t.test('a password on stdin is read without its line ending, and never shown', async (t) => {
     for (const [account, stdin, password] of [['b', 'one two \n', 'one two '], ['c', 'p\r\n', 'p'], ['d', 'p\u00e4ss', 'p\u00e4ss']] as const) {
       const { stdout, json } = await run(`user create --account ${account} --password-stdin --json`, { stdin })
       t.strictSame(Object.keys(json()), ['user_id', 'account'])
@@ -94,15 +94,15 @@ t.test('user create', async (t) => {
     }
   })
 
-  await t.test('what is wrong is told by its flag, and makes nobody', async (t) => {
+  await t.test('an error names its flag, and creates no user', async (t) => {
     const before = await services.users.count()
     for (const [line, stdin, message] of [
       ['user create --account ann', '', '--account: a user with this account exists'],
       ['user create --account a!', '', "--account: must be an email address, or letters, digits, '-' and '_' with a letter or digit first"],
       ['user create --account e --password-stdin', '', '--password-stdin: must not be empty'],
-      ['user create --account e --password-stdin', 'a\nb\n', '--password-stdin: stdin holds more than one line\nfastify-identity: see: help user create'],
+      ['user create --account e --password-stdin', 'a\nb\n', '--password-stdin: stdin has more than one line\nfastify-identity: see: help user create'],
       ['user create --account e --password-stdin', 'x'.repeat(1025), '--password-stdin: must NOT have more than 1024 characters'],
-      ['user create --account e --password-stdin', 'x'.repeat(10_000), '--password-stdin: stdin holds more than a password\nfastify-identity: see: help user create'],
+      ['user create --account e --password-stdin', 'x'.repeat(10_000), '--password-stdin: stdin has more than a password\nfastify-identity: see: help user create'],
       [`user create --account e --name ${'x'.repeat(257)}`, '', '--name: must NOT have more than 256 characters'],
       [['user', 'create', '--account', 'e', '--role', ''], '', '--role: must not have an empty key']
     ] as const) {
@@ -112,7 +112,7 @@ t.test('user create', async (t) => {
     t.equal(await services.users.count(), before)
   })
 
-  await t.test('a terminal would show a password that is typed', async (t) => {
+  await t.test('a password is not read from a terminal', async (t) => {
     const stdin = Object.assign(Readable.from(['secret\n']), { isTTY: true })
     t.match(await run('user create --account e --password-stdin', { stdin }), { code: 1, stderr: /--password-stdin: stdin is a terminal/ })
   })
@@ -143,7 +143,7 @@ t.test('user list', async (t) => {
   t.match((await run('user list --json --limit 1')).json(), { data: [{ account: 'ann' }] })
 })
 
-t.test('user password, for when it is lost: the new one holds, and the tokens end', async (t) => {
+t.test('user password: the new one is valid, and all tokens end', async (t) => {
   const dir = t.testdir()
   const run = createCli(dir)
   const services = await openBeside(t, dir)
@@ -167,9 +167,9 @@ t.test('user roles', async (t) => {
   t.strictSame((await services.users.require(user_id)).roles, { a: { of: 'team' }, c: true })
   t.match((await run('user roles --account ann --remove c')).stdout, /^roles {4}a$/m)
   for (const [line, message] of [
-    ['user roles --account ann', '--add: give it or --remove\nfastify-identity: see: help user roles'],
-    ['user roles --account ann --add x --remove x', '--add: names a role that --remove names too\nfastify-identity: see: help user roles'],
-    ['user roles --account ann --remove x', '--remove: the user does not hold this role']
+    ['user roles --account ann', '--add: is required, or --remove\nfastify-identity: see: help user roles'],
+    ['user roles --account ann --add x --remove x', '--add: names a role that --remove also names\nfastify-identity: see: help user roles'],
+    ['user roles --account ann --remove x', '--remove: the user does not have this role']
   ] as const) t.match(await run(line), { code: 1, stdout: '', stderr: `fastify-identity: ${message}\n` })
 })
 

@@ -2,14 +2,14 @@ import t from 'tap'
 import { type DeviceCode, loginByDevice } from '../../cli/device-login.ts'
 import { startHarness } from '../oidc/harness.ts'
 
-t.test('the device flow, from a terminal', async (t) => {
+t.test('the device flow', async (t) => {
   const harness = await startHarness(t)
   const { url, user } = harness
   const app = await harness.register({ public: true, redirectUris: [] })
   const told: DeviceCode[] = []
-  const login = (rest: object = {}) => loginByDevice({ issuer: url, client_id: app.client_id, scope: 'openid offline_access read', tell: (code) => told.push(code), ...rest })
+  const login = (rest: object = {}) => loginByDevice({ issuer: url, client_id: app.client_id, scope: 'openid offline_access read', showCode: (code) => told.push(code), ...rest })
 
-  /** The person, between two questions of the terminal. */
+  /** The user, between two polls. */
   const decide = (...turns: string[]) => async () => {
     const turn = turns.shift()
     if (turn === undefined || turn === 'nothing') return

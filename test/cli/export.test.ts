@@ -13,7 +13,7 @@ const CLIENTS = 250
 
 const env = (dir: string) => ({ DATABASE_URL: `sqlite:${dir}/db/identity.db`, IDENTITY_BCRYPT_COST: '4' })
 
-/** A store with more clients than a batch holds. */
+/** A store with more clients than one batch. */
 async function fill (dir: string): Promise<void> {
   const services = await openServices(readConfig(env(dir)).services)
   const names = Array.from({ length: CLIENTS }, (_, index) => `client ${String(index).padStart(3, '0')}, "quoted"\nand broken`)
@@ -28,7 +28,7 @@ t.before(() => fill(dir))
 const out = (name: string) => join(dir, 'out', name)
 const rows = (text: string) => parse(text, { bom: true, columns: true }) as Record<string, string>[]
 
-t.test('every client, in a file of its owner alone, which appears when it is whole', async (t) => {
+t.test('all clients are written to a file that only its owner can read', async (t) => {
   const { code, stdout, stderr, json } = await run(['client', 'export', '--csv', out('a.csv'), '--json'])
   t.equal(code, 0)
   t.equal(stderr, '')
@@ -56,26 +56,26 @@ t.test('an old file is replaced, whatever its mode', async (t) => {
   t.equal(statSync(file).mode & 0o777, 0o600)
 })
 
-t.test('on a terminal a bar tells how far it is', async (t) => {
+t.test('a terminal shows a progress bar', async (t) => {
   const { stderr } = await run(['client', 'export', '--csv', out('a.csv')], { terminal: true })
   t.match(stderr, new RegExp(`100%  ${CLIENTS} of ${CLIENTS} clients`))
 })
 
-t.test('a place that cannot be written is told', async (t) => {
+t.test('a path that cannot be written is reported', async (t) => {
   symlinkSync('/dev/null', out('link'))
   for (const [file, message] of [
     [join(dir, 'none', 'a.csv'), '--csv: cannot be written (ENOENT)'],
-    [join(dir, 'out'), '--csv: is there and not a plain file'],
-    [out('link'), '--csv: is there and not a plain file']
+    [join(dir, 'out'), '--csv: exists and is not a regular file'],
+    [out('link'), '--csv: exists and is not a regular file']
   ] as const) t.match(await run(['client', 'export', '--csv', file]), { code: 1, stdout: '', stderr: `fastify-identity: ${message}\n` })
 })
 
-t.test('one that is interrupted leaves the old file, and no other', async (t) => {
+t.test('an interrupted export leaves the old file, and no draft', async (t) => {
   const before = statSync(out('a.csv')).mtimeMs
   const files = readdirSync(join(dir, 'out'))
   const controller = new AbortController()
   const stderr = Object.assign(new PassThrough(), { isTTY: true })
-  // The bar shows when the first batch has passed.
+  // The bar appears after the first batch.
   stderr.once('data', () => controller.abort())
   const streams = { stdin: new PassThrough(), stdout: new PassThrough(), stderr }
   t.equal(await runCommandLine(['client', 'export', '--csv', out('a.csv')], env(dir), streams, controller.signal), 1)
@@ -83,7 +83,7 @@ t.test('one that is interrupted leaves the old file, and no other', async (t) =>
   t.strictSame(readdirSync(join(dir, 'out')), files)
 })
 
-t.test('a reader that leaves ends it without a word', async (t) => {
+t.test('a closed pipe ends it without an error message', async (t) => {
   const stdout = new PassThrough({ highWaterMark: 1 })
   const stderr = new PassThrough()
   stdout.once('readable', () => stdout.destroy(Object.assign(new Error('gone'), { code: 'EPIPE' })))

@@ -4,7 +4,7 @@ import t from 'tap'
 import { COMMANDS } from '../../cli/main.ts'
 import { createCli } from '../helpers/cli.ts'
 
-t.test('help, of all commands and of one, needs no store and no configuration', async (t) => {
+t.test('help needs no store and no configuration', async (t) => {
   const dir = t.testdir()
   const run = createCli(dir, { PORT: 'wrong' })
   for (const line of ['', 'help', '--help', '-h']) {
@@ -22,7 +22,7 @@ t.test('help, of all commands and of one, needs no store and no configuration', 
   t.notOk(existsSync(join(dir, 'identity.db')))
 })
 
-t.test('a command line that is wrong: exit 1, nothing on stdout, the flag is named and no value is repeated', async (t) => {
+t.test('a wrong command line exits with 1, names the flag and repeats no value', async (t) => {
   const dir = t.testdir()
   const run = createCli(dir)
   for (const [line, message, help] of [
@@ -33,7 +33,7 @@ t.test('a command line that is wrong: exit 1, nothing on stdout, the flag is nam
     ['hunter2', 'not a command', 'help'],
     ['--json', 'no command is given', 'help'],
     ['toString', 'not a command', 'help'],
-    ['user list hunter2', 'an argument without a flag: every value goes after its flag', 'help user list'],
+    ['user list hunter2', 'an argument without a flag: every value follows its flag', 'help user list'],
     ['user list --limt hunter2', '--limt: is not a flag of this command, did you mean --limit?', 'help user list'],
     ['user list --hunter2', '--hunter2: is not a flag of this command', 'help user list'],
     ['user list -x', '--x: is not a flag of this command', 'help user list'],
@@ -46,7 +46,7 @@ t.test('a command line that is wrong: exit 1, nothing on stdout, the flag is nam
     ['user create --name x', '--account: is required', 'help user create'],
     ['user create --account x --password hunter2', '--password: is not a flag of this command, did you mean --password-stdin?', 'help user create'],
     ['client export', '--csv: is required', 'help client export'],
-    ['client export --csv - --json', '--json: stdout has the CSV; leave it out, or name a file', 'help client export'],
+    ['client export --csv - --json', '--json: cannot be combined with --csv -, which writes the CSV to stdout', 'help client export'],
     ['token create --account a --client c --ttl 0', '--ttl: must be an integer from 1 to 315360000', 'help token create'],
     ['bootstrap --ttl 315360001', '--ttl: must be an integer from 1 to 315360000', 'help bootstrap'],
     ['testing --port 65536', '--port: must be an integer from 0 to 65535', 'help testing']
@@ -58,12 +58,12 @@ t.test('a command line that is wrong: exit 1, nothing on stdout, the flag is nam
   }
 })
 
-t.test('flags may stand before the command, and be written with =', async (t) => {
+t.test('flags may come before the command, and may be written with =', async (t) => {
   const run = createCli(t.testdir())
   t.strictSame((await run('--json user list --limit=0')).json(), { data: [] })
 })
 
-t.test('a wrong environment is told as the service tells it', async (t) => {
+t.test('a wrong environment is reported as the service reports it', async (t) => {
   const run = createCli(t.testdir(), { IDENTITY_BCRYPT_COTS: '4', LOG_LEVEL: 'loud' })
   const { code, stdout, stderr } = await run('user list --json')
   t.equal(code, 1)
@@ -71,7 +71,7 @@ t.test('a wrong environment is told as the service tells it', async (t) => {
   t.match(stderr, /^fastify-identity: IDENTITY_BCRYPT_COTS: is not a known variable.*\nfastify-identity: LOG_LEVEL: must be .*\n$/)
 })
 
-t.test('a store that fails is told with its cause, and without its password', async (t) => {
+t.test('a store that fails is reported with its cause, and without its password', async (t) => {
   const run = createCli(t.testdir(), { DATABASE_URL: 'mongodb://ann:hunter2@127.0.0.1:1/x', IDENTITY_STORE_TIMEOUT: '200', IDENTITY_DATA_DIR: t.testdir() })
   const { code, stdout, stderr } = await run('user list --json')
   t.equal(code, 1)

@@ -11,7 +11,7 @@ async function open (t: { teardown: (fn: () => unknown) => unknown }): Promise<S
   return services
 }
 
-t.test('an empty embedded store: a first admin, told once with the call to make', async (t) => {
+t.test('an empty SQLite store gets a first admin, printed once with a first call', async (t) => {
   const services = await open(t)
   const text = await welcome(services, HERE)
   const [, token = ''] = /^ {2}token {5}(\S{43})$/m.exec(text) ?? []
@@ -25,26 +25,26 @@ t.test('an empty embedded store: a first admin, told once with the call to make'
   for (const secret of [token, password]) t.notOk(later.includes(secret))
 })
 
-t.test('in production nothing is made or told', async (t) => {
+t.test('in production nothing is created or printed', async (t) => {
   const services = await open(t)
   t.equal(await welcome(services, { ...HERE, production: true }), '')
   t.equal(await services.users.count(), 0)
 })
 
-t.test('a database on a server may be shared: the command is told instead', async (t) => {
+t.test('a database on a server may be shared: the command is printed instead', async (t) => {
   const services = await open(t)
   const shared = { ...services, store: { ...services.store, engine: 'mongodb' } }
   t.match(await welcome(shared, HERE), /\n {2}npm run -s cli -- bootstrap\n/)
   t.equal(await services.users.count(), 0)
 })
 
-t.test('users without a client of theirs: the commands are told', async (t) => {
+t.test('users without clients: the help command is printed', async (t) => {
   const services = await open(t)
   await services.users.create({ data: { account: 'ann', password: 'p' } })
   t.match(await welcome(services, HERE), /\n {2}npm run -s cli -- help\n/)
 })
 
-t.test('of two processes that start at once one tells of the admin, the other of the command', async (t) => {
+t.test('of two processes that start at once, one prints the admin, the other the command', async (t) => {
   const services = await open(t)
   const texts = await Promise.all([welcome(services, HERE), welcome(services, HERE)])
   t.equal(texts.filter((text) => text.includes('password')).length, 1)

@@ -4,8 +4,8 @@ import { basename } from 'node:path'
 import type { Test } from 'tap'
 
 /**
- * Records, until the test ends, what is done to files: `sync`, `link` and `rename` with the name of the file or directory,
- * a random part of it left out.
+ * Records the file operations `sync`, `link` and `rename` until the test ends, with the name of the file or directory. Random
+ * parts of a name are left out.
  */
 export function recordFiles (t: Test): string[] {
   const steps: string[] = []

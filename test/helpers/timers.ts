@@ -1,11 +1,11 @@
 import type { Timers } from '../../lib/timers.ts'
 
 export interface TestTimers extends Timers {
-  /** Lets time pass, and runs what is due. */
+  /** Advances the time, and runs the timers that are due. */
   advance (milliseconds: number): void
 }
 
-/** Timers that stand still until a test advances them. They keep the process alive as real ones do. */
+/** Timers that run only when a test advances them. Like real ones, they keep the process alive. */
 export function createTimers (): TestTimers {
   let now = 0
   const pending = new Map<NodeJS.Timeout, { run: () => void, due: number }>()

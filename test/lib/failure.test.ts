@@ -2,7 +2,7 @@ import t from 'tap'
 import { storeError } from '../../lib/errors.ts'
 import { explainFailure, hideCredentials } from '../../lib/failure.ts'
 
-t.test('credentials of a URL are left out, and nothing else', async (t) => {
+t.test('only the credentials of URLs are replaced', async (t) => {
   for (const [text, expected] of [
     ['mongodb://ann:hunter2@host:27017/db failed', 'mongodb://***@host:27017/db failed'],
     ['a http://hunter2@h/x?y and https://a:hunter2@b', 'a http://***@h/x?y and https://***@b'],
@@ -11,7 +11,7 @@ t.test('credentials of a URL are left out, and nothing else', async (t) => {
   ] as const) t.equal(hideCredentials(text), expected)
 })
 
-t.test('a failure is told with its causes, each once', async (t) => {
+t.test('a failure is explained with its causes, each once', async (t) => {
   const round = new Error('round')
   round.cause = round
   for (const [error, expected] of [

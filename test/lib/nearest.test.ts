@@ -1,7 +1,7 @@
 import t from 'tap'
 import { findNearest } from '../../lib/nearest.ts'
 
-t.test('the name that was probably meant', async (t) => {
+t.test('the most similar name', async (t) => {
   const names = ['IDENTITY_DATA_DIR', 'IDENTITY_OPENAPI', 'limit', 'contains']
   for (const [text, expected] of [
     ['IDENTITY_DATADIR', 'IDENTITY_DATA_DIR'],

@@ -43,14 +43,14 @@ export function eachStore (t: Test, name: string, run: (t: Test, start: (options
   })
 }
 
-/** Files that a test has, by the test: asking for its directory again empties it. */
+/** The directory of each test: another call of `testdir` would empty it. */
 const files = new WeakMap<Test, { directory: string, count: number }>()
 
-/** A new file for the embedded store. In memory it keeps no documents at hand, and much of what goes wrong is not seen. */
+/** The URL of a new SQLite file. A store in memory caches no documents, so it would hide faults of the cache. */
 export function createFile (t: Test): string {
-  const known = files.get(t) ?? { directory: t.testdir(), count: 0 }
-  files.set(t, known)
-  return `sqlite:${known.directory}/identity-${known.count++}.db`
+  const place = files.get(t) ?? { directory: t.testdir(), count: 0 }
+  files.set(t, place)
+  return `sqlite:${place.directory}/identity-${place.count++}.db`
 }
 
 /** The service on a socket, with a user who has a password. */

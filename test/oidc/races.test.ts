@@ -5,7 +5,7 @@ import { openStore } from '../../lib/store/index.ts'
 import { createTestClock } from '../../testing/index.ts'
 import { createMongoDatabase } from '../helpers/build.ts'
 import { MONGODB_URL } from '../helpers/mongodb.ts'
-import { type Answer, type App, type Harness, createFile, getCode, startHarness } from './harness.ts'
+import { type Answer, type App, type Harness, askCode, createFile, getCode, startHarness } from './harness.ts'
 import { type Interposed, interpose } from './interpose.ts'
 
 // Each order signs in again, which takes long on a slow machine.
@@ -191,6 +191,27 @@ function race (t: Test, place: Place): void {
       })
     }
     t.match([...outcomes].sort(), [/^200 Device connected/, ...Array(outcomes.size - 1).fill(/^503 (?!used already)/)], [...outcomes].join())
+  })
+
+  t.test('a sign-out during an authorization of the same browser: no sign-in and no valid token in any order', async (t) => {
+    const c = await start(t, place)
+    const { store } = c.kit.app.identity
+    let k = 0
+    for (let fired = true; fired; k++) {
+      const browser = c.browser()
+      await getCode(c, c.app, { scope: 'openid' }, browser)
+      const page = await browser.open('/api/v1/auth/session/end')
+      const { url, verifier } = askCode(c.app, { scope: 'openid', prompt: 'none' })
+      let code: string | null | undefined
+      const signOut = async () => { t.equal((await page.submit({ logout: 'yes' })).title, 'Signed out') }
+      fired = await c.interposed.at(k, signOut, async () => { code = (await browser.open(url)).left?.searchParams.get('code') })
+      if (!fired) await signOut()
+      t.equal(await store.collection('sign_in_sessions').count({ equal: { user_id: c.user.user_id } }), 0, `order ${k}: no sign-in is left`)
+      if (typeof code !== 'string') continue
+      const answer = await take(c, { grant_type: 'authorization_code', code, code_verifier: verifier, redirect_uri: c.app.redirect_uri })
+      t.equal(await findSurvivor(c, answer), undefined, `order ${k}`)
+    }
+    t.ok(k > 5, `${k} orders`)
   })
 
   t.test('two concurrent uses of a code: no valid token in any order', async (t) => {

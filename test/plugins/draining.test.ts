@@ -6,7 +6,7 @@ import t from 'tap'
 import { endConnectionsAtClose } from '../../plugins/draining.ts'
 import { within } from '../helpers/upstream.ts'
 
-/** A connection that is kept alive, and what has come in on it. */
+/** A keep-alive connection, and the text received on it. */
 async function open (port: number): Promise<{ socket: Socket, ask (path: string): void, got (pattern: RegExp): Promise<string>, ended: Promise<unknown> }> {
   const socket = connect(port, '127.0.0.1')
   await within('a connection', once(socket, 'connect'))
@@ -23,7 +23,7 @@ async function open (port: number): Promise<{ socket: Socket, ask (path: string)
   }
 }
 
-t.test('a close waits for what runs, and for nothing else', async (t) => {
+t.test('a close waits for responses in flight, and for nothing else', async (t) => {
   const released = Promise.withResolvers<void>()
   const app = Fastify({ return503OnClosing: false })
   endConnectionsAtClose(app, { limit: 60_000 })
@@ -46,14 +46,14 @@ t.test('a close waits for what runs, and for nothing else', async (t) => {
   stream.ask('/stream')
   await stream.got(/first/)
   slow.ask('/slow')
-  // Its head is read when a later request of another connection is answered.
+  // Once a later request is answered, the head of this one has been read.
   used.ask('/')
   await used.got(/fine[^]*fine/)
 
   let closed = false
   const close = app.close().then(() => { closed = true })
-  await within('the end of what runs nothing', Promise.all([unused.ended, used.ended, half.ended]))
-  t.notOk(closed, 'what runs is waited for')
+  await within('the end of idle connections', Promise.all([unused.ended, used.ended, half.ended]))
+  t.notOk(closed, 'responses in flight are waited for')
   released.resolve()
   t.match(await slow.got(/slow/), /\r\nconnection: close\r\n/i)
   await stream.got(/last/)
@@ -61,10 +61,10 @@ t.test('a close waits for what runs, and for nothing else', async (t) => {
   await within('the end of the connections', Promise.all([slow.ended, stream.ended]))
 })
 
-t.test('a caller who sends half a request, or reads no answer, holds up the close for a while only', async (t) => {
-  for (const [what, limit, path, told] of [
-    ['a body that stays away', 60_000, '/body', 'connections aborted: incomplete requests'],
-    ['an answer without an end', 100, '/never', 'connections aborted: not finished within 100 ms']
+t.test('an incomplete request or an endless response delays the close only for a while', async (t) => {
+  for (const [what, limit, path, message] of [
+    ['a missing body', 60_000, '/body', 'connections aborted: incomplete requests'],
+    ['an endless response', 100, '/never', 'connections aborted: not finished within 100 ms']
   ] as const) {
     const lines: string[] = []
     const app = Fastify({ return503OnClosing: false, logger: { level: 'warn', stream: { write: (line: string) => { lines.push(line) } } } })
@@ -77,11 +77,11 @@ t.test('a caller who sends half a request, or reads no answer, holds up the clos
     if (path === '/body') caller.socket.write('POST /body HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n')
     else caller.ask(path)
     if (path === '/never') await caller.got(/first/)
-    // The head of the other's request is read after the caller's.
+    // Once this request is answered, the head of the other has been read.
     other.ask('/')
     await other.got(/fine/)
     await within(`the close despite ${what}`, app.close())
     await within('the end of the connection', caller.ended)
-    t.match(lines.map((line) => JSON.parse(line)), [{ msg: told, connections: 1 }], what)
+    t.match(lines.map((line) => JSON.parse(line)), [{ msg: message, connections: 1 }], what)
   }
 })

@@ -60,7 +60,7 @@ t.test('one line for each request: no query, no header, no body', async (t) => {
   t.notMatch(JSON.stringify(lines), SECRETS)
 })
 
-t.test('at a higher level a request leaves no line, and a failure does', async (t) => {
+t.test('at a higher level a request is not logged, and a failure is', async (t) => {
   const { app, lines } = start(t, (app) => {
     app.get('/', () => 'fine')
     app.get('/quiet', { logLevel: 'error' }, () => 'fine')
@@ -72,7 +72,7 @@ t.test('at a higher level a request leaves no line, and a failure does', async (
   t.match(lines, [{ level: 50, reqId: /./, err: { message: 'lost' } }])
 })
 
-t.test('a path is cut, and one that is none is logged as what it is', async (t) => {
+t.test('a long path is cut, and an invalid one is logged', async (t) => {
   const { app, lines } = start(t, () => {})
   await app.inject(`/${'x'.repeat(1000)}`)
   t.match(lines[0], { req: { path: `/${'x'.repeat(255)}` }, res: { statusCode: 404 } })
@@ -81,7 +81,7 @@ t.test('a path is cut, and one that is none is logged as what it is', async (t) 
   t.notMatch(JSON.stringify(lines), SECRETS)
 })
 
-t.test('a failure is logged with its causes and without what a driver hangs on its errors', async (t) => {
+t.test('a failure is logged with its causes, and without the fields that a driver attaches', async (t) => {
   const cause = Object.assign(new Error('connect mongodb://ann:hunter2@host:27017/db failed'), { code: 'ECONNREFUSED', document: { password: 'hunter2' } })
   const { app, lines } = start(t, (app) => app.get('/', () => { throw storeError(new Error('lost', { cause })) }))
   t.equal((await app.inject('/')).statusCode, 503)
@@ -94,7 +94,7 @@ t.test('a failure is logged with its causes and without what a driver hangs on i
   t.notMatch(JSON.stringify(lines), SECRETS)
 })
 
-t.test('causes that go round, and throws that are no errors, are logged in bounds', async (t) => {
+t.test('circular causes and thrown values that are not errors are logged', async (t) => {
   const round = new Error('round')
   round.cause = round
   const { app, lines } = start(t, (app) => {
@@ -108,7 +108,7 @@ t.test('causes that go round, and throws that are no errors, are logged in bound
   t.notMatch(JSON.stringify(lines), SECRETS)
 })
 
-t.test('a response that is broken off says so, and why, where it was not the reader', async (t) => {
+t.test('an aborted response is logged, with the reason where it was not the reader', async (t) => {
   const { app, logged, lines } = start(t, (app) => {
     app.get('/endless', (_request, reply) => reply.send(new Readable({ read () { this.push('x'.repeat(1024)) } })))
     app.get('/failing', (_request, reply) => {
@@ -128,7 +128,7 @@ t.test('a response that is broken off says so, and why, where it was not the rea
   response.on('error', () => {})
   response.destroy()
   t.match(await logged('request aborted'), { level: 30, req: { path: '/endless' } })
-  t.notOk(lines.some(({ level }) => level > 30), 'a reader who leaves is no failure')
+  t.notOk(lines.some(({ level }) => level > 30), 'a reader who disconnects is not a failure')
 
   await fetch(`${url}/failing`).then((reply) => reply.text()).catch(() => {})
   t.match(await logged('response failed after its first byte'), { level: 40, err: { message: 'the store is gone' } })

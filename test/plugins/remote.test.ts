@@ -13,7 +13,7 @@ interface Teardown {
   teardown: (fn: () => unknown) => unknown
 }
 
-/** An app of somebody else's, with a route for each kind of guard. */
+/** A host app with a route for each kind of guard. */
 async function startHost (t: Teardown, options: RemoteAuthOptions, host: FastifyInstance = fastify()) {
   t.teardown(async () => { await host.close() })
   const clock = createTestClock()
@@ -34,7 +34,7 @@ async function startHost (t: Teardown, options: RemoteAuthOptions, host: Fastify
   return { host, clock, ask, statuses }
 }
 
-/** The service itself, listening. */
+/** The service, listening. */
 async function startService (t: Teardown, options: StartOptions = {}) {
   const kit = await startIdentity(options)
   t.teardown(kit.close)
@@ -51,7 +51,7 @@ const JSON_TYPE = { 'content-type': 'application/json' }
 const tell = (response: ServerResponse, info: object = INFO) => response.writeHead(200, JSON_TYPE).end(JSON.stringify({ data: info }))
 const refuse = (response: ServerResponse) => response.writeHead(401, { 'www-authenticate': 'Bearer error="invalid_token"' }).end('{}')
 
-/** A service that answers as it is told to, and may be told otherwise. */
+/** A fake service; `state.answer` may be replaced. */
 async function startFake (t: Teardown, first: Answer = (response) => tell(response)) {
   const state = { answer: first }
   const upstream = await startUpstream(t, async (...all) => await state.answer(...all))
@@ -61,7 +61,7 @@ async function startFake (t: Teardown, first: Answer = (response) => tell(respon
 const errorOf = (code: ErrorCode, statusCode: number) => ({ statusCode, code })
 const UNAVAILABLE = { ...errorOf('ErrRsc', 503), error: 'Service Unavailable', message: 'the identity service is unavailable' }
 
-t.test('the caller is as it is beside the store, as far as the service tells', async (t) => {
+t.test('the caller equals that beside the store, as far as tokeninfo has its fields', async (t) => {
   const { kit, url } = await startService(t)
   const { ask, host } = await startHost(t, { upstream: url })
   const { access_token, headers, user_id, client_id } = await kit.mint({ user: 'ann', roles: { admin: { since: 1 } }, scopes: ['read'] })
@@ -79,7 +79,7 @@ t.test('the caller is as it is beside the store, as far as the service tells', a
   t.strictSame((await host.inject({ url: '/open', headers })).json(), { caller: null, isAdmin: false })
 })
 
-t.test('the guard holds roles, scopes and owners', async (t) => {
+t.test('the guard enforces roles, scopes and owners', async (t) => {
   const { kit, url } = await startService(t, { prefix: '/id', roles: { admin: 'root' } })
   const { ask, host } = await startHost(t, { upstream: `${url}/id/`, roles: { admin: 'root' } })
   const admin = await kit.mint({ user: 'ann', roles: ['root'] })
@@ -113,7 +113,7 @@ t.test('a token the service refuses is refused with its challenge', async (t) =>
   t.match((await other.ask()).headers, { 'www-authenticate': /^Bearer error="invalid_token"/ })
 })
 
-t.test('concurrent requests with one token ask once', async (t) => {
+t.test('concurrent requests with one token share one call', async (t) => {
   for (const [cacheTtl, questions] of [[1_000, 1], [0, 2]] as const) {
     const go = Promise.withResolvers<void>()
     const arrived = Promise.withResolvers<void>()
@@ -127,12 +127,12 @@ t.test('concurrent requests with one token ask once', async (t) => {
     await within('the question', arrived.promise)
     go.resolve()
     for (const reply of await Promise.all(replies)) t.equal(reply.statusCode, 200)
-    // Without a cache no answer is used that was asked for before the request came: the later 49 share the next one.
+    // Without a cache, a request cannot use a call that was sent before it arrived: the later 49 share the next call.
     t.equal(fake.seen.length, questions, `cacheTtl ${cacheTtl}`)
   }
 })
 
-t.test('requests with different tokens do not share', async (t) => {
+t.test('requests with different tokens share no call', async (t) => {
   const fake = await startFake(t, (response, { headers }) => tell(response, { ...INFO, account: headers.authorization?.slice(7) }))
   const { ask } = await startHost(t, { upstream: fake.url })
   const tokens = Array.from({ length: 50 }, (_, index) => `token${index}`)
@@ -140,7 +140,7 @@ t.test('requests with different tokens do not share', async (t) => {
   t.strictSame(accounts, tokens)
 })
 
-t.test('an answer is used for cacheTtl, good or bad', async (t) => {
+t.test('an answer is cached for cacheTtl, good or bad', async (t) => {
   for (const answer of [(response: ServerResponse) => tell(response), refuse]) {
     const fake = await startFake(t, answer)
     const { ask, clock } = await startHost(t, { upstream: fake.url, cacheTtl: 500 })
@@ -152,7 +152,7 @@ t.test('an answer is used for cacheTtl, good or bad', async (t) => {
   }
 })
 
-t.test('a cacheTtl of 0 uses no answer twice', async (t) => {
+t.test('a cacheTtl of 0 caches nothing', async (t) => {
   const fake = await startFake(t)
   const { statuses } = await startHost(t, { upstream: fake.url, cacheTtl: 0 })
   t.strictSame(await statuses('a', 'a', 'a'), [200, 200, 200])
@@ -176,7 +176,7 @@ t.test('a revoked token is refused after cacheTtl, and without a cache at once',
   t.equal((await cached.ask(access_token)).statusCode, 401)
 })
 
-t.test('the age of an answer counts from the question: a slow one is not young', async (t) => {
+t.test('the age of an answer counts from when its request was sent', async (t) => {
   const go = Promise.withResolvers<void>()
   const arrived = Promise.withResolvers<void>()
   const fake = await startFake(t, async (response) => {
@@ -188,7 +188,7 @@ t.test('the age of an answer counts from the question: a slow one is not young',
   const first = ask()
   await within('the question', arrived.promise)
   clock.advance(500)
-  // Came too late to share the answer that is on its way, which may have been decided before a revocation.
+  // Too late to share the call in flight, which may have been answered before a revocation.
   const second = ask()
   fake.state.answer = refuse
   go.resolve()
@@ -197,7 +197,7 @@ t.test('the age of an answer counts from the question: a slow one is not young',
   t.equal(fake.seen.length, 2)
 })
 
-t.test('the time that an answer took counts for its age', async (t) => {
+t.test('the duration of a call counts towards the age of its answer', async (t) => {
   const fake = await startFake(t)
   const { ask, clock } = await startHost(t, { upstream: fake.url, cacheTtl: 500 })
   fake.state.answer = (response) => {
@@ -213,7 +213,7 @@ t.test('the time that an answer took counts for its age', async (t) => {
   t.equal(fake.seen.length, 2)
 })
 
-t.test('the cache is bounded, and made-up tokens push no good one out', async (t) => {
+t.test('the cache is bounded, and made-up tokens evict no good answer', async (t) => {
   const fake = await startFake(t, (response, { headers }) => headers.authorization?.includes('bad') ? refuse(response) : tell(response))
   const { statuses } = await startHost(t, { upstream: fake.url, cacheSize: 2 })
   const asked = async (...tokens: string[]) => {
@@ -230,7 +230,7 @@ t.test('the cache is bounded, and made-up tokens push no good one out', async (t
   t.equal(await asked('d', 'd'), 2, 'an answer past the bound of all is not kept')
 })
 
-t.test('a handler that changes its caller changes no other', async (t) => {
+t.test('a handler that modifies its caller affects no other request', async (t) => {
   const fake = await startFake(t)
   const host = fastify()
   const { ask } = await startHost(t, { upstream: fake.url }, host)
@@ -243,7 +243,7 @@ t.test('a handler that changes its caller changes no other', async (t) => {
   t.equal(fake.seen.length, 1)
 })
 
-t.test('whatever is not a word on the token is 503, and is not kept', async (t) => {
+t.test('an answer that says nothing about the token is 503, and not cached', async (t) => {
   const bodies: [string, Answer][] = [
     ['500', (response) => response.writeHead(500).end()],
     ['404', (response) => response.writeHead(404).end('{}')],
@@ -283,11 +283,11 @@ t.test('whatever is not a word on the token is 503, and is not kept', async (t) 
   }
   const text = lines.join('')
   t.match(text, 'the identity service answered 500', 'the operator is told why')
-  t.match(text, 'the identity service answers again')
+  t.match(text, 'the identity service is available again')
   t.notMatch(text, 'secret-token')
 })
 
-t.test('the service may say when to ask again', async (t) => {
+t.test("the service's Retry-After is passed on", async (t) => {
   for (const [status, after, expected] of [[429, '7', '7'], [503, '30', '30'], [503, 'Fri, 01 Jan 2027 00:00:00 GMT', '1'], [500, undefined, '1']] as const) {
     const fake = await startFake(t, (response) => response.writeHead(status, after === undefined ? {} : { 'retry-after': after }).end())
     const { ask } = await startHost(t, { upstream: fake.url })
@@ -297,7 +297,7 @@ t.test('the service may say when to ask again', async (t) => {
   }
 })
 
-t.test('a service that is down is 503, and works again when it is back', async (t) => {
+t.test('a service that is down is 503, until it is back', async (t) => {
   const first = await startFake(t)
   const { statuses, clock } = await startHost(t, { upstream: first.url })
   t.strictSame(await statuses('a'), [200])
@@ -322,13 +322,13 @@ t.test('a service that does not answer, or not to the end, is 503 in time', asyn
   ] as [string, (response: ServerResponse) => void][]) {
     const silent = await serve(t, (_request, response) => answer(response))
     const { host, ask } = await startHost(t, { upstream: silent.url, timeout: 50, maxConnections: 1 })
-    // The others wait for the one connection.
+    // The others wait for the only connection.
     for (const reply of await Promise.all(['a', 'b', 'c'].map(async (token) => await ask(token)))) t.strictSame(reply.json(), UNAVAILABLE, name)
     await host.close()
   }
 })
 
-t.test('a good answer is used up to staleTtl while the service is down', async (t) => {
+t.test('a good answer is used up to staleTtl while the service is unavailable', async (t) => {
   const warnings: string[] = []
   const write = (line: string) => {
     const { level, msg } = JSON.parse(line)
@@ -343,10 +343,10 @@ t.test('a good answer is used up to staleTtl while the service is down', async (
   t.strictSame(await statuses('a', 'a', 'b'), [200, 200, 503])
   clock.advance(1)
   t.strictSame(await statuses('a'), [503], 'no longer than that')
-  t.strictSame(warnings, ['the identity service is unavailable'], 'the operator is told once')
+  t.strictSame(warnings, ['the identity service is unavailable'], 'logged once')
 })
 
-t.test('a service that hangs is not waited for by those it has vouched for', async (t) => {
+t.test('with staleTtl, known callers do not wait for a service that hangs', async (t) => {
   const fake = await startFake(t)
   const { ask, statuses, clock } = await startHost(t, { upstream: fake.url, cacheTtl: 100, staleTtl: 1_000_000 })
   t.strictSame(await statuses('a'), [200])
@@ -362,7 +362,7 @@ t.test('a service that hangs is not waited for by those it has vouched for', asy
   t.strictSame(await statuses('a', 'a', 'a'), [200, 200, 200])
   await within('the question beside them', asked.promise)
   t.equal(held.length, 1)
-  // Back, with a refusal: it holds from the next request on.
+  // The service is back and refuses the token: effective from the next request.
   held.forEach(refuse)
   fake.state.answer = refuse
   let status = 200
@@ -373,7 +373,7 @@ t.test('a service that hangs is not waited for by those it has vouched for', asy
   t.equal(status, 401)
 })
 
-t.test('a refusal ends what was kept for staleTtl', async (t) => {
+t.test('a refusal evicts the answer cached for staleTtl', async (t) => {
   const fake = await startFake(t)
   const { statuses } = await startHost(t, { upstream: fake.url, cacheTtl: 0, staleTtl: 1_000 })
   t.strictSame(await statuses('a'), [200])
@@ -383,7 +383,7 @@ t.test('a refusal ends what was kept for staleTtl', async (t) => {
   t.strictSame(await statuses('a'), [503])
 })
 
-t.test('connections are kept alive, bounded, and closed with the app', async (t) => {
+t.test('connections are bounded, reused, and closed with the app', async (t) => {
   const { kit, url, seen, connections } = await startService(t)
   const { host, statuses } = await startHost(t, { upstream: url, cacheTtl: 0, maxConnections: 2 })
   const { access_token } = await kit.mint()
@@ -398,7 +398,7 @@ t.test('connections are kept alive, bounded, and closed with the app', async (t)
   }))
 })
 
-t.test('a connection that the service closed as it was used is replaced', async (t) => {
+t.test('a connection that the service closes while it is used is replaced', async (t) => {
   let broken = 0
   const fake = await startFake(t)
   const { statuses } = await startHost(t, { upstream: fake.url, cacheTtl: 0 })
@@ -411,7 +411,7 @@ t.test('a connection that the service closed as it was used is replaced', async 
   t.equal(fake.seen.length, 5, 'once')
 })
 
-t.test('a dispatcher that was handed in is used, and left open', async (t) => {
+t.test('a dispatcher of the host is used, and not closed', async (t) => {
   const fake = await startFake(t)
   const dispatcher = new Pool(fake.url)
   t.teardown(async () => await dispatcher.destroy())
@@ -427,7 +427,7 @@ t.test('a dispatcher that was handed in is used, and left open', async (t) => {
   t.equal(statusCode, 200)
 })
 
-t.test('an issuer is asked where token information is', async (t) => {
+t.test("the endpoint is found in the issuer's metadata", async (t) => {
   const fake = await startFake(t)
   const metadata: Record<string, unknown> = { issuer: fake.url }
   fake.state.answer = (response, { url, headers }) => {
@@ -481,10 +481,10 @@ t.test("a host's own error handler gets an error with a status, a code and heade
   }])
 })
 
-t.test('a wrong option is named at boot', async (t) => {
+t.test('a wrong option is reported by name at boot', async (t) => {
   for (const [options, message] of [
     [{}, /^option upstream: is required, or issuer$/],
-    [{ upstream: 'http://a', issuer: 'http://a' }, /^option issuer: goes without upstream$/],
+    [{ upstream: 'http://a', issuer: 'http://a' }, /^option issuer: cannot be combined with upstream$/],
     [{ upstream: 'ftp://a' }, /^option upstream: must be an http or https URL$/],
     [{ issuer: 'http://u:hunter2@a' }, /^option issuer: must not hold credentials$/],
     [{ upstream: 'http://a', cacheTtl: -1 }, /^option cacheTtl: must be >= 0$/],
@@ -499,7 +499,7 @@ t.test('a wrong option is named at boot', async (t) => {
   }
 })
 
-t.test('an inner scope may ask another service', async (t) => {
+t.test('an inner scope may use another service', async (t) => {
   const [outer, inner] = await Promise.all([startFake(t), startFake(t, (response) => tell(response, { ...INFO, account: 'inner' }))])
   const { host, ask } = await startHost(t, { upstream: outer.url })
   await host.register(async (scope) => {

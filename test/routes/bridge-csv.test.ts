@@ -19,7 +19,7 @@ const client = (index: number, fields: Row = {}): Row => ({
   ...fields
 })
 
-/** Text that has broken CSV writers, and that spreadsheets take for more than text. */
+/** Text that has broken CSV writers, or that spreadsheets run as formulas. */
 const TEXTS = [
   'plain', '', ' leading', 'trailing ', '\t tab inside\t', 'a,b', '"', '""', 'say "x", twice', 'line\nbreak', 'carriage\rreturn', 'both\r\nof them',
   '\n', '\r', '\r\n', ',', ',,', '"\n"', 'semi;colon', "'", "''", '\\', '\\"', '\\n', '\u2028\u2029', '\u00a0', '\ufeff', '\ufeffmark', 'mark\ufeffinside',
@@ -35,7 +35,7 @@ const readBack = (text: string): Record<string, string>[] => parse(text, { colum
 
 const lines = (records: unknown[]) => records.map((record) => JSON.stringify(record) + '\n').join('')
 
-/** Each body that means the list, and its type. */
+/** Every form of a list, with its media type. */
 const FORMS: { name: string, type: string, write: (records: unknown[]) => string }[] = [
   { name: 'NDJSON', type: NDJSON, write: lines },
   { name: 'NDJSON without the last newline', type: 'application/ndjson', write: (records) => lines(records).slice(0, -1) },
@@ -46,7 +46,7 @@ const FORMS: { name: string, type: string, write: (records: unknown[]) => string
   { name: 'JSON array with space around', type: 'application/hal+json', write: (records) => `\n\t ${JSON.stringify(records, null, 1)}\r\n ` }
 ]
 
-t.test('any text in any cell comes back from another reader', async (t) => {
+t.test('another CSV reader reads back any text in any cell', async (t) => {
   const records = TEXTS.map((text, index) => client(index, { name: text, image: text, userId: text, clientSecret: text, redirectUris: [text], scopes: [text, text] }))
   for (const form of FORMS) {
     const upstream = await startUpstream(t, (response) => {
@@ -77,7 +77,7 @@ t.test('any text in any cell comes back from another reader', async (t) => {
   }
 })
 
-t.test('the bytes are those of service.md, 4.4', async (t) => {
+t.test('the bytes are as service.md, 4.4 defines them', async (t) => {
   const records = [
     client(1, { clientSecret: 's', userId: 'u', image: 'https://i.example/x.png', name: 'a "b", c' }),
     client(2, { redirectUris: [], name: '' })
@@ -90,7 +90,7 @@ t.test('the bytes are those of service.md, 4.4', async (t) => {
     'c2,2026-11-21T02:51:00.000Z,2026-11-21T02:52:00.000Z,,[],[],,,\n')
 })
 
-t.test('an empty list is the header alone', async (t) => {
+t.test('an empty list is only the header', async (t) => {
   for (const { name, type, write } of FORMS) {
     const upstream = await startUpstream(t, (response) => response.writeHead(200, { 'content-type': type }).end(write([])))
     const { url } = await startBridge(t, { upstream: upstream.url })
@@ -98,7 +98,7 @@ t.test('an empty list is the header alone', async (t) => {
   }
 })
 
-t.test('chunks may end anywhere, in the middle of a character too', async (t) => {
+t.test('chunks may end anywhere, also within a character', async (t) => {
   const records = ['\u{1f600}\u00e9\u6f22', 'two\n', '\\u0041"'].map((name, index) => client(index, { name }))
   for (const { name, type, write } of FORMS) {
     const bytes = Buffer.from(write(records))
@@ -108,7 +108,7 @@ t.test('chunks may end anywhere, in the middle of a character too', async (t) =>
         response.socket?.setNoDelay(true)
         for (let at = 0; at < bytes.length; at += size) {
           response.write(bytes.subarray(at, at + size))
-          // Each write leaves as a chunk of its own.
+          // Makes each write a chunk of its own.
           await new Promise((resolve) => setImmediate(resolve))
         }
         response.end()
@@ -125,7 +125,7 @@ const small: Answer = (response) => response.writeHead(200, {
   'content-type': NDJSON, etag: '"j"', 'content-length': String(Buffer.byteLength(lines([client(1)]))), 'set-cookie': ['a=1', 'b=2'], 'x-request-id': 'r', vary: 'Origin', 'cache-control': 'no-store'
 }).end(lines([client(1)]))
 
-t.test('CSV is answered when the query or Accept asks for it', async (t) => {
+t.test('the answer is CSV when the query or Accept asks for it', async (t) => {
   const upstream = await startUpstream(t, small)
   const { url } = await startBridge(t, { upstream: upstream.url })
   for (const [query, accept, csv, passed] of [
@@ -156,7 +156,7 @@ t.test('CSV is answered when the query or Accept asks for it', async (t) => {
   }
 })
 
-t.test('the fields are those of the CSV, not of the JSON it was made from', async (t) => {
+t.test('the header fields describe the CSV, not the upstream JSON', async (t) => {
   const upstream = await startUpstream(t, small)
   const { url } = await startBridge(t, { upstream: upstream.url, filename: 'my clients.csv' })
   const { headers } = await call(`${url}/list?format=csv`, { headers: { 'if-none-match': '"j"', range: 'bytes=0-1', 'accept-encoding': 'gzip' } })
@@ -174,7 +174,7 @@ t.test('the fields are those of the CSV, not of the JSON it was made from', asyn
   t.equal(seen['accept-encoding'], 'identity')
 })
 
-t.test('an error of the upstream is relayed as the error it is', async (t) => {
+t.test('an error of the upstream is relayed unchanged', async (t) => {
   const upstream = await startUpstream(t, (response, { headers }) => {
     response.writeHead(Number(headers['x-status']), { 'content-type': 'application/json', 'www-authenticate': 'Bearer', 'retry-after': '3', 'content-length': '2' })
     response.end('{}')
@@ -218,7 +218,7 @@ const NOT_LISTS: [string, string, number, string | Buffer][] = [
   ['another success', 'application/json', 202, '[]']
 ]
 
-t.test('what is no list is ErrRsc', async (t) => {
+t.test('a body that is not a list is ErrRsc', async (t) => {
   const upstream = await startUpstream(t, (response, { headers }) => {
     const [, type, status, body] = NOT_LISTS[Number(headers['x-index'])] as typeof NOT_LISTS[number]
     response.writeHead(status, type === '' ? {} : { 'content-type': type })
@@ -235,7 +235,7 @@ t.test('what is no list is ErrRsc', async (t) => {
   }
 })
 
-t.test('a compressed list is ErrRsc: it was not asked for', async (t) => {
+t.test('a compressed list is ErrRsc, since the bridge did not ask for one', async (t) => {
   const upstream = await startUpstream(t, (response) => response.writeHead(200, { 'content-type': NDJSON, 'content-encoding': 'gzip' }).end(`${good}\n`))
   const { url } = await startBridge(t, { upstream: upstream.url })
   const reply = await call(`${url}/list?format=csv`)

@@ -8,7 +8,7 @@ import { call, closed, open, readAll, serve, startUpstream, within, type Call } 
 const NDJSON = { 'content-type': 'application/x-ndjson' }
 const JSON_TYPE = { 'content-type': 'application/json' }
 const line = (index: number, name = 'n') => JSON.stringify({ clientId: `c${index}`, redirectUris: [], scopes: [], name }) + '\n'
-/** Each way of reading a list through the bridge. */
+/** Both ways of reading a list through the bridge. */
 const LISTS = ['/list?format=array', '/list?format=csv']
 
 const badGateway = (message: string) => errorBody(502, 'ErrRsc', 'Bad Gateway', message)
@@ -16,7 +16,7 @@ const LATE = badGateway('the upstream did not answer in time')
 const UNREACHABLE = badGateway('the upstream is unreachable')
 const BROKEN = badGateway('the upstream aborted its response')
 
-/** Writes lines until the reader's side holds no more, then as it drains. Resolves to the bytes taken when it is gone. */
+/** Writes lines as fast as the reader takes them. Resolves to the number of bytes when the reader has gone. */
 async function writeLines (response: ServerResponse, count: number): Promise<number> {
   const chunk = Array.from({ length: 100 }, (_, index) => line(index, 'x'.repeat(1000))).join('')
   const gone = once(response, 'close')
@@ -29,7 +29,7 @@ async function writeLines (response: ServerResponse, count: number): Promise<num
   return written
 }
 
-t.test('an upstream that is down is ErrRsc, and works again when it is back', async (t) => {
+t.test('an upstream that is down is ErrRsc, until it is back', async (t) => {
   const first = await startUpstream(t, (response) => response.writeHead(200, NDJSON).end(line(1)))
   const { url } = await startBridge(t, { upstream: first.url })
   t.equal((await call(`${url}/list`)).status, 200)
@@ -47,7 +47,7 @@ t.test('an upstream that is down is ErrRsc, and works again when it is back', as
   for (const at of LISTS) t.equal((await call(url + at)).status, 200, at)
 })
 
-t.test('an upstream that does not begin its answer is ErrRsc, and is let go', async (t) => {
+t.test('an upstream that does not begin its response is ErrRsc, and the request to it is aborted', async (t) => {
   const sockets: Socket[] = []
   const upstream = await serve(t, (request) => sockets.push(request.socket))
   const { url } = await startBridge(t, { upstream: upstream.url, headersTimeout: 50 })
@@ -58,7 +58,7 @@ t.test('an upstream that does not begin its answer is ErrRsc, and is let go', as
   for (const socket of sockets) await closed('upstream request', socket)
 })
 
-t.test('an upstream that falls silent is ErrRsc before the first byte, and a broken connection after it', async (t) => {
+t.test('an upstream that stalls is ErrRsc before the first byte, and an aborted connection after it', async (t) => {
   const upstream = await startUpstream(t, (response, { headers }) => {
     response.writeHead(200, { ...NDJSON, etag: '"e"', 'content-encoding': 'identity' })
     response.flushHeaders()
@@ -76,7 +76,7 @@ t.test('an upstream that falls silent is ErrRsc before the first byte, and a bro
   }))
 })
 
-t.test('an upstream that dies in its answer is ErrRsc before the first byte, and a broken connection after it', async (t) => {
+t.test('an upstream that aborts its response is ErrRsc before the first byte, and an aborted connection after it', async (t) => {
   const upstream = await startUpstream(t, async (response, { headers }) => {
     response.writeHead(200, { ...NDJSON, ...(headers['x-length'] !== undefined && { 'content-length': '100000' }) })
     response.flushHeaders()
@@ -96,7 +96,7 @@ t.test('an upstream that dies in its answer is ErrRsc before the first byte, and
   }
 })
 
-t.test('what is no client in the middle of a list breaks the connection', async (t) => {
+t.test('an invalid record within a list aborts the connection', async (t) => {
   const good = line(1)
   const BAD: [string, Record<string, string>, string[]][] = [
     ['a line that is not JSON', NDJSON, [good, 'oops\n']],
@@ -114,7 +114,7 @@ t.test('what is no client in the middle of a list breaks the connection', async 
     const [, type, [head, ...rest]] = BAD[Number(headers['x-index'])] as typeof BAD[number]
     response.on('error', () => {})
     response.writeHead(200, type).write(head)
-    // The rest comes when the caller has the beginning.
+    // The rest is sent when the caller has received the beginning.
     await new Promise<void>((resolve) => { read.go = resolve })
     for (const part of rest) if (!response.destroyed) response.write(part)
     response.end()
@@ -179,7 +179,7 @@ t.test('slow uploads take no upstream connection', async (t) => {
   t.strictSame(upstream.seen.slice(1).map(({ body }) => body), Array(8).fill('abcdefghij'))
 })
 
-t.test('a late body is refused, and an incomplete one is forwarded to nobody', async (t) => {
+t.test('a late or an incomplete body is never forwarded', async (t) => {
   const upstream = await startUpstream(t, (response) => response.writeHead(200, JSON_TYPE).end('{}'))
   const { url } = await startBridge(t, { upstream: upstream.url, bodyTimeout: 200 })
   const left = await beginUpload(url)
@@ -193,7 +193,7 @@ t.test('a late body is refused, and an incomplete one is forwarded to nobody', a
   t.equal(upstream.seen.length, 0)
 })
 
-t.test('a caller who does not read holds the upstream back, and is broken off in the end', async (t) => {
+t.test('a caller who does not read slows the upstream down, and is disconnected', async (t) => {
   const lines = 400_000
   await Promise.all(LISTS.map(async (at) => {
     const taken = Promise.withResolvers<number>()
@@ -204,14 +204,14 @@ t.test('a caller who does not read holds the upstream back, and is broken off in
     })
     const { url } = await startBridge(t, { upstream: upstream.url, stallTimeout: 1500 })
     const response = await open(url + at)
-    // Nobody reads: what is taken from the upstream until then lies in buffers, most of them the system's.
+    // Until then the bytes are in buffers, most of them the system's.
     const bytes = await within('end of the upstream', taken.promise)
     t.ok(bytes < 32 * 1024 * 1024, `${at}: ${bytes} of ${lines * 1000} bytes`)
     t.equal((await within('broken answer', readAll(response))).complete, false)
   }))
 })
 
-t.test('connections to the upstream are bounded, kept alive, and closed with the app', async (t) => {
+t.test('upstream connections are bounded, reused, and closed with the app', async (t) => {
   let opened = 0
   const upstream = await startUpstream(t, (response) => response.writeHead(200, JSON_TYPE).end('{}'))
   upstream.server.on('connection', () => opened++)
@@ -234,19 +234,19 @@ t.test('a request that waits too long for a connection is ErrRsc', async (t) => 
   holder.destroy()
 })
 
-t.test('a status that is none is ErrRsc', async (t) => {
+t.test('an invalid status is ErrRsc', async (t) => {
   const upstream = await serve(t, (request) => request.socket.end('HTTP/1.1 999 What\r\nContent-Length: 0\r\n\r\n'))
   const { url } = await startBridge(t, { upstream: upstream.url })
   t.strictSame(JSON.parse((await call(`${url}/abc`)).text), badGateway('the upstream sent an invalid status'))
 })
 
-t.test('an answer that is not HTTP is ErrRsc', async (t) => {
+t.test('a response that is not HTTP is ErrRsc', async (t) => {
   const upstream = await serve(t, (request) => request.socket.end('SSH-2.0-x\r\n'))
   const { url } = await startBridge(t, { upstream: upstream.url })
   t.strictSame(JSON.parse((await call(`${url}/abc`)).text), UNREACHABLE)
 })
 
-t.test('the one connection is there for the next request, however the last one ended', async (t) => {
+t.test('the only connection serves the next request, however the last one ended', async (t) => {
   const upstream = await serve(t, (request, response) => {
     request.on('error', () => {})
     const mode = request.headers['x-mode']
@@ -262,19 +262,19 @@ t.test('the one connection is there for the next request, however the last one e
   const leave = async (at: string) => (await open(url + at, { headers: { 'x-mode': 'begin' } })).destroy()
   const send = async (mode: string, options: Call = {}, at = '/list') => await call(url + at, { ...options, headers: { 'x-mode': mode } })
   const ENDS: Record<string, () => Promise<unknown>> = {
-    'a good answer': async () => await send('ok'),
+    'a complete response': async () => await send('ok'),
     'a HEAD': async () => await send('ok', { method: 'HEAD' }),
     'no content': async () => await send('empty'),
-    'a connection lost': async () => await send('destroy'),
-    'no HTTP': async () => await send('garbage'),
-    'a part of an answer': async () => await send('part'),
-    'a part of an answer, for CSV': async () => await send('part', {}, '/list?format=csv'),
-    'an answer before the body': async () => await send('early', { method: 'POST', body: ['a', 'b'.repeat(60_000)] }, ''),
-    'a body too large': async () => await send('ok', { method: 'POST', body: ['a', 'b'.repeat(70_000)] }, ''),
-    'a body too large, said before': async () => await send('ok', { method: 'POST', body: 'b'.repeat(70_000) }, ''),
-    'a list that is none': async () => await send('ok', {}, '/list?format=csv'),
-    'a caller who left': async () => await leave('/list'),
-    'a caller who left, CSV': async () => await leave('/list?format=csv')
+    'a lost connection': async () => await send('destroy'),
+    'a response that is not HTTP': async () => await send('garbage'),
+    'a partial response': async () => await send('part'),
+    'a partial response, for CSV': async () => await send('part', {}, '/list?format=csv'),
+    'a response before the body is read': async () => await send('early', { method: 'POST', body: ['a', 'b'.repeat(60_000)] }, ''),
+    'a body that is too large': async () => await send('ok', { method: 'POST', body: ['a', 'b'.repeat(70_000)] }, ''),
+    'a Content-Length that is too large': async () => await send('ok', { method: 'POST', body: 'b'.repeat(70_000) }, ''),
+    'an invalid list': async () => await send('ok', {}, '/list?format=csv'),
+    'a caller who disconnected': async () => await leave('/list'),
+    'a caller who disconnected, CSV': async () => await leave('/list?format=csv')
   }
   for (const [name, end] of Object.entries(ENDS)) {
     await end()

@@ -16,13 +16,13 @@ import { wrapStore } from '../helpers/wrap-store.ts'
 
 type Document = Parameters<typeof findProblem>[0]
 
-/** The service on a socket, and a bridge to it in an app of its own. */
+/** The service, listening, and a bridge to it in another app. */
 async function start (t: Test, options: Omit<StartOptions, 't'> = {}) {
   const kit = await build(t, options)
   const service = (await kit.listen()).url + (options.prefix ?? '')
   const { app, url } = await startBridge(t, { upstream: service }, async (app) => await app.register(swagger, { openapi: { openapi: '3.1.0' } }))
   const document = app.swagger() as unknown as Document
-  /** The same request of the bridge and of the service itself. */
+  /** Sends the same request to the bridge and to the service. */
   async function both (at: string, options: Call = {}): Promise<[Reply, Reply]> {
     return [await call(url + at, options), await call(`${service}/api/v1/client${at}`, options)]
   }
@@ -31,7 +31,7 @@ async function start (t: Test, options: Omit<StartOptions, 't'> = {}) {
 
 const json = (headers: Record<string, string>, value: object): Call => ({ headers: { ...headers, 'content-type': 'application/json' }, body: JSON.stringify(value) })
 
-/** Puts clients into the store, past the API: many, and soon. */
+/** Inserts many clients directly into the store. */
 async function fill (kit: TestKit, userId: string, count: number): Promise<void> {
   const clients = kit.app.identity.store.collection<ClientRecord>('clients')
   const time = '2026-11-21T02:51:00.000Z'
@@ -40,7 +40,7 @@ async function fill (kit: TestKit, userId: string, count: number): Promise<void>
   })))
 }
 
-t.test('4.4 the seven routes, at the service and below a prefix of it', async (t) => {
+t.test('4.4 the seven routes, with and without a prefix of the service', async (t) => {
   for (const options of [{ prefix: '' }, { prefix: '/id' }]) {
     const { kit, url, document } = await start(t, options)
     const { headers, user_id: owner, client_id: own } = await signIn(kit, { roles: ['admin'] })
@@ -84,7 +84,7 @@ t.test('4.4 the seven routes, at the service and below a prefix of it', async (t
   }
 })
 
-t.test('4.4 what the service answers is what the bridge answers', async (t) => {
+t.test('4.4 the bridge answers as the service does', async (t) => {
   const { kit, both } = await start(t)
   const { headers } = await signIn(kit)
   const OF_ONE_CONNECTION = ['date', 'connection', 'keep-alive', 'transfer-encoding', 'x-request-id']
@@ -145,7 +145,7 @@ t.test('4.4 CSV has the rows of the list', async (t) => {
   t.match((await call(`${url}/list?format=csv`)).headers, { 'www-authenticate': 'Bearer', 'content-type': /^application\/json/ })
 })
 
-t.test('4.4 a store that fails in the middle of a list breaks the list and the CSV', async (t) => {
+t.test('4.4 a store that fails within a list aborts the list and the CSV', async (t) => {
   let batches = Infinity
   const inner = await openStore('sqlite::memory:', { collections: COLLECTIONS, now: Date.now })
   t.teardown(async () => await inner.close())
@@ -170,7 +170,7 @@ t.test('4.4 a store that fails in the middle of a list breaks the list and the C
   }
 })
 
-t.test('4.4 a caller who leaves frees the cursor', async (t) => {
+t.test('4.4 a caller who disconnects frees the cursor', async (t) => {
   const inner = await openStore('sqlite::memory:', { collections: COLLECTIONS, now: Date.now })
   t.teardown(async () => await inner.close())
   let freed = () => {}

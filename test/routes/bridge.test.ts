@@ -13,7 +13,7 @@ const json: Answer = (response) => {
   response.end('{"data":{"clientId":"c"}}')
 }
 
-/** What a caller asks under the prefix, and what the upstream gets (service.md, 4.4). */
+/** Requests under the prefix, and the requests that the upstream gets (service.md, 4.4). */
 const RELAYED = [
   { method: 'POST', at: '', to: '/api/v1/client', body: '{ "data" : {"name":"\u00e9"} }' },
   { method: 'POST', at: '/', to: '/api/v1/client', body: 'not json \u0000\u00ff' },
@@ -57,7 +57,7 @@ t.test('every route is relayed, byte for byte', async (t) => {
   t.equal(upstream.seen.length, RELAYED.length)
 })
 
-t.test('the base of the upstream may have a path', async (t) => {
+t.test('the base URL of the upstream may have a path', async (t) => {
   const upstream = await startUpstream(t, json)
   for (const base of ['/id', '/id/', '/a/b//']) {
     const { url } = await startBridge(t, { upstream: upstream.url + base })
@@ -66,7 +66,7 @@ t.test('the base of the upstream may have a path', async (t) => {
   }
 })
 
-t.test('an upstream that is told later is asked for at the first request, once', async (t) => {
+t.test('an upstream function is called once, at the first request', async (t) => {
   const upstream = await startUpstream(t, json)
   let asked = 0
   const { url } = await startBridge(t, { upstream: () => { asked++; return `${upstream.url}/base` } })
@@ -84,7 +84,7 @@ t.test('a path parameter that would change the path is ErrParam', async (t) => {
     ['GET', '/%2e%2e', 'client_id'], ['GET', '/%2e', 'client_id'], ['GET', '/', 'client_id'],
     ['DELETE', '/user/%2e%2e', 'user_id'], ['DELETE', '/user/', 'user_id']
   ] as const) {
-    // A URL object would tidy the path before it is sent.
+    // A URL object would normalise the path.
     const { hostname, port } = new URL(url)
     const request = httpRequest({ hostname, port, method, path: `/clients${at}`, agent: false }).end()
     const [response] = await within('answer', once(request, 'response'))
@@ -94,7 +94,7 @@ t.test('a path parameter that would change the path is ErrParam', async (t) => {
   t.equal(upstream.seen.length, 0)
 })
 
-t.test('fields of the caller: hop-by-hop ones end here, the others go on', async (t) => {
+t.test('request fields: hop-by-hop ones are dropped, the others forwarded', async (t) => {
   const upstream = await startUpstream(t, json)
   const { url } = await startBridge(t, { upstream: upstream.url })
   const host = new URL(url).host
@@ -134,7 +134,7 @@ t.test('fields of the caller: hop-by-hop ones end here, the others go on', async
   })
 })
 
-t.test('fields of the upstream: hop-by-hop ones end here, the others go on', async (t) => {
+t.test('response fields: hop-by-hop ones are dropped, the others forwarded', async (t) => {
   const upstream = await startUpstream(t, (response) => {
     response.writeHead(200, [
       'Content-Type', 'application/problem+json; charset=utf-8',
@@ -173,7 +173,7 @@ const ANSWERS: { status: number, headers: Record<string, string>, body: string }
   { status: 200, headers: { 'content-encoding': 'gzip', 'content-type': 'application/json' }, body: '\u001f\u008b not gzip at all' }
 ]
 
-t.test('answers are relayed as they are: errors, redirects, and those without a body', async (t) => {
+t.test('errors, redirects and responses without a body are relayed unchanged', async (t) => {
   const upstream = await startUpstream(t, (response, { headers }) => {
     const { status, headers: fields, body } = ANSWERS[Number(headers['x-index'])] as typeof ANSWERS[number]
     response.writeHead(status, fields)
@@ -192,7 +192,7 @@ t.test('answers are relayed as they are: errors, redirects, and those without a 
   }
 })
 
-t.test('no content has no length', async (t) => {
+t.test('a 204 has no Content-Length', async (t) => {
   const upstream = await serve(t, (request) => request.socket.write('HTTP/1.1 204 No Content\r\nContent-Length: 0\r\nX-Kept: yes\r\n\r\n'))
   const { url } = await startBridge(t, { upstream: upstream.url })
   const { status, headers } = await call(`${url}/abc`, { method: 'DELETE' })
@@ -201,7 +201,7 @@ t.test('no content has no length', async (t) => {
   t.equal(headers['content-length'], undefined)
 })
 
-t.test('HEAD has the fields of GET, and no body', async (t) => {
+t.test('HEAD has the header fields of GET, and no body', async (t) => {
   const upstream = await startUpstream(t, (response) => {
     response.writeHead(200, { 'content-type': 'application/json', 'content-length': '1234' })
     response.end()
@@ -215,7 +215,7 @@ t.test('HEAD has the fields of GET, and no body', async (t) => {
   t.equal(csv.headers['content-length'], undefined)
 })
 
-t.test('lists vary by Accept, beside what else they vary by', async (t) => {
+t.test('lists vary by Accept, in addition to other fields', async (t) => {
   const upstream = await startUpstream(t, (response, { headers }) => {
     if (headers['x-vary'] !== undefined) response.setHeader('vary', headers['x-vary'])
     json(response, {} as never, {} as never)
@@ -254,7 +254,7 @@ t.test('a body past the limit is 413, and never forwarded', async (t) => {
   }
 })
 
-t.test('Expect: 100-continue is met here', async (t) => {
+t.test('Expect: 100-continue is answered by the bridge', async (t) => {
   const upstream = await startUpstream(t, json)
   const { url } = await startBridge(t, { upstream: upstream.url })
   const request = httpRequest(url, { method: 'POST', agent: false, headers: { expect: '100-continue', 'content-length': '2' } })
@@ -267,7 +267,7 @@ t.test('Expect: 100-continue is met here', async (t) => {
   t.equal(upstream.seen[0]?.body, '{}')
 })
 
-t.test('the app around it keeps its own parsing, errors and validation', async (t) => {
+t.test('the host app keeps its own parsing, errors and validation', async (t) => {
   const upstream = await startUpstream(t, json)
   const { url, root } = await startBridge(t, { upstream: upstream.url }, (app) => {
     app.post('/own', async (request) => ({ got: request.body }))
@@ -280,7 +280,7 @@ t.test('the app around it keeps its own parsing, errors and validation', async (
   t.equal(upstream.seen.at(-1)?.body, '{')
 })
 
-t.test('scheme and host are what the app trusts', async (t) => {
+t.test('scheme and host follow the trustProxy setting of the host app', async (t) => {
   const upstream = await startUpstream(t, json)
   const app = Fastify({ trustProxy: true })
   t.teardown(async () => await app.close())
@@ -315,7 +315,7 @@ t.test('a wrong option stops the boot and is named', async (t) => {
   }
 })
 
-t.test('an own dispatcher is used, and left open', async (t) => {
+t.test('a dispatcher of the host is used, and not closed', async (t) => {
   const upstream = await startUpstream(t, json)
   const dispatcher = new Pool(upstream.url)
   t.teardown(async () => await dispatcher.close())
@@ -325,7 +325,7 @@ t.test('an own dispatcher is used, and left open', async (t) => {
   t.equal(dispatcher.closed || dispatcher.destroyed, false)
 })
 
-t.test('a host with OpenAPI gets the seven operations, and the token where it explains one', async (t) => {
+t.test("a host with OpenAPI gets the seven operations, and the host's security scheme", async (t) => {
   const bearer = { type: 'http', scheme: 'bearer' } as const
   for (const [components, security] of [[{}, undefined], [{ securitySchemes: { bearer } }, [{ bearer: [] }]]] as const) {
     const { app } = await startBridge(t, { upstream: 'http://127.0.0.1:9' }, async (app) => await app.register(swagger, { openapi: { openapi: '3.1.0', components } }))

@@ -4,18 +4,18 @@ import { within } from './bounded-calls.ts'
 
 const DEFAULT_DATABASE = 'identity'
 
-/** Connections at most: a bound for the server, and enough to keep it busy. */
+/** The most connections: enough to keep a server busy, and not too many for it. */
 const MAX_POOL_SIZE = 100
 
-/** `mongodb://user:password@host1,host2/database?options` in its parts; the driver checks it. */
+/** The parts of `mongodb://user:password@host1,host2/database?options`. The driver validates them. */
 const URL_PARTS = /^mongodb(?:\+srv)?:\/\/(?:[^@/?]*@)?(?<hosts>[^/?]*)(?:\/(?<database>[^?]*))?(?:\?(?<query>.*))?$/s
 
-/** The database that the URL's path names. */
+/** The database that the path of the URL names. */
 export function toDatabaseName (url: string): string {
   return decodeURIComponent(URL_PARTS.exec(url)?.groups?.database ?? '') || DEFAULT_DATABASE
 }
 
-/** The servers of a URL, without its credentials, for messages. */
+/** The hosts in a URL, for messages: without its credentials. */
 export function toHosts (url: string): string {
   return URL_PARTS.exec(url)?.groups?.hosts ?? ''
 }
@@ -45,7 +45,7 @@ export function createClient (url: string, timeout: number, overrides: MongoClie
   }
 }
 
-/** The driver's reason, unless it repeats any part of the credentials. */
+/** The driver's reason, unless it contains any part of the credentials. */
 function toReason (url: string, error: unknown): string {
   const reason = error instanceof Error ? error.message : ''
   const secrets = (/\/\/(.*)@/s.exec(url)?.[1] ?? '').split(/[:@]/).filter((part) => part !== '')
@@ -53,12 +53,12 @@ function toReason (url: string, error: unknown): string {
 }
 
 /**
- * What every call needs, whatever the client was made with. Reads go to the primary and see every acknowledged write.
- * JSON goes in and comes back as it was.
+ * Override the options of a host's client. Reads go to the primary, so they see every acknowledged write, and JSON comes
+ * back as it went in.
  */
 export const READ_OPTIONS: Readonly<DbOptions> = {
   readPreference: 'primary',
-  // The driver takes the plain form; its declaration asks for a class of its own.
+  // The driver accepts the plain form; its type asks for a ReadConcern.
   readConcern: { level: 'local' } as DbOptions['readConcern'],
   ignoreUndefined: true,
   promoteValues: true,
@@ -67,7 +67,7 @@ export const READ_OPTIONS: Readonly<DbOptions> = {
   raw: false
 }
 
-/** For writes too: one is acknowledged when a majority has it in the journal. */
+/** For writes: acknowledged once a majority has them in the journal. */
 export function toDbOptions (timeout: number): DbOptions {
   return { ...READ_OPTIONS, writeConcern: { w: 'majority', journal: true, wtimeoutMS: timeout } }
 }
@@ -77,7 +77,7 @@ export async function ping (client: MongoClient): Promise<void> {
   await client.db('admin').command({ ping: 1 }, { readPreference: 'primary' })
 }
 
-/** Closes a client. The driver says goodbye to the server first, which a server that hangs would prolong. */
+/** Closes a client. The driver first ends its sessions, for which it would wait long when the server hangs. */
 export async function closeClient (client: MongoClient, timeout: number, timers: Timers): Promise<void> {
   await within(timeout, () => client.close(), timers).catch(() => {})
 }

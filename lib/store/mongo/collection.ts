@@ -12,27 +12,27 @@ import type { KeyedMutex } from './keyed-mutex.ts'
 import { Lookups } from './lookups.ts'
 import { toFilter, toFilterAfter, toMatch, toPipeline, toSort } from './statements.ts'
 
-/** Documents that one step of deleteMany removes. */
+/** Documents that one step of deleteMany removes, at most. */
 const DELETE_STEP = 1_000
 
-/** Times put starts again when another put of the same id came between. */
+/** Attempts of a put that loses to puts of the same new id. */
 const PUT_ATTEMPTS = 5
 
-/** What the collections of a store share. */
+/** Shared by the collections of a store. */
 export interface Context {
   calls: BoundedCalls
   mutex: KeyedMutex
-  /** The collection, as the client in use has it. */
+  /** The collection of the current client. */
   handle: (name: string) => Handle
   /** The spec of a declared collection; an undeclared name throws. */
   spec: (name: string) => CollectionSpec
 }
 
-/** The port's collection on one of MongoDB's: each method is one statement on it, but for deleteMany and list. */
+/** A collection of the port on MongoDB. Each method is one statement, except deleteMany and list. */
 export class MongoCollection<T extends Document> implements Collection<T> {
   readonly #context: Context
   readonly #spec: CollectionSpec
-  /** By the caller's own object, of which a program has a few. */
+  /** By the caller's links, of which a program has a few constant objects. */
   readonly #lookups = new WeakMap<Record<string, string>, Lookups<T>>()
 
   constructor (context: Context, name: string) {
@@ -62,7 +62,7 @@ export class MongoCollection<T extends Document> implements Collection<T> {
         await this.#write(document, () => this.#writes.replaceOne({ _id: document.id }, stored, { upsert: true }))
         return
       } catch (error) {
-        // Two upserts of one new id may both find nothing and insert: the loser finds it the next time.
+        // Two upserts of a new id may both find nothing and insert. The loser finds it in its next attempt.
         if (!(error instanceof DuplicateKeyError && error.field === 'id' && attempt < PUT_ATTEMPTS)) throw error
       }
     }
@@ -102,10 +102,10 @@ export class MongoCollection<T extends Document> implements Collection<T> {
     return deletedCount === 1
   }
 
-  /** In steps, since one statement over millions would outlast any bound in time and be cut off midway. */
+  /** In steps, because one statement over millions of documents would exceed any deadline. */
   async deleteMany (filter: Filter): Promise<number> {
     checkFilter(this.#spec, filter)
-    if (isEmptyFilter(filter)) throw new TypeError(`deleteMany of ${this.#spec.name} takes a condition`)
+    if (isEmptyFilter(filter)) throw new TypeError(`deleteMany of ${this.#spec.name} needs a condition`)
     const condition = toFilter(this.#spec, filter)
     const options = { projection: { _id: 1 }, limit: DELETE_STEP, batchSize: DELETE_STEP, maxTimeMS: this.#context.calls.timeout }
     for (let removed = 0; ;) {
@@ -121,7 +121,7 @@ export class MongoCollection<T extends Document> implements Collection<T> {
   async count (filter?: Filter): Promise<number> {
     checkFilter(this.#spec, filter)
     const condition = toFilter(this.#spec, filter)
-    // Without a condition mongod would read every document, unless told to count the keys of an index.
+    // Without a condition mongod reads every document, unless a hint makes it count the keys of an index.
     const hint = Object.keys(condition).length === 0 ? { hint: '_id_' } : {}
     return this.#run(() => this.#reads.countDocuments(condition, { ...hint, maxTimeMS: this.#context.calls.timeout }))
   }
@@ -130,12 +130,12 @@ export class MongoCollection<T extends Document> implements Collection<T> {
     checkQuery(this.#spec, query)
     const { filter, sort, after, offset = 0, limit = 0 } = query
     return this.#batches(after === undefined ? toFilter(this.#spec, filter) : toFilterAfter(this.#spec, filter, sort, after), {
-      // As pairs: an object's keys would not keep the order of every name.
+      // As pairs: an object would not keep the order of keys that look like numbers.
       sort: toSort(sort) as Sort,
       skip: offset,
-      // Left out when there is none: with a limit of 0 the driver (7.9) asks for ever larger batches.
+      // Absent without a limit: with a limit of 0 the driver (7.9) asks for larger and larger batches.
       ...limit === 0 ? {} : { limit },
-      // One more than a batch still comes in one answer: who asks for it wants to know whether there is more.
+      // A page asks for one record more, to know whether there is a next page. It still comes in one answer.
       batchSize: limit === BATCH_SIZE + 1 ? limit : BATCH_SIZE,
       allowDiskUse: true
     })
@@ -143,20 +143,20 @@ export class MongoCollection<T extends Document> implements Collection<T> {
 
   async * #batches (condition: object, options: FindOptions): AsyncGenerator<T[], void, undefined> {
     const cursor = this.#reads.find(condition, options)
-    let [given, failed] = [0, false]
+    let [count, failed] = [0, false]
     try {
       while (await this.#run(() => cursor.hasNext())) {
         const batch = cursor.readBufferedDocuments(BATCH_SIZE).map((stored) => decodeDocument<T>(stored))
-        given += batch.length
+        count += batch.length
         yield batch
       }
-      // A cursor that the end of its client closed looks like one that came to its end; so does one at its limit.
-      if (cursor.killed && given !== options.limit) throw storeError(new Error('the cursor was closed under the list'))
+      // A cursor that was closed with its client looks exhausted. So does one that reached its limit.
+      if (cursor.killed && count !== options.limit) throw storeError(new Error('the cursor was closed while the list was read'))
     } catch (error) {
       failed = true
       throw error
     } finally {
-      // A reader who leaves early waits for the cursor to be gone, within bounds; one whose list failed does not.
+      // A reader that leaves early waits until the cursor is closed, up to a deadline. One whose list failed does not wait.
       const closing = this.#context.calls.within(() => cursor.close()).catch(() => {})
       if (!failed) await closing
     }
@@ -166,7 +166,7 @@ export class MongoCollection<T extends Document> implements Collection<T> {
     return this.#context.calls.run(work)
   }
 
-  /** A write of these fields, in its turn among those that write the same unique values. */
+  /** Writes these fields. Writes that share a unique value run one after another. */
   #write<R> (fields: object, write: () => Promise<R>, unique?: string[]): Promise<R> {
     const keys = (this.#spec.unique ?? []).flatMap((key) => {
       const value = (fields as Record<string, Scalar | null | undefined>)[key]
@@ -179,7 +179,7 @@ export class MongoCollection<T extends Document> implements Collection<T> {
     let lookups = this.#lookups.get(links)
     if (lookups === undefined) {
       const entries = Object.entries(links).map(([field, name]) => {
-        if (this.#spec.keys[field] !== 'string') throw new TypeError(`${this.#spec.name}.${field} holds no id`)
+        if (this.#spec.keys[field] !== 'string') throw new TypeError(`${this.#spec.name}.${field} is not a declared string key`)
         return { field, spec: this.#context.spec(name) }
       })
       lookups = new Lookups({ native: () => this.#reads, links: entries, calls: this.#context.calls })

@@ -1,22 +1,22 @@
 import type { CollectionSpec, Document } from '../port.ts'
 
-/** A document as MongoDB keeps it: `_id` is the id, the expiry key is a Date, the rest is as the port's, but for names and values below. */
+/** A document as MongoDB stores it: the id is `_id`, the expiry a Date, and some names and values are encoded (below). */
 export interface Stored {
   _id: string
   [name: string]: unknown
 }
 
-/** A stored value that is this one key and a text: the JSON of a value that BSON or the driver would change. */
+/** The only key of a stored object that holds, as JSON, a value that BSON or the driver would change. */
 const JSON_KEY = '%json'
 
-/** Levels of nesting stored as BSON; what is deeper is stored as JSON, since a server refuses more than 100. */
+/** Levels of nesting stored as BSON. Deeper values are stored as JSON, since a server refuses more than 100 levels. */
 const MAX_DEPTH = 32
 
 const PLAIN_NAME = /^(?!\$)(?!_id$)[^.%\0]+$/
 
 /**
- * The stored name of a top-level field. In a name, `.` is a path and a leading `$` an operator, `_id` is the id, and
- * a NUL ends it: these are percent-encoded, with `%` itself, and the empty name is a lone `%`.
+ * The stored name of a top-level field. In MongoDB a `.` means a path, a leading `$` an operator, `_id` the id, and a NUL
+ * ends the name: these and `%` are percent-encoded. The empty name becomes a lone `%`.
  */
 export function encodeName (field: string): string {
   if (field === 'id') return '_id'
@@ -36,14 +36,14 @@ export function decodeName (name: string): string {
 export function encodeValue (spec: CollectionSpec, field: string, value: unknown): unknown {
   if (field === spec.expiry && typeof value === 'string') return toDate(spec, value)
   if (Object.hasOwn(spec.keys, field)) return value
-  return isAwkward(value, 0) ? { [JSON_KEY]: JSON.stringify(value) } : value
+  return needsJson(value, 0) ? { [JSON_KEY]: JSON.stringify(value) } : value
 }
 
-/** The Date of an expiry, which a TTL index needs. Only the form that comes back the same is taken. */
+/** The Date of an expiry, which a TTL index needs. Accepts only the form that comes back unchanged. */
 export function toDate (spec: CollectionSpec, text: string): Date {
   const date = new Date(text)
   if (Number.isNaN(date.getTime()) || date.toISOString() !== text) {
-    throw new TypeError(`${spec.name}.${spec.expiry} takes a time in ISO 8601 form, in UTC and milliseconds`)
+    throw new TypeError(`${spec.name}.${spec.expiry} is not an ISO 8601 time in UTC with milliseconds`)
   }
   return date
 }
@@ -56,18 +56,18 @@ function decodeValue (value: unknown): unknown {
 }
 
 /**
- * Whether a value would not come back from BSON as it went in: a key that servers or the driver read as an operator,
- * a reference ($ref) or a BSON type (_bsontype), a NUL in a key, half a surrogate pair, or too deep a nesting.
+ * Whether a value would come back changed from BSON, because of a key that a server or the driver reads as an operator, a
+ * reference ($ref) or a BSON type (_bsontype), a NUL in a key, half a surrogate pair, or too many levels of nesting.
  */
-function isAwkward (value: unknown, depth: number): boolean {
+function needsJson (value: unknown, depth: number): boolean {
   if (typeof value === 'string') return !value.isWellFormed()
   if (typeof value !== 'object' || value === null) return false
   if (depth >= MAX_DEPTH) return true
-  if (Array.isArray(value)) return value.some((item) => isAwkward(item, depth + 1))
-  return Object.entries(value).some(([key, item]) => isAwkwardKey(key) || isAwkward(item, depth + 1))
+  if (Array.isArray(value)) return value.some((item) => needsJson(item, depth + 1))
+  return Object.entries(value).some(([key, item]) => needsJsonKey(key) || needsJson(item, depth + 1))
 }
 
-function isAwkwardKey (key: string): boolean {
+function needsJsonKey (key: string): boolean {
   return key === '' || key === '_bsontype' || key === JSON_KEY || key.startsWith('$') || key.includes('\0') || !key.isWellFormed()
 }
 
@@ -81,7 +81,7 @@ export function decodeDocument<T extends Document> (stored: Stored): T {
   for (const name of Object.keys(stored)) {
     const field = decodeName(name)
     const value = decodeValue(stored[name])
-    // Assigned, that name would set the prototype.
+    // An assignment would set the prototype.
     if (field === '__proto__') Object.defineProperty(document, field, { value, enumerable: true, configurable: true, writable: true })
     else document[field] = value
   }

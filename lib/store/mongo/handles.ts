@@ -2,14 +2,14 @@ import type { Collection, MongoClient } from 'mongodb'
 import { READ_OPTIONS, toDbOptions } from './client.ts'
 import type { Stored } from './documents.ts'
 
-/** A collection as the driver has it. */
+/** A collection of the driver. */
 export interface Handle {
   writes: Collection<Stored>
-  /** Without the write concern, which the driver would carry to each read and remove there at a cost. */
+  /** Without the write concern, which the driver would copy and remove for each read. */
   reads: Collection<Stored>
 }
 
-/** The driver's collections of one database, made once for each client: making one costs more than a small call. */
+/** The driver's collections of one database, made once for each client. */
 export class Handles {
   readonly #database: string
   readonly #timeout: number

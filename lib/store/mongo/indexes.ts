@@ -5,12 +5,12 @@ import type { ServerError } from './errors.ts'
 
 const BSON_TYPES = { string: 'string', number: 'number', boolean: 'bool' } as const
 
-/** Server codes for an index that exists with the same name or keys, and differs: IndexOptionsConflict, IndexKeySpecsConflict. */
+/** IndexOptionsConflict and IndexKeySpecsConflict: an index with the same name or keys exists, with other options. */
 const CONFLICTS: unknown[] = [85, 86]
 
 /**
- * The indexes of a collection. A unique one holds only values of the key's type, so that absent and null never clash;
- * it cannot serve a sort of all documents, which is what the plain one beside it is for. The expiry's is a TTL index.
+ * The indexes of a collection. A unique index contains only values of the key's type, so that absent and null never clash.
+ * It cannot sort all documents, so there is a plain index beside it. The expiry has a TTL index.
  */
 export function toIndexes (spec: CollectionSpec): IndexDescription[] {
   const unique = spec.unique ?? []
@@ -32,7 +32,7 @@ function toIndex (keys: readonly string[]): IndexDescription & { name: string } 
   return { key: Object.fromEntries(names.map((name) => [name, 1])), name: names.map((name) => `${name}_1`).join('_') }
 }
 
-/** Makes the declared indexes that are not there. Others are left alone; two processes may do it at once. */
+/** Creates the declared indexes that are missing. Leaves others alone; several processes may do this at once. */
 export async function ensureIndexes (db: Db, specs: readonly CollectionSpec[]): Promise<void> {
   for (const spec of specs) {
     const indexes = toIndexes(spec)
@@ -45,16 +45,16 @@ export async function ensureIndexes (db: Db, specs: readonly CollectionSpec[]): 
   }
 }
 
-/** Says what an operator can do about an index that cannot be made. */
+/** Tells an operator what to do about an index that cannot be created. */
 function explain (collection: string, error: ServerError): unknown {
   if (CONFLICTS.includes(error.code)) {
-    // The server's message holds definitions of indexes, and no data.
-    const reason = `has an index with other options than declared, drop it and start again: ${String(error.message)}`
+    // The server's message contains index definitions, and no data.
+    const reason = `has an index whose options differ from the declared ones; drop it and restart: ${String(error.message)}`
     return new Error(`collection ${collection} ${reason}`, { cause: error })
   }
-  // The second is FerretDB's, which passes PostgreSQL's error through. Both may hold a value, so they stay the cause.
+  // FerretDB passes PostgreSQL's error through. Both messages may contain a value, so they are only the cause.
   if (error.code === 11000 || /could not create exclusion constraint/.test(String(error.message))) {
-    return new Error(`collection ${collection} holds documents that clash on a key declared unique`, { cause: error })
+    return new Error(`collection ${collection} has documents with the same value in a key declared unique`, { cause: error })
   }
   return error
 }

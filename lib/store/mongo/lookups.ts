@@ -18,7 +18,7 @@ export interface Link {
 }
 
 interface LookupsOptions {
-  /** The collection, as the client in use has it. */
+  /** The collection of the current client. */
   native: () => Native<Stored>
   links: Link[]
   /** Gives each statement a deadline: a statement that hangs must not occupy its slot for ever. */

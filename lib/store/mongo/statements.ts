@@ -2,11 +2,11 @@ import { type Condition, toSeekRanges } from '../seek.ts'
 import type { Change, CollectionSpec, Filter, Keyset, SortKey } from '../port.ts'
 import { encodeName, encodeValue, toDate } from './documents.ts'
 
-/** The port's filters, sorts and changes in MongoDB's language. What is passed in was checked (../checks.ts). */
+/** Translates the filters, sorts and changes of the port to MongoDB. They were checked before (../checks.ts). */
 
 type Conditions = Record<string, Record<string, unknown>>
 
-/** Every value stands behind an operator of ours, so that none of them is read as one. */
+/** Each value is the operand of an operator written here, so that no value can be read as an operator. */
 export function toFilter (spec: CollectionSpec, { equal = {}, contains = {}, before = {} }: Filter = {}): Conditions {
   const conditions: Conditions = {}
   const add = (key: string, operator: string, operand: unknown) => {
@@ -15,13 +15,13 @@ export function toFilter (spec: CollectionSpec, { equal = {}, contains = {}, bef
   for (const [key, value] of Object.entries(equal)) add(key, '$eq', toOperand(spec, key, value))
   for (const [key, value] of Object.entries(before)) add(key, '$lt', toOperand(spec, key, value))
   for (const [key, value] of Object.entries(contains)) {
-    if (key === spec.expiry) throw new TypeError(`${spec.name}.${key} is a time, not a text`)
+    if (key === spec.expiry) throw new TypeError(`${spec.name}.${key} is a time, so it cannot contain a text`)
     add(key, '$regex', toPattern(value))
   }
   return conditions
 }
 
-/** What a filter finds of what comes after a place: an `$or` whose parts mongod merges in order, each from its index. */
+/** The documents of a filter that come after a keyset: an `$or`, whose parts mongod reads from an index each and merges in order. */
 export function toFilterAfter (spec: CollectionSpec, filter: Filter | undefined, sort: SortKey[] = [], after: Keyset): object {
   const conditions = toFilter(spec, filter)
   const parts = toSeekRanges(sort, after).map((range) => {
@@ -33,7 +33,7 @@ export function toFilterAfter (spec: CollectionSpec, filter: Filter | undefined,
 
 const RELATIONS = { is: '$eq', above: '$gt', below: '$lt' } as const
 
-/** The least value of a type: comparisons meet values of their own type only. */
+/** The least value of each type: a comparison matches values of its own type only. */
 const LEAST = { string: '', number: -Infinity, boolean: false } as const
 
 function toBound (spec: CollectionSpec, condition: Condition): object {
@@ -43,7 +43,7 @@ function toBound (spec: CollectionSpec, condition: Condition): object {
   return { [RELATIONS[condition.relation]]: toOperand(spec, key, condition.value) }
 }
 
-/** One document by its id, on a condition. */
+/** One document by its id, if it meets the filter. */
 export function toMatch (spec: CollectionSpec, id: string, where?: Filter): object {
   const conditions = toFilter(spec, where)
   return Object.hasOwn(conditions, '_id') ? { $and: [{ _id: id }, conditions] } : { _id: id, ...conditions }
@@ -53,12 +53,12 @@ function toOperand (spec: CollectionSpec, key: string, value: unknown): unknown 
   return key === spec.expiry && typeof value === 'string' ? toDate(spec, value) : value
 }
 
-/** A pattern for exactly this text. A NUL would end it. */
+/** A pattern for exactly this text. A NUL would end the pattern. */
 function toPattern (text: string): string {
   return text.replace(/[\\^$.*+?()[\]{}|#/-]/g, '\\$&').replaceAll('\0', '\\x00')
 }
 
-/** In order of weight, the id last, in the direction of the last key. */
+/** The sort keys, then the id in the direction of the last key. */
 export function toSort (sort: SortKey[] = []): [string, 1 | -1][] {
   const keys = new Map<string, 1 | -1>()
   for (const { key, direction } of sort) {
@@ -69,10 +69,7 @@ export function toSort (sort: SortKey[] = []): [string, 1 | -1][] {
   return [...keys]
 }
 
-/**
- * A change as an update pipeline: one statement, in which `$literal` keeps any value from being read as an expression.
- * Empty when nothing changes.
- */
+/** A change as an update pipeline, empty when nothing changes. `$literal` keeps values from being read as expressions. */
 export function toPipeline (spec: CollectionSpec, { set = {}, unset = [], increment = {} }: Change): object[] {
   const fields = Object.fromEntries([
     ...Object.entries(set)

@@ -6,20 +6,20 @@ import { closeClient, ping } from './client.ts'
 /** Milliseconds between two checks. */
 const INTERVAL = 1_000
 
-/** Checks in a row without an answer that make a client lost, when the driver knows no server that is up. */
+/** Checks in a row without an answer after which a client is lost, when the driver sees no server. */
 const LOST = 3
 
-/** The same when the driver believes that a server is up: then the calls in flight may just be slow. */
+/** The same when the driver sees a server: then the calls in flight may just be slow. */
 const LOST_SERVER_UP = 10
 
-/** Checks to wait, at most, after a replacement failed. */
+/** Back-off after a failed replacement: one check, then at most this many. */
 const MAX_BACKOFF = 2
 
-/** Milliseconds for a new client to answer, at most. */
+/** The deadline for a replacement to answer is that of a call, but at most this many milliseconds. */
 const MAX_CONNECT = 10_000
 
 export interface WatchedClientOptions {
-  /** Makes a client, which is then closed here. */
+  /** Makes a client, which the WatchedClient closes. */
   create: () => MongoClient | Promise<MongoClient>
   onError?: ((error: unknown) => void) | undefined
   /** Milliseconds that one call may take. */
@@ -28,17 +28,17 @@ export interface WatchedClientOptions {
 }
 
 /**
- * A client that is replaced when it does not recover. The driver (7.9) may never reconnect after its connections were cut:
- * it waits for 'drain' on a closed socket, and does not look for the server any more (connection.js, writeCommand).
+ * Replaces the driver's client when it does not recover. After its connections were cut, the driver (7.9) may never
+ * reconnect: its monitor waits for 'drain' on a closed socket (connection.js, writeCommand) and never checks the server again.
  *
- * Checks need no traffic: when no call was answered since the last one, the server is pinged. A lost client stays in use
- * until a new one has answered a ping, so that a server that is down costs no more than one attempt at a time.
+ * The checks need no traffic: if no call was answered since the last check, the server is pinged. A lost client stays in
+ * use until a new one has answered a ping. There is one attempt at a time, so at most one client more than the lost one.
  */
 export class WatchedClient {
   readonly #options: WatchedClientOptions
   readonly #timers: Timers
   #current: MongoClient | null = null
-  /** The new client of the attempt in progress. */
+  /** The client of the attempt in progress. */
   #candidate: MongoClient | null = null
   #timer: NodeJS.Timeout | undefined
   #closed = false
@@ -47,7 +47,9 @@ export class WatchedClient {
   #checked = 0
   /** Checks in a row without an answer. */
   #silent = 0
+  /** Whether the driver sees a server. */
   #serverUp = true
+  /** The client with a ping in flight. */
   #probed: MongoClient | null = null
   #replacing = false
   #failures = 0
@@ -81,7 +83,7 @@ export class WatchedClient {
     await ping(this.current)
   }
 
-  /** Closes the current client, and the one that was about to replace it. */
+  /** Closes the current client, and the candidate of an attempt in progress. */
   async close (): Promise<void> {
     this.#closed = true
     this.#timers.clear(this.#timer)

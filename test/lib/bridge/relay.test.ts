@@ -20,12 +20,12 @@ function request (fields: Partial<RelayRequest> = {}): RelayRequest {
   return { method: 'GET', path: '/x', headers: {}, body: null, signal: new AbortController().signal, ...fields }
 }
 
-t.test('a request that nothing answers is given up', async (t) => {
+t.test('a request without a response is aborted', async (t) => {
   const relay = new Relay({ ...TIMES, upstream, dispatcher: new Silent() })
   await t.rejects(relay.send(request()), { code: 'ErrRsc', statusCode: 502, message: 'the upstream did not answer in time' })
 })
 
-t.test('a request whose caller has gone ends at once, wherever it waits', async (t) => {
+t.test('a request whose caller has disconnected ends at once', async (t) => {
   const relay = new Relay({ ...TIMES, upstream, headersTimeout: 60_000, dispatcher: new Silent() })
   const gone = AbortSignal.abort()
   await t.rejects(relay.send(request({ signal: gone })))
@@ -35,7 +35,7 @@ t.test('a request whose caller has gone ends at once, wherever it waits', async 
   await t.rejects(sent)
 })
 
-t.test('requests that wait are bounded', async (t) => {
+t.test('the number of waiting requests is bounded', async (t) => {
   const dispatcher = new Silent()
   const relay = new Relay({ ...TIMES, upstream, headersTimeout: 60_000, dispatcher })
   const caller = new AbortController()
@@ -47,12 +47,12 @@ t.test('requests that wait are bounded', async (t) => {
   await Promise.all(sent)
   const again = new AbortController()
   const next = relay.send(request({ signal: again.signal }))
-  t.equal(dispatcher.taken, 1025, 'what ended has made room')
+  t.equal(dispatcher.taken, 1025, 'an ended request makes room')
   again.abort()
   await t.rejects(next)
 })
 
-t.test('a request that cannot be written is ErrParam, and costs no connection', async (t) => {
+t.test('a request that undici would refuse is ErrParam, and costs no connection', async (t) => {
   const server = await startUpstream(t, (response) => response.end('ok'))
   const relay = new Relay({ ...TIMES, headersTimeout: 5000, upstream: { origin: server.url, base: '' } })
   t.teardown(async () => await relay.close())
@@ -65,7 +65,7 @@ t.test('a request that cannot be written is ErrParam, and costs no connection', 
   t.equal((await relay.send(request({ path: '/\u0021~', headers: { 'x-a': ['\t \u00ff', ''] } }))).status, 200)
 })
 
-t.test('the log gets the cause, and none of the bytes', async (t) => {
+t.test('the cause for the log contains no bytes of the response', async (t) => {
   const server = await startUpstream(t, (response) => response.socket?.end('{"clientSecret":"hunter2"}'))
   const relay = new Relay({ ...TIMES, headersTimeout: 5000, upstream: { origin: server.url, base: '' } })
   t.teardown(async () => await relay.close())

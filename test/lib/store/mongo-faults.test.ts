@@ -109,16 +109,23 @@ function cases (server: string): Record<string, (t: Test) => Promise<void>> {
       }
     },
 
-    'connections that were lost without a sign are replaced, without a call': async (t) => {
+    'connections that hang for good are replaced, without traffic; calls in flight and open lists fail': async (t) => {
       const { proxy, timers, open } = await setUp(t, 'lost')
       const store = await open()
-      await fill(store.collection<Thing>('things'), 10)
+      const things = store.collection<Thing>('things')
+      await fill(things, 250)
+      const list = things.list()[Symbol.asyncIterator]()
+      t.equal((await list.next()).value?.length, 100)
       proxy.lose()
-      const before = proxy.open()
-      // The checks of so many seconds, of which none is answered.
+      const pending = t.rejects(things.get('t000001'), { code: 'ErrDb' })
+      // None of these checks is answered.
       for (let second = 0; second < 12; second++) timers.skip(1_000)
-      while (proxy.open() >= before) await new Promise(setImmediate)
-      t.equal((await store.collection<Thing>('things').get('t000001'))?.id, 't000001')
+      // Its deadline is far off: the end of the old client fails it.
+      await pending
+      const next = t.rejects(list.next(), { code: 'ErrDb' })
+      timers.skip(TIMEOUT)
+      await next
+      t.equal((await things.get('t000001'))?.id, 't000001')
     },
 
     'a store whose server hangs closes at the deadline': async (t) => {

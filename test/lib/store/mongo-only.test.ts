@@ -16,11 +16,11 @@ if (MONGODB_URL === undefined) {
   for (const [name, run] of Object.entries(cases(MONGODB_URL, places))) await t.test(name, run)
 }
 
-/** What the driver sends of a store that uses a client handed in, which is watched. */
+/** A store on a client that was handed in, with what the driver sends for it. */
 interface Watched {
   client: MongoClient
   store: Store
-  /** The commands since the last call, in order, but for the driver's own housekeeping. */
+  /** The commands since the last call, in order, without the driver's own. */
   sent: () => Command[]
   database: string
 }
@@ -50,7 +50,7 @@ function cases (server: string, places: Places): Record<string, (t: Test) => Pro
   }
 
   return {
-    'the id is _id and an expiry a Date, so that the server removes what has expired': async (t) => {
+    'the id is stored as _id and an expiry as a Date, so that the server removes expired documents': async (t) => {
       const store = await open(t, 'stored')
       const tokens = store.collection<Thing>('tokens')
       const expired = '2999-12-31T23:59:59.999Z'
@@ -66,7 +66,7 @@ function cases (server: string, places: Places): Record<string, (t: Test) => Pro
       t.strictSame(await tokens.get('b'), { id: 'b', expired_at: expired })
     },
 
-    'filters and sorts know an expiry as the time it is': async (t) => {
+    'filters and sorts compare an expiry as a time': async (t) => {
       const tokens = (await open(t, 'expiry')).collection<Thing>('tokens')
       const times = ['2998-01-01T00:00:00.000Z', '2999-01-01T00:00:00.000Z', '2999-01-01T00:00:00.001Z']
       for (const [index, expired] of times.entries()) await tokens.insert({ id: String(index), expired_at: expired })
@@ -81,7 +81,7 @@ function cases (server: string, places: Places): Record<string, (t: Test) => Pro
         await t.rejects(tokens.update('1', { set: { expired_at: bad } }), TypeError, `update ${bad}`)
         t.throws(() => tokens.list({ filter: { before: { expired_at: bad } } }), TypeError, `before ${bad}`)
       }
-      t.throws(() => tokens.list({ filter: { contains: { expired_at: '2999' } } }), TypeError, 'a time holds no text')
+      t.throws(() => tokens.list({ filter: { contains: { expired_at: '2999' } } }), TypeError, 'a time contains no text')
     },
 
     'a value that BSON would change comes back as it went in': async (t) => {
@@ -106,7 +106,7 @@ function cases (server: string, places: Places): Record<string, (t: Test) => Pro
       }
     },
 
-    'every declared look-up and list is served by an index': async (t) => {
+    'every declared look-up and list uses an index': async (t) => {
       const { client, store, sent, database } = await watch(t, 'plans', COLLECTIONS)
       const db = client.db(database)
       const { ferretdb } = await db.command({ buildInfo: 1 })
@@ -125,7 +125,7 @@ function cases (server: string, places: Places): Record<string, (t: Test) => Pro
             const plan = await explain(db, command)
             const label = `${name} of ${spec.name}`
             if (ferretdb === undefined) t.strictSame(findSorts(plan), [], `${label} sorts nothing`)
-            // FerretDB reads and sorts all for a list without a filter, where mongod walks the index that is there.
+            // For a list without a filter FerretDB sorts the collection, where mongod walks the index.
             if (ferretdb !== undefined && command.sort !== undefined && Object.keys(command.filter as object).length === 0) {
               t.ok(indexed.includes([...(command.sort as Map<string, number>).keys()].join()), `${label} has its index`)
             } else {
@@ -168,7 +168,7 @@ function cases (server: string, places: Places): Record<string, (t: Test) => Pro
       const several = await Promise.all(['t', 'nobody', 't'].map((id) => store.collection<Thing>('tokens').getLinked(id, links)))
       const found = { document: token, linked: { user_id: { id: 'u' } } }
       t.strictSame(several, [found, null, found])
-      t.match(sent(), [{ aggregate: 'tokens' }], 'and so are several that are asked for at once')
+      t.match(sent(), [{ aggregate: 'tokens' }], 'and so are several at once')
     },
 
     'getLinked follows three links, of which any may be absent, null or point at nothing': async (t) => {
@@ -191,7 +191,7 @@ function cases (server: string, places: Places): Record<string, (t: Test) => Pro
       }
     },
 
-    'a list is one cursor read by the hundred, and leaving it kills the cursor and gives its connection back': async (t) => {
+    'a list is one cursor read by the hundred; leaving it closes the cursor and frees its connection': async (t) => {
       const { client, database, store, sent } = await watch(t, 'cursors')
       let connections = 0
       client.on('connectionCheckedOut', () => connections++).on('connectionCheckedIn', () => connections--)
@@ -212,11 +212,11 @@ function cases (server: string, places: Places): Record<string, (t: Test) => Pro
       t.match([find, kill], [{ find: 'users' }, { killCursors: 'users' }])
       t.strictSame(more, [])
       await t.rejects(client.db(database).command({ getMore: (kill!.cursors as unknown[])[0], collection: 'users' }),
-        { code: 43 }, 'the server knows the cursor no more')
+        { code: 43 }, 'the server has closed the cursor')
       t.equal(connections, 0)
     },
 
-    'a list whose client is closed under it fails, and does not look like one that came to its end': async (t) => {
+    'a list whose client is closed while it is read fails, and does not look complete': async (t) => {
       const { client, database, store } = await watch(t, 'cut')
       await client.db(database).collection<{ _id: string }>('users')
         .insertMany(Array.from({ length: 350 }, (_, number) => ({ _id: String(number) })))
@@ -235,7 +235,7 @@ function cases (server: string, places: Places): Record<string, (t: Test) => Pro
       t.match(sent(), [{ ping: 1 }])
     },
 
-    'a client handed in is used and left open': async (t) => {
+    'a client that was handed in is used and left open': async (t) => {
       const client = new MongoClient(server, { promoteValues: false, ignoreUndefined: false, w: 1, readPreference: 'secondaryPreferred' })
       t.teardown(() => client.close())
       let closed = false
@@ -268,16 +268,16 @@ function cases (server: string, places: Places): Record<string, (t: Test) => Pro
       t.equal(closed, 1)
     },
 
-    'an index that exists with other options stops the start, and says which': async (t) => {
+    'an index that exists with other options stops the start, and the error names it': async (t) => {
       await places.client.db(places.database('conflict')).collection('users').createIndex({ account: 1 }, { name: 'account_1' })
-      await t.rejects(open(t, 'conflict'), { code: 'ErrDb', message: /collection users has an index with other options.*account_1/s })
+      await t.rejects(open(t, 'conflict'), { code: 'ErrDb', message: /collection users has an index whose options differ.*account_1/s })
     },
 
-    'documents that clash on a unique key stop the start, and are not shown': async (t) => {
+    'documents that clash on a unique key stop the start, and the error does not show them': async (t) => {
       const users = places.client.db(places.database('clash')).collection<{ _id: string, account: string }>('users')
       await users.insertMany([{ _id: 'a', account: 'same@example.com' }, { _id: 'b', account: 'same@example.com' }])
       const error = await open(t, 'clash').then(() => null, (error: Error) => error)
-      t.match(error, { code: 'ErrDb', message: /collection users holds documents that clash/ })
+      t.match(error, { code: 'ErrDb', message: /collection users has documents with the same value/ })
       t.notMatch(error?.message, /same@/)
     }
   }
@@ -288,7 +288,7 @@ function sample (spec: CollectionSpec, key: string, number: number): unknown {
   return { string: `${key} ${number}`, number, boolean: number % 2 === 0 }[spec.keys[key]!]
 }
 
-/** One call for each look-up and each list that a declaration is there for. */
+/** One call for each look-up and each list that a collection is declared for. */
 function lookups (spec: CollectionSpec, collection: Collection<Thing>): Record<string, () => Promise<unknown>> {
   const links = Object.fromEntries(['user_id', 'client_id', 'grant_id'].filter((key) => key in spec.keys).map((key) => [key, 'users']))
   const value = (key: string) => sample(spec, key, 7) as string | number | boolean

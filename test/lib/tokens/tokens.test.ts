@@ -1,6 +1,6 @@
 import t from 'tap'
 import type { GrantRecord, TokenRecord } from '../../../lib/records.ts'
-import { createToken, hashToken } from '../../../lib/tokens/tokens.ts'
+import { createToken, createTokens, hashToken } from '../../../lib/tokens/tokens.ts'
 import type { Json } from '../../../lib/store/port.ts'
 import { forEachStore } from '../../helpers/build.ts'
 import { callAs } from '../../helpers/people.ts'
@@ -51,6 +51,24 @@ await forEachStore(t, async (t, build) => {
     await tokens.issueUnder('access_tokens', { token: createToken(), ttl: 2 * HOUR }, id)
     await tokens.issueUnder('access_tokens', { token: createToken(), ttl: 1 }, id)
     t.equal(Date.parse((await grants.get(id))!.expired_at), kit.clock.now() + 2 * HOUR * 1000, 'and never moves back')
+  })
+
+  t.test('a grant outlives its tokens however long the store takes', async (t) => {
+    let time = Date.UTC(2126, 0, 1)
+    const kit = await build(t, { oidc: { refreshTtl: 60, accessTtl: HOUR } })
+    const { store, roles } = kit.app.identity
+    // The clock moves at every look, as it does between the writes of a slow store.
+    const tokens = createTokens({ store, now: () => (time += 1000), roles, onError: () => {}, refreshTtl: 60 })
+    const { user_id, client_id } = await kit.mint()
+    const { access_token, refresh_token } = await tokens.mint({ user_id, client_id, refresh: true, ttl: HOUR })
+    const access = async (token: string) => (await store.collection<TokenRecord>('access_tokens').get(hashToken(token)))!
+    const { grant_id, expired_at } = await access(access_token)
+    const grant = async () => (await store.collection<GrantRecord>('grants').get(grant_id!))!.expired_at
+    t.ok(await grant() >= expired_at, 'minted')
+    t.ok(await grant() >= (await store.collection<TokenRecord>('refresh_tokens').get(hashToken(refresh_token!)))!.expired_at)
+    const token = createToken()
+    await tokens.issueUnder('access_tokens', { token, ttl: 2 * HOUR }, grant_id!)
+    t.ok(await grant() >= (await access(token)).expired_at, 'issued')
   })
 
   t.test('the end of a session deletes its codes, device codes and tokens, and no others', async (t) => {

@@ -20,14 +20,19 @@ async function load (t: Test) {
       }
     }
   })
+  const pools = { options: [] as object[], closed: 0 }
   class Piscina {
     queueSize = 0
     run = async (job: Main.PasswordJob) => run(job)
-    close = async () => {}
+    close = async () => { pools.closed++ }
+    constructor (options: object) {
+      pools.options.push(options)
+    }
   }
   const { createPasswords } = await t.mockImport<typeof Main>('../../../lib/users/passwords.ts', { piscina: { Piscina } })
   return {
     createPasswords,
+    pools,
     /** The work of a call, and what it answers. */
     async measure<T> (call: () => Promise<T>): Promise<[answer: T, work: number]> {
       work = 0
@@ -57,7 +62,22 @@ t.test('so does a known one whose hash has a lower cost than today\'s', async (t
     t.same(await measure(() => passwords.verify('hunter2', stored)), [true, 2 ** cost], 'the right password is hashed again by the renewal')
     t.ok(passwords.isWeak(stored))
   }
+  t.notOk(passwords.isWeak(await passwords.hash('hunter2')))
   const stronger = await createPasswords({ cost: 8 }).hash('hunter2')
   t.same(await measure(() => passwords.verify('wrong', stronger)), [false, 2 ** 8], 'after the cost was lowered')
   t.notOk(passwords.isWeak(stronger))
+})
+
+t.test('the threads start with the first password, give way to the event loop, and end with the service', async (t) => {
+  const { createPasswords, pools } = await load(t)
+  const used = createPasswords({ cost: 4, queue: 7 })
+  t.strictSame(pools.options, [])
+  await used.hash('hunter2')
+  await used.verify('hunter2', undefined)
+  t.match(pools.options, [{ minThreads: 0, maxQueue: 7, niceIncrement: 10, idleTimeout: Number }], 'one pool')
+  t.equal(pools.options.length, 1)
+  await used.close()
+  t.equal(pools.closed, 1)
+  await createPasswords({ cost: 4 }).close()
+  t.equal(pools.closed, 1, 'a service that hashed nothing has none')
 })

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { createClient, toDatabaseName, toHosts } from '../../../../lib/store/mongo/client.ts'
 
-t.test('the database and the hosts of a URL', async (t) => {
+t.test('a URL names a database and hosts', async (t) => {
   const cases: [url: string, database: string, hosts: string][] = [
     ['mongodb://localhost', 'identity', 'localhost'],
     ['mongodb://localhost/', 'identity', 'localhost'],
@@ -17,7 +17,7 @@ t.test('the database and the hosts of a URL', async (t) => {
   }
 })
 
-t.test('a client has bounds, and the URL may set its own', async (t) => {
+t.test('a client has limits, and options in the URL take precedence', async (t) => {
   t.match(createClient('mongodb://localhost', 1_000).options, {
     maxPoolSize: 100,
     serverSelectionTimeoutMS: 900,
@@ -32,7 +32,7 @@ t.test('a client has bounds, and the URL may set its own', async (t) => {
   })
 })
 
-t.test('an invalid URL is told of without its credentials', async (t) => {
+t.test('the error for an invalid URL does not show its credentials', async (t) => {
   for (const url of [
     'mongodb://some/one:s3cret@host/',
     'mongodb://someone:s3/cret@host/',
@@ -46,5 +46,5 @@ t.test('an invalid URL is told of without its credentials', async (t) => {
     t.match(error.message, /^the MongoDB URL is invalid/)
     t.notMatch(`${error.stack} ${String(error.cause)}`, /s3|cret|some/, url)
   }
-  t.throws(() => createClient('mongodb://host/?nonsense=1', 1_000), { message: /invalid: .*nonsense/ }, 'what is no secret is said')
+  t.throws(() => createClient('mongodb://host/?nonsense=1', 1_000), { message: /invalid: .*nonsense/ }, 'it shows what is not secret')
 })

@@ -5,14 +5,14 @@ import type { CollectionSpec, Document, Json } from '../../../../lib/store/port.
 
 const SPEC: CollectionSpec = { name: 'things', keys: { name: 'string', at: 'string' }, expiry: 'at' }
 
-/** Through the driver's own BSON, as a server that changes nothing would give it back. */
+/** Through the driver's BSON, as a server that changes nothing would return it. */
 function store (document: object): BSON.Document {
   return BSON.deserialize(BSON.serialize(encodeDocument(SPEC, document as Document), { ignoreUndefined: true }))
 }
 
 const back = (document: object) => decodeDocument(store(document) as { _id: string })
 
-t.test('what is stored', async (t) => {
+t.test('the stored form', async (t) => {
   const plain = { name: 'n', list: [1, { 'a.b': null }], text: '$x' }
   t.strictSame(store({ id: 'a', at: '2999-01-01T00:00:00.000Z', none: undefined, ...plain }), { _id: 'a', at: new Date('2999-01-01'), ...plain })
 })
@@ -50,7 +50,7 @@ t.test('a value that BSON or the driver would change is stored as JSON', async (
   }
 })
 
-t.test('an expiry is a time in the one form that comes back', async (t) => {
+t.test('an expiry is a time in the one form that comes back unchanged', async (t) => {
   for (const at of ['0001-01-01T00:00:00.000Z', '2026-11-21T02:51:00.001Z', '9999-12-31T23:59:59.999Z']) t.strictSame(back({ id: 'x', at }), { id: 'x', at })
   t.strictSame(back({ id: 'x', at: null }), { id: 'x', at: null })
   for (const at of ['', 'soon', '2026-11-21', '2026-11-21T02:51:00Z', '2026-11-21T02:51:00.001+00:00', '2026-02-30T00:00:00.000Z']) {

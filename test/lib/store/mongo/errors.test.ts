@@ -3,7 +3,7 @@ import { paramError } from '../../../../lib/errors.ts'
 import { toPortError } from '../../../../lib/store/mongo/errors.ts'
 import { DuplicateKeyError } from '../../../../lib/store/port.ts'
 
-t.test('a duplicate key names the field, as each server tells of it', async (t) => {
+t.test('a duplicate key error names the field, in the form of each server', async (t) => {
   const mongod = 'E11000 duplicate key error collection: identity.users index: account_1 dup key: { account: "index: x_1" }'
   const cases: [name: string, error: object, unique: string[] | undefined, field: string][] = [
     ['mongod', { code: 11000, message: mongod, keyPattern: { account: 1 } }, undefined, 'account'],
@@ -19,7 +19,7 @@ t.test('a duplicate key names the field, as each server tells of it', async (t) 
     const seen = toPortError(Object.assign(new Error(), error), unique)
     t.ok(seen instanceof DuplicateKeyError, name)
     t.match(seen, { field, message: `duplicate value of ${field}` }, name)
-    t.notOk('cause' in seen, `${name}: what clashed is not passed on`)
+    t.notOk('cause' in seen, `${name}: the duplicate value is not passed on`)
   }
 })
 
@@ -37,7 +37,7 @@ t.test('any other failure is ErrDb with its cause', async (t) => {
   }
 })
 
-t.test("the port's own errors pass", async (t) => {
+t.test('errors of the port pass through', async (t) => {
   const error = paramError('sort', 'unknown key')
   t.equal(toPortError(error), error)
 })

@@ -3,14 +3,14 @@ import { MongoClient } from 'mongodb'
 import type { Test } from 'tap'
 
 export interface Places {
-  /** The URL of a database of this test file's own, empty at first. */
+  /** The URL of a database that only this test file uses, empty at first. */
   url: (place: string, options?: Record<string, string>) => string
   database: (place: string) => string
-  /** The raw driver, to see what is really there. */
+  /** The raw driver, to see what is really stored. */
   client: MongoClient
 }
 
-/** Databases that are this test file's own, dropped when it ends. */
+/** Databases that only this test file uses, dropped when it ends. */
 export function createPlaces (t: Test, server: string): Places {
   const prefix = `identity_test_${randomBytes(6).toString('hex')}`
   const client = new MongoClient(server)
@@ -31,7 +31,7 @@ export function createPlaces (t: Test, server: string): Places {
     client,
     database,
     url: (place, options = {}) => {
-      // Not by URL, which knows no list of hosts.
+      // By hand, because URL does not parse a list of hosts.
       const [, origin = '', query = ''] = /^([a-z+]+:\/\/[^/?]*)(?:\/[^?]*)?(?:\?(.*))?$/.exec(server) ?? []
       return `${origin}/${database(place)}?${new URLSearchParams({ ...Object.fromEntries(new URLSearchParams(query)), ...options })}`
     }

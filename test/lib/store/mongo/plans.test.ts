@@ -1,7 +1,7 @@
 import t from 'tap'
 import { findScans, findSorts } from './plans.ts'
 
-// Plans as the servers give them, cut short: the helper must find a scan, or the tests that use it prove nothing.
+// Shortened plans of real servers. If the helper missed a scan, the tests that use it would prove nothing.
 
 t.test("mongod's plans", async (t) => {
   const indexed = { stage: 'FETCH', inputStage: { stage: 'IXSCAN', indexName: 'name_1__id_1' } }

@@ -22,8 +22,8 @@ function toReadOnly (command: Command): Command {
 }
 
 /**
- * The steps of a plan that read a whole collection. mongod calls them COLLSCAN. FerretDB answers with PostgreSQL's
- * plan, in which it is a Seq Scan, or the index of _id read without a bound on the id (object_id).
+ * The steps of a plan that read a whole collection. mongod calls them COLLSCAN. FerretDB sends PostgreSQL's plan, in which
+ * such a step is a Seq Scan, or reads the index of _id without a condition on the id (object_id).
  */
 export function findScans (plan: unknown): string[] {
   return findSteps(plan, (step) => {
@@ -34,7 +34,7 @@ export function findScans (plan: unknown): string[] {
   })
 }
 
-/** The steps of mongod's plan that sort what no index has in order. */
+/** The steps of mongod's plan that sort, because no index has the order. */
 export function findSorts (plan: unknown): string[] {
   return findSteps(plan, (step) => step.stage === 'SORT' ? 'SORT' : undefined)
 }

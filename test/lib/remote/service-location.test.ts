@@ -1,9 +1,9 @@
 import t from 'tap'
-import { readMetadata } from '../../../lib/remote/place.ts'
+import { readMetadata } from '../../../lib/remote/service-location.ts'
 
 const issuer = 'https://id.example'
 
-t.test('token information is where the metadata say, or beside the token endpoint', async (t) => {
+t.test('the endpoint is in the metadata, or beside the token endpoint', async (t) => {
   for (const [metadata, origin, base] of [
     [{ tokeninfo_endpoint: 'https://id.example/info' }, issuer, '/info'],
     [{ tokeninfo_endpoint: 'https://api.example:8443/' }, 'https://api.example:8443', '/'],
@@ -13,7 +13,7 @@ t.test('token information is where the metadata say, or beside the token endpoin
   ] as const) t.strictSame(readMetadata(JSON.stringify({ issuer, ...metadata }), issuer), { origin, base })
 })
 
-t.test('metadata that are not to be trusted are refused', async (t) => {
+t.test('metadata of another issuer, or with a less secure endpoint, are refused', async (t) => {
   const tokeninfo_endpoint = 'https://id.example/info'
   for (const [text, message] of [
     ['', /JSON/],

@@ -5,37 +5,38 @@ import { IdentityError } from '../errors.ts'
 import { holdsRole, type RoleNames } from '../roles.ts'
 import type { MaybePromise } from '../store/port.ts'
 import { hashToken, type Caller } from '../tokens/tokens.ts'
-import { unavailable, type Source, type Verdict } from './source.ts'
+import { unavailable, type TokenInfoClient, type Verdict } from './token-info-client.ts'
 
 export interface RemoteTokensOptions {
-  source: Pick<Source, 'ask'>
+  client: Pick<TokenInfoClient, 'ask'>
   /** Milliseconds, see schemas/remote.ts. */
   cacheTtl: number
   staleTtl: number
   cacheSize: number
   roles: RoleNames
   now: Clock
-  /** Told once when the service can no longer be asked, and once when it can again. */
+  /** Called with an error when the service becomes unavailable, and without when it is available again. */
   onChange: (error: unknown | undefined) => void
 }
 
-/** A verdict, and when the service was asked for it: what is revoked later than that, it does not know of. */
+/** A verdict, and when its request was sent: a later revocation is not in it. */
 type Answer = Verdict & { at: number }
 
-/** A question on its way, or one that waits for its turn and has no time yet. */
+/** A request in flight, or one that waits for the previous request about the same token: it has no `at` yet. */
 interface Flight {
   at?: number
   answer: Promise<Answer>
 }
 
-/** Characters of a good answer on average, before answers that are longer push out others. */
+/** Characters of a good answer on average; longer ones leave room for fewer. */
 const AVERAGE_ANSWER = 4096
 
 /**
- * Who a token belongs to, as the service elsewhere says. Stands in for lib/tokens/tokens.ts in a guard.
+ * Checks tokens against a service elsewhere. Takes the place of lib/tokens/tokens.ts in a guard.
  *
- * No answer is used that was asked for more than `cacheTtl` ago, be it kept or still on its way; that alone bounds how long
- * a revoked token is good. Tokens are kept by their hash, good and bad ones apart: made-up tokens push out no good one.
+ * An answer is used for `cacheTtl` from the moment its request was sent, whether it is cached or still in flight. That
+ * alone bounds how long a revoked token is accepted. The caches are keyed by the token's hash, and good and bad answers
+ * are separate: made-up tokens evict no good answer.
  */
 export class RemoteTokens {
   readonly #options: RemoteTokensOptions
@@ -52,17 +53,17 @@ export class RemoteTokens {
   }
 
   /**
-   * Who this access token belongs to. Answers without a promise where it knows.
-   * @throws ErrUnknown when the service does not take the token, ErrRsc (503) when it cannot be asked
+   * Finds the caller that this access token belongs to. A cached answer comes without a promise.
+   * @throws ErrUnknown when the service refuses the token, ErrRsc (503) when it cannot be asked
    */
   authenticate (token: string): MaybePromise<Caller> {
     const id = hashToken(token)
-    const known = this.#good.get(id) ?? this.#bad.get(id)
-    if (known !== undefined && this.#isYoung(known, this.#options.cacheTtl)) return this.#toCaller(id, known)
+    const cached = this.#good.get(id) ?? this.#bad.get(id)
+    if (cached !== undefined && this.#isWithin(cached, this.#options.cacheTtl)) return this.#toCaller(id, cached)
     const asked = this.#ask(id, token)
     const stale = this.#findStale(id)
     if (this.#down && stale !== undefined) {
-      // Nobody waits for a service that is known to be down; its first answer is for the next request.
+      // The service is down, so this request does not wait for it. The answer serves a later request.
       asked.catch(() => {})
       return this.#toCaller(id, stale)
     }
@@ -73,46 +74,46 @@ export class RemoteTokens {
     })
   }
 
-  #isYoung ({ at }: { at: number }, milliseconds: number): boolean {
+  #isWithin ({ at }: { at: number }, milliseconds: number): boolean {
     const age = this.#options.now() - at
     return age >= 0 && age < milliseconds
   }
 
   #findStale (id: string): Answer | undefined {
     const answer = this.#good.get(id)
-    return answer !== undefined && this.#isYoung(answer, this.#options.staleTtl) ? answer : undefined
+    return answer !== undefined && this.#isWithin(answer, this.#options.staleTtl) ? answer : undefined
   }
 
   /**
-   * Joins the question that is on its way for this token, if its answer may still be used then; else asks after it.
-   * So a token has one question on its way and one waiting at most, however many requests come.
+   * Joins the request in flight for this token if its answer may still be used when it arrives; otherwise queues a new
+   * one behind it. So each token has at most one request in flight and one waiting.
    */
   #ask (id: string, token: string): Promise<Answer> {
     const last = this.#flights.get(id)
-    if (last !== undefined && (last.at === undefined || this.#isYoung({ at: last.at }, this.#options.cacheTtl))) return last.answer
+    if (last !== undefined && (last.at === undefined || this.#isWithin({ at: last.at }, this.#options.cacheTtl))) return last.answer
     const flight = {} as Flight
     flight.answer = this.#fly(flight, last?.answer, id, token)
     this.#flights.set(id, flight)
     return flight.answer
   }
 
-  async #fly (flight: Flight, before: Promise<unknown> | undefined, id: string, token: string): Promise<Answer> {
-    if (before !== undefined) await before.catch(() => {})
+  async #fly (flight: Flight, previous: Promise<unknown> | undefined, id: string, token: string): Promise<Answer> {
+    if (previous !== undefined) await previous.catch(() => {})
     flight.at = this.#options.now()
     try {
-      const answer = { ...await this.#options.source.ask(token), at: flight.at }
-      this.#keep(id, answer)
-      this.#turn(false)
+      const answer = { ...await this.#options.client.ask(token), at: flight.at }
+      this.#cache(id, answer)
+      this.#setDown(false)
       return answer
     } catch (error) {
-      this.#turn(true, error)
+      this.#setDown(true, error)
       throw error
     } finally {
       if (this.#flights.get(id) === flight) this.#flights.delete(id)
     }
   }
 
-  #keep (id: string, answer: Answer): void {
+  #cache (id: string, answer: Answer): void {
     const { cacheTtl, staleTtl } = this.#options
     this.#good.delete(id)
     this.#bad.delete(id)
@@ -121,13 +122,13 @@ export class RemoteTokens {
     } else if (cacheTtl > 0 || staleTtl > 0) this.#good.set(id, answer)
   }
 
-  #turn (down: boolean, error?: unknown): void {
+  #setDown (down: boolean, error?: unknown): void {
     if (this.#down === down) return
     this.#down = down
     this.#options.onChange(error)
   }
 
-  /** Made anew for each request, so that a handler that changes its caller changes nobody else's. */
+  /** A new object for each request: a handler that modifies its caller affects no other request. */
   #toCaller (id: string, answer: Answer): Caller {
     if ('challenge' in answer) {
       throw new IdentityError('ErrUnknown', 'the access token is unknown, expired or revoked', {

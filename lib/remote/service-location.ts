@@ -1,0 +1,41 @@
+import { parseUpstream, type Upstream } from '../bridge/upstream.ts'
+
+/** Where the service is: its base URL, or an issuer whose metadata name the endpoint. */
+export type ServiceLocation = { upstream: Upstream } | { issuer: string, at: Upstream }
+
+/** Below the service's base URL. */
+export const TOKENINFO = '/api/v1/auth/tokeninfo'
+/** Below an issuer (OpenID Connect Discovery 1.0, 4). */
+export const METADATA = '/.well-known/openid-configuration'
+
+const TOKEN = /\/api\/v1\/auth\/token$/
+
+/**
+ * Reads the options that locate the service: exactly one of them must be there.
+ * @throws Error that names the option
+ */
+export function parseLocation ({ upstream, issuer }: { upstream?: string, issuer?: string }): ServiceLocation {
+  if (upstream !== undefined && issuer !== undefined) throw new Error('option issuer: cannot be combined with upstream')
+  if (upstream !== undefined) return { upstream: parseUpstream(upstream) }
+  if (issuer !== undefined) return { issuer, at: parseUpstream(issuer, 'issuer') }
+  throw new Error('option upstream: is required, or issuer')
+}
+
+/**
+ * Finds the token information endpoint in an issuer's metadata: `tokeninfo_endpoint`, or the sibling of this service's
+ * token endpoint.
+ * @param text the document
+ * @throws Error when the document is another issuer's (RFC 8414, 3.3), or names no endpoint or a less secure one
+ */
+export function readMetadata (text: string, issuer: string): Upstream {
+  const metadata: unknown = JSON.parse(text)
+  if (typeof metadata !== 'object' || metadata === null) throw new Error('the metadata are not an object')
+  const { issuer: named, tokeninfo_endpoint, token_endpoint } = metadata as Record<string, unknown>
+  if (named !== issuer) throw new Error('the metadata are of another issuer than the option names')
+  const sibling = typeof token_endpoint === 'string' && TOKEN.test(token_endpoint) ? `${token_endpoint}info` : undefined
+  const endpoint = tokeninfo_endpoint ?? sibling
+  if (typeof endpoint !== 'string') throw new Error('the metadata name no tokeninfo_endpoint: is the issuer this service? The option upstream needs no metadata')
+  const { origin, base } = parseUpstream(endpoint, 'issuer')
+  if (issuer.startsWith('https:') && !origin.startsWith('https:')) throw new Error('the metadata name a tokeninfo_endpoint without TLS')
+  return { origin, base: base || '/' }
+}

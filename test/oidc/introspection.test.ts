@@ -1,0 +1,51 @@
+import Fastify, { type FastifyRequest } from 'fastify'
+import t from 'tap'
+import identity from '../../index.ts'
+import { createFile, startHarness } from './harness.ts'
+
+const FORM = { 'content-type': 'application/x-www-form-urlencoded' }
+
+t.test('hooks of the host run for every introspection, from a page or not', async (t) => {
+  const app = Fastify()
+  const ran: string[] = []
+  for (const hook of ['preParsing', 'preValidation', 'preHandler'] as const) {
+    app.addHook(hook, async (request: FastifyRequest) => { ran.push(`${hook} ${request.headers.origin ?? 'none'}`) })
+  }
+  await app.register(identity, { database: 'sqlite::memory:', bcryptCost: 4 })
+  t.teardown(() => app.close())
+  for (const origin of [undefined, 'https://evil.example']) {
+    ran.length = 0
+    const headers = { ...FORM, ...(origin !== undefined && { origin }) }
+    await app.inject({ method: 'POST', url: '/api/v1/auth/introspect', headers, payload: 'token=x' })
+    t.strictSame(ran, ['preParsing', 'preValidation', 'preHandler'].map((hook) => `${hook} ${origin ?? 'none'}`))
+  }
+})
+
+t.test('what is wrong with a body is said as OAuth has it, without the query', async (t) => {
+  const { kit } = await startHarness(t)
+  for (const type of ['application/json', 'garbage', 'a/b/c', 'application/x-www-form-urlencoded, application/json']) {
+    const reply = await kit.inject({ method: 'POST', url: '/api/v1/auth/introspect?client_secret=abc', headers: { 'content-type': type }, payload: '{}' })
+    t.equal(reply.statusCode, 400, type)
+    t.equal(reply.json().error, 'invalid_request', type)
+    t.notMatch(reply.body, 'abc', type)
+  }
+  const large = await kit.inject({ method: 'POST', url: '/api/v1/auth/introspect', headers: FORM, payload: `token=${'x'.repeat(100_000)}` })
+  t.match([large.statusCode, large.json()], [413, { error: 'invalid_request' }])
+})
+
+t.test('a token that this server never issues is not active, whatever its form', async (t) => {
+  const harness = await startHarness(t)
+  const app = await harness.register()
+  for (const token of ['x', 'a.b.c', 'eyJhbGciOiJub25lIn0.e30.', 'W10.x', ' ']) {
+    t.strictSame((await harness.post('introspect', { token }, app)).body, { active: false }, token)
+  }
+})
+
+t.test('a header that the host has set on the reply is sent', async (t) => {
+  const app = Fastify()
+  t.teardown(() => app.close())
+  app.addHook('onRequest', async (_request, reply) => { reply.header('vary', 'Accept-Language') })
+  await app.register(identity, { database: createFile(t), bcryptCost: 4 })
+  const reply = await app.inject({ method: 'POST', url: '/api/v1/auth/introspect', headers: FORM, payload: 'token=x' })
+  t.equal(reply.headers.vary, 'Accept-Language, Origin')
+})
