@@ -133,6 +133,11 @@ export interface Collection<T extends Document> {
    * @param links names of declared string keys, each with the collection whose ids it holds
    */
   getLinked (id: string, links: Record<string, string>): MaybePromise<Linked<T> | null>
+  /**
+   * Present in an engine that caches. While the number is the same, getLinked would give every answer that had a stamp again,
+   * with the same stamp. Undefined while that is not certain.
+   */
+  getGeneration? (): number | undefined
   /** Changes one document when it exists and `where` holds: of two racers one wins. Resolves to what it became, or null. */
   update (id: string, change: Change, where?: Filter): Promise<T | null>
   /** Removes one document; false when there was none or `where` did not hold. */

@@ -51,21 +51,33 @@ interface Entry {
   caller: Caller
   /** The stamp of the look-up that the caller was built from. */
   stamp: number
+  /** The store's generation in which the caller was last known to be valid. */
+  generation: number | undefined
   /** Milliseconds since 1970: the earliest expiry of the token, its grant and its user. */
   expires: number
 }
 
-/** Callers by token id. An entry is valid while the store answers the look-up with the same stamp, until something in it expires. */
+/** Callers by token id. An entry is valid while the store's generation or the stamp of its look-up is the same, until something in it expires. */
 export class CallerCache {
   readonly #entries = new LRUCache<string, Entry>({ max: SIZE })
 
-  get (id: string, stamp: number, time: number): Caller | undefined {
+  /** The caller, if nothing was written since it was last looked up. */
+  get (id: string, generation: number | undefined, time: number): Caller | undefined {
+    if (generation === undefined) return undefined
     const entry = this.#entries.get(id)
-    return entry !== undefined && entry.stamp === stamp && time < entry.expires ? entry.caller : undefined
+    return entry !== undefined && entry.generation === generation && time < entry.expires ? entry.caller : undefined
   }
 
-  set ({ record, user, grant }: Valid<TokenRecord>, stamp: number, caller: Caller): void {
+  /** The caller of a look-up with this stamp, made in this generation. */
+  confirm (id: string, stamp: number, generation: number | undefined, time: number): Caller | undefined {
+    const entry = this.#entries.get(id)
+    if (entry === undefined || entry.stamp !== stamp || time >= entry.expires) return undefined
+    entry.generation = generation
+    return entry.caller
+  }
+
+  set ({ record, user, grant }: Valid<TokenRecord>, stamp: number, generation: number | undefined, caller: Caller): void {
     const times = [record.expired_at, user?.expired_at, grant?.expired_at].filter((time) => time !== undefined)
-    this.#entries.set(record.id, { caller, stamp, expires: Math.min(...times.map((time) => Date.parse(time))) })
+    this.#entries.set(record.id, { caller, stamp, generation, expires: Math.min(...times.map((time) => Date.parse(time))) })
   }
 }

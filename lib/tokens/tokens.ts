@@ -99,17 +99,18 @@ export function createTokens ({ store, now, roles, onError, refreshTtl }: {
     return checkValidity(found, toTimestamp(now()))
   }
 
-  function authenticateFound (found: Linked<TokenRecord> | null): Caller {
+  /** @param generation the store's at the look-up */
+  function authenticateFound (found: Linked<TokenRecord> | null, generation?: number): Caller {
     const time = now()
     const stamp = found?.stamp
-    const cached = stamp === undefined ? undefined : callers.get(found!.document.id, stamp, time)
+    const cached = stamp === undefined ? undefined : callers.confirm(found!.document.id, stamp, generation, time)
     if (cached !== undefined) return cached
     const valid = checkValidity(found, toTimestamp(time))
     // RFC 9449, 7.2: a DPoP-bound token is not a bearer token, and this API accepts bearer tokens only.
     if (valid === null || valid.record.jkt !== undefined) throw invalidToken()
     const caller = toCaller(valid, roles.admin)
     if (caller === null) throw invalidToken()
-    if (stamp !== undefined) callers.set(valid, stamp, caller)
+    if (stamp !== undefined) callers.set(valid, stamp, generation, caller)
     return caller
   }
 
@@ -153,8 +154,12 @@ export function createTokens ({ store, now, roles, onError, refreshTtl }: {
      * @throws ErrUnknown when the token, its grant, user or client is unknown, expired or revoked
      */
     authenticate (token: string): MaybePromise<Caller> {
-      const found = accessTokens.getLinked(hashToken(token), LINKS.access_tokens)
-      return found instanceof Promise ? found.then(authenticateFound) : authenticateFound(found)
+      const id = hashToken(token)
+      const generation = accessTokens.getGeneration?.()
+      const cached = callers.get(id, generation, now())
+      if (cached !== undefined) return cached
+      const found = accessTokens.getLinked(id, LINKS.access_tokens)
+      return found instanceof Promise ? found.then((answer) => authenticateFound(answer)) : authenticateFound(found, generation)
     },
 
     /** Finds a valid record, with the records its validity depends on; null if there is none. */

@@ -36,6 +36,8 @@ export class DocumentCache {
   /** A batch of this store's was sent to the writer and not answered. */
   #inFlight = false
   #stamp = 0
+  /** Increases whenever a document may have changed. */
+  #generation = 0
 
   constructor (readVersion: () => string, turn: () => number = getTurn) {
     this.#readVersion = readVersion
@@ -44,7 +46,7 @@ export class DocumentCache {
 
   collection (name: string): CollectionCache {
     let collection = this.#collections.get(name)
-    if (collection === undefined) this.#collections.set(name, collection = new CollectionCache(() => ++this.#stamp))
+    if (collection === undefined) this.#collections.set(name, collection = new CollectionCache(() => ++this.#stamp, () => { this.#generation++ }))
     return collection
   }
 
@@ -56,6 +58,11 @@ export class DocumentCache {
       this.#turn = turn
     }
     return this.#isCurrent
+  }
+
+  /** See Collection.getGeneration. */
+  getGeneration (): number | undefined {
+    return this.isCurrent() ? this.#generation : undefined
   }
 
   /** Whether documents read together with this version may be cached. */
@@ -82,6 +89,7 @@ export class DocumentCache {
   }
 
   #clear (): void {
+    this.#generation++
     for (const collection of this.#collections.values()) collection.clear()
   }
 }
@@ -93,9 +101,11 @@ export class CollectionCache {
   /** Own writes that were requested and not answered, by document id. */
   readonly #writes = new Map<string, number>()
   readonly #nextStamp: () => number
+  readonly #onWrite: () => void
 
-  constructor (nextStamp: () => number) {
+  constructor (nextStamp: () => number, onWrite: () => void) {
     this.#nextStamp = nextStamp
+    this.#onWrite = onWrite
   }
 
   /** Valid only while `isCurrent` holds, that is, at once. */
@@ -119,6 +129,7 @@ export class CollectionCache {
 
   /** Call when an own write of this document is requested. */
   beginWrite (id: string): void {
+    this.#onWrite()
     this.#entries.delete(id)
     this.#writes.set(id, (this.#writes.get(id) ?? 0) + 1)
   }

@@ -57,6 +57,10 @@ export class SqliteCollection<T extends Document> implements Collection<T> {
     return this.#recallLinked(id, plan) ?? this.#readLinked(id, plan)
   }
 
+  getGeneration (): number | undefined {
+    return this.#backend.cache?.getGeneration()
+  }
+
   /** The answer from the cache, when all its documents are there. */
   #recallLinked (id: string, plan: LinkedPlan): Linked<T> | null {
     if (this.#backend.cache?.isCurrent() !== true) return null
