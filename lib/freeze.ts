@@ -1,4 +1,4 @@
-/** Freezes a value and all in it, for what many share. What is frozen already is taken to be so throughout. */
+/** Freezes a value and everything in it. A part that is frozen already is taken to be frozen throughout. */
 export function deepFreeze<T> (value: T): T {
   if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value
   for (const item of Object.values(value)) deepFreeze(item)

@@ -1,11 +1,10 @@
 import type { Change, CollectionSpec, Document, Filter, ListQuery, Keyset, SortKey } from './port.ts'
 
 /**
- * What every engine refuses before any I/O, so that all of them refuse the same. These are mistakes of the program,
- * never of a caller: TypeError. The messages name fields and never hold a value.
+ * The checks of arguments that all engines share, run before any I/O. A failed check is a mistake of the program, not of
+ * a client: TypeError. Messages name fields and never contain a value.
  */
 
-/** Undefined and null are absent; anything else must have the declared type. */
 function checkValue (spec: CollectionSpec, key: string, value: unknown): void {
   const type = declaredType(spec, key)
   const actual: string = typeof value
@@ -25,7 +24,7 @@ export function checkId (spec: CollectionSpec, id: unknown): void {
   if (typeof id !== 'string') throw new TypeError(`${spec.name}.id takes a string`)
 }
 
-/** A declared key holds its declared type, or is absent or null: an index would order anything else differently. */
+/** A declared key has its declared type, or is absent or null: an index would order any other type differently. */
 export function checkDocument (spec: CollectionSpec, document: Document): void {
   checkId(spec, document.id)
   for (const key of Object.keys(spec.keys)) {
@@ -34,7 +33,7 @@ export function checkDocument (spec: CollectionSpec, document: Document): void {
   }
 }
 
-/** Throws unless the key is declared unique and the value has its type. */
+/** The key is declared unique, and the value has its type. */
 export function checkUnique (spec: CollectionSpec, key: string, value: unknown): void {
   if (!spec.unique?.includes(key)) throw new TypeError(`${spec.name} declares no unique key ${key}`)
   checkValue(spec, key, value)
@@ -43,7 +42,7 @@ export function checkUnique (spec: CollectionSpec, key: string, value: unknown):
 /** Every value is a string, number or boolean of the key's type: nothing from outside can become an operator. */
 export function checkFilter (spec: CollectionSpec, filter: Filter = {}): void {
   for (const [kind, conditions] of Object.entries(filter)) {
-    if (kind !== 'equal' && kind !== 'contains' && kind !== 'before') throw new TypeError(`a filter knows no ${kind}`)
+    if (kind !== 'equal' && kind !== 'contains' && kind !== 'before') throw new TypeError(`a filter has no ${kind}`)
     for (const [key, value] of Object.entries(conditions ?? {})) {
       checkValue(spec, key, value)
       if (kind !== 'equal' && typeof value !== 'string') throw new TypeError(`${kind} takes a string key`)
@@ -51,7 +50,7 @@ export function checkFilter (spec: CollectionSpec, filter: Filter = {}): void {
   }
 }
 
-/** Whether no condition at all is in the filter. */
+/** Whether the filter has no condition. */
 export function isEmptyFilter (filter: Filter): boolean {
   return Object.values(filter).every((conditions) => Object.keys(conditions ?? {}).length === 0)
 }
@@ -60,22 +59,22 @@ export function checkQuery (spec: CollectionSpec, query: ListQuery): void {
   checkFilter(spec, query.filter)
   for (const { key, direction } of query.sort ?? []) {
     declaredType(spec, key)
-    if (direction !== 'asc' && direction !== 'desc') throw new TypeError('a sort goes asc or desc')
+    if (direction !== 'asc' && direction !== 'desc') throw new TypeError('the direction of a sort is asc or desc')
   }
   if (query.after !== undefined) checkKeyset(spec, query.sort ?? [], query.after)
   for (const bound of [query.offset ?? 0, query.limit ?? 0]) {
-    if (!Number.isSafeInteger(bound) || bound < 0) throw new TypeError('offset and limit are integers from 0')
+    if (!Number.isSafeInteger(bound) || bound < 0) throw new TypeError('offset and limit are non-negative integers')
   }
 }
 
-/** A place has a value of its type, or null, for each key of its sort. */
+/** A keyset has a value of the declared type, or null, for each key of its sort. */
 function checkKeyset (spec: CollectionSpec, sort: SortKey[], { values, id }: Keyset): void {
   checkId(spec, id)
-  if (!Array.isArray(values) || values.length !== sort.length) throw new TypeError('a place has a value for each key of its sort')
+  if (!Array.isArray(values) || values.length !== sort.length) throw new TypeError('a keyset has a value for each key of its sort')
   for (const [index, { key }] of sort.entries()) if (values[index] !== null) checkValue(spec, key, values[index])
 }
 
-/** A field is named once, never the id, and keeps its declared type. A field set to undefined counts as not named. */
+/** Each field is named once, is not the id, and keeps its declared type. A field set to undefined counts as not named. */
 export function checkChange (spec: CollectionSpec, change: Change): void {
   const set = Object.entries(change.set ?? {}).filter(([, value]) => value !== undefined)
   const increment = Object.entries(change.increment ?? {})
@@ -86,7 +85,7 @@ export function checkChange (spec: CollectionSpec, change: Change): void {
     if (Object.hasOwn(spec.keys, field) && value !== null) checkValue(spec, field, value)
   }
   for (const [field, value] of increment) {
-    if (!Number.isFinite(value)) throw new TypeError(`${spec.name}.${field} is incremented by a number`)
+    if (!Number.isFinite(value)) throw new TypeError(`${spec.name}.${field} can only be incremented by a number`)
     if (Object.hasOwn(spec.keys, field)) checkValue(spec, field, value)
   }
 }

@@ -2,7 +2,7 @@ import type { CollectionSpec } from './port.ts'
 
 const TOKEN_KEYS = { user_id: 'string', client_id: 'string', grant_id: 'string', consumed: 'boolean', expired_at: 'string' } as const
 
-/** What the service keeps. Times are ISO strings; a token's id is the SHA-256 of the token, base64url. */
+/** All collections of the service. Times are ISO 8601 strings; a token's id is the SHA-256 of the token, base64url. */
 export const COLLECTIONS: readonly CollectionSpec[] = [
   {
     name: 'users',
@@ -35,7 +35,7 @@ export const COLLECTIONS: readonly CollectionSpec[] = [
     indexes: [['user_id'], ['client_id'], ['session_uid']],
     expiry: 'expired_at'
   },
-  // What signing in needs (lib/oidc): sign-ins at browsers, device codes, and requests that are under way.
+  // Of the authorization server (lib/oidc): sign-in sessions of browsers, device codes, and requests in progress.
   { name: 'sign_in_sessions', keys: { user_id: 'string', uid: 'string', expired_at: 'string' }, indexes: [['user_id'], ['uid']], expiry: 'expired_at' },
   {
     name: 'device_codes',

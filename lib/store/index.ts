@@ -24,7 +24,7 @@ export async function openStore (url: string, { client, ...given }: OpenStoreOpt
       const { openMongoStore } = await import('./mongo.ts')
       return openMongoStore(url, { ...options, client })
     }
-    // What follows the scheme may hold credentials, so it is not repeated.
+    // The rest of the URL may contain credentials, so the message does not repeat it.
     default:
       throw new Error(`DATABASE_URL: ${scheme === undefined ? 'no scheme' : `unknown scheme '${scheme}:'`}; it begins with sqlite:, mongodb:// or mongodb+srv://`)
   }

@@ -1,31 +1,38 @@
 /**
- * The store port: a small contract for collections of documents. An engine knows no resource, and a rule knows no
- * engine. Every promise below is a named case of the conformance suite in test/lib/store/conformance.ts.
+ * The store port: the contract between the rules and a storage engine, for collections of documents. An engine knows
+ * nothing about users or tokens, and the rules know nothing about engines. Each promise below is a named case of the
+ * conformance suite, test/lib/store/conformance.ts, which every engine passes.
+ *
+ * One document is the unit of atomicity. There are no transactions: of two racing conditional updates one wins, and
+ * every one-shot code is spent that way.
  */
 
-/** What a field of a document may hold: JSON, and nothing else. Times are ISO 8601 strings, see lib/clock.ts. */
+/** The value of a document's field: JSON, and nothing else. Times are ISO 8601 strings, see lib/clock.ts. */
 export type Json = string | number | boolean | null | Json[] | { [key: string]: Json }
 
-/** A stored document: an id, and top-level fields of JSON. A field with the value undefined is absent. */
+/**
+ * A stored document: an id, and top-level fields. It is read back exactly as it was written: any Unicode, any names of
+ * fields, and the difference between null and absent. A field with the value undefined is absent.
+ */
 export interface Document {
   id: string
 }
 
-/** A value a filter may compare with. Anything else throws, so that no outside value can become an operator. */
+/** A value that a filter compares with. Anything else throws, so that no value from outside can become an operator. */
 export type Scalar = string | number | boolean
 
-/** Declares a collection, once. Engines make their tables, columns and indexes from it. */
+/** Declares a collection. An engine derives its tables, columns and indexes from it when the store is opened. */
 export interface CollectionSpec {
   name: string
   /**
-   * Top-level fields that filters and sorts may name, beside the id, with what they hold: a write that puts another
-   * type there throws TypeError. Other fields are stored, not searched. A field that is absent or null is not found by
-   * equality and sorts first ascending, last descending.
+   * The top-level fields, beside the id, that filters and sorts may name, with their types: a write with another type
+   * throws TypeError. Other fields are stored and cannot be searched. An absent or null key matches no condition, and sorts
+   * first ascending and last descending. Strings sort by code point.
    */
   keys: Record<string, 'string' | 'number' | 'boolean'>
-  /** Keys of which each holds a value at most once in the collection; absent and null never clash. */
+  /** Keys whose values are unique in the collection; absent and null never clash. */
   unique?: string[]
-  /** Compound indexes for the filters and sorts in use; the engine ends each with the id. */
+  /** Compound indexes for the filters and sorts in use; the engine appends the id to each. */
   indexes?: string[][]
   /**
    * The key that holds a document's expiry time. The engine removes expired documents by itself, in its own time: a caller
@@ -37,15 +44,15 @@ export interface CollectionSpec {
 /** Conditions that must all hold. Every field named must be a declared key or the id, every value of its type. */
 export interface Filter {
   equal?: Record<string, Scalar>
-  /** The key's string holds this substring; case and every character count as they are. The empty one is in every string. */
+  /** The key's string contains this substring, compared character by character. Every string contains the empty one. */
   contains?: Record<string, string>
   /** The key's ISO time is before this one. */
   before?: Record<string, string>
 }
 
-/** One update of one document, atomic. Names top-level fields other than the id; a field named twice throws TypeError. */
+/** An atomic update of one document. It names top-level fields other than the id; a field named twice throws TypeError. */
 export interface Change {
-  /** Replaces whole values. A field set to undefined counts as not named. */
+  /** Replaces whole values. A field set to undefined is left as it is. */
   set?: Record<string, Json>
   unset?: string[]
   /** Adds to a number; an absent field counts as 0. */
@@ -58,18 +65,18 @@ export interface SortKey {
   direction: 'asc' | 'desc'
 }
 
-/** A place in a sort: where a document with these values stands, or stood. */
+/** A position in a sorted list: that of a document with these values, which need not exist any more. */
 export interface Keyset {
-  /** What it holds in the sort's keys, in their order; null for none. */
+  /** The document's values of the sort's keys, in their order; null for an absent one. */
   values: (Scalar | null)[]
   id: string
 }
 
 export interface ListQuery {
   filter?: Filter
-  /** In order of weight. The id ends every sort, in the direction of the last key, so that pages are stable. */
+  /** The most significant key first. The id ends every sort, in the direction of the last key, so that pages are stable. */
   sort?: SortKey[]
-  /** Only what comes after this place. It costs the same wherever the place is, where an index has the sort's order. */
+  /** Only documents after this position. Where an index has the sort's order, the cost does not depend on the position. */
   after?: Keyset
   offset?: number
   /** 0 or absent: no limit. */
@@ -94,7 +101,7 @@ export interface Linked<T> {
   stamp?: number
 }
 
-/** Records in one batch of a list. */
+/** The maximal number of documents in one batch of a list. */
 export const BATCH_SIZE = 100
 
 /** Writes one document of a list as text. */
@@ -110,26 +117,28 @@ export interface Rendering {
 
 /**
  * A collection. Every method rejects with ErrDb (lib/errors.ts) when the engine fails or does not answer in time, and
- * with ErrBusy when too much is waiting. What breaks the types above is a mistake of the program: TypeError, before any I/O.
- * A write whose promise has resolved survives the end of the process and of the power, and is seen by every read after it.
- * A write that was rejected with ErrDb may have happened.
+ * with ErrBusy when too many operations are waiting. An argument that breaks the types above is a mistake of the program:
+ * TypeError, before any I/O.
+ *
+ * A write whose promise resolved survives a crash of the process and a power failure, and every later read sees it. A
+ * write that was rejected with ErrDb may still have happened, or may happen yet.
  */
 export interface Collection<T extends Document> {
   /** Adds a document. Rejects with DuplicateKeyError when its id or a unique key is taken. */
   insert (document: T): Promise<void>
-  /** Adds the document, or replaces the one with its id whole. Rejects with DuplicateKeyError on another unique key. */
+  /** Adds the document, or replaces the whole document with its id. Rejects with DuplicateKeyError when a unique key is taken. */
   put (document: T): Promise<void>
   get (id: string): Promise<T | null>
-  /** The document that holds this value in a unique key. */
+  /** Reads the document with this value of a unique key. */
   getBy (key: string, value: Scalar): Promise<T | null>
   /**
    * Reads the document and the documents its keys refer to, in one round trip. Every authenticated request makes this call:
    * an engine that can answer without I/O returns the answer itself instead of a promise, and may cache documents.
    * Documents in the answer are shared with other callers: never change them.
    *
-   * The answer includes every write that this store acknowledged before the call. A write by another process may be
-   * missing only if it was committed after the event loop last polled for I/O, so that a request which arrives after another
-   * process acknowledged a write is answered with that write.
+   * The answer includes every write that this store acknowledged before the call, and every write that another process
+   * committed before the event loop last polled for I/O. So a request that began to arrive before such a commit may be
+   * answered as of before it; one on a connection that had nothing to read until then is not.
    * @param links names of declared string keys, each with the collection whose ids it holds
    */
   getLinked (id: string, links: Record<string, string>): MaybePromise<Linked<T> | null>
@@ -138,16 +147,16 @@ export interface Collection<T extends Document> {
    * with the same stamp. Undefined while that is not certain.
    */
   getGeneration? (): number | undefined
-  /** Changes one document when it exists and `where` holds: of two racers one wins. Resolves to what it became, or null. */
+  /** Updates a document if it exists and matches `where`, in one atomic step. Resolves to the updated document, or null. */
   update (id: string, change: Change, where?: Filter): Promise<T | null>
-  /** Removes one document; false when there was none or `where` did not hold. */
+  /** Deletes a document if it exists and matches `where`, in one atomic step. Resolves to whether it did. */
   delete (id: string, where?: Filter): Promise<boolean>
-  /** Removes all that match, in bounded steps: not atomic as a whole. An empty filter throws. Resolves to the number. */
+  /** Deletes all matching documents in bounded steps, not atomically. An empty filter throws. Resolves to their number. */
   deleteMany (filter: Filter): Promise<number>
   count (filter?: Filter): Promise<number>
   /**
-   * Batches of up to BATCH_SIZE documents from one cursor, none of them empty. Leaving the loop early frees the cursor.
-   * Memory does not grow with the length of the list, and writing while it is read is safe.
+   * Reads documents from one cursor, in batches of 1 to BATCH_SIZE. Leaving the loop early closes the cursor. Memory does
+   * not grow with the length of the list, and other calls may write while it is read.
    */
   list (query?: ListQuery): AsyncIterable<T[]>
   /**
@@ -164,16 +173,16 @@ export interface Store {
   readonly engine: string
   /** A declared collection; an undeclared name throws. */
   collection<T extends Document> (name: string): Collection<T>
-  /** Resolves when the engine answers; rejects with ErrDb otherwise. */
+  /** Resolves when the engine can read and write; rejects with ErrDb otherwise. */
   ping (): Promise<void>
-  /** Finishes what was accepted and frees everything the store opened. Idempotent. */
+  /** Waits for the accepted operations, and then releases everything the store opened. Idempotent. */
   close (): Promise<void>
 }
 
-/** What an engine needs from its opener. */
+/** The options of every engine. */
 export interface StoreOptions {
   collections: readonly CollectionSpec[]
-  /** Milliseconds since the epoch; the sweep asks it. */
+  /** Milliseconds since the epoch: the clock by which documents expire. */
   now: () => number
   /**
    * Renderers for Collection.render: a module, by its URL, whose `createRenderers(data)` returns functions by name. Each
@@ -186,7 +195,7 @@ export interface StoreOptions {
    * logs as fatal. Errors never hold data of a document.
    */
   onError?: (error: unknown) => void
-  /** Milliseconds any one operation may take before it fails with ErrDb. */
+  /** Milliseconds an operation may take before it is rejected with ErrDb. */
   timeout?: number
 }
 
@@ -198,7 +207,7 @@ export class StoreLostError extends Error {
   override readonly name = 'StoreLostError'
 }
 
-/** An id or a unique key is taken. The same from every engine. */
+/** An id or a unique key is taken. */
 export class DuplicateKeyError extends Error {
   override readonly name = 'DuplicateKeyError'
   /** `id`, or the unique key that clashed. */

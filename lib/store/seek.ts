@@ -1,15 +1,15 @@
 import type { Keyset, Scalar, SortKey } from './port.ts'
 
-/** How a key stands to a value. `present` is any value; `absent` is none, or null. */
+/** A condition on one key. `absent` matches null too, and `present` any value. */
 export type Condition =
   | { key: string, relation: 'is' | 'above' | 'below', value: Scalar }
   | { key: string, relation: 'present' }
   | { key: string, relation: 'absent' }
 
 /**
- * What comes after a place in a sort, as ranges that share no document: equalities on the keys of more weight, and one
- * bound. Each is one stretch of an index that begins with the sort's keys, so that an engine goes to the place instead
- * of walking to it. Missing comes before every value, as in every sort.
+ * Splits the documents after a keyset into disjoint ranges. Each range has equalities on the more significant keys and one
+ * bound, so that an index which begins with the sort's keys holds it in one piece, and an engine seeks to it instead of
+ * skipping documents. Absent values come before all others.
  */
 export function toSeekRanges (sort: SortKey[], { values, id }: Keyset): Condition[][] {
   const ranges: Condition[][] = []
@@ -22,7 +22,7 @@ export function toSeekRanges (sort: SortKey[], { values, id }: Keyset): Conditio
       ranges.push([...equal, { key, relation: 'below', value }])
       if (key !== 'id') ranges.push([...equal, { key, relation: 'absent' }])
     }
-    // No two documents share an id: what follows it decides nothing.
+    // Ids are unique: keys after the id decide nothing.
     if (key === 'id') break
     equal.push(value === null ? { key, relation: 'absent' } : { key, relation: 'is', value })
   }

@@ -1,47 +1,47 @@
 import { toTimestamp } from '../clock.ts'
-import type { Collection, Document, Store, StoreOptions } from './port.ts'
+import { type Collection, type Document, type Store, StoreLostError, type StoreOptions } from './port.ts'
 import type { Backend } from './sqlite/backend.ts'
 import { SqliteCollection } from './sqlite/collection.ts'
 import { FileBackend } from './sqlite/file.ts'
 import { MemoryBackend } from './sqlite/memory.ts'
 import { checkSpecs } from './sqlite/sql.ts'
 
-/** Milliseconds any one operation may take, where the options say nothing. */
+/** Default of StoreOptions.timeout, in milliseconds. */
 const TIMEOUT = 10_000
 /** Milliseconds between sweeps of expired documents. */
-const SWEEP = 60_000
+const SWEEP_INTERVAL = 60_000
 
 /**
- * Opens `sqlite:PATH`, a file that is made when there is none, or `sqlite::memory:`, which is for tests and a store of
- * its own each time. Rejects with an error for the operator when the file cannot be used.
+ * Opens `sqlite:PATH`, and creates a missing file, or `sqlite::memory:`, a new empty store for tests.
+ * @throws Error that tells the operator why the file cannot be used
  */
 export async function openSqliteStore (url: string, options: StoreOptions): Promise<Store> {
   const { collections, timeout = TIMEOUT, onError = () => {} } = options
-  const path = pathOf(url)
+  const path = parsePath(url)
   checkSpecs(collections)
   if (path === ':memory:') return new SqliteStore(new MemoryBackend(collections), options)
   try {
     return new SqliteStore(await FileBackend.open(path, { collections, timeout, onLost: onError, renderers: options.renderers }), options)
   } catch (error) {
-    throw new Error(`DATABASE_URL: cannot open ${path}: ${reasonOf(error)}`, { cause: error })
+    throw new Error(`DATABASE_URL: cannot open ${path}: ${findReason(error)}`, { cause: error })
   }
 }
 
-/** `sqlite:a/b` is below the working directory, `sqlite:/a/b` and `sqlite:///a/b` are not. */
-function pathOf (url: string): string {
+/** `sqlite:a/b` is relative to the working directory; `sqlite:/a/b` and `sqlite:///a/b` are absolute. */
+function parsePath (url: string): string {
   const path = url.replace(/^sqlite:/i, '')
-  if (path === '') throw new Error('DATABASE_URL: sqlite: is followed by a path')
-  if (/^\/\/(?!\/)/.test(path)) throw new Error('DATABASE_URL: sqlite: takes a path and no host: write sqlite:PATH')
+  if (path === '') throw new Error('DATABASE_URL: sqlite: must be followed by a path')
+  if (/^\/\/(?!\/)/.test(path)) throw new Error('DATABASE_URL: sqlite: takes a path, not a host: write sqlite:PATH')
   return path
 }
 
 /** SQLITE_NOTADB. */
 const NOT_A_DATABASE = 26
 
-function reasonOf (error: unknown): string {
+function findReason (error: unknown): string {
   const root = error as Error & { errcode?: number }
-  if (root.name === 'IdentityError') return reasonOf(root.cause)
-  return root.errcode === NOT_A_DATABASE ? 'it is no SQLite database' : root.message
+  if (root.name === 'IdentityError') return findReason(root.cause)
+  return root.errcode === NOT_A_DATABASE ? 'it is not an SQLite database' : root.message
 }
 
 class SqliteStore implements Store {
@@ -57,7 +57,7 @@ class SqliteStore implements Store {
     this.#backend = backend
     this.#options = options
     this.#collections = new Map([...backend.tables].map(([name, table]) => [name, new SqliteCollection(backend, table)]))
-    this.#timer = setInterval(() => this.#sweep(), SWEEP).unref()
+    this.#timer = setInterval(() => this.#sweep(), SWEEP_INTERVAL).unref()
   }
 
   collection<T extends Document> (name: string): Collection<T> {
@@ -67,7 +67,7 @@ class SqliteStore implements Store {
   }
 
   async ping (): Promise<void> {
-    await this.#backend.check()
+    await this.#backend.ping()
   }
 
   close (): Promise<void> {
@@ -77,7 +77,7 @@ class SqliteStore implements Store {
   }
 
   async #sweep (): Promise<void> {
-    // A sweep may take longer than the interval.
+    // The last one may take longer than the interval.
     if (this.#sweeping) return
     this.#sweeping = true
     const { now, collections, onError } = this.#options
@@ -87,7 +87,9 @@ class SqliteStore implements Store {
         if (expiry !== undefined) await this.collection(name).deleteMany({ before: { [expiry]: time } })
       }
     } catch (error) {
-      onError?.(error)
+      // A lost store was reported once, and nothing in it expires.
+      if ((error as Error).cause instanceof StoreLostError) clearInterval(this.#timer)
+      else onError?.(error)
     } finally {
       this.#sweeping = false
     }

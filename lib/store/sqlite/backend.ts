@@ -12,17 +12,17 @@ export interface Backend {
   readonly tables: ReadonlyMap<string, Table>
   /** Null in memory, where a look-up costs little more than its decoding. */
   readonly cache: DocumentCache | null
-  /** Throws ErrDb when the database file was removed or replaced. Cheap: it looks at most once per turn of the event loop. */
+  /** Throws ErrDb when the database file was removed or replaced. It checks at most once per turn of the event loop. */
   verify (): void
-  /** `touched` is null for a write that changes no document that is there. */
+  /** @param touched null for a write that changes no existing document */
   write (operation: Operation, touched: Touched | null): Promise<Value>
   count (table: Table, filter?: Filter): Promise<number>
-  /** The JSON of the documents, in batches. */
+  /** Batches of documents, as JSON. */
   list (table: Table, query: ListQuery): AsyncIterable<string[]>
   /** See Collection.render. */
   readonly render?: ((table: Table, query: ListQuery, rendering: Rendering) => AsyncIterable<string>) | undefined
   /** Rejects while the file cannot be read or written. */
-  check (): Promise<void>
-  /** Finishes what was accepted. */
+  ping (): Promise<void>
+  /** Waits for the accepted operations, and closes the connections. */
   close (): Promise<void>
 }

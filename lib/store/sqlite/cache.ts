@@ -4,36 +4,38 @@ import type { Document } from '../port.ts'
 import type { Versions } from './operations.ts'
 import { getTurn } from './turn.ts'
 
-/** The bound of one collection: characters of stored text, and so many more for each document. */
+/** The bound of one collection, in characters of stored text. Each document counts for OVERHEAD more. */
 const SIZE = 24_000_000
 const OVERHEAD = 500
 
-/** A cached document, frozen because its readers share it. */
+/** A cached document, frozen because callers share it. */
 export interface Entry<T extends Document = Document> {
   readonly document: T
-  /** Increases with every document that is read into the cache. */
+  /** Unique, and larger than that of every document cached before. */
   readonly stamp: number
 }
 
 /**
- * Decoded documents of look-ups, all of one version of the store's content. Every commit of any process makes a new
- * version, a random number, so that an equal version means equal content, also after a backup was restored.
+ * Decoded documents of look-ups, all of one version of the store's content. Every commit of any process creates a new
+ * version, a random number. Equal versions therefore mean equal content, even after a backup was restored.
  *
- * The version is read once per turn of the event loop, and again with every document that is read. A version that is not
- * the cached one empties the cache, with one exception: the commit of an own batch. The documents that a batch writes
- * are evicted when the write is requested and not cached again until it was answered, and the answer says which version the
- * batch changed into which. Until then a new version may be the batch's or another process's: look-ups bypass the cache.
+ * The version is read once per turn of the event loop, and together with every document that is read. Another version
+ * empties the cache, unless a batch of this store created it:
+ * - A document is evicted when its write is requested, and not cached again until the write was answered.
+ * - The answer to a batch gives the versions before and after it. If the cache is of the version before, the rest of it is
+ *   also of the version after.
+ * - While a batch is in flight, nobody knows who created a new version: look-ups bypass the cache until the answer.
  */
 export class DocumentCache {
   readonly #readVersion: () => string
   readonly #getTurn: () => number
   readonly #collections = new Map<string, CollectionCache>()
-  /** The version of all cached documents; null when it is unknown and there are none. */
+  /** The version of all cached documents; null when nothing is cached. */
   #version: string | null = null
   #turn = Number.NaN
-  /** Whether the version last read is the one of the cached documents. */
+  /** Whether the last version that was read is that of the cached documents. */
   #isCurrent = false
-  /** A batch of this store's was sent to the writer and not answered. */
+  /** Whether a batch was sent to the writer and not answered yet. */
   #inFlight = false
   #stamp = 0
   /** Increases whenever a document may have changed. */
@@ -50,7 +52,7 @@ export class DocumentCache {
     return collection
   }
 
-  /** Whether look-ups may use cached documents. Reads the version if this turn has not done so. */
+  /** Whether look-ups may use cached documents. Reads the version unless that was done in this turn. */
   isCurrent (): boolean {
     const turn = this.#getTurn()
     if (turn !== this.#turn) {
@@ -75,12 +77,12 @@ export class DocumentCache {
     return this.#isCurrent
   }
 
-  /** Call when a batch is sent to the writer. */
+  /** To be called when a batch is sent to the writer. */
   send (): void {
     this.#inFlight = true
   }
 
-  /** Call when the batch is answered, with null when it is unknown whether it was committed. */
+  /** To be called when the batch is answered, with null when it may or may not have been committed. */
   answer (versions: Versions | null): void {
     this.#inFlight = false
     if (versions?.before !== this.#version) this.#clear()
@@ -96,9 +98,9 @@ export class DocumentCache {
 
 /** The cached documents of one collection. */
 export class CollectionCache {
-  /** Without a maximal count, for which it would allocate the room at once and walk through it at each `clear`. */
+  /** Without `max`: lru-cache would allocate that many entries, and reset all of them at each `clear`. */
   readonly #entries = new LRUCache<string, Entry>({ maxSize: SIZE })
-  /** Own writes that were requested and not answered, by document id. */
+  /** Counts this store's requested and unanswered writes, by document id. */
   readonly #writes = new Map<string, number>()
   readonly #nextStamp: () => number
   readonly #onWrite: () => void
@@ -108,14 +110,14 @@ export class CollectionCache {
     this.#onWrite = onWrite
   }
 
-  /** Valid only while `isCurrent` holds, that is, at once. */
+  /** Only after `isCurrent`, in the same synchronous call. */
   get (id: string): Entry | undefined {
     return this.#entries.get(id)
   }
 
   /**
-   * Caches a document of an accepted version, decoded from this text. A document that is cached already has the same content
-   * and keeps its stamp. Undefined while an own write of the document is pending: its content may be about to change.
+   * Decodes and caches a document of an accepted version. A document that is cached already has the same content, and keeps
+   * its stamp. Returns undefined while a write of the document is pending.
    */
   add <T extends Document>(id: string, text: string): Entry<T> | undefined {
     if (this.#writes.has(id)) return undefined
@@ -127,14 +129,14 @@ export class CollectionCache {
     return entry as Entry<T>
   }
 
-  /** Call when an own write of this document is requested. */
+  /** To be called when a write of this document is requested. */
   beginWrite (id: string): void {
     this.#onWrite()
     this.#entries.delete(id)
     this.#writes.set(id, (this.#writes.get(id) ?? 0) + 1)
   }
 
-  /** Call when that write is answered, or abandoned. */
+  /** To be called when that write is answered, or given up before it was sent. */
   endWrite (id: string): void {
     const writes = this.#writes.get(id) ?? 0
     if (writes > 1) this.#writes.set(id, writes - 1)

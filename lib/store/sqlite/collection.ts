@@ -7,7 +7,7 @@ import type { Value } from './operations.ts'
 import type { Statement, Table } from './sql.ts'
 import type { Touched } from './writer.ts'
 
-/** Documents one step of a deleteMany removes: other writes go between. */
+/** Documents deleted in one step of deleteMany. Other writes run between the steps. */
 const DELETE_STEP = 100
 
 /** How getLinked reads one set of links: its statement, and the links in the order of the statement's columns. */
@@ -53,16 +53,16 @@ export class SqliteCollection<T extends Document> implements Collection<T> {
 
   getLinked (id: string, links: Record<string, string>): Linked<T> | null {
     checkId(this.#table.spec, id)
-    const plan = this.#planOf(links)
-    return this.#recallLinked(id, plan) ?? this.#readLinked(id, plan)
+    const plan = this.#getPlan(links)
+    return this.#getCached(id, plan) ?? this.#readLinked(id, plan)
   }
 
   getGeneration (): number | undefined {
     return this.#backend.cache?.getGeneration()
   }
 
-  /** The answer from the cache, when all its documents are there. */
-  #recallLinked (id: string, plan: LinkedPlan): Linked<T> | null {
+  /** Answers from the cache, if it has all the documents. */
+  #getCached (id: string, plan: LinkedPlan): Linked<T> | null {
     if (this.#backend.cache?.isCurrent() !== true) return null
     const entry = this.#cached?.get(id) as Entry<T> | undefined
     if (entry === undefined) return null
@@ -80,7 +80,7 @@ export class SqliteCollection<T extends Document> implements Collection<T> {
     return { document: entry.document, linked, stamp }
   }
 
-  /** The answer from the file; its documents are cached where that is possible. */
+  /** Answers from the file, and caches the documents if their version is accepted. */
   #readLinked (id: string, { sql, links }: LinkedPlan): Linked<T> | null {
     const row = this.#look<Record<string, string | null>>({ sql, values: [id] })
     if (row === undefined) return null
@@ -97,7 +97,7 @@ export class SqliteCollection<T extends Document> implements Collection<T> {
       if (reference === null) continue
       const found = text === null ? null : decode(cached, reference, text)
       if (found !== null) linked[key] = found.document
-      // NaN stays NaN: without one of the documents, or with one that is not cached, the answer has no stamp.
+      // NaN when a document is missing or not cached; and NaN from then on.
       stamp = Math.max(stamp, found?.stamp ?? Number.NaN)
     }
     return { document: entry.document, linked, ...(!Number.isNaN(stamp) && { stamp }) }
@@ -152,7 +152,7 @@ export class SqliteCollection<T extends Document> implements Collection<T> {
     })
   }
 
-  /** A list that fails once the file is lost. */
+  /** Fails a list when the file is lost. */
   async * #verified<B> (batches: AsyncIterable<B>): AsyncGenerator<B, void, undefined> {
     this.#backend.verify()
     for await (const batch of batches) {
@@ -175,7 +175,7 @@ export class SqliteCollection<T extends Document> implements Collection<T> {
     return guard(() => this.#backend.connection.get<R>(statement))
   }
 
-  #planOf (links: Record<string, string>): LinkedPlan {
+  #getPlan (links: Record<string, string>): LinkedPlan {
     let plan = this.#plans.get(links)
     if (plan === undefined) {
       const tables = Object.entries(links).map(([key, name]): [string, Table] => {

@@ -4,16 +4,16 @@ import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlit
 import { type FileId, checkFile } from './database-file.ts'
 import type { Statement } from './sql.ts'
 
-/** Prepared statements one connection keeps. Their texts come from the code, so a program has some dozens. */
+/** Prepared statements cached per connection. A program has some dozens, because their texts come from its code. */
 const STATEMENTS = 300
 
 /** SQLITE_BUSY. */
 const BUSY = 5
 
 export interface ConnectionOptions {
-  /** Milliseconds to wait for a lock that another connection holds. It holds the thread, too. */
+  /** Milliseconds to wait for a lock that another connection holds. The wait blocks the thread. */
   busy: number
-  /** Kibibytes of pages the connection keeps; the system's own cache is below it. */
+  /** KiB of pages that the connection caches, above the cache of the operating system. */
   cache?: number
 }
 
@@ -22,7 +22,10 @@ export class Connection {
   readonly database: DatabaseSync
   readonly #statements = new Map<string, StatementSync>()
 
-  /** @param file a path, or a file that is open already: the connection is refused if another file is found at its path */
+  /**
+   * @param file a path, or the identity of a file that other connections of this store have open
+   * @throws StoreLostError when another file is found at the path
+   */
   constructor (file: string | FileId, { busy, cache = 2_000 }: ConnectionOptions) {
     const path = typeof file === 'string' ? file : file.path
     // Before as well as after: SQLite would create a missing file, and the file may be replaced in between.
@@ -30,8 +33,8 @@ export class Connection {
     this.database = new DatabaseSync(path, { timeout: busy })
     try {
       if (typeof file !== 'string') checkFile(file)
-      // FULL syncs the log at every commit: what is acknowledged is on the disk. fullfsync is for macOS, where a plain
-      // fsync leaves the data in the drive's cache. The log is cut back after long readers have let it grow.
+      // FULL syncs the log at every commit, so that acknowledged writes are on the disk. fullfsync is for macOS, where a
+      // plain fsync leaves data in the drive's cache. The size limit truncates a log that grew during long reads.
       this.database.exec(`PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON;
         PRAGMA journal_size_limit = 67108864; PRAGMA cache_size = -${cache}`)
     } catch (error) {
@@ -50,12 +53,12 @@ export class Connection {
     return statement
   }
 
-  /** The number of rows written. */
+  /** Runs a statement, and returns the number of rows written. */
   run ({ sql, values }: Statement): number {
     return Number(this.prepare(sql).run(...values).changes)
   }
 
-  /** The first row. */
+  /** Reads the first row. */
   get<T> ({ sql, values }: Statement): T | undefined {
     return this.prepare(sql).get(...values) as T | undefined
   }
@@ -71,10 +74,10 @@ export class Connection {
 }
 
 /**
- * Turns a file to write-ahead logging, which it keeps. SQLite does not wait for every lock by itself when two processes
- * do so with a new file at once; `pause` holds the thread between attempts.
+ * Switches a file to write-ahead logging, permanently. SQLite does not wait for the locks when two processes do this to a
+ * new file at the same time, so it is retried here; `pause` blocks the thread between the attempts.
  */
-export function useLog (connection: Connection, timeout: number, pause: () => void = sleep): void {
+export function enableWal (connection: Connection, timeout: number, pause: () => void = sleep): void {
   for (const deadline = performance.now() + timeout; ;) {
     try {
       connection.database.exec('PRAGMA journal_mode = WAL')
@@ -90,17 +93,17 @@ function sleep (): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 10)
 }
 
-/** Makes the directories and the file where there are none, for the owner only, and throws when it cannot be written. */
+/** Creates missing directories and a missing file, for the owner only. Throws when the file is not writable. */
 export function prepareFile (path: string): void {
-  const made = mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
-  // One that is there is not opened: on POSIX closing it would drop the locks that this process's connections have on it.
+  const created = mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+  // An existing file is not opened: on POSIX, closing it would release the locks of this process's connections to it.
   if (existsSync(path)) accessSync(path, constants.W_OK)
   else closeSync(openSync(path, 'a', 0o600))
-  // A new directory's own entry must be on the disk too. SQLite itself syncs the one that holds the file.
-  if (made !== undefined) for (let at = dirname(path); at.length >= dirname(made).length; at = dirname(at)) syncDirectory(at)
+  // The entries of new directories must reach the disk too. SQLite syncs the directory of the file itself.
+  if (created !== undefined) for (let at = dirname(path); at.length >= dirname(created).length; at = dirname(at)) syncDirectory(at)
 }
 
-/** Systems that cannot open a directory need no sync of it. */
+/** Ignores errors: a system that cannot open a directory does not need its sync. */
 function syncDirectory (path: string): void {
   try {
     const directory = openSync(path, 'r')

@@ -3,14 +3,14 @@ import { storeError } from '../../errors.ts'
 import { StoreLostError } from '../port.ts'
 import { getTurn } from './turn.ts'
 
-/** A file by its real path, and by the device and inode it had when the store was opened. Plain data, for threads too. */
+/** Identifies a file by its real path, and by the device and inode found there. Plain data, which threads receive. */
 export interface FileId {
   path: string
   dev: bigint
   ino: bigint
 }
 
-/** Follows symbolic links, as SQLite does for the files it keeps beside the database. */
+/** Resolves symbolic links, as SQLite does to name the log of a database. */
 export function identifyFile (path: string): FileId {
   const real = realpathSync(path)
   const { dev, ino } = statSync(real, { bigint: true })
@@ -25,8 +25,9 @@ export function checkFile ({ path, dev, ino }: FileId): void {
 }
 
 /**
- * Notices when the open database file is removed or replaced. The connections of this process would go on with the old
- * file, and other processes use the new one: a revocation would be acknowledged and lost. From then on every check fails.
+ * Detects that the open database file was removed or replaced. Without this check, open connections would go on with the
+ * old file while other processes use the new one, and an acknowledged revocation would be lost. Once the file is lost,
+ * every check fails, even if it comes back.
  */
 export class DatabaseFile {
   readonly id: FileId
@@ -34,7 +35,7 @@ export class DatabaseFile {
   #lost: StoreLostError | null = null
   #turn = Number.NaN
 
-  /** @param onLost called once */
+  /** @param onLost called at most once */
   constructor (id: FileId, onLost: (error: StoreLostError) => void) {
     this.id = id
     this.#onLost = onLost
@@ -46,7 +47,7 @@ export class DatabaseFile {
     if (this.#lost !== null) throw storeError(this.#lost)
   }
 
-  /** The same, but looks at the file at most once per turn of the event loop. */
+  /** The same, at most once per turn of the event loop. */
   checkOncePerTurn (): void {
     const turn = getTurn()
     if (turn === this.#turn && this.#lost === null) return

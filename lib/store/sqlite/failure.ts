@@ -1,13 +1,13 @@
 import { type ErrorCode, IdentityError, storeError } from '../../errors.ts'
 
-/** An error of SQLite's, in a form that goes to another thread. Its message names tables and columns, never a value. */
+/** An error as plain data, for another thread. SQLite's messages name tables and columns, never a value. */
 export interface Failure {
   message: string
   /** SQLite's extended result code. */
   code?: number
-  /** Of an error that is no failure of the store. */
+  /** The code of an IdentityError; absent for a failure of the store. */
   kind?: ErrorCode
-  /** The message of its cause, for the log. */
+  /** The message of an IdentityError's cause, for the log. */
   cause?: string
 }
 
@@ -18,8 +18,8 @@ interface SqliteError extends Error {
 /** SQLITE_CONSTRAINT_PRIMARYKEY and SQLITE_CONSTRAINT_UNIQUE. */
 const DUPLICATE = [1555, 2067]
 
-/** The key that clashed, when that is what happened. */
-export function duplicateField (error: unknown): string | null {
+/** The unique key that clashed, or null for any other error. */
+export function findDuplicateField (error: unknown): string | null {
   const { errcode, message } = error as SqliteError
   if (errcode === undefined || !DUPLICATE.includes(errcode)) return null
   return /\.([^.]+)$/.exec(message)![1]!
@@ -31,13 +31,13 @@ export function toFailure (error: unknown): Failure {
   return { message, ...(errcode !== undefined && { code: errcode }) }
 }
 
-/** The error of another thread, as a caller meets it. */
+/** The error to reject the caller with. */
 export function fromFailure ({ message, code, kind, cause }: Failure): Error {
   if (kind !== undefined) return new IdentityError(kind, message, cause === undefined ? {} : { cause: new Error(cause) })
   return storeError(Object.assign(new Error(message), code === undefined ? {} : { errcode: code }))
 }
 
-/** Runs what uses this thread's own connection. */
+/** Runs a statement on this thread's connection, and turns its errors into ErrDb. */
 export function guard<R> (run: () => R): R {
   try {
     return run()

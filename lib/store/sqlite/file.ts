@@ -1,3 +1,4 @@
+import { realpathSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { BATCH_SIZE, type CollectionSpec, type Filter, type ListQuery, type StoreLostError, type StoreOptions } from '../port.ts'
 import type { Backend } from './backend.ts'
@@ -11,7 +12,7 @@ import { isCurrent } from './schema.ts'
 import { Table } from './sql.ts'
 import { type Touched, Writer } from './writer.ts'
 
-/** Milliseconds a look-up may hold the event loop for a lock. With a log readers meet one at most while a file is recovered. */
+/** Milliseconds a look-up may block the event loop for a lock. With a log, readers wait for nothing but the recovery of a file. */
 const BUSY = 20
 
 export interface FileOptions {
@@ -35,9 +36,10 @@ export class FileBackend implements Backend {
 
   private constructor (path: string, { collections, timeout, onLost, renderers }: FileOptions) {
     prepareFile(path)
-    this.connection = new Connection(path, { busy: timeout, cache: 8_000 })
-    // After the first connection: to open a file for writing may copy it on a layered file system.
-    this.#file = new DatabaseFile(identifyFile(path), onLost)
+    const real = realpathSync(path)
+    this.connection = new Connection(real, { busy: timeout, cache: 8_000 })
+    // After the connection: on an overlay file system, opening a file for writing may replace it by a copy.
+    this.#file = new DatabaseFile(identifyFile(real), onLost)
     const data = { file: this.#file.id, collections, busy: timeout }
     this.tables = new Map(collections.map((spec) => [spec.name, new Table(spec)]))
     this.cache = new DocumentCache(() => this.#readVersion())
@@ -50,7 +52,7 @@ export class FileBackend implements Backend {
     const { collections } = options
     const backend = new FileBackend(resolve(path), options)
     try {
-      // Making tables syncs, and filling a new key reads every document: that is for the thread.
+      // A migration syncs, and may read every document, so the writer thread runs it.
       const [{ journal_mode: mode }] = backend.connection.all<{ journal_mode: string }>('PRAGMA journal_mode') as [{ journal_mode: string }]
       if (mode !== 'wal' || !isCurrent(backend.connection, collections)) await backend.#writer.start()
       backend.connection.database.exec(`PRAGMA busy_timeout = ${BUSY}`)
@@ -79,12 +81,12 @@ export class FileBackend implements Backend {
     return this.#reader.list(table.list(query, 'doc'), limit > 0 && limit <= BATCH_SIZE + 1)
   }
 
-  async check (): Promise<void> {
+  async ping (): Promise<void> {
     this.#readVersion()
     await this.#writer.check()
   }
 
-  /** The writer last: the last connection to leave folds the log into the file, which takes a while. */
+  /** The writer last, because the last connection to close checkpoints the log, which takes time. */
   async close (): Promise<void> {
     await this.#writer.drain()
     await this.#reader.close()
@@ -92,7 +94,7 @@ export class FileBackend implements Backend {
     await this.#writer.close()
   }
 
-  /** Of the file that was opened, and only while that is the one at its path. */
+  /** Throws ErrDb when the file is lost: then its version no longer says what other processes see. */
   #readVersion (): string {
     this.#file.check()
     return guard(() => readVersion(this.connection))

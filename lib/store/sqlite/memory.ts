@@ -6,7 +6,7 @@ import { type Operation, type Value, readVersion, runBatch, unwrap } from './ope
 import { migrate } from './schema.ts'
 import { Table, quote } from './sql.ts'
 
-/** `sqlite::memory:`, for tests: one connection does everything at once, on the main thread. Gone when it is closed. */
+/** `sqlite::memory:`, for tests: one connection on the main thread, whose data is gone when it is closed. */
 export class MemoryBackend implements Backend {
   readonly connection = new Connection(':memory:', { busy: 0 })
   readonly tables: ReadonlyMap<string, Table>
@@ -27,7 +27,7 @@ export class MemoryBackend implements Backend {
     return guard(() => this.connection.get<{ count: number }>(table.count(filter))!.count)
   }
 
-  /** The ids first, then the documents: a cursor would meet what is written between its steps, as there is one connection. */
+  /** Reads the ids first and then the documents: a cursor of the only connection would see what is written meanwhile. */
   async * list (table: Table, query: ListQuery): AsyncGenerator<string[], void, undefined> {
     const { sql, values } = table.list(query, 'id')
     const ids = guard(() => this.connection.all<{ id: string }>(sql, ...values).map(({ id }) => id))
@@ -38,7 +38,7 @@ export class MemoryBackend implements Backend {
     }
   }
 
-  async check (): Promise<void> {
+  async ping (): Promise<void> {
     guard(() => readVersion(this.connection))
   }
 

@@ -1,7 +1,7 @@
 import type { SQLInputValue } from 'node:sqlite'
 import { type Change, type Document, DuplicateKeyError, type Json } from '../port.ts'
 import type { Connection } from './connection.ts'
-import { type Failure, duplicateField, fromFailure, toFailure } from './failure.ts'
+import { type Failure, findDuplicateField, fromFailure, toFailure } from './failure.ts'
 import { READ_VERSION, type Table } from './sql.ts'
 
 /** One write as plain data, so that it can be sent to another thread. */
@@ -47,8 +47,8 @@ export function readVersion (connection: Connection): string {
 }
 
 /**
- * Runs operations as one transaction, so that one sync of the disk serves them all. An operation that is refused changes
- * nothing and leaves its neighbours alone, as a failed statement does in SQLite; when the transaction itself fails, all have failed.
+ * Runs operations as one transaction, with one sync of the disk for all. An operation that is refused changes nothing,
+ * and the others go on, because SQLite undoes a failed statement only. When the transaction fails, all operations have failed.
  */
 export function runBatch (connection: Connection, tables: ReadonlyMap<string, Table>, operations: readonly Operation[]): BatchResult {
   const { database } = connection
@@ -63,7 +63,7 @@ export function runBatch (connection: Connection, tables: ReadonlyMap<string, Ta
     try {
       if (database.isTransaction) database.exec('ROLLBACK')
     } catch {
-      // The first error says more; and no transaction outlives its connection.
+      // The first error says more, and a transaction does not outlive its connection.
     }
     const outcome = { failure: toFailure(error) }
     return { outcomes: operations.map(() => outcome), versions: null }
@@ -74,10 +74,10 @@ function attempt (connection: Connection, tables: ReadonlyMap<string, Table>, op
   try {
     return { value: run(connection, tables, operation) }
   } catch (error) {
-    // A full disk or a failed read ends the transaction by itself: then nothing of the batch is kept.
+    // A full disk or a failed read rolls back the transaction, and with it the whole batch.
     if (!connection.database.isTransaction) throw error
     if (error instanceof TypeError) return { mistake: error.message }
-    const field = duplicateField(error)
+    const field = findDuplicateField(error)
     return field === null ? { failure: toFailure(error) } : { duplicate: field }
   }
 }
@@ -94,13 +94,13 @@ function run (connection: Connection, tables: ReadonlyMap<string, Table>, operat
   return JSON.stringify(document)
 }
 
-/** The document after a change; one that counts up what is no number is a TypeError. */
+/** @throws TypeError when a field to increment is not a number */
 function applyChange (document: Document, { set = {}, unset = [], increment = {} }: Change): Document {
   const fields: Record<string, Json> = { ...document, ...set }
   for (const field of unset) delete fields[field]
   for (const [field, by] of Object.entries(increment)) {
     const value = (Object.hasOwn(fields, field) ? fields[field] : null) ?? 0
-    if (typeof value !== 'number') throw new TypeError(`${field} holds no number to add to`)
+    if (typeof value !== 'number') throw new TypeError(`${field} is not a number and cannot be incremented`)
     fields[field] = value + by
   }
   return fields as unknown as Document

@@ -1,41 +1,41 @@
 import type { CollectionSpec, Json } from '../port.ts'
 import type { Connection } from './connection.ts'
-import { duplicateField } from './failure.ts'
+import { findDuplicateField } from './failure.ts'
 import { READ_VERSION, STATE, quote, toColumn } from './sql.ts'
 
 /**
- * The layout of our tables, in user_version. A file with a higher one was made by a later release.
- * Layout 1 counted changes in the table "store.version". It has another name since, so that a process that expects the
- * other layout fails instead of comparing versions that mean something else.
+ * The layout of the tables, in user_version. A file with a higher one was written by a later release.
+ * Layout 1 counted changes in a table "store.version". Layout 2 has a table of another name, so that a process which
+ * expects the other layout fails, instead of comparing versions that mean something else.
  */
 const LAYOUT = 2
 
 /**
- * Which keys have columns that were filled by every write so far. A release that does not declare a key takes it off
- * the list, because it leaves the column empty, and a release that declares it again fills it from the documents.
+ * The keys whose columns every write so far has filled. A release that does not declare a key leaves its column empty,
+ * and so removes it from this table; a release that declares it again fills the column from the documents.
  */
 const KEYS = quote('store.keys')
 
 const EVENTS = ['INSERT', 'UPDATE', 'DELETE'] as const
 
-/** Rows of one step when a new column is filled. */
+/** Rows per step when a new column is filled. */
 const STEP = 100
 
-/** Whether the file has all that the collections need. Throws when it is no file of ours. */
+/** Whether the file has everything the collections need. Throws when it belongs to another program, or to a later release. */
 export function isCurrent (connection: Connection, specs: readonly CollectionSpec[]): boolean {
   const [{ user_version: layout }] = connection.all<{ user_version: number }>('PRAGMA user_version') as [{ user_version: number }]
-  if (layout > LAYOUT) throw new Error('it was made by a later release')
+  if (layout > LAYOUT) throw new Error('it was written by a later release')
   const names = new Set(connection.all<{ name: string }>("SELECT name FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%'").map(({ name }) => name))
   if (layout === 0) {
-    if (names.size > 0) throw new Error('it holds the tables of another program')
+    if (names.size > 0) throw new Error('it has tables of another program')
     return false
   }
   return layout === LAYOUT && specs.every((spec) => names.has(spec.name) &&
-    EVENTS.every((event) => names.has(triggerOf(spec, event))) && indexesOf(spec).every(({ name }) => names.has(name)) &&
-    difference(connection, spec).every((keys) => keys.length === 0))
+    EVENTS.every((event) => names.has(nameTrigger(spec, event))) && listIndexes(spec).every(({ name }) => names.has(name)) &&
+    compareKeys(connection, spec).every((keys) => keys.length === 0))
 }
 
-/** Makes what is missing, in one transaction. Run where it may take its time: a new key is filled from every document. */
+/** Creates what is missing, in one transaction. This may take long: a new key is filled from every document. */
 export function migrate (connection: Connection, specs: readonly CollectionSpec[]): void {
   const { database } = connection
   database.exec('BEGIN IMMEDIATE')
@@ -45,7 +45,7 @@ export function migrate (connection: Connection, specs: readonly CollectionSpec[
       database.exec(`CREATE TABLE IF NOT EXISTS ${KEYS} (collection TEXT, key TEXT, PRIMARY KEY (collection, key)) WITHOUT ROWID`)
       database.exec(`CREATE TABLE IF NOT EXISTS ${STATE} ("version" INTEGER NOT NULL);
         INSERT INTO ${STATE} SELECT random() WHERE NOT EXISTS (${READ_VERSION})`)
-      for (const spec of specs) makeTable(connection, spec)
+      for (const spec of specs) createTable(connection, spec)
       database.exec(`PRAGMA user_version = ${LAYOUT}`)
     }
     database.exec('COMMIT')
@@ -55,49 +55,49 @@ export function migrate (connection: Connection, specs: readonly CollectionSpec[
   }
 }
 
-/** Removes what layout 1 counted changes with. */
+/** Removes the counter of layout 1 with its triggers. */
 function removeCounter ({ database }: Connection): void {
   const triggers = database.prepare('SELECT name FROM sqlite_schema WHERE type = \'trigger\' AND sql LIKE \'%"store.version"%\'').all()
   for (const { name } of triggers) database.exec(`DROP TRIGGER ${quote(String(name))}`)
   database.exec('DROP TABLE IF EXISTS "store.version"')
 }
 
-function makeTable (connection: Connection, spec: CollectionSpec): void {
+function createTable (connection: Connection, spec: CollectionSpec): void {
   const { database } = connection
   const table = quote(spec.name)
   database.exec(`CREATE TABLE IF NOT EXISTS ${table} ("id" TEXT NOT NULL PRIMARY KEY, "doc" TEXT NOT NULL)`)
   const columns = new Set(connection.all<{ name: string }>('SELECT name FROM pragma_table_info(?)', spec.name).map(({ name }) => name))
-  const [missing, foreign] = difference(connection, spec)
+  const [missing, foreign] = compareKeys(connection, spec)
   for (const key of missing) if (!columns.has(key)) database.exec(`ALTER TABLE ${table} ADD COLUMN ${quote(key)}`)
   fill(connection, spec, missing)
-  for (const { name, unique, keys } of indexesOf(spec)) {
+  for (const { name, unique, keys } of listIndexes(spec)) {
     try {
       database.exec(`CREATE ${unique ? 'UNIQUE ' : ''}INDEX IF NOT EXISTS ${quote(name)} ON ${table} (${keys.map(quote).join(', ')})`)
     } catch (error) {
-      if (duplicateField(error) === null) throw error
-      throw new Error(`documents of ${spec.name} share values of ${keys[0]}, which is unique now`, { cause: error })
+      if (findDuplicateField(error) === null) throw error
+      throw new Error(`documents of ${spec.name} have duplicate values of ${keys[0]}, which must be unique`, { cause: error })
     }
   }
   for (const event of EVENTS) {
-    database.exec(`CREATE TRIGGER IF NOT EXISTS ${quote(triggerOf(spec, event))} AFTER ${event} ON ${table}
+    database.exec(`CREATE TRIGGER IF NOT EXISTS ${quote(nameTrigger(spec, event))} AFTER ${event} ON ${table}
       BEGIN UPDATE ${STATE} SET "version" = random(); END`)
   }
   for (const key of missing) connection.run({ sql: `INSERT INTO ${KEYS} VALUES (?, ?)`, values: [spec.name, key] })
   for (const key of foreign) connection.run({ sql: `DELETE FROM ${KEYS} WHERE collection = ? AND key = ?`, values: [spec.name, key] })
 }
 
-function triggerOf ({ name }: CollectionSpec, event: typeof EVENTS[number]): string {
+function nameTrigger ({ name }: CollectionSpec, event: typeof EVENTS[number]): string {
   return `${name}.${event.toLowerCase()}`
 }
 
-/** Keys that are declared but not kept, and keys that are kept but not declared. */
-function difference (connection: Connection, spec: CollectionSpec): [missing: string[], foreign: string[]] {
+/** Keys that are declared but not filled, and keys that are filled but not declared. */
+function compareKeys (connection: Connection, spec: CollectionSpec): [missing: string[], foreign: string[]] {
   const declared = Object.keys(spec.keys)
-  const kept = connection.all<{ key: string }>(`SELECT key FROM ${KEYS} WHERE collection = ?`, spec.name).map(({ key }) => key)
-  return [declared.filter((key) => !kept.includes(key)), kept.filter((key) => !declared.includes(key))]
+  const filled = connection.all<{ key: string }>(`SELECT key FROM ${KEYS} WHERE collection = ?`, spec.name).map(({ key }) => key)
+  return [declared.filter((key) => !filled.includes(key)), filled.filter((key) => !declared.includes(key))]
 }
 
-/** Fills columns from the documents, in steps so that memory is bounded. */
+/** Fills columns from the documents, in steps of bounded memory. */
 function fill (connection: Connection, spec: CollectionSpec, keys: string[]): void {
   if (keys.length === 0) return
   const table = quote(spec.name)
@@ -115,10 +115,10 @@ function fill (connection: Connection, spec: CollectionSpec, keys: string[]): vo
 }
 
 /**
- * A unique index needs no condition: SQLite lets nulls be many. It has no id at its end, so it is only nearly the order of
- * a list; SQLite sorts the runs of equal values, which are single documents, as it goes.
+ * A unique index allows any number of nulls in SQLite. It does not end with the id, so SQLite sorts runs of equal values as
+ * it walks the index; apart from nulls, such a run is a single document.
  */
-function indexesOf ({ name, unique = [], indexes = [], expiry }: CollectionSpec): { name: string, unique: boolean, keys: string[] }[] {
+function listIndexes ({ name, unique = [], indexes = [], expiry }: CollectionSpec): { name: string, unique: boolean, keys: string[] }[] {
   const plain = expiry === undefined || indexes.some(([first]) => first === expiry) ? indexes : [...indexes, [expiry]]
   return [
     ...unique.map((key) => ({ name: `${name}.${key}.unique`, unique: true, keys: [key] })),

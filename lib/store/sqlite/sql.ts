@@ -2,17 +2,17 @@ import type { SQLInputValue } from 'node:sqlite'
 import { type Condition, toSeekRanges } from '../seek.ts'
 import type { CollectionSpec, Document, Filter, Json, ListQuery, Keyset, Scalar, SortKey } from '../port.ts'
 
-/** A text with its bound values. Only declared names get into the text; whatever a caller brings is bound. */
+/** A statement with its bound values. Its text contains only declared names: every value is bound. */
 export interface Statement {
   sql: string
   values: SQLInputValue[]
 }
 
-/** Names of collections and keys: what needs no thought inside quotes, and cannot clash with our own names. */
+/** Names of collections and keys: safe in quotes, and without the dot that the engine's own names contain. */
 const NAME = /^[A-Za-z_][A-Za-z0-9_]*$/
 const RESERVED = ['id', 'doc', 'rowid']
 
-/** Throws unless the names can be tables and columns. SQLite takes names that differ in case only for the same. */
+/** Checks that the names can be tables and columns. SQLite's names are case-insensitive. */
 export function checkSpecs (specs: readonly CollectionSpec[]): void {
   checkNames(specs.map(({ name }) => name), [])
   for (const { name, keys, unique = [], indexes = [], expiry } of specs) {
@@ -36,19 +36,19 @@ export function quote (name: string): string {
   return `"${name}"`
 }
 
-/** The table of one row that holds the version of the store's content: triggers make it random at every change of a row. */
+/** A table of one row: the version of the store's content. Triggers replace it by a random number at every change of a row. */
 export const STATE = quote('store.state')
 
-/** Reads the version as text: a number of JavaScript's does not hold 64 bits. */
+/** Reads the version, as text because a JavaScript number is not exact at 64 bits. */
 export const READ_VERSION = `SELECT CAST("version" AS TEXT) AS "version" FROM ${STATE}`
 
-/** What a key's column holds: columns have no type of their own, so a value is kept and compared as it is bound. */
+/** The value of a key's column. Columns have no type, so a value is stored and compared as it is bound. */
 export function toColumn (value: Json | undefined): SQLInputValue {
   if (typeof value === 'boolean') return Number(value)
   return typeof value === 'string' || typeof value === 'number' ? value : null
 }
 
-/** The statements of one collection: a table of the document's JSON, with a column for each declared key beside it. */
+/** The statements of one collection: a table with the document as JSON, and a column for each declared key. */
 export class Table {
   readonly name: string
   readonly keys: string[]
@@ -87,14 +87,14 @@ export class Table {
     return { sql: this.#findBy.get(key)!, values: [toColumn(value)] }
   }
 
-  /** Reads from one snapshot `doc` by id, as `l0`, `l1`... the documents its keys refer to, and the `version`. Its one value is the id. */
+  /** Reads from one snapshot `doc` by id, the documents its keys refer to as `l0`, `l1`..., and the `version`. Binds the id. */
   linked (links: [key: string, table: Table][]): string {
     const docs = links.map((_, index) => `, l${index}."doc" AS l${index}`).join('')
     const joins = links.map(([key, table], index) => ` LEFT JOIN ${table.name} l${index} ON l${index}."id" = t.${quote(key)}`).join('')
     return `SELECT t."doc" AS doc${docs}, (${READ_VERSION}) AS version FROM ${this.name} t${joins} WHERE t."id" = ?`
   }
 
-  /** Writes the document that is there anew. Only the columns of the keys that were changed, so that only their indexes are written. */
+  /** Replaces an existing document, with the columns of changed keys only, so that no other index is written. */
   rewrite (document: Document, changed: readonly string[]): Statement {
     const keys = this.keys.filter((key) => changed.includes(key))
     const [id, doc, ...columns] = this.#row(document, keys)
@@ -108,40 +108,40 @@ export class Table {
     return this.#one(`DELETE FROM ${this.name}`, id, where)
   }
 
-  /** Reads the ids of up to `limit` documents that match, in no order. */
+  /** Reads the ids of up to `limit` matching documents, in any order. */
   findSome (filter: Filter, limit: number): Statement {
-    const { sql, values } = whereOf(filter)
+    const { sql, values } = toWhere(filter)
     return { sql: `SELECT "id" FROM ${this.name}${sql} LIMIT ?`, values: [...values, limit] }
   }
 
   count (filter: Filter = {}): Statement {
-    const { sql, values } = whereOf(filter)
+    const { sql, values } = toWhere(filter)
     return { sql: `SELECT count(*) AS count FROM ${this.name}${sql}`, values }
   }
 
-  /** Reads a column of all that a query finds, in its order. With `after` the rows have the sort's columns beside it. */
+  /** Reads one column of the documents that a query finds, in its order. With `after`, rows have the sort's columns too. */
   list ({ filter = {}, sort = [], after, offset = 0, limit = 0 }: ListQuery, column: 'doc' | 'id'): Statement {
-    const { sql, values } = after === undefined ? this.#select([column], conditionsOf(filter)) : this.#selectAfter(column, filter, sort, after)
+    const { sql, values } = after === undefined ? this.#select([column], toConditions(filter)) : this.#selectAfter(column, filter, sort, after)
     return {
-      sql: `${sql} ORDER BY ${orderOf(sort, this.#isStrict(sort, after))} LIMIT ? OFFSET ?`,
+      sql: `${sql} ORDER BY ${toOrder(sort, this.#isStrict(sort, after))} LIMIT ? OFFSET ?`,
       values: [...values, limit === 0 ? -1 : limit, offset]
     }
   }
 
   /**
-   * Whether no two documents that a list finds are equal by the first key, so that nothing is left for the id to decide. The
-   * index of a unique key has no id at its end; with one it would be an index more for every write.
+   * Whether the documents of a list differ in the first key, so that the sort does not need the id. The index of a unique
+   * key does not end with the id, which would take another index, and each write would update it.
    */
   #isStrict ([first]: SortKey[], after: Keyset | undefined): boolean {
     if (first === undefined || !this.spec.unique?.includes(first.key)) return false
-    // Ascending, what comes after a value has one of its own; nulls, which may be many, are before it.
+    // Nulls are not unique. They come first ascending, and so before any value.
     return first.direction === 'asc' && after !== undefined && after.values[0] !== null
   }
 
-  /** A select for each range: SQLite seeks to all of them, and merges them in order as far as they are read. */
+  /** One select per range: SQLite seeks to each, and merges them in order as far as they are read. */
   #selectAfter (column: string, filter: Filter, sort: SortKey[], after: Keyset): Statement {
     const columns = [...new Set([column, ...sort.map(({ key }) => key), 'id'])]
-    const { sql, values } = conditionsOf(filter)
+    const { sql, values } = toConditions(filter)
     const selects = toSeekRanges(sort, after).map((range) => {
       const bounds = range.map(toBound)
       return this.#select(columns, { sql: [...sql, ...bounds.map(({ sql }) => sql)], values: [...values, ...bounds.flatMap(({ values }) => values)] })
@@ -155,7 +155,7 @@ export class Table {
   }
 
   #one (head: string, id: string, where: Filter = {}): Statement {
-    const { sql, values } = conditionsOf(where)
+    const { sql, values } = toConditions(where)
     return { sql: [`${head} WHERE "id" = ?`, ...sql].join(' AND '), values: [id, ...values] }
   }
 
@@ -165,13 +165,13 @@ export class Table {
   }
 }
 
-function whereOf (filter: Filter): Statement {
-  const { sql, values } = conditionsOf(filter)
+function toWhere (filter: Filter): Statement {
+  const { sql, values } = toConditions(filter)
   return { sql: sql.length === 0 ? '' : ` WHERE ${sql.join(' AND ')}`, values }
 }
 
-/** The filter's conditions. `instr` compares characters as they are; a column that is null fulfils none of them. */
-function conditionsOf ({ equal = {}, contains = {}, before = {} }: Filter): { sql: string[], values: SQLInputValue[] } {
+/** The conditions of a filter. `instr` compares character by character; a null column matches no condition. */
+function toConditions ({ equal = {}, contains = {}, before = {} }: Filter): { sql: string[], values: SQLInputValue[] } {
   const kinds = [[equal, (column: string) => `${column} = ?`], [contains, (column: string) => `instr(${column}, ?) > 0`], [before, (column: string) => `${column} < ?`]] as const
   const conditions = kinds.flatMap(([named, toSql]) => Object.entries(named).map(([key, value]) => ({ sql: toSql(quote(key)), value: toColumn(value) })))
   return { sql: conditions.map(({ sql }) => sql), values: conditions.map(({ value }) => value) }
@@ -184,8 +184,8 @@ function toBound (condition: Condition): Statement {
   return { sql: `${quote(condition.key)} ${RELATIONS[condition.relation]}`, values }
 }
 
-/** SQLite's own order is ours: nulls lowest, text by its UTF-8 bytes, which is by code point. The id ends what is not strict. */
-function orderOf (sort: SortKey[], isStrict: boolean): string {
+/** SQLite sorts as the port demands: nulls first, and text by its UTF-8 bytes, that is, by code point. */
+function toOrder (sort: SortKey[], isStrict: boolean): string {
   const last = sort.at(-1)
   const keys: SortKey[] = isStrict || last?.key === 'id' ? sort : [...sort, { key: 'id', direction: last?.direction ?? 'asc' }]
   return keys.map(({ key, direction }) => `${quote(key)} ${direction === 'desc' ? 'DESC' : 'ASC'}`).join(', ')

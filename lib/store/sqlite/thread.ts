@@ -3,7 +3,7 @@ import { type ResourceLimits, Worker } from 'node:worker_threads'
 import type { CollectionSpec } from '../port.ts'
 import type { FileId } from './database-file.ts'
 
-/** What a thread of ours is told when it starts. */
+/** What a thread receives when it starts. */
 export interface ThreadData {
   file: FileId
   collections: readonly CollectionSpec[]
@@ -11,24 +11,24 @@ export interface ThreadData {
   busy: number
 }
 
-/** Sent to a thread that shall end. */
+/** Asks a thread to exit. */
 export const END = 'end'
 
-/**
- * The file of a thread beside this one: `.ts` when run from the sources, `.js` when built, since the text of such a
- * reference is not rewritten.
- */
+/** The module of a thread. Its extension is that of this module, because tsc rewrites imports and not URLs. */
 export function threadFile (name: string): URL {
   return new URL(`./${name}${extname(import.meta.url)}`, import.meta.url)
 }
 
 export interface ThreadEvents {
   message: (message: unknown) => void
-  /** The thread is gone: what it owed will not come. The next message starts another. */
+  /** The thread exited, and messages that it has not answered are lost. The next message starts another thread. */
   death: (error: Error) => void
 }
 
-/** A worker thread that starts when it is first needed. It never keeps the process: what waits for an answer has a timer that does. */
+/**
+ * A worker thread that starts with the first message. It is unref'd, so that it never keeps the process alive: whoever
+ * waits for an answer has a timer that does.
+ */
 export class Thread {
   readonly #file: URL
   readonly #data: ThreadData
@@ -48,7 +48,7 @@ export class Thread {
     this.#worker.postMessage(message)
   }
 
-  /** Lets the thread finish what it was sent, and waits for its end, but not for ever. */
+  /** Lets the thread finish the messages it was sent, and waits for its exit. Terminates it after the timeout. */
   async end (timeout: number): Promise<void> {
     const worker = this.#worker
     if (worker === null) return
@@ -63,7 +63,7 @@ export class Thread {
   }
 
   #start (): Worker {
-    // The process's own flags are not for this thread: a preloaded module would start with it.
+    // Without the process's flags: --import would load its module in the thread too.
     const worker = new Worker(this.#file, { workerData: this.#data, execArgv: [], resourceLimits: this.#limits })
     let cause = new Error('the thread ended')
     worker.on('message', this.#events.message)

@@ -3,11 +3,11 @@ import { performance } from 'node:perf_hooks'
 const { nodeTiming } = performance
 
 /**
- * Identifies the current turn of the event loop: the number changes each time the loop polls for I/O. Everything that runs
- * in one turn was triggered by I/O that was ready at that poll, or by timers and callbacks that follow from it.
+ * Returns a number that identifies the current turn of the event loop: it increases each time the loop polls for I/O.
+ * All requests of one turn are on connections that were readable at the same poll.
  */
 export function getTurn (): number {
-  // libuv counts an iteration before its poll, and events after their callbacks: a busy iteration may poll several times.
+  // libuv counts an iteration before it polls. With many events it polls again, after it counted those of the first poll.
   const { loopCount, events } = nodeTiming.uvMetricsInfo
   return loopCount + events
 }

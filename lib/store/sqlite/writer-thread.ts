@@ -1,16 +1,16 @@
 import { parentPort, workerData } from 'node:worker_threads'
-import { Connection, useLog } from './connection.ts'
+import { Connection, enableWal } from './connection.ts'
 import { runBatch } from './operations.ts'
 import { migrate } from './schema.ts'
 import { Table } from './sql.ts'
 import { END, type ThreadData } from './thread.ts'
 import type { Batch } from './writer.ts'
 
-// The one thread that writes.
+// The writer thread.
 
 const { file, collections, busy } = workerData as ThreadData
 const connection = new Connection(file, { busy })
-useLog(connection, busy)
+enableWal(connection, busy)
 migrate(connection, collections)
 const tables = new Map(collections.map((spec) => [spec.name, new Table(spec)]))
 

@@ -134,7 +134,7 @@ export class Writer {
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => this.#expire(pending), timeout)
       const deadline = this.#now() + timeout
-      const pending: Pending = { operation, touched, length: lengthOf(operation), deadline, timer, resolve, reject, settled: false }
+      const pending: Pending = { operation, touched, length: countCharacters(operation), deadline, timer, resolve, reject, settled: false }
       if (touched !== null) this.#cache?.collection(touched.collection).beginWrite(touched.id)
       this.#waiting.add(pending)
       this.#length += pending.length
@@ -220,7 +220,7 @@ export class Writer {
   }
 }
 
-function lengthOf (operation: Operation): number {
+function countCharacters (operation: Operation): number {
   let length = operation.kind === 'update' ? operation.change.length : 0
   for (const value of operation.values) length += typeof value === 'string' ? value.length : 8
   return length

@@ -113,12 +113,12 @@ t.test('what cannot be opened is an error that says why', async (t) => {
   made('other', 'CREATE TABLE users (login TEXT)')
   mkdirSync(`${base}/directory`)
   const cases: [url: string, reason: RegExp][] = [
-    ['sqlite:', /followed by a path/],
-    ['sqlite://host/store.db', /no host/],
-    [`sqlite:${base}/text`, /it is no SQLite database/],
+    ['sqlite:', /must be followed by a path/],
+    ['sqlite://host/store.db', /not a host/],
+    [`sqlite:${base}/text`, /it is not an SQLite database/],
     [`sqlite:${base}/text/store.db`, /ENOTDIR|EEXIST|ENOENT/],
     [`sqlite:${base}/directory`, /unable to open/],
-    [`sqlite:${base}/later`, /made by a later release/],
+    [`sqlite:${base}/later`, /written by a later release/],
     [`sqlite:${base}/other`, /tables of another program/]
   ]
   for (const [url, reason] of cases) await t.rejects(openStore(url, options), { message: reason }, url)

@@ -1,7 +1,7 @@
 import { mkdirSync, readFileSync, statSync } from 'node:fs'
 import t from 'tap'
 import { openStore } from '../../../../lib/store/index.ts'
-import { Connection, prepareFile, useLog } from '../../../../lib/store/sqlite/connection.ts'
+import { Connection, prepareFile, enableWal } from '../../../../lib/store/sqlite/connection.ts'
 import { FileBackend } from '../../../../lib/store/sqlite/file.ts'
 
 t.test('a connection syncs every commit, of a file that logs ahead', async (t) => {
@@ -38,9 +38,9 @@ t.test('turning to the log waits for a lock that SQLite would not wait for, but 
   const [one, other] = [new Connection(path, { busy: 1_000 }), new Connection(path, { busy: 0 })]
   t.teardown(() => { one.close(); other.close() })
   other.database.exec('CREATE TABLE things (id); BEGIN IMMEDIATE')
-  t.throws(() => useLog(one, -1), /locked/)
+  t.throws(() => enableWal(one, -1), /locked/)
   let pauses = 0
-  useLog(one, 10_000, () => { if (++pauses === 3) other.database.exec('ROLLBACK') })
+  enableWal(one, 10_000, () => { if (++pauses === 3) other.database.exec('ROLLBACK') })
   t.equal(pauses, 3)
   t.match(one.all('PRAGMA journal_mode'), [{ journal_mode: 'wal' }])
 })

@@ -1,5 +1,6 @@
 import { copyFileSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, symlinkSync, unlinkSync, writeFileSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
+import { mock } from 'node:test'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { openStore } from '../../../../lib/store/index.ts'
@@ -107,7 +108,7 @@ for (const began of ['that wrote and listed', 'that only looked something up', '
   })
 }
 
-t.test('a file that is removed fails every call, also when another comes in its place later', async (t) => {
+t.test('a file that is removed fails every call, also when it comes back', async (t) => {
   const path = `${t.testdir()}/store.db`
   const opened = await open(t, path)
   await opened.things.insert({ id: 'a', name: 'a' })
@@ -128,6 +129,19 @@ t.test('a directory that is replaced takes the file with it', async (t) => {
   mkdirSync(`${base}/data`)
   copyFileSync(`${base}/before/store.db`, `${base}/data/store.db`)
   await nextTurn()
+  await isLost(t, opened)
+})
+
+t.test('a lost file is reported once, whatever the sweep does', async (t) => {
+  mock.timers.enable({ apis: ['setInterval'] })
+  t.teardown(() => mock.timers.reset())
+  const path = `${t.testdir()}/store.db`
+  const opened = await open(t, path)
+  unlinkSync(path)
+  for (let minute = 0; minute < 3; minute++) {
+    mock.timers.tick(60_000)
+    await nextTurn()
+  }
   await isLost(t, opened)
 })
 

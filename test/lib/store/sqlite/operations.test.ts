@@ -51,8 +51,8 @@ t.test('an increment of what is no number is refused, and null counts as 0', asy
   connection.run(table.insert({ id: 'a', text: 'x', none: null, list: [1] } as { id: string }))
   const increment = (field: string): Operation => ({ kind: 'update', collection: 'things', ...table.find('a'), change: JSON.stringify({ increment: { [field]: 2 } }) })
   t.match(runBatch(connection, tables, ['text', 'list', 'none', 'toString'].map(increment)).outcomes, [
-    { mistake: 'text holds no number to add to' },
-    { mistake: 'list holds no number to add to' },
+    { mistake: 'text is not a number and cannot be incremented' },
+    { mistake: 'list is not a number and cannot be incremented' },
     { value: '{"id":"a","text":"x","none":2,"list":[1]}' },
     { value: '{"id":"a","text":"x","none":2,"list":[1],"toString":2}' }
   ])

@@ -164,7 +164,7 @@ t.test('a key that becomes unique while documents share its values stops the sta
   for (const id of ['a', 'b']) await old.collection<Thing>('things').insert({ id, name: 'same' })
   await old.close()
   const collections = [{ name: 'others', keys }, { name: 'things', keys, unique: ['name'] }]
-  await t.rejects(openStore(`sqlite:${path}`, { collections, now }), { message: /documents of things share values of name, which is unique now$/ })
+  await t.rejects(openStore(`sqlite:${path}`, { collections, now }), { message: /documents of things have duplicate values of name, which must be unique$/ })
   const connection = open(path)
   t.strictSame(connection.all("SELECT name FROM sqlite_schema WHERE name = 'others'"), [], 'the transaction is taken back')
   connection.close()
