@@ -6,7 +6,7 @@ import { openServices, type ServiceOptions, type Services } from '../lib/identit
 import type { Clock } from '../lib/clock.ts'
 import type { Counter } from '../lib/sign-in/counter.ts'
 import { createOptionsReader } from '../lib/options.ts'
-import { type Store, StoreLostError } from '../lib/store/port.ts'
+import { ReconnectedError, type Store, StoreLostError } from '../lib/store/port.ts'
 import { createGuard, type GuardOptions } from './auth.ts'
 
 export { type Identity } from './auth.ts'
@@ -48,6 +48,7 @@ async function identityPlugin (app: FastifyInstance, options: Options & HandedIn
     ...options,
     onError (error) {
       if (error instanceof StoreLostError) app.log.fatal({ err: error }, 'the store is lost: restart the service when its data is in place')
+      else if (error instanceof ReconnectedError) app.log.warn({ err: error }, 'store reconnected')
       else app.log.error({ err: error }, 'cleanup failed; revoked tokens stay revoked, their records are removed later')
     }
   })

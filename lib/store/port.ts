@@ -191,8 +191,8 @@ export interface StoreOptions {
    */
   renderers?: { module: string, data?: unknown } | undefined
   /**
-   * Called with failures that no caller waits for, such as a failed sweep, and once with a StoreLostError, which the host
-   * logs as fatal. Errors never hold data of a document.
+   * Called with failures that no caller waits for, such as a failed sweep; once with a StoreLostError, which the host logs
+   * as fatal; and with a ReconnectedError, which it logs as a warning. Errors never hold data of a document.
    */
   onError?: (error: unknown) => void
   /** Milliseconds an operation may take before it is rejected with ErrDb. */
@@ -205,6 +205,11 @@ export interface StoreOptions {
  */
 export class StoreLostError extends Error {
   override readonly name = 'StoreLostError'
+}
+
+/** A connection to the store did not recover and was replaced. Passed to onError; nothing is left to do. */
+export class ReconnectedError extends Error {
+  override readonly name = 'ReconnectedError'
 }
 
 /** An id or a unique key is taken. */

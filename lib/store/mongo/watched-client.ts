@@ -1,5 +1,6 @@
 import type { MongoClient } from 'mongodb'
 import { TIMERS, type Timers } from '../../timers.ts'
+import { ReconnectedError } from '../port.ts'
 import { within } from './bounded-calls.ts'
 import { closeClient, ping } from './client.ts'
 
@@ -132,7 +133,7 @@ export class WatchedClient {
       this.#use(client)
       this.onAnswer()
       this.#close(old)
-      this.#options.onError?.(new Error(`MongoDB client replaced: it had not answered for ${silence} s, and a new one did at once`))
+      this.#options.onError?.(new ReconnectedError(`MongoDB client replaced after ${silence} s without an answer`))
     } catch {
       this.#due = this.#silent + Math.min(++this.#failures, MAX_BACKOFF)
     } finally {
