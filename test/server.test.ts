@@ -223,3 +223,18 @@ t.test('in production it prints only JSON lines, and an uncaught exception ends 
   t.match(service.log().find(({ level }) => level === 60), { msg: 'uncaught exception', err: { message: 'lost mongodb://***@host/db' } })
   t.notMatch(service.stdout() + service.stderr(), /hunter2|password/)
 })
+
+t.test('an uncaught exception during a shutdown ends the process at once', async (t) => {
+  const dir = t.testdir({ 'fail.mjs': "process.once('SIGUSR2', () => { throw new Error('lost') })" })
+  const service = startProgram(t, 'server.ts', {
+    env: serviceEnv(dir, { IDENTITY_SHUTDOWN_TIMEOUT: '60000', NODE_OPTIONS: `--import=${join(dir, 'fail.mjs')}` })
+  })
+  const { url, bearer } = await readFirst(service)
+  const { request } = await beginCreateUser(url, bearer)
+  service.child.kill('SIGTERM')
+  await service.seen(/SIGTERM: closing/)
+  service.child.kill('SIGUSR2')
+  t.equal(await service.ended, 1)
+  t.match(service.log().find(({ level }) => level === 60), { msg: 'uncaught exception', err: { message: 'lost' } })
+  request.destroy()
+})

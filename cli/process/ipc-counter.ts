@@ -32,8 +32,7 @@ export function createIpcCounter (channel: Channel, { timeout = TIMEOUT }: { tim
       const fail = () => answer.reject(busyError('attempts to be counted'))
       const timer = setTimeout(fail, timeout)
       try {
-        const question: Question = { identity: 'count', id, kind, key, window }
-        channel.send(question, (error) => { if (error !== null) fail() })
+        channel.send({ identity: 'count', id, kind, key, window } satisfies Question, (error) => { if (error !== null) fail() })
         return await answer.promise
       } finally {
         clearTimeout(timer)
@@ -47,9 +46,8 @@ export function createIpcCounter (channel: Channel, { timeout = TIMEOUT }: { tim
 export function answerCounts (channel: Channel, counter: Counter): void {
   channel.on('message', async (message) => {
     if (!isMessage<Question>(message, 'count')) return
-    const { id, kind, key, window } = message
-    const answer: Answer = { identity: 'counted', id, ...await counter.count(kind, key, window) }
+    const count = await counter.count(message.kind, message.key, message.window)
     // A worker that has exited needs no answer.
-    channel.send(answer, () => {})
+    channel.send({ identity: 'counted', id: message.id, ...count } satisfies Answer, () => {})
   })
 }

@@ -31,8 +31,8 @@ export async function runService (config: Config, role?: WorkerRole): Promise<vo
     if (output.stuck) process.kill(process.pid, 'SIGKILL')
     process.exit(code)
   }
-  /** For when a thread may hang that is not the log's. */
-  async function kill (reason: string): Promise<void> {
+  /** For when any thread may hang. */
+  async function killProcess (reason: string): Promise<void> {
     log.fatal(reason)
     await output.drained()
     process.kill(process.pid, 'SIGKILL')
@@ -41,7 +41,7 @@ export async function runService (config: Config, role?: WorkerRole): Promise<vo
   async function close (code: number): Promise<void> {
     closing = true
     const limit = config.shutdownTimeout + STORE_CLOSE
-    setTimeout(() => kill(`could not close within ${limit} ms: the process is killed`), limit)
+    setTimeout(() => killProcess(`could not close within ${limit} ms: the process is killed`), limit)
     // Fastify cannot close while it starts to listen.
     await listening.promise
     await app.close()
@@ -49,11 +49,11 @@ export async function runService (config: Config, role?: WorkerRole): Promise<vo
     await exit(code)
   }
   // A worker leaves a second signal to the primary: its own may be the terminal's copy of the first.
-  handleEndings({ log, close, ...(role === undefined && { kill: () => exit(1) }) })
+  handleEndings({ log, close, kill: () => exit(1), isWorker: role !== undefined })
   if (role !== undefined) {
-    // In place of node:cluster's listener, which calls process.exit().
+    // Replaces node:cluster's listener, which calls process.exit().
     process.removeAllListeners('disconnect')
-    process.once('disconnect', () => kill('the primary process is gone'))
+    process.once('disconnect', () => killProcess('the primary process is gone'))
   }
 
   try {

@@ -10,36 +10,38 @@ const ECHO = 500
 
 export interface Endings {
   log: Pick<FastifyBaseLogger, 'info' | 'error' | 'fatal'>
-  /** Shuts down gracefully, then exits with this code. */
+  /** Shuts down gracefully, then exits with this code. Called once. */
   close (code: number): void
-  /** Exits at once. Absent: another process decides. */
-  kill?: () => void
+  /** Exits at once. */
+  kill (): void
+  /** A second signal is ignored: another process decides. */
+  isWorker?: boolean
 }
 
 /** Shuts down at the first signal or uncaught exception, and exits at once at a second one. */
-export function handleEndings ({ log, close, kill }: Endings): void {
+export function handleEndings ({ log, close, kill, isWorker = false }: Endings): void {
   let closingSince: number | undefined
+  const begin = (code: number) => {
+    closingSince = performance.now()
+    close(code)
+  }
   for (const signal of SIGNALS) {
-    // From here on the process serves: no listener from before may end it.
+    // From here on the process serves: no earlier listener may end it.
     process.removeAllListeners(signal)
     process.on(signal, () => {
       if (closingSince === undefined) {
-        closingSince = performance.now()
         log.info(`${signal}: closing`)
-        close(0)
-      } else if (kill !== undefined && performance.now() - closingSince > ECHO) {
+        begin(0)
+      } else if (!isWorker && performance.now() - closingSince > ECHO) {
         log.error(`${signal} again: requests in flight are aborted`)
         kill()
       }
     })
   }
   // An unhandled rejection arrives here too.
-  let failed = false
   process.on('uncaughtException', (error) => {
     log.fatal({ err: error }, 'uncaught exception')
-    if (failed) return kill?.()
-    failed = true
-    closingSince ??= performance.now()
-    close(1)
+    if (closingSince === undefined) begin(1)
+    else kill()
   })
 }
