@@ -9,10 +9,10 @@ import { DuplicateKeyError, type Store } from './store/port.ts'
 import { ACCESS_TTL, type Tokens, createToken } from './tokens/tokens.ts'
 import type { Users } from './users/users.ts'
 
-/** The one value of the unique key `bootstrap`: who holds it, is the user that bootstrap made. */
+/** The value of the unique key `bootstrap` on the user that bootstrap created. */
 const SLOT = 'admin'
 
-/** What bootstrap made. The password, the secret and the token are told once, here. */
+/** What bootstrap created. The password, the secret and the token are available only here. */
 export interface Bootstrapped {
   user_id: string
   account: string
@@ -33,10 +33,10 @@ function exists (): IdentityError {
 }
 
 /**
- * Makes the first admin, a confidential client of his and an access token, only when there is no admin; of two at
- * once, one does. The user is written last and is what makes the others good, so that one that is interrupted
- * leaves no half-made admin behind and can be run again.
- * @throws ErrPerm when an admin exists, ErrParam for an account that is none, USER_EXIST when another user has it
+ * Creates the first admin with a confidential client and an access token. It requires that there is no admin; of
+ * concurrent calls one succeeds. The client and the token are of no use before the user, who is written last: an
+ * interrupted call leaves no admin behind and can be repeated.
+ * @throws ErrPerm when an admin exists, ErrParam for an invalid account, USER_EXIST when another user has the account
  */
 export async function bootstrap (
   services: { store: Store, users: Users, clients: Clients, tokens: Tokens, roles: RoleNames, now: Clock },
@@ -50,7 +50,7 @@ export async function bootstrap (
     if (batch.some((user) => holdsRole(user.roles, roles.admin))) throw exists()
   }
   const former = await records.getBy('bootstrap', SLOT)
-  // He lost the role since: his name is kept, his slot is free again.
+  // That user has lost the admin role: they keep the account and give up the slot.
   if (former !== null && !holdsRole(former.roles, roles.admin)) {
     await records.update(former.id, { unset: ['bootstrap'], increment: { revision: 1 } }, { equal: { revision: former.revision } })
   }
@@ -69,7 +69,7 @@ export async function bootstrap (
   } catch (error) {
     await clients.remove(client_id, actor).catch(() => {})
     if (error instanceof DuplicateKeyError && error.field === 'bootstrap') throw exists()
-    // Of two at once the later may stumble over the account before it stumbles over the slot.
+    // The account may clash before the slot does.
     const other = await users.getByAccount(account)
     if (other !== null && holdsRole(other.roles as Roles, roles.admin)) throw exists()
     throw error

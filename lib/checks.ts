@@ -11,13 +11,13 @@ const uri = ajvFormats.fullFormats.uri as (text: string) => boolean
 const SCOPE_TOKEN = /^[\x21\x23-\x5b\x5d-\x7e]+$/
 const ACCOUNT = /^[A-Za-z0-9]{1}[A-Za-z0-9-_]*$/
 
-/** Schemes that run or read something in the browser that is redirected there. */
+/** Schemes that make a browser run a script or read local data. */
 const REFUSED_SCHEMES = new Set(['javascript:', 'data:', 'vbscript:', 'file:', 'blob:', 'filesystem:', 'view-source:'])
 
-/** Levels of objects and arrays in free JSON: MongoDB keeps no more than 100. */
+/** Levels of nesting in free-form JSON. MongoDB allows 100 for the whole document. */
 const MAX_DEPTH = 32
 
-/** Lower-cases an account and checks its form. Throws ErrParam. */
+/** Lower-cases and checks an account. Throws ErrParam. */
 export function checkAccount (text: string): string {
   const account = text.toLowerCase()
   if (account.length > LIMITS.account || !(ACCOUNT.test(account) || email.test(account))) {
@@ -26,29 +26,29 @@ export function checkAccount (text: string): string {
   return account
 }
 
-/** Throws ErrParam for a password without a character. */
+/** Throws ErrParam for an empty password. */
 export function checkPassword (password: string): string {
   if (password === '') throw paramError('password', 'must not be empty')
   return checkText('password', password)
 }
 
-/** Throws ErrParam for half of a surrogate pair: it is not Unicode text, and stores would alter it. */
+/** Throws ErrParam for a lone surrogate, which stores would alter. */
 export function checkText (field: string, text: string): string {
   if (!text.isWellFormed()) throw paramError(field, 'must be well-formed Unicode')
   return text
 }
 
-/** Reads an RFC 3339 time into its stored form. Throws ErrParam. */
+/** Converts an RFC 3339 time to its stored form. Throws ErrParam. */
 export function checkTimestamp (field: string, text: string): string {
   const timestamp = parseTimestamp(text)
   if (timestamp === null) throw paramError(field, 'must be an RFC 3339 date-time with an offset or Z')
   return timestamp
 }
 
-/** A check for each field of T: it returns the form to store, or throws ErrParam. */
+/** A check for every field of T: it returns the value to store, or throws ErrParam. */
 export type Checks<T> = { readonly [Field in keyof T]-?: (value: NonNullable<T[Field]>) => NonNullable<T[Field]> }
 
-/** The fields that are given, each checked. Throws ErrParam. */
+/** Checks each field that is given. Throws ErrParam. */
 export function checkFields<T, Given extends Partial<T>> (given: Given, checks: Checks<T>): Pick<Given, keyof Given & keyof T> {
   const checked: Partial<T> = {}
   for (const field of Object.keys(checks) as (keyof T)[]) {
@@ -64,11 +64,11 @@ function checkItems (field: string, items: string[], problem: (item: string) => 
     const cause = problem(item)
     if (cause !== undefined) throw paramError(`${field}[${index}]`, cause)
   }
-  // Both are ASCII by now, so that JavaScript's order is code point order.
+  // The checks allow ASCII only, so JavaScript's order is code point order.
   return [...new Set(items)].sort()
 }
 
-/** Checks, sorts and de-duplicates. Throws ErrParam that names the item. */
+/** Checks, sorts and de-duplicates redirect URIs. Throws ErrParam that names the item. */
 export function checkRedirectUris (uris: string[]): string[] {
   return checkItems('redirectUris', uris, (text) => {
     if (text.length > LIMITS.uri) return `must not have more than ${LIMITS.uri} characters`
@@ -79,7 +79,7 @@ export function checkRedirectUris (uris: string[]): string[] {
   })
 }
 
-/** Checks, sorts and de-duplicates. Throws ErrParam that names the item. */
+/** Checks, sorts and de-duplicates scopes. Throws ErrParam that names the item. */
 export function checkScopes (scopes: string[]): string[] {
   return checkItems('scopes', scopes, (text) => {
     if (text.length > LIMITS.scope) return `must not have more than ${LIMITS.scope} characters`
@@ -94,10 +94,10 @@ export function checkImage (text: string): string {
   return text
 }
 
-/** Refuses what JSON can say and a store cannot keep as it is. */
+/** Refuses JSON that a store could not return unchanged. */
 function checkJson (field: string, value: Json, depth: number): void {
   if (typeof value === 'string') checkText(field, value)
-  else if (typeof value === 'number' && !Number.isFinite(value)) throw paramError(field, 'must not hold a number out of range')
+  else if (typeof value === 'number' && !Number.isFinite(value)) throw paramError(field, 'must not contain a number out of range')
   else if (typeof value === 'object' && value !== null) {
     if (depth === MAX_DEPTH) throw paramError(field, `must not be nested deeper than ${MAX_DEPTH} levels`)
     for (const [key, item] of Object.entries(value)) {
@@ -108,7 +108,7 @@ function checkJson (field: string, value: Json, depth: number): void {
   }
 }
 
-/** A map of the caller's own: no empty key, bounded, and storable as it is. Throws ErrParam. */
+/** Checks free-form JSON of the caller's: no empty key, bounded, and storable unchanged. Throws ErrParam. */
 export function checkMap<T extends { [key: string]: Json }> (field: string, map: T): T {
   if (Object.hasOwn(map, '')) throw paramError(field, 'must not have an empty key')
   checkJson(field, map, 0)
@@ -118,11 +118,11 @@ export function checkMap<T extends { [key: string]: Json }> (field: string, map:
   return map
 }
 
-/** Roles: present is held, so a value that seems to deny is refused (`true` or attributes only). Throws ErrParam. */
+/** Checks roles. A role that is present is held, so a value that looks like a denial is refused. Throws ErrParam. */
 export function checkRoles<T extends { [key: string]: Json }> (roles: T): T {
   for (const value of Object.values(roles)) {
     const attributes = typeof value === 'object' && value !== null && !Array.isArray(value)
-    if (value !== true && !attributes) throw paramError('roles', 'must hold true or an object for each role')
+    if (value !== true && !attributes) throw paramError('roles', 'must have true or an object for each role')
   }
   return checkMap('roles', roles)
 }

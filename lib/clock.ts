@@ -1,11 +1,11 @@
 import ajvFormats from 'ajv-formats/dist/formats.js'
 
-/** Milliseconds since 1970-01-01T00:00:00Z. Passed in wherever time matters, so that tests can move it. */
+/** Milliseconds since 1970-01-01T00:00:00Z. Passed in wherever time matters, so that tests control it. */
 export type Clock = () => number
 
-/** The ISO 8601 form of every stored and sent time: UTC, milliseconds, 24 characters, so that order is code point order. */
+/** The form of every stored and sent time: ISO 8601, UTC, milliseconds. All have 24 characters, so they sort as text. */
 export function toTimestamp (milliseconds: number): string {
-  // Requests of the same millisecond ask for the same text.
+  // Requests in the same millisecond need the same text.
   if (milliseconds !== last.milliseconds) last = { milliseconds, text: new Date(milliseconds).toISOString() }
   return last.text
 }
@@ -17,15 +17,15 @@ export function toLifetime (start: number, seconds: number): { created_at: strin
 
 let last = { milliseconds: Number.NaN, text: '' }
 
-/** RFC 3339's own grammar; the format below also takes a space and an offset without a colon. */
+/** RFC 3339's grammar. The format below also accepts a space, and an offset without a colon. */
 const GRAMMAR = /^\d{4}-\d\d-\d\dT\d\d:\d\d:(\d\d)(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)$/
 
-/** Checks the calendar and the clock: months' lengths, leap years, leap seconds. */
+/** Checks the ranges: month lengths, leap years, leap seconds. */
 const dateTime = ajvFormats.fullFormats['date-time'] as { validate: (text: string) => boolean }
 
 /**
- * Reads an RFC 3339 date-time. A leap second counts as the first instant after it.
- * @returns the stored form, or null when the text is not one, or names a year outside 0000 to 9999 in UTC
+ * Parses an RFC 3339 date-time. A leap second becomes the first instant after it.
+ * @returns the stored form; null for any other text, and for a year outside 0000 to 9999 in UTC
  */
 export function parseTimestamp (text: string): string | null {
   const upper = text.toUpperCase()

@@ -15,40 +15,40 @@ import type { Store } from './store/port.ts'
 import { createTokens, type Tokens } from './tokens/tokens.ts'
 import { createUsers, type Users } from './users/users.ts'
 
-/** What the services need; `schemas/options.ts` tells the meaning of each. */
+/** The options of the services; `schemas/options.ts` describes those that are plain data. */
 export interface ServiceOptions extends Pick<Options, 'database' | 'storeTimeout' | 'secretKey' | 'dataDir' | 'production' | 'bcryptCost' | 'hashQueue' | 'roles'> {
-  /** An open store: used, and left open. Absent: one is opened from `database`, and closed with the services. */
+  /** An open store, which is left open. Absent: one is opened from `database`, and closed with the services. */
   store?: Store | undefined
   /** Milliseconds since the epoch. */
   now?: Clock | undefined
-  /** Processes that serve beside each other on this machine, this one included: hashing is shared among them. */
+  /** Processes on this machine, including this one. Each takes an equal part of the cores for hashing. */
   processes?: number | undefined
   /** Seconds a minted refresh token lives. Absent: no authorization server redeems them, and none are minted. */
   refreshTtl?: number | undefined
-  /** Told of failures that no caller waits for. */
+  /** Receives failures that no caller waits for. */
   onError?: ((error: unknown) => void) | undefined
 }
 
-/** The services over one store. Everything the HTTP routes do, a program can do through these. */
+/** The services over one store. The HTTP routes do nothing that a program cannot do through them. */
 export interface Services {
   readonly store: Store
   readonly roles: RoleNames
   readonly users: Users
   readonly clients: Clients
   readonly tokens: Tokens
-  /** A user's token sessions: lists them, and ends all at once. */
+  /** Lists and ends a user's token sessions. */
   readonly tokenSessions: TokenSessions
-  /** The authorization server; `oidc.rotateKeys()` is for the operator's tools. */
+  /** The authorization server; `oidc.rotateKeys()` is for the command line. */
   readonly oidc: Oidc
-  /** Makes the first admin, see lib/bootstrap.ts. */
+  /** Creates the first admin (lib/bootstrap.ts). */
   bootstrap (options?: BootstrapOptions): Promise<Bootstrapped>
-  /** Finishes what was accepted and closes what was opened here. */
+  /** Finishes the accepted work, then closes what openServices opened. */
   close (): Promise<void>
 }
 
 /**
  * Opens the services.
- * @throws Error when an option is wrong, the store cannot be opened, or the secret key is missing or not the database's
+ * @throws Error for a wrong option, a store that cannot be opened, and a missing or wrong secret key
  */
 export async function openServices (options: ServiceOptions): Promise<Services> {
   const { roles, now = Date.now, onError = () => {}, processes = 1 } = options

@@ -3,10 +3,10 @@ import { ulid } from 'ulid'
 
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 
-/** Bytes at and above it would favour some characters: they are drawn again. */
+/** Bytes from here on would make some characters more likely, so they are drawn again. */
 const EVEN = 256 - 256 % ALPHABET.length
 
-/** Bytes of the CSPRNG, fetched many at a time: a call of it costs more than the byte. Those that were drawn are 0. */
+/** Random bytes, fetched in bulk because the call costs more than the bytes. A used byte is overwritten with 0. */
 const pool = new Uint8Array(4_096)
 let next = pool.length
 
@@ -20,7 +20,7 @@ function drawByte (): number {
   return byte
 }
 
-/** Characters of [0-9A-Za-z] from the CSPRNG, none of them favoured. */
+/** Characters of [0-9A-Za-z] from the CSPRNG, all equally likely. */
 export function randomText (length: number): string {
   let text = ''
   while (text.length < length) {
@@ -30,7 +30,7 @@ export function randomText (length: number): string {
   return text
 }
 
-/** One of ulid's 32 characters, as the fraction it asks for. Its own generator makes a system call for each character. */
+/** The random source for ulid, which picks one of 32 characters by a fraction. Its own makes a system call per character. */
 function drawFraction (): number {
   return drawByte() % 32 / 32
 }

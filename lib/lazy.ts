@@ -1,4 +1,4 @@
-/** Something that is opened at its first use: once for all who ask, and again when that failed. */
+/** Opens something at its first use, once for all callers. A failed attempt is repeated by the next call. */
 export class Lazy<T> {
   readonly #open: () => Promise<T>
   #opened: Promise<T> | undefined
@@ -15,7 +15,7 @@ export class Lazy<T> {
     return this.#opened
   }
 
-  /** What is open, or about to be; undefined for nothing. Never rejects, so that whoever closes can go on. */
+  /** What was opened, or is being opened, if anything. Never rejects, so that closing can go on. */
   async peek (): Promise<T | undefined> {
     return await this.#opened?.catch(() => undefined)
   }

@@ -2,19 +2,19 @@ import type { Static, TObject } from '@sinclair/typebox'
 import { Ajv, type ValidateFunction } from 'ajv'
 
 /**
- * How Ajv is made for schemas of our own: without the look at each through JSON Schema's own, which costs every start
- * more than all the rest of it (test/schemas.test.ts has that look), and without polish for code that runs once.
+ * Ajv's options for our own schemas. Checking them against the JSON Schema meta-schema would take more than half of the
+ * start-up time (test/schemas.test.ts does it instead), and optimising generated code that runs once does not pay.
  */
 export const OWN_SCHEMAS = { strict: true, strictTypes: false, meta: false, validateSchema: false, code: { optimize: false } } as const
 
 const ajv = new Ajv({ ...OWN_SCHEMAS, useDefaults: true })
 
-/** One check of the options of a plugin: it fills in the schema's defaults. */
+/** Compiles a check of a plugin's options. It fills in the schema's defaults. */
 export function compileOptions<S extends TObject> (schema: S): ValidateFunction<Static<S>> {
   return ajv.compile<Static<S>>(schema)
 }
 
-/** Why the options last checked were refused, by the option's name. `within` is the option that holds them all. */
+/** The error of the last check, which names the option. `within` is the option that contains them all. */
 export function optionError ({ errors }: ValidateFunction, ...within: string[]): Error {
   const [error] = errors ?? []
   const path = [...within, ...(error?.instancePath.slice(1).split('/') ?? []), error?.params.missingProperty, error?.params.additionalProperty]
@@ -22,7 +22,7 @@ export function optionError ({ errors }: ValidateFunction, ...within: string[]):
 }
 
 /**
- * Makes a reader of options: it checks them and fills in the defaults, in a copy. An undefined one counts as not given.
+ * Creates a reader of options. It checks them and fills in the defaults, in a copy. An undefined option counts as absent.
  * The reader throws an Error that names the option.
  */
 export function createOptionsReader<S extends TObject> (schema: S): (given: object) => Static<S> {

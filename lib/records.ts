@@ -14,21 +14,21 @@ export interface UserRecord extends Document {
   expired_at?: string
   disabled_at?: string
   roles: Roles
-  /** 8 characters of salt and a bcrypt hash, see lib/users/passwords.ts. */
+  /** 8 characters of salt and a bcrypt hash (lib/users/passwords.ts). */
   password: string
   name: string
   info: { [key: string]: Json }
-  /** Tokens minted under an earlier epoch are dead. */
+  /** Tokens minted under an earlier epoch are revoked. */
   epoch: number
-  /** Counts the writes, so that a rule checked on what was read holds at the write. */
+  /** Incremented by every write, so that a write can require the record that its rules were checked on. */
   revision: number
-  /** Held by the one user that bootstrap made: a unique key, so that two at once make one. */
+  /** Set on the user that bootstrap created. A unique key, so that concurrent calls create one admin. */
   bootstrap?: string
 }
 
 type NewUser = Omit<UserRecord, 'id' | 'created_at' | 'modified_at' | 'verified_at' | 'epoch' | 'revision'> & { id?: string }
 
-/** The record of a user created at `time`. Without an expiry the user is verified. */
+/** The record of a user created at `time`. A user without an expiry is verified. */
 export function createUserRecord (time: number, { id = generateId(time), ...fields }: NewUser): UserRecord {
   const timestamp = toTimestamp(time)
   const verified = fields.expired_at === undefined ? { verified_at: timestamp } : {}
@@ -39,16 +39,16 @@ export function createUserRecord (time: number, { id = generateId(time), ...fiel
 export interface ClientRecord extends Document {
   createdAt: string
   modifiedAt: string
-  /** The sealed secret (lib/crypto/secrets.ts); absent for a public client. */
+  /** The sealed secret (lib/crypto/secrets.ts). Absent for a public client. */
   secret?: string
   redirectUris: string[]
   scopes: string[]
   userId: string
   name: string
   image?: string
-  /** An operator vouches for it: it signs users in without asking for their consent. */
+  /** The operator's own client, which signs users in without asking for consent. */
   first_party?: boolean
-  /** Tokens minted under an earlier epoch are dead. */
+  /** Tokens minted under an earlier epoch are revoked. */
   epoch: number
 }
 
@@ -60,39 +60,39 @@ export function createClientRecord (time: number, { id = generateId(time), ...fi
   return { id, createdAt: timestamp, modifiedAt: timestamp, ...fields, epoch: 0 }
 }
 
-/** What every code, token and grant holds. Its id is the SHA-256 of the token, base64url; a grant's is random. */
+/** The fields of every code, token and grant. The id is the SHA-256 of the token, base64url; a grant's is random. */
 export interface TokenRecord extends Document {
   user_id: string
   client_id: string
-  /** The epochs of the user and the client that were read when the token was asked for. */
+  /** The epochs of the user and the client, as read when the token was requested. */
   user_epoch: number
   client_epoch: number
   created_at: string
   expired_at: string
-  /** The scopes granted, where fewer than the client's. */
+  /** The granted scopes. Absent: all of the client's. */
   scopes?: string[]
-  /** The token session: present where there is a refresh token, or the token came from a sign-in. */
+  /** The token session. Present with a refresh token, and on tokens from a sign-in. */
   grant_id?: string
-  /** RFC 9449: the thumbprint of the key whose holder alone may use the token. */
+  /** The thumbprint of the key that the token is bound to (RFC 9449). */
   jkt?: string
-  /** Of a one-shot code or a refresh token: false until its first use. */
+  /** On single-use codes and refresh tokens: false until the first use. */
   consumed?: boolean
   consumed_at?: string
-  /** What the authorization server keeps of its own beside these; never a token. */
+  /** The authorization server's other fields. Never a token. */
   payload?: { [key: string]: Json }
-  /** `ClientCredentials` where the client acts by itself, for its owner. */
+  /** `ClientCredentials` when the client acts for itself, as its owner. */
   kind?: string
 }
 
 /**
- * A token session: the access and refresh tokens that came of one authorization. Every look-up of such a token reads it, so
- * that deleting it ends the session. It never expires before a token under it.
+ * A token session: the access and refresh tokens of one authorization. Every look-up of such a token reads it, so deleting
+ * it ends the session. It never expires before a token under it.
  */
 export interface GrantRecord extends TokenRecord {
-  /** When it was made or last refreshed: a write for each request would cost more than it tells. */
+  /** The time of creation or of the last refresh. A write per request would cost too much. */
   last_used_at: string
-  /** The sign-in at the browser that it came from. */
+  /** The browser's sign-in session that it came from. */
   session_uid?: string
-  /** It ends when that sign-in does: nobody asked for offline access. */
+  /** Ends with that sign-in session, because offline access was not requested. */
   bound?: boolean
 }

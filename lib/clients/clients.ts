@@ -18,7 +18,7 @@ const SORT_KEYS = { created: 'createdAt', modified: 'modifiedAt', name: 'name' }
 /** Characters of a client secret (service.md, 8). */
 const SECRET_LENGTH = 16
 
-/** How the fields are checked that a caller sets. A field of the schema that has none, or that the record lacks, does not compile. */
+/** Checks of the fields that callers set. A schema field without a check or without a record field does not compile. */
 const CHECKS: Checks<Pick<ClientRecord, Exclude<keyof CreateClient['data'], 'userId'>>> = {
   redirectUris: checkRedirectUris,
   scopes: checkScopes,
@@ -37,7 +37,7 @@ function notFound (): IdentityError {
   return new IdentityError('ErrNotFound', 'clientId: no such client')
 }
 
-/** Whose clients the caller means: an admin may name an owner, anyone else sees his own. */
+/** An admin may name an owner. Anyone else sees their own clients. */
 function toFilter (user: string | undefined, actor: Actor): Filter {
   if (!actor.isAdmin) return { equal: { userId: actor.user_id } }
   return user ? { equal: { userId: user } } : {}
@@ -48,14 +48,14 @@ function toListQuery (query: ClientListQuery, actor: Actor): ListQuery {
   return { filter: toFilter(query.user, actor), sort, ...toStart(query, sort), limit: query.limit ?? 100 }
 }
 
-/** Registered clients: the rules of service.md, 2, 3 and 4.1. */
+/** Registered clients, by the rules of service.md, sections 2, 3 and 4.1. */
 export function createClients ({ store, now, box, tokens }: ClientServices) {
   const clients = store.collection<ClientRecord>('clients')
   const users = store.collection<UserRecord>('users')
 
   const toClientFor = ({ isAdmin }: Actor) => (record: ClientRecord): Client => showClient(record, isAdmin, box.open)
 
-  /** The record, if the caller may know of it; throws ErrNotFound, the same for a missing one and another's. */
+  /** The record. Throws ErrNotFound, the same for a missing client and, unless the actor is an admin, for somebody else's. */
   async function requireRecord (clientId: string, actor: Actor): Promise<ClientRecord> {
     const record = await clients.get(clientId)
     if (record === null || (!actor.isAdmin && record.userId !== actor.user_id)) throw notFound()
@@ -71,7 +71,7 @@ export function createClients ({ store, now, box, tokens }: ClientServices) {
 
   return {
     /**
-     * Registers a client (service.md, 4.1, POST /client). `extra` is for the operator's tools.
+     * Registers a client (service.md, 4.1, POST /client). `extra` is for bootstrap and the command line.
      * @throws ErrParam, USER_NOT_EXIST
      */
     async create (body: CreateClient, actor: Actor, extra: { id?: string, first_party?: boolean } = {}): Promise<{ clientId: string }> {
@@ -82,15 +82,15 @@ export function createClients ({ store, now, box, tokens }: ClientServices) {
       const id = extra.id ?? generateId(time)
       await clients.insert(createClientRecord(time, {
         id,
-        ...(credentials === true && { secret: box.seal(randomText(SECRET_LENGTH), id) }),
+        secret: credentials === true ? box.seal(randomText(SECRET_LENGTH), id) : undefined,
         ...fields,
         userId,
-        ...(extra.first_party === true && { first_party: true })
+        first_party: extra.first_party || undefined
       }))
       return { clientId: id }
     },
 
-    /** The client, as this caller may see it; throws ErrNotFound. */
+    /** The client as the actor may see it; throws ErrNotFound. */
     async require (clientId: string, actor: Actor): Promise<Client> {
       return toClientFor(actor)(await requireRecord(clientId, actor))
     },
@@ -112,7 +112,7 @@ export function createClients ({ store, now, box, tokens }: ClientServices) {
         change.increment = { epoch: 1 }
       }
       if (Object.keys(set).length === 0 && change.unset === undefined) {
-        throw new IdentityError('ErrParam', 'body: holds nothing to change')
+        throw new IdentityError('ErrParam', 'body: must contain a change')
       }
       set.modifiedAt = toTimestamp(now())
       if (await clients.update(clientId, change) === null) throw notFound()
@@ -120,17 +120,17 @@ export function createClients ({ store, now, box, tokens }: ClientServices) {
     },
 
     /**
-     * Removes a client with its codes and tokens.
-     * @throws ErrPerm on the client the caller is authenticated as, ErrNotFound
+     * Removes a client and its codes and tokens.
+     * @throws ErrPerm for the client of the actor's own token, ErrNotFound
      */
     async remove (clientId: string, actor: Actor): Promise<void> {
-      if (clientId === actor.client_id) throw new IdentityError('ErrPerm', 'clientId: a client does not delete itself')
+      if (clientId === actor.client_id) throw new IdentityError('ErrPerm', 'clientId: a client cannot delete itself')
       await requireRecord(clientId, actor)
       if (!await clients.delete(clientId)) throw notFound()
       await tokens.deleteOfClient(clientId)
     },
 
-    /** Removes all clients of a user, the caller's own among them if it is one: the path names them all. */
+    /** Removes all of a user's clients, even the client of the caller's own token: the path names them all. */
     async removeOwned (userId: string): Promise<void> {
       for await (const batch of scan(clients, { equal: { userId } })) {
         await Promise.all(batch.map(async ({ id }) => {

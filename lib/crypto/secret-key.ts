@@ -7,14 +7,14 @@ import { makeDirectory, writeWholeFile } from '../whole-file.ts'
 const FILE = 'secret.key'
 
 export interface SecretKeyOptions {
-  /** The store's URL: the made key lies beside an embedded one. */
+  /** The store's URL. A generated key is stored beside an embedded database. */
   database: string
   secretKey?: string | undefined
   dataDir?: string | undefined
   production: boolean
 }
 
-/** The folder for what the service keeps beside the store. Null for a store in memory. */
+/** The folder for generated secrets. Null for a store in memory. */
 export function findDataDir ({ database, dataDir }: Pick<SecretKeyOptions, 'database' | 'dataDir'>): string | null {
   if (dataDir !== undefined) return dataDir
   if (database === 'sqlite::memory:') return null
@@ -30,7 +30,7 @@ async function readKey (file: string): Promise<Buffer | null> {
   }
 }
 
-/** Makes the key file. When another process was first, its key is used. */
+/** Writes a new key file. If another process was first, its key is used. */
 async function makeKey (directory: string): Promise<Buffer> {
   await makeDirectory(directory)
   const key = generateSecretKey()
@@ -46,8 +46,8 @@ async function makeKey (directory: string): Promise<Buffer> {
 }
 
 /**
- * The key that client secrets are sealed under: the configured one, else the file `secret.key` in the data folder,
- * made at the first run. In production there must be a configured one.
+ * The key that seals client secrets: the configured one, else the file `secret.key` in the data folder, generated at the
+ * first start. Production requires a configured key.
  * @throws Error that says what to configure
  */
 export async function resolveSecretKey (options: SecretKeyOptions): Promise<Buffer> {
@@ -61,7 +61,7 @@ export async function resolveSecretKey (options: SecretKeyOptions): Promise<Buff
 }
 
 /**
- * Holds the key against the one the store was first opened with: with another, no stored secret would open.
+ * Compares the key with the one the store was first opened with. Another key could not open the stored secrets.
  * @throws Error when they differ
  */
 export async function checkSecretKey (store: Store, keyId: string): Promise<void> {

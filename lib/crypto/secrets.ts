@@ -6,22 +6,22 @@ const KEY_BYTES = 32
 const IV_BYTES = 12
 const TAG_BYTES = 16
 
-/** Seals texts with AES-256-GCM, so that the database alone yields no client secret. */
+/** Encrypts texts with AES-256-GCM, so that a copy of the database reveals no client secret. */
 export interface SecretBox {
-  /** Tells keys apart without telling a key. */
+  /** Identifies the key without revealing it. */
   readonly keyId: string
-  /** To make the same box in another thread. */
+  /** For a box with the same key in another thread. */
   readonly key: KeyObject
-  /** Seals a text. `context` is authenticated with it: what was sealed for one record opens for no other. */
+  /** Seals a text for one record: it opens only with the same `context`, which is authenticated with it. */
   seal (text: string, context: string): string
-  /** Opens what `seal` made. Throws ErrInternal when it was sealed with another key or context, or altered. */
+  /** Opens a sealed text. Throws ErrInternal when the key or the context is another, or the text was altered. */
   open (sealed: string, context: string): string
 }
 
 /**
  * Reads a configured key.
  * @param text 32 bytes as base64, base64url or hex
- * @throws Error that tells the form expected, never the text
+ * @throws Error that names the expected format, never the text
  */
 export function parseSecretKey (text: string): Buffer {
   const trimmed = text.trim()
@@ -37,7 +37,7 @@ export function generateSecretKey (): Buffer {
 }
 
 export function createSecretBox (given: Buffer | KeyObject): SecretBox {
-  // Made once: a cipher that is given the bytes makes one each time, which costs more than the sealing.
+  // Created once: from bytes, each cipher would create a KeyObject of its own, which costs more than the sealing.
   const key = Buffer.isBuffer(given) ? createSecretKey(given) : given
   const keyId = createHash('sha256').update('fastify-identity key id\n').update(key.export()).digest('base64url').slice(0, 8)
   const start = `${VERSION}.${keyId}.`
@@ -57,7 +57,7 @@ export function createSecretBox (given: Buffer | KeyObject): SecretBox {
         const decipher = createDecipheriv('aes-256-gcm', key, bytes.subarray(0, IV_BYTES), { authTagLength: TAG_BYTES })
           .setAAD(Buffer.from(context))
           .setAuthTag(bytes.subarray(IV_BYTES, IV_BYTES + TAG_BYTES))
-        // As bytes: a decoder for the text that comes out would cost a fifth of the opening.
+        // As bytes: a string decoder takes a fifth of the time to open.
         const text = decipher.update(bytes.subarray(IV_BYTES + TAG_BYTES))
         decipher.final()
         return text.toString()

@@ -1,13 +1,13 @@
 import { isIPv6 } from 'node:net'
 
 /**
- * What counts as one address when attempts are counted: of IPv6 the first 64 bits, all of which one connection is given
- * (RFC 6177, 2). An IPv4 address in IPv6 clothing is itself.
+ * The key under which a rate limit counts an address. IPv6 counts by its first 64 bits, because one connection is assigned
+ * all addresses below them (RFC 6177, 2). An IPv4-mapped IPv6 address counts as the IPv4 address.
  */
 export function groupAddress (ip: string): string {
   if (!isIPv6(ip)) return ip
   const bare = ip.replace(/%.*$/, '')
-  // URL writes every address in its one shortest form, with an IPv4 tail as two groups.
+  // URL normalises the address to its shortest form, an IPv4 tail to two groups.
   const short = new URL(`http://[${bare}]`).hostname.slice(1, -1)
   const [left = '', right] = short.split('::')
   const head = left === '' ? [] : left.split(':')

@@ -9,13 +9,13 @@ import { Lazy } from '../lazy.ts'
 /** Characters of salt before the HMAC (service.md, 8); bcrypt adds 128 bits of its own. */
 const SALT_LENGTH = 8
 
-/** Hashings that may wait for a thread; past it callers get ErrBusy. */
+/** Hashes that may wait for a thread. Above it, calls reject with ErrBusy. */
 const DEFAULT_QUEUE = 128
 
-/** What a worker is asked, see password-worker.ts. */
+/** A message to a worker thread (password-worker.ts). */
 export interface PasswordJob {
   digest: string
-  /** Absent: hash with `cost`. */
+  /** The hash to compare with. Absent: make one. */
   hash?: string
   cost: number
 }
@@ -23,36 +23,36 @@ export interface PasswordJob {
 export interface PasswordOptions {
   /** bcrypt's cost: each step doubles the work. */
   cost: number
-  /** Hashings that may wait. */
+  /** Hashes that may wait, in all processes together. */
   queue?: number
-  /** Processes that share the cores and the queue, this one included; each takes its part of both. */
+  /** Processes on this machine, including this one. Each takes an equal part of the cores and of the queue. */
   processes?: number
 }
 
-/** Salted password hashes, made and compared in worker threads. */
+/** Makes and compares salted password hashes in worker threads. */
 export interface Passwords {
-  /** The form that is stored. Rejects with ErrBusy when too many are waiting. */
+  /** Resolves to the hash as it is stored. Rejects with ErrBusy when the queue is full. */
   hash (password: string): Promise<string>
   /**
-   * Compares. Without a stored hash it takes the same work and answers false, so that an unknown account tells nothing; so
-   * does a hash of a lower cost that does not match. Rejects with ErrBusy when the queue is full.
+   * Compares a password with a stored hash. A missing hash, and one of a lower cost that does not match, take the same
+   * work as any other, so that timing does not reveal which accounts exist. Rejects with ErrBusy when the queue is full.
    */
   verify (password: string, stored: string | undefined): Promise<boolean>
-  /** The hash was made with a lower cost than today's. */
+  /** Whether the hash was made with a lower cost than the configured one. */
   isWeak (stored: string): boolean
   close (): Promise<void>
 }
 
-/** The whole password goes through an HMAC first: bcrypt alone would cut it at 72 bytes and stop at a NUL. */
+/** bcrypt truncates its input at 72 bytes and at a NUL character. An HMAC first makes every character count. */
 function digest (password: string, salt: string): string {
   return createHmac('sha256', salt).update(password).digest('base64')
 }
 
 export function createPasswords ({ cost, queue: asked = DEFAULT_QUEUE, processes = 1 }: PasswordOptions): Passwords {
   const queue = Math.max(1, Math.floor(asked / processes))
-  // A core for each event loop.
+  // One core stays free for the event loop.
   const threads = Math.max(1, Math.floor(availableParallelism() / processes) - 1)
-  // The threads start with the first password, not with the service, and go away when there is nothing to hash.
+  // Threads start at the first password and exit when idle, so that a service that hashes nothing pays nothing.
   const opened = new Lazy(async (): Promise<Piscina> => {
     const { Piscina } = await import('piscina')
     return new Piscina({
@@ -67,11 +67,11 @@ export function createPasswords ({ cost, queue: asked = DEFAULT_QUEUE, processes
 
   async function run<T> (job: PasswordJob): Promise<T> {
     const pool = await opened.get()
-    if (pool.queueSize >= queue) throw busyError('password hashings')
+    if (pool.queueSize >= queue) throw busyError('password hashes')
     return await pool.run(job) as T
   }
 
-  // Compared when there is no stored hash: well-formed, so that comparing takes a hash, and no password fits it.
+  // Compared when there is no stored hash. It is well-formed, so that the comparison does a full hash; no password matches it.
   const dummy = `${randomText(SALT_LENGTH)}$2b$${String(cost).padStart(2, '0')}$${randomText(53)}`
 
   async function hash (password: string): Promise<string> {
@@ -82,9 +82,8 @@ export function createPasswords ({ cost, queue: asked = DEFAULT_QUEUE, processes
   return {
     hash,
     async verify (password, stored) {
-      const known = stored || dummy
-      const salt = known.slice(0, SALT_LENGTH)
-      return await run<boolean>({ digest: digest(password, salt), hash: known.slice(SALT_LENGTH), cost })
+      const hash = stored || dummy
+      return await run<boolean>({ digest: digest(password, hash.slice(0, SALT_LENGTH)), hash: hash.slice(SALT_LENGTH), cost })
     },
     isWeak (stored) {
       return Number(stored.split('$')[2]) < cost

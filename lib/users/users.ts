@@ -14,10 +14,10 @@ import { showItemOf, showProfile, showUser } from './show-user.ts'
 
 const SORT_KEYS = { account: 'account', created: 'created_at', modified: 'modified_at', verified: 'verified_at', name: 'name' }
 
-/** Times a patch is tried again when another write came between its checks and its own. */
+/** Attempts at a patch before ErrBusy: a concurrent write to the same user makes one fail. */
 const ATTEMPTS = 8
 
-/** How the fields are checked that users set themselves. A field of the schema that has none, or that the record lacks, does not compile. */
+/** Checks of the fields that users set themselves. A schema field without a check or without a record field does not compile. */
 const CHECKS: Checks<Pick<UserRecord, Exclude<keyof PatchProfile['data'], 'password'>>> = {
   name: (text) => checkText('name', text),
   info: (info) => checkMap('info', info)
@@ -41,7 +41,7 @@ function denied (message: string): IdentityError {
   return new IdentityError('ErrPerm', message)
 }
 
-/** `account` wins over `contains`; empty ones count as not given; both are compared lower-cased, as accounts are stored. */
+/** `account` takes precedence over `contains`. Empty means absent. Accounts are stored lower-cased. */
 function toFilter ({ account, contains }: UserCountQuery): Filter {
   if (account) return { equal: { account: account.toLowerCase() } }
   if (contains) return { contains: { account: contains.toLowerCase() } }
@@ -53,11 +53,11 @@ function toListQuery (query: UserListQuery): ListQuery {
   return { filter: toFilter(query), sort, ...toStart(query, sort), limit: query.limit ?? 100 }
 }
 
-/** User accounts: the rules of service.md, 2, 3 and 4.3. */
+/** User accounts, by the rules of service.md, sections 2, 3 and 4.3. */
 export function createUsers ({ store, now, roles: names, passwords, tokens, onError }: UserServices) {
   const users = store.collection<UserRecord>('users')
 
-  /** What every patch may set, checked. A password comes with a new epoch: it ends all the user's tokens. */
+  /** The fields that every patch may set. A new password increments the epoch, which revokes all of the user's tokens. */
   async function toChange ({ password, ...fields }: PatchProfile['data']): Promise<Change> {
     const set: Record<string, Json> = checkFields(fields, CHECKS)
     if (password === undefined) return { set }
@@ -65,19 +65,19 @@ export function createUsers ({ store, now, roles: names, passwords, tokens, onEr
     return { set, increment: { epoch: 1 } }
   }
 
-  /** One write: the change, and what goes with every change. Null when the user is gone or was written to since. */
+  /** Writes the change. Null when the user was deleted, or written since `record` was read. */
   async function write (record: UserRecord, change: Change): Promise<UserRecord | null> {
     if (Object.keys(change.set ?? {}).length === 0 && (change.unset ?? []).length === 0) {
-      throw new IdentityError('ErrParam', 'body: holds nothing to change')
+      throw new IdentityError('ErrParam', 'body: must contain a change')
     }
     return await users.update(record.id, {
       set: { ...change.set, modified_at: toTimestamp(now()) },
-      unset: change.unset ?? [],
+      unset: change.unset,
       increment: { ...change.increment, revision: 1 }
     }, { equal: { revision: record.revision } })
   }
 
-  /** Reads, decides and writes until no other write came between. What `decide` throws, ends it. */
+  /** Reads, decides and writes; a concurrent write starts it again. An error from `decide` ends it. */
   async function patch (id: string, decide: (record: UserRecord) => Change): Promise<void> {
     for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
       const record = await users.get(id)
@@ -87,19 +87,19 @@ export function createUsers ({ store, now, roles: names, passwords, tokens, onEr
       if (change.increment?.epoch !== undefined) await tokens.deleteOfUser(id)
       return
     }
-    throw new IdentityError('ErrBusy', 'the user is being changed by others', { headers: { 'retry-after': '1' } })
+    throw new IdentityError('ErrBusy', 'other requests are changing the user', { headers: { 'retry-after': '1' } })
   }
 
-  /** Section 4.3, PATCH /user/{userId}, rules 2, 4 and 7: what a caller without the admin role may not do. */
+  /** PATCH /user/{userId}, rules 2, 4 and 7 (service.md, 4.3): limits for callers without the admin role. */
   function checkMayPatch (target: UserRecord, body: PatchUser, actor: Actor): void {
     if (actor.isAdmin) return
-    if (holdsRole(target.roles, names.admin)) throw denied('userId: only an admin changes an admin')
+    if (holdsRole(target.roles, names.admin)) throw denied('userId: only an admin may change an admin')
     const granted = body.data?.roles
     if (granted !== undefined && [names.admin, names.service].some((name) => Object.hasOwn(granted, name))) {
-      throw denied(`roles: only an admin grants ${names.admin} or ${names.service}`)
+      throw denied(`roles: only an admin may grant ${names.admin} or ${names.service}`)
     }
     if (body.disable !== undefined && holdsRole(target.roles, names.manager)) {
-      throw denied('disable: only an admin disables or enables a manager')
+      throw denied('disable: only an admin may disable or enable a manager')
     }
   }
 
@@ -110,22 +110,22 @@ export function createUsers ({ store, now, roles: names, passwords, tokens, onEr
     const fields = checkFields(data, CHECKS)
     const expired_at = input.expired_at === undefined ? undefined : checkTimestamp('expired_at', input.expired_at)
     const roles = checkRoles(extra.roles ?? {})
-    // Hashing costs a quarter of a second: an account that is taken is told before it. The unique index decides.
+    // Spares the hash of a quarter of a second when the account exists. The unique index decides.
     const exists = () => new IdentityError('USER_EXIST', 'account: a user with this account exists')
     if (await users.getBy('account', account) !== null) throw exists()
     const hashed = await passwords.hash(password)
-    // A caller who was revoked while he waited for the hash changes nothing; the same below.
+    // The caller may have been revoked during the hash. The same below.
     await extra.actor?.confirm?.()
     const record = createUserRecord(now(), {
-      ...(extra.id !== undefined && { id: extra.id }),
+      id: extra.id,
       account,
-      ...(expired_at !== undefined && { expired_at }),
+      expired_at,
       roles,
       password: hashed,
       name: '',
       info: {},
       ...fields,
-      ...(extra.bootstrap !== undefined && { bootstrap: extra.bootstrap })
+      bootstrap: extra.bootstrap
     })
     try {
       await users.insert(record)
@@ -157,7 +157,7 @@ export function createUsers ({ store, now, roles: names, passwords, tokens, onEr
 
   return {
     /**
-     * Creates a user (service.md, 4.3, POST /user). `roles` is for the operator's tools.
+     * Creates a user (service.md, 4.3, POST /user). `extra` is for bootstrap and the command line.
      * @throws ErrParam, USER_EXIST
      */
     create,
@@ -181,7 +181,7 @@ export function createUsers ({ store, now, roles: names, passwords, tokens, onEr
       return record === null ? null : showUser(record)
     },
 
-    /** The profile a user sees of himself; throws ErrNotFound. */
+    /** The user's own profile; throws ErrNotFound. */
     async requireProfile (user_id: string): Promise<Profile> {
       const record = await users.get(user_id)
       if (record === null) throw notFound()
@@ -189,8 +189,8 @@ export function createUsers ({ store, now, roles: names, passwords, tokens, onEr
     },
 
     /**
-     * Checks a password, in the same time whether the account exists or not; renews a hash of a lower cost.
-     * @returns the user, or null when the account, the password or the user's state do not allow a sign-in
+     * Checks a password, with the same work whether or not the account exists, and renews a hash of a lower cost.
+     * @returns the user; null for an unknown account, a wrong password, and a disabled or expired user
      */
     async verify (account: string, password: string): Promise<User | null> {
       const record = await verifyPassword(account, password)
@@ -198,8 +198,8 @@ export function createUsers ({ store, now, roles: names, passwords, tokens, onEr
     },
 
     /**
-     * A sign-in: `verify`, and the epoch that was read before the password was compared. What comes of the sign-in
-     * carries it, so that a password change in between ends it.
+     * Signs in: `verify`, with the epoch that was read before the password was compared. Tokens of the sign-in carry that
+     * epoch, so that a concurrent password change revokes them.
      */
     async signIn (account: string, password: string): Promise<{ user_id: string, epoch: number } | null> {
       const record = await verifyPassword(account, password)
@@ -207,7 +207,7 @@ export function createUsers ({ store, now, roles: names, passwords, tokens, onEr
     },
 
     /**
-     * A user's patch of himself (service.md, 4.3, PATCH /user). With an actor it holds only while he stands.
+     * A patch of the user's own profile (service.md, 4.3, PATCH /user), refused once the actor's token is revoked.
      * @throws ErrParam, ErrNotFound, ErrUnknown
      */
     async patchOwn (user_id: string, body: PatchProfile, actor?: Actor): Promise<void> {
@@ -229,7 +229,7 @@ export function createUsers ({ store, now, roles: names, passwords, tokens, onEr
       checkMayPatch(target, body, actor)
       const { data = {}, disable } = body
       const { set = {}, increment = {} } = actor.isAdmin ? await toChange(data) : {}
-      await actor?.confirm?.()
+      await actor.confirm?.()
       const unset: string[] = []
       if (data.roles !== undefined) set.roles = checkRoles(data.roles as Roles)
       if (data.verified_at !== undefined && actor.isAdmin) {
@@ -240,7 +240,7 @@ export function createUsers ({ store, now, roles: names, passwords, tokens, onEr
         set.disabled_at = toTimestamp(now())
         increment.epoch = 1
       } else if (disable === false) unset.push('disabled_at')
-      // The rules again, on what the write will meet: the target may have become an admin since.
+      // Checked again on the record that the write replaces: the target may have become an admin meanwhile.
       await patch(user_id, (record) => {
         checkMayPatch(record, body, actor)
         return { set, unset, increment }
@@ -248,11 +248,11 @@ export function createUsers ({ store, now, roles: names, passwords, tokens, onEr
     },
 
     /**
-     * Removes a user with the codes and tokens that act for him; his clients stay.
-     * @throws ErrPerm on oneself, ErrNotFound
+     * Removes a user and their codes and tokens. Their clients stay.
+     * @throws ErrPerm for the actor's own account, ErrNotFound
      */
     async remove (user_id: string, actor: Actor): Promise<void> {
-      if (actor.user_id === user_id) throw denied('userId: nobody deletes himself')
+      if (actor.user_id === user_id) throw denied('userId: users cannot delete themselves')
       if (!await users.delete(user_id)) throw notFound()
       await tokens.deleteOfUser(user_id)
     },

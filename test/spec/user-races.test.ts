@@ -1,35 +1,16 @@
 import t, { type Test } from 'tap'
 import type { UserRecord } from '../../lib/records.ts'
-import { type Actor, DEFAULT_ROLE_NAMES } from '../../lib/roles.ts'
-import { COLLECTIONS } from '../../lib/store/collections.ts'
-import { openStore } from '../../lib/store/index.ts'
-import { createTokens } from '../../lib/tokens/tokens.ts'
-import { createUsers } from '../../lib/users/users.ts'
+import type { Actor } from '../../lib/roles.ts'
 import { Scheduler, type Step, exhaust } from '../helpers/scheduler.ts'
-import { wrapStore } from '../helpers/wrap-store.ts'
+import { openRules } from '../helpers/services.ts'
 
-const now = () => Date.UTC(2026, 10, 21, 2, 51)
-const roles = DEFAULT_ROLE_NAMES
 const ADMIN: Actor = { user_id: 'admin', isAdmin: true }
 const MANAGER: Actor = { user_id: 'manager', isAdmin: false, epoch: 0 }
 
-const inner = await openStore('sqlite::memory:', { collections: COLLECTIONS, now, onError: () => {} })
-t.teardown(() => inner.close())
 const scheduler = new Scheduler()
-// The dead tokens that go with an epoch are none of these actors'.
+// Removing the revoked tokens does not touch the user.
 scheduler.isShared = ({ collection }) => collection === 'users'
-const store = wrapStore(inner, scheduler.around)
-const onError = (error: unknown) => { throw error }
-const tokens = createTokens({ store, now, roles, onError })
-/** A hash is `weak` or `strong` with its password. */
-const passwords = {
-  hash: async (password: string) => `strong ${password}`,
-  verify: async (password: string, stored: string | undefined) => stored?.split(' ')[1] === password,
-  isWeak: (stored: string) => stored.startsWith('weak'),
-  close: async () => {}
-}
-const users = createUsers({ store, now, roles, passwords, tokens, onError })
-const records = inner.collection<UserRecord>('users')
+const { users, records: { users: records } } = await openRules(t, { around: scheduler.around })
 
 let scenes = 0
 

@@ -1,0 +1,44 @@
+import type { Test } from 'tap'
+import { createClients } from '../../lib/clients/clients.ts'
+import { createSecretBox, generateSecretKey } from '../../lib/crypto/secrets.ts'
+import type { ClientRecord, UserRecord } from '../../lib/records.ts'
+import { DEFAULT_ROLE_NAMES } from '../../lib/roles.ts'
+import { COLLECTIONS } from '../../lib/store/collections.ts'
+import { openStore } from '../../lib/store/index.ts'
+import { createTokens } from '../../lib/tokens/tokens.ts'
+import type { Passwords } from '../../lib/users/passwords.ts'
+import { createUsers } from '../../lib/users/users.ts'
+import { type Around, wrapStore } from './wrap-store.ts'
+
+export const BEGIN = '2126-11-21T02:51:00.000Z'
+
+/** A hash is its strength and the password: `weak old`, `strong new`. */
+const PLAIN_PASSWORDS: Passwords = {
+  hash: async (password) => `strong ${password}`,
+  verify: async (password, stored) => stored?.split(' ')[1] === password,
+  isWeak: (stored) => stored.startsWith('weak'),
+  close: async () => {}
+}
+
+/** Users, clients and tokens on a store in memory, without hashing and without HTTP: a test of them takes milliseconds. */
+export async function openRules (t: Test, { around = (_call, run) => run(), passwords }: { around?: Around, passwords?: Partial<Passwords> } = {}) {
+  let time = Date.parse(BEGIN)
+  const now = () => time
+  const inner = await openStore('sqlite::memory:', { collections: COLLECTIONS, now, onError: () => {} })
+  t.teardown(() => inner.close())
+  const store = wrapStore(inner, around)
+  const errors: unknown[] = []
+  const onError = (error: unknown) => { errors.push(error) }
+  const roles = DEFAULT_ROLE_NAMES
+  const tokens = createTokens({ store, now, roles, onError })
+  return {
+    users: createUsers({ store, now, roles, passwords: { ...PLAIN_PASSWORDS, ...passwords }, tokens, onError }),
+    clients: createClients({ store, now, box: createSecretBox(generateSecretKey()), tokens }),
+    tokens,
+    /** The stored records, past `around`. */
+    records: { users: inner.collection<UserRecord>('users'), clients: inner.collection<ClientRecord>('clients') },
+    /** What the services reported to the operator. */
+    errors,
+    advance: (milliseconds: number) => { time += milliseconds }
+  }
+}

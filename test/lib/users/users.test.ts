@@ -1,0 +1,140 @@
+import t from 'tap'
+import { storeError } from '../../../lib/errors.ts'
+import { DuplicateKeyError } from '../../../lib/store/port.ts'
+import { BEGIN, openRules } from '../../helpers/services.ts'
+
+// What no route shows; test/spec/user*.test.ts has the rules of the interface.
+
+const ADMIN = { user_id: 'admin', isAdmin: true }
+const MANAGER = { user_id: 'manager', isAdmin: false }
+const NOT_FOUND = { code: 'ErrNotFound', message: 'userId: no such user' }
+const newUser = (account: string) => ({ data: { account, password: 'old' } })
+
+t.test('finds a user by id and by account, in any case', async (t) => {
+  const { users } = await openRules(t)
+  const { user_id } = await users.create(newUser('Ann'))
+  const ann = { user_id, account: 'ann', created_at: BEGIN, modified_at: BEGIN, verified_at: BEGIN, roles: {}, name: '', info: {} }
+  const { user_id: _, ...profile } = ann
+  t.strictSame(await users.get(user_id), ann)
+  t.strictSame(await users.require(user_id), ann)
+  t.strictSame(await users.getByAccount('ANN'), ann)
+  t.strictSame(await users.requireProfile(user_id), profile)
+  for (const find of [users.get, users.getByAccount]) t.equal(await find('nobody'), null)
+  for (const find of [users.require, users.requireProfile]) await t.rejects(find('nobody'), NOT_FOUND)
+  const listed = []
+  for await (const batch of users.list()) listed.push(...batch)
+  t.strictSame(listed, [ann])
+})
+
+t.test('who does not exist is not changed and not removed', async (t) => {
+  const { users } = await openRules(t)
+  await t.rejects(users.patchOwn('nobody', { data: { name: 'x' } }), NOT_FOUND)
+  await t.rejects(users.patch('nobody', { data: { name: 'x', verified_at: 'never' } }, ADMIN), NOT_FOUND)
+  await t.rejects(users.remove('nobody', ADMIN), NOT_FOUND)
+})
+
+t.test('create: what bootstrap and the command line give', async (t) => {
+  const { users, records } = await openRules(t)
+  await users.create(newUser('ann'), { id: 'given', roles: { admin: true }, bootstrap: 'admin' })
+  t.strictSame(await records.users.get('given'), {
+    id: 'given', created_at: BEGIN, modified_at: BEGIN, verified_at: BEGIN, account: 'ann', roles: { admin: true }, password: 'strong old', name: '', info: {}, bootstrap: 'admin', epoch: 0, revision: 0
+  })
+  const { user_id } = await users.create({ ...newUser('bob'), expired_at: '2127-01-01T00:00:00Z' })
+  t.strictSame(Object.keys(await records.users.get(user_id) ?? {}).sort(), [
+    'account', 'created_at', 'epoch', 'expired_at', 'id', 'info', 'modified_at', 'name', 'password', 'revision', 'roles'
+  ], 'fields that are not given are absent')
+  await t.rejects(users.create(newUser('eve'), { bootstrap: 'admin' }), DuplicateKeyError, 'the slot is taken, which is not the account')
+  await t.rejects(users.create(newUser('eve'), { id: user_id }), DuplicateKeyError)
+})
+
+t.test('create: the account is checked before the hash, and the unique index decides', async (t) => {
+  let hashes = 0
+  let fail = () => {}
+  const rules = await openRules(t, {
+    around: ({ method }, run) => {
+      if (method === 'insert') fail()
+      return run()
+    },
+    passwords: { hash: async () => `strong ${hashes++}` }
+  })
+  const exists = { code: 'USER_EXIST', message: 'account: a user with this account exists' }
+  await rules.users.create(newUser('ann'))
+  await t.rejects(rules.users.create(newUser('ANN')), exists)
+  t.equal(hashes, 1)
+  fail = () => { throw new DuplicateKeyError('account') }
+  await t.rejects(rules.users.create(newUser('bob')), exists, 'another request was first')
+  fail = () => { throw storeError(new Error('disk full')) }
+  await t.rejects(rules.users.create(newUser('bob')), { code: 'ErrDb' })
+})
+
+t.test('an actor who was revoked during the hash changes nothing', async (t) => {
+  const { users, records } = await openRules(t)
+  const { user_id } = await users.create(newUser('ann'), { actor: ADMIN })
+  const confirm = async () => { throw new Error('revoked') }
+  const before = await records.users.get(user_id)
+  await t.rejects(users.create(newUser('bob'), { actor: { ...ADMIN, confirm } }), /revoked/)
+  await t.rejects(users.patchOwn(user_id, { data: { password: 'new' } }, { user_id, isAdmin: false, epoch: 0, confirm }), /revoked/)
+  await t.rejects(users.patch(user_id, { data: { password: 'new' } }, { ...ADMIN, confirm }), /revoked/)
+  t.equal(await records.users.count(), 1)
+  t.strictSame(await records.users.get(user_id), before)
+  await users.patchOwn(user_id, { data: { password: 'new' } }, { user_id, isAdmin: false, epoch: 0 })
+  await t.rejects(users.patchOwn(user_id, { data: { password: 'newer' } }, { user_id, isAdmin: false, epoch: 0 }), { code: 'ErrUnknown' })
+  t.match(await records.users.get(user_id), { password: 'strong new', epoch: 1, revision: 1 })
+})
+
+t.test('a caller who may not change the target is refused before anything else is looked at', async (t) => {
+  const { users } = await openRules(t)
+  const { user_id } = await users.create(newUser('root'), { roles: { admin: true } })
+  const confirm = () => { t.fail('asked again') }
+  const wrong = { clerk: false } as unknown as Record<string, true>
+  await t.rejects(users.patch(user_id, { data: { roles: wrong } }, { ...MANAGER, confirm }), { code: 'ErrPerm', message: 'userId: only an admin may change an admin' })
+  await t.rejects(users.patch(user_id, { data: { roles: wrong } }, ADMIN), { code: 'ErrParam' })
+})
+
+t.test('a patch gives up after eight attempts', async (t) => {
+  let reads = 0
+  const { users, records } = await openRules(t, {
+    around: ({ method }, run) => {
+      if (method === 'get') reads++
+      return method === 'update' ? null : run()
+    }
+  })
+  const { user_id } = await users.create(newUser('ann'))
+  await t.rejects(users.patchOwn(user_id, { data: { name: 'x' } }), { code: 'ErrBusy', statusCode: 503, headers: { 'retry-after': '1' } })
+  t.equal(reads, 8)
+  t.match(await records.users.get(user_id), { name: '', revision: 0 })
+})
+
+t.test('who may sign in', async (t) => {
+  const compared: unknown[] = []
+  const { users, advance } = await openRules(t, {
+    passwords: {
+      verify: async (password, stored) => {
+        compared.push(stored)
+        return stored === `strong ${password}`
+      }
+    }
+  })
+  const { user_id } = await users.create({ ...newUser('ann'), expired_at: '2126-11-21T02:52:00Z' })
+  t.strictSame(await users.signIn('ANN', 'old'), { user_id, epoch: 0 })
+  t.match(await users.verify('ann', 'old'), { user_id })
+  for (const method of [users.signIn, users.verify]) {
+    t.equal(await method('nobody', 'old'), null)
+    t.equal(await method('ann', 'wrong'), null)
+  }
+  t.strictSame(compared.slice(2), [undefined, 'strong old', undefined, 'strong old'], 'a password is compared for an unknown account too')
+  await users.patch(user_id, { disable: true }, ADMIN)
+  t.equal(await users.signIn('ann', 'old'), null, 'disabled')
+  await users.patch(user_id, { disable: false }, ADMIN)
+  t.strictSame(await users.signIn('ann', 'old'), { user_id, epoch: 1 })
+  advance(60_000)
+  t.equal(await users.signIn('ann', 'old'), null, 'expired')
+})
+
+t.test('a user is not removed by their own hand', async (t) => {
+  const { users } = await openRules(t)
+  const { user_id } = await users.create(newUser('ann'))
+  await t.rejects(users.remove(user_id, { user_id, isAdmin: true }), { code: 'ErrPerm' })
+  await users.remove(user_id, ADMIN)
+  t.equal(await users.count(), 0)
+})
