@@ -14,7 +14,7 @@ function wrapCollection<T extends Document> (inner: Collection<T>, name: string,
   return new Proxy(inner, {
     get (target, method: keyof Collection<T>) {
       // So that every list passes here, batch by batch.
-      if (method === 'render') return undefined
+      if (method === 'render' || method === 'getGeneration') return undefined
       const call = (args: unknown[]) => (target[method] as (...args: unknown[]) => unknown).apply(target, args)
       // getLinked may answer synchronously; the others always return a promise.
       if (method === 'getLinked') return (...args: unknown[]) => around({ collection: name, method, args }, () => call(args))
