@@ -2,8 +2,8 @@ import type { RateLimitPluginOptions, FastifyRateLimitStore } from '@fastify/rat
 import type { Counter } from '../lib/sign-in/counter.ts'
 
 /**
- * Makes @fastify/rate-limit count with our counter, which may count for several processes. A key begins with the kind
- * of attempt and a space.
+ * A store for @fastify/rate-limit that counts with our counter, which several processes may share. A key is the kind of
+ * attempt, a space, and the counter's key.
  */
 export function countWith (counter: Counter): NonNullable<RateLimitPluginOptions['store']> {
   return class Store implements FastifyRateLimitStore {

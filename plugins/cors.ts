@@ -2,12 +2,12 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 
 const ALLOWED = 'access-control-allow-origin'
 
-/** Seconds a browser keeps the answer to a preflight. */
-const KEPT = '3600'
+/** Seconds for which a browser may cache a preflight. */
+const MAX_AGE = '3600'
 
 /**
- * Lets a page of any origin read the answer (Fetch, 3.3). It carries no cookie and none is looked at: whoever has the token
- * could ask by other means. What a host's own CORS says first stands. Who asks from no page, and sends no Origin, needs none of it.
+ * Allows pages of any origin to read the response (Fetch, 3.3). Safe because these routes use no cookies: a page that has the
+ * token could make the request elsewhere. A host's own CORS headers take precedence.
  */
 export function allowOrigin (request: FastifyRequest, reply: FastifyReply): void {
   if (request.headers.origin === undefined || reply.hasHeader(ALLOWED)) return
@@ -15,7 +15,7 @@ export function allowOrigin (request: FastifyRequest, reply: FastifyReply): void
 }
 
 /**
- * Answers preflights (Fetch, 4.8): a browser sends one for the Authorization header, and without a token.
+ * Answers preflights (Fetch, 4.8), which a browser sends because of the Authorization header, without a token.
  * @param routes methods by path
  */
 export function answerPreflights (app: FastifyInstance, routes: Record<string, string>): void {
@@ -26,7 +26,7 @@ export function answerPreflights (app: FastifyInstance, routes: Record<string, s
           [ALLOWED]: '*',
           'access-control-allow-methods': methods,
           'access-control-allow-headers': 'authorization, content-type',
-          'access-control-max-age': KEPT
+          'access-control-max-age': MAX_AGE
         })
       }
       return reply.code(204).send(undefined)

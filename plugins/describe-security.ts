@@ -5,8 +5,8 @@ interface Described {
 }
 
 /**
- * @fastify/swagger's hook of a route, `config.swaggerTransform`: the bearer token is told of where the document explains
- * it. A host's own document may not, and would not be made at all with a scheme that it does not know.
+ * @fastify/swagger's hook for a route, `config.swaggerTransform`. It adds the bearer scheme where the document defines it: a
+ * host's own document may not, and an undefined scheme makes @fastify/swagger fail.
  */
 export function describeSecurity ({ schema, url, openapiObject }: Described): { schema: object, url: string } {
   const known = Object.hasOwn(openapiObject?.components?.securitySchemes ?? {}, 'bearer')

@@ -2,8 +2,8 @@ import type { FastifyInstance } from 'fastify'
 import { IdentityError } from '../lib/errors.ts'
 
 /**
- * Reads JSON bodies and no others, in this scope only. A `__proto__` key is refused. An empty body is no body,
- * whatever its type: a DELETE that came with a content type is still a DELETE.
+ * Parses JSON bodies and no others, in this scope only, and refuses a `__proto__` key. An empty body counts as none whatever
+ * its content type, because some clients send one with every DELETE.
  */
 export function useOwnJson (app: FastifyInstance, bodyLimit: number): void {
   const parse = app.getDefaultJsonParser('error', 'error')

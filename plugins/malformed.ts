@@ -6,17 +6,17 @@ import { findResponse } from './draining.ts'
 import { toErrorBody } from './errors.ts'
 
 const REASONS: Record<string, [statusCode: number, message: string]> = {
-  ERR_HTTP_REQUEST_TIMEOUT: [408, 'request: did not come in whole in time'],
+  ERR_HTTP_REQUEST_TIMEOUT: [408, 'request: did not arrive in time'],
   HPE_HEADER_OVERFLOW: [431, 'headers: are too large'],
   HPE_CHUNK_EXTENSIONS_OVERFLOW: [413, 'body: has chunk extensions that are too large']
 }
 
-/** Answers what is not HTTP, before there is a request, in the same form as every error; then the connection ends. */
+/** Answers input that is not HTTP in the form of every error, and closes the connection. There is no request yet. */
 export function handleMalformed (this: FastifyInstance, error: ConnectionError, socket: Socket): void {
   if (error.code === 'ECONNRESET' || socket.destroyed) return
   const [statusCode, message] = REASONS[error.code] ?? [400, 'request: is not valid HTTP']
-  this.log.debug({ statusCode, code: error.code }, 'a malformed request')
-  // Where a response has begun, as with pipelining, these bytes would become a part of it.
+  this.log.debug({ statusCode, code: error.code }, 'malformed request')
+  // With pipelining a response may be in flight: these bytes would become a part of it.
   if (socket.writable && findResponse(socket)?.headersSent !== true) {
     const body = JSON.stringify(toErrorBody(new IdentityError('ErrParam', message, { statusCode })))
     socket.write([

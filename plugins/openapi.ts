@@ -5,8 +5,9 @@ import { readVersion } from '../lib/version.ts'
 
 const DESCRIPTION = `User accounts, registered clients and token sessions.
 
-Every error has the same body; its \`code\` is stable. Lists stream: one that fails midway breaks the connection, it never ends
-as valid JSON. With \`Accept: application/x-ndjson\` a list has one record a line.`
+Every error has the same body; its \`code\` is stable. Lists are streamed: a failure midway
+aborts the connection, so that a truncated list is never valid JSON. With \`Accept: application/x-ndjson\` a list has one
+record per line.`
 
 const DOCUMENT = {
   openapi: '3.1.0',
@@ -21,7 +22,7 @@ const DOCUMENT = {
   components: { securitySchemes: { bearer: { type: 'http' as const, scheme: 'bearer' } } }
 }
 
-/** An app of its own, which never listens: it has the routes for what @fastify/swagger tells of them, and the page. */
+/** Builds an app that never listens. It has our routes, from which @fastify/swagger makes the document and the page. */
 async function buildDocs (routes: RouteOptions[], prefix: string): Promise<FastifyInstance> {
   const [{ default: swagger }, { default: swaggerUi }] = await Promise.all([import('@fastify/swagger'), import('@fastify/swagger-ui')])
   const docs = Fastify({ exposeHeadRoutes: false })
@@ -29,15 +30,15 @@ async function buildDocs (routes: RouteOptions[], prefix: string): Promise<Fasti
   docs.setSerializerCompiler(() => JSON.stringify)
   await docs.register(swagger, { openapi: DOCUMENT })
   for (const { method, url, schema, config } of routes) docs.route({ method, url, schema, config, handler: () => {} })
-  // The whole path here: from a scope with a prefix the page would look for its parts without it.
+  // The full path: in a scope with a prefix, the page would request its assets without the prefix.
   await docs.register(swaggerUi, { routePrefix: `${prefix}/docs`, staticCSP: true, uiConfig: { persistAuthorization: false } })
   await docs.ready()
   return docs
 }
 
 /**
- * Describes every route of this scope that comes after it, as OpenAPI 3.1 at `/openapi.json`, and as a page for people
- * at `/docs`. Both are made at the first request for them: few ask, and a start would wait for all that they load.
+ * Describes the routes that this scope registers later: as OpenAPI 3.1 at `/openapi.json`, and as a page at `/docs`. Both are
+ * built at the first request, because loading the packages would delay every start.
  */
 async function openapi (app: FastifyInstance): Promise<void> {
   const routes: RouteOptions[] = []

@@ -6,7 +6,7 @@ import { countWith } from './attempts.ts'
 import { requireCaller } from './auth.ts'
 
 /**
- * Bounds how often one user may change his password: a hash costs a thousand times what the rest of a request does.
+ * Limits how often a user may change their password, because a hash costs a thousand times as much as the rest of the request.
  * @param perMinute false: no limit
  */
 export async function createPasswordLimit (app: FastifyInstance, perMinute: number | false, counter: Counter): Promise<preHandlerHookHandler> {

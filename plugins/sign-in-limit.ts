@@ -6,40 +6,40 @@ import { IdentityError } from '../lib/errors.ts'
 import { hashToken } from '../lib/tokens/tokens.ts'
 import { countWith } from './attempts.ts'
 
-/** One account from everywhere, and one address for all accounts, may be tried so many times as often. */
+/** The limit per account, and the one per address, as a multiple of the limit per account and address. */
 const WIDE = 10
-/** And one address may begin so many sign-ins for each that it may try for one account: an office has one address. */
-const BEGUN = 100
+/** The limit of started sign-ins per address, as a multiple of the same. A whole office may share an address. */
+const STARTED = 100
 
-/** Each throws ErrLimit when there were too many. */
+/** Each method counts an attempt, and throws ErrLimit above the limit. */
 export interface SignInLimits {
-  /** An attempt at the password of an account, or without one at a code. */
+  /** An attempt at an account's password; without an account, at a user code. */
   guess (request: FastifyRequest, account?: string): Promise<void>
-  /** A sign-in that is begun, which anyone may do: it is kept until it ends or expires. */
+  /** The start of a sign-in. Anyone may start one, and it is stored until it ends or expires. */
   begin (request: FastifyRequest): Promise<void>
 }
 
 /**
- * Bounds how often passwords and codes can be guessed: from one address for one account tightly, and for an account or an
- * address as a whole loosely, so that a stranger who guesses does not lock the user out. And how much a stranger can make us keep.
+ * Limits guesses at passwords and codes: strictly per account and address, loosely per account and per address, so that an
+ * attacker cannot lock a user out. Also limits how many sign-ins an anonymous caller can make us store.
  * @param perMinute false: no limit
  */
 export async function createSignInLimits (app: FastifyInstance, perMinute: number | false, counter: Counter): Promise<SignInLimits> {
   if (perMinute === false) return { guess: async () => {}, begin: async () => {} }
   await app.register(rateLimit, { global: false, store: countWith(counter) })
-  // By their hashes: what was typed may be as long as a form.
+  // Hashed, because the typed account may be as long as a form allows.
   const accounts = new WeakMap<FastifyRequest, string>()
   const account = (request: FastifyRequest) => accounts.get(request) ?? ''
   const count = (max: number, keyGenerator: (request: FastifyRequest) => string) =>
     app.createRateLimit({ max, timeWindow: '1 minute', keyGenerator, allowList: [] })
-  const begun = count(perMinute * BEGUN, (request) => `begin ${groupAddress(request.ip)}`)
+  const starts = count(perMinute * STARTED, (request) => `begin ${groupAddress(request.ip)}`)
   const address = count(perMinute * WIDE, (request) => `address ${groupAddress(request.ip)}`)
   const guesses = [
     count(perMinute, (request) => `guess ${groupAddress(request.ip)} ${account(request)}`),
     count(perMinute * WIDE, (request) => `account ${account(request)}`)
   ]
 
-  async function hold (limit: typeof address, request: FastifyRequest): Promise<void> {
+  async function enforce (limit: typeof address, request: FastifyRequest): Promise<void> {
     const { isAllowed, ...state } = await limit(request)
     if (isAllowed || !('isExceeded' in state) || !state.isExceeded) return
     const seconds = Math.max(1, state.ttlInSeconds)
@@ -49,8 +49,8 @@ export async function createSignInLimits (app: FastifyInstance, perMinute: numbe
   return {
     async guess (request, name) {
       if (name !== undefined) accounts.set(request, hashToken(name.toLowerCase()))
-      for (const limit of name === undefined ? [address] : [address, ...guesses]) await hold(limit, request)
+      for (const limit of name === undefined ? [address] : [address, ...guesses]) await enforce(limit, request)
     },
-    begin: (request) => hold(begun, request)
+    begin: (request) => enforce(starts, request)
   }
 }

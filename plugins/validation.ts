@@ -5,10 +5,10 @@ import type { FastifyInstance } from 'fastify'
 import { type IdentityError, paramError } from '../lib/errors.ts'
 import { OWN_SCHEMAS } from '../lib/options.ts'
 
-/** Query parameters that count as not given when they are empty. */
+/** Query parameters that count as absent when they are empty. */
 const EMPTY_IS_ABSENT = new Set(['user', 'account', 'contains', 'fields', 'sort'])
 
-/** Values are checked as they are: nothing is coerced, filled in or left out behind the caller's back. */
+/** Values are validated unchanged: no coercion, no defaults, no removed properties. */
 const ajv = new Ajv({
   ...OWN_SCHEMAS, code: { optimize: 1 }, allErrors: false, coerceTypes: false, useDefaults: false, removeAdditional: false
 })
@@ -16,9 +16,9 @@ ajvFormats.default(ajv)
 
 interface ObjectSchema { properties?: Record<string, { type?: string }> }
 
-/** A query string is text: digits become the integer that the schema asks for, and nothing else does. */
+/** Query parameters are text. Digits become an integer where the schema has one; nothing else is converted. */
 function readQuery (schema: ObjectSchema, query: Record<string, unknown>): Record<string, unknown> {
-  // Without a prototype, so that `__proto__` is a name like any other.
+  // Without a prototype, `__proto__` is a name like any other.
   const read: Record<string, unknown> = Object.create(null)
   for (const [name, value] of Object.entries(query)) {
     if (value === '' && EMPTY_IS_ABSENT.has(name)) continue
@@ -28,33 +28,33 @@ function readQuery (schema: ObjectSchema, query: Record<string, unknown>): Recor
   return read
 }
 
-/** A field's name as a caller writes it: data.redirectUris[3]. */
+/** A field's name as callers write it: `data.redirectUris[3]`. */
 function nameField (path: string): string {
   return path.slice(1).replace(/\/(\d+)(?=\/|$)/g, '[$1]').replaceAll('/', '.').replaceAll('~1', '/').replaceAll('~0', '~')
 }
 
-/** Of a value that fits none of several forms, that it does not; not what one of the forms would have asked for. */
+/** For a value that matches no branch of an `anyOf`, the error of the `anyOf` rather than one of a branch. */
 function chooseError (errors: ErrorObject[]): ErrorObject {
   return errors.find(({ keyword }) => keyword === 'anyOf') ?? errors[0] as ErrorObject
 }
 
-/** Our words for a failure: the field and the cause. Values are never repeated. */
+/** Our message for a failure: the field and the problem. It never repeats the value. */
 function explain (error: ErrorObject, part: string): IdentityError {
   const field = nameField(error.instancePath)
   const inner = (name: string) => (field === '' ? name : `${field}.${name}`)
   switch (error.keyword) {
     case 'required': return paramError(inner(error.params.missingProperty), 'is required')
     case 'additionalProperties': return paramError(inner(error.params.additionalProperty.slice(0, 64)), 'is not a known field')
-    case 'anyOf': case 'const': return paramError(field || part, 'is not one of the values allowed')
-    case 'type': return paramError(field || part, error.params.type === 'integer' ? 'must be an integer from 0' : `must be of the type ${error.params.type}`)
+    case 'anyOf': case 'const': return paramError(field || part, 'is not one of the allowed values')
+    case 'type': return paramError(field || part, error.params.type === 'integer' ? 'must be an integer of at least 0' : `must be of the type ${error.params.type}`)
     default: return paramError(field || part, error.message ?? 'is not valid')
   }
 }
 
 /**
- * Validates with our own rules, in this scope only: a host keeps its Ajv, and ours does not depend on it.
- * The same for serialisation: only the fields of a response schema are written.
- * Each is compiled at its first use: all of them at the start took as long as a whole bare app.
+ * Validates requests and serialises responses with our own compilers, in this scope only: a host keeps its own, and ours
+ * do not depend on them. A response contains only the fields of its schema.
+ * Each schema is compiled at its first use, because compiling all of them takes as long as starting a bare app.
  */
 export function useOwnValidation (app: FastifyInstance): void {
   app.setValidatorCompiler(({ schema, httpPart }) => {
@@ -66,7 +66,7 @@ export function useOwnValidation (app: FastifyInstance): void {
       return { error: explain(chooseError(validate.errors ?? []), httpPart ?? 'body') }
     }
   })
-  // Null, for none: a host's would take the place of the response schemas.
+  // Null means none: a host's serializer would bypass the response schemas.
   app.setReplySerializer(null as never)
   app.setSerializerCompiler(({ schema }) => {
     let write: ReturnType<typeof fastJson> | undefined

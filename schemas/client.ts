@@ -3,15 +3,15 @@ import { Data, IdSchema, LIMITS, PageSchema, QueryText, TimestampSchema } from '
 
 const ImageSchema = Type.String({ maxLength: LIMITS.uri, description: 'An http or https URL.' })
 
-/** A client as responses show it (service.md, 2). */
+/** A client in a response (service.md, 2). */
 export const ClientSchema = Type.Object({
   clientId: Type.String(),
   createdAt: TimestampSchema,
   modifiedAt: TimestampSchema,
-  clientSecret: Type.Optional(Type.String({ description: 'Only of a confidential client.' })),
+  clientSecret: Type.Optional(Type.String({ description: 'Only on a confidential client.' })),
   redirectUris: Type.Array(Type.String()),
   scopes: Type.Array(Type.String()),
-  userId: Type.Optional(Type.String({ description: 'The owner; only for callers with the admin role.' })),
+  userId: Type.Optional(Type.String({ description: 'The owner. Only shown to admins.' })),
   name: Type.String(),
   image: Type.Optional(Type.String())
 })
@@ -28,12 +28,12 @@ const NewClientSchema = Type.Object({
   }),
   name: Type.String({ maxLength: LIMITS.name }),
   image: Type.Optional(ImageSchema),
-  userId: Type.Optional(Type.String({ maxLength: LIMITS.id, description: 'The owner; honoured for admin, ignored otherwise.' }))
+  userId: Type.Optional(Type.String({ maxLength: LIMITS.id, description: 'The owner. Ignored unless the caller is an admin.' }))
 }, { additionalProperties: false })
 
 export const CreateClientSchema = Type.Object({
   data: NewClientSchema,
-  credentials: Type.Optional(Type.Boolean({ description: 'true makes a confidential client, with a secret.' }))
+  credentials: Type.Optional(Type.Boolean({ description: 'true creates a confidential client, which has a secret.' }))
 }, { additionalProperties: false })
 export type CreateClient = Static<typeof CreateClientSchema>
 
@@ -42,7 +42,7 @@ export const PatchClientSchema = Type.Object({
     ...Type.Partial(Type.Omit(NewClientSchema, ['userId', 'image'])).properties,
     image: Type.Optional(Type.Union([ImageSchema, Type.Null()], { description: 'null removes the image.' }))
   }, { additionalProperties: false })),
-  regen_secret: Type.Optional(Type.Boolean({ description: "true makes a new secret and ends the client's codes and tokens." }))
+  regen_secret: Type.Optional(Type.Boolean({ description: "true creates a new secret and revokes the client's codes and tokens." }))
 }, { additionalProperties: false })
 export type PatchClient = Static<typeof PatchClientSchema>
 
@@ -51,7 +51,7 @@ export const ClientCreatedSchema = Data(Type.Object({ clientId: Type.String() })
 export const ClientParamsSchema = Type.Object({ clientId: IdSchema })
 export const OwnerParamsSchema = Type.Object({ userId: IdSchema })
 
-const OwnerQuery = { user: QueryText('The owner; honoured for admin. Others see their own clients only.', LIMITS.id) }
+const OwnerQuery = { user: QueryText('The owner. Ignored unless the caller is an admin: others see only their own clients.', LIMITS.id) }
 export const ClientCountQuerySchema = Type.Object(OwnerQuery, { additionalProperties: false })
 export const ClientListQuerySchema = Type.Object({
   ...OwnerQuery,

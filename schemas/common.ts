@@ -60,10 +60,10 @@ export const InfoSchema = Type.Object({}, {
  */
 export type Complete<T> = { [K in keyof Required<T>]: T[K] }
 
-/** The wrapper of every JSON success body. */
+/** Wraps the body of every successful JSON response. */
 export const Data = <T extends TSchema>(schema: T) => Type.Object({ data: schema })
 
-/** How a list is wrapped. */
+/** The wrapping of a list. */
 export const FormatSchema = Type.Union([Type.Literal('object'), Type.Literal('array')], {
   description: '`object` (default) answers { "data": [...] }, `array` the bare array.'
 })

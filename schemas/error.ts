@@ -3,9 +3,9 @@ import { Type, type Static } from '@sinclair/typebox'
 /** The body of every error. */
 export const ErrorSchema = Type.Object({
   statusCode: Type.Integer(),
-  code: Type.String({ description: 'The kind of error, stable: see the table in the README.' }),
-  error: Type.String({ description: "The status's reason phrase." }),
-  message: Type.String({ description: 'Names the field and the cause.' })
+  code: Type.String({ description: 'The kind of error, from the table in the README. Stable.' }),
+  error: Type.String({ description: 'The reason phrase of the status.' }),
+  message: Type.String({ description: 'Names the field and the problem.' })
 })
 
 export type ErrorBody = Static<typeof ErrorSchema>

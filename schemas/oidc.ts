@@ -2,26 +2,26 @@ import { Type, type Static } from '@sinclair/typebox'
 
 const DAY = 24 * 60 * 60
 
-/** The options of the authorization server. Defaults stand here and nowhere else. */
+/** The options of the authorization server. Defaults are defined here only. */
 export const OidcOptionsSchema = Type.Object({
   issuer: Type.Optional(Type.String({
     pattern: '^https?://[^/?#@\\s]+(/[^/?#\\s]+)*$',
-    description: 'The URL by which apps and browsers reach the service, with the prefix if there is one, without a slash at its end. Absent: the address it listens on.'
+    description: 'URL under which apps and browsers reach the service, with the prefix if there is one, without a trailing slash. Absent: the address it listens on.'
   })),
   name: Type.Optional(Type.String({
-    minLength: 1, maxLength: 64, description: 'What the pages call the service. Absent: they tell the name of the app only.'
+    minLength: 1, maxLength: 64, description: 'Name of the service on the pages. Absent: they show only the name of the app.'
   })),
-  accessTtl: Type.Integer({ minimum: 60, maximum: DAY, default: 3600, description: 'Seconds an access token lives.' }),
-  refreshTtl: Type.Integer({ minimum: 60, maximum: 366 * DAY, default: 30 * DAY, description: 'Seconds a refresh token lives from its last use.' }),
-  sessionTtl: Type.Integer({ minimum: 60, maximum: 366 * DAY, default: 14 * DAY, description: 'Seconds a browser stays signed in from its last use.' }),
+  accessTtl: Type.Integer({ minimum: 60, maximum: DAY, default: 3600, description: 'Lifetime of an access token in seconds.' }),
+  refreshTtl: Type.Integer({ minimum: 60, maximum: 366 * DAY, default: 30 * DAY, description: 'Lifetime of a refresh token in seconds, from its last use.' }),
+  sessionTtl: Type.Integer({ minimum: 60, maximum: 366 * DAY, default: 14 * DAY, description: 'Seconds for which a browser stays signed in, from its last use.' }),
   refreshGrace: Type.Integer({
-    minimum: 0, maximum: 300, default: 10, description: 'Seconds in which a refresh token that was used already is answered again, for a lost answer or two tabs at once.'
+    minimum: 0, maximum: 300, default: 10, description: 'Seconds during which a used refresh token is accepted again, for a lost response or two tabs at once.'
   }),
   firstParty: Type.Array(Type.String({ minLength: 1 }), {
-    default: [], description: "Ids of the operator's own clients: they sign users in without asking for consent."
+    default: [], description: "Ids of the operator's own clients, which sign users in without asking for consent."
   }),
   signInLimit: Type.Union([Type.Literal(false), Type.Integer({ minimum: 1, maximum: 1_000_000 })], {
-    default: 10, description: 'Sign-ins a minute that one address may try for one account; ten times as many for an account or an address as a whole; and a hundred times as many that one address may begin. `false`: no limit.'
+    default: 10, description: 'Sign-in attempts per minute from one address for one account. Ten times as many are allowed per account and per address, and one address may start a hundred times as many sign-ins. `false`: no limit.'
   })
 }, { additionalProperties: false })
 

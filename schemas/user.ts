@@ -19,7 +19,7 @@ export type User = Static<typeof UserSchema>
 
 const Nullable = Type.Union([TimestampSchema, Type.Null()])
 
-/** A user in a list: with the times that `fields` asked for. */
+/** A user in a list, with the times that `fields` requests. */
 export const UserItemSchema = Type.Object({
   ...UserSchema.properties,
   expired_at: Type.Optional(Nullable),
@@ -28,7 +28,7 @@ export const UserItemSchema = Type.Object({
 export type UserItem = Static<typeof UserItemSchema>
 
 const NewUserSchema = Type.Object({
-  account: Type.String({ maxLength: LIMITS.account, description: 'An email address, or letters, digits, - and _ with a letter or digit first. Lower-cased.' }),
+  account: Type.String({ maxLength: LIMITS.account, description: 'An email address, or letters, digits, - and _ starting with a letter or digit. Lower-cased.' }),
   password: Type.String({ maxLength: LIMITS.password }),
   name: Type.Optional(Type.String({ maxLength: LIMITS.name })),
   info: Type.Optional(InfoSchema)
@@ -36,7 +36,7 @@ const NewUserSchema = Type.Object({
 
 export const CreateUserSchema = Type.Object({
   data: NewUserSchema,
-  expired_at: Type.Optional(Type.String({ maxLength: 64, description: 'RFC 3339. With it the user is not verified, and expires then.' }))
+  expired_at: Type.Optional(Type.String({ maxLength: 64, description: 'RFC 3339. The user is not verified, and expires at this time.' }))
 }, { additionalProperties: false })
 export type CreateUser = Static<typeof CreateUserSchema>
 
@@ -51,7 +51,7 @@ export const PatchUserSchema = Type.Object({
     roles: Type.Optional(RolesSchema),
     ...ProfilePatchSchema.properties
   }, { additionalProperties: false })),
-  disable: Type.Optional(Type.Boolean({ description: 'true disables the account now, false enables it.' }))
+  disable: Type.Optional(Type.Boolean({ description: 'true disables the user and revokes their tokens, false enables the user.' }))
 }, { additionalProperties: false })
 export type PatchUser = Static<typeof PatchUserSchema>
 
@@ -60,7 +60,7 @@ export const UserCreatedSchema = Data(Type.Object({ user_id: Type.String() }))
 export const UserParamsSchema = Type.Object({ userId: IdSchema })
 
 const AccountQuery = {
-  account: QueryText('The account, exactly. Wins over contains.'),
+  account: QueryText('The exact account. Takes precedence over contains.'),
   contains: QueryText('A part of the account.')
 }
 export const UserCountQuerySchema = Type.Object(AccountQuery, { additionalProperties: false })
