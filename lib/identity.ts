@@ -23,7 +23,7 @@ export interface ServiceOptions extends Pick<Options, 'database' | 'storeTimeout
   now?: Clock | undefined
   /** Processes on this machine, including this one. Each takes an equal part of the cores for hashing. */
   processes?: number | undefined
-  /** Seconds a minted refresh token lives. Absent: no authorization server redeems them, and none are minted. */
+  /** Lifetime of minted refresh tokens in seconds. Absent: none are minted, because no authorization server redeems them. */
   refreshTtl?: number | undefined
   /** Receives failures that no caller waits for. */
   onError?: ((error: unknown) => void) | undefined

@@ -17,7 +17,7 @@ export interface PageOptions {
 export async function sendPage<Name extends keyof Pages> (
   reply: FastifyReply, name: Name, data: Pages[Name], { service, redirectUri }: PageOptions
 ): Promise<FastifyReply> {
-  // The pages are loaded with the first one that is sent.
+  // Loaded when the first page is sent.
   const { renderPage } = await import('../lib/pages/index.ts')
   // The host's serializers are not applied to a string.
   return reply.headers(pageHeaders(redirectUri)).type('text/html; charset=utf-8').send(renderPage(name, data, service))

@@ -42,7 +42,7 @@ export function isRegisteredUri (client: Pick<OurClient, 'registered_uris' | 'pu
   return bare !== null && client.registered_uris.some((registered) => withoutPort(registered) === bare)
 }
 
-/** Whether a page of this origin belongs to the client, by its redirect URIs. An opaque origin is nobody's. */
+/** Whether a page of this origin belongs to the client, by its redirect URIs. An opaque origin belongs to no client. */
 export function isOwnOrigin (registeredUris: string[], origin: string): boolean {
   return origin !== 'null' && registeredUris.some((uri) => URL.parse(uri)?.origin === origin)
 }

@@ -11,7 +11,7 @@ export function nameMintedGrant (token_id: string): string {
   return MINTED + token_id
 }
 
-/** Ends a token session. A grant that is made up is not stored, and neither is anything under it. */
+/** Ends a token session. A derived grant is not stored, so there is nothing to end. */
 export async function endGrant (tokens: Tokens, id: string): Promise<void> {
   if (!id.startsWith(MINTED)) await tokens.endGrant(id)
 }

@@ -84,7 +84,7 @@ export function createTokens ({ store, now, roles, onError, refreshTtl }: {
   roles: RoleNames
   /** Receives failures to delete the records of revoked tokens. */
   onError: (error: unknown) => void
-  /** Seconds a minted refresh token lives. Absent: no authorization server redeems refresh tokens, and none are minted. */
+  /** Lifetime of minted refresh tokens in seconds. Absent: none are minted, because no authorization server redeems them. */
   refreshTtl?: number | undefined
 }) {
   const users = store.collection<UserRecord>('users')

@@ -33,7 +33,7 @@ export class ClientStandIn extends EventEmitter {
     for (const { reject } of this.pings.splice(0)) reject(error)
   }
 
-  /** The driver sees a server, or none that is up. */
+  /** Emits what the driver emits when it finds a server, or finds none up. */
   see (type: 'Standalone' | 'Unknown'): void {
     this.emit('topologyDescriptionChanged', { newDescription: { servers: new Map([['host:27017', { type }]]) } })
   }
