@@ -16,8 +16,9 @@ export interface Entry<T extends Document = Document> {
 }
 
 /**
- * Decoded documents of look-ups, all of one version of the store's content. Every commit of any process creates a new
- * version, a random number. Equal versions therefore mean equal content, even after a backup was restored.
+ * Decoded documents of look-ups, all of one version of the store's content. Every commit of this engine, in any process,
+ * creates a new version, a random number. Equal versions therefore mean equal content, even after a backup was restored.
+ * A commit of another program leaves no version, and nothing is cached until there is one.
  *
  * The version is read once per turn of the event loop, and together with every document that is read. Another version
  * empties the cache, unless a batch of this store created it:
@@ -27,7 +28,7 @@ export interface Entry<T extends Document = Document> {
  * - While a batch is in flight, nobody knows who created a new version: look-ups bypass the cache until the answer.
  */
 export class DocumentCache {
-  readonly #readVersion: () => string
+  readonly #readVersion: () => string | null
   readonly #getTurn: () => number
   readonly #collections = new Map<string, CollectionCache>()
   /** The version of all cached documents; null when nothing is cached. */
@@ -41,7 +42,7 @@ export class DocumentCache {
   /** Increases whenever a document may have changed. */
   #generation = 0
 
-  constructor (readVersion: () => string, turn: () => number = getTurn) {
+  constructor (readVersion: () => string | null, turn: () => number = getTurn) {
     this.#readVersion = readVersion
     this.#getTurn = turn
   }
@@ -68,8 +69,8 @@ export class DocumentCache {
   }
 
   /** Whether documents read together with this version may be cached. */
-  accepts (version: string): boolean {
-    this.#isCurrent = version === this.#version || !this.#inFlight
+  accepts (version: string | null): boolean {
+    this.#isCurrent = version !== null && (version === this.#version || !this.#inFlight)
     if (this.#isCurrent && version !== this.#version) {
       this.#clear()
       this.#version = version

@@ -84,7 +84,7 @@ export class SqliteCollection<T extends Document> implements Collection<T> {
   #readLinked (id: string, { sql, links }: LinkedPlan): Linked<T> | null {
     const row = this.#look<Record<string, string | null>>({ sql, values: [id] })
     if (row === undefined) return null
-    const isCacheable = this.#backend.cache?.accepts(row.version!) === true
+    const isCacheable = this.#backend.cache?.accepts(row.version ?? null) === true
     const decode = <D extends Document>(cached: CollectionCache | undefined, id: string, text: string): Entry<D> =>
       (isCacheable ? cached?.add<D>(id, text) : undefined) ?? { document: JSON.parse(text) as D, stamp: Number.NaN }
     const entry = decode<T>(this.#cached, id, row.doc!)

@@ -95,8 +95,10 @@ export class FileBackend implements Backend {
   }
 
   /** Throws ErrDb when the file is lost: then its version no longer says what other processes see. */
-  #readVersion (): string {
+  #readVersion (): string | null {
     this.#file.check()
-    return guard(() => readVersion(this.connection))
+    const version = guard(() => readVersion(this.connection))
+    if (version === null) this.#writer.renewVersion()
+    return version
   }
 }

@@ -2,7 +2,7 @@ import type { SQLInputValue } from 'node:sqlite'
 import { type Change, type Document, DuplicateKeyError, type Json } from '../port.ts'
 import type { Connection } from './connection.ts'
 import { type Failure, findDuplicateField, fromFailure, toFailure } from './failure.ts'
-import { READ_VERSION, type Table } from './sql.ts'
+import { READ_VERSION, RENEW_VERSION, type Table } from './sql.ts'
 
 /** One write as plain data, so that it can be sent to another thread. */
 export type Operation =
@@ -22,9 +22,9 @@ export type Outcome =
   | { mistake: string }
   | { failure: Failure }
 
-/** The version of the store's content around one transaction: equal when it changed nothing. */
+/** The version of the store's content around one transaction: equal when it changed nothing. See STATE. */
 export interface Versions {
-  before: string
+  before: string | null
   after: string
 }
 
@@ -42,8 +42,8 @@ export function unwrap (outcome: Outcome): Value {
   throw fromFailure(outcome.failure)
 }
 
-export function readVersion (connection: Connection): string {
-  return connection.get<{ version: string }>({ sql: READ_VERSION, values: [] })!.version
+export function readVersion (connection: Connection): string | null {
+  return connection.get<{ version: string | null }>({ sql: READ_VERSION, values: [] })!.version
 }
 
 /**
@@ -56,7 +56,7 @@ export function runBatch (connection: Connection, tables: ReadonlyMap<string, Ta
     connection.run({ sql: 'BEGIN IMMEDIATE', values: [] })
     const before = readVersion(connection)
     const outcomes = operations.map((operation) => attempt(connection, tables, operation))
-    const after = readVersion(connection)
+    const after = connection.get<{ version: string }>({ sql: RENEW_VERSION, values: [] })?.version ?? before!
     connection.run({ sql: 'COMMIT', values: [] })
     return { outcomes, versions: { before, after } }
   } catch (error) {

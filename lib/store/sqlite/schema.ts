@@ -1,7 +1,7 @@
 import type { CollectionSpec, Json } from '../port.ts'
 import type { Connection } from './connection.ts'
 import { findDuplicateField } from './failure.ts'
-import { READ_VERSION, STATE, quote, toColumn } from './sql.ts'
+import { READ_VERSION, STATE, STATE_TABLE, quote, toColumn } from './sql.ts'
 
 /**
  * The layout of the tables, in user_version. A file with a higher one was written by a later release.
@@ -15,6 +15,9 @@ const LAYOUT = 2
  * and so removes it from this table; a release that declares it again fills the column from the documents.
  */
 const KEYS = quote('store.keys')
+
+/** The version tables of layout 1 and of builds before the first release of layout 2. */
+const FORMER = ['"store.version"', '"store.state"']
 
 const EVENTS = ['INSERT', 'UPDATE', 'DELETE'] as const
 
@@ -30,7 +33,7 @@ export function isCurrent (connection: Connection, specs: readonly CollectionSpe
     if (names.size > 0) throw new Error('it has tables of another program')
     return false
   }
-  return layout === LAYOUT && specs.every((spec) => names.has(spec.name) &&
+  return layout === LAYOUT && names.has(STATE_TABLE) && specs.every((spec) => names.has(spec.name) &&
     EVENTS.every((event) => names.has(nameTrigger(spec, event))) && listIndexes(spec).every(({ name }) => names.has(name)) &&
     compareKeys(connection, spec).every((keys) => keys.length === 0))
 }
@@ -41,9 +44,9 @@ export function migrate (connection: Connection, specs: readonly CollectionSpec[
   database.exec('BEGIN IMMEDIATE')
   try {
     if (!isCurrent(connection, specs)) {
-      removeCounter(connection)
+      removeFormer(connection)
       database.exec(`CREATE TABLE IF NOT EXISTS ${KEYS} (collection TEXT, key TEXT, PRIMARY KEY (collection, key)) WITHOUT ROWID`)
-      database.exec(`CREATE TABLE IF NOT EXISTS ${STATE} ("version" INTEGER NOT NULL);
+      database.exec(`CREATE TABLE IF NOT EXISTS ${STATE} ("version" INTEGER);
         INSERT INTO ${STATE} SELECT random() WHERE NOT EXISTS (${READ_VERSION})`)
       for (const spec of specs) createTable(connection, spec)
       database.exec(`PRAGMA user_version = ${LAYOUT}`)
@@ -55,11 +58,13 @@ export function migrate (connection: Connection, specs: readonly CollectionSpec[
   }
 }
 
-/** Removes the counter of layout 1 with its triggers. */
-function removeCounter ({ database }: Connection): void {
-  const triggers = database.prepare('SELECT name FROM sqlite_schema WHERE type = \'trigger\' AND sql LIKE \'%"store.version"%\'').all()
-  for (const { name } of triggers) database.exec(`DROP TRIGGER ${quote(String(name))}`)
-  database.exec('DROP TABLE IF EXISTS "store.version"')
+/** Removes the version tables of earlier builds, with their triggers. */
+function removeFormer ({ database }: Connection): void {
+  for (const table of FORMER) {
+    const triggers = database.prepare("SELECT name FROM sqlite_schema WHERE type = 'trigger' AND instr(sql, ?) > 0").all(table)
+    for (const { name } of triggers) database.exec(`DROP TRIGGER ${quote(String(name))}`)
+    database.exec(`DROP TABLE IF EXISTS ${table}`)
+  }
 }
 
 function createTable (connection: Connection, spec: CollectionSpec): void {
@@ -80,7 +85,7 @@ function createTable (connection: Connection, spec: CollectionSpec): void {
   }
   for (const event of EVENTS) {
     database.exec(`CREATE TRIGGER IF NOT EXISTS ${quote(nameTrigger(spec, event))} AFTER ${event} ON ${table}
-      BEGIN UPDATE ${STATE} SET "version" = random(); END`)
+      BEGIN UPDATE ${STATE} SET "version" = NULL; END`)
   }
   for (const key of missing) connection.run({ sql: `INSERT INTO ${KEYS} VALUES (?, ?)`, values: [spec.name, key] })
   for (const key of foreign) connection.run({ sql: `DELETE FROM ${KEYS} WHERE collection = ? AND key = ?`, values: [spec.name, key] })

@@ -36,11 +36,20 @@ export function quote (name: string): string {
   return `"${name}"`
 }
 
-/** A table of one row: the version of the store's content. Triggers replace it by a random number at every change of a row. */
-export const STATE = quote('store.state')
+/**
+ * A table of one row: the version of the store's content. Triggers clear it at every change of a row, whatever program makes
+ * it, and the transaction of a batch ends by setting a new random number. So it is null only after a change by another program.
+ */
+export const STATE_TABLE = 'store.content'
+export const STATE = quote(STATE_TABLE)
+
+const VERSION = 'CAST("version" AS TEXT) AS "version"'
 
 /** Reads the version, as text because a JavaScript number is not exact at 64 bits. */
-export const READ_VERSION = `SELECT CAST("version" AS TEXT) AS "version" FROM ${STATE}`
+export const READ_VERSION = `SELECT ${VERSION} FROM ${STATE}`
+
+/** Sets and reads a new version if there is none. */
+export const RENEW_VERSION = `UPDATE ${STATE} SET "version" = random() WHERE "version" IS NULL RETURNING ${VERSION}`
 
 /** The value of a key's column. Columns have no type, so a value is stored and compared as it is bound. */
 export function toColumn (value: Json | undefined): SQLInputValue {
@@ -48,7 +57,13 @@ export function toColumn (value: Json | undefined): SQLInputValue {
   return typeof value === 'string' || typeof value === 'number' ? value : null
 }
 
-/** The statements of one collection: a table with the document as JSON, and a column for each declared key. */
+/**
+ * The statements of one collection: a table with the document as JSON, and a column for each declared key.
+ *
+ * Inserts and updates are OR FAIL. They write one row, and SQLite checks every constraint before it writes, so a refused
+ * statement has nothing to undo. Otherwise SQLite would copy each page first, in case the trigger fails, and an insert
+ * would cost twice as much (https://sqlite.org/lang_conflict.html).
+ */
 export class Table {
   readonly name: string
   readonly keys: string[]
@@ -63,7 +78,7 @@ export class Table {
     this.name = quote(spec.name)
     this.keys = Object.keys(spec.keys)
     const columns = ['id', 'doc', ...this.keys].map(quote)
-    this.#insert = `INSERT INTO ${this.name} (${columns.join(', ')}) VALUES (${columns.map(() => '?').join(', ')})`
+    this.#insert = `INSERT OR FAIL INTO ${this.name} (${columns.join(', ')}) VALUES (${columns.map(() => '?').join(', ')})`
     this.#find = `SELECT "doc" FROM ${this.name} WHERE "id" = ?`
     this.#findBy = new Map((spec.unique ?? []).map((key) => [key, `SELECT "doc" FROM ${this.name} WHERE ${quote(key)} = ?`]))
     this.#put = `${this.#insert} ON CONFLICT ("id") DO UPDATE SET ${columns.slice(1).map((column) => `${column} = excluded.${column}`).join(', ')}`
@@ -99,7 +114,7 @@ export class Table {
     const keys = this.keys.filter((key) => changed.includes(key))
     const [id, doc, ...columns] = this.#row(document, keys)
     return {
-      sql: `UPDATE ${this.name} SET "doc" = ?${keys.map((key) => `, ${quote(key)} = ?`).join('')} WHERE "id" = ?`,
+      sql: `UPDATE OR FAIL ${this.name} SET "doc" = ?${keys.map((key) => `, ${quote(key)} = ?`).join('')} WHERE "id" = ?`,
       values: [doc!, ...columns, id!]
     }
   }

@@ -36,10 +36,8 @@ interface Pending {
   length: number
   /** In the time of WriterOptions.now. */
   deadline: number
-  timer: NodeJS.Timeout
   resolve: (value: Value) => void
   reject: (error: unknown) => void
-  settled: boolean
 }
 
 /** What the thread receives; it answers with a BatchResult. */
@@ -74,13 +72,17 @@ export class Writer {
   /** Characters of the waiting operations. */
   #length = 0
   #inFlight: Pending[] = []
-  #unsettled = 0
+  /** Waiting or in flight, in the order of their deadlines. */
+  readonly #unsettled = new Set<Pending>()
+  /** Set while a write is unsettled, so that the process waits for it. One for all writes: a timer each costs more than the rest. */
+  #timer: NodeJS.Timeout | undefined
   #scheduled = false
   #closed = false
   /** The last batch that had something to write could not be written. */
   #failed = false
   #probe: Promise<unknown> | null = null
   #drained: (() => void)[] = []
+  #renewal = false
 
   constructor (data: ThreadData, options: WriterOptions) {
     const { timeout, cache, verify = () => {}, now = () => performance.now(), file = threadFile('writer-thread') } = options
@@ -119,10 +121,18 @@ export class Writer {
     this.#failed = false
   }
 
+  /** Requests an empty transaction, which gives the content a version if another program left it without. */
+  renewVersion (): void {
+    if (this.#renewal) return
+    this.#renewal = true
+    const end = () => { this.#renewal = false }
+    this.write(NOTHING).then(end, end)
+  }
+
   /** Accepts no more writes, and resolves when the accepted ones are settled. */
   async drain (): Promise<void> {
     this.#closed = true
-    if (this.#unsettled > 0) await new Promise<void>((resolve) => this.#drained.push(resolve))
+    if (this.#unsettled.size > 0) await new Promise<void>((resolve) => this.#drained.push(resolve))
   }
 
   async close (): Promise<void> {
@@ -132,13 +142,12 @@ export class Writer {
 
   #accept (operation: Operation, touched: Touched | null, timeout: number): Promise<Value> {
     return new Promise((resolve, reject) => {
-      const timer = setTimeout(() => this.#expire(pending), timeout)
-      const deadline = this.#now() + timeout
-      const pending: Pending = { operation, touched, length: countCharacters(operation), deadline, timer, resolve, reject, settled: false }
+      const pending: Pending = { operation, touched, length: countCharacters(operation), deadline: this.#now() + timeout, resolve, reject }
       if (touched !== null) this.#cache?.collection(touched.collection).beginWrite(touched.id)
       this.#waiting.add(pending)
       this.#length += pending.length
-      this.#unsettled++
+      this.#unsettled.add(pending)
+      if (this.#timer === undefined) this.#setTimer(pending)
       if (this.#scheduled || this.#inFlight.length > 0) return
       // Writes of the same turn of the event loop share a batch.
       this.#scheduled = true
@@ -194,10 +203,12 @@ export class Writer {
   }
 
   #settle (pending: Pending, outcome: Outcome | { error: unknown }): void {
-    if (pending.settled) return
-    pending.settled = true
-    clearTimeout(pending.timer)
-    if (--this.#unsettled === 0) for (const drained of this.#drained.splice(0)) drained()
+    if (!this.#unsettled.delete(pending)) return
+    if (this.#unsettled.size === 0) {
+      clearTimeout(this.#timer)
+      this.#timer = undefined
+      for (const drained of this.#drained.splice(0)) drained()
+    }
     try {
       if ('error' in outcome) throw outcome.error
       pending.resolve(unwrap(outcome))
@@ -206,13 +217,23 @@ export class Writer {
     }
   }
 
-  /** A write that was sent may still happen; one that waits will not. */
-  #expire (pending: Pending): void {
-    if (this.#waiting.delete(pending)) {
-      this.#length -= pending.length
-      this.#endWrite(pending)
+  #setTimer ({ deadline }: Pending): void {
+    this.#timer = setTimeout(() => this.#expire(deadline), Math.max(0, Math.ceil(deadline - this.#now())))
+  }
+
+  /** Rejects the writes that were due by now. One that was sent may still happen; one that waits will not. */
+  #expire (now: number): void {
+    for (const pending of this.#unsettled) {
+      if (pending.deadline > now) {
+        this.#setTimer(pending)
+        return
+      }
+      if (this.#waiting.delete(pending)) {
+        this.#length -= pending.length
+        this.#endWrite(pending)
+      }
+      this.#settle(pending, { error: storeError(new Error(`a write took more than ${this.#timeout} ms`)) })
     }
-    this.#settle(pending, { error: storeError(new Error(`a write took more than ${this.#timeout} ms`)) })
   }
 
   #endWrite ({ touched }: Pending): void {

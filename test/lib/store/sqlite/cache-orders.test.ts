@@ -50,9 +50,8 @@ class World {
     this.#cache.answer(null)
     this.#states = []
     this.#stamps.clear()
-    this.#put('tokens', 't')
-    this.#put('users', 'u')
-    this.#copy = { state: this.#record(), version: readVersion(this.connection) }
+    this.#write(['tokens', 't'], ['users', 'u'])
+    this.#copy = { state: this.#record(), version: readVersion(this.connection)! }
     this.turn()
   }
 
@@ -68,10 +67,9 @@ class World {
   }
 
   commit (): void {
-    const operations = this.#sent.map(([collection, id]): Operation => ({ kind: 'run', ...tables.get(collection)!.put(this.#next(id)) }))
-    const { versions } = runBatch(this.connection, tables, operations)
+    const versions = this.#write(...this.#sent)
     this.#record()
-    this.#committed = { versions: versions!, state: this.#states.length - 1 }
+    this.#committed = { versions, state: this.#states.length - 1 }
   }
 
   answer (): void {
@@ -93,9 +91,15 @@ class World {
     }
   }
 
-  /** Commits of another process. */
+  /** A commit of another process of the service. */
   change (collection: Write[0], id: string): void {
-    this.#put(collection, id)
+    this.#write([collection, id])
+    this.#record()
+  }
+
+  /** Commits of another program, which leave no version. */
+  edit (collection: Write[0], id: string): void {
+    this.connection.run(tables.get(collection)!.put(this.#next(id)))
     this.#record()
   }
 
@@ -109,7 +113,7 @@ class World {
     const { state, version } = this.#copy!
     this.connection.run(tables.get('tokens')!.put(JSON.parse(state.t!) as Document))
     this.connection.run(tables.get('users')!.put(JSON.parse(state.u!) as Document))
-    this.connection.run({ sql: 'UPDATE "store.state" SET "version" = CAST(? AS INTEGER)', values: [version] })
+    this.connection.run({ sql: 'UPDATE "store.content" SET "version" = CAST(? AS INTEGER)', values: [version] })
     this.#record()
   }
 
@@ -144,8 +148,9 @@ class World {
     return { id, ...(id === 't' && { user: 'u' }), ...{ version: ++this.#version } }
   }
 
-  #put (collection: Write[0], id: string): void {
-    this.connection.run(tables.get(collection)!.put(this.#next(id)))
+  #write (...writes: Write[]): Versions {
+    const operations = writes.map(([collection, id]): Operation => ({ kind: 'run', ...tables.get(collection)!.put(this.#next(id)) }))
+    return runBatch(this.connection, tables, operations).versions!
   }
 
   #record (): State {
@@ -169,6 +174,8 @@ const own = (...writes: Write[]): Step => (world) => world.request(...writes)
 const changeUser: Step = (world) => world.change('users', 'u')
 const changeToken: Step = (world) => world.change('tokens', 't')
 const changeOther: Step = (world) => world.change('users', 'v')
+const editUser: Step = (world) => world.edit('users', 'u')
+const editToken: Step = (world) => world.edit('tokens', 't')
 const remove: Step = (world) => world.remove()
 const restore: Step = (world) => world.restore()
 
@@ -205,6 +212,9 @@ const SCENARIOS: Record<string, Record<string, Script>> = {
   'two own batches': { own: [own(USER), send, own(OTHER), commit, answer, send, commit, answer], other: [changeUser], look: times(3, look), turn: [turn] },
   'two own writes of one document': { own: [own(USER), send, own(USER), commit, answer, send, commit, answer], look: times(3, look), turn: times(2, turn) },
   'a user that is removed': { own: [own(TOKEN), send, commit, answer], other: [remove, changeUser], look: times(3, look), turn: [turn] },
+  'edits by another program': { other: [editUser, changeOther, editToken], look: times(3, look), turn: times(3, turn) },
+  'edits around an own write': { own: [own(OTHER), send, commit, answer], other: [editUser, editToken], look: times(3, look), turn: times(2, turn) },
+  'an edit between two own writes': { own: [own(OTHER), send, commit, answer, own(TOKEN), send, commit, answer], other: [editUser], look: times(3, look), turn: [turn] },
   'a restored backup': { other: [changeUser, changeToken, restore], look: times(4, look), turn: times(3, turn) },
   'a backup restored during an own write': { own: [own(OTHER), send, commit, answer], other: [changeUser, restore], look: times(3, look), turn: [turn] }
 }

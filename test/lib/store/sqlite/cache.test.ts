@@ -137,6 +137,16 @@ t.test("another connection's write is seen from the next turn on, whatever tool 
   t.equal(look()?.linked.user, null)
 })
 
+t.test('after a write by another program, documents are soon cached again', async (t) => {
+  const { raw, look } = await start(t)
+  raw.exec("UPDATE users SET doc = json_set(doc, '$.name', 'edited')")
+  await nextTurn()
+  t.equal(look()?.stamp, undefined, 'the content has no version')
+  while (look()?.stamp === undefined) await nextTurn()
+  t.equal((look()?.linked.user as User).name, 'edited')
+  t.equal(look()?.document, look()?.document)
+})
+
 t.test('in the turn of a write by another connection, look-ups see it as soon as one of them does', async (t) => {
   const { tokens, raw, look } = await start(t)
   await tokens.insert({ id: 'uncached', user: 'u', epoch: 0 })

@@ -1,7 +1,7 @@
 import { constants } from 'node:sqlite'
 import t, { type Test } from 'tap'
 import { Connection } from '../../../../lib/store/sqlite/connection.ts'
-import { type Operation, runBatch } from '../../../../lib/store/sqlite/operations.ts'
+import { type Operation, readVersion, runBatch } from '../../../../lib/store/sqlite/operations.ts'
 import { migrate } from '../../../../lib/store/sqlite/schema.ts'
 import { Table } from '../../../../lib/store/sqlite/sql.ts'
 
@@ -56,6 +56,34 @@ t.test('an increment of what is no number is refused, and null counts as 0', asy
     { value: '{"id":"a","text":"x","none":2,"list":[1]}' },
     { value: '{"id":"a","text":"x","none":2,"list":[1],"toString":2}' }
   ])
+})
+
+t.test('a batch that changes a row makes another version, and no other batch does', async (t) => {
+  const connection = start(t)
+  const seen = new Set<string | null>([readVersion(connection)])
+  const expectChange = (changes: boolean, ...operations: Operation[]) => {
+    const { versions } = runBatch(connection, tables, operations)
+    t.ok(seen.has(versions!.before))
+    t.equal(seen.has(versions!.after), !changes, JSON.stringify(operations))
+    t.match(versions!.after, /^-?\d{1,19}$/)
+    t.equal(readVersion(connection), versions!.after)
+    seen.add(versions!.after)
+  }
+  const update = (id: string): Operation => ({ kind: 'update', collection: 'things', ...table.find(id), change: '{}' })
+  expectChange(true, insert('a'))
+  expectChange(true, insert('b'), insert('c'))
+  expectChange(true, { kind: 'run', ...table.put({ id: 'b' }) })
+  expectChange(true, update('a'))
+  expectChange(true, insert('a'), update('nobody'), { kind: 'run', ...table.delete('c') })
+  expectChange(false, update('nobody'))
+  expectChange(false, insert('a'))
+  expectChange(false, { kind: 'run', ...table.delete('nobody') })
+  expectChange(false)
+
+  connection.run(table.put({ id: 'edited' }))
+  const { versions } = runBatch(connection, tables, [])
+  t.equal(versions!.before, null, 'another program changed a row')
+  t.notOk(seen.has(versions!.after), 'any batch gives the content a version again')
 })
 
 t.test('a write that is refused changes nothing: no row, no index, and not the version', (t) => {

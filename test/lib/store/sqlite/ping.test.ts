@@ -15,7 +15,7 @@ async function start (t: Test) {
   return {
     store,
     things: store.collection('things'),
-    refuseWrites: () => raw.exec('CREATE TRIGGER refuse BEFORE UPDATE ON "store.state" BEGIN SELECT RAISE(ROLLBACK, \'no room\'); END'),
+    refuseWrites: () => raw.exec('CREATE TRIGGER refuse BEFORE UPDATE ON "store.content" BEGIN SELECT RAISE(ROLLBACK, \'no room\'); END'),
     allowWrites: () => raw.exec('DROP TRIGGER refuse')
   }
 }
@@ -57,7 +57,7 @@ t.test('a store whose file cannot be read does not answer a ping', async (t) => 
   const { store } = await start(t)
   await store.ping()
   const other = new DatabaseSync(`${t.testdirName}/ping.db`)
-  other.exec('ALTER TABLE "store.state" RENAME TO "elsewhere"')
+  other.exec('ALTER TABLE "store.content" RENAME TO "elsewhere"')
   other.close()
   await t.rejects(store.ping(), { code: 'ErrDb', cause: { message: /no such table/ } })
 })
