@@ -35,6 +35,9 @@ export function createUserRecord (time: number, { id = generateId(time), ...fiel
   return { id, created_at: timestamp, modified_at: timestamp, ...verified, ...fields, epoch: 0, revision: 0 }
 }
 
+/** The grants a client may use: authorization code, refresh token, client credentials, device code. */
+export type ClientGrant = 'code' | 'refresh' | 'client' | 'device'
+
 /** A stored client. */
 export interface ClientRecord extends Document {
   createdAt: string
@@ -46,8 +49,22 @@ export interface ClientRecord extends Document {
   userId: string
   name: string
   image?: string
+  /** Absent: by kind, see lib/clients/kinds.ts. */
+  grants?: ClientGrant[]
+  /** Whether a confidential client may leave PKCE out. Absent: it is required. */
+  pkce?: 'optional'
   /** The operator's own client, which signs users in without asking for consent. */
   first_party?: boolean
+  /** The roles of the client's own tokens: with roles it is a service account. */
+  roles?: Roles
+  /** Whether ID tokens have the claims of the granted scopes, beside userinfo. */
+  id_token_claims?: boolean
+  /** A disabled client gets no tokens. Disabling it increments the epoch. */
+  disabled_at?: string
+  /** The declared scopes among `scopes`: scope -> id of the record of its resource. */
+  declared?: { [scope: string]: string }
+  /** Incremented by every write, so that a write can require the record that its rules were checked on. */
+  revision?: number
   /** Tokens minted under an earlier epoch are revoked. */
   epoch: number
 }
