@@ -20,12 +20,14 @@ export const COLLECTIONS: readonly CollectionSpec[] = [
   },
   {
     name: 'clients',
-    keys: { userId: 'string', createdAt: 'string', modifiedAt: 'string', name: 'string' },
+    keys: { userId: 'string', createdAt: 'string', modifiedAt: 'string', name: 'string', revision: 'number' },
     indexes: [
       ['name'], ['createdAt'], ['modifiedAt'],
       ['userId', 'name'], ['userId', 'createdAt'], ['userId', 'modifiedAt']
     ]
   },
+  // One document: lib/resources/registry.ts.
+  { name: 'resources', keys: { revision: 'number' } },
   ...['authorization_codes', 'access_tokens', 'refresh_tokens'].map((name) => ({
     name, keys: TOKEN_KEYS, indexes: [['user_id'], ['client_id'], ['grant_id']], expiry: 'expired_at'
   })),

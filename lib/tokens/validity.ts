@@ -1,4 +1,5 @@
 import type { ClientRecord, GrantRecord, UserRecord } from '../records.ts'
+import { EMPTY_REGISTRY, type Registry } from '../resources/registry.ts'
 import type { Document, Linked } from '../store/port.ts'
 
 /** The fields that decide whether a token, code, grant or sign-in session is still valid. */
@@ -17,6 +18,7 @@ export interface Valid<T> {
   user: UserRecord | null
   client: ClientRecord | null
   grant: GrantRecord | null
+  registry: Registry
 }
 
 const OWNERS = { user_id: 'users', client_id: 'clients' }
@@ -24,7 +26,7 @@ const ALL = { ...OWNERS, grant_id: 'grants' }
 
 /** The records that each collection's validity depends on, for Collection.getLinked. */
 export const LINKS = {
-  access_tokens: ALL,
+  access_tokens: { ...ALL, registry_id: 'resources' },
   refresh_tokens: ALL,
   authorization_codes: ALL,
   device_codes: ALL,
@@ -42,7 +44,8 @@ export function isActive (user: UserRecord, now: string): boolean {
 
 /**
  * Decides whether a record is valid: it and its grant have not expired, its user, client and grant exist, its user is active,
- * and the epochs of user and client have not been incremented since it was issued. Nothing else in the service decides this.
+ * its client is not disabled, and the epochs of user and client have not been incremented since it was issued. Nothing else in
+ * the service decides this.
  * @param now ISO 8601
  */
 export function checkValidity<T extends Revocable> (found: Linked<T> | null, now: string): Valid<T> | null {
@@ -56,7 +59,7 @@ export function checkValidity<T extends Revocable> (found: Linked<T> | null, now
     (issued.user_id === undefined || (user !== null && (issued.user_epoch ?? -1) >= user.epoch)) &&
     (issued.client_id === undefined || (client !== null && (issued.client_epoch ?? -1) >= client.epoch))
   )
-  if (!isCurrent(record) || (user !== null && !isActive(user, now))) return null
+  if (!isCurrent(record) || (user !== null && !isActive(user, now)) || client?.disabled_at !== undefined) return null
   if (record.grant_id !== undefined && (grant === null || !isCurrent(grant))) return null
-  return { record, user, client, grant }
+  return { record, user, client, grant, registry: (linked.registry_id ?? EMPTY_REGISTRY) as Registry }
 }
