@@ -7,7 +7,7 @@ import type { Clock } from '../lib/clock.ts'
 import type { Counter } from '../lib/sign-in/counter.ts'
 import { createOptionsReader } from '../lib/options.ts'
 import { ReconnectedError, type Store, StoreLostError } from '../lib/store/port.ts'
-import { createGuard, type GuardOptions } from './auth.ts'
+import { createAdmission, createGuard, type GuardOptions } from './auth.ts'
 
 export { type Identity } from './auth.ts'
 
@@ -54,7 +54,7 @@ async function identityPlugin (app: FastifyInstance, options: Options & HandedIn
   })
   app.decorate('identity', {
     ...services,
-    guard: (rule: GuardOptions = {}) => createGuard(services.tokens, services.roles, rule)
+    guard: (rule: GuardOptions = {}) => createGuard(services.tokens, createAdmission(services.roles, rule))
   })
   // An outer scope may have a second instance, which has already decorated the requests.
   if (!app.hasRequestDecorator('caller')) app.decorateRequest('caller', null)

@@ -8,7 +8,7 @@ import { RemoteTokens } from '../lib/remote/remote-tokens.ts'
 import { parseLocation } from '../lib/remote/service-location.ts'
 import { TokenInfoClient } from '../lib/remote/token-info-client.ts'
 import { checkRoleNames } from '../lib/roles.ts'
-import { createGuard, type GuardOptions, type Identity } from './auth.ts'
+import { createAdmission, createGuard, type GuardOptions, type Identity } from './auth.ts'
 
 export { ERRORS, IdentityError, type ErrorCode } from '../lib/errors.ts'
 export { type Dispatcher } from '../lib/bridge/relay.ts'
@@ -32,7 +32,7 @@ const readOptions = createOptionsReader(RemoteOptionsSchema)
  * `request.caller` and `request.isAdmin`, as in an app that embeds the service. Each token is checked with the service.
  * @example
  * await app.register(remoteAuth, { upstream: 'http://identity:3000' })
- * app.get('/orders', { onRequest: app.identity.guard({ scopes: ['orders:read'] }) }, handler)
+ * app.get('/orders', { onRequest: app.identity.guard({ audience: 'https://orders.example.com', scopes: ['orders:read'] }) }, handler)
  * @throws Error at boot that names a wrong option
  */
 async function remote (app: FastifyInstance, { dispatcher, now = () => performance.now(), ...given }: RemoteAuthOptions): Promise<void> {
@@ -48,7 +48,7 @@ async function remote (app: FastifyInstance, { dispatcher, now = () => performan
       : app.log.warn({ err: error }, 'the identity service is unavailable')
   })
   // Only the guard exists here: the services of this type need the store.
-  app.decorate('identity', { guard: (rule: GuardOptions = {}) => createGuard(tokens, options.roles, rule) } as Identity)
+  app.decorate('identity', { guard: (rule: GuardOptions = {}) => createGuard(tokens, createAdmission(options.roles, rule)) } as Identity)
   // An inner scope inherits them from an outer one.
   if (!app.hasRequestDecorator('caller')) app.decorateRequest('caller', null)
   if (!app.hasRequestDecorator('isAdmin')) app.decorateRequest('isAdmin', false)

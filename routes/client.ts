@@ -102,7 +102,7 @@ export const clientRoutes: FastifyPluginAsyncTypebox<RouteSettings> = async (app
       response: { 204: NoContentSchema, ...writeErrors() }
     }
   }, async (request, reply) => {
-    await clients.removeOwned(request.params.userId)
+    await clients.removeOwned(request.params.userId, toActor(request, tokens))
     return reply.code(204).send(undefined)
   })
 }

@@ -4,7 +4,7 @@ import {
   CreateUserSchema, PatchProfileSchema, PatchUserSchema, ProfileSchema, UserCountQuerySchema, UserCreatedSchema, UserItemSchema,
   UserListQuerySchema, UserParamsSchema, UserSchema
 } from '../schemas/user.ts'
-import { requireCaller, toActor } from '../plugins/auth.ts'
+import { requireCaller, requireScope, toActor } from '../plugins/auth.ts'
 import { linkNext, sendList } from './list-reply.ts'
 import { NoContentSchema, errors, json, pagedList, writeErrors } from './responses.ts'
 import type { RouteSettings } from './settings.ts'
@@ -13,7 +13,7 @@ const tags = ['user']
 
 /** User accounts (service.md, 4.3). */
 export const userRoutes: FastifyPluginAsyncTypebox<RouteSettings> = async (app, { stallTimeout, passwordLimit }) => {
-  const { users, tokens } = app.identity
+  const { users, clients, tokens } = app.identity
 
   app.get('/user', {
     config: { access: 'getProfile' },
@@ -37,7 +37,12 @@ export const userRoutes: FastifyPluginAsyncTypebox<RouteSettings> = async (app, 
       response: { 204: NoContentSchema, ...writeErrors('ErrNotFound', 'ErrLimit') }
     }
   }, async (request, reply) => {
-    await users.patchOwn(requireCaller(request).user.user_id, request.body, toActor(request, tokens))
+    const { user_id } = requireCaller(request).user
+    const actor = toActor(request, tokens)
+    const replaces = request.body.regen_secrets === true
+    if (replaces) requireScope(actor, 'clients:write')
+    await users.patchOwn(user_id, request.body, actor)
+    if (replaces) await clients.replaceSecrets(user_id, actor)
     return reply.code(204).send(undefined)
   })
 
