@@ -18,7 +18,7 @@ export const clientCommands: Commands = {
     flags: {
       owner: { type: 'string', value: 'ACCOUNT', required: true, text: 'The account that owns it.' },
       name: { type: 'string', value: 'NAME', required: true, text: 'Display name.' },
-      'redirect-uri': { type: 'string', value: 'URI', multiple: true, text: 'An absolute URI; may be repeated.' },
+      'redirect-uri': { type: 'string', value: 'URI', multiple: true, text: 'https, http on this device, or a private scheme with a dot; may be repeated.' },
       scope: { type: 'string', value: 'SCOPE', multiple: true, text: 'A scope; may be repeated.' },
       credentials: { type: 'boolean', text: 'Make it confidential, with a secret.' },
       'first-party': { type: 'boolean', text: 'Your own client: it signs users in without asking for their consent.' }

@@ -38,7 +38,8 @@ export type Client = Static<typeof ClientSchema>
 const NewClientSchema = Type.Object({
   redirectUris: Type.Array(Type.String({ maxLength: LIMITS.uri }), {
     maxItems: LIMITS.items,
-    description: 'Absolute URIs without a fragment. Stored sorted and without duplicates.'
+    description: 'https, http on localhost, 127.0.0.1 or [::1], or a private scheme with a dot; no fragment, user information or parameter of the ' +
+      'response. Stored sorted and without duplicates.'
   }),
   scopes: Type.Array(Type.String({ maxLength: LIMITS.scope }), {
     maxItems: LIMITS.items,

@@ -23,3 +23,14 @@ t.test('the port of a loopback URI may vary for a public client, and for no othe
     t.equal(await answer(confidential, uri), 400, `${uri}, confidential`)
   }
 })
+
+t.test('a loopback URI with an impossible port is a wrong request, not a failure of the service', async (t) => {
+  const harness = await startHarness(t)
+  for (const open of [true, false]) {
+    const app = await harness.register({ public: open, redirectUris: ['http://127.0.0.1/cb'] })
+    for (const redirect_uri of ['http://127.0.0.1:99999/cb', 'http://127.0.0.1:65536/cb', 'http://127.0.0.1:0099999/cb']) {
+      const { response } = await harness.browser().open(askCode(app, { redirect_uri }).url)
+      t.equal(response.status, 400, `${redirect_uri}, ${open ? 'public' : 'confidential'}`)
+    }
+  }
+})
