@@ -4,6 +4,7 @@ import { OidcOptionsSchema, type OidcOptions } from '../schemas/oidc.ts'
 import { ROUTES } from '../lib/oidc/routes.ts'
 import type { AuthorizationServer, Oidc } from '../lib/oidc/index.ts'
 import { compileOptions, optionError } from '../lib/options.ts'
+import { formRequests } from './form-requests.ts'
 import { createPageError } from './pages.ts'
 import { allowOrigin } from './cors.ts'
 import { IdentityError } from '../lib/errors.ts'
@@ -124,7 +125,9 @@ async function passOn (getServer: GetServer, request: FastifyRequest, reply: Fas
 }
 
 /** The endpoints of oidc-provider, which has its own body parser. */
-export async function oidc (app: FastifyInstance, { getServer, limits, name }: OidcMount): Promise<void> {
+export async function oidc (app: FastifyInstance, mount: OidcMount): Promise<void> {
+  const { getServer, limits, name } = mount
+  await app.register(formRequests, mount)
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', (_request, _body, done) => done(null))
 

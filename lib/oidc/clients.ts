@@ -6,7 +6,7 @@ import type { Json } from '../store/port.ts'
 const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code'
 
 /** Our own properties, beside the client metadata that oidc-provider knows. */
-export const CLIENT_PROPERTIES = ['registered_uris', 'own_scopes', 'owner', 'epoch', 'first_party', 'public'] as const
+export const CLIENT_PROPERTIES = ['registered_uris', 'own_scopes', 'owner', 'epoch', 'first_party', 'public', 'pkce', 'id_token_claims'] as const
 
 /** Our properties of oidc-provider's client. */
 export interface OurClient {
@@ -19,6 +19,10 @@ export interface OurClient {
   epoch: number
   first_party: boolean
   public: boolean
+  /** Honoured only for a confidential client, see configuration.ts. */
+  pkce?: 'optional'
+  /** Whether its ID tokens have the claims of the granted scopes. */
+  id_token_claims: boolean
 }
 
 const LOOPBACK = /^http:\/\/(localhost|127\.0\.0\.1|\[::1\])(?::\d*)?(?=[/?]|$)/i
@@ -86,6 +90,8 @@ export function toMetadata (record: ClientRecord, box: SecretBox, firstParty: Re
     owner: record.userId,
     epoch: record.epoch,
     first_party: record.first_party === true || firstParty.has(record.id),
-    public: isPublic
+    public: isPublic,
+    ...(record.pkce !== undefined && { pkce: record.pkce }),
+    id_token_claims: record.id_token_claims === true
   }
 }

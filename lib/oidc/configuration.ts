@@ -56,6 +56,11 @@ function completeScope (ctx: KoaContextWithOIDC, value: string | undefined, clie
   else if (requested.length === 0) params.scope = chooseDefaultScope(client.own_scopes)
 }
 
+/** A confidential client may be exempted: its secret protects the code too (OAuth 2.1, 7.5.1). */
+function isPkceRequired (client: OurClient): boolean {
+  return client.public || client.pkce !== 'optional'
+}
+
 /** oidc-provider's configuration. Settings that are absent have oidc-provider's defaults. */
 export function createConfiguration (parts: ConfigurationParts): Configuration {
   const { settings, base, mount, secure, keys, adapter, findAccount, views, errors } = parts
@@ -68,7 +73,7 @@ export function createConfiguration (parts: ConfigurationParts): Configuration {
     responseTypes: ['code'],
     scopes: ['openid', 'offline_access'],
     claims: Object.fromEntries(Object.entries(CLAIMS).map(([scope, claims]) => [scope, [...claims]])),
-    pkce: { required: () => true },
+    pkce: { required: (_ctx, client) => isPkceRequired(client as unknown as OurClient) },
     jwks: { keys: keys.signing },
     cookies: {
       keys: keys.cookies,

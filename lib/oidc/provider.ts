@@ -6,9 +6,10 @@ import { createAdapterFactory } from './adapter.ts'
 import type { OurClient } from './clients.ts'
 import { createConfiguration, type OidcSettings } from './configuration.ts'
 import type { KeyRing } from './keys.ts'
+import { createMiddleware } from './middleware.ts'
 import type { AdapterParts } from './model-adapter.ts'
 import { patchProvider, setAddress } from './patches.ts'
-import { INTERACTION, ROUTES } from './routes.ts'
+import { INTERACTION } from './routes.ts'
 import { createViews } from './views.ts'
 
 export interface ProviderParts extends Pick<AdapterParts, 'store' | 'tokens' | 'box' | 'times'> {
@@ -96,18 +97,7 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
   koa.on('error', (error: Error, ctx?: KoaContextWithOIDC) => {
     if (ctx !== undefined) parts.onError(error, ctx.req)
   })
-  provider.use(async (ctx, next) => {
-    ctx.mountPath = mount
-    // A link that holds the code fills in the form; oidc-provider's own page would submit it by script.
-    if (ctx.method === 'GET' && ctx.path === base + ROUTES.code_verification && typeof ctx.query.user_code === 'string') {
-      ctx.state.userCode = ctx.query.user_code.slice(0, 64)
-      ctx.query = {}
-    }
-    await next()
-    const { oidc } = ctx as { oidc?: KoaContextWithOIDC['oidc'] }
-    const isSignOut = oidc?.route === 'end_session' && ctx.status === 200
-    if (isSignOut && oidc.session?.accountId === undefined) await views.alreadySignedOut(ctx as KoaContextWithOIDC)
-  })
+  provider.use(createMiddleware(base, mount, views))
   const callback = provider.callback()
 
   /** Signs out the browser's previous user when another one signs in. oidc-provider does this too, but by a script. */
