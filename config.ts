@@ -174,14 +174,13 @@ function nameRole (role: keyof RoleNames): string {
 }
 
 function toOidc (env: Environment): Partial<OidcOptions> {
-  const { IDENTITY_ISSUER: issuer, IDENTITY_NAME: name, IDENTITY_FIRST_PARTY: firstParty = '' } = env
+  const { IDENTITY_ISSUER: issuer, IDENTITY_NAME: name } = env
   return {
     ...(issuer !== undefined && { issuer }),
     ...(name !== undefined && { name }),
     accessTtl: env.IDENTITY_ACCESS_TTL,
     refreshTtl: env.IDENTITY_REFRESH_TTL,
     sessionTtl: env.IDENTITY_SESSION_TTL,
-    firstParty: firstParty.split(/[, ]+/).filter(Boolean),
     signInLimit: env.IDENTITY_SIGN_IN_LIMIT
   }
 }

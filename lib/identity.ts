@@ -9,6 +9,7 @@ import { type RoleNames, checkRoleNames } from './roles.ts'
 import { createSecretBox } from './crypto/secrets.ts'
 import { checkSecretKey, resolveSecretKey } from './crypto/secret-key.ts'
 import { createTokenSessions, type TokenSessions } from './tokens/token-sessions.ts'
+import { ensureRegistry } from './resources/registry.ts'
 import { COLLECTIONS } from './store/collections.ts'
 import { openStore } from './store/index.ts'
 import type { Store } from './store/port.ts'
@@ -68,6 +69,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
   }
   try {
     await checkSecretKey(store, box.keyId)
+    await ensureRegistry(store)
   } catch (error) {
     await close()
     throw error

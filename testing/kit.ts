@@ -2,6 +2,7 @@ import { hash } from 'node:crypto'
 import fastify, { type FastifyInstance, type FastifyServerOptions } from 'fastify'
 import { LIMITS } from '../schemas/common.ts'
 import { COLLECTIONS } from '../lib/store/collections.ts'
+import { ensureRegistry } from '../lib/resources/registry.ts'
 import type { Store } from '../lib/store/port.ts'
 import { handleError } from '../plugins/errors.ts'
 import identity, { type IdentityOptions } from '../index.ts'
@@ -63,6 +64,7 @@ const PRESERVED = ['meta', 'keys']
 export async function emptyStore (store: Store): Promise<void> {
   await Promise.all(COLLECTIONS.filter(({ name }) => !PRESERVED.includes(name))
     .map(({ name }) => store.collection(name).deleteMany({ before: { id: AFTER_EVERY_ID } })))
+  await ensureRegistry(store)
 }
 
 /**

@@ -9,6 +9,9 @@ import type { KeyRing } from './keys.ts'
 import { createMiddleware } from './middleware.ts'
 import type { AdapterParts } from './model-adapter.ts'
 import { patchProvider, setAddress } from './patches.ts'
+import { createGrantLoader, describeMeaning } from './policy.ts'
+import { createResourceIndicators } from './resource-indicators.ts'
+import { findByUri, readRegistry } from '../resources/registry.ts'
 import { INTERACTION } from './routes.ts'
 import { createViews } from './views.ts'
 
@@ -30,13 +33,19 @@ export interface Interaction {
   prompt: 'login' | 'consent'
   clientId: string
   clientName: string
-  firstParty: boolean
+  /** Whether the operator vouches for the client. */
+  vouched: boolean
+  /** The id of the user who owns the client. */
+  owner: string
+  /** The resource that the tokens are for, if it is not this service. */
+  resource?: { name: string, uri: string }
   redirectUri?: string
   /** The account the client expects. */
   loginHint?: string
   /** The user who is already signed in. */
   accountId?: string
-  scopes: string[]
+  /** The requested scopes, with their meaning if one is declared. */
+  scopes: { scope: string, meaning?: string }[]
 }
 
 /** The user's decision. */
@@ -61,6 +70,7 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
   const base = `${prefix}/api/v1`
   // The path prefix that a proxy strips before the request reaches the app.
   const mount = issuer.pathname.replace(/\/$/, '').slice(0, -prefix.length || undefined)
+  const apiUri = `${issuer.href.replace(/\/$/, '')}/api/v1`
   const adapter = createAdapterFactory({
     store,
     tokens,
@@ -70,7 +80,7 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
     errors,
     accessTtl: settings.accessTtl,
     refreshGrace: settings.refreshGrace,
-    firstParty: new Set(settings.firstParty),
+    apiUri,
     getContext: () => Provider.ctx as KoaContextWithOIDC | undefined
   })
   const views = createViews(settings.name)
@@ -83,6 +93,8 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
     adapter,
     findAccount: createAccounts(store, times.now),
     views,
+    resourceIndicators: createResourceIndicators({ store, apiUri, accessTtl: settings.accessTtl, errors }),
+    loadGrant: createGrantLoader(store),
     errors,
     policy: interactionPolicy
   }))
@@ -122,14 +134,23 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
       const client = await provider.Client.find(String(params.client_id))
       if (client === undefined) throw new errors.InvalidClient('client is invalid', 'client not found')
       const { redirect_uri: redirectUri, login_hint: loginHint, scope } = params as Record<string, string | undefined>
+      const { vouched, owner } = client as unknown as OurClient
+      const registry = await readRegistry(store)
+      const [uri] = [params.resource as string | string[] | undefined].flat()
+      const resource = uri === undefined || uri === apiUri ? undefined : findByUri(registry, uri)?.[1]
       return {
         uid,
         action: `${mount}${base}${INTERACTION}/${uid}`,
         prompt: prompt.name as Interaction['prompt'],
         clientId: client.clientId,
         clientName: client.clientName ?? client.clientId,
-        firstParty: (client as unknown as OurClient).first_party,
-        scopes: scope?.split(' ') ?? [],
+        vouched,
+        owner,
+        ...(resource !== undefined && { resource: { name: resource.name, uri: resource.uri } }),
+        scopes: (scope?.split(' ') ?? []).map((one) => {
+          const meaning = describeMeaning(one, registry)
+          return { scope: one, ...(meaning !== undefined && { meaning }) }
+        }),
         ...(redirectUri !== undefined && { redirectUri }),
         ...(loginHint !== undefined && { loginHint }),
         ...(session !== undefined && { accountId: session.accountId })

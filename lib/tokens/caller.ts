@@ -4,7 +4,7 @@ import type { ClientRecord, Roles, TokenRecord, UserRecord } from '../records.ts
 import { API_RESOURCE_ID, isApiScope, isForClients } from '../resources/api-scopes.ts'
 import { narrowScopes } from '../resources/registry.ts'
 import { holdsRole } from '../roles.ts'
-import type { Valid } from './validity.ts'
+import { CLIENT_CREDENTIALS, type Valid } from './validity.ts'
 
 /** What a token may do in this service's own API: what the roles allow, narrowed to the scopes. */
 export interface Power {
@@ -57,13 +57,8 @@ function chooseRoles (record: TokenRecord, user: UserRecord, client: ClientRecor
 export function toCaller ({ record, user, client, registry }: Valid<TokenRecord>, adminRole: string): Caller | null {
   if (user === null || client === null) return null
   const { resource, resource_id } = record
-  const isClient = record.kind === 'ClientCredentials'
+  const isClient = record.kind === CLIENT_CREDENTIALS
   const held = isClient ? client.roles ?? {} : user.roles
-  if (resource_id !== undefined && resource_id !== API_RESOURCE_ID) {
-    const entry = registry.resources[resource_id]
-    if (entry === undefined || entry.uri !== resource) return null
-    if (entry.roles !== undefined && !entry.roles.some((role) => holdsRole(held, role))) return null
-  }
   const scopes = narrowScopes(record, client, registry)
   const roles = isClient ? held : chooseRoles(record, user, client)
   return deepFreeze({

@@ -1,5 +1,7 @@
-import type { ClientRecord, GrantRecord, UserRecord } from '../records.ts'
+import type { ClientRecord, GrantRecord, Roles, UserRecord } from '../records.ts'
+import { API_RESOURCE_ID } from '../resources/api-scopes.ts'
 import { EMPTY_REGISTRY, type Registry } from '../resources/registry.ts'
+import { holdsRole } from '../roles.ts'
 import type { Document, Linked } from '../store/port.ts'
 
 /** The fields that decide whether a token, code, grant or sign-in session is still valid. */
@@ -10,6 +12,9 @@ export interface Revocable extends Document {
   user_epoch?: number
   client_epoch?: number
   expired_at: string
+  resource?: string
+  resource_id?: string
+  kind?: string
 }
 
 /** A valid record with the records it depends on; null where it names none. */
@@ -27,7 +32,7 @@ const ALL = { ...OWNERS, grant_id: 'grants' }
 /** The records that each collection's validity depends on, for Collection.getLinked. */
 export const LINKS = {
   access_tokens: { ...ALL, registry_id: 'resources' },
-  refresh_tokens: ALL,
+  refresh_tokens: { ...ALL, registry_id: 'resources' },
   authorization_codes: ALL,
   device_codes: ALL,
   grants: OWNERS,
@@ -42,10 +47,20 @@ export function isActive (user: UserRecord, now: string): boolean {
   return user.disabled_at === undefined && (user.expired_at === undefined || user.expired_at > now)
 }
 
+/** The kind of a token of a client that acts for itself. */
+export const CLIENT_CREDENTIALS = 'ClientCredentials'
+
+/** Whether the resource of a token is still declared, and the roles are those that it requires. */
+function isAccepted ({ resource, resource_id }: Revocable, { resources }: Registry, held: Roles): boolean {
+  if (resource_id === undefined || resource_id === API_RESOURCE_ID) return true
+  const entry = Object.hasOwn(resources, resource_id) ? resources[resource_id] : undefined
+  return entry !== undefined && entry.uri === resource && (entry.roles?.some((role) => holdsRole(held, role)) ?? true)
+}
+
 /**
  * Decides whether a record is valid: it and its grant have not expired, its user, client and grant exist, its user is active,
- * its client is not disabled, and the epochs of user and client have not been incremented since it was issued. Nothing else in
- * the service decides this.
+ * its client is not disabled, the epochs of user and client have not been incremented since it was issued, its resource is
+ * declared, and the roles that the resource requires are held. Nothing else in the service decides this.
  * @param now ISO 8601
  */
 export function checkValidity<T extends Revocable> (found: Linked<T> | null, now: string): Valid<T> | null {
@@ -61,5 +76,7 @@ export function checkValidity<T extends Revocable> (found: Linked<T> | null, now
   )
   if (!isCurrent(record) || (user !== null && !isActive(user, now)) || client?.disabled_at !== undefined) return null
   if (record.grant_id !== undefined && (grant === null || !isCurrent(grant))) return null
-  return { record, user, client, grant, registry: (linked.registry_id ?? EMPTY_REGISTRY) as Registry }
+  const registry = (linked.registry_id ?? EMPTY_REGISTRY) as Registry
+  const held = (record.kind === CLIENT_CREDENTIALS ? client?.roles : user?.roles) ?? {}
+  return isAccepted(record, registry, held) ? { record, user, client, grant, registry } : null
 }
