@@ -14,6 +14,7 @@ import { createPasswordLimit } from './plugins/password-limit.ts'
 import { oidc, prepareServer, readOidcOptions } from './plugins/oidc.ts'
 import { createSignInLimits } from './plugins/sign-in-limit.ts'
 import { useOwnValidation } from './plugins/validation.ts'
+import { createWriteLimit } from './plugins/write-limit.ts'
 import { apiRoutes } from './routes/index.ts'
 import { introspectionRoute } from './routes/introspection.ts'
 import { interactionRoutes } from './routes/interaction.ts'
@@ -26,8 +27,9 @@ import { interactionRoutes } from './routes/interaction.ts'
 async function identity (app: FastifyInstance, given: IdentityOptions): Promise<void> {
   const options = readOptions(given)
   const { counter = createCounter() } = options
+  const unlimited = options.rateLimit === false
   const oidcOptions = options.oidc === false ? false : readOidcOptions(options.oidc)
-  await app.register(services, { ...options, ...(oidcOptions !== false && { refreshTtl: oidcOptions.refreshTtl }) })
+  await app.register(services, { ...options, ...(unlimited && { clientsPerUser: false }), ...(oidcOptions !== false && { refreshTtl: oidcOptions.refreshTtl }) })
   await app.register(async (scope) => {
     scope.setErrorHandler(handleError)
     useOwnValidation(scope)
@@ -35,12 +37,13 @@ async function identity (app: FastifyInstance, given: IdentityOptions): Promise<
     if (options.health) await scope.register(health)
     await scope.register(async (api) => {
       const passwordLimit = await createPasswordLimit(api, options.rateLimit, counter)
-      await api.register(apiRoutes, { access: options.access, stallTimeout: options.stallTimeout, passwordLimit })
+      const writeLimit = createWriteLimit(!unlimited && options.writeLimit, counter)
+      await api.register(apiRoutes, { access: options.access, stallTimeout: options.stallTimeout, passwordLimit, writeLimit })
     }, { prefix: '/api/v1' })
     if (oidcOptions !== false) {
       await scope.register(async (signing) => {
         await checkPatches()
-        const limits = await createSignInLimits(signing, options.rateLimit === false ? false : oidcOptions.signInLimit, counter)
+        const limits = await createSignInLimits(signing, !unlimited && oidcOptions.signInLimit, counter)
         const mount = { ...prepareServer(scope, oidcOptions), limits, name: oidcOptions.name }
         await signing.register(oidc, mount)
         await signing.register(introspectionRoute, { ...mount, prefix: '/api/v1' })

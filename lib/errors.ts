@@ -10,7 +10,7 @@ export const ERRORS = {
   ErrNotFound: { status: 404, title: 'Not Found', when: 'No such client, user or route, or none that the caller may see.' },
   USER_EXIST: { status: 409, title: 'Conflict', when: 'A user with this account exists.' },
   USER_NOT_EXIST: { status: 422, title: 'Unprocessable Entity', when: 'The given owner does not exist.' },
-  ErrLimit: { status: 429, title: 'Too Many Requests', when: 'Too many requests; Retry-After says when to try again.' },
+  ErrLimit: { status: 429, title: 'Too Many Requests', when: 'Too many requests, and Retry-After says when to try again; or too many clients.' },
   ErrInternal: { status: 500, title: 'Internal Server Error', when: 'An unexpected error.' },
   ErrRsc: { status: 502, title: 'Bad Gateway', when: "The bridge's upstream is unreachable, timed out, or sent an invalid list." },
   ErrDb: { status: 503, title: 'Service Unavailable', when: 'The store failed or did not answer in time; Retry-After says when to try again.' },

@@ -14,10 +14,14 @@ import { COLLECTIONS } from './store/collections.ts'
 import { openStore } from './store/index.ts'
 import type { Store } from './store/port.ts'
 import { createTokens, type Tokens } from './tokens/tokens.ts'
+import { checkManagerRoles } from './users/manager-rules.ts'
 import { createUsers, type Users } from './users/users.ts'
 
 /** The options of the services; `schemas/options.ts` describes those that are plain data. */
-export interface ServiceOptions extends Pick<Options, 'database' | 'storeTimeout' | 'secretKey' | 'dataDir' | 'production' | 'bcryptCost' | 'hashQueue' | 'roles'> {
+export interface ServiceOptions extends Pick<
+  Options,
+  'database' | 'storeTimeout' | 'secretKey' | 'dataDir' | 'production' | 'bcryptCost' | 'hashQueue' | 'roles' | 'managerRoles' | 'clientsPerUser'
+> {
   /** An open store, which is left open. Absent: one is opened from `database`, and closed with the services. */
   store?: Store | undefined
   /** Milliseconds since the epoch. */
@@ -52,8 +56,9 @@ export interface Services {
  * @throws Error for a wrong option, a store that cannot be opened, and a missing or wrong secret key
  */
 export async function openServices (options: ServiceOptions): Promise<Services> {
-  const { roles, now = Date.now, onError = () => {}, processes = 1 } = options
+  const { roles, managerRoles, now = Date.now, onError = () => {}, processes = 1 } = options
   checkRoleNames(roles)
+  checkManagerRoles(roles, managerRoles)
   const key = await resolveSecretKey(options)
   const box = createSecretBox(key)
   const store = options.store ?? await openStore(options.database, {
@@ -75,7 +80,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     throw error
   }
   const tokens = createTokens({ store, now, roles, onError, refreshTtl: options.refreshTtl })
-  const users = createUsers({ store, now, roles, passwords, tokens, onError })
+  const users = createUsers({ store, now, roles, managerRoles, passwords, tokens, onError })
   const clients = createClients({ store, now, box, tokens })
   return {
     store,

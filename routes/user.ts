@@ -12,8 +12,9 @@ import type { RouteSettings } from './settings.ts'
 const tags = ['user']
 
 /** User accounts (service.md, 4.3). */
-export const userRoutes: FastifyPluginAsyncTypebox<RouteSettings> = async (app, { stallTimeout, passwordLimit }) => {
+export const userRoutes: FastifyPluginAsyncTypebox<RouteSettings> = async (app, { stallTimeout, passwordLimit, writeLimit }) => {
   const { users, clients, tokens } = app.identity
+  app.addHook('preHandler', writeLimit)
 
   app.get('/user', {
     config: { access: 'getProfile' },
@@ -53,7 +54,7 @@ export const userRoutes: FastifyPluginAsyncTypebox<RouteSettings> = async (app, 
       tags,
       summary: 'Create a user',
       body: CreateUserSchema,
-      response: { 200: json(UserCreatedSchema, 'The id of the new user.'), ...writeErrors('USER_EXIST') }
+      response: { 200: json(UserCreatedSchema, 'The id of the new user.'), ...writeErrors('USER_EXIST', 'ErrLimit') }
     }
   }, async (request) => ({ data: await users.create(request.body, { actor: toActor(request, tokens) }) }))
 
@@ -103,7 +104,7 @@ export const userRoutes: FastifyPluginAsyncTypebox<RouteSettings> = async (app, 
       description: "A new password, or disabling the account, revokes all the user's codes and tokens.",
       params: UserParamsSchema,
       body: PatchUserSchema,
-      response: { 204: NoContentSchema, ...writeErrors('ErrNotFound') }
+      response: { 204: NoContentSchema, ...writeErrors('ErrNotFound', 'ErrLimit') }
     }
   }, async (request, reply) => {
     await users.patch(request.params.userId, request.body, toActor(request, tokens))
@@ -117,7 +118,7 @@ export const userRoutes: FastifyPluginAsyncTypebox<RouteSettings> = async (app, 
       tags,
       summary: 'Delete a user with all the codes and tokens that act for the user',
       params: UserParamsSchema,
-      response: { 204: NoContentSchema, ...writeErrors('ErrNotFound') }
+      response: { 204: NoContentSchema, ...writeErrors('ErrNotFound', 'ErrLimit') }
     }
   }, async (request, reply) => {
     await users.remove(request.params.userId, toActor(request, tokens))

@@ -26,6 +26,7 @@ t.test('an empty environment gives the defaults, which are those of the options'
     port: 3000,
     logLevel: 'info',
     rateLimit: options.rateLimit.default,
+    writeLimit: 120,
     stallTimeout: options.stallTimeout.default,
     shutdownTimeout: 10_000,
     workers: 1,
@@ -41,7 +42,9 @@ t.test('an empty environment gives the defaults, which are those of the options'
       production: false,
       bcryptCost: 12,
       hashQueue: options.hashQueue.default,
-      roles: { admin: 'admin', manager: 'manager', service: 'service' }
+      roles: { admin: 'admin', manager: 'manager', service: 'service' },
+      managerRoles: undefined,
+      clientsPerUser: 100
     }
   })
 })
@@ -58,6 +61,8 @@ t.test('every variable sets its part of the configuration', async (t) => {
     IDENTITY_BCRYPT_COST: '4',
     IDENTITY_HASH_QUEUE: '5',
     IDENTITY_RATE_LIMIT: 'off',
+    IDENTITY_WRITE_LIMIT: '6',
+    IDENTITY_CLIENTS_PER_USER: '7',
     IDENTITY_STORE_TIMEOUT: '600',
     IDENTITY_STALL_TIMEOUT: '700',
     IDENTITY_SHUTDOWN_TIMEOUT: '800',
@@ -76,13 +81,15 @@ t.test('every variable sets its part of the configuration', async (t) => {
     IDENTITY_TRUST_PROXY: 'loopback, 10.0.0.0/8,::1',
     IDENTITY_ROLE_ADMIN: 'root',
     IDENTITY_ROLE_MANAGER: 'boss',
-    IDENTITY_ROLE_SERVICE: 'bot'
+    IDENTITY_ROLE_SERVICE: 'bot',
+    IDENTITY_MANAGER_ROLES: 'clerk, billing admin,boss,'
   }
   t.strictSame(readConfig(env), {
     host: '::1',
     port: 0,
     logLevel: 'silent',
     rateLimit: false,
+    writeLimit: 6,
     stallTimeout: 700,
     shutdownTimeout: 800,
     workers: 3,
@@ -98,7 +105,9 @@ t.test('every variable sets its part of the configuration', async (t) => {
       production: true,
       bcryptCost: 4,
       hashQueue: 5,
-      roles: { admin: 'root', manager: 'boss', service: 'bot' }
+      roles: { admin: 'root', manager: 'boss', service: 'bot' },
+      managerRoles: ['clerk', 'billing admin', 'boss'],
+      clientsPerUser: 7
     }
   })
   const untried = Object.keys(EnvironmentSchema.properties).filter((name) => !(name in env))
@@ -110,11 +119,15 @@ t.test('an empty variable counts as absent, and other names are ignored', async 
   t.strictSame(readConfig(env), readConfig({}))
 })
 
-t.test('the bridge and the authorization server can be off, and the limit set', async (t) => {
-  const config = readConfig({ IDENTITY_BRIDGE_PREFIX: 'off', IDENTITY_OIDC: 'off', IDENTITY_RATE_LIMIT: '3' })
+t.test('the bridge, the authorization server and limits can be off, and the limit set', async (t) => {
+  const off = { IDENTITY_WRITE_LIMIT: 'off', IDENTITY_CLIENTS_PER_USER: 'off', IDENTITY_MANAGER_ROLES: 'off' }
+  const config = readConfig({ IDENTITY_BRIDGE_PREFIX: 'off', IDENTITY_OIDC: 'off', IDENTITY_RATE_LIMIT: '3', ...off })
   t.notOk('bridge' in config)
   t.equal(config.oidc, false)
   t.equal(config.rateLimit, 3)
+  t.equal(config.writeLimit, false)
+  t.equal(config.services.clientsPerUser, false)
+  t.strictSame(config.services.managerRoles, [], 'managers grant none')
 })
 
 t.test('auto is one worker for each core, and an in-memory store allows only one', async (t) => {
@@ -142,6 +155,10 @@ t.test('a wrong value is reported by name, and never repeated', async (t) => {
     ['IDENTITY_BCRYPT_COST', '3', 'must be an integer from 4 to 20'],
     ['IDENTITY_RATE_LIMIT', '0', 'must be off or an integer from 1 to 1000000'],
     ['IDENTITY_RATE_LIMIT', 'false', 'must be off or an integer from 1 to 1000000'],
+    ['IDENTITY_WRITE_LIMIT', '0', 'must be off or an integer from 1 to 1000000'],
+    ['IDENTITY_CLIENTS_PER_USER', '-1', 'must be off or an integer from 0 to 1000000'],
+    ['IDENTITY_MANAGER_ROLES', 'clerk,admin', 'must not contain the admin role or the service role'],
+    ['IDENTITY_MANAGER_ROLES', 'service', 'must not contain the admin role or the service role'],
     ['IDENTITY_OPENAPI', 'yes', 'must be on or off'],
     ['IDENTITY_BRIDGE_PREFIX', '/api/v1/client', "must be off or a path such as /bridge/client that is not among the service's own"],
     ['IDENTITY_BRIDGE_PREFIX', '/.well-known', "must be off or a path such as /bridge/client that is not among the service's own"],

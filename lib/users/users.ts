@@ -5,11 +5,12 @@ import { type Page, mapBatches, readPage, toStart } from '../lists/cursor.ts'
 import { IdentityError, paramError } from '../errors.ts'
 import type { Passwords } from './passwords.ts'
 import { type Roles, type UserRecord, createUserRecord } from '../records.ts'
-import { type Actor, type RoleNames, holdsRole } from '../roles.ts'
+import type { Actor, RoleNames } from '../roles.ts'
 import { parseSort } from '../lists/sort.ts'
 import { type Change, DuplicateKeyError, type Filter, type Json, type ListQuery, type Store } from '../store/port.ts'
 import { type Tokens, invalidToken } from '../tokens/tokens.ts'
 import { isActive } from '../tokens/validity.ts'
+import { createManagerRules } from './manager-rules.ts'
 import { showItemOf, showProfile, showUser } from './show-user.ts'
 
 const SORT_KEYS = { account: 'account', created: 'created_at', modified: 'modified_at', verified: 'verified_at', name: 'name' }
@@ -27,6 +28,8 @@ export interface UserServices {
   store: Store
   now: Clock
   roles: RoleNames
+  /** The roles that callers without the admin role may grant and remove. Absent: all but admin and service. */
+  managerRoles?: readonly string[] | undefined
   passwords: Passwords
   tokens: Tokens
   /** Receives failures that no caller waits for. */
@@ -54,8 +57,9 @@ function toListQuery (query: UserListQuery): ListQuery {
 }
 
 /** User accounts, by the rules of service.md, sections 2, 3 and 4.3. */
-export function createUsers ({ store, now, roles: names, passwords, tokens, onError }: UserServices) {
+export function createUsers ({ store, now, roles: names, managerRoles, passwords, tokens, onError }: UserServices) {
   const users = store.collection<UserRecord>('users')
+  const checkMayPatch = createManagerRules(names, managerRoles)
 
   /** The fields that every patch may set. A new password increments the epoch, which revokes all of the user's tokens. */
   async function toChange ({ password, ...fields }: Omit<PatchProfile['data'], 'current_password'>): Promise<Change> {
@@ -88,19 +92,6 @@ export function createUsers ({ store, now, roles: names, passwords, tokens, onEr
       return
     }
     throw new IdentityError('ErrBusy', 'other requests are changing the user', { headers: { 'retry-after': '1' } })
-  }
-
-  /** PATCH /user/{userId}, rules 2, 4 and 7 (service.md, 4.3): limits for callers without the admin role. */
-  function checkMayPatch (target: UserRecord, body: PatchUser, actor: Actor): void {
-    if (actor.isAdmin) return
-    if (holdsRole(target.roles, names.admin)) throw denied('userId: only an admin may change an admin')
-    const granted = body.data?.roles
-    if (granted !== undefined && [names.admin, names.service].some((name) => Object.hasOwn(granted, name))) {
-      throw denied(`roles: only an admin may grant ${names.admin} or ${names.service}`)
-    }
-    if (body.disable !== undefined && holdsRole(target.roles, names.manager)) {
-      throw denied('disable: only an admin may disable or enable a manager')
-    }
   }
 
   async function create (input: CreateUser, extra: { id?: string, roles?: Roles, bootstrap?: string, actor?: Actor } = {}): Promise<{ user_id: string }> {
