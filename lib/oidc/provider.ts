@@ -41,7 +41,7 @@ export interface Interaction {
 
 /** The user's decision. */
 export type Decision =
-  | { login: { accountId: string, amr: string[], user_epoch: number } }
+  | { login: { accountId: string, acr: string, amr: string[], user_epoch: number } }
   | { consent: Record<string, never> }
   | { error: 'access_denied', error_description: string }
 

@@ -1,12 +1,15 @@
 import type { ClientRecord } from '../records.ts'
 
-/** The claims of each scope. `openid` alone gives the user's identity; roles are given only for the scope `roles`. */
+/** The claims of each scope (OpenID Connect Core, 5.4). `openid` alone tells an app who the user is, and nothing about them. */
 export const CLAIMS: Readonly<Record<string, readonly string[]>> = {
-  openid: ['sub', 'preferred_username', 'name', 'email', 'email_verified'],
+  openid: ['sub'],
   profile: ['preferred_username', 'name'],
   email: ['email', 'email_verified'],
   roles: ['roles']
 }
+
+/** The `acr` of a sign-in with a password: level 1 of ISO/IEC 29115 (OpenID Connect Core, 2). */
+export const PASSWORD_ACR = '1'
 
 /** Scopes that any client may request, beside its own. */
 export const COMMON_SCOPES: ReadonlySet<string> = new Set(['openid', 'offline_access', ...Object.keys(CLAIMS)])

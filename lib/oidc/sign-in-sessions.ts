@@ -28,6 +28,7 @@ export function findStoredSession (ctx: KoaContextWithOIDC): SignInSessionRecord
 /** The result of a sign-in, see routes/interaction.ts. */
 export interface SignIn {
   accountId: string
+  acr: string
   amr: string[]
   user_epoch: number
 }
