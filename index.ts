@@ -27,7 +27,7 @@ async function identity (app: FastifyInstance, given: IdentityOptions): Promise<
   const options = readOptions(given)
   const { counter = createCounter() } = options
   const oidcOptions = options.oidc === false ? false : readOidcOptions(options.oidc)
-  await app.register(services, { ...options, ...(oidcOptions !== false && { refreshTtl: oidcOptions.refreshTtl }) })
+  await app.register(services, { ...options, ...(oidcOptions !== false && { refreshTtl: Math.min(oidcOptions.refreshTtl, oidcOptions.refreshMax) }) })
   await app.register(async (scope) => {
     scope.setErrorHandler(handleError)
     useOwnValidation(scope)

@@ -14,6 +14,8 @@ export interface OidcSettings {
   accessTtl: number
   refreshTtl: number
   sessionTtl: number
+  sessionMax: number
+  refreshMax: number
   refreshGrace: number
   firstParty: string[]
   name?: string

@@ -69,6 +69,8 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
     keys,
     errors,
     accessTtl: settings.accessTtl,
+    sessionMax: settings.sessionMax,
+    refreshMax: settings.refreshMax,
     refreshGrace: settings.refreshGrace,
     firstParty: new Set(settings.firstParty),
     getContext: () => Provider.ctx as KoaContextWithOIDC | undefined
