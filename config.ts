@@ -191,8 +191,11 @@ function toOidc (env: Environment): Partial<OidcOptions> {
     ...(issuer !== undefined && { issuer }),
     ...(name !== undefined && { name }),
     accessTtl: env.IDENTITY_ACCESS_TTL,
-    refreshTtl: env.IDENTITY_REFRESH_TTL,
+    // The command line mints with it too.
+    refreshTtl: Math.min(env.IDENTITY_REFRESH_TTL, env.IDENTITY_REFRESH_MAX),
     sessionTtl: env.IDENTITY_SESSION_TTL,
+    sessionMax: env.IDENTITY_SESSION_MAX,
+    refreshMax: env.IDENTITY_REFRESH_MAX,
     signInLimit: env.IDENTITY_SIGN_IN_LIMIT
   }
 }

@@ -29,7 +29,8 @@ async function identity (app: FastifyInstance, given: IdentityOptions): Promise<
   const { counter = createCounter() } = options
   const unlimited = options.rateLimit === false
   const oidcOptions = options.oidc === false ? false : readOidcOptions(options.oidc)
-  await app.register(services, { ...options, ...(unlimited && { clientsPerUser: false }), ...(oidcOptions !== false && { refreshTtl: oidcOptions.refreshTtl }) })
+  const refreshTtl = oidcOptions === false ? undefined : Math.min(oidcOptions.refreshTtl, oidcOptions.refreshMax)
+  await app.register(services, { ...options, ...(unlimited && { clientsPerUser: false }), ...(refreshTtl !== undefined && { refreshTtl }) })
   await app.register(async (scope) => {
     scope.setErrorHandler(handleError)
     useOwnValidation(scope)

@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { INTERACTION } from '../lib/oidc/routes.ts'
+import { PASSWORD_ACR } from '../lib/oidc/scopes.ts'
 import type { AuthorizationServer, Decision, Interaction } from '../lib/oidc/provider.ts'
 import { IdentityError } from '../lib/errors.ts'
 import { pageHeaders } from '../lib/pages/headers.ts'
@@ -101,7 +102,7 @@ export async function interactionRoutes (app: FastifyInstance, { getServer, limi
     const found = fits ? await users.signIn(account, password) : null
     // The same text for an unknown account, a wrong password, and a user who may not sign in.
     if (found === null) return await retry(400, WRONG)
-    return await decide(request, reply, server, { login: { accountId: found.user_id, amr: ['pwd'], user_epoch: found.epoch } })
+    return await decide(request, reply, server, { login: { accountId: found.user_id, acr: PASSWORD_ACR, amr: ['pwd'], user_epoch: found.epoch } })
   }
 
   app.get<InteractionRoute>(`${INTERACTION}/:uid`, { schema: { hide: true } }, async (request, reply) => {

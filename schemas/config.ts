@@ -64,6 +64,8 @@ export const EnvironmentSchema = Type.Object({
   IDENTITY_ACCESS_TTL: oidc.accessTtl,
   IDENTITY_REFRESH_TTL: oidc.refreshTtl,
   IDENTITY_SESSION_TTL: oidc.sessionTtl,
+  IDENTITY_SESSION_MAX: oidc.sessionMax,
+  IDENTITY_REFRESH_MAX: oidc.refreshMax,
   IDENTITY_SIGN_IN_LIMIT: Type.Union([Off, ...oidc.signInLimit.anyOf.slice(1)], {
     default: oidc.signInLimit.default, description: oidc.signInLimit.description?.replace('`false`', '`off`, also by IDENTITY_RATE_LIMIT')
   }),

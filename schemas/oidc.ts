@@ -14,6 +14,12 @@ export const OidcOptionsSchema = Type.Object({
   accessTtl: Type.Integer({ minimum: 60, maximum: DAY, default: 3600, description: 'Lifetime of an access token in seconds.' }),
   refreshTtl: Type.Integer({ minimum: 60, maximum: 366 * DAY, default: 30 * DAY, description: 'Lifetime of a refresh token in seconds, from its last use.' }),
   sessionTtl: Type.Integer({ minimum: 60, maximum: 366 * DAY, default: 14 * DAY, description: 'Seconds for which a browser stays signed in, from its last use.' }),
+  sessionMax: Type.Integer({
+    minimum: 60, maximum: 3660 * DAY, default: 90 * DAY, description: 'Seconds after which a browser asks for the password again, however often it is used.'
+  }),
+  refreshMax: Type.Integer({
+    minimum: 60, maximum: 3660 * DAY, default: 365 * DAY, description: 'Seconds after which a token session can no longer be refreshed, however often it is used.'
+  }),
   refreshGrace: Type.Integer({
     minimum: 0, maximum: 300, default: 10, description: 'Seconds during which a used refresh token is accepted again, for a lost response or two tabs at once.'
   }),

@@ -7,7 +7,7 @@ import { LIFETIMES } from './model-adapter.ts'
 import { type createGrantLoader, createPolicy } from './policy.ts'
 import type { createResourceIndicators } from './resource-indicators.ts'
 import { INTERACTION, ROUTES } from './routes.ts'
-import { CLAIMS, chooseDefaultScope, splitScopes } from './scopes.ts'
+import { CLAIMS, PASSWORD_ACR, chooseDefaultScope, splitScopes } from './scopes.ts'
 import type { Views } from './views.ts'
 
 /** The operator's options; schemas/oidc.ts describes each. */
@@ -15,6 +15,8 @@ export interface OidcSettings {
   accessTtl: number
   refreshTtl: number
   sessionTtl: number
+  sessionMax: number
+  refreshMax: number
   refreshGrace: number
   name?: string
 }
@@ -74,7 +76,14 @@ export function createConfiguration (parts: ConfigurationParts): Configuration {
     clientAuthMethods: ['client_secret_basic', 'client_secret_post', 'none'],
     responseTypes: ['code'],
     scopes: ['openid', 'offline_access'],
-    claims: Object.fromEntries(Object.entries(CLAIMS).map(([scope, claims]) => [scope, [...claims]])),
+    acrValues: [PASSWORD_ACR],
+    claims: {
+      ...Object.fromEntries(Object.entries(CLAIMS).map(([scope, claims]) => [scope, [...claims]])),
+      // Never issued, so it is not listed as supported either. oidc-provider lists claims whose value here is null, its default.
+      sid: false as unknown as null
+    },
+    // accounts.ts decides which claims an ID token has, per client.
+    conformIdTokenClaims: false,
     pkce: { required: (_ctx, client) => isPkceRequired(client as unknown as OurClient) },
     jwks: { keys: keys.signing },
     cookies: {
@@ -139,8 +148,8 @@ export function createConfiguration (parts: ConfigurationParts): Configuration {
       policy: createPolicy(parts.policy),
       url: (_ctx, { uid }) => `${mount}${base}${INTERACTION}/${uid}`
     },
-    async findAccount (_ctx, sub, token) {
-      const account = await findAccount(sub)
+    async findAccount (ctx, sub, token) {
+      const account = await findAccount(sub, ctx.oidc.client as unknown as OurClient | undefined)
       // oidc-provider handles a missing session, but not an account deleted in mid-flow.
       if (account === undefined && token === undefined) throw new errors.AccessDenied('the account may not sign in')
       return account

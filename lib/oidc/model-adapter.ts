@@ -22,6 +22,10 @@ export interface AdapterParts {
   apiUri: string
   /** Seconds an access token lives. */
   accessTtl: number
+  /** Seconds from the sign-in after which a browser's session ends, however often it is used. */
+  sessionMax: number
+  /** Seconds from the authorization after which no refresh token is issued. */
+  refreshMax: number
   /** Seconds for which a used refresh token is still accepted. */
   refreshGrace: number
   /** oidc-provider's error classes: an adapter that throws one decides the OAuth error that the client sees. */

@@ -81,6 +81,27 @@ function patchRedirectUris (provider: Provider): void {
   }
 }
 
+interface IdTokenModel {
+  ctx: { oidc: { entities: { AccessToken?: { jti: string } } } }
+  set (claim: string, value: string): void
+}
+
+/**
+ * ID tokens from the token endpoint have `at_hash` too (OpenID Connect Core, 3.1.3.6), which Go's VerifyAccessToken needs.
+ * oidc-provider hashes what it is given. The id of an opaque access token is the token.
+ */
+function patchIdTokens (provider: Provider): void {
+  const { prototype } = (provider as unknown as { IdToken: { prototype: { issue: (options?: { use?: string }) => unknown } } }).IdToken
+  const { issue } = prototype
+  patch(prototype, 'issue', {
+    value (this: IdTokenModel, options?: { use?: string }) {
+      const { AccessToken: access } = this.ctx.oidc.entities
+      if (options?.use === 'idtoken' && access !== undefined) this.set('at_hash', access.jti)
+      return issue.call(this, options)
+    }
+  })
+}
+
 /**
  * Applies our rules to oidc-provider where it has no option for them.
  * @throws Error when a patched name is missing
@@ -89,6 +110,7 @@ export function patchProvider (provider: Provider, issuer: URL, errors: typeof O
   patchRequest(provider, issuer)
   patchScopes(provider, errors)
   patchRedirectUris(provider)
+  patchIdTokens(provider)
 }
 
 /**

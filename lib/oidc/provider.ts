@@ -50,7 +50,7 @@ export interface Interaction {
 
 /** The user's decision. */
 export type Decision =
-  | { login: { accountId: string, amr: string[], user_epoch: number } }
+  | { login: { accountId: string, acr: string, amr: string[], user_epoch: number } }
   | { consent: Record<string, never> }
   | { error: 'access_denied', error_description: string }
 
@@ -79,6 +79,8 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
     keys,
     errors,
     accessTtl: settings.accessTtl,
+    sessionMax: settings.sessionMax,
+    refreshMax: settings.refreshMax,
     refreshGrace: settings.refreshGrace,
     apiUri,
     getContext: () => Provider.ctx as KoaContextWithOIDC | undefined

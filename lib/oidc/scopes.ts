@@ -3,13 +3,16 @@ import { COMMON_SCOPES, isApiScope } from '../resources/api-scopes.ts'
 import { type Registry, listUsableScopes, narrowScopes } from '../resources/registry.ts'
 import type { OurClient } from './clients.ts'
 
-/** The claims of each scope. `openid` alone gives the user's identity; roles are given only for the scope `roles`. */
+/** The claims of each scope (OpenID Connect Core, 5.4). `openid` alone tells an app who the user is, and nothing about them. */
 export const CLAIMS: Readonly<Record<string, readonly string[]>> = {
-  openid: ['sub', 'preferred_username', 'name', 'email', 'email_verified'],
+  openid: ['sub'],
   profile: ['preferred_username', 'name'],
   email: ['email', 'email_verified'],
   roles: ['roles']
 }
+
+/** The `acr` of a sign-in with a password: level 1 of ISO/IEC 29115 (OpenID Connect Core, 2). */
+export const PASSWORD_ACR = '1'
 
 /** Splits a scope parameter. */
 export function splitScopes (text: unknown): string[] {

@@ -1,5 +1,5 @@
 import { listGrants } from '../clients/kinds.ts'
-import type { TokenRecord, UserRecord } from '../records.ts'
+import type { GrantRecord, TokenRecord, UserRecord } from '../records.ts'
 import { toTimestamp } from '../clock.ts'
 import { API_RESOURCE_ID } from '../resources/api-scopes.ts'
 import { findByUri, readRegistry } from '../resources/registry.ts'
@@ -101,11 +101,20 @@ export function adaptClientCredentials (parts: AdapterParts): ModelAdapter {
 
 /** Refresh tokens. Each use issues a new one; `tokens.rotate` decides when a second use ends the session. */
 export function adaptRefreshTokens (parts: AdapterParts): ModelAdapter {
-  const { store, tokens, times, errors, refreshGrace } = parts
+  const { store, tokens, times, errors, refreshGrace, refreshMax } = parts
+  const grants = store.collection<GrantRecord>('grants')
+
+  /** Seconds until the token session can no longer be refreshed. */
+  async function readTimeLeft (grant_id: string): Promise<number> {
+    const grant = await grants.get(grant_id)
+    return grant === null ? 0 : Math.floor((Date.parse(grant.created_at) - times.now()) / 1000) + refreshMax
+  }
+
   return {
     async upsert (id, payload, expiresIn) {
-      const token = await toNewToken(parts, id, payload, expiresIn)
-      if (!await tokens.issueUnder('refresh_tokens', token, payload.grantId as string)) throw new errors.InvalidGrant('the session has ended')
+      const ttl = Math.min(expiresIn, await readTimeLeft(payload.grantId as string))
+      const token = await toNewToken(parts, id, payload, ttl)
+      if (ttl <= 0 || !await tokens.issueUnder('refresh_tokens', token, payload.grantId as string)) throw new errors.InvalidGrant('the session has ended')
     },
     async find (id) {
       const found = await tokens.find<TokenRecord>('refresh_tokens', hashToken(id))

@@ -56,7 +56,7 @@ eachStore(t, 'openid-client', async (t, start) => {
       const config = await discover(harness, app, authentication(app.client_secret))
       const tokens = await authorize(harness, config, app)
       t.match(tokens.claims(), { sub: user.user_id, iss: url, aud: app.client_id })
-      t.match(await openid.fetchUserInfo(config, tokens.access_token, user.user_id), { preferred_username: user.account })
+      t.match(await openid.fetchUserInfo(config, tokens.access_token, user.user_id), { sub: user.user_id })
       const again = await openid.refreshTokenGrant(config, tokens.refresh_token ?? '')
       t.match(await get('tokeninfo', again.access_token), { status: 200 })
       t.match(again.claims(), { sub: user.user_id })

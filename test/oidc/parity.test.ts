@@ -38,11 +38,13 @@ async function startPlain (t: Test, confidential: App, open: App): Promise<strin
     responseTypes: ['code'],
     scopes: ['openid', 'offline_access', 'read', 'write', 'foreign'],
     claims: {
-      openid: ['sub', 'preferred_username', 'name', 'email', 'email_verified'],
+      openid: ['sub'],
       profile: ['preferred_username', 'name'],
       email: ['email', 'email_verified'],
-      roles: ['roles']
+      roles: ['roles'],
+      sid: false as unknown as null
     },
+    acrValues: ['1'],
     pkce: { required: () => true },
     interactions: { url: (_ctx, { uid }) => `${base}/interaction/${uid}` },
     features: {
