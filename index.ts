@@ -27,7 +27,7 @@ async function identity (app: FastifyInstance, given: IdentityOptions): Promise<
   const options = readOptions(given)
   const { counter = createCounter() } = options
   const oidcOptions = options.oidc === false ? false : readOidcOptions(options.oidc)
-  await app.register(services, { ...options, ...(oidcOptions !== false && { refreshTtl: oidcOptions.refreshTtl }) })
+  await app.register(services, { ...options, ...(oidcOptions !== false && { refreshTtl: oidcOptions.refreshTtl, issuer: oidcOptions.issuer }) })
   await app.register(async (scope) => {
     scope.setErrorHandler(handleError)
     useOwnValidation(scope)
@@ -67,5 +67,6 @@ export { type Collection, type Document, type Store } from './lib/store/port.ts'
 export { type AccessRule } from './schemas/options.ts'
 export { type OidcOptions } from './schemas/oidc.ts'
 export { type Client } from './schemas/client.ts'
+export { type NewResource, type Resource } from './schemas/resource.ts'
 export { type User } from './schemas/user.ts'
 export { type TokenInfo } from './schemas/auth.ts'

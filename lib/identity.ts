@@ -5,6 +5,7 @@ import type { Clock } from './clock.ts'
 import { createPasswords } from './users/passwords.ts'
 import { createOidc, type Oidc } from './oidc/index.ts'
 import { registerRenderers } from './renderers.ts'
+import { createResources, type Resources } from './resources/resources.ts'
 import { type RoleNames, checkRoleNames } from './roles.ts'
 import { createSecretBox } from './crypto/secrets.ts'
 import { checkSecretKey, resolveSecretKey } from './crypto/secret-key.ts'
@@ -17,6 +18,10 @@ import { createUsers, type Users } from './users/users.ts'
 
 /** The options of the services; `schemas/options.ts` describes those that are plain data. */
 export interface ServiceOptions extends Pick<Options, 'database' | 'storeTimeout' | 'secretKey' | 'dataDir' | 'production' | 'bcryptCost' | 'hashQueue' | 'roles'> {
+  /** Resources that the host declares. Absent: those that a host declared before stay as they are. */
+  resources?: Options['resources'] | undefined
+  /** The issuer, where it is known: below it is the service's own API, which no declared resource may be. */
+  issuer?: string | undefined
   /** An open store, which is left open. Absent: one is opened from `database`, and closed with the services. */
   store?: Store | undefined
   /** Milliseconds since the epoch. */
@@ -36,6 +41,8 @@ export interface Services {
   readonly users: Users
   readonly clients: Clients
   readonly tokens: Tokens
+  /** Declared resources: what the scopes of other APIs mean. */
+  readonly resources: Resources
   /** Lists and ends a user's token sessions. */
   readonly tokenSessions: TokenSessions
   /** The authorization server; `oidc.rotateKeys()` is for the command line. */
@@ -66,8 +73,11 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
       if (options.store === undefined) await store.close()
     }
   }
+  const resources = createResources({ store, now, ...(options.issuer !== undefined && { api: `${options.issuer.replace(/\/$/, '')}/api/v1` }) })
   try {
     await checkSecretKey(store, box.keyId)
+    await resources.ensure()
+    if (options.resources !== undefined) await resources.declareFixed(options.resources)
   } catch (error) {
     await close()
     throw error
@@ -81,6 +91,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     users,
     clients,
     tokens,
+    resources,
     tokenSessions: createTokenSessions({ store, now, tokens, onError }),
     oidc: createOidc({ store, tokens, box, now }),
     bootstrap: (asked) => bootstrap({ store, users, clients, tokens, roles, now }, asked),

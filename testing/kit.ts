@@ -93,6 +93,9 @@ export async function startIdentity ({ t, time, app = createApp(), ...options }:
     async reset () {
       await emptyStore(store)
       clock.reset()
+      // Look-ups refer to the registry of resources, and the app declares its own ones.
+      await app.identity.resources.ensure()
+      await app.identity.resources.declareFixed(options.resources ?? [])
     },
     listen: ({ port = 0 } = {}) => (listening ??= app.listen({ port, host: '127.0.0.1' }).then((url) => ({ url }))),
     close,
