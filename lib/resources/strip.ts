@@ -20,9 +20,11 @@ export function createStrip ({ store, now }: { store: Store, now: Clock }) {
     const usable = listUsableScopes(client, await readRegistry(store))
     const lost = new Set(carried.filter((scope) => !usable.includes(scope)))
     if (lost.size === 0) return
+    const scopes = client.scopes.filter((scope) => !lost.has(scope))
     const declared = Object.entries(client.declared ?? {}).filter(([scope]) => !lost.has(scope))
+    const set = { scopes, modifiedAt: toTimestamp(now()) }
     return {
-      set: { scopes: client.scopes.filter((scope) => !lost.has(scope)), modifiedAt: toTimestamp(now()), declared: Object.fromEntries(declared) },
+      ...(declared.length > 0 ? { set: { ...set, declared: Object.fromEntries(declared) } } : { set, unset: ['declared'] }),
       increment: { revision: 1 }
     }
   }
