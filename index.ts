@@ -29,8 +29,8 @@ async function identity (app: FastifyInstance, given: IdentityOptions): Promise<
   const { counter = createCounter() } = options
   const unlimited = options.rateLimit === false
   const oidcOptions = options.oidc === false ? false : readOidcOptions(options.oidc)
-  const refreshTtl = oidcOptions === false ? undefined : Math.min(oidcOptions.refreshTtl, oidcOptions.refreshMax)
-  await app.register(services, { ...options, ...(unlimited && { clientsPerUser: false }), ...(refreshTtl !== undefined && { refreshTtl }) })
+  const signing = oidcOptions === false ? {} : { refreshTtl: Math.min(oidcOptions.refreshTtl, oidcOptions.refreshMax), issuer: oidcOptions.issuer }
+  await app.register(services, { ...options, ...(unlimited && { clientsPerUser: false }), ...signing })
   await app.register(async (scope) => {
     scope.setErrorHandler(handleError)
     useOwnValidation(scope)
@@ -71,5 +71,6 @@ export { type Collection, type Document, type Store } from './lib/store/port.ts'
 export { type AccessRule } from './schemas/options.ts'
 export { type OidcOptions } from './schemas/oidc.ts'
 export { type Client } from './schemas/client.ts'
+export { type NewResource, type Resource } from './schemas/resource.ts'
 export { type User } from './schemas/user.ts'
 export { type TokenInfo } from './schemas/auth.ts'

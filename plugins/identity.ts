@@ -43,7 +43,7 @@ export function readOptions ({ store, now, counter, processes, ...given }: Ident
   return { ...readData(given), ...(store && { store }), ...(now && { now }), ...(counter && { counter }), ...(processes && { processes }) }
 }
 
-async function identityPlugin (app: FastifyInstance, options: Options & HandedIn & Pick<ServiceOptions, 'refreshTtl'>): Promise<void> {
+async function identityPlugin (app: FastifyInstance, options: Options & HandedIn & Pick<ServiceOptions, 'refreshTtl' | 'issuer'>): Promise<void> {
   const services = await openServices({
     ...options,
     onError (error) {

@@ -1,4 +1,5 @@
 import { Type, type Static } from '@sinclair/typebox'
+import { FixedResourcesSchema } from './resource.ts'
 
 /** Who may call a route: any caller, holders of a role, or the user in the path's userId. One match is enough. */
 export const AccessRuleSchema = Type.Object({
@@ -41,6 +42,7 @@ export const OptionsSchema = Type.Object({
   access: Type.Record(Type.String(), AccessRuleSchema, {
     default: {}, description: 'Overrides rows of the access table, by operationId: `{ any: true }`, `{ roles: [...] }`, `{ owner: true }`.'
   }),
+  resources: FixedResourcesSchema,
   rateLimit: Type.Union([Type.Literal(false), Type.Integer({ minimum: 1, maximum: 1_000_000 })], {
     default: 60, description: 'Password changes per minute and user; further ones get ErrLimit. `false`: unlimited.'
   }),

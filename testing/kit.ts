@@ -2,7 +2,6 @@ import { hash } from 'node:crypto'
 import fastify, { type FastifyInstance, type FastifyServerOptions } from 'fastify'
 import { LIMITS } from '../schemas/common.ts'
 import { COLLECTIONS } from '../lib/store/collections.ts'
-import { ensureRegistry } from '../lib/resources/registry.ts'
 import type { Store } from '../lib/store/port.ts'
 import { handleError } from '../plugins/errors.ts'
 import identity, { type IdentityOptions } from '../index.ts'
@@ -64,7 +63,6 @@ const PRESERVED = ['meta', 'keys']
 export async function emptyStore (store: Store): Promise<void> {
   await Promise.all(COLLECTIONS.filter(({ name }) => !PRESERVED.includes(name))
     .map(({ name }) => store.collection(name).deleteMany({ before: { id: AFTER_EVERY_ID } })))
-  await ensureRegistry(store)
 }
 
 /**
@@ -103,6 +101,9 @@ export async function startIdentity ({ t, time, app = createApp(), ...options }:
     async reset () {
       await emptyStore(store)
       clock.reset()
+      // Look-ups refer to the registry of resources, and the app declares its own ones.
+      await app.identity.resources.ensure()
+      await app.identity.resources.declareFixed(options.resources ?? [])
     },
     listen: ({ port = 0 } = {}) => (listening ??= app.listen({ port, host: '127.0.0.1' }).then((url) => ({ url }))),
     close,

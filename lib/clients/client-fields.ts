@@ -1,6 +1,7 @@
 import type { PatchClient } from '../../schemas/client.ts'
-import { type Checks, checkFields, checkImage, checkRedirectUris, checkRoles, checkScopes, checkText } from '../checks.ts'
+import { type Checks, checkFields, checkImage, checkRedirectUris, checkRoles, checkScopes } from '../checks.ts'
 import { IdentityError, paramError } from '../errors.ts'
+import { checkName } from '../names.ts'
 import type { ClientRecord, Roles } from '../records.ts'
 import { ADMIN_SCOPES, COMMON_SCOPES, isApiScope } from '../resources/api-scopes.ts'
 import { type Registry, findDeclarer } from '../resources/registry.ts'
@@ -14,7 +15,7 @@ type Data = NonNullable<PatchClient['data']>
 const CHECKS: Checks<Pick<ClientRecord, 'redirectUris' | 'scopes' | 'name' | 'image' | 'grants' | 'first_party' | 'roles' | 'id_token_claims'>> = {
   redirectUris: checkRedirectUris,
   scopes: checkScopes,
-  name: (text) => checkText('name', text),
+  name: (text) => checkName('name', text),
   image: checkImage,
   grants: (grants) => [...new Set(grants)].sort(),
   first_party: (value) => value,

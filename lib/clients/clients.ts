@@ -13,6 +13,7 @@ import type { Change, Filter, ListQuery, Store } from '../store/port.ts'
 import type { Tokens } from '../tokens/tokens.ts'
 import { toClientChange } from './client-fields.ts'
 import { isVouchedFor, listAdminScopes } from './kinds.ts'
+import type { CheckClientQuota } from './quota.ts'
 import { type ClientView, showClientTo } from './show-client.ts'
 
 const SORT_KEYS = { created: 'createdAt', modified: 'modifiedAt', name: 'name' }
@@ -28,6 +29,7 @@ export interface ClientServices {
   now: Clock
   box: SecretBox
   tokens: Tokens
+  checkQuota: CheckClientQuota
 }
 
 function notFound (): IdentityError {
@@ -52,7 +54,7 @@ function toView ({ user_id, isAdmin, holds = () => true }: Actor, registry: Regi
 }
 
 /** Registered clients, by the rules of service.md, sections 2, 3 and 4.1. */
-export function createClients ({ store, now, box, tokens }: ClientServices) {
+export function createClients ({ store, now, box, tokens, checkQuota }: ClientServices) {
   const clients = store.collection<ClientRecord>('clients')
   const users = store.collection<UserRecord>('users')
 
@@ -103,7 +105,7 @@ export function createClients ({ store, now, box, tokens }: ClientServices) {
   return {
     /**
      * Registers a client (service.md, 4.1, POST /client). `extra` is for bootstrap.
-     * @throws ErrParam, ErrPerm, USER_NOT_EXIST
+     * @throws ErrParam, ErrPerm, ErrLimit, USER_NOT_EXIST
      */
     async create (body: CreateClient, actor: Actor, extra: { id?: string } = {}): Promise<{ clientId: string }> {
       const { data: { userId: owner, ...data }, credentials } = body
@@ -113,6 +115,7 @@ export function createClients ({ store, now, box, tokens }: ClientServices) {
       const fields = { redirectUris: data.redirectUris, scopes: [], ...(secret !== undefined && { secret }) }
       const { set } = toClientChange(data, fields, await readRegistry(store), actor, toTimestamp(time))
       const userId = await findOwner(owner, actor)
+      await checkQuota(userId, actor)
       await clients.insert(createClientRecord(time, { ...set as Pick<ClientRecord, 'redirectUris' | 'scopes' | 'name'>, id, secret, userId, revision: 0 }))
       return { clientId: id }
     },

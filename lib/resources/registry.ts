@@ -1,5 +1,5 @@
 import type { ClientRecord, TokenRecord } from '../records.ts'
-import { type Document, DuplicateKeyError, type Store } from '../store/port.ts'
+import type { Document, Store } from '../store/port.ts'
 import { API_RESOURCE_ID, isApiScope } from './api-scopes.ts'
 
 /** A declared resource as it is stored. */
@@ -37,15 +37,6 @@ export const EMPTY_REGISTRY: Registry = { id: REGISTRY_ID, revision: 0, resource
 
 export async function readRegistry (store: Store): Promise<Registry> {
   return await store.collection<Registry>('resources').get(REGISTRY_ID) ?? EMPTY_REGISTRY
-}
-
-/** Creates the document, so that the look-up of a token finds it and can be cached. */
-export async function ensureRegistry (store: Store): Promise<void> {
-  const resources = store.collection<Registry>('resources')
-  if (await resources.get(REGISTRY_ID) !== null) return
-  await resources.insert({ ...EMPTY_REGISTRY }).catch((error) => {
-    if (!(error instanceof DuplicateKeyError)) throw error
-  })
 }
 
 /** The id of the resource that declares a scope; null for a reserved name; undefined for a free scope. */

@@ -1,6 +1,6 @@
 import type { CollectionSpec } from './port.ts'
 
-const TOKEN_KEYS = { user_id: 'string', client_id: 'string', grant_id: 'string', consumed: 'boolean', expired_at: 'string' } as const
+const TOKEN_KEYS = { user_id: 'string', client_id: 'string', grant_id: 'string', registry_id: 'string', consumed: 'boolean', expired_at: 'string' } as const
 
 /** All collections of the service. Times are ISO 8601 strings; a token's id is the SHA-256 of the token, base64url. */
 export const COLLECTIONS: readonly CollectionSpec[] = [

@@ -2,6 +2,8 @@ import type { Test } from 'tap'
 import { createClients } from '../../lib/clients/clients.ts'
 import { createSecretBox, generateSecretKey } from '../../lib/crypto/secrets.ts'
 import type { ClientRecord, UserRecord } from '../../lib/records.ts'
+import type { Registry } from '../../lib/resources/registry.ts'
+import { createResources } from '../../lib/resources/resources.ts'
 import { DEFAULT_ROLE_NAMES } from '../../lib/roles.ts'
 import { COLLECTIONS } from '../../lib/store/collections.ts'
 import { openStore } from '../../lib/store/index.ts'
@@ -33,10 +35,11 @@ export async function openRules (t: Test, { around = (_call, run) => run(), pass
   const tokens = createTokens({ store, now, roles, onError })
   return {
     users: createUsers({ store, now, roles, passwords: { ...PLAIN_PASSWORDS, ...passwords }, tokens, onError }),
-    clients: createClients({ store, now, box: createSecretBox(generateSecretKey()), tokens }),
+    clients: createClients({ store, now, box: createSecretBox(generateSecretKey()), tokens, checkQuota: async () => {} }),
     tokens,
+    resources: createResources({ store, now, api: 'https://id.example/api/v1' }),
     /** The stored records, past `around`. */
-    records: { users: inner.collection<UserRecord>('users'), clients: inner.collection<ClientRecord>('clients') },
+    records: { users: inner.collection<UserRecord>('users'), clients: inner.collection<ClientRecord>('clients'), resources: inner.collection<Registry>('resources') },
     /** What the services reported to the operator. */
     errors,
     advance: (milliseconds: number) => { time += milliseconds }
