@@ -1,6 +1,5 @@
 import t from 'tap'
-import { renderPage } from '../../lib/pages/index.ts'
-import { askCode, getCode, signIn, startHarness } from './harness.ts'
+import { type App, askCode, getCode, startHarness } from './harness.ts'
 
 const WRONG = 'The account or the password is wrong.'
 
