@@ -35,11 +35,11 @@ export function createResourceIndicators ({ store, apiUri, accessTtl, errors }: 
     // A code or refresh token stays with its resource when the token request names none.
     useGrantedResource: () => true,
 
-    async defaultResource (ctx: KoaContextWithOIDC, _client: unknown, oneOf?: string[]): Promise<string[] | string> {
+    async defaultResource (ctx: KoaContextWithOIDC, _client: unknown, oneOf?: string[]): Promise<string[] | string | undefined> {
       if (oneOf !== undefined) return oneOf
       const implied = listImplied(ctx, await readRegistry(store))
       if (implied.length > 1) throw new errors.InvalidTarget('the scopes belong to more than one resource')
-      return implied[0] === apiUri ? [] : implied
+      return implied[0] === apiUri ? undefined : implied[0]
     },
 
     async getResourceServerInfo (ctx: KoaContextWithOIDC, uri: string, client: unknown): Promise<ResourceServer> {
