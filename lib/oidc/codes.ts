@@ -1,4 +1,5 @@
 import type { DeviceCode, Grant } from 'oidc-provider'
+import { toTimestamp } from '../clock.ts'
 import type { GrantRecord, TokenRecord } from '../records.ts'
 import type { Json } from '../store/port.ts'
 import { type Subject, hashToken } from '../tokens/tokens.ts'
@@ -12,6 +13,12 @@ import { findStoredSession, requireUserEpoch } from './sign-in-sessions.ts'
 /** Seconds for which an expired device code is answered `expired_token` rather than as unknown (RFC 8628, 3.5). */
 const EXPIRED_DEVICE_CODE = 600
 
+/** Seconds that a device waits between two polls (RFC 8628, 3.2). */
+export const POLL_INTERVAL = 5
+
+/** Milliseconds after a poll in which another one is too fast. A second is left for the clock of the device. */
+const POLL_PAUSE = (POLL_INTERVAL - 1) * 1000
+
 interface DeviceRecord extends Revocable {
   client_id: string
   client_epoch: number
@@ -19,6 +26,8 @@ interface DeviceRecord extends Revocable {
   consumed: boolean
   /** Whether a user has approved or refused it. The first decision counts. */
   decided: boolean
+  /** The time of the last poll that was not too fast; 1970 before the first. */
+  polled_at: string
   /** The HMAC of the user code, see KeyRing. */
   user_code: string
   /** The payload, sealed: it holds both codes, which oidc-provider needs again when the user has signed in. */
@@ -110,6 +119,19 @@ export function adaptDeviceCodes (parts: AdapterParts): ModelAdapter {
     return { ...found, exp: found.exp as number - EXPIRED_DEVICE_CODE }
   }
 
+  /**
+   * Refuses a poll that comes too fast (RFC 8628, 3.5). Of several at once one is answered. A code that the user has decided
+   * about is answered at any time.
+   */
+  async function limitPolls (id: string): Promise<void> {
+    const record = await codes.get(id)
+    if (record === null || record.decided) return
+    const before = { polled_at: toTimestamp(times.now() - POLL_PAUSE) }
+    const isInTime = record.polled_at < before.polled_at &&
+      await codes.update(id, { set: { polled_at: toTimestamp(times.now()) } }, { equal: { decided: false }, before }) !== null
+    if (!isInTime) throw new errors.SlowDown()
+  }
+
   /** Records the user's decision. The record keeps the client's epoch of the device's request and gets the user's of the sign-in. */
   async function decide (record: DeviceRecord, payload: Payload, sealed: string): Promise<void> {
     const refused = payload.error !== undefined
@@ -144,11 +166,15 @@ export function adaptDeviceCodes (parts: AdapterParts): ModelAdapter {
         ...times.lifetime(expiresIn + EXPIRED_DEVICE_CODE),
         consumed: false,
         decided: false,
+        polled_at: toTimestamp(0),
         user_code: keys.nameUserCode((payload as unknown as DeviceCode).userCode),
         sealed
       })
     },
-    find: (id) => find(hashToken(id)),
+    async find (id) {
+      if (getContext()?.oidc.route === 'token') await limitPolls(hashToken(id))
+      return await find(hashToken(id))
+    },
     async findByUserCode (code) {
       const record = await codes.getBy('user_code', keys.nameUserCode(code))
       return record === null ? undefined : await find(record.id)

@@ -75,7 +75,8 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
     firstParty: new Set(settings.firstParty),
     getContext: () => Provider.ctx as KoaContextWithOIDC | undefined
   })
-  const views = createViews(settings.name)
+  const findAccount = createAccounts(store, times.now)
+  const views = createViews(findAccount, settings.name)
   const provider = new Provider(issuer.href.replace(/\/$/, ''), createConfiguration({
     settings,
     base,
@@ -83,7 +84,7 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
     secure: issuer.protocol === 'https:',
     keys,
     adapter,
-    findAccount: createAccounts(store, times.now),
+    findAccount,
     views,
     errors,
     policy: interactionPolicy

@@ -1,6 +1,8 @@
 import type { ErrorOut, KoaContextWithOIDC } from 'oidc-provider'
 import { pageHeaders } from '../pages/headers.ts'
 import { type Pages, renderPage } from '../pages/index.ts'
+import type { createAccounts } from './accounts.ts'
+import { splitScopes } from './scopes.ts'
 
 /** The client's name on a page. */
 export function nameClient (client: { clientId: string, clientName?: string | undefined }): { name: string } {
@@ -26,11 +28,19 @@ function readClient (ctx: KoaContextWithOIDC): { client?: { name: string } } {
   return ctx.oidc.client === undefined ? {} : { client: nameClient(ctx.oidc.client) }
 }
 
+/** A code as we write it (configuration.ts). Any other text of a link is not shown. */
+const USER_CODE = /^([bcdfghjklmnpqrstvwxz]{4})-?([bcdfghjklmnpqrstvwxz]{4})$/i
+
+function readLinkedCode (ctx: KoaContextWithOIDC): string | undefined {
+  const [, first, last] = USER_CODE.exec(String(ctx.state.userCode ?? '')) ?? []
+  return first === undefined ? undefined : `${first}-${last}`.toUpperCase()
+}
+
 /**
  * The pages that oidc-provider renders through us.
  * @param service the service's name on the pages
  */
-export function createViews (service?: string) {
+export function createViews (findAccount: ReturnType<typeof createAccounts>, service?: string) {
   function send<Name extends keyof Pages> (ctx: KoaContextWithOIDC, name: Name, data: Pages[Name], redirectUri?: unknown): void {
     ctx.set(pageHeaders(redirectUri))
     ctx.type = 'html'
@@ -46,11 +56,16 @@ export function createViews (service?: string) {
         send(ctx, 'error', { message: PAGE_EXPIRED })
         return
       }
-      const typed = (error as { userCode?: string } | undefined)?.userCode ?? (ctx.state.userCode as string | undefined)
+      const page = { action: ctx.oidc.urlFor('code_verification'), xsrf: readXsrfToken(ctx) }
+      const linked = readLinkedCode(ctx)
+      if (error === undefined && linked !== undefined) {
+        send(ctx, 'device-compare', { ...page, code: linked })
+        return
+      }
+      const typed = (error as { userCode?: string } | undefined)?.userCode
       const message = error === undefined ? undefined : DEVICE_ERRORS[error.name] ?? 'That did not work. Start again on the device.'
       send(ctx, 'device', {
-        action: ctx.oidc.urlFor('code_verification'),
-        xsrf: readXsrfToken(ctx),
+        ...page,
         ...(typed !== undefined && { code: typed }),
         ...(message !== undefined && { error: message })
       })
@@ -59,13 +74,18 @@ export function createViews (service?: string) {
     async confirmDevice (
       ctx: KoaContextWithOIDC, _form: string, client: { clientId: string, clientName?: string | undefined }, device: Record<string, unknown>, code: string
     ): Promise<void> {
-      const { ip, ua } = device as { ip?: string, ua?: string }
+      const { ip } = device as { ip?: string }
+      const { accountId } = ctx.oidc.session ?? {}
+      const account = accountId === undefined ? undefined : await findAccount(accountId)
+      const { scope } = (ctx.oidc.entities.DeviceCode?.params ?? {}) as { scope?: string }
       send(ctx, 'device-confirm', {
         action: ctx.oidc.urlFor('code_verification'),
         xsrf: readXsrfToken(ctx),
         code,
         client: nameClient(client),
-        device: { ...(ip !== undefined && { ip }), ...(ua !== undefined && { ua }) }
+        scopes: splitScopes(scope),
+        ...(account !== undefined && { account: account.name }),
+        ...(ip !== undefined && { ip })
       })
     },
 

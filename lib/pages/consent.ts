@@ -11,7 +11,7 @@ const SCOPE_TEXTS: Record<string, string> = {
   offline_access: 'stay signed in when you are not using it'
 }
 
-function describeScope (scope: string): Html {
+export function describeScope (scope: string): Html {
   return Object.hasOwn(SCOPE_TEXTS, scope) ? html`${SCOPE_TEXTS[scope]}` : html`use <code>${scope}</code>`
 }
 

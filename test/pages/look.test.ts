@@ -24,9 +24,11 @@ const ROWS: Row[] = [
   }],
   ['device', 'device', { action, xsrf: 'x' }],
   ['device-wrong', 'device', { action, xsrf: 'x', code: 'WDJB-MJHT', error: 'There is no such code. Check the code on the device.' }],
+  ['device-compare', 'device-compare', { action, xsrf: 'x', code: 'WDJB-MJHT' }],
   ['device-confirm', 'device-confirm', {
-    action, xsrf: 'x', code: 'WDJB-MJHT', client, device: { ip: '203.0.113.7', ua: 'harbour-cli/2.1 (linux; x64) node/24.0.0' }
+    action, xsrf: 'x', code: 'WDJB-MJHT', client, scopes: ['openid', 'offline_access', 'orders:read'], account: 'ann@example.com', ip: '203.0.113.7'
   }],
+  ['device-confirm-signed-out', 'device-confirm', { action, xsrf: 'x', code: 'WDJB-MJHT', client, scopes: ['openid'] }],
   ['device-done', 'device-done', { client }],
   ['sign-out', 'sign-out', { action, xsrf: 'x', client }],
   ['signed-out', 'signed-out', { client, next: 'https://harbour.example/' }],
