@@ -4,7 +4,7 @@ import type { GrantRecord, TokenRecord } from '../records.ts'
 import type { Json } from '../store/port.ts'
 import { type Subject, hashToken } from '../tokens/tokens.ts'
 import type { Revocable } from '../tokens/validity.ts'
-import type { OurClient } from './clients.ts'
+import { type OurClient, isRegisteredUri } from './clients.ts'
 import { endGrant } from './grants.ts'
 import { LIFETIMES, type AdapterParts, type ModelAdapter, type Payload, toPayload, toStored } from './model-adapter.ts'
 import { splitScopes } from './scopes.ts'
@@ -78,10 +78,12 @@ async function writeGrant (parts: AdapterParts, payload: Payload, ttl: number): 
 
 /** Authorization codes. */
 export function adaptCodes (parts: AdapterParts): ModelAdapter {
-  const { store, tokens, times, errors } = parts
+  const { store, tokens, times, errors, getContext } = parts
   const codes = store.collection<TokenRecord>('authorization_codes')
   return {
     async upsert (id, payload, expiresIn) {
+      // The user may have taken an hour to sign in and consent, and the URI may have been taken off the client meanwhile.
+      if (!isRegisteredUri(getContext()?.oidc.client as unknown as OurClient, payload.redirectUri)) throw new errors.InvalidRedirectUri()
       const subject = await writeGrant(parts, payload, LIFETIMES.code + parts.accessTtl)
       await codes.insert({
         id: hashToken(id),

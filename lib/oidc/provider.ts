@@ -125,6 +125,8 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
       const client = await provider.Client.find(String(params.client_id))
       if (client === undefined) throw new errors.InvalidClient('client is invalid', 'client not found')
       const { redirect_uri: redirectUri, login_hint: loginHint, scope } = params as Record<string, string | undefined>
+      // Removed from the client since the request came: not even a refusal may be sent there.
+      if (redirectUri !== undefined && !client.redirectUriAllowed(redirectUri)) throw new errors.InvalidRedirectUri()
       return {
         uid,
         action: `${mount}${base}${INTERACTION}/${uid}`,

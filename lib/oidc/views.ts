@@ -2,6 +2,7 @@ import type { ErrorOut, KoaContextWithOIDC } from 'oidc-provider'
 import { pageHeaders } from '../pages/headers.ts'
 import { type Pages, renderPage } from '../pages/index.ts'
 import type { createAccounts } from './accounts.ts'
+import type { OurClient } from './clients.ts'
 import { splitScopes } from './scopes.ts'
 
 /** The client's name on a page. */
@@ -105,12 +106,17 @@ export function createViews (findAccount: ReturnType<typeof createAccounts>, ser
       send(ctx, 'signed-out', readClient(ctx))
     },
 
-    /** Replaces oidc-provider's page for a browser without a sign-in, which redirects by a script. */
+    /**
+     * Replaces oidc-provider's page for a browser without a sign-in, which redirects by a script. Anyone may register a client
+     * and link to this page, so the browser goes on by itself only for a client of the operator's, or one that the user has
+     * signed in to, as its ID token shows. The others get a link.
+     */
     async alreadySignedOut (ctx: KoaContextWithOIDC): Promise<void> {
       const { postLogoutRedirectUri, state } = (ctx.oidc.session?.state ?? {}) as { postLogoutRedirectUri?: string, state?: string }
       const next = postLogoutRedirectUri === undefined ? undefined : new URL(postLogoutRedirectUri)
       if (next !== undefined && state !== undefined) next.searchParams.set('state', state)
-      if (next !== undefined) ctx.set('refresh', `0;url=${next.href}`)
+      const isTrusted = ctx.oidc.entities.IdTokenHint !== undefined || (ctx.oidc.client as unknown as OurClient | undefined)?.first_party === true
+      if (next !== undefined && isTrusted) ctx.set('refresh', `0;url=${next.href}`)
       send(ctx, 'signed-out', { ...readClient(ctx), ...(next !== undefined && { next: next.href }) })
     },
 
