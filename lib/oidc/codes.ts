@@ -63,6 +63,8 @@ async function writeGrant (parts: AdapterParts, payload: Payload, ttl: number): 
     ...life,
     scopes,
     last_used_at: life.created_at,
+    generation: 0,
+    refreshed_at: [],
     session_uid: payload.sessionUid as string,
     bound,
     payload: JSON.parse(JSON.stringify({ kind: 'Grant', accountId, clientId, openid, rejected })) as Payload

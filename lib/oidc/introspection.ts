@@ -36,7 +36,7 @@ export function createIntrospection ({ store, tokens, box, times, refreshGrace }
     const access = await tokens.find<TokenRecord>('access_tokens', id)
     if (access !== null) return access
     const refresh = await tokens.find<TokenRecord>('refresh_tokens', id)
-    return refresh !== null && !tokens.isSpent(refresh.record, refreshGrace) ? refresh : null
+    return refresh !== null && !tokens.isSpent(refresh, refreshGrace) ? refresh : null
   }
 
   /** @throws OAuthError */
@@ -54,7 +54,7 @@ export function createIntrospection ({ store, tokens, box, times, refreshGrace }
     }
     const { record } = found
     const { accountId, scope } = record.payload ?? { accountId: record.user_id, scope: describeMinted(record, found.client) }
-    const isRefresh = record.consumed !== undefined
+    const isRefresh = record.generation !== undefined
     return {
       active: true,
       sub: accountId,

@@ -100,7 +100,7 @@ export function adaptRefreshTokens ({ store, tokens, times, errors, refreshGrace
     async find (id) {
       const found = await tokens.find<TokenRecord>('refresh_tokens', hashToken(id))
       if (found === null) return undefined
-      return { ...describeToken(found, 'RefreshToken', id, times), ...(tokens.isSpent(found.record, refreshGrace) && { consumed: true }) }
+      return { ...describeToken(found, 'RefreshToken', id, times), ...(tokens.isSpent(found, refreshGrace) && { consumed: true }) }
     },
     async consume (id) {
       if (!await tokens.rotate(hashToken(id), refreshGrace)) throw new errors.InvalidGrant('the refresh token was used before')

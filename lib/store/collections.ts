@@ -31,7 +31,7 @@ export const COLLECTIONS: readonly CollectionSpec[] = [
   })),
   {
     name: 'grants',
-    keys: { ...TOKEN_KEYS, session_uid: 'string' },
+    keys: { ...TOKEN_KEYS, session_uid: 'string', generation: 'number' },
     indexes: [['user_id'], ['client_id'], ['session_uid']],
     expiry: 'expired_at'
   },
