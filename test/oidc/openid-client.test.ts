@@ -114,13 +114,15 @@ eachStore(t, 'openid-client', async (t, start) => {
 
   await t.test('the device flow', async (t) => {
     const device = await openid.initiateDeviceAuthorization(config, { scope: SCOPE })
+    t.equal(device.interval, 5)
     t.match(device.user_code, /^[A-Z]{4}-[A-Z]{4}$/)
     const pending = openid.genericGrantRequest(config, 'urn:ietf:params:oauth:grant-type:device_code', { device_code: device.device_code })
     await isRefused(t, pending, 'authorization_pending')
     const browser = harness.browser()
     let page = await browser.open(device.verification_uri_complete ?? '')
     t.equal(page.title, 'Connect a device')
-    page = await page.submit({ user_code: device.user_code })
+    t.match(page.text, device.user_code)
+    page = await page.submit()
     t.match(page.text, device.user_code)
     page = await page.submit()
     page = await page.submit({ account: user.account, password: user.password })
