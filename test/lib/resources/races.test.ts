@@ -54,6 +54,7 @@ const RACERS: Record<string, Racer> = {
   refresh: async ({ session }, told) => { told.push(await rotate(tokens, session.refresh_token)) },
   mint: async ({ client_id }, told) => { told.push(await tokens.mint({ user_id, client_id, scopes: ['wanted'] })) },
   rename: ({ client_id }) => clients.patch(client_id, { data: { name: 'new' } }, OWNER),
+  'other scopes': ({ client_id }) => clients.patch(client_id, { data: { scopes: ['own', 'other'] } }, OWNER),
   patch: ({ client_id }) => clients.patch(client_id, { data: { scopes: ['wanted'] } }, OWNER),
   'patch by an admin': ({ client_id }) => clients.patch(client_id, { data: { scopes: ['wanted'] } }, ADMIN),
   disable: ({ client_id }) => clients.patch(client_id, { data: { disabled: true } }, ADMIN),
@@ -138,6 +139,7 @@ for (const [name, { act, isDeclared }] of Object.entries({
         // A racer who read the registry before may leave the name on the client, where it has no effect.
         if (!racer.startsWith('patch')) check(t, scopes.includes('wanted') ? 'the client still carries the scope' : undefined, racer)
         if (racer === 'rename') check(t, done.includes('rename') && client.name !== 'new' ? 'the patch is lost' : undefined, racer)
+        if (racer === 'other scopes') check(t, done.includes(racer) && scopes.join() !== 'other,own' ? 'the patch is lost' : undefined, racer)
         if (racer === 'patch' && !isDeclared) check(t, declared.wanted !== undefined ? 'an owner was given the declared scope' : undefined, racer)
         if (declared.wanted !== undefined && isDeclared) check(t, registry.names.wanted === declared.wanted ? 'still declared' : undefined, racer)
       })
@@ -148,7 +150,7 @@ for (const [name, { act, isDeclared }] of Object.entries({
 
   t.test(`${name}: random orders with many racers`, async (t) => {
     for (let seed = 1; seed <= RANDOM_ORDERS; seed++) {
-      const { problem } = await play(act, ['use', 'refresh', 'mint', 'patch', 'rename', 'create', 'patch by an admin', 'disable'], createRandom(seed), isDeclared)
+      const { problem } = await play(act, ['use', 'refresh', 'mint', 'patch', 'rename', 'other scopes', 'create', 'patch by an admin', 'disable'], createRandom(seed), isDeclared)
       check(t, problem, `seed ${seed}`)
     }
     t.ok(scheduler.log.length > 0)
@@ -176,8 +178,13 @@ t.test('two declare one name: in every order one wins', async (t) => {
 t.test('an admin who gives the scope after the declaration gives it for good', async (t) => {
   let given = 0
   const { complete } = await exhaust(MOST_ORDERS, async (choose) => {
-    const { client, registry } = await play(declare, ['patch by an admin'], choose)
-    if (client.declared?.wanted === undefined) return
+    const { client, registry, done } = await play(declare, ['patch by an admin'], choose)
+    const read = scheduler.log.findLastIndex(({ actor, collection }) => actor.startsWith('patch') && collection === 'resources')
+    if (!done.includes('patch by an admin') || read < scheduler.log.findIndex((step) => isDecisive(step))) return
+    if (client.declared?.wanted === undefined) {
+      t.fail('the scope was taken again')
+      return
+    }
     given++
     const { access_token } = await tokens.mint({ user_id, client_id: client.id, resource: RESOURCE.id, scopes: ['wanted'] })
     const { token } = await tokens.authenticate(access_token)
