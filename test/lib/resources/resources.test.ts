@@ -1,7 +1,10 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import type { NewResource } from '../../../schemas/resource.ts'
+import { openServices } from '../../../lib/identity.ts'
 import { createClientRecord } from '../../../lib/records.ts'
-import { REGISTRY_ID } from '../../../lib/resources/registry.ts'
+import { REGISTRY_ID, type Registry } from '../../../lib/resources/registry.ts'
+import { readOptions } from '../../../plugins/identity.ts'
 import { BEGIN, openRules } from '../../helpers/services.ts'
 
 const ADMIN = { user_id: 'admin', isAdmin: true }
@@ -208,4 +211,24 @@ t.test('a token of the operator has the declared scopes at their resource only',
   const [plain, bound] = [await tokens.mint({ user_id, client_id }), await tokens.mint({ user_id, client_id, resource: ORDERS.id })]
   t.match(await tokens.authenticate(plain.access_token), { token: { scopes: ['own'] } })
   t.match(await tokens.authenticate(bound.access_token), { token: { scopes: ['orders:read'], audience: ORDERS.id } })
+})
+
+t.test('a declaration shows at once in every process, in spite of cached callers', async (t) => {
+  const options = { ...readOptions({ database: `sqlite:${t.testdir()}/identity.db`, bcryptCost: 4 }), secretKey: Buffer.alloc(32).toString('base64') }
+  const [here, elsewhere] = [await openServices(options), await openServices(options)]
+  t.teardown(() => Promise.all([here.close(), elsewhere.close()]))
+  const { user_id } = await here.users.create({ data: { account: 'ann', password: 'p' } })
+  const { clientId: client_id } = await here.clients.create({ data: { redirectUris: [], scopes: ['orders:read', 'orders:write'], name: 'c', userId: user_id } }, ADMIN)
+  const { access_token } = await here.tokens.mint({ user_id, client_id })
+  const caller = await here.tokens.authenticate(access_token)
+  t.match(caller, { token: { scopes: ['orders:read', 'orders:write'] } })
+  t.equal(here.tokens.authenticate(access_token), caller, 'answered from the cache')
+  await here.resources.create({ data: { ...ORDERS, scopes: { 'orders:read': 'see your orders' } } })
+  t.match(here.tokens.authenticate(access_token), { token: { scopes: ['orders:write'] } }, 'by this process')
+  // The registry alone, so that it is not the write to the client that shows.
+  const registries = elsewhere.store.collection<Registry>('resources')
+  const { names } = (await registries.get(REGISTRY_ID))!
+  await registries.update(REGISTRY_ID, { set: { names: { ...names, 'orders:write': null } } })
+  await nextTurn()
+  t.match(here.tokens.authenticate(access_token), { token: { scopes: [] } }, 'by another process')
 })
