@@ -162,6 +162,26 @@ t.test('a client whose strip was cut short has nothing when the name is declared
   t.match(await records.clients.get('left'), { scopes: [] })
 })
 
+t.test('a failure to strip is for the operator: the change took effect', async (t) => {
+  let down = false
+  const rules = await openRules(t, {
+    around: ({ collection, method }, run) => {
+      if (down && collection === 'clients' && method === 'list') throw new Error('down')
+      return run()
+    }
+  })
+  const { resources, records, errors } = rules
+  await resources.ensure()
+  await insertClient(rules, 'c', ['orders:read'])
+  down = true
+  const { resourceId, strippedClients } = await resources.create({ data: ORDERS })
+  t.equal(strippedClients, 0)
+  t.match(errors, [{ message: 'scopes were not removed from clients, where they have no effect any more', cause: { message: 'down' } }])
+  t.match(await records.resources.get(REGISTRY_ID), { names: { 'orders:read': resourceId } })
+  await resources.patch(resourceId, { data: { scopes: {} } })
+  await t.rejects(resources.patch(resourceId, { data: { scopes: ORDERS.scopes } }), { message: 'down' }, 'a name with holders is not declared again')
+})
+
 t.test('resources that the host declares', async (t) => {
   const rules = await open(t)
   const { resources, records, advance } = rules
