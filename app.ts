@@ -65,7 +65,13 @@ export async function buildApp (config: Config, { logStream, ...parts }: AppPart
   try {
     if (config.openapi) await app.register(openapi)
     await app.register(identity, {
-      ...config.services, rateLimit: config.rateLimit, stallTimeout: config.stallTimeout, oidc: config.oidc, openapi: false, ...parts
+      ...config.services,
+      rateLimit: config.rateLimit,
+      writeLimit: config.writeLimit,
+      stallTimeout: config.stallTimeout,
+      oidc: config.oidc,
+      openapi: false,
+      ...parts
     })
     if (config.bridge !== undefined) {
       const { prefix, upstream = () => getUrl(app) } = config.bridge

@@ -13,6 +13,7 @@ import { findNearest } from './lib/nearest.ts'
 import { OWN_SCHEMAS } from './lib/options.ts'
 import { parseSecretKey } from './lib/crypto/secrets.ts'
 import { type RoleNames, findSharedRole } from './lib/roles.ts'
+import { findAdminsRole } from './lib/users/manager-rules.ts'
 
 /** The configuration of a process. */
 export interface Config {
@@ -22,6 +23,8 @@ export interface Config {
   logLevel: string
   /** Password changes per minute and user; false: unlimited. */
   rateLimit: number | false
+  /** Changes per minute and user; false: unlimited. */
+  writeLimit: number | false
   /** Milliseconds, see schemas/config.ts. */
   stallTimeout: number
   shutdownTimeout: number
@@ -159,6 +162,9 @@ export function readConfig (env: Readonly<Record<string, string | undefined>>): 
   }
   const shared = findSharedRole(toRoleNames(read))
   if (shared !== undefined) problems.push(`${nameRole(shared.role)}: must differ from ${nameRole(shared.earlier)}`)
+  if (findAdminsRole(toRoleNames(read), toManagerRoles(read) ?? []) !== undefined) {
+    problems.push('IDENTITY_MANAGER_ROLES: must not contain the admin role or the service role')
+  }
   const secretKey = readSecretKey(read, problems)
   if (problems.length > 0) throw new ConfigError(problems)
   return toConfig({ ...read, IDENTITY_WORKERS: workers }, secretKey)
@@ -168,13 +174,19 @@ function toRoleNames (env: Environment): RoleNames {
   return { admin: env.IDENTITY_ROLE_ADMIN, manager: env.IDENTITY_ROLE_MANAGER, service: env.IDENTITY_ROLE_SERVICE }
 }
 
+/** The roles that managers may grant; undefined for the default. */
+function toManagerRoles ({ IDENTITY_MANAGER_ROLES: roles }: Environment): string[] | undefined {
+  if (roles === undefined) return
+  return roles === false ? [] : roles.split(',').map((role) => role.trim()).filter(Boolean)
+}
+
 /** The variable that names this role. */
 function nameRole (role: keyof RoleNames): string {
   return `IDENTITY_ROLE_${role.toUpperCase()}`
 }
 
 function toOidc (env: Environment): Partial<OidcOptions> {
-  const { IDENTITY_ISSUER: issuer, IDENTITY_NAME: name, IDENTITY_FIRST_PARTY: firstParty = '' } = env
+  const { IDENTITY_ISSUER: issuer, IDENTITY_NAME: name } = env
   return {
     ...(issuer !== undefined && { issuer }),
     ...(name !== undefined && { name }),
@@ -184,7 +196,6 @@ function toOidc (env: Environment): Partial<OidcOptions> {
     sessionTtl: env.IDENTITY_SESSION_TTL,
     sessionMax: env.IDENTITY_SESSION_MAX,
     refreshMax: env.IDENTITY_REFRESH_MAX,
-    firstParty: firstParty.split(/[, ]+/).filter(Boolean),
     signInLimit: env.IDENTITY_SIGN_IN_LIMIT
   }
 }
@@ -196,6 +207,7 @@ function toConfig (env: Environment & { IDENTITY_WORKERS: number }, secretKey: s
     port: env.PORT,
     logLevel: env.LOG_LEVEL,
     rateLimit: env.IDENTITY_RATE_LIMIT,
+    writeLimit: env.IDENTITY_WRITE_LIMIT,
     stallTimeout: env.IDENTITY_STALL_TIMEOUT,
     shutdownTimeout: env.IDENTITY_SHUTDOWN_TIMEOUT,
     workers: env.IDENTITY_WORKERS,
@@ -211,7 +223,9 @@ function toConfig (env: Environment & { IDENTITY_WORKERS: number }, secretKey: s
       production: env.NODE_ENV === 'production',
       bcryptCost: env.IDENTITY_BCRYPT_COST,
       hashQueue: env.IDENTITY_HASH_QUEUE,
-      roles: toRoleNames(env)
+      roles: toRoleNames(env),
+      managerRoles: toManagerRoles(env),
+      clientsPerUser: env.IDENTITY_CLIENTS_PER_USER
     }
   }
 }

@@ -12,11 +12,12 @@ import { helpAll, helpOne } from './help.ts'
 import { keysCommands } from './keys.ts'
 import { loginCommands } from './login.ts'
 import { serveCommands } from './process/serve.ts'
+import { resourceCommands } from './resource.ts'
 import { testingCommands } from './testing.ts'
 import { tokenCommands } from './token.ts'
 import { userCommands } from './user.ts'
 
-export const COMMANDS: Commands = { ...bootstrapCommands, ...tokenCommands, ...userCommands, ...clientCommands, ...keysCommands, ...loginCommands, ...serveCommands, ...testingCommands }
+export const COMMANDS: Commands = { ...bootstrapCommands, ...tokenCommands, ...userCommands, ...clientCommands, ...resourceCommands, ...keysCommands, ...loginCommands, ...serveCommands, ...testingCommands }
 
 /** Finds the command and its flags. Flags may also come before the command. */
 function findCommand (argv: string[]): { name: string, command: Command, flags: string[] } {
@@ -58,7 +59,7 @@ function explain (error: unknown, command: Command | undefined): string {
 async function run (command: Command, surroundings: Surroundings, env: NodeJS.ProcessEnv): Promise<void> {
   if ('runAlone' in command) return await command.runAlone(surroundings)
   const { services: options, oidc } = readConfig(env)
-  const services = await openServices({ ...options, refreshTtl: oidc === false ? undefined : oidc.refreshTtl })
+  const services = await openServices({ ...options, refreshTtl: oidc === false ? undefined : oidc.refreshTtl, issuer: oidc === false ? undefined : oidc.issuer })
   try {
     await command.run({ ...surroundings, services })
   } finally {

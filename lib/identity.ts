@@ -1,10 +1,12 @@
 import type { Options } from '../schemas/options.ts'
 import { bootstrap, type BootstrapOptions, type Bootstrapped } from './bootstrap.ts'
 import { createClients, type Clients } from './clients/clients.ts'
+import { createClientQuota } from './clients/quota.ts'
 import type { Clock } from './clock.ts'
 import { createPasswords } from './users/passwords.ts'
 import { createOidc, type Oidc } from './oidc/index.ts'
 import { registerRenderers } from './renderers.ts'
+import { createResources, type Resources } from './resources/resources.ts'
 import { type RoleNames, checkRoleNames } from './roles.ts'
 import { createSecretBox } from './crypto/secrets.ts'
 import { checkSecretKey, resolveSecretKey } from './crypto/secret-key.ts'
@@ -13,10 +15,18 @@ import { COLLECTIONS } from './store/collections.ts'
 import { openStore } from './store/index.ts'
 import type { Store } from './store/port.ts'
 import { createTokens, type Tokens } from './tokens/tokens.ts'
+import { checkManagerRoles } from './users/manager-rules.ts'
 import { createUsers, type Users } from './users/users.ts'
 
 /** The options of the services; `schemas/options.ts` describes those that are plain data. */
-export interface ServiceOptions extends Pick<Options, 'database' | 'storeTimeout' | 'secretKey' | 'dataDir' | 'production' | 'bcryptCost' | 'hashQueue' | 'roles'> {
+export interface ServiceOptions extends Pick<
+  Options,
+  'database' | 'storeTimeout' | 'secretKey' | 'dataDir' | 'production' | 'bcryptCost' | 'hashQueue' | 'roles' | 'managerRoles' | 'clientsPerUser'
+> {
+  /** Resources that the host declares. Absent: those that a host declared before stay as they are. */
+  resources?: Options['resources'] | undefined
+  /** The issuer, where it is known: below it is the service's own API, which no declared resource may be. */
+  issuer?: string | undefined
   /** An open store, which is left open. Absent: one is opened from `database`, and closed with the services. */
   store?: Store | undefined
   /** Milliseconds since the epoch. */
@@ -36,6 +46,8 @@ export interface Services {
   readonly users: Users
   readonly clients: Clients
   readonly tokens: Tokens
+  /** Declared resources: what the scopes of other APIs mean. */
+  readonly resources: Resources
   /** Lists and ends a user's token sessions. */
   readonly tokenSessions: TokenSessions
   /** The authorization server; `oidc.rotateKeys()` is for the command line. */
@@ -51,8 +63,9 @@ export interface Services {
  * @throws Error for a wrong option, a store that cannot be opened, and a missing or wrong secret key
  */
 export async function openServices (options: ServiceOptions): Promise<Services> {
-  const { roles, now = Date.now, onError = () => {}, processes = 1 } = options
+  const { roles, managerRoles, now = Date.now, onError = () => {}, processes = 1 } = options
   checkRoleNames(roles)
+  checkManagerRoles(roles, managerRoles)
   const key = await resolveSecretKey(options)
   const box = createSecretBox(key)
   const store = options.store ?? await openStore(options.database, {
@@ -66,21 +79,26 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
       if (options.store === undefined) await store.close()
     }
   }
+  const resources = createResources({ store, now, onError, ...(options.issuer !== undefined && { api: `${options.issuer.replace(/\/$/, '')}/api/v1` }) })
   try {
     await checkSecretKey(store, box.keyId)
+    await resources.ensure()
+    if (options.resources !== undefined) await resources.declareFixed(options.resources)
   } catch (error) {
     await close()
     throw error
   }
   const tokens = createTokens({ store, now, roles, onError, refreshTtl: options.refreshTtl })
-  const users = createUsers({ store, now, roles, passwords, tokens, onError })
-  const clients = createClients({ store, now, box, tokens })
+  const users = createUsers({ store, now, roles, managerRoles, passwords, tokens, onError })
+  const checkQuota = createClientQuota(store.collection('clients'), options.clientsPerUser)
+  const clients = createClients({ store, now, box, tokens, checkQuota })
   return {
     store,
     roles,
     users,
     clients,
     tokens,
+    resources,
     tokenSessions: createTokenSessions({ store, now, tokens, onError }),
     oidc: createOidc({ store, tokens, box, now }),
     bootstrap: (asked) => bootstrap({ store, users, clients, tokens, roles, now }, asked),

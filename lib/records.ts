@@ -88,6 +88,16 @@ export interface TokenRecord extends Document {
   expired_at: string
   /** The granted scopes. Absent: all of the client's. */
   scopes?: string[]
+  /**
+   * On tokens that the operator minted. `unrestricted` gives all the user's power; `narrowed` the named scopes only, among
+   * them scopes of the API that the client does not have.
+   */
+  operator?: 'unrestricted' | 'narrowed'
+  /** The audience: the URI and the id of the resource that the token was requested for (RFC 8707). */
+  resource?: string
+  resource_id?: string
+  /** Refers to the registry of resources, which decides what the scopes mean. */
+  registry_id?: string
   /** The token session. Present with a refresh token, and on tokens from a sign-in. */
   grant_id?: string
   /** The thumbprint of the key that the token is bound to (RFC 9449). */
@@ -98,7 +108,7 @@ export interface TokenRecord extends Document {
   generation?: number
   /** The authorization server's other fields. Never a token. */
   payload?: { [key: string]: Json }
-  /** `ClientCredentials` when the client acts for itself, as its owner. */
+  /** `ClientCredentials` when the client acts for itself. The user is then the client's owner. */
   kind?: string
 }
 

@@ -15,6 +15,7 @@ const DOCUMENT = {
   tags: [
     { name: 'auth', description: 'Token sessions' },
     { name: 'client', description: 'Registered clients' },
+    { name: 'resource', description: 'Declared resources and their scopes' },
     { name: 'user', description: 'User accounts' },
     { name: 'bridge', description: 'The client API relayed, and client lists as CSV' },
     { name: 'health', description: 'For orchestrators' }

@@ -8,12 +8,14 @@ import { RemoteTokens } from '../lib/remote/remote-tokens.ts'
 import { parseLocation } from '../lib/remote/service-location.ts'
 import { TokenInfoClient } from '../lib/remote/token-info-client.ts'
 import { checkRoleNames } from '../lib/roles.ts'
-import { createGuard, type GuardOptions, type Identity } from './auth.ts'
+import { createAdmission, createGuard, type GuardOptions, type Identity } from './auth.ts'
+import { createProtect } from './protect.ts'
 
 export { ERRORS, IdentityError, type ErrorCode } from '../lib/errors.ts'
 export { type Dispatcher } from '../lib/bridge/relay.ts'
 export { type Caller } from '../lib/tokens/tokens.ts'
 export { type Guard, type GuardOptions, type Identity } from './auth.ts'
+export { type ProtectOptions } from './protect.ts'
 
 /** The options of the remote plugin. `upstream` or `issuer` is required; all others have defaults. */
 export type RemoteAuthOptions = Partial<Omit<RemoteSettings, 'roles'>> & {
@@ -32,7 +34,7 @@ const readOptions = createOptionsReader(RemoteOptionsSchema)
  * `request.caller` and `request.isAdmin`, as in an app that embeds the service. Each token is checked with the service.
  * @example
  * await app.register(remoteAuth, { upstream: 'http://identity:3000' })
- * app.get('/orders', { onRequest: app.identity.guard({ scopes: ['orders:read'] }) }, handler)
+ * app.get('/orders', { onRequest: app.identity.guard({ audience: 'https://orders.example.com', scopes: ['orders:read'] }) }, handler)
  * @throws Error at boot that names a wrong option
  */
 async function remote (app: FastifyInstance, { dispatcher, now = () => performance.now(), ...given }: RemoteAuthOptions): Promise<void> {
@@ -47,8 +49,10 @@ async function remote (app: FastifyInstance, { dispatcher, now = () => performan
       ? app.log.info('the identity service is available again')
       : app.log.warn({ err: error }, 'the identity service is unavailable')
   })
-  // Only the guard exists here: the services of this type need the store.
-  app.decorate('identity', { guard: (rule: GuardOptions = {}) => createGuard(tokens, options.roles, rule) } as Identity)
+  const { issuer } = options
+  const guard = (rule: GuardOptions = {}) => createGuard(tokens, createAdmission(options.roles, rule))
+  // Only these exist here: the services of this type need the store.
+  app.decorate('identity', { guard, protect: createProtect(app, guard, issuer === undefined ? undefined : () => issuer) } as Identity)
   // An inner scope inherits them from an outer one.
   if (!app.hasRequestDecorator('caller')) app.decorateRequest('caller', null)
   if (!app.hasRequestDecorator('isAdmin')) app.decorateRequest('isAdmin', false)

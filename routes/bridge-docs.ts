@@ -26,7 +26,7 @@ const late = { 408: { ...ErrorSchema, description: 'ErrParam: The body did not a
 export const DOCS = {
   create: describe('bridgeCreateClient', 'Register a client', {
     body: CreateClientSchema,
-    response: { 200: json(ClientCreatedSchema, 'The id of the new client.'), ...late, ...writeErrors('USER_NOT_EXIST', 'ErrRsc') }
+    response: { 200: json(ClientCreatedSchema, 'The id of the new client.'), ...late, ...writeErrors('USER_NOT_EXIST', 'ErrLimit', 'ErrRsc') }
   }),
   count: describe('bridgeCountClients', 'Count clients', {
     querystring: ClientCountQuerySchema,
@@ -43,14 +43,14 @@ export const DOCS = {
   patch: describe('bridgePatchClient', 'Change a client, or give it a new secret', {
     params: client,
     body: PatchClientSchema,
-    response: { ...done, ...late, ...writeErrors('ErrNotFound', 'ErrRsc') }
+    response: { ...done, ...late, ...writeErrors('ErrNotFound', 'ErrLimit', 'ErrRsc') }
   }),
   remove: describe('bridgeDeleteClient', 'Remove a client with its codes and tokens', {
     params: client,
-    response: { ...done, ...late, ...writeErrors('ErrNotFound', 'ErrPerm', 'ErrRsc') }
+    response: { ...done, ...late, ...writeErrors('ErrNotFound', 'ErrPerm', 'ErrLimit', 'ErrRsc') }
   }),
   removeOwned: describe('bridgeDeleteClientsOfUser', 'Remove all clients of a user', {
     params: user,
-    response: { ...done, ...late, ...writeErrors('ErrPerm', 'ErrRsc') }
+    response: { ...done, ...late, ...writeErrors('ErrPerm', 'ErrLimit', 'ErrRsc') }
   })
 }

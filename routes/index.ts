@@ -9,6 +9,7 @@ import { useOwnJson } from '../plugins/json.ts'
 import { useOwnValidation } from '../plugins/validation.ts'
 import { authRoutes } from './auth.ts'
 import { clientRoutes } from './client.ts'
+import { resourceRoutes } from './resource.ts'
 import { sessionRoutes } from './sessions.ts'
 import type { RouteSettings } from './settings.ts'
 import { userRoutes } from './user.ts'
@@ -28,5 +29,6 @@ export async function apiRoutes (app: FastifyInstance, options: RouteSettings & 
   await app.register(authRoutes)
   await app.register(sessionRoutes, options)
   await app.register(clientRoutes, options)
+  await app.register(resourceRoutes, options)
   await app.register(userRoutes, options)
 }

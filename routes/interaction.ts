@@ -7,7 +7,6 @@ import { pageHeaders } from '../lib/pages/headers.ts'
 import type { Pages } from '../lib/pages/index.ts'
 import type { OidcMount } from '../plugins/oidc.ts'
 import { SIGN_IN_OVER, createPageError, describeLimit, sendPage } from '../plugins/pages.ts'
-import { holdsRole } from '../lib/roles.ts'
 import { LIMITS } from '../schemas/common.ts'
 
 /** Bytes: enough for an account and a password, percent-encoded. */
@@ -35,7 +34,7 @@ function readField (request: FastifyRequest, name: string): string {
 
 /** The pages between an authorization request and its response: sign-in and consent. */
 export async function interactionRoutes (app: FastifyInstance, { getServer, limits, name }: OidcMount): Promise<void> {
-  const { users, roles } = app.identity
+  const { users } = app.identity
   const show = <Name extends keyof Pages> (reply: FastifyReply, page: Name, data: Pages[Name], redirectUri?: string) =>
     sendPage(reply, page, data, { service: name, redirectUri })
   app.setErrorHandler(createPageError(name))
@@ -68,13 +67,16 @@ export async function interactionRoutes (app: FastifyInstance, { getServer, limi
   }
 
   async function showConsent (reply: FastifyReply, interaction: Interaction): Promise<FastifyReply> {
-    const user = await users.get(interaction.accountId ?? '')
+    const { resource, vouched } = interaction
+    const [user, owner] = await Promise.all([users.get(interaction.accountId ?? ''), users.get(interaction.owner)])
     return await show(reply, 'consent', {
       action: interaction.action,
       client: { name: interaction.clientName },
       account: user?.account ?? '',
       scopes: interaction.scopes,
-      ...(!interaction.firstParty && { actsAs: user !== null && holdsRole(user.roles, roles.admin) ? 'admin' as const : 'user' as const }),
+      vouched,
+      ...(owner !== null && { owner: owner.account }),
+      ...(resource !== undefined && { resource: resource.name }),
       otherAccount: `${interaction.action}?account=${OTHER_ACCOUNT}`,
       ...(interaction.redirectUri !== undefined && { redirectUri: interaction.redirectUri })
     }, interaction.redirectUri)

@@ -4,7 +4,7 @@ import {
   CreateUserSchema, PatchProfileSchema, PatchUserSchema, ProfileSchema, UserCountQuerySchema, UserCreatedSchema, UserItemSchema,
   UserListQuerySchema, UserParamsSchema, UserSchema
 } from '../schemas/user.ts'
-import { requireCaller, toActor } from '../plugins/auth.ts'
+import { requireCaller, requireScope, toActor } from '../plugins/auth.ts'
 import { linkNext, sendList } from './list-reply.ts'
 import { NoContentSchema, errors, json, pagedList, writeErrors } from './responses.ts'
 import type { RouteSettings } from './settings.ts'
@@ -12,8 +12,9 @@ import type { RouteSettings } from './settings.ts'
 const tags = ['user']
 
 /** User accounts (service.md, 4.3). */
-export const userRoutes: FastifyPluginAsyncTypebox<RouteSettings> = async (app, { stallTimeout, passwordLimit }) => {
-  const { users, tokens } = app.identity
+export const userRoutes: FastifyPluginAsyncTypebox<RouteSettings> = async (app, { stallTimeout, passwordLimit, writeLimit }) => {
+  const { users, clients, tokens } = app.identity
+  app.addHook('preHandler', writeLimit)
 
   app.get('/user', {
     config: { access: 'getProfile' },
@@ -37,7 +38,12 @@ export const userRoutes: FastifyPluginAsyncTypebox<RouteSettings> = async (app, 
       response: { 204: NoContentSchema, ...writeErrors('ErrNotFound', 'ErrLimit') }
     }
   }, async (request, reply) => {
-    await users.patchOwn(requireCaller(request).user.user_id, request.body, toActor(request, tokens))
+    const { user_id } = requireCaller(request).user
+    const actor = toActor(request, tokens)
+    const replaces = request.body.regen_secrets === true
+    if (replaces) requireScope(actor, 'clients:write')
+    await users.patchOwn(user_id, request.body, actor)
+    if (replaces) await clients.replaceSecrets(user_id, actor)
     return reply.code(204).send(undefined)
   })
 
@@ -48,7 +54,7 @@ export const userRoutes: FastifyPluginAsyncTypebox<RouteSettings> = async (app, 
       tags,
       summary: 'Create a user',
       body: CreateUserSchema,
-      response: { 200: json(UserCreatedSchema, 'The id of the new user.'), ...writeErrors('USER_EXIST') }
+      response: { 200: json(UserCreatedSchema, 'The id of the new user.'), ...writeErrors('USER_EXIST', 'ErrLimit') }
     }
   }, async (request) => ({ data: await users.create(request.body, { actor: toActor(request, tokens) }) }))
 
@@ -98,7 +104,7 @@ export const userRoutes: FastifyPluginAsyncTypebox<RouteSettings> = async (app, 
       description: "A new password, or disabling the account, revokes all the user's codes and tokens.",
       params: UserParamsSchema,
       body: PatchUserSchema,
-      response: { 204: NoContentSchema, ...writeErrors('ErrNotFound') }
+      response: { 204: NoContentSchema, ...writeErrors('ErrNotFound', 'ErrLimit') }
     }
   }, async (request, reply) => {
     await users.patch(request.params.userId, request.body, toActor(request, tokens))
@@ -112,7 +118,7 @@ export const userRoutes: FastifyPluginAsyncTypebox<RouteSettings> = async (app, 
       tags,
       summary: 'Delete a user with all the codes and tokens that act for the user',
       params: UserParamsSchema,
-      response: { 204: NoContentSchema, ...writeErrors('ErrNotFound') }
+      response: { 204: NoContentSchema, ...writeErrors('ErrNotFound', 'ErrLimit') }
     }
   }, async (request, reply) => {
     await users.remove(request.params.userId, toActor(request, tokens))

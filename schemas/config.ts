@@ -33,6 +33,12 @@ export const EnvironmentSchema = Type.Object({
   IDENTITY_RATE_LIMIT: Type.Union([Off, ...options.rateLimit.anyOf.slice(1)], {
     default: options.rateLimit.default, description: 'Password changes per minute and user; further ones get ErrLimit. `off`: unlimited.'
   }),
+  IDENTITY_WRITE_LIMIT: Type.Union([Off, ...options.writeLimit.anyOf.slice(1)], {
+    default: options.writeLimit.default, description: options.writeLimit.description?.replace('`false`, also by rateLimit', '`off`, also by IDENTITY_RATE_LIMIT')
+  }),
+  IDENTITY_CLIENTS_PER_USER: Type.Union([Off, ...options.clientsPerUser.anyOf.slice(1)], {
+    default: options.clientsPerUser.default, description: options.clientsPerUser.description?.replace('`false`, also by rateLimit', '`off`, also by IDENTITY_RATE_LIMIT')
+  }),
   IDENTITY_STORE_TIMEOUT: options.storeTimeout,
   IDENTITY_STALL_TIMEOUT: options.stallTimeout,
   IDENTITY_SHUTDOWN_TIMEOUT: Type.Integer({
@@ -60,7 +66,6 @@ export const EnvironmentSchema = Type.Object({
   IDENTITY_SESSION_TTL: oidc.sessionTtl,
   IDENTITY_SESSION_MAX: oidc.sessionMax,
   IDENTITY_REFRESH_MAX: oidc.refreshMax,
-  IDENTITY_FIRST_PARTY: Type.Optional(Type.String({ description: `Comma-separated. ${oidc.firstParty.description}` })),
   IDENTITY_SIGN_IN_LIMIT: Type.Union([Off, ...oidc.signInLimit.anyOf.slice(1)], {
     default: oidc.signInLimit.default, description: oidc.signInLimit.description?.replace('`false`', '`off`, also by IDENTITY_RATE_LIMIT')
   }),
@@ -71,7 +76,10 @@ export const EnvironmentSchema = Type.Object({
   }),
   IDENTITY_ROLE_ADMIN: Type.String({ ...roles.admin, description: 'Name of the admin role in user records.' }),
   IDENTITY_ROLE_MANAGER: Type.String({ ...roles.manager, description: 'Name of the manager role in user records.' }),
-  IDENTITY_ROLE_SERVICE: Type.String({ ...roles.service, description: 'Name of the service role in user records.' })
+  IDENTITY_ROLE_SERVICE: Type.String({ ...roles.service, description: 'Name of the service role in user records.' }),
+  IDENTITY_MANAGER_ROLES: Type.Optional(Type.Union([Off, Type.String()], {
+    description: `Comma-separated. ${options.managerRoles.description} \`off\`: none.`
+  }))
 }, { additionalProperties: false })
 
 export type Environment = Static<typeof EnvironmentSchema>

@@ -23,9 +23,6 @@ export const OidcOptionsSchema = Type.Object({
   refreshGrace: Type.Integer({
     minimum: 0, maximum: 300, default: 10, description: 'Seconds during which a used refresh token is accepted again, for a lost response or two tabs at once.'
   }),
-  firstParty: Type.Array(Type.String({ minLength: 1 }), {
-    default: [], description: "Ids of the operator's own clients, which sign users in without asking for consent."
-  }),
   signInLimit: Type.Union([Type.Literal(false), Type.Integer({ minimum: 1, maximum: 1_000_000 })], {
     default: 10, description: 'Sign-in attempts per minute from one address for one account. Ten times as many are allowed per account and per address, and one address may start a hundred times as many sign-ins. `false`: no limit.'
   })

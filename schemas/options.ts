@@ -1,4 +1,5 @@
 import { Type, type Static } from '@sinclair/typebox'
+import { FixedResourcesSchema } from './resource.ts'
 
 /** Who may call a route: any caller, holders of a role, or the user in the path's userId. One match is enough. */
 export const AccessRuleSchema = Type.Object({
@@ -35,11 +36,23 @@ export const OptionsSchema = Type.Object({
     manager: RoleName('manager'),
     service: RoleName('service')
   }, { additionalProperties: false, default: {}, description: 'Names of the three roles in user records.' }),
+  managerRoles: Type.Optional(Type.Array(Type.String({ minLength: 1 }), {
+    description: 'Roles that callers without the admin role may grant and remove. Absent: all but the admin and service roles.'
+  })),
   access: Type.Record(Type.String(), AccessRuleSchema, {
     default: {}, description: 'Overrides rows of the access table, by operationId: `{ any: true }`, `{ roles: [...] }`, `{ owner: true }`.'
   }),
+  resources: FixedResourcesSchema,
   rateLimit: Type.Union([Type.Literal(false), Type.Integer({ minimum: 1, maximum: 1_000_000 })], {
     default: 60, description: 'Password changes per minute and user; further ones get ErrLimit. `false`: unlimited.'
+  }),
+  writeLimit: Type.Union([Type.Literal(false), Type.Integer({ minimum: 1, maximum: 1_000_000 })], {
+    default: 120,
+    description: 'Changes per minute and user through the client and user API; further ones get ErrLimit. Administrators have no limit. `false`, also by rateLimit: unlimited.'
+  }),
+  clientsPerUser: Type.Union([Type.Literal(false), Type.Integer({ minimum: 0, maximum: 1_000_000 })], {
+    default: 100,
+    description: 'Clients that a user may have; further ones get ErrLimit. Administrators have no limit. `false`, also by rateLimit: unlimited.'
   }),
   stallTimeout: Type.Integer({
     minimum: 100, maximum: 3_600_000, default: 60_000, description: 'Milliseconds after which a client that reads nothing of a streamed list is disconnected.'

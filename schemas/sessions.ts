@@ -19,5 +19,8 @@ export const EndSessionsQuerySchema = Type.Object({
   ...UserQuery,
   all: Type.Optional(Type.Union([Type.Literal('true'), Type.Literal('false')], {
     description: "`true` ends the session of this request too. Another user's sessions all end either way."
+  })),
+  regen_secrets: Type.Optional(Type.Union([Type.Literal('true'), Type.Literal('false')], {
+    description: "`true` also gives the user's confidential clients new secrets, which revokes their tokens."
   }))
 }, { additionalProperties: false })

@@ -42,7 +42,15 @@ export type CreateUser = Static<typeof CreateUserSchema>
 
 const ProfilePatchSchema = Type.Partial(Type.Omit(NewUserSchema, ['account']))
 
-export const PatchProfileSchema = Type.Object({ data: ProfilePatchSchema }, { additionalProperties: false })
+export const PatchProfileSchema = Type.Object({
+  data: Type.Object({
+    ...ProfilePatchSchema.properties,
+    current_password: Type.Optional(Type.String({
+      maxLength: LIMITS.password, description: "The user's present password. Required with a new one, except with an unrestricted token of the operator's."
+    }))
+  }, { additionalProperties: false }),
+  regen_secrets: Type.Optional(Type.Boolean({ description: "true also gives the user's confidential clients new secrets, which revokes their tokens." }))
+}, { additionalProperties: false })
 export type PatchProfile = Static<typeof PatchProfileSchema>
 
 export const PatchUserSchema = Type.Object({

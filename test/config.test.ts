@@ -26,12 +26,13 @@ t.test('an empty environment gives the defaults, which are those of the options'
     port: 3000,
     logLevel: 'info',
     rateLimit: options.rateLimit.default,
+    writeLimit: 120,
     stallTimeout: options.stallTimeout.default,
     shutdownTimeout: 10_000,
     workers: 1,
     openapi: true,
     trustProxy: false,
-    oidc: { accessTtl: 3600, refreshTtl: 2_592_000, sessionTtl: 1_209_600, sessionMax: 7_776_000, refreshMax: 31_536_000, firstParty: [], signInLimit: 10 },
+    oidc: { accessTtl: 3600, refreshTtl: 2_592_000, sessionTtl: 1_209_600, sessionMax: 7_776_000, refreshMax: 31_536_000, signInLimit: 10 },
     bridge: { prefix: '/bridge/client' },
     services: {
       database: 'sqlite:data/identity.db',
@@ -41,7 +42,9 @@ t.test('an empty environment gives the defaults, which are those of the options'
       production: false,
       bcryptCost: 12,
       hashQueue: options.hashQueue.default,
-      roles: { admin: 'admin', manager: 'manager', service: 'service' }
+      roles: { admin: 'admin', manager: 'manager', service: 'service' },
+      managerRoles: undefined,
+      clientsPerUser: 100
     }
   })
 })
@@ -58,6 +61,8 @@ t.test('every variable sets its part of the configuration', async (t) => {
     IDENTITY_BCRYPT_COST: '4',
     IDENTITY_HASH_QUEUE: '5',
     IDENTITY_RATE_LIMIT: 'off',
+    IDENTITY_WRITE_LIMIT: '6',
+    IDENTITY_CLIENTS_PER_USER: '7',
     IDENTITY_STORE_TIMEOUT: '600',
     IDENTITY_STALL_TIMEOUT: '700',
     IDENTITY_SHUTDOWN_TIMEOUT: '800',
@@ -72,25 +77,26 @@ t.test('every variable sets its part of the configuration', async (t) => {
     IDENTITY_SESSION_TTL: '63',
     IDENTITY_SESSION_MAX: '64',
     IDENTITY_REFRESH_MAX: '65',
-    IDENTITY_FIRST_PARTY: 'a, b,',
     IDENTITY_SIGN_IN_LIMIT: 'off',
     IDENTITY_OPENAPI: 'off',
     IDENTITY_TRUST_PROXY: 'loopback, 10.0.0.0/8,::1',
     IDENTITY_ROLE_ADMIN: 'root',
     IDENTITY_ROLE_MANAGER: 'boss',
-    IDENTITY_ROLE_SERVICE: 'bot'
+    IDENTITY_ROLE_SERVICE: 'bot',
+    IDENTITY_MANAGER_ROLES: 'clerk, billing admin,boss,'
   }
   t.strictSame(readConfig(env), {
     host: '::1',
     port: 0,
     logLevel: 'silent',
     rateLimit: false,
+    writeLimit: 6,
     stallTimeout: 700,
     shutdownTimeout: 800,
     workers: 3,
     openapi: false,
     trustProxy: ['loopback', '10.0.0.0/8', '::1'],
-    oidc: { issuer: 'https://id.example.org/base', name: 'Example ID', accessTtl: 61, refreshTtl: 62, sessionTtl: 63, sessionMax: 64, refreshMax: 65, firstParty: ['a', 'b'], signInLimit: false },
+    oidc: { issuer: 'https://id.example.org/base', name: 'Example ID', accessTtl: 61, refreshTtl: 62, sessionTtl: 63, sessionMax: 64, refreshMax: 65, signInLimit: false },
     bridge: { prefix: '/a/b-c', upstream: 'https://identity:3000/base' },
     services: {
       database: 'mongodb://127.0.0.1/x',
@@ -100,7 +106,9 @@ t.test('every variable sets its part of the configuration', async (t) => {
       production: true,
       bcryptCost: 4,
       hashQueue: 5,
-      roles: { admin: 'root', manager: 'boss', service: 'bot' }
+      roles: { admin: 'root', manager: 'boss', service: 'bot' },
+      managerRoles: ['clerk', 'billing admin', 'boss'],
+      clientsPerUser: 7
     }
   })
   const untried = Object.keys(EnvironmentSchema.properties).filter((name) => !(name in env))
@@ -112,11 +120,15 @@ t.test('an empty variable counts as absent, and other names are ignored', async 
   t.strictSame(readConfig(env), readConfig({}))
 })
 
-t.test('the bridge and the authorization server can be off, and the limit set', async (t) => {
-  const config = readConfig({ IDENTITY_BRIDGE_PREFIX: 'off', IDENTITY_OIDC: 'off', IDENTITY_RATE_LIMIT: '3' })
+t.test('the bridge, the authorization server and limits can be off, and the limit set', async (t) => {
+  const off = { IDENTITY_WRITE_LIMIT: 'off', IDENTITY_CLIENTS_PER_USER: 'off', IDENTITY_MANAGER_ROLES: 'off' }
+  const config = readConfig({ IDENTITY_BRIDGE_PREFIX: 'off', IDENTITY_OIDC: 'off', IDENTITY_RATE_LIMIT: '3', ...off })
   t.notOk('bridge' in config)
   t.equal(config.oidc, false)
   t.equal(config.rateLimit, 3)
+  t.equal(config.writeLimit, false)
+  t.equal(config.services.clientsPerUser, false)
+  t.strictSame(config.services.managerRoles, [], 'managers grant none')
 })
 
 t.test('auto is one worker for each core, and an in-memory store allows only one', async (t) => {
@@ -144,6 +156,10 @@ t.test('a wrong value is reported by name, and never repeated', async (t) => {
     ['IDENTITY_BCRYPT_COST', '3', 'must be an integer from 4 to 20'],
     ['IDENTITY_RATE_LIMIT', '0', 'must be off or an integer from 1 to 1000000'],
     ['IDENTITY_RATE_LIMIT', 'false', 'must be off or an integer from 1 to 1000000'],
+    ['IDENTITY_WRITE_LIMIT', '0', 'must be off or an integer from 1 to 1000000'],
+    ['IDENTITY_CLIENTS_PER_USER', '-1', 'must be off or an integer from 0 to 1000000'],
+    ['IDENTITY_MANAGER_ROLES', 'clerk,admin', 'must not contain the admin role or the service role'],
+    ['IDENTITY_MANAGER_ROLES', 'service', 'must not contain the admin role or the service role'],
     ['IDENTITY_OPENAPI', 'yes', 'must be on or off'],
     ['IDENTITY_BRIDGE_PREFIX', '/api/v1/client', "must be off or a path such as /bridge/client that is not among the service's own"],
     ['IDENTITY_BRIDGE_PREFIX', '/.well-known', "must be off or a path such as /bridge/client that is not among the service's own"],

@@ -22,7 +22,7 @@ export function createApp (options: FastifyServerOptions = {}): FastifyInstance 
 /** A test with a teardown hook, such as tap's or node:test's. */
 export type TestLike = { teardown: (close: () => Promise<void>) => unknown } | { after: (close: () => Promise<void>) => unknown }
 
-/** All options of the plugin. `database`, `secretKey` and `bcryptCost` have other defaults. */
+/** All options of the plugin. `database`, `secretKey` and `bcryptCost` have other defaults, and `writeLimit` and `clientsPerUser` are off. */
 export interface StartOptions extends Omit<IdentityOptions, 'now'> {
   /** Closes the kit when this test ends. */
   t?: TestLike | undefined
@@ -77,7 +77,15 @@ export async function startIdentity ({ t, time, app = createApp(), ...options }:
   const clock = createTestClock(time)
   const close = () => app.close()
   try {
-    await app.register(identity, { database: 'sqlite::memory:', secretKey: TESTING_KEY, bcryptCost: LOWEST_COST, ...options, now: clock.now })
+    await app.register(identity, {
+      database: 'sqlite::memory:',
+      secretKey: TESTING_KEY,
+      bcryptCost: LOWEST_COST,
+      writeLimit: false,
+      clientsPerUser: false,
+      ...options,
+      now: clock.now
+    })
   } catch (error) {
     await close()
     throw error
@@ -93,6 +101,9 @@ export async function startIdentity ({ t, time, app = createApp(), ...options }:
     async reset () {
       await emptyStore(store)
       clock.reset()
+      // Look-ups refer to the registry of resources, and the app declares its own ones.
+      await app.identity.resources.ensure()
+      await app.identity.resources.declareFixed(options.resources ?? [])
     },
     listen: ({ port = 0 } = {}) => (listening ??= app.listen({ port, host: '127.0.0.1' }).then((url) => ({ url }))),
     close,

@@ -1,18 +1,41 @@
 import type { Client } from '../../schemas/client.ts'
 import type { Complete } from '../../schemas/common.ts'
 import type { ClientRecord } from '../records.ts'
+import { isVouchedFor } from './kinds.ts'
 
-/** The client as a caller may see it: only an admin sees its owner. */
-export function showClient (record: ClientRecord, isAdmin: boolean, open: (sealed: string, id: string) => string): Complete<Client> {
-  return {
-    clientId: record.id,
-    createdAt: record.createdAt,
-    modifiedAt: record.modifiedAt,
-    clientSecret: record.secret === undefined ? undefined : open(record.secret, record.id),
-    redirectUris: record.redirectUris,
-    scopes: record.scopes,
-    userId: isAdmin ? record.userId : undefined,
-    name: record.name,
-    image: record.image
+/** What a caller may see of clients. Plain data, because lists are rendered in another thread. */
+export interface ClientView {
+  /** Whether the owner is shown. */
+  isAdmin: boolean
+  /** Whose secrets are shown. */
+  secrets: 'all' | 'own' | 'none'
+  user_id: string
+  /** See listAdminScopes. */
+  adminScopes: string[]
+}
+
+/** Returns a function that shows a client as a caller may see it. */
+export function showClientTo ({ isAdmin, secrets, user_id, adminScopes }: ClientView, open: (sealed: string, id: string) => string) {
+  const restricted = new Set(adminScopes)
+  return function showClient (record: ClientRecord): Complete<Client> {
+    const isShown = secrets === 'all' || (secrets === 'own' && record.userId === user_id && !isVouchedFor(record, restricted))
+    return {
+      clientId: record.id,
+      createdAt: record.createdAt,
+      modifiedAt: record.modifiedAt,
+      clientSecret: record.secret !== undefined && isShown ? open(record.secret, record.id) : undefined,
+      redirectUris: record.redirectUris,
+      scopes: record.scopes,
+      userId: isAdmin ? record.userId : undefined,
+      name: record.name,
+      image: record.image,
+      confidential: record.secret !== undefined && !isShown ? true : undefined,
+      grants: record.grants,
+      pkce: record.pkce,
+      first_party: record.first_party,
+      roles: record.roles,
+      disabled: record.disabled_at === undefined ? undefined : true,
+      id_token_claims: record.id_token_claims
+    }
   }
 }

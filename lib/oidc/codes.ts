@@ -56,7 +56,7 @@ async function writeGrant (parts: AdapterParts, payload: Payload, ttl: number): 
   const life = parts.times.lifetime(ttl)
   const scopes = splitScopes(payload.scope)
   const bound = !scopes.includes('offline_access')
-  const { accountId, clientId, openid, rejected } = parts.getContext()?.oidc.grant as Grant as unknown as Record<string, Json>
+  const { accountId, clientId, openid, resources, rejected } = parts.getContext()?.oidc.grant as Grant as unknown as Record<string, Json>
   await parts.store.collection<GrantRecord>('grants').insert({
     id: payload.grantId as string,
     ...subject,
@@ -67,7 +67,7 @@ async function writeGrant (parts: AdapterParts, payload: Payload, ttl: number): 
     refreshed_at: [],
     session_uid: payload.sessionUid as string,
     bound,
-    payload: JSON.parse(JSON.stringify({ kind: 'Grant', accountId, clientId, openid, rejected })) as Payload
+    payload: JSON.parse(JSON.stringify({ kind: 'Grant', accountId, clientId, openid, resources, rejected })) as Payload
   })
   const session = findStoredSession(parts.getContext()!)
   // A sign-out deletes the session before it looks for bound grants: either it finds this one, or this finds no session.

@@ -4,7 +4,8 @@ import type { createAdapterFactory } from './adapter.ts'
 import { CLIENT_PROPERTIES, type OurClient, isOwnOrigin } from './clients.ts'
 import type { KeyRing } from './keys.ts'
 import { LIFETIMES } from './model-adapter.ts'
-import { createPolicy, loadGrant } from './policy.ts'
+import { type createGrantLoader, createPolicy } from './policy.ts'
+import type { createResourceIndicators } from './resource-indicators.ts'
 import { INTERACTION, ROUTES } from './routes.ts'
 import { CLAIMS, PASSWORD_ACR, chooseDefaultScope, splitScopes } from './scopes.ts'
 import type { Views } from './views.ts'
@@ -17,7 +18,6 @@ export interface OidcSettings {
   sessionMax: number
   refreshMax: number
   refreshGrace: number
-  firstParty: string[]
   name?: string
 }
 
@@ -32,6 +32,8 @@ export interface ConfigurationParts {
   adapter: ReturnType<typeof createAdapterFactory>
   findAccount: ReturnType<typeof createAccounts>
   views: Views
+  loadGrant: ReturnType<typeof createGrantLoader>
+  resourceIndicators: ReturnType<typeof createResourceIndicators>
   errors: typeof OidcErrors
   policy: typeof interactionPolicy
 }
@@ -46,7 +48,7 @@ function readRequestedScopes (ctx: KoaContextWithOIDC): string[] {
 }
 
 /**
- * Completes the scope of an authorization. A client that requests no scope gets all of its own. `offline_access` is granted
+ * Completes the scope of an authorization. A client that requests no scope gets its free scopes. `offline_access` is granted
  * without `prompt=consent` too: OpenID Connect Core, 11 allows other conditions, and here the user consents to it as to any
  * scope, except for first-party clients.
  */
@@ -54,8 +56,10 @@ function completeScope (ctx: KoaContextWithOIDC, value: string | undefined, clie
   const params = ctx.oidc.params as Record<string, unknown>
   const requested = readRequestedScopes(ctx)
   const scopes = splitScopes(value)
-  if (requested.includes('offline_access') && !scopes.includes('offline_access')) params.scope = [...scopes, 'offline_access'].join(' ')
-  else if (requested.length === 0) params.scope = chooseDefaultScope(client.own_scopes)
+  const mayRefresh = client.grants.includes('refresh')
+  if (requested.length === 0) params.scope = chooseDefaultScope(client)
+  else if (!mayRefresh) params.scope = scopes.filter((scope) => scope !== 'offline_access').join(' ') || undefined
+  else if (requested.includes('offline_access') && !scopes.includes('offline_access')) params.scope = [...scopes, 'offline_access'].join(' ')
 }
 
 /** A confidential client may be exempted: its secret protects the code too (OAuth 2.1, 7.5.1). */
@@ -121,8 +125,7 @@ export function createConfiguration (parts: ConfigurationParts): Configuration {
         }
       },
       pushedAuthorizationRequests: { enabled: true },
-      // There is one audience: this service's API and the resource servers that introspect at it.
-      resourceIndicators: { enabled: false },
+      resourceIndicators: parts.resourceIndicators as NonNullable<Configuration['features']>['resourceIndicators'],
       dPoP: { enabled: true, nonceSecret: keys.nonceSecret, requireNonce: () => false, allowReplay: false },
       deviceFlow: {
         enabled: true,
@@ -154,12 +157,12 @@ export function createConfiguration (parts: ConfigurationParts): Configuration {
       if (account === undefined && token === undefined) throw new errors.AccessDenied('the account may not sign in')
       return account
     },
-    loadExistingGrant: loadGrant,
+    loadExistingGrant: parts.loadGrant,
     rotateRefreshToken: () => true,
     revokeGrantPolicy: () => true,
     // `GrantRecord.bound` decides whether a token ends with the sign-in session.
     expiresWithSession: async () => false,
-    issueRefreshToken: async (_ctx, client, source) => client.grantTypeAllowed('refresh_token') && source.scopes.has('offline_access'),
+    issueRefreshToken: async (_ctx, client, source) => (client as unknown as OurClient).grants.includes('refresh') && source.scopes.has('offline_access'),
     renderError: views.error
   }
 }

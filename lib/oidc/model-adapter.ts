@@ -18,7 +18,8 @@ export interface AdapterParts {
   box: SecretBox
   times: Times
   keys: Pick<KeyRing, 'nameUserCode'>
-  firstParty: ReadonlySet<string>
+  /** The resource indicator of the service's own API. */
+  apiUri: string
   /** Seconds an access token lives. */
   accessTtl: number
   /** Seconds from the sign-in after which a browser's session ends, however often it is used. */

@@ -9,6 +9,11 @@ import type { KeyRing } from './keys.ts'
 import { createMiddleware } from './middleware.ts'
 import type { AdapterParts } from './model-adapter.ts'
 import { patchProvider, setAddress } from './patches.ts'
+import { createGrantLoader, describeScopes } from './policy.ts'
+import { createResourceIndicators } from './resource-indicators.ts'
+import { splitScopes } from './scopes.ts'
+import type { PageScope } from '../pages/contract.ts'
+import { findByUri, readRegistry } from '../resources/registry.ts'
 import { INTERACTION } from './routes.ts'
 import { createViews } from './views.ts'
 
@@ -30,13 +35,19 @@ export interface Interaction {
   prompt: 'login' | 'consent'
   clientId: string
   clientName: string
-  firstParty: boolean
+  /** Whether the operator vouches for the client. */
+  vouched: boolean
+  /** The id of the user who owns the client. */
+  owner: string
+  /** The resource that the tokens are for, if it is not this service. */
+  resource?: { name: string, uri: string }
   redirectUri?: string
   /** The account the client expects. */
   loginHint?: string
   /** The user who is already signed in. */
   accountId?: string
-  scopes: string[]
+  /** The requested scopes, with their meaning if one is declared. */
+  scopes: PageScope[]
 }
 
 /** The user's decision. */
@@ -61,6 +72,7 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
   const base = `${prefix}/api/v1`
   // The path prefix that a proxy strips before the request reaches the app.
   const mount = issuer.pathname.replace(/\/$/, '').slice(0, -prefix.length || undefined)
+  const apiUri = `${issuer.href.replace(/\/$/, '')}/api/v1`
   const adapter = createAdapterFactory({
     store,
     tokens,
@@ -72,11 +84,11 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
     sessionMax: settings.sessionMax,
     refreshMax: settings.refreshMax,
     refreshGrace: settings.refreshGrace,
-    firstParty: new Set(settings.firstParty),
+    apiUri,
     getContext: () => Provider.ctx as KoaContextWithOIDC | undefined
   })
   const findAccount = createAccounts(store, times.now)
-  const views = createViews(findAccount, settings.name)
+  const views = createViews(findAccount, async (scopes) => describeScopes(scopes, await readRegistry(store)), settings.name)
   const provider = new Provider(issuer.href.replace(/\/$/, ''), createConfiguration({
     settings,
     base,
@@ -86,6 +98,8 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
     adapter,
     findAccount,
     views,
+    resourceIndicators: createResourceIndicators({ store, apiUri, accessTtl: settings.accessTtl, errors }),
+    loadGrant: createGrantLoader(store),
     errors,
     policy: interactionPolicy
   }))
@@ -127,14 +141,20 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
       const { redirect_uri: redirectUri, login_hint: loginHint, scope } = params as Record<string, string | undefined>
       // Removed from the client since the request came: not even a refusal may be sent there.
       if (redirectUri !== undefined && !client.redirectUriAllowed(redirectUri)) throw new errors.InvalidRedirectUri()
+      const { vouched, owner } = client as unknown as OurClient
+      const registry = await readRegistry(store)
+      const [uri] = [params.resource as string | string[] | undefined].flat()
+      const resource = uri === undefined || uri === apiUri ? undefined : findByUri(registry, uri)?.[1]
       return {
         uid,
         action: `${mount}${base}${INTERACTION}/${uid}`,
         prompt: prompt.name as Interaction['prompt'],
         clientId: client.clientId,
         clientName: client.clientName ?? client.clientId,
-        firstParty: (client as unknown as OurClient).first_party,
-        scopes: scope?.split(' ') ?? [],
+        vouched,
+        owner,
+        ...(resource !== undefined && { resource: { name: resource.name, uri: resource.uri } }),
+        scopes: describeScopes(splitScopes(scope), registry),
         ...(redirectUri !== undefined && { redirectUri }),
         ...(loginHint !== undefined && { loginHint }),
         ...(session !== undefined && { accountId: session.accountId })

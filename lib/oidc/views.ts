@@ -1,4 +1,5 @@
 import type { ErrorOut, KoaContextWithOIDC } from 'oidc-provider'
+import type { PageScope } from '../pages/contract.ts'
 import { pageHeaders } from '../pages/headers.ts'
 import { type Pages, renderPage } from '../pages/index.ts'
 import type { createAccounts } from './accounts.ts'
@@ -39,9 +40,10 @@ function readLinkedCode (ctx: KoaContextWithOIDC): string | undefined {
 
 /**
  * The pages that oidc-provider renders through us.
+ * @param describe adds what the scopes mean
  * @param service the service's name on the pages
  */
-export function createViews (findAccount: ReturnType<typeof createAccounts>, service?: string) {
+export function createViews (findAccount: ReturnType<typeof createAccounts>, describe: (scopes: string[]) => Promise<PageScope[]>, service?: string) {
   function send<Name extends keyof Pages> (ctx: KoaContextWithOIDC, name: Name, data: Pages[Name], redirectUri?: unknown): void {
     ctx.set(pageHeaders(redirectUri))
     ctx.type = 'html'
@@ -84,7 +86,7 @@ export function createViews (findAccount: ReturnType<typeof createAccounts>, ser
         xsrf: readXsrfToken(ctx),
         code,
         client: nameClient(client),
-        scopes: splitScopes(scope),
+        scopes: await describe(splitScopes(scope)),
         ...(account !== undefined && { account: account.name }),
         ...(ip !== undefined && { ip })
       })

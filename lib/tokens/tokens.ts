@@ -5,6 +5,7 @@ import { scan } from '../lists/scan.ts'
 import type { ClientRecord, GrantRecord, TokenRecord, UserRecord } from '../records.ts'
 import type { RoleNames } from '../roles.ts'
 import type { Filter, Linked, MaybePromise, Store } from '../store/port.ts'
+import { REGISTRY_ID, findByUri, narrowScopes, readRegistry } from '../resources/registry.ts'
 import { type Caller, CallerCache, toCaller } from './caller.ts'
 import { LINKS, type Revocable, type RevocableName, type Valid, checkValidity, isActive } from './validity.ts'
 
@@ -16,8 +17,13 @@ export const ACCESS_TTL = 60 * 60
 export interface MintOptions {
   user_id: string
   client_id: string
-  /** Some of the client's scopes. Absent: all of them, as the client has them at each use. */
+  /**
+   * Narrows the token to these scopes: some of the client's, or of the API's. Absent: the token has all the user's power, and
+   * the client's scopes as they are at each use.
+   */
   scopes?: string[]
+  /** The URI of the resource that the token is for (RFC 8707). Absent: the service's own API, and guards without an audience. */
+  resource?: string
   /** Seconds until the access token expires. */
   ttl?: number
   /** Also mints a linked refresh token, which the authorization server redeems. */
@@ -39,7 +45,7 @@ export interface NewToken {
   token: string
   /** Seconds. */
   ttl: number
-  fields?: Pick<TokenRecord, 'scopes' | 'jkt' | 'kind' | 'payload'>
+  fields?: Pick<TokenRecord, 'scopes' | 'jkt' | 'kind' | 'payload' | 'operator' | 'resource' | 'resource_id'>
 }
 
 type TokenName = 'access_tokens' | 'refresh_tokens'
@@ -121,6 +127,7 @@ export function createTokens ({ store, now, roles, onError, refreshTtl }: {
       id: hashToken(token),
       ...subject,
       ...toLifetime(start, ttl),
+      registry_id: REGISTRY_ID,
       ...(grant_id !== undefined && { grant_id }),
       ...(name === 'refresh_tokens' && { generation }),
       ...fields
@@ -142,6 +149,18 @@ export function createTokens ({ store, now, roles, onError, refreshTtl }: {
   async function endBoundGrants (session_uid: string, client_id?: string): Promise<void> {
     for await (const batch of scan(grants, { equal: { session_uid, ...(client_id !== undefined && { client_id }) } })) {
       for (const grant of batch) if (grant.bound === true) await endGrant(grant.id)
+    }
+  }
+
+  /** The fields of a token under a grant. A refresh keeps what the operator granted, or narrows it; it never widens it. */
+  function inherit ({ operator, scopes, resource, resource_id }: GrantRecord, fields: NewToken['fields'] = {}, narrowed: boolean): NonNullable<NewToken['fields']> {
+    if (operator === undefined) return fields
+    const { scopes: named, ...rest } = fields
+    return {
+      ...rest,
+      operator: narrowed ? 'narrowed' : operator,
+      ...(narrowed && named !== undefined ? { scopes: named } : scopes !== undefined && { scopes }),
+      ...(resource !== undefined && { resource, resource_id: resource_id! })
     }
   }
 
@@ -176,19 +195,29 @@ export function createTokens ({ store, now, roles, onError, refreshTtl }: {
 
     /**
      * Mints an access token for a user and a client, and a linked refresh token if `refresh` is set.
-     * @throws ErrParam when the user or client does not exist, the user is disabled or expired, a scope is not the client's, or
-     *   a refresh token is requested and there is no authorization server to redeem it
+     * @throws ErrParam when the user or client does not exist, the user is disabled or expired, the client is disabled, the
+     *   resource is unknown, a scope is neither the client's nor the API's or not of the resource, or a refresh token is
+     *   requested and there is no authorization server to redeem it
      */
-    async mint ({ user_id, client_id, scopes, ttl = ACCESS_TTL, refresh = false }: MintOptions): Promise<MintedTokens> {
+    async mint ({ user_id, client_id, scopes, resource, ttl = ACCESS_TTL, refresh = false }: MintOptions): Promise<MintedTokens> {
       if (refresh && refreshTtl === undefined) throw paramError('refresh', 'there is no authorization server to redeem a refresh token')
-      const [user, client] = await Promise.all([users.get(user_id), clients.get(client_id)])
+      const [user, client, registry] = await Promise.all([users.get(user_id), clients.get(client_id), readRegistry(store)])
       if (user === null) throw paramError('user_id', 'no such user')
       if (client === null) throw paramError('client_id', 'no such client')
       if (!isActive(user, toTimestamp(now()))) throw paramError('user_id', 'the user is disabled or expired')
-      const foreign = scopes?.find((scope) => !client.scopes.includes(scope))
-      if (foreign !== undefined) throw paramError('scopes', 'must be scopes of the client')
+      if (client.disabled_at !== undefined) throw paramError('client_id', 'the client is disabled')
+      const resource_id = resource === undefined ? undefined : findByUri(registry, resource)?.[0]
+      if (resource !== undefined && resource_id === undefined) throw paramError('resource', 'no such resource')
+      const fields = {
+        operator: scopes === undefined ? 'unrestricted' as const : 'narrowed' as const,
+        ...(scopes !== undefined && { scopes }),
+        ...(resource !== undefined && { resource, resource_id: resource_id! })
+      }
+      const usable = narrowScopes(fields, client, registry)
+      if (scopes?.some((scope) => !usable.includes(scope)) === true) {
+        throw paramError('scopes', resource === undefined ? 'must be scopes of the client or of the API' : 'must be scopes of the client that belong to the resource')
+      }
       const subject = { user_id, client_id, user_epoch: user.epoch, client_epoch: client.epoch }
-      const fields = scopes === undefined ? {} : { scopes }
       const access = { token: createToken(), ttl, fields }
       const minted = { access_token: access.token, expires_in: ttl }
       // All from one time, so that the grant does not expire before its tokens.
@@ -200,7 +229,7 @@ export function createTokens ({ store, now, roles, onError, refreshTtl }: {
       const refreshed = { token: createToken(), ttl: refreshTtl!, fields }
       const id = createToken()
       const life = toLifetime(start, Math.max(refreshTtl!, ttl))
-      await grants.insert({ id, ...subject, ...life, ...fields, last_used_at: life.created_at, generation: 0, refreshed_at: [] })
+      await grants.insert({ id, ...subject, ...life, registry_id: REGISTRY_ID, ...fields, last_used_at: life.created_at, generation: 0, refreshed_at: [] })
       await Promise.all([insert('refresh_tokens', refreshed, start, subject, id), insert('access_tokens', access, start, subject, id)])
       return { ...minted, refresh_token: refreshed.token }
     },
@@ -212,9 +241,11 @@ export function createTokens ({ store, now, roles, onError, refreshTtl }: {
 
     /**
      * Issues a token under a grant, with the grant's subject. The grant is extended first if the token would outlive it.
+     * Under a grant that the operator minted, the token has exactly the grant's power.
+     * @param narrowed whether `fields.scopes` are some of the grant's, named by the client
      * @returns false when the grant has ended
      */
-    async issueUnder (name: TokenName, token: NewToken, grant_id: string): Promise<boolean> {
+    async issueUnder (name: TokenName, token: NewToken, grant_id: string, narrowed = false): Promise<boolean> {
       const grant = (await find<GrantRecord>('grants', grant_id))?.record
       if (grant === undefined) return false
       const start = now()
@@ -224,7 +255,7 @@ export function createTokens ({ store, now, roles, onError, refreshTtl }: {
       if (grant.expired_at < expired_at) await grants.update(grant_id, { set: { ...used, expired_at } }, { before: { expired_at } })
       else if (used !== undefined) await grants.update(grant_id, { set: used })
       const { user_id, client_id, user_epoch, client_epoch, generation } = grant
-      await insert(name, token, start, { user_id, client_id, user_epoch, client_epoch }, grant_id, generation)
+      await insert(name, { ...token, fields: inherit(grant, token.fields, narrowed) }, start, { user_id, client_id, user_epoch, client_epoch }, grant_id, generation)
       return true
     },
 

@@ -2,14 +2,15 @@ import type { CreateUser, PatchProfile, PatchUser, Profile, User, UserCountQuery
 import { type Checks, checkAccount, checkFields, checkMap, checkPassword, checkRoles, checkText, checkTimestamp } from '../checks.ts'
 import { type Clock, toTimestamp } from '../clock.ts'
 import { type Page, mapBatches, readPage, toStart } from '../lists/cursor.ts'
-import { IdentityError } from '../errors.ts'
+import { IdentityError, paramError } from '../errors.ts'
 import type { Passwords } from './passwords.ts'
 import { type Roles, type UserRecord, createUserRecord } from '../records.ts'
-import { type Actor, type RoleNames, holdsRole } from '../roles.ts'
+import type { Actor, RoleNames } from '../roles.ts'
 import { parseSort } from '../lists/sort.ts'
 import { type Change, DuplicateKeyError, type Filter, type Json, type ListQuery, type Store } from '../store/port.ts'
 import { type Tokens, invalidToken } from '../tokens/tokens.ts'
 import { isActive } from '../tokens/validity.ts'
+import { createManagerRules } from './manager-rules.ts'
 import { showItemOf, showProfile, showUser } from './show-user.ts'
 
 const SORT_KEYS = { account: 'account', created: 'created_at', modified: 'modified_at', verified: 'verified_at', name: 'name' }
@@ -18,7 +19,7 @@ const SORT_KEYS = { account: 'account', created: 'created_at', modified: 'modifi
 const ATTEMPTS = 8
 
 /** Checks of the fields that users set themselves. A schema field without a check or without a record field does not compile. */
-const CHECKS: Checks<Pick<UserRecord, Exclude<keyof PatchProfile['data'], 'password'>>> = {
+const CHECKS: Checks<Pick<UserRecord, Exclude<keyof PatchProfile['data'], 'password' | 'current_password'>>> = {
   name: (text) => checkText('name', text),
   info: (info) => checkMap('info', info)
 }
@@ -27,6 +28,8 @@ export interface UserServices {
   store: Store
   now: Clock
   roles: RoleNames
+  /** The roles that callers without the admin role may grant and remove. Absent: all but admin and service. */
+  managerRoles?: readonly string[] | undefined
   passwords: Passwords
   tokens: Tokens
   /** Receives failures that no caller waits for. */
@@ -54,11 +57,12 @@ function toListQuery (query: UserListQuery): ListQuery {
 }
 
 /** User accounts, by the rules of service.md, sections 2, 3 and 4.3. */
-export function createUsers ({ store, now, roles: names, passwords, tokens, onError }: UserServices) {
+export function createUsers ({ store, now, roles: names, managerRoles, passwords, tokens, onError }: UserServices) {
   const users = store.collection<UserRecord>('users')
+  const checkMayPatch = createManagerRules(names, managerRoles)
 
   /** The fields that every patch may set. A new password increments the epoch, which revokes all of the user's tokens. */
-  async function toChange ({ password, ...fields }: PatchProfile['data']): Promise<Change> {
+  async function toChange ({ password, ...fields }: Omit<PatchProfile['data'], 'current_password'>): Promise<Change> {
     const set: Record<string, Json> = checkFields(fields, CHECKS)
     if (password === undefined) return { set }
     set.password = await passwords.hash(checkPassword(password))
@@ -88,19 +92,6 @@ export function createUsers ({ store, now, roles: names, passwords, tokens, onEr
       return
     }
     throw new IdentityError('ErrBusy', 'other requests are changing the user', { headers: { 'retry-after': '1' } })
-  }
-
-  /** PATCH /user/{userId}, rules 2, 4 and 7 (service.md, 4.3): limits for callers without the admin role. */
-  function checkMayPatch (target: UserRecord, body: PatchUser, actor: Actor): void {
-    if (actor.isAdmin) return
-    if (holdsRole(target.roles, names.admin)) throw denied('userId: only an admin may change an admin')
-    const granted = body.data?.roles
-    if (granted !== undefined && [names.admin, names.service].some((name) => Object.hasOwn(granted, name))) {
-      throw denied(`roles: only an admin may grant ${names.admin} or ${names.service}`)
-    }
-    if (body.disable !== undefined && holdsRole(target.roles, names.manager)) {
-      throw denied('disable: only an admin may disable or enable a manager')
-    }
   }
 
   async function create (input: CreateUser, extra: { id?: string, roles?: Roles, bootstrap?: string, actor?: Actor } = {}): Promise<{ user_id: string }> {
@@ -155,6 +146,17 @@ export function createUsers ({ store, now, roles: names, passwords, tokens, onEr
     }
   }
 
+  /** @throws ErrParam unless it is the user's password; it may be left out with an operator's unrestricted token */
+  async function checkCurrent (user_id: string, password: string | undefined, { isUnrestricted = true }: Partial<Actor> = {}): Promise<void> {
+    if (password === undefined) {
+      if (isUnrestricted) return
+      throw paramError('current_password', 'is required with a new password')
+    }
+    const record = await users.get(user_id)
+    if (record === null) throw notFound()
+    if (!await passwords.verify(password, record.password)) throw paramError('current_password', 'is wrong')
+  }
+
   return {
     /**
      * Creates a user (service.md, 4.3, POST /user). `extra` is for bootstrap and the command line.
@@ -207,11 +209,13 @@ export function createUsers ({ store, now, roles: names, passwords, tokens, onEr
     },
 
     /**
-     * A patch of the user's own profile (service.md, 4.3, PATCH /user), refused once the actor's token is revoked.
+     * A patch of the user's own profile (service.md, 4.3, PATCH /user), refused once the actor's token is revoked. A new
+     * password takes the current one, because a stolen token must not become the account.
      * @throws ErrParam, ErrNotFound, ErrUnknown
      */
-    async patchOwn (user_id: string, body: PatchProfile, actor?: Actor): Promise<void> {
-      const change = await toChange(body.data)
+    async patchOwn (user_id: string, { data: { current_password, ...data } }: Pick<PatchProfile, 'data'>, actor?: Actor): Promise<void> {
+      if (data.password !== undefined) await checkCurrent(user_id, current_password, actor)
+      const change = await toChange(data)
       await actor?.confirm?.()
       await patch(user_id, (record) => {
         if (actor?.epoch !== undefined && record.epoch !== actor.epoch) throw invalidToken()

@@ -82,16 +82,14 @@ eachStore(t, 'the code flow', async (t, start) => {
   })
 
   await t.test('every kind of redirect URI works', async (t) => {
-    const redirectUris = ['com.example.app:/cb', 'http://dev.example:3000/cb', 'https://localhost/cb', 'http://[::1]/cb', 'about:blank']
+    const redirectUris = ['com.example.app:/cb', 'http://localhost:3000/cb', 'https://localhost/cb', 'http://[::1]/cb']
     for (const open of [true, false]) {
       const mixed = await register({ public: open, redirectUris })
-      for (const redirect_uri of redirectUris.slice(0, 4)) {
+      for (const redirect_uri of redirectUris) {
         const { left } = await signIn(harness, askCode(mixed, { redirect_uri }).url)
         t.ok(left?.href.startsWith(redirect_uri), redirect_uri)
         t.ok(left?.searchParams.has('code'), redirect_uri)
       }
     }
-    const none = await register({ redirectUris: ['about:blank'] })
-    t.match((await harness.browser().open(askCode(none).url)).left?.searchParams.get('error'), 'invalid_request')
   })
 })

@@ -71,8 +71,9 @@ export async function startHarness (t: Test, options: StartOptions = {}): Promis
     url,
     user,
     async register ({ public: open = false, first_party = true, scopes = ['read', 'write'], redirectUris = ['https://app.example/cb'], name = 'The App' } = {}) {
-      const owner = { user_id: user.user_id, isAdmin: false }
-      const { clientId } = await clients.create({ data: { redirectUris, scopes, name }, credentials: !open }, owner, { first_party })
+      const owner = { user_id: user.user_id, isAdmin: true }
+      const grants = (['code', 'refresh', 'device', 'client'] as const).filter((grant) => grant !== 'client' || !open)
+      const { clientId } = await clients.create({ data: { redirectUris, scopes, name, grants: [...grants], first_party }, credentials: !open }, owner)
       const { clientSecret = '' } = await clients.require(clientId, owner)
       return { client_id: clientId, client_secret: clientSecret, redirect_uri: redirectUris[0] ?? '' }
     },

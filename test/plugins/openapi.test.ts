@@ -21,7 +21,7 @@ t.test('/openapi.json', async (t) => {
     Object.entries(methods).filter(([method]) => method !== 'head').map(([method, operation]) => ({ path, method, ...operation })))
 
   t.match(document.openapi, /^3\.1\./)
-  t.equal(operations.filter(({ path }) => path.startsWith('/api/v1/')).length, 19)
+  t.equal(operations.filter(({ path }) => path.startsWith('/api/v1/')).length, 25)
   t.equal(new Set(operations.map(({ operationId }) => operationId)).size, operations.length, 'operationIds are unique')
   for (const { path, method, operationId, tags, summary, security, parameters = [], responses } of operations) {
     const name = `${method} ${path}`

@@ -31,7 +31,7 @@ const tokens = createTokens({ store, now: () => NOW, roles: DEFAULT_ROLE_NAMES, 
 // Hashing has no call of the store in it: to hold it would add no order.
 const passwords = { hash: async (password: string) => password, verify: async () => true, isWeak: () => false, close: async () => {} }
 const users = createUsers({ store, now: () => NOW, roles: DEFAULT_ROLE_NAMES, passwords, tokens, onError: () => {} })
-const clients = createClients({ store, now: () => NOW, box: createSecretBox(generateSecretKey()), tokens })
+const clients = createClients({ store, now: () => NOW, box: createSecretBox(generateSecretKey()), tokens, checkQuota: async () => {} })
 
 /**
  * What becomes of a token does not depend on when tokens of the other kind are written: the orders are walked through
@@ -93,7 +93,7 @@ const REVOCATIONS: Record<string, Revocation> = {
     act: ({ client_id }) => clients.patch(client_id, { regen_secret: true }, ADMIN), isDecisive: movesEpoch('clients'), rereads: 'clients'
   },
   'deleting the client': { act: ({ client_id }) => clients.remove(client_id, ADMIN), isDecisive: deletes('clients'), rereads: 'clients' },
-  'deleting the user\'s clients': { act: ({ user_id }) => clients.removeOwned(user_id), isDecisive: deletes('clients'), rereads: 'clients' },
+  'deleting the user\'s clients': { act: ({ user_id }) => clients.removeOwned(user_id, ADMIN), isDecisive: deletes('clients'), rereads: 'clients' },
   logout: {
     act: async ({ session }) => await tokens.revoke((await tokens.authenticate(session.access_token)).token),
     isDecisive: deletes('grants'),
