@@ -86,7 +86,7 @@ async function toRecords (fill: Fill): Promise<[name: string, length: number, at
     expired_at: FAR
   })
   const toToken = (index: number): TokenRecord => ({ id: hashToken(tokenAt(index)), ...toIssued(index), ...(fill.grants && { grant_id: grantAt(index) }) })
-  const toGrant = (index: number): GrantRecord => ({ id: grantAt(index), ...toIssued(index), last_used_at: CREATED })
+  const toGrant = (index: number): GrantRecord => ({ id: grantAt(index), ...toIssued(index), last_used_at: CREATED, generation: 0, refreshed_at: [] })
   return [
     ['users', fill.users, toUser],
     ['clients', fill.clients, toClient],
