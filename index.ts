@@ -11,7 +11,7 @@ import { health } from './plugins/health.ts'
 import services, { readOptions, type IdentityOptions } from './plugins/identity.ts'
 import openapi from './plugins/openapi.ts'
 import { createPasswordLimit } from './plugins/password-limit.ts'
-import { oidc, prepareServer, readOidcOptions } from './plugins/oidc.ts'
+import { createGetIssuer, oidc, prepareServer, readOidcOptions } from './plugins/oidc.ts'
 import { createSignInLimits } from './plugins/sign-in-limit.ts'
 import { useOwnValidation } from './plugins/validation.ts'
 import { createWriteLimit } from './plugins/write-limit.ts'
@@ -29,8 +29,9 @@ async function identity (app: FastifyInstance, given: IdentityOptions): Promise<
   const { counter = createCounter() } = options
   const unlimited = options.rateLimit === false
   const oidcOptions = options.oidc === false ? false : readOidcOptions(options.oidc)
+  const getIssuer = oidcOptions === false ? undefined : createGetIssuer(app, app.prefix + options.prefix, oidcOptions)
   const signing = oidcOptions === false ? {} : { refreshTtl: Math.min(oidcOptions.refreshTtl, oidcOptions.refreshMax), issuer: oidcOptions.issuer }
-  await app.register(services, { ...options, ...(unlimited && { clientsPerUser: false }), ...signing })
+  await app.register(services, { ...options, ...(unlimited && { clientsPerUser: false }), ...signing, ...(getIssuer && { getIssuer }) })
   await app.register(async (scope) => {
     scope.setErrorHandler(handleError)
     useOwnValidation(scope)
@@ -45,7 +46,7 @@ async function identity (app: FastifyInstance, given: IdentityOptions): Promise<
       await scope.register(async (signing) => {
         await checkPatches()
         const limits = await createSignInLimits(signing, !unlimited && oidcOptions.signInLimit, counter)
-        const mount = { ...prepareServer(scope, oidcOptions), limits, name: oidcOptions.name }
+        const mount = { ...prepareServer(scope, oidcOptions, getIssuer), limits, name: oidcOptions.name }
         await signing.register(oidc, mount)
         await signing.register(introspectionRoute, { ...mount, prefix: '/api/v1' })
         await signing.register(interactionRoutes, { ...mount, prefix: '/api/v1' })
@@ -60,6 +61,7 @@ export default plugin
 export { plugin as fastifyIdentity }
 
 export { ACCESS, type Guard, type GuardOptions } from './plugins/auth.ts'
+export { type ProtectOptions } from './plugins/protect.ts'
 export { type Identity, type IdentityOptions } from './plugins/identity.ts'
 export { ERRORS, IdentityError, type ErrorCode } from './lib/errors.ts'
 export { type Count, type Counter } from './lib/sign-in/counter.ts'

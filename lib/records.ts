@@ -102,9 +102,10 @@ export interface TokenRecord extends Document {
   grant_id?: string
   /** The thumbprint of the key that the token is bound to (RFC 9449). */
   jkt?: string
-  /** On single-use codes and refresh tokens: false until the first use. */
+  /** On single-use codes: false until the first use. */
   consumed?: boolean
-  consumed_at?: string
+  /** On refresh tokens: the generation of their session when they were issued. */
+  generation?: number
   /** The authorization server's other fields. Never a token. */
   payload?: { [key: string]: Json }
   /** `ClientCredentials` when the client acts for itself. The user is then the client's owner. */
@@ -118,6 +119,10 @@ export interface TokenRecord extends Document {
 export interface GrantRecord extends TokenRecord {
   /** The time of creation or of the last refresh. A write per request would cost too much. */
   last_used_at: string
+  /** Incremented by the first use of a refresh token of this generation. */
+  generation: number
+  /** The times of these first uses, the last one first; only the last few. */
+  refreshed_at: string[]
   /** The browser's sign-in session that it came from. */
   session_uid?: string
   /** Ends with that sign-in session, because offline access was not requested. */

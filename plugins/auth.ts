@@ -4,7 +4,7 @@ import { LIMITS } from '../schemas/common.ts'
 import { IdentityError } from '../lib/errors.ts'
 import { type ApiScope, includesScope } from '../lib/resources/api-scopes.ts'
 import { type Actor, type RoleNames, holdsRole } from '../lib/roles.ts'
-import type { Power } from '../lib/tokens/caller.ts'
+import { POWER, type Power } from '../lib/tokens/caller.ts'
 import { type Caller, type Tokens, invalidToken } from '../lib/tokens/tokens.ts'
 
 declare module 'fastify' {
@@ -176,7 +176,8 @@ export function createApiAdmission (names: RoleNames, rule: AccessRule, scope: A
   }
 }
 
-function requirePower ({ power }: Caller): Power {
+function requirePower (caller: Caller): Power {
+  const power = caller[POWER]
   if (power === undefined) throw new Error('the API needs the store')
   return power
 }

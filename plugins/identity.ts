@@ -8,6 +8,7 @@ import type { Counter } from '../lib/sign-in/counter.ts'
 import { createOptionsReader } from '../lib/options.ts'
 import { ReconnectedError, type Store, StoreLostError } from '../lib/store/port.ts'
 import { createAdmission, createGuard, type GuardOptions } from './auth.ts'
+import { createProtect } from './protect.ts'
 
 export { type Identity } from './auth.ts'
 
@@ -43,7 +44,12 @@ export function readOptions ({ store, now, counter, processes, ...given }: Ident
   return { ...readData(given), ...(store && { store }), ...(now && { now }), ...(counter && { counter }), ...(processes && { processes }) }
 }
 
-async function identityPlugin (app: FastifyInstance, options: Options & HandedIn & Pick<ServiceOptions, 'refreshTtl' | 'issuer'>): Promise<void> {
+/** What the rest of the plugin knows of the authorization server. */
+interface ServerParts extends Pick<ServiceOptions, 'refreshTtl' | 'issuer'> {
+  getIssuer?: () => URL
+}
+
+async function identityPlugin (app: FastifyInstance, { getIssuer, ...options }: Options & HandedIn & ServerParts): Promise<void> {
   const services = await openServices({
     ...options,
     onError (error) {
@@ -52,10 +58,8 @@ async function identityPlugin (app: FastifyInstance, options: Options & HandedIn
       else app.log.error({ err: error }, 'cleanup failed; revoked tokens stay revoked, their records are removed later')
     }
   })
-  app.decorate('identity', {
-    ...services,
-    guard: (rule: GuardOptions = {}) => createGuard(services.tokens, createAdmission(services.roles, rule))
-  })
+  const guard = (rule: GuardOptions = {}) => createGuard(services.tokens, createAdmission(services.roles, rule))
+  app.decorate('identity', { ...services, guard, protect: createProtect(app, guard, getIssuer && (() => getIssuer().href.replace(/\/$/, ''))) })
   // An outer scope may have a second instance, which has already decorated the requests.
   if (!app.hasRequestDecorator('caller')) app.decorateRequest('caller', null)
   if (!app.hasRequestDecorator('isAdmin')) app.decorateRequest('isAdmin', false)

@@ -34,19 +34,23 @@ function findAddress ({ server }: FastifyInstance): string {
   return `${'setSecureContext' in server ? 'https' : 'http'}://${host}:${port}`
 }
 
+/** Creates a function that returns the issuer: the configured one, or where the app listens. It stays the same from the first call on. */
+export function createGetIssuer (app: FastifyInstance, prefix: string, { issuer: given }: Pick<OidcOptions, 'issuer'>): () => URL {
+  let issuer: URL | undefined
+  return () => (issuer ??= new URL(given ?? findAddress(app) + prefix))
+}
+
 /**
  * Prepares the authorization server, which is built at its first request.
  * @throws Error when the issuer does not end with the prefix of this scope
  */
-export function prepareServer (app: FastifyInstance, options: OidcOptions): Pick<OidcMount, 'getServer' | 'getIssuer' | 'introspect'> {
+export function prepareServer (app: FastifyInstance, options: OidcOptions, getIssuer = createGetIssuer(app, app.prefix, options)): Pick<OidcMount, 'getServer' | 'getIssuer' | 'introspect'> {
   const { issuer: given, signInLimit: _, ...settings } = options
   const prefix = app.prefix
   // Clients find the metadata under the issuer's path (RFC 8414, 3), so that path must be ours.
   if (given !== undefined && !new URL(given).pathname.replace(/\/$/, '').endsWith(prefix)) {
     throw new Error(`option oidc.issuer: must end with the prefix ${prefix}`)
   }
-  let issuer: URL | undefined
-  const getIssuer = () => (issuer ??= new URL(given ?? findAddress(app) + prefix))
   let getCurrent: GetServer | undefined
   async function getServer (): Promise<AuthorizationServer> {
     getCurrent ??= app.identity.oidc.createSource({

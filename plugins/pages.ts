@@ -26,7 +26,7 @@ export async function sendPage<Name extends keyof Pages> (
 /** Creates an error handler that answers with a page. */
 export function createPageError (service: string | undefined) {
   return async function handlePageError (thrown: unknown, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
-    const isOver = thrown instanceof Error && /^(SessionNotFound|InvalidClient)$/.test(thrown.name)
+    const isOver = thrown instanceof Error && /^(SessionNotFound|InvalidClient|InvalidRedirectUri)$/.test(thrown.name)
     const error = isOver ? new IdentityError('ErrParam', SIGN_IN_OVER) : toIdentityError(thrown)
     if (error.statusCode >= 500) request.log.error({ err: error.cause ?? error, code: error.code }, error.message)
     reply.code(error.statusCode).headers(error.headers)

@@ -9,11 +9,13 @@ import { parseLocation } from '../lib/remote/service-location.ts'
 import { TokenInfoClient } from '../lib/remote/token-info-client.ts'
 import { checkRoleNames } from '../lib/roles.ts'
 import { createAdmission, createGuard, type GuardOptions, type Identity } from './auth.ts'
+import { createProtect } from './protect.ts'
 
 export { ERRORS, IdentityError, type ErrorCode } from '../lib/errors.ts'
 export { type Dispatcher } from '../lib/bridge/relay.ts'
 export { type Caller } from '../lib/tokens/tokens.ts'
 export { type Guard, type GuardOptions, type Identity } from './auth.ts'
+export { type ProtectOptions } from './protect.ts'
 
 /** The options of the remote plugin. `upstream` or `issuer` is required; all others have defaults. */
 export type RemoteAuthOptions = Partial<Omit<RemoteSettings, 'roles'>> & {
@@ -47,8 +49,10 @@ async function remote (app: FastifyInstance, { dispatcher, now = () => performan
       ? app.log.info('the identity service is available again')
       : app.log.warn({ err: error }, 'the identity service is unavailable')
   })
-  // Only the guard exists here: the services of this type need the store.
-  app.decorate('identity', { guard: (rule: GuardOptions = {}) => createGuard(tokens, createAdmission(options.roles, rule)) } as Identity)
+  const { issuer } = options
+  const guard = (rule: GuardOptions = {}) => createGuard(tokens, createAdmission(options.roles, rule))
+  // Only these exist here: the services of this type need the store.
+  app.decorate('identity', { guard, protect: createProtect(app, guard, issuer === undefined ? undefined : () => issuer) } as Identity)
   // An inner scope inherits them from an outer one.
   if (!app.hasRequestDecorator('caller')) app.decorateRequest('caller', null)
   if (!app.hasRequestDecorator('isAdmin')) app.decorateRequest('isAdmin', false)

@@ -64,7 +64,7 @@ t.test('the bridge has its prefix, and relays to the configured upstream', async
   const { app, log } = await start(t, { IDENTITY_BRIDGE_PREFIX: '/relay', IDENTITY_BRIDGE_UPSTREAM: upstream })
   const { access_token } = await behind.app.identity.bootstrap()
   const reply = await app.inject({ url: '/relay/count', headers: { authorization: `Bearer ${access_token}`, 'x-request-id': 'one' } })
-  t.same(reply.json(), { data: { count: 1 } })
+  t.same(reply.json(), { data: { count: 2 } })
   t.match(log().at(-1), { reqId: 'one', req: { route: '/relay/count' } })
   t.match(behind.log().at(-1), { reqId: 'one', req: { route: '/api/v1/client/count' } }, 'one id in both logs')
 })

@@ -16,7 +16,7 @@ async function race (t: Test, env: Record<string, string>): Promise<void> {
   const services = await openServices(readConfig(env).services)
   t.teardown(() => services.close())
   t.equal(await services.users.count(), 1)
-  t.equal(await services.clients.count(undefined, { user_id: '', isAdmin: true }), 1)
+  t.equal(await services.clients.count(undefined, { user_id: '', isAdmin: true }), 2)
   const { user_id, access_token } = JSON.parse(winner?.stdout ?? '{}')
   t.match(await services.tokens.authenticate(access_token), { isAdmin: true, user: { user_id } })
 }

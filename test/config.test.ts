@@ -32,7 +32,7 @@ t.test('an empty environment gives the defaults, which are those of the options'
     workers: 1,
     openapi: true,
     trustProxy: false,
-    oidc: { accessTtl: 3600, refreshTtl: 2_592_000, sessionTtl: 1_209_600, sessionMax: 7_776_000, refreshMax: 31_536_000, firstParty: [], signInLimit: 10 },
+    oidc: { accessTtl: 3600, refreshTtl: 2_592_000, sessionTtl: 1_209_600, sessionMax: 7_776_000, refreshMax: 31_536_000, signInLimit: 10 },
     bridge: { prefix: '/bridge/client' },
     services: {
       database: 'sqlite:data/identity.db',
@@ -77,7 +77,6 @@ t.test('every variable sets its part of the configuration', async (t) => {
     IDENTITY_SESSION_TTL: '63',
     IDENTITY_SESSION_MAX: '64',
     IDENTITY_REFRESH_MAX: '65',
-    IDENTITY_FIRST_PARTY: 'a, b,',
     IDENTITY_SIGN_IN_LIMIT: 'off',
     IDENTITY_OPENAPI: 'off',
     IDENTITY_TRUST_PROXY: 'loopback, 10.0.0.0/8,::1',
@@ -97,7 +96,7 @@ t.test('every variable sets its part of the configuration', async (t) => {
     workers: 3,
     openapi: false,
     trustProxy: ['loopback', '10.0.0.0/8', '::1'],
-    oidc: { issuer: 'https://id.example.org/base', name: 'Example ID', accessTtl: 61, refreshTtl: 62, sessionTtl: 63, sessionMax: 64, refreshMax: 65, firstParty: ['a', 'b'], signInLimit: false },
+    oidc: { issuer: 'https://id.example.org/base', name: 'Example ID', accessTtl: 61, refreshTtl: 62, sessionTtl: 63, sessionMax: 64, refreshMax: 65, signInLimit: false },
     bridge: { prefix: '/a/b-c', upstream: 'https://identity:3000/base' },
     services: {
       database: 'mongodb://127.0.0.1/x',

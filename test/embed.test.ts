@@ -158,6 +158,7 @@ t.test('the guard on a host\'s routes', async (t) => {
   t.strictSame((await app.inject('/open')).json(), { caller: null, isAdmin: false })
   t.strictSame((await app.inject({ url: '/any', headers: some.headers })).json(), {
     caller: {
+      subject: 'user',
       user: { user_id: some.user_id, account: 'ann', name: '', roles: {} },
       client: { clientId: some.client_id, name: 'shop', scopes: ['orders:read', 'orders:write'], userId: some.user_id },
       token: {

@@ -6,6 +6,8 @@ import { isActive } from '../tokens/validity.ts'
 /** A user in oidc-provider's terms. */
 export interface Account {
   accountId: string
+  /** As it is typed to sign in. */
+  name: string
   claims (use: string, scope: string): Record<string, unknown> & { sub: string }
   /** Required by oidc-provider's types. */
   [key: string]: unknown
@@ -37,6 +39,7 @@ export function createAccounts (store: Store, now: () => number) {
     if (user === null || !isActive(user, toTimestamp(now()))) return undefined
     return {
       accountId: user.id,
+      name: user.account,
       claims: (use) => use === 'id_token' && client?.id_token_claims !== true ? { sub: user.id } : toClaims(user)
     }
   }

@@ -46,6 +46,7 @@ export function isNativeUri (uri: string): boolean {
 
 /** Exact match (RFC 9700, 2.1), except for the port of a public client's loopback URI. */
 export function isRegisteredUri (client: Pick<OurClient, 'registered_uris' | 'public'>, uri: unknown): boolean {
+  // The port of a loopback URI may be any, but must be one.
   if (typeof uri !== 'string' || !URL.canParse(uri)) return false
   if (client.registered_uris.includes(uri)) return true
   const bare = client.public ? withoutPort(uri) : null

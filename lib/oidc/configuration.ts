@@ -129,7 +129,8 @@ export function createConfiguration (parts: ConfigurationParts): Configuration {
         enabled: true,
         charset: 'base-20',
         mask: '****-****',
-        deviceInfo: (ctx) => ({ ip: ctx.ip, ua: ctx.get('user-agent').slice(0, 256) }),
+        // Not the User-Agent: the page would show a text that an attacker has chosen.
+        deviceInfo: (ctx) => ({ ip: ctx.ip }),
         userCodeInputSource: views.userCode,
         userCodeConfirmSource: views.confirmDevice,
         successSource: views.deviceDone

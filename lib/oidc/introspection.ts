@@ -36,7 +36,7 @@ export function createIntrospection ({ store, tokens, box, times, refreshGrace }
     const access = await tokens.find<TokenRecord>('access_tokens', id)
     if (access !== null) return access
     const refresh = await tokens.find<TokenRecord>('refresh_tokens', id)
-    return refresh !== null && !tokens.isSpent(refresh.record, refreshGrace) ? refresh : null
+    return refresh !== null && !tokens.isSpent(refresh, refreshGrace) ? refresh : null
   }
 
   /** @throws OAuthError */
@@ -54,7 +54,7 @@ export function createIntrospection ({ store, tokens, box, times, refreshGrace }
     }
     const { record } = found
     const scope = describeScope(record, found.client, found.registry)
-    const isRefresh = record.consumed !== undefined
+    const isRefresh = record.generation !== undefined
     return {
       active: true,
       // RFC 9068, 2.2: the subject of a client that acts for itself is the client.

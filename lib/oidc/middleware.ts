@@ -1,4 +1,5 @@
 import type { KoaContextWithOIDC, Provider } from 'oidc-provider'
+import { POLL_INTERVAL } from './codes.ts'
 import { ROUTES } from './routes.ts'
 import type { Views } from './views.ts'
 
@@ -9,6 +10,7 @@ function correctAnswer (ctx: KoaContextWithOIDC): void {
   if (ctx.status !== 200) return
   // RFC 7009, 2.2: the answer has no content. Libraries refuse the text/plain of an empty text.
   if (ctx.oidc?.route === 'revocation') ctx.remove('content-type')
+  if (ctx.oidc?.route === 'device_authorization') ctx.body = { ...ctx.body as object, interval: POLL_INTERVAL }
 }
 
 /**
@@ -20,7 +22,7 @@ export function createMiddleware (base: string, mount: string, views: Views): Mi
   return async function correct (plain, next) {
     const ctx = plain as KoaContextWithOIDC
     ctx.mountPath = mount
-    // A link that holds the code fills in the form; oidc-provider's own page would submit it by script.
+    // views.ts asks about the code of a link; oidc-provider's own page would submit it by script.
     if (ctx.method === 'GET' && ctx.path === base + ROUTES.code_verification && typeof ctx.query.user_code === 'string') {
       ctx.state.userCode = ctx.query.user_code.slice(0, 64)
       ctx.query = {}

@@ -2,6 +2,7 @@ import type { Grant, interactionPolicy, KoaContextWithOIDC } from 'oidc-provider
 import { hash, randomBytes } from 'node:crypto'
 import { API_SCOPES, isApiScope } from '../resources/api-scopes.ts'
 import { type Registry, findDeclarer, readRegistry } from '../resources/registry.ts'
+import type { PageScope } from '../pages/contract.ts'
 import type { Store } from '../store/port.ts'
 import { type OurClient, isNativeUri } from './clients.ts'
 
@@ -37,10 +38,18 @@ export function createPolicy ({ base, Check }: typeof interactionPolicy): intera
 }
 
 /** What a scope means, in the words that a user reads. */
-export function describeMeaning (scope: string, registry: Registry): string | undefined {
+function describeMeaning (scope: string, registry: Registry): string | undefined {
   if (isApiScope(scope)) return API_SCOPES[scope]
   const declarer = findDeclarer(registry, scope)
   return typeof declarer === 'string' ? registry.resources[declarer]?.scopes[scope] : undefined
+}
+
+/** The scopes with their meanings, for a page. */
+export function describeScopes (scopes: string[], registry: Registry): PageScope[] {
+  return scopes.map((scope) => {
+    const meaning = describeMeaning(scope, registry)
+    return { scope, ...(meaning !== undefined && { meaning }) }
+  })
 }
 
 /** Identifies what a user consents to. Another name or redirect URI of the client, or another meaning of the scope, is another consent. */

@@ -9,8 +9,10 @@ import type { KeyRing } from './keys.ts'
 import { createMiddleware } from './middleware.ts'
 import type { AdapterParts } from './model-adapter.ts'
 import { patchProvider, setAddress } from './patches.ts'
-import { createGrantLoader, describeMeaning } from './policy.ts'
+import { createGrantLoader, describeScopes } from './policy.ts'
 import { createResourceIndicators } from './resource-indicators.ts'
+import { splitScopes } from './scopes.ts'
+import type { PageScope } from '../pages/contract.ts'
 import { findByUri, readRegistry } from '../resources/registry.ts'
 import { INTERACTION } from './routes.ts'
 import { createViews } from './views.ts'
@@ -45,7 +47,7 @@ export interface Interaction {
   /** The user who is already signed in. */
   accountId?: string
   /** The requested scopes, with their meaning if one is declared. */
-  scopes: { scope: string, meaning?: string }[]
+  scopes: PageScope[]
 }
 
 /** The user's decision. */
@@ -85,7 +87,8 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
     apiUri,
     getContext: () => Provider.ctx as KoaContextWithOIDC | undefined
   })
-  const views = createViews(settings.name)
+  const findAccount = createAccounts(store, times.now)
+  const views = createViews(findAccount, async (scopes) => describeScopes(scopes, await readRegistry(store)), settings.name)
   const provider = new Provider(issuer.href.replace(/\/$/, ''), createConfiguration({
     settings,
     base,
@@ -93,7 +96,7 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
     secure: issuer.protocol === 'https:',
     keys,
     adapter,
-    findAccount: createAccounts(store, times.now),
+    findAccount,
     views,
     resourceIndicators: createResourceIndicators({ store, apiUri, accessTtl: settings.accessTtl, errors }),
     loadGrant: createGrantLoader(store),
@@ -136,6 +139,8 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
       const client = await provider.Client.find(String(params.client_id))
       if (client === undefined) throw new errors.InvalidClient('client is invalid', 'client not found')
       const { redirect_uri: redirectUri, login_hint: loginHint, scope } = params as Record<string, string | undefined>
+      // Removed from the client since the request came: not even a refusal may be sent there.
+      if (redirectUri !== undefined && !client.redirectUriAllowed(redirectUri)) throw new errors.InvalidRedirectUri()
       const { vouched, owner } = client as unknown as OurClient
       const registry = await readRegistry(store)
       const [uri] = [params.resource as string | string[] | undefined].flat()
@@ -149,10 +154,7 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
         vouched,
         owner,
         ...(resource !== undefined && { resource: { name: resource.name, uri: resource.uri } }),
-        scopes: (scope?.split(' ') ?? []).map((one) => {
-          const meaning = describeMeaning(one, registry)
-          return { scope: one, ...(meaning !== undefined && { meaning }) }
-        }),
+        scopes: describeScopes(splitScopes(scope), registry),
         ...(redirectUri !== undefined && { redirectUri }),
         ...(loginHint !== undefined && { loginHint }),
         ...(session !== undefined && { accountId: session.accountId })

@@ -121,7 +121,7 @@ export function adaptRefreshTokens (parts: AdapterParts): ModelAdapter {
       if (found === null || found.client === null) return undefined
       // A token that the operator minted needs no grant.
       if (found.record.operator === undefined && !listGrants(found.client).includes('refresh')) return undefined
-      return { ...describeToken(found, 'RefreshToken', id, times), ...(tokens.isSpent(found.record, refreshGrace) && { consumed: true }) }
+      return { ...describeToken(found, 'RefreshToken', id, times), ...(tokens.isSpent(found, refreshGrace) && { consumed: true }) }
     },
     async consume (id) {
       if (!await tokens.rotate(hashToken(id), refreshGrace)) throw new errors.InvalidGrant('the refresh token was used before')

@@ -19,8 +19,13 @@ export interface Pages {
   }
   /** Asks for the code that a device shows. */
   device: { action: string, xsrf: string, code?: string, error?: string }
-  /** Asks whether the device is the user's own; `device` describes where its request came from. */
-  'device-confirm': { action: string, xsrf: string, code: string, client: PageClient, device?: { ip?: string, ua?: string } }
+  /** Asks whether the device shows the code of the link that was opened. */
+  'device-compare': { action: string, xsrf: string, code: string }
+  /**
+   * Asks whether the device is the user's own, and says what the app gets. `account` is the account that is signed in, `ip` the
+   * address that the device's request came from.
+   */
+  'device-confirm': { action: string, xsrf: string, code: string, client: PageClient, scopes: PageScope[], account?: string, ip?: string }
   'device-done': { client: PageClient }
   'sign-out': { action: string, xsrf: string, client?: PageClient }
   /** `next` is the client's post-logout redirect URI. */

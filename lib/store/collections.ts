@@ -33,7 +33,7 @@ export const COLLECTIONS: readonly CollectionSpec[] = [
   })),
   {
     name: 'grants',
-    keys: { ...TOKEN_KEYS, session_uid: 'string' },
+    keys: { ...TOKEN_KEYS, session_uid: 'string', generation: 'number' },
     indexes: [['user_id'], ['client_id'], ['session_uid']],
     expiry: 'expired_at'
   },
@@ -41,7 +41,7 @@ export const COLLECTIONS: readonly CollectionSpec[] = [
   { name: 'sign_in_sessions', keys: { user_id: 'string', uid: 'string', expired_at: 'string' }, indexes: [['user_id'], ['uid']], expiry: 'expired_at' },
   {
     name: 'device_codes',
-    keys: { ...TOKEN_KEYS, user_code: 'string', decided: 'boolean' },
+    keys: { ...TOKEN_KEYS, user_code: 'string', decided: 'boolean', polled_at: 'string' },
     unique: ['user_code'],
     indexes: [['user_id'], ['client_id'], ['grant_id']],
     expiry: 'expired_at'

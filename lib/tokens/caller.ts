@@ -6,6 +6,9 @@ import { narrowScopes } from '../resources/registry.ts'
 import { holdsRole } from '../roles.ts'
 import { CLIENT_CREDENTIALS, type Valid } from './validity.ts'
 
+/** The key of a caller's power, which is for this service's own API and not for a host's routes. */
+export const POWER = Symbol('power')
+
 /** What a token may do in this service's own API: what the roles allow, narrowed to the scopes. */
 export interface Power {
   /** Of the user, or of a client that acts for itself. */
@@ -44,7 +47,7 @@ export interface Caller {
     readonly grant_id?: string
   }
   readonly isAdmin: boolean
-  readonly power?: Power
+  readonly [POWER]?: Power
 }
 
 /** The roles that a token may use wherever it is accepted. They are power, so an app does not get them by a sign-in alone. */
@@ -75,7 +78,7 @@ export function toCaller ({ record, user, client, registry }: Valid<TokenRecord>
       ...(resource !== undefined && { audience: resource })
     },
     isAdmin: holdsRole(roles, adminRole),
-    power: {
+    [POWER]: {
       roles: held,
       ...(record.operator !== 'unrestricted' && { scopes: scopes.filter((scope) => isApiScope(scope) && (!isClient || isForClients(scope))) }),
       accepted: resource_id === undefined || resource_id === API_RESOURCE_ID

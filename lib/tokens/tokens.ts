@@ -55,6 +55,9 @@ const OWNED_BY_CLIENT = [...OWNED_BY_GRANT, 'grants'] as const
 /** The collections whose records belong to a user. */
 export const OWNED_BY_USER = [...OWNED_BY_CLIENT, 'sign_in_sessions'] as const
 
+/** The first uses of refresh tokens that a session remembers. More within one grace are no client's. */
+const REMEMBERED_USES = 10
+
 /** A token's id in the store. 256 random bits need neither a salt nor a slow hash. */
 export function hashToken (token: string): string {
   return hash('sha256', token, 'base64url')
@@ -96,7 +99,6 @@ export function createTokens ({ store, now, roles, onError, refreshTtl }: {
   const users = store.collection<UserRecord>('users')
   const clients = store.collection<ClientRecord>('clients')
   const accessTokens = store.collection<TokenRecord>('access_tokens')
-  const refreshTokens = store.collection<TokenRecord>('refresh_tokens')
   const grants = store.collection<GrantRecord>('grants')
   const callers = new CallerCache()
 
@@ -120,14 +122,14 @@ export function createTokens ({ store, now, roles, onError, refreshTtl }: {
     return caller
   }
 
-  async function insert (name: TokenName, { token, ttl, fields }: NewToken, start: number, subject: Subject, grant_id?: string): Promise<void> {
+  async function insert (name: TokenName, { token, ttl, fields }: NewToken, start: number, subject: Subject, grant_id?: string, generation = 0): Promise<void> {
     await store.collection<TokenRecord>(name).insert({
       id: hashToken(token),
       ...subject,
       ...toLifetime(start, ttl),
       registry_id: REGISTRY_ID,
       ...(grant_id !== undefined && { grant_id }),
-      ...(name === 'refresh_tokens' && { consumed: false }),
+      ...(name === 'refresh_tokens' && { generation }),
       ...fields
     })
   }
@@ -162,9 +164,16 @@ export function createTokens ({ store, now, roles, onError, refreshTtl }: {
     }
   }
 
-  /** Whether a refresh token was used before, longer than `grace` seconds ago. */
-  function isSpent ({ consumed_at }: TokenRecord, grace: number): boolean {
-    return consumed_at !== undefined && consumed_at <= toTimestamp(now() - grace * 1000)
+  /**
+   * Whether a refresh token, or another of its generation, was used before, longer than `grace` seconds ago. Two uses within
+   * the grace leave two tokens of one generation. With the first use of one of them, the other is used as well: otherwise a
+   * thief who is quick enough could refresh beside the client for ever.
+   */
+  function isSpent ({ record, grant }: Pick<Valid<TokenRecord>, 'record' | 'grant'>, grace: number): boolean {
+    if (grant === null || record.generation === undefined) return true
+    if (record.generation === grant.generation) return false
+    const used_at = grant.refreshed_at[grant.generation - record.generation - 1]
+    return used_at === undefined || used_at <= toTimestamp(now() - grace * 1000)
   }
 
   return {
@@ -220,7 +229,7 @@ export function createTokens ({ store, now, roles, onError, refreshTtl }: {
       const refreshed = { token: createToken(), ttl: refreshTtl!, fields }
       const id = createToken()
       const life = toLifetime(start, Math.max(refreshTtl!, ttl))
-      await grants.insert({ id, ...subject, ...life, ...fields, last_used_at: life.created_at })
+      await grants.insert({ id, ...subject, ...life, registry_id: REGISTRY_ID, ...fields, last_used_at: life.created_at, generation: 0, refreshed_at: [] })
       await Promise.all([insert('refresh_tokens', refreshed, start, subject, id), insert('access_tokens', access, start, subject, id)])
       return { ...minted, refresh_token: refreshed.token }
     },
@@ -245,8 +254,8 @@ export function createTokens ({ store, now, roles, onError, refreshTtl }: {
       // Conditional, since a token with a later expiry may be issued at the same time.
       if (grant.expired_at < expired_at) await grants.update(grant_id, { set: { ...used, expired_at } }, { before: { expired_at } })
       else if (used !== undefined) await grants.update(grant_id, { set: used })
-      const { user_id, client_id, user_epoch, client_epoch } = grant
-      await insert(name, { ...token, fields: inherit(grant, token.fields, narrowed) }, start, { user_id, client_id, user_epoch, client_epoch }, grant_id)
+      const { user_id, client_id, user_epoch, client_epoch, generation } = grant
+      await insert(name, { ...token, fields: inherit(grant, token.fields, narrowed) }, start, { user_id, client_id, user_epoch, client_epoch }, grant_id, generation)
       return true
     },
 
@@ -268,11 +277,15 @@ export function createTokens ({ store, now, roles, onError, refreshTtl }: {
      * @returns false when the session was ended
      */
     async rotate (id: string, grace: number): Promise<boolean> {
-      const set = { consumed: true, consumed_at: toTimestamp(now()) }
-      if (await refreshTokens.update(id, { set }, { equal: { consumed: false } }) !== null) return true
-      const record = await refreshTokens.get(id)
-      if (record !== null && !isSpent(record, grace)) return true
-      if (record?.grant_id !== undefined) await endGrant(record.grant_id)
+      const found = await find<TokenRecord>('refresh_tokens', id)
+      if (found === null || found.grant === null || found.record.generation === undefined) return false
+      const { record, grant: { id: grant_id, refreshed_at } } = found
+      const generation = found.record.generation
+      const set = { generation: generation + 1, refreshed_at: [toTimestamp(now()), ...refreshed_at].slice(0, REMEMBERED_USES) }
+      if (await grants.update(grant_id, { set }, { equal: { generation } }) !== null) return true
+      const grant = await grants.get(grant_id)
+      if (!isSpent({ record, grant }, grace)) return true
+      await endGrant(grant_id)
       return false
     },
 

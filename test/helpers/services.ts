@@ -23,7 +23,7 @@ const PLAIN_PASSWORDS: Passwords = {
 }
 
 /** Users, clients and tokens on a store in memory, without hashing and without HTTP: a test of them takes milliseconds. */
-export async function openRules (t: Test, { around = (_call, run) => run(), passwords }: { around?: Around, passwords?: Partial<Passwords> } = {}) {
+export async function openRules (t: Test, { around = (_call, run) => run(), passwords, refreshTtl }: { around?: Around, passwords?: Partial<Passwords>, refreshTtl?: number } = {}) {
   let time = Date.parse(BEGIN)
   const now = () => time
   const inner = await openStore('sqlite::memory:', { collections: COLLECTIONS, now, onError: () => {} })
@@ -32,7 +32,7 @@ export async function openRules (t: Test, { around = (_call, run) => run(), pass
   const errors: unknown[] = []
   const onError = (error: unknown) => { errors.push(error) }
   const roles = DEFAULT_ROLE_NAMES
-  const tokens = createTokens({ store, now, roles, onError })
+  const tokens = createTokens({ store, now, roles, onError, refreshTtl })
   return {
     users: createUsers({ store, now, roles, passwords: { ...PLAIN_PASSWORDS, ...passwords }, tokens, onError }),
     clients: createClients({ store, now, box: createSecretBox(generateSecretKey()), tokens, checkQuota: async () => {} }),

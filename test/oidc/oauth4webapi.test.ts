@@ -83,6 +83,7 @@ eachStore(t, 'oauth4webapi', async (t, start) => {
     let page = await harness.browser().open(device.verification_uri)
     page = await page.submit({ user_code: device.user_code })
     page = await (await page.submit()).submit({ account: user.account, password: user.password })
+    page = await page.submit({ decision: 'allow' })
     t.equal(page.title, 'Device connected')
     const tokens = await oauth.processDeviceCodeResponse(as, client,
       await oauth.deviceCodeGrantRequest(as, client, oauth.None(), device.device_code, INSECURE))

@@ -69,11 +69,11 @@ eachStore(t, 'openid-client', async (t, start) => {
     t.match(await get('tokeninfo', tokens.access_token), { status: 200, body: { data: { client_id: spa.client_id } } })
   })
 
-  await t.test('client credentials act for the owner', async (t) => {
+  await t.test('a client with client credentials acts for itself', async (t) => {
     const all = await openid.clientCredentialsGrant(config)
-    t.equal(all.scope, 'read write', 'a client that requests no scope gets all of its own')
+    t.equal(all.scope, 'read write', 'a client that requests no scope gets its free scopes')
     const { body } = await get('tokeninfo', all.access_token)
-    t.match(body, { data: { user_id: user.user_id, client_id: app.client_id, scopes: ['read', 'write'] } })
+    t.match(body, { data: { subject: 'client', user_id: user.user_id, client_id: app.client_id, scopes: ['read', 'write'], roles: {} } })
     const some = await openid.clientCredentialsGrant(config, { scope: 'write' })
     t.match((await get('tokeninfo', some.access_token)).body, { data: { scopes: ['write'] } })
     await isRefused(t, openid.clientCredentialsGrant(config, { scope: 'foreign' }), 'invalid_scope')
@@ -114,16 +114,19 @@ eachStore(t, 'openid-client', async (t, start) => {
 
   await t.test('the device flow', async (t) => {
     const device = await openid.initiateDeviceAuthorization(config, { scope: SCOPE })
+    t.equal(device.interval, 5)
     t.match(device.user_code, /^[A-Z]{4}-[A-Z]{4}$/)
     const pending = openid.genericGrantRequest(config, 'urn:ietf:params:oauth:grant-type:device_code', { device_code: device.device_code })
     await isRefused(t, pending, 'authorization_pending')
     const browser = harness.browser()
     let page = await browser.open(device.verification_uri_complete ?? '')
     t.equal(page.title, 'Connect a device')
-    page = await page.submit({ user_code: device.user_code })
+    t.match(page.text, device.user_code)
+    page = await page.submit()
     t.match(page.text, device.user_code)
     page = await page.submit()
     page = await page.submit({ account: user.account, password: user.password })
+    page = await page.submit({ decision: 'allow' })
     t.equal(page.title, 'Device connected')
     const tokens = await openid.pollDeviceAuthorizationGrant(config, { ...device, interval: 0.01 })
     t.match(await get('tokeninfo', tokens.access_token), { status: 200, body: { data: { user_id: user.user_id, scopes: ['read'] } } })

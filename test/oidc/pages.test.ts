@@ -116,10 +116,10 @@ t.test('the consent page says in words what the app gets, and who answers for th
     await (await browser().open(askCode(app, { scope }).url)).submit({ account: user.account, password: user.password })
   const third = await register({ first_party: false, scopes: ['read', 'account:read', 'clients:write'] })
   const page = await open(third, 'openid read account:read clients:write')
-  for (const text of ['know who you are', 'use read', 'read your profile and see where you are signed in', 'register, change and remove your apps, and read their secrets']) {
+  for (const text of ['know who you are', 'use <code>read</code>', 'read your profile and see where you are signed in', 'register, change and remove your apps, and read their secrets']) {
     t.match(page.text, text)
   }
-  t.match(page.text, `Nobody vouches for this app. It was registered by ${user.account}.`)
+  t.match(page.text, `Nobody vouches for this app. It was registered by <bdi>${user.account}</bdi>.`)
   t.notMatch(page.text, 'act for you')
   const vouched = await register({ first_party: false, scopes: ['users:read'] })
   t.match((await open(vouched, 'users:read')).text, 'The operator of this service vouches for this app.')

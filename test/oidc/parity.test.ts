@@ -214,6 +214,8 @@ t.test('the same requests to a plain oidc-provider get the same answers', async 
     if (path === '/introspect' && !('origin' in (init.headers ?? {}))) for (const header of CORS_HEADERS) theirs!.headers[header] = undefined
     // Ours has no content type when it has no content.
     if (name === 'revocation of an unknown token') theirs!.headers['content-type'] = undefined
+    // oidc-provider sends no interval.
+    if (name === 'device authorization') delete (ours as { body: { interval?: number } }).body.interval
     t.strictSame(ours, theirs, name)
   }
   for (const path of ['/.well-known/openid-configuration', '/.well-known/oauth-authorization-server']) {

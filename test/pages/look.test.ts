@@ -25,9 +25,11 @@ const ROWS: Row[] = [
   }],
   ['device', 'device', { action, xsrf: 'x' }],
   ['device-wrong', 'device', { action, xsrf: 'x', code: 'WDJB-MJHT', error: 'There is no such code. Check the code on the device.' }],
+  ['device-compare', 'device-compare', { action, xsrf: 'x', code: 'WDJB-MJHT' }],
   ['device-confirm', 'device-confirm', {
-    action, xsrf: 'x', code: 'WDJB-MJHT', client, device: { ip: '203.0.113.7', ua: 'harbour-cli/2.1 (linux; x64) node/24.0.0' }
+    action, xsrf: 'x', code: 'WDJB-MJHT', client, scopes: [{ scope: 'openid' }, { scope: 'offline_access' }, { scope: 'orders:read', meaning: 'read your orders' }], account: 'ann@example.com', ip: '203.0.113.7'
   }],
+  ['device-confirm-signed-out', 'device-confirm', { action, xsrf: 'x', code: 'WDJB-MJHT', client, scopes: [{ scope: 'openid' }] }],
   ['device-done', 'device-done', { client }],
   ['sign-out', 'sign-out', { action, xsrf: 'x', client }],
   ['signed-out', 'signed-out', { client, next: 'https://harbour.example/' }],

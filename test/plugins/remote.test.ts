@@ -8,6 +8,7 @@ import { remoteAuth, type RemoteAuthOptions } from '../../plugins/remote.ts'
 import { RemoteOptionsSchema } from '../../schemas/remote.ts'
 import { createTestClock, startIdentity, type StartOptions } from '../../testing/index.ts'
 import { serve, startUpstream, within, type Answer } from '../helpers/upstream.ts'
+import { mintAll } from '../helpers/people.ts'
 
 interface Teardown {
   teardown: (fn: () => unknown) => unknown
@@ -64,10 +65,11 @@ const UNAVAILABLE = { ...errorOf('ErrRsc', 503), error: 'Service Unavailable', m
 t.test('the caller equals that beside the store, as far as tokeninfo has its fields', async (t) => {
   const { kit, url } = await startService(t)
   const { ask, host } = await startHost(t, { upstream: url })
-  const { access_token, headers, user_id, client_id } = await kit.mint({ user: 'ann', roles: { admin: { since: 1 } }, scopes: ['read'] })
+  const { access_token, headers, user_id, client_id } = await mintAll(kit, { user: 'ann', roles: { admin: { since: 1 } }, scopes: ['read'] })
   const beside = await kit.app.identity.tokens.authenticate(access_token)
   t.strictSame((await ask(access_token)).json(), {
     caller: {
+      subject: 'user',
       user: { user_id, account: 'ann', name: '', roles: { admin: { since: 1 } } },
       client: { clientId: client_id },
       token: { id: beside.token.id, scopes: ['read'] },

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { createClient, signIn, unique } from '../helpers/people.ts'
+import { type Reply, createClient, signIn, unique } from '../helpers/people.ts'
 import { forEachStore } from '../helpers/build.ts'
 
 interface Listed { resourceId: string, id: string, name: string }
@@ -84,7 +84,7 @@ await forEachStore(t, async (t, build) => {
     const seen: string[] = []
     let path: string | undefined = '/resource/list?limit=2&sort=name:desc'
     for (let page = 0; path !== undefined && page < 9; page++) {
-      const reply: { body: { data: Listed[] }, headers: Record<string, unknown> } = await admin.get<{ data: Listed[] }>(path)
+      const reply: Reply<{ data: Listed[] }> = await admin.get(path)
       seen.push(...reply.body.data.map(({ resourceId }) => resourceId))
       const next: string | undefined = /^<(.*)>; rel="next"$/.exec(String(reply.headers.link))?.[1]
       path = next === undefined ? undefined : `/resource/list${next}`

@@ -132,7 +132,7 @@ async function findSurvivors (told: MintedTokens[]): Promise<string[]> {
   for (const { access_token, refresh_token } of told) {
     if (await works(() => tokens.authenticate(access_token))) alive.push('an access token')
     const found = refresh_token === undefined ? null : await tokens.find<TokenRecord>('refresh_tokens', hashToken(refresh_token))
-    if (found !== null && !tokens.isSpent(found.record, 0)) alive.push('a refresh token')
+    if (found !== null && !tokens.isSpent(found, 0)) alive.push('a refresh token')
   }
   return alive
 }

@@ -51,8 +51,8 @@ t.test('a resource is declared, read, changed and removed', async (t) => {
   t.strictSame((await records.resources.get(REGISTRY_ID)), {
     id: REGISTRY_ID, revision: 3, resources: {}, names: { 'orders:read': null, 'orders:write': null, 'orders:end': null }
   })
-  for (const call of [resources.require(resourceId), resources.patch(resourceId, { data: { name: 'x' } }), resources.remove(resourceId)] as Promise<unknown>[]) {
-    await t.rejects(call, { code: 'ErrNotFound', message: 'resourceId: no such resource' })
+  for (const call of [() => resources.require(resourceId), () => resources.patch(resourceId, { data: { name: 'x' } }), () => resources.remove(resourceId)]) {
+    await t.rejects(async () => await call(), { code: 'ErrNotFound', message: 'resourceId: no such resource' })
   }
   await t.rejects(resources.require('constructor'), { code: 'ErrNotFound' })
 })
