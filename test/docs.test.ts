@@ -4,6 +4,7 @@ import t from 'tap'
 import identity, { ACCESS, type Caller } from '../index.ts'
 import { ADMIN_SCOPES, API_SCOPES, isForClients } from '../lib/resources/api-scopes.ts'
 import { DEFAULT_ROLE_NAMES } from '../lib/roles.ts'
+import { POWER } from '../lib/tokens/caller.ts'
 import { type AccessRow, createApiAdmission } from '../plugins/auth.ts'
 import { parseTable } from './helpers/table.ts'
 
@@ -26,7 +27,7 @@ function admit ({ operation, method }: typeof rows[number], { subject = 'user', 
     client: { clientId: 'app' },
     token: { id: '', scopes },
     isAdmin: false,
-    power: { roles: held, scopes: scopes.filter((scope) => subject === 'user' || isForClients(scope)), accepted }
+    [POWER]: { roles: held, scopes: scopes.filter((scope) => subject === 'user' || isForClients(scope)), accepted }
   }
   try {
     return createApiAdmission(DEFAULT_ROLE_NAMES, row, row.scope)(caller, { method, params } as unknown as FastifyRequest)
