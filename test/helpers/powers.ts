@@ -64,11 +64,11 @@ export interface Held extends Api {
  * Issues a token of a kind to a new client. Its user has the roles; of a client that acts for itself, the user is the owner,
  * and a service account has the roles too.
  */
-export async function issue (kit: TestKit, elsewhere: Elsewhere, { kind, scopes, roles = [], ownerRoles = roles, client = {}, token = {} }: {
-  kind: Kind, scopes: string[], roles?: string[], ownerRoles?: string[], client?: Partial<ClientRecord>, token?: Partial<TokenRecord>
+export async function issue (kit: TestKit, elsewhere: Elsewhere, { kind, scopes, roles = [], ownerRoles = roles, client = {}, token = {}, user: given }: {
+  kind: Kind, scopes: string[], roles?: string[], ownerRoles?: string[], client?: Partial<ClientRecord>, token?: Partial<TokenRecord>, user?: UserRecord
 }): Promise<Held> {
   const described = describeKind(kind, scopes, roles, elsewhere)
-  const user = await addUser(kit, ownerRoles)
+  const user = given ?? await addUser(kit, ownerRoles)
   // An app that users sign in to is somebody else's.
   const owner = described.token.kind === undefined ? 'somebody else' : user.id
   const { id: client_id, epoch: client_epoch } = await addClient(kit, owner, { ...described.client, ...client })

@@ -1,9 +1,13 @@
+import * as openid from 'openid-client'
 import t, { type Test } from 'tap'
+import type { ClientRecord, TokenRecord, UserRecord } from '../../lib/records.ts'
+import { hashToken } from '../../lib/tokens/tokens.ts'
 import { createApp } from '../../testing/kit.ts'
 import type { TestKit } from '../../testing/index.ts'
 import { type Build, build as buildApp, forEachStore } from '../helpers/build.ts'
 import { type Reply, unique } from '../helpers/people.ts'
-import { API_SCOPES, type Elsewhere, type Held, KINDS, type Kind, addClient, addUser, declareResource, issue } from '../helpers/powers.ts'
+import { API_SCOPES, type Elsewhere, type Held, KINDS, type Kind, addClient, addUser, declareResource, describeKind, issue } from '../helpers/powers.ts'
+import { type App, eachStore, getCode, signIn } from '../oidc/harness.ts'
 
 // What every kind of token may do, compared with a table that is written out here: nothing in it comes from the product.
 
@@ -177,10 +181,13 @@ await forEachStore(t, async (t, build: Build) => {
   })
 })
 
-/** Endpoints outside the access table: those of the authorization server and its pages, which take no token of the API, or decide themselves. */
-const OUTSIDE = [
-  'GET /auth/authorize', 'POST /auth/authorize', 'GET /auth/authorize/:uid'
-]
+/** The endpoints and pages of the authorization server, which are governed by OAuth and not by the access table. */
+const OUTSIDE = `
+GET /auth/authorize, POST /auth/authorize, GET /auth/authorize/:uid, GET /auth/interaction/:uid, POST /auth/interaction/:uid, POST /auth/par
+GET /auth/device, POST /auth/device, GET /auth/device/:uid, POST /auth/device_authorization
+POST /auth/token, POST /auth/introspect, POST /auth/revoke, GET /auth/jwks, GET /auth/userinfo, POST /auth/userinfo
+GET /auth/session/end, POST /auth/session/end, POST /auth/session/end/confirm, GET /auth/session/end/success
+`.trim().split(/, |\n/)
 
 t.test('every route has a row in TABLE', async (t) => {
   const routes = new Set<string>()
@@ -196,4 +203,213 @@ t.test('every route has a row in TABLE', async (t) => {
   const toRoute = ({ method, path }: Row) => `${method} ${path.replace(/\?.*/, '').replace(/:\w*Client/, ':clientId').replace(/:(self|other)/, ':userId').replace(':resource', ':resourceId')}`
   t.strictSame([...routes].sort(), [...new Set(ROWS.map(toRoute))].sort())
   t.strictSame([...outside].sort(), OUTSIDE.sort())
+})
+
+const CLIENT_SECRET = /^[0-9A-Za-z]{16}$/
+
+await forEachStore(t, async (t, build: Build) => {
+  t.test('whose secrets are shown', async (t) => {
+    const kit = await build(t)
+    const elsewhere = await declareResource(kit)
+    const { clients } = kit.app.identity
+    for (const kind of ['unrestricted', ...OF_USERS, 'service'] as const) {
+      for (const [scopes, own, other, vouched] of [
+        [API_SCOPES, true, true, true],
+        [['clients:write', 'users:write'], true, true, true],
+        [['clients:read', 'users:write'], false, false, false],
+        // Secrets of others take the scope of changes.
+        [['clients:write', 'users:read'], true, false, false],
+        [['clients:read', 'users:read'], false, false, false]
+      ] as const) {
+        if (kind === 'unrestricted' && scopes !== API_SCOPES) continue
+        const caller = await issue(kit, elsewhere, { kind, scopes: [...scopes], roles: ['admin'] })
+        const somebody = await addUser(kit)
+        const make = async (userId: string, roles = {}) =>
+          (await clients.create({ data: { userId, redirectUris: [], scopes: [], name: 'n', roles }, credentials: true }, { user_id: 'operator', isAdmin: true })).clientId
+        for (const [whose, clientId, userId, isShown] of [
+          // A client that acts for itself owns nothing: its owner's clients are others'.
+          ['own', await make(caller.user_id), caller.user_id, kind === 'service' ? other : own],
+          ['other', await make(somebody.id), somebody.id, other],
+          ['vouched', await make(caller.user_id, { clerk: true }), caller.user_id, vouched]
+        ] as const) {
+          const message = `${whose}: ${kind} with ${scopes.join(' ')}`
+          const expected = isShown ? { clientSecret: CLIENT_SECRET, confidential: undefined } : { clientSecret: undefined, confidential: true }
+          t.match(await caller.get(`/client/${clientId}`), { status: 200, body: { data: expected } }, message)
+          for (const query of [`user=${userId}`, `user=${userId}&sort=created:desc`, `user=${userId}&format=array&limit=1000`]) {
+            const { body } = await caller.get<{ data: { clientId: string }[] } | { clientId: string }[]>(`/client/list?${query}`)
+            t.match(('data' in body ? body.data : body).find((client) => client.clientId === clientId), expected, `${message}: ${query}`)
+          }
+        }
+      }
+    }
+    const plain = await issue(kit, elsewhere, { kind: 'third-party', scopes: ['clients:read', 'clients:write'] })
+    const vouched = await clients.create({ data: { userId: plain.user_id, redirectUris: [], scopes: [], name: 'n', first_party: true }, credentials: true }, { user_id: 'operator', isAdmin: true })
+    t.match((await plain.get('/client/list')).body, { data: [{ clientId: vouched.clientId, clientSecret: undefined, confidential: true }] }, 'the owner of a client that the operator vouches for')
+    t.match(await plain.get(`/client/${vouched.clientId}`), { status: 403 })
+    t.match(await plain.patch(`/client/${vouched.clientId}`, { regen_secret: true }), { status: 403 })
+  })
+
+  t.test('who sees whose clients, and who owns a new one', async (t) => {
+    const kit = await build(t)
+    const elsewhere = await declareResource(kit)
+    const other = await addUser(kit)
+    await addClient(kit, other.id)
+    for (const [scopes, isAdmin] of [[['clients:write', 'users:write'], true], [['clients:write'], false], [['clients:write', 'users:read'], false]] as const) {
+      for (const kind of OF_USERS) {
+        const caller = await issue(kit, elsewhere, { kind, scopes: [...scopes], roles: ['admin'] })
+        const message = `${kind} with ${scopes.join(' ')}`
+        const sees = isAdmin || scopes.includes('users:read' as never)
+        t.equal((await caller.get<{ data: { count: number } }>(`/client/count?user=${other.id}`)).body.data.count, sees ? 1 : 0, message)
+        t.equal((await caller.get<{ data: object[] }>(`/client/list?user=${other.id}`)).body.data.length, sees ? 1 : 0, message)
+        const { body } = await caller.post<{ data: { clientId: string } }>('/client', { data: { userId: other.id, redirectUris: [], scopes: [], name: 'n' } })
+        const made = await kit.app.identity.store.collection<ClientRecord>('clients').get(body.data.clientId)
+        t.equal(made?.userId, isAdmin ? other.id : caller.user_id, message)
+        await kit.app.identity.store.collection('clients').delete(body.data.clientId)
+        for (const fields of [{ first_party: true }, { roles: { admin: true } }, { pkce: 'required' }, { disabled: true }]) {
+          t.match(await caller.post('/client', { data: { redirectUris: [], scopes: [], name: 'n', ...fields } }), { status: isAdmin ? 200 : 403 }, `${message}: ${Object.keys(fields)[0]}`)
+        }
+      }
+    }
+  })
+
+  t.test('a new password takes the current one, and new secrets take their scope', async (t) => {
+    const kit = await build(t)
+    const elsewhere = await declareResource(kit)
+    const { users, clients } = kit.app.identity
+    const withPassword = async (kind: Kind, scopes: string[]) => {
+      const { user_id } = await users.create({ data: { account: unique('user'), password: 'first' } })
+      const user = await kit.app.identity.store.collection<UserRecord>('users').get(user_id)
+      return await issue(kit, elsewhere, { kind, scopes, user: user! })
+    }
+    for (const kind of ['unrestricted', ...OF_USERS] as const) {
+      const isFree = kind === 'unrestricted'
+      t.match(await (await withPassword(kind, API_SCOPES)).patch('/user', { data: { password: 'new' } }), { status: isFree ? 204 : 400 }, `${kind}, none`)
+      t.match(await (await withPassword(kind, API_SCOPES)).patch('/user', { data: { password: 'new', current_password: 'wrong' } }), { status: 400, body: { message: /current_password/ } }, `${kind}, wrong`)
+      t.match(await (await withPassword(kind, ['account:write'])).patch('/user', { data: { password: 'new', current_password: 'first' } }), { status: 204 }, `${kind}, right`)
+      for (const [scopes, status] of [[['account:write', 'clients:write'], 204], [['account:write', 'clients:read'], isFree ? 204 : 403]] as const) {
+        const caller = await withPassword(kind, [...scopes])
+        const { clientId } = await clients.create({ data: { redirectUris: [], scopes: [], name: 'n' }, credentials: true }, { user_id: caller.user_id, isAdmin: false })
+        const readSecret = async () => (await clients.require(clientId, { user_id: 'operator', isAdmin: true })).clientSecret
+        const secret = await readSecret()
+        const message = `${kind} with ${scopes.join(' ')}`
+        t.match(await caller.delete('/auth/sessions?regen_secrets=true'), { status }, message)
+        t.equal(await readSecret() === secret, status === 403, message)
+        const next = await readSecret()
+        const reply = await caller.patch('/user', { data: { name: 'n' }, regen_secrets: true })
+        t.match(reply, { status }, message)
+        if (status === 403) t.match(reply.headers['www-authenticate'], /insufficient_scope.*clients:write/)
+        t.equal(await readSecret() === next, status === 403, message)
+      }
+    }
+  })
+
+  t.test('tokeninfo: roles are power too', async (t) => {
+    const kit = await build(t)
+    const elsewhere = await declareResource(kit)
+    const roles = { admin: true }
+    for (const [kind, scopes, expected] of [
+      ['unrestricted', [], roles],
+      ['narrowed', API_SCOPES, {}],
+      ['narrowed', [...API_SCOPES, 'roles'], {}],
+      ['first-party', API_SCOPES, {}],
+      ['first-party', ['roles'], roles],
+      ['third-party', API_SCOPES, {}],
+      ['third-party', ['roles', ...API_SCOPES], {}],
+      ['API audience', API_SCOPES, roles],
+      ['other audience', [], roles],
+      ['operator at another audience', [], roles],
+      ['own', API_SCOPES, {}],
+      ['service', [], roles]
+    ] as [Kind, string[], object][]) {
+      // A service account's roles are its own. Its owner's are nobody's but the owner's.
+      const caller = await issue(kit, elsewhere, { kind, scopes, roles: ['admin'], ownerRoles: kind === 'service' ? ['manager'] : ['admin'] })
+      const { body } = await caller.get<{ data: Record<string, unknown> }>('/auth/tokeninfo')
+      t.strictSame(body.data.roles, expected, `${kind} with ${scopes.join(' ')}`)
+      t.equal(body.data.subject, ['own', 'service'].includes(kind) ? 'client' : undefined, kind)
+      t.equal(body.data.aud, { 'API audience': 'https://id.example/api/v1', 'other audience': elsewhere.uri, 'operator at another audience': elsewhere.uri }[kind as string], kind)
+    }
+  })
+
+  t.test('an override of a row changes who, never the scope', async (t) => {
+    const kit = await build(t, { access: { countUsers: { any: true }, getProfile: { roles: ['admin'] }, getTokenInfo: { roles: ['admin'] } } })
+    const elsewhere = await declareResource(kit)
+    for (const kind of OF_USERS) {
+      const plain = await issue(kit, elsewhere, { kind, scopes: API_SCOPES.filter((scope) => !scope.startsWith('users:')) })
+      t.match(await plain.get('/user/count'), { status: 403, headers: { 'www-authenticate': /insufficient_scope.*users:read/ } }, kind)
+      t.match(await (await issue(kit, elsewhere, { kind, scopes: ['users:read'] })).get('/user/count'), { status: 200 }, kind)
+      t.match(await (await issue(kit, elsewhere, { kind, scopes: ['users:read'], roles: ['admin'] })).get('/user'), { status: 403, headers: { 'www-authenticate': /account:read/ } }, kind)
+      t.match(await (await issue(kit, elsewhere, { kind, scopes: API_SCOPES, roles: ['admin'] })).get('/user'), { status: 200 }, kind)
+      t.match(await (await issue(kit, elsewhere, { kind, scopes: API_SCOPES })).get('/user'), { status: 403 }, kind)
+    }
+    t.match(await (await issue(kit, elsewhere, { kind: 'own', scopes: API_SCOPES, ownerRoles: ['admin'] })).get('/user/count'), { status: 403 }, 'any is any user')
+  })
+})
+
+// The tokens of the tests above were written to the store. Those of real flows have the same records.
+eachStore(t, 'real tokens', async (t, start) => {
+  const harness = await start()
+  const { kit, post, url, user } = harness
+  const scopes = ['clients:read', 'clients:write', 'users:read']
+  const elsewhere = await declareResource(kit, { 'orders:read': 'read orders' })
+  const { clients, tokens, store } = kit.app.identity
+  const operator = { user_id: user.user_id, isAdmin: true }
+  const register = async (data: object = {}): Promise<App> => {
+    const app = { redirectUris: ['https://app.example/cb'], scopes: [...scopes, 'orders:read'], name: 'The App', grants: ['client' as const, 'code' as const], ...data }
+    const { clientId } = await clients.create({ data: app, credentials: true }, operator)
+    return { client_id: clientId, client_secret: (await clients.require(clientId, operator)).clientSecret ?? '', redirect_uri: 'https://app.example/cb' }
+  }
+  const redeem = async (app: App, params: Record<string, string>) => String((await post('token', await getCode(harness, app, params), app)).body.access_token)
+  const ask = async (app: App, params: Record<string, string>) => String((await post('token', { grant_type: 'client_credentials', ...params }, app)).body.access_token)
+  const bind = async (app: App) => {
+    const config = await openid.discovery(new URL(url), app.client_id, app.client_secret, undefined, { execute: [openid.allowInsecureRequests] })
+    const DPoP = openid.getDPoPHandle(config, await openid.randomDPoPKeyPair('ES256'))
+    const pkceCodeVerifier = openid.randomPKCECodeVerifier()
+    const page = await signIn(harness, openid.buildAuthorizationUrl(config, {
+      redirect_uri: app.redirect_uri, scope: scopes.join(' '), code_challenge: await openid.calculatePKCECodeChallenge(pkceCodeVerifier), code_challenge_method: 'S256'
+    }).href)
+    return (await openid.authorizationCodeGrant(config, page.left as URL, { pkceCodeVerifier }, undefined, { DPoP })).access_token
+  }
+  const mint = async (rest: object) => (await tokens.mint({ user_id: user.user_id, client_id: (await register()).client_id, ...rest })).access_token
+  const scope = scopes.join(' ')
+  const apiUri = `${url}/api/v1`
+  const flows: Record<Kind, () => Promise<string>> = {
+    unrestricted: () => mint({}),
+    narrowed: () => mint({ scopes }),
+    'first-party': async () => await redeem(await register({ first_party: true }), { scope: `openid ${scope}` }),
+    'third-party': async () => await redeem(await register(), { scope: `openid ${scope}` }),
+    'API audience': async () => await redeem(await register(), { scope, resource: apiUri }),
+    own: async () => await ask(await register(), { scope }),
+    service: async () => await ask(await register({ roles: { clerk: true } }), { scope }),
+    'other audience': async () => await redeem(await register(), { scope: 'orders:read' }),
+    'operator at another audience': () => mint({ resource: elsewhere.uri }),
+    'DPoP-bound': async () => await bind(await register())
+  }
+  for (const [kind, get] of Object.entries(flows) as [Kind, () => Promise<string>][]) {
+    const access_token = await get()
+    const record = await store.collection<TokenRecord>('access_tokens').get(hashToken(access_token))
+    const { client, token } = describeKind(kind, kind === 'other audience' ? ['orders:read'] : scopes, ['clerk'], elsewhere)
+    const show = ({ operator, scopes, resource, resource_id, kind = 'AccessToken' }: Partial<TokenRecord>) => ({ operator, scopes: scopes?.toSorted(), resource, resource_id, kind })
+    t.strictSame(show(record!), { ...show(token), ...(kind === 'API audience' && { resource: apiUri }) }, kind)
+    t.equal(record?.jkt !== undefined, kind === 'DPoP-bound', kind)
+    const stored = await store.collection<ClientRecord>('clients').get(record!.client_id)
+    t.match(stored, { first_party: client.first_party, roles: client.roles }, kind)
+    const status = { 'DPoP-bound': 401, 'other audience': 401, 'operator at another audience': 401, own: 403, service: 403 }[kind as string] ?? 200
+    t.equal((await kit.inject({ url: '/api/v1/client/count', headers: { authorization: `Bearer ${access_token}` } })).statusCode, status, kind)
+    t.equal((await harness.get('tokeninfo', access_token)).status, kind === 'DPoP-bound' ? 401 : 200, kind)
+  }
+
+  await t.test('userinfo needs the scope openid', async (t) => {
+    const app = await register()
+    t.match(await harness.get('userinfo', await redeem(app, { scope: 'openid' })), { status: 200, body: { sub: user.user_id } })
+    const refused = await harness.get('userinfo', await redeem(app, { scope }))
+    t.match(refused, { status: 403, body: { error: 'insufficient_scope' } })
+  })
+
+  await t.test('scopes that give power are never a default', async (t) => {
+    const app = await register({ scopes: ['read', ...scopes, 'orders:read'] })
+    const { scope: granted, access_token } = (await post('token', await getCode(harness, app, { scope: undefined } as never), app)).body
+    t.equal(granted, 'read')
+    t.match((await harness.get('tokeninfo', String(access_token))).body, { data: { scopes: ['read'], roles: {} } })
+    t.equal((await post('token', { grant_type: 'client_credentials' }, app)).body.scope, 'read')
+  })
 })
