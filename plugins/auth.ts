@@ -222,11 +222,12 @@ export function requireScope ({ holds = () => true }: Actor, scope: ApiScope): v
 /** The caller of the service's API in the services' terms. `confirm` authenticates and admits the caller again, after a wait. */
 export function toActor (request: FastifyRequest, tokens: Pick<Tokens, 'authenticate'>): Actor {
   const caller = requireCaller(request)
-  const { user, client, token } = caller
+  const { subject, user, client, token } = caller
   const { isAdmin } = request
   const power = requirePower(caller)
   return {
     user_id: user.user_id,
+    isUser: subject === 'user',
     client_id: client.clientId,
     isAdmin,
     isUnrestricted: power.scopes === undefined,
