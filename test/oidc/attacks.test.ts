@@ -360,3 +360,239 @@ eachStore(t, 'M2: a code of the device flow', async (t, start) => {
   kit.clock.advance(10_000)
   t.match((await poll()).body, { error: 'access_denied' })
 })
+
+eachStore(t, 'resources', async (t, start) => {
+  const harness = await start()
+  const { kit, post, user, url, get } = harness
+  const orders = await declareResource(kit, { 'orders:read': 'read orders', 'orders:write': 'change orders' }, 'https://orders.example/')
+  const shop = await declareResource(kit, { 'shop:read': 'see the shop' }, 'https://shop.example/')
+  const { clients } = kit.app.identity
+  const scopes = ['free', 'account:read', 'clients:read', 'orders:read', 'orders:write', 'shop:read']
+  const { clientId } = await clients.create({ data: { redirectUris: [REDIRECT], scopes, name: 'The App', grants: ['code', 'refresh', 'client'], userId: user.user_id }, credentials: true }, OPERATOR)
+  const app = { client_id: clientId, client_secret: (await clients.require(clientId, OPERATOR)).clientSecret ?? '', redirect_uri: REDIRECT }
+  const readInfo = async (access_token: unknown) => (await get('tokeninfo', String(access_token))).body.data as { scopes: string[], aud?: string } | undefined
+  const apiUri = `${url}/api/v1`
+
+  await t.test('left out at the token endpoint after consenting with it', async (t) => {
+    for (const params of [{ scope: 'openid offline_access orders:read free', resource: orders.uri }, { scope: 'openid offline_access orders:read free' }]) {
+      const first = await post('token', await getCode(harness, app, params), app)
+      t.strictSame(await readInfo(first.body.access_token), { ...await readInfo(first.body.access_token), scopes: ['orders:read'], aud: orders.uri })
+      const again = await post('token', { grant_type: 'refresh_token', refresh_token: String(first.body.refresh_token) }, app)
+      t.match(await readInfo(again.body.access_token), { scopes: ['orders:read'], aud: orders.uri })
+      t.match((await callAs(kit, { authorization: `Bearer ${String(again.body.access_token)}` }).get('/user')), { status: 401 }, 'the API accepts it nowhere')
+      for (const resource of [shop.uri, apiUri, 'https://unknown.example/']) {
+        const { body } = await post('token', await getCode(harness, app, params), app)
+        const moved = await post('token', { grant_type: 'refresh_token', refresh_token: String(body.refresh_token), resource }, app)
+        t.match(moved, { status: 400, body: { error: 'invalid_target' } }, resource)
+      }
+    }
+  })
+
+  await t.test('named only at the token endpoint', async (t) => {
+    for (const resource of [orders.uri, shop.uri, apiUri]) {
+      const { body } = await post('token', { ...await getCode(harness, app, { scope: 'openid free account:read' }), resource }, app)
+      t.match(body, { error: 'invalid_target', access_token: undefined }, resource)
+    }
+    const moved = await post('token', { ...await getCode(harness, app, { scope: 'orders:read' }), resource: shop.uri }, app)
+    t.match(moved.body, { error: 'invalid_target', access_token: undefined })
+  })
+
+  await t.test('scopes of two resources, an unknown one, two at once', async (t) => {
+    for (const params of [
+      { scope: 'orders:read shop:read' },
+      { scope: 'orders:read account:read' },
+      { scope: 'orders:read shop:read', resource: orders.uri },
+      { scope: 'orders:read', resource: shop.uri },
+      { scope: 'account:read', resource: orders.uri },
+      { scope: 'orders:read', resource: apiUri },
+      { scope: 'openid', resource: 'https://unknown.example/' },
+      { scope: 'openid', resource: `${orders.uri}#x` },
+      { scope: 'openid', resource: orders.uri.slice(0, -1) },
+      { scope: 'openid', resource: 'no uri' }
+    ] as Record<string, string>[]) {
+      t.equal(await requestCode(harness, app, params), 'invalid_target', JSON.stringify(params))
+      t.match(await post('token', { grant_type: 'client_credentials', ...params, scope: params.scope!.replace('openid', 'free') }, app), { status: 400, body: { error: /^invalid_(target|scope)$/ } }, JSON.stringify(params))
+      t.match(await post('par', { client_id: clientId, redirect_uri: REDIRECT, response_type: 'code', code_challenge: 'x'.repeat(43), code_challenge_method: 'S256', ...params }, app), { status: 400, body: { error: 'invalid_target' } }, JSON.stringify(params))
+    }
+    const twice = `${askCode(app, { scope: 'orders:read', resource: orders.uri }).url}&resource=${encodeURIComponent(shop.uri)}`
+    const page = await signIn(harness, twice)
+    t.equal(page.left?.searchParams.get('error'), 'invalid_target')
+  })
+
+  await t.test('a resource without one of its scopes', async (t) => {
+    for (const scope of ['openid', 'openid free', 'openid roles']) t.equal(await requestCode(harness, app, { scope, resource: orders.uri }), 'invalid_target', scope)
+    for (const params of [{ scope: 'free', resource: orders.uri }, { resource: orders.uri }] as Record<string, string>[]) {
+      t.match(await post('token', { grant_type: 'client_credentials', ...params }, app), { status: 400, body: { error: 'invalid_target' } })
+    }
+    const first = await post('token', await getCode(harness, app, { scope: 'openid offline_access orders:read' }), app)
+    const narrowed = await post('token', { grant_type: 'refresh_token', refresh_token: String(first.body.refresh_token), scope: 'openid' }, app)
+    t.match(narrowed, { status: 400, body: { error: 'invalid_target' } })
+  })
+
+  await t.test('a role that a resource takes, at every use', async (t) => {
+    const { users } = kit.app.identity
+    await declareResource(kit, { 'vault:open': 'open the vault' }, 'https://vault.example/', { roles: ['clerk'] })
+    await clients.patch(clientId, { data: { scopes: [...scopes, 'vault:open'] } }, OPERATOR)
+    await users.patch(user.user_id, { data: { roles: { clerk: true } } }, OPERATOR)
+    const { access_token, refresh_token } = (await post('token', await getCode(harness, app, { scope: 'openid offline_access vault:open' }), app)).body
+    t.match(await readInfo(access_token), { scopes: ['vault:open'] })
+    await users.patch(user.user_id, { data: { roles: {} } }, OPERATOR)
+    t.equal(await readInfo(access_token), undefined)
+    const refreshed = await post('token', { grant_type: 'refresh_token', refresh_token: String(refresh_token) }, app)
+    t.equal(await readInfo(refreshed.body.access_token), undefined)
+  })
+})
+
+eachStore(t, 'a client is not made with more than its maker has', async (t, start) => {
+  const harness = await start()
+  const { kit } = harness
+  await declareResource(kit, { 'orders:read': 'read orders', 'orders:write': 'change orders' }, 'https://orders.example/', { selfService: ['orders:read'] })
+  const everything = [...SELF_SERVICE, 'account:security', 'users:read', 'users:write']
+  for (const [roles, granted, scopes, status] of [
+    [[], ['clients:write'], ['clients:write'], 204],
+    [[], ['clients:write'], ['clients:read'], 204],
+    [[], ['clients:write'], ['account:read'], 403],
+    [[], ['clients:write'], ['free', 'account:write'], 403],
+    [[], ['clients:write'], ['orders:read'], 403],
+    [[], ['clients:write', 'account:write'], ['account:read'], 204],
+    [[], everything, ['users:read'], 403],
+    [[], everything, ['account:security'], 403],
+    [[], undefined, ['users:write'], 403],
+    [[], undefined, ['account:security'], 403],
+    [[], undefined, ['orders:read'], 204],
+    [[], undefined, ['orders:write'], 403],
+    [['manager'], undefined, ['users:write'], 403],
+    [['admin'], ['clients:write'], ['users:read'], 403],
+    [['admin'], ['clients:write', 'users:read'], ['users:read'], 403],
+    [['admin'], ['clients:write', 'users:write'], ['users:write'], 204],
+    [['admin'], ['clients:write', 'users:write'], ['account:write'], 403],
+    [['admin'], ['clients:write', 'users:write'], ['account:security'], 403],
+    [['admin'], undefined, [...everything, 'orders:write'], 204]
+  ] as [string[], string[] | undefined, string[], number][]) {
+    const maker = await mintFor(kit, { roles, ...(granted !== undefined && { scopes: granted }) })
+    const message = `${roles.join()} with ${granted?.join(' ') ?? 'all'} gives ${scopes.join(' ')}`
+    const full = await mintFor(kit, { user: maker.user_id })
+    const { body } = await full.post<{ data: { clientId: string } }>('/client', { data: { redirectUris: [], scopes: [], name: 'n' } })
+    t.match(await maker.patch(`/client/${body.data.clientId}`, { data: { scopes } }), { status }, message)
+    t.match(await maker.post('/client', { data: { redirectUris: [], scopes, name: 'n' } }), { status: status === 204 ? 200 : 403 }, `${message} to a new one`)
+  }
+
+  await t.test('an app that was signed in to', async (t) => {
+    const mallory = await addPerson(harness, 'mallory@example.com')
+    const app = await registerAs(await mintAs(harness, mallory), { scopes: ['clients:write'] })
+    const token = await signInTo(harness, app, { scope: 'clients:write' })
+    for (const scope of ['account:read', 'account:write', 'orders:read', 'users:read']) {
+      t.match(await token.post('/client', { data: { redirectUris: [REDIRECT], scopes: [scope], name: 'n' }, credentials: true }), { status: 403 }, scope)
+    }
+  })
+})
+
+eachStore(t, 'a refresh', async (t, start) => {
+  const harness = await start()
+  const { kit, post, get, user } = harness
+  const { clients, tokens } = kit.app.identity
+  const orders = await declareResource(kit, { 'orders:read': 'read orders', 'orders:write': 'change orders' }, 'https://orders.example/')
+  const make = async (scopes: string[]): Promise<App> => {
+    const { clientId } = await clients.create({ data: { redirectUris: [REDIRECT], scopes, name: 'The App', grants: ['code', 'refresh'] }, credentials: true }, OPERATOR)
+    return { client_id: clientId, client_secret: (await clients.require(clientId, OPERATOR)).clientSecret ?? '', redirect_uri: REDIRECT }
+  }
+  const refresh = async (app: App, refresh_token: unknown, params: Record<string, string> = {}) => await post('token', { grant_type: 'refresh_token', refresh_token: String(refresh_token), ...params }, app)
+  const readScopes = async ({ body }: { body: Record<string, unknown> }) => ((await get('tokeninfo', String(body.access_token))).body.data as { scopes: string[] } | undefined)?.scopes
+  const callWith = ({ body }: { body: Record<string, unknown> }) => callAs(kit, { authorization: `Bearer ${String(body.access_token)}` })
+
+  await t.test('does not widen what was consented to', async (t) => {
+    const app = await make(['account:read', 'account:write', 'free'])
+    const first = await post('token', await getCode(harness, app, { scope: 'openid offline_access account:read' }), app)
+    for (const scope of ['account:write', 'free', 'openid account:read account:write', 'users:read', 'profile']) {
+      t.match(await refresh(app, first.body.refresh_token, { scope }), { status: 400, body: { error: 'invalid_scope' } }, scope)
+    }
+    await clients.patch(app.client_id, { data: { scopes: ['account:read', 'account:write', 'free', 'users:write'] } }, OPERATOR)
+    const second = await refresh(app, first.body.refresh_token)
+    t.strictSame(await readScopes(second), ['account:read'], 'what the client got later is not the user\'s consent')
+    const narrowed = await refresh(app, second.body.refresh_token, { scope: 'openid' })
+    t.strictSame(await readScopes(narrowed), [])
+    t.match(await callWith(narrowed).get('/user'), { status: 403 })
+    await clients.patch(app.client_id, { data: { scopes: ['free'] } }, OPERATOR)
+    const third = await refresh(app, narrowed.body.refresh_token)
+    t.strictSame(await readScopes(third), [], 'what the client lost is gone')
+    t.match(await callWith(third).get('/user'), { status: 403 })
+    t.match(await callWith(second).get('/user'), { status: 403 })
+  })
+
+  await t.test('of a token that the operator minted keeps its power', async (t) => {
+    await kit.app.identity.users.patch(user.user_id, { data: { roles: { admin: true } } }, OPERATOR)
+    const app = await make(['free', 'other'])
+    const mint = async (rest: object) => (await tokens.mint({ user_id: user.user_id, client_id: app.client_id, refresh: true, ...rest })).refresh_token
+
+    for (let turn = 0, refresh_token: unknown = await mint({}); turn < 3; turn++) {
+      const next = await refresh(app, refresh_token)
+      t.match(await callWith(next).get('/user/count'), { status: 200 }, 'unrestricted')
+      t.match((await get('tokeninfo', String(next.body.access_token))).body, { data: { roles: { admin: true }, scopes: ['free', 'other'] } })
+      refresh_token = next.body.refresh_token
+    }
+
+    const unrestricted = await refresh(app, await mint({}), { scope: 'free' })
+    t.strictSame(await readScopes(unrestricted), ['free'])
+    t.match(await callWith(unrestricted).get('/user/count'), { status: 403 }, 'narrowed')
+    t.match((await get('tokeninfo', String(unrestricted.body.access_token))).body, { data: { roles: {} } })
+
+    for (let turn = 0, refresh_token: unknown = await mint({ scopes: ['account:read', 'free'] }); turn < 3; turn++) {
+      const next = await refresh(app, refresh_token)
+      t.strictSame((await readScopes(next))?.toSorted(), ['account:read', 'free'])
+      t.match(await callWith(next).get('/user'), { status: 200 })
+      t.match(await callWith(next).get('/user/count'), { status: 403 })
+      t.match(await callWith(next).patch('/user', { data: { name: 'n' } }), { status: 403 })
+      refresh_token = next.body.refresh_token
+    }
+    const narrowed = await mint({ scopes: ['account:read', 'free'] })
+    for (const scope of ['other', 'users:read', 'account:write', 'free other']) t.match(await refresh(app, narrowed, { scope }), { status: 400, body: { error: 'invalid_scope' } }, scope)
+    t.strictSame(await readScopes(await refresh(app, narrowed, { scope: 'account:read' })), ['account:read'])
+  })
+
+  await t.test('of a token that the operator minted for a resource stays with it', async (t) => {
+    const app = await make(['free', 'orders:read', 'orders:write'])
+    for (const scopes of [undefined, ['orders:read']]) {
+      const minted = await tokens.mint({ user_id: user.user_id, client_id: app.client_id, refresh: true, resource: orders.uri, ...(scopes && { scopes }) })
+      t.match((await callAs(kit, { authorization: `Bearer ${(await tokens.mint({ user_id: user.user_id, client_id: app.client_id })).access_token}` }).get('/auth/sessions')).body, { data: [{}] })
+      const next = await refresh(app, minted.refresh_token)
+      t.match((await get('tokeninfo', String(next.body.access_token))).body, { data: { aud: orders.uri, scopes: scopes ?? ['orders:read', 'orders:write'] } })
+      t.match(await callWith(next).get('/user'), { status: 401 })
+      const narrowed = await refresh(app, next.body.refresh_token, { scope: 'orders:read' })
+      t.match((await get('tokeninfo', String(narrowed.body.access_token))).body, { data: { aud: orders.uri, scopes: ['orders:read'] } })
+    }
+  })
+})
+
+eachStore(t, 'consent', async (t, start) => {
+  const harness = await start()
+  const { kit } = harness
+  const { clients, resources } = kit.app.identity
+  const orders = await declareResource(kit, { 'orders:read': 'read orders' }, 'https://orders.example/')
+  const { clientId } = await clients.create({ data: { redirectUris: [REDIRECT], scopes: ['free', 'account:read', 'orders:read'], name: 'The App' }, credentials: true }, OPERATOR)
+  const app = { client_id: clientId, client_secret: (await clients.require(clientId, OPERATOR)).clientSecret ?? '', redirect_uri: REDIRECT }
+  const browser = harness.browser()
+  const ask = async (params: Record<string, string>) => await requestCode(harness, app, params, browser)
+  const isAsked = async (t: Test, params: Record<string, string>, message: string) => {
+    t.equal(await ask({ ...params, prompt: 'none' }), 'consent_required', `${message}: no page`)
+    t.match(await ask(params), /^Continue to/, message)
+    await signIn(harness, askCode(app, params).url, browser)
+    t.equal(await ask(params), 'a code', `${message}: it is remembered`)
+  }
+  await signIn(harness, askCode(app, { scope: 'openid' }).url, browser)
+  t.equal(await ask({ scope: 'openid' }), 'a code')
+  await isAsked(t, { scope: 'openid account:read' }, 'a scope of the API')
+  await isAsked(t, { scope: 'openid orders:read' }, 'a scope of a resource')
+  await isAsked(t, { scope: 'account:read', resource: `${harness.url}/api/v1` }, 'the same scope at the resource')
+  await clients.patch(clientId, { data: { name: 'The Other App' } }, OPERATOR)
+  await isAsked(t, { scope: 'openid' }, 'another name')
+  await isAsked(t, { scope: 'openid orders:read' }, 'another name')
+  await clients.patch(clientId, { data: { redirectUris: [REDIRECT, 'https://elsewhere.example/cb'] } }, OPERATOR)
+  await isAsked(t, { scope: 'openid' }, 'another redirect URI')
+  await isAsked(t, { scope: 'openid orders:read' }, 'another redirect URI')
+  await resources.patch(orders.resourceId, { data: { scopes: { 'orders:read': 'read and cancel orders' } } })
+  await isAsked(t, { scope: 'openid orders:read' }, 'another meaning')
+  t.equal(await ask({ scope: 'openid' }), 'a code', 'of another scope')
+  await declareResource(kit, { paid: 'pay' }, 'https://pay.example/')
+  await clients.patch(clientId, { data: { scopes: ['free', 'account:read', 'orders:read', 'paid'] } }, OPERATOR)
+  t.equal(await ask({ scope: 'openid orders:read' }), 'a code', 'other scopes of the client do not matter')
+})
