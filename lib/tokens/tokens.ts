@@ -220,7 +220,7 @@ export function createTokens ({ store, now, roles, onError, refreshTtl }: {
       const refreshed = { token: createToken(), ttl: refreshTtl!, fields }
       const id = createToken()
       const life = toLifetime(start, Math.max(refreshTtl!, ttl))
-      await grants.insert({ id, ...subject, ...life, ...fields, last_used_at: life.created_at })
+      await grants.insert({ id, ...subject, ...life, registry_id: REGISTRY_ID, ...fields, last_used_at: life.created_at })
       await Promise.all([insert('refresh_tokens', refreshed, start, subject, id), insert('access_tokens', access, start, subject, id)])
       return { ...minted, refresh_token: refreshed.token }
     },

@@ -35,7 +35,7 @@ export const LINKS = {
   refresh_tokens: { ...ALL, registry_id: 'resources' },
   authorization_codes: ALL,
   device_codes: ALL,
-  grants: OWNERS,
+  grants: { ...OWNERS, registry_id: 'resources' },
   sign_in_sessions: { user_id: 'users' }
 } as const satisfies Record<string, Record<string, string>>
 
