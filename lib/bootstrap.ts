@@ -42,11 +42,7 @@ export const LOGIN_CLIENT_ID = 'command-line'
  */
 async function createLoginClient ({ clients }: { clients: Clients }, actor: Actor): Promise<void> {
   const data = { redirectUris: [], scopes: Object.keys(API_SCOPES), name: 'Command line', grants: ['device' as const, 'refresh' as const] }
-  try {
-    await clients.create({ data }, actor, { id: LOGIN_CLIENT_ID })
-  } catch (error) {
-    if (!(error instanceof DuplicateKeyError)) throw error
-  }
+  await clients.create({ data }, actor, { id: LOGIN_CLIENT_ID })
 }
 
 /**
@@ -79,10 +75,11 @@ export async function bootstrap (
   try {
     await clients.create({ data: { redirectUris: [], scopes: [], name: 'bootstrap' }, credentials: true }, actor, { id: client_id })
     const { clientSecret = '' } = await clients.require(client_id, actor)
-    await createLoginClient(services, actor)
     const access_token = createToken()
     await tokens.issue({ token: access_token, ttl, fields: { operator: 'unrestricted' } }, { user_id, client_id, user_epoch: 0, client_epoch: 0 })
     await users.create({ data: { account, password } }, { id: user_id, roles: { [roles.admin]: true }, bootstrap: SLOT })
+    // Last, and without an error: the admin exists now, and the caller must learn their password.
+    await createLoginClient(services, actor).catch(() => {})
     return { user_id, account, password, client_id, client_secret: clientSecret, access_token }
   } catch (error) {
     await clients.remove(client_id, actor).catch(() => {})

@@ -79,7 +79,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
       if (options.store === undefined) await store.close()
     }
   }
-  const resources = createResources({ store, now, ...(options.issuer !== undefined && { api: `${options.issuer.replace(/\/$/, '')}/api/v1` }) })
+  const resources = createResources({ store, now, onError, ...(options.issuer !== undefined && { api: `${options.issuer.replace(/\/$/, '')}/api/v1` }) })
   try {
     await checkSecretKey(store, box.keyId)
     await resources.ensure()

@@ -5,7 +5,8 @@ import identity, { ACCESS, type Caller } from '../index.ts'
 import { ADMIN_SCOPES, API_SCOPES, isForClients } from '../lib/resources/api-scopes.ts'
 import { DEFAULT_ROLE_NAMES } from '../lib/roles.ts'
 import { POWER } from '../lib/tokens/caller.ts'
-import { type AccessRow, createApiAdmission } from '../plugins/auth.ts'
+import type { AccessRow } from '../plugins/access-table.ts'
+import { createApiAdmission } from '../plugins/admission.ts'
 import { parseTable } from './helpers/table.ts'
 
 const text = readFileSync(new URL('../docs/access.md', import.meta.url), 'utf8')

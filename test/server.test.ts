@@ -66,7 +66,7 @@ t.test('the first start on an empty store: the printed call works, no secret is 
     t.equal(list.status, 400, 'an unknown parameter is refused through the bridge too')
     const csv = await call(`${url}/bridge/client/list?format=csv`, { headers: bearer })
     t.equal(csv.status, 200)
-    t.match(csv.text, /^\ufeffclientId,.*\n.*,bootstrap,\n$/)
+    t.match(csv.text, /^\ufeffclientId,.*\n.*,Command line,\n.*,bootstrap,\n$/)
     t.equal((await call(`${url}/health/ready`)).status, 200)
     const { paths } = JSON.parse((await call(`${url}/openapi.json`)).text)
     for (const path of ['/api/v1/client/list', '/bridge/client/list', '/health/live']) t.ok(paths[path]?.get, path)

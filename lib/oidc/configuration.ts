@@ -55,9 +55,11 @@ function readRequestedScopes (ctx: KoaContextWithOIDC): string[] {
 function completeScope (ctx: KoaContextWithOIDC, value: string | undefined, client: OurClient): void {
   const params = ctx.oidc.params as Record<string, unknown>
   const requested = readRequestedScopes(ctx)
-  const scopes = splitScopes(value).filter((scope) => scope !== 'offline_access')
+  const scopes = splitScopes(value)
+  const mayRefresh = client.grants.includes('refresh')
   if (requested.length === 0) params.scope = chooseDefaultScope(client)
-  else params.scope = [...scopes, ...(requested.includes('offline_access') && client.grants.includes('refresh') ? ['offline_access'] : [])].join(' ') || undefined
+  else if (!mayRefresh) params.scope = scopes.filter((scope) => scope !== 'offline_access').join(' ') || undefined
+  else if (requested.includes('offline_access') && !scopes.includes('offline_access')) params.scope = [...scopes, 'offline_access'].join(' ')
 }
 
 /** A confidential client may be exempted: its secret protects the code too (OAuth 2.1, 7.5.1). */

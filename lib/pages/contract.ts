@@ -14,8 +14,15 @@ export interface Pages {
    * of its owner.
    */
   consent: {
-    action: string, client: PageClient, account: string, scopes: PageScope[], vouched: boolean
-    owner?: string, resource?: string, redirectUri?: string, otherAccount?: string
+    action: string,
+    client: PageClient,
+    account: string,
+    scopes: PageScope[],
+    vouched: boolean
+    owner?: string,
+    resource?: string,
+    redirectUri?: string,
+    otherAccount?: string
   }
   /** Asks for the code that a device shows. */
   device: { action: string, xsrf: string, code?: string, error?: string }

@@ -23,6 +23,8 @@ export interface ResourceServices {
   now: Clock
   /** The URI of the service's own API, where it is known. */
   api?: string | undefined
+  /** Receives failures that no caller waits for. */
+  onError: (error: unknown) => void
 }
 
 function notFound (): IdentityError {
@@ -51,7 +53,7 @@ function toText ({ created_at, modified_at, ...fields }: ResourceEntry): string 
  * Declared resources: each is the audience of its tokens, and says what its scopes mean. All of them are one document, which
  * changes by conditional writes, so of two changes at once the second is decided on what the first left.
  */
-export function createResources ({ store, now, api }: ResourceServices) {
+export function createResources ({ store, now, api, onError }: ResourceServices) {
   const registries = store.collection<Registry>('resources')
   const strip = createStrip({ store, now })
 
@@ -62,6 +64,16 @@ export function createResources ({ store, now, api }: ResourceServices) {
       await registries.insert(EMPTY_REGISTRY)
     } catch (error) {
       if (!(error instanceof DuplicateKeyError)) throw error
+    }
+  }
+
+  /** Strips after a change. A failure is reported to the operator, not to the caller, whose change took effect. */
+  async function cleanUp (names: string[]): Promise<number> {
+    try {
+      return await strip(names)
+    } catch (cause) {
+      onError(new Error('scopes were not removed from clients, where they have no effect any more', { cause }))
+      return 0
     }
   }
 
@@ -76,14 +88,13 @@ export function createResources ({ store, now, api }: ResourceServices) {
       if (next === registry) return 0
       const moved = listMoved(registry, next)
       // Clients may still carry a reserved name whose removal was cut short. The resource that had it may declare it again.
-      let count = await strip(moved.filter((scope) => findDeclarer(registry, scope) === null))
+      const count = await strip(moved.filter((scope) => findDeclarer(registry, scope) === null))
       const set = { resources: next.resources as never, names: next.names }
       if (await registries.update(REGISTRY_ID, { set, increment: { revision: 1 } }, { equal: { revision: registry.revision } }) === null) {
         await ensure()
         continue
       }
-      count += await strip(moved)
-      return count
+      return count + await cleanUp(moved)
     }
     throw new IdentityError('ErrBusy', 'other requests are changing the resources', { headers: { 'retry-after': '1' } })
   }

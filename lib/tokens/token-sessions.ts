@@ -3,6 +3,7 @@ import { type Clock, toTimestamp } from '../clock.ts'
 import { IdentityError } from '../errors.ts'
 import { scan } from '../lists/scan.ts'
 import type { ClientRecord, GrantRecord, UserRecord } from '../records.ts'
+import { readRegistry } from '../resources/registry.ts'
 import type { Collection, Store } from '../store/port.ts'
 import type { Caller } from './caller.ts'
 import { OWNED_BY_USER, type Tokens } from './tokens.ts'
@@ -61,11 +62,12 @@ export function createTokenSessions ({ store, now, tokens, onError }: {
       const user = await users.get(user_id)
       if (user === null) return
       const time = toTimestamp(now())
+      const registry = await readRegistry(store)
       for await (const batch of scan(grants, { equal: { user_id } })) {
         const ids = [...new Set(batch.map(({ client_id }) => client_id))]
         const found = new Map(await Promise.all(ids.map(async (id) => [id, await clients.get(id)] as const)))
         const sessions = batch.flatMap((grant): Session[] => {
-          const linked = { user_id: user, client_id: found.get(grant.client_id) ?? null }
+          const linked = { user_id: user, client_id: found.get(grant.client_id) ?? null, registry_id: registry }
           const client = checkValidity({ document: grant, linked }, time)?.client
           if (client === undefined || client === null) return []
           return [{

@@ -63,7 +63,7 @@ t.test('token create', async (t) => {
     for (const [line, message] of [
       ['token create --account bob --client x', '--account: no user has this account'],
       ['token create --account ann --client x', '--client: no such client'],
-      [`${base} --scopes admin`, '--scopes: must be scopes of the client']
+      [`${base} --scopes admin`, '--scopes: must be scopes of the client or of the API']
     ] as const) {
       const { code, stdout, stderr } = await run(line)
       t.strictSame({ code, stdout, stderr }, { code: 1, stdout: '', stderr: `fastify-identity: ${message}\n` })

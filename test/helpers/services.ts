@@ -37,7 +37,7 @@ export async function openRules (t: Test, { around = (_call, run) => run(), pass
     users: createUsers({ store, now, roles, passwords: { ...PLAIN_PASSWORDS, ...passwords }, tokens, onError }),
     clients: createClients({ store, now, box: createSecretBox(generateSecretKey()), tokens, checkQuota: async () => {} }),
     tokens,
-    resources: createResources({ store, now, api: 'https://id.example/api/v1' }),
+    resources: createResources({ store, now, onError, api: 'https://id.example/api/v1' }),
     /** The stored records, past `around`. */
     records: { users: inner.collection<UserRecord>('users'), clients: inner.collection<ClientRecord>('clients'), resources: inner.collection<Registry>('resources') },
     /** What the services reported to the operator. */

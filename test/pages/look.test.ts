@@ -17,8 +17,13 @@ const ROWS: Row[] = [
   ['sign-in-wrong', 'sign-in', { ...shared, account: 'ann@example.com', error: 'The account or the password is wrong.' }, 'Northwind ID'],
   ['sign-in-too-many', 'sign-in', { ...shared, account: 'ann@example.com', error: 'Too many attempts. Try again in 42 seconds.' }],
   ['consent', 'consent', {
-    ...shared, account: 'ann@example.com', scopes: [{ scope: 'openid' }, { scope: 'offline_access' }, { scope: 'roles' }, { scope: 'orders:read', meaning: 'read your orders' }],
-    vouched: true, resource: 'Harbour orders', redirectUri: 'https://harbour.example/cb', otherAccount: '/form?account=other'
+    ...shared,
+    account: 'ann@example.com',
+    scopes: [{ scope: 'openid' }, { scope: 'offline_access' }, { scope: 'roles' }, { scope: 'orders:read', meaning: 'read your orders' }],
+    vouched: true,
+    resource: 'Harbour orders',
+    redirectUri: 'https://harbour.example/cb',
+    otherAccount: '/form?account=other'
   }, 'Northwind ID'],
   ['consent-long', 'consent', {
     action, client: { name: LONG }, account: `${LONG.toLowerCase()}@example.com`, scopes: [{ scope: 'openid' }, { scope: `https://api.example/${LONG}` }], vouched: false, owner: `${LONG.toLowerCase()}@example.com`, redirectUri: 'com.example.harbour:/cb', otherAccount: '/form'

@@ -67,6 +67,37 @@ t.test('who passes, and what the challenges say', async (t) => {
   t.match(await ask(bound, '/api/v1/auth/tokeninfo'), { status: 200, body: { data: { aud: ORDERS.id, scopes: ['orders:read', 'orders:write'] } } })
 })
 
+t.test('a client that knows only the URL of the API finds its way', async (t) => {
+  const kit = await startIdentity({ t, resources: [ORDERS], oidc: { issuer: 'http://localhost' } })
+  const { identity } = kit.app
+  kit.app.get('/v1/orders', { onRequest: identity.protect({ resource: ORDERS.id, scopes: ['orders:read'], subject: 'client' }) }, ({ caller }) => caller as object)
+  const { user_id } = await kit.mint({ user: 'ann' })
+  const operator = { user_id: '', isAdmin: true }
+  const { clientId } = await identity.clients.create({ data: { redirectUris: [], scopes: ['orders:read'], name: 'c', userId: user_id }, credentials: true }, operator)
+  const { clientSecret } = await identity.clients.require(clientId, operator)
+  const fetch = (url: string, rest: object = {}) => kit.inject({ url: new URL(url).pathname, ...rest })
+
+  const refused = await fetch(ORDERS.id)
+  const challenge = String(refused.headers['www-authenticate'])
+  const metadata = (await fetch(/resource_metadata="([^"]+)"/.exec(challenge)?.[1] ?? '')).json()
+  t.equal(metadata.resource, ORDERS.id, 'RFC 9728, 3.3: it is the URL that the client asked')
+  const server = (await fetch(`${metadata.authorization_servers[0]}/.well-known/oauth-authorization-server`)).json()
+  const granted = await fetch(server.token_endpoint, {
+    method: 'POST',
+    headers: { 'content-type': 'application/x-www-form-urlencoded' },
+    payload: new URLSearchParams({
+      grant_type: 'client_credentials',
+      client_id: clientId,
+      client_secret: clientSecret ?? '',
+      resource: metadata.resource,
+      scope: /scope="([^"]+)"/.exec(challenge)?.[1] ?? ''
+    }).toString()
+  })
+  t.match(granted.json(), { token_type: 'Bearer', scope: 'orders:read' })
+  const admitted = await fetch(ORDERS.id, { headers: { authorization: `Bearer ${granted.json().access_token}` } })
+  t.match(admitted.json(), { subject: 'client', client: { clientId }, token: { audience: ORDERS.id, scopes: ['orders:read'] } })
+})
+
 t.test('a token ends with its resource, and with the role that the resource needs', async (t) => {
   const { kit, user_id, client_id, ask } = await open(t, { resources: [] })
   const { resources, tokens, clients } = kit.app.identity

@@ -24,7 +24,7 @@ t.test('control routes', async (t) => {
   })
   t.match(minted, { account: 'ann', user_id: String, client_id: String, expires_in: 60, refresh_token: String })
   t.match(await call(url, '/api/v1/auth/tokeninfo', undefined, minted.headers), {
-    status: 200, body: { data: { account: 'ann', roles: { admin: true }, scopes: ['read'] } }
+    status: 200, body: { data: { account: 'ann', roles: {}, scopes: ['read'] } }
   })
 
   t.match(await call(url, '/testing/clock', { advance: 60_000 }), { status: 200, body: { data: { now: '2026-11-21T02:52:00.000Z' } } })

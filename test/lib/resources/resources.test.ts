@@ -1,7 +1,10 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import type { NewResource } from '../../../schemas/resource.ts'
+import { openServices } from '../../../lib/identity.ts'
 import { createClientRecord } from '../../../lib/records.ts'
-import { REGISTRY_ID } from '../../../lib/resources/registry.ts'
+import { REGISTRY_ID, type Registry } from '../../../lib/resources/registry.ts'
+import { readOptions } from '../../../plugins/identity.ts'
 import { BEGIN, openRules } from '../../helpers/services.ts'
 
 const ADMIN = { user_id: 'admin', isAdmin: true }
@@ -159,6 +162,26 @@ t.test('a client whose strip was cut short has nothing when the name is declared
   t.match(await records.clients.get('left'), { scopes: [] })
 })
 
+t.test('a failure to strip is for the operator: the change took effect', async (t) => {
+  let down = false
+  const rules = await openRules(t, {
+    around: ({ collection, method }, run) => {
+      if (down && collection === 'clients' && method === 'list') throw new Error('down')
+      return run()
+    }
+  })
+  const { resources, records, errors } = rules
+  await resources.ensure()
+  await insertClient(rules, 'c', ['orders:read'])
+  down = true
+  const { resourceId, strippedClients } = await resources.create({ data: ORDERS })
+  t.equal(strippedClients, 0)
+  t.match(errors, [{ message: 'scopes were not removed from clients, where they have no effect any more', cause: { message: 'down' } }])
+  t.match(await records.resources.get(REGISTRY_ID), { names: { 'orders:read': resourceId } })
+  await resources.patch(resourceId, { data: { scopes: {} } })
+  await t.rejects(resources.patch(resourceId, { data: { scopes: ORDERS.scopes } }), { message: 'down' }, 'a name with holders is not declared again')
+})
+
 t.test('resources that the host declares', async (t) => {
   const rules = await open(t)
   const { resources, records, advance } = rules
@@ -208,4 +231,24 @@ t.test('a token of the operator has the declared scopes at their resource only',
   const [plain, bound] = [await tokens.mint({ user_id, client_id }), await tokens.mint({ user_id, client_id, resource: ORDERS.id })]
   t.match(await tokens.authenticate(plain.access_token), { token: { scopes: ['own'] } })
   t.match(await tokens.authenticate(bound.access_token), { token: { scopes: ['orders:read'], audience: ORDERS.id } })
+})
+
+t.test('a declaration shows at once in every process, in spite of cached callers', async (t) => {
+  const options = { ...readOptions({ database: `sqlite:${t.testdir()}/identity.db`, bcryptCost: 4 }), secretKey: Buffer.alloc(32).toString('base64') }
+  const [here, elsewhere] = [await openServices(options), await openServices(options)]
+  t.teardown(() => Promise.all([here.close(), elsewhere.close()]))
+  const { user_id } = await here.users.create({ data: { account: 'ann', password: 'p' } })
+  const { clientId: client_id } = await here.clients.create({ data: { redirectUris: [], scopes: ['orders:read', 'orders:write'], name: 'c', userId: user_id } }, ADMIN)
+  const { access_token } = await here.tokens.mint({ user_id, client_id })
+  const caller = await here.tokens.authenticate(access_token)
+  t.match(caller, { token: { scopes: ['orders:read', 'orders:write'] } })
+  t.equal(here.tokens.authenticate(access_token), caller, 'answered from the cache')
+  await here.resources.create({ data: { ...ORDERS, scopes: { 'orders:read': 'see your orders' } } })
+  t.match(here.tokens.authenticate(access_token), { token: { scopes: ['orders:write'] } }, 'by this process')
+  // The registry alone, so that it is not the write to the client that shows.
+  const registries = elsewhere.store.collection<Registry>('resources')
+  const { names } = (await registries.get(REGISTRY_ID))!
+  await registries.update(REGISTRY_ID, { set: { names: { ...names, 'orders:write': null } } })
+  await nextTurn()
+  t.match(here.tokens.authenticate(access_token), { token: { scopes: [] } }, 'by another process')
 })
