@@ -60,7 +60,7 @@ const plugin = fp(identity, { fastify: '5.x', name: 'fastify-identity' })
 export default plugin
 export { plugin as fastifyIdentity }
 
-export { ACCESS } from './plugins/access-table.ts'
+export { ACCESS, type AccessRow } from './plugins/access-table.ts'
 export { type GuardOptions } from './plugins/admission.ts'
 export { type Guard } from './plugins/auth.ts'
 export { type ProtectOptions } from './plugins/protect.ts'
