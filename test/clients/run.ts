@@ -91,6 +91,8 @@ async function startProgram (t: Test, file: string, env: Record<string, string>)
   if (child.exitCode !== null) throw new Error(`${file} exited: ${text}`)
 }
 
+t.setTimeout(300_000)
+
 t.test('client libraries', { skip }, async (t) => {
   startChromium(t)
   const harness = await startHarness(t)
