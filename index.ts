@@ -60,7 +60,9 @@ const plugin = fp(identity, { fastify: '5.x', name: 'fastify-identity' })
 export default plugin
 export { plugin as fastifyIdentity }
 
-export { ACCESS, type Guard, type GuardOptions } from './plugins/auth.ts'
+export { ACCESS } from './plugins/access-table.ts'
+export { type GuardOptions } from './plugins/admission.ts'
+export { type Guard } from './plugins/auth.ts'
 export { type ProtectOptions } from './plugins/protect.ts'
 export { type Identity, type IdentityOptions } from './plugins/identity.ts'
 export { ERRORS, IdentityError, type ErrorCode } from './lib/errors.ts'

@@ -34,6 +34,8 @@ export function holdsRole (roles: Roles, name: string): boolean {
 /** The user on whose behalf a service call runs. */
 export interface Actor {
   user_id: string
+  /** False for a client that acts for itself: the user is then its owner, and what is theirs is not its own. Absent: true. */
+  isUser?: boolean
   /** The client of the token. Absent on the command line. */
   client_id?: string
   isAdmin: boolean

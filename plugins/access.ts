@@ -1,6 +1,8 @@
 import type { FastifyInstance } from 'fastify'
 import type { AccessRule } from '../schemas/options.ts'
-import { ACCESS, type AccessRow, type Guard, createApiAdmission, createGuard } from './auth.ts'
+import { ACCESS, type AccessRow } from './access-table.ts'
+import { createApiAdmission } from './admission.ts'
+import { type Guard, createGuard } from './auth.ts'
 import { allowOrigin } from './cors.ts'
 import { describeSecurity } from './describe-security.ts'
 

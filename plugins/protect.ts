@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import { IdentityError } from '../lib/errors.ts'
-import type { Guard, GuardOptions } from './auth.ts'
+import type { GuardOptions } from './admission.ts'
+import type { Guard } from './auth.ts'
 import { allowOrigin } from './cors.ts'
 
 declare module './auth.ts' {

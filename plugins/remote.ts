@@ -8,13 +8,15 @@ import { RemoteTokens } from '../lib/remote/remote-tokens.ts'
 import { parseLocation } from '../lib/remote/service-location.ts'
 import { TokenInfoClient } from '../lib/remote/token-info-client.ts'
 import { checkRoleNames } from '../lib/roles.ts'
-import { createAdmission, createGuard, type GuardOptions, type Identity } from './auth.ts'
+import { createAdmission, type GuardOptions } from './admission.ts'
+import { createGuard, type Identity } from './auth.ts'
 import { createProtect } from './protect.ts'
 
 export { ERRORS, IdentityError, type ErrorCode } from '../lib/errors.ts'
 export { type Dispatcher } from '../lib/bridge/relay.ts'
 export { type Caller } from '../lib/tokens/tokens.ts'
-export { type Guard, type GuardOptions, type Identity } from './auth.ts'
+export { type GuardOptions } from './admission.ts'
+export { type Guard, type Identity } from './auth.ts'
 export { type ProtectOptions } from './protect.ts'
 
 /** The options of the remote plugin. `upstream` or `issuer` is required; all others have defaults. */

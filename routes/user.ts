@@ -4,7 +4,8 @@ import {
   CreateUserSchema, PatchProfileSchema, PatchUserSchema, ProfileSchema, UserCountQuerySchema, UserCreatedSchema, UserItemSchema,
   UserListQuerySchema, UserParamsSchema, UserSchema
 } from '../schemas/user.ts'
-import { requireCaller, requireScope, toActor } from '../plugins/auth.ts'
+import { requireScope } from '../plugins/admission.ts'
+import { requireCaller, toActor } from '../plugins/auth.ts'
 import { linkNext, sendList } from './list-reply.ts'
 import { NoContentSchema, errors, json, pagedList, writeErrors } from './responses.ts'
 import type { RouteSettings } from './settings.ts'

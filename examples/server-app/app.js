@@ -62,7 +62,7 @@ app.get('/sign-in', async (request, reply) => {
   startSession(reply, session)
   return reply.redirect(openid.buildAuthorizationUrl(config, {
     redirect_uri: `${origin()}/callback`,
-    scope: 'openid profile offline_access roles',
+    scope: 'openid profile offline_access',
     code_challenge: await openid.calculatePKCECodeChallenge(verifier),
     code_challenge_method: 'S256',
     state: session.state,

@@ -48,8 +48,9 @@ function toListQuery (query: ClientListQuery, actor: Actor): ListQuery {
 }
 
 /** What the actor may see of clients. Secrets take the scopes of changes, because whoever reads one can use the client. */
-function toView ({ user_id, isAdmin, holds = () => true }: Actor, registry: Registry): ClientView {
-  const secrets = !holds('clients:write') ? 'none' : isAdmin && holds('users:write') ? 'all' : 'own'
+function toView ({ user_id, isUser = true, isAdmin, holds = () => true }: Actor, registry: Registry): ClientView {
+  const own = isUser ? 'own' : 'none'
+  const secrets = !holds('clients:write') ? 'none' : isAdmin && holds('users:write') ? 'all' : own
   return { isAdmin, secrets, user_id, adminScopes: listAdminScopes(registry) }
 }
 
@@ -148,7 +149,7 @@ export function createClients ({ store, now, box, tokens, checkQuota }: ClientSe
         }
         const adminScopes = new Set(listAdminScopes(registry))
         const isNew = !isVouchedFor(record, adminScopes) && isVouchedFor({ ...record, ...set } as ClientRecord, adminScopes)
-        const isKnown = record.userId !== actor.user_id
+        const isKnown = record.userId !== actor.user_id || actor.isUser === false
         if (regen_secret === true || (isNew && isKnown && record.secret !== undefined)) {
           return { ...change, set: { ...set, secret: createSecret(clientId) }, increment: { ...change.increment, epoch: 1 } }
         }

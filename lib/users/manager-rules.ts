@@ -36,7 +36,7 @@ export function createManagerRules (names: RoleNames, managerRoles?: readonly st
     const former = new Map<string, unknown>(Object.entries(target.roles))
     const wanted = new Map<string, unknown>(Object.entries(given))
     const changed = [...new Set([...former.keys(), ...wanted.keys()])].filter((role) => !isDeepStrictEqual(former.get(role), wanted.get(role)))
-    if (holdsRole(target.roles, names.manager) && changed.includes(names.manager) && target.id !== actor.user_id) {
+    if (holdsRole(target.roles, names.manager) && changed.includes(names.manager) && (target.id !== actor.user_id || actor.isUser === false)) {
       throw denied(`roles: only an admin may change or remove the role ${names.manager} of another user`)
     }
     // The message does not name the role: the caller may not be allowed to read the user's.

@@ -15,7 +15,7 @@ export interface Harness {
   /** Registers a client that the user owns. */
   register: (options?: { public?: boolean, first_party?: boolean, scopes?: string[], redirectUris?: string[], name?: string }) => Promise<App>
   /** Sets fields of the client's record that only an administrator may set. */
-  mark: (app: App, fields: Partial<Pick<ClientRecord, 'pkce' | 'first_party' | 'id_token_claims' | 'redirectUris'>>) => Promise<void>
+  mark: (app: App, fields: Partial<Pick<ClientRecord, 'pkce' | 'first_party' | 'id_token_claims' | 'redirectUris' | 'roles'>>) => Promise<void>
   browser: () => Browser
   /** POSTs a form to an endpoint, with the client's secret if it has one. */
   post: (path: string, fields: Record<string, string>, app?: App, headers?: Record<string, string>) => Promise<Answer>

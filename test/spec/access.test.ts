@@ -1,7 +1,7 @@
 import type { InjectOptions } from 'fastify'
 import t, { type Test } from 'tap'
 import type { IdentityOptions } from '../../index.ts'
-import { ACCESS } from '../../plugins/auth.ts'
+import { ACCESS } from '../../plugins/access-table.ts'
 import { enforceAccess } from '../../plugins/access.ts'
 import type { TestKit } from '../../testing/index.ts'
 import { createApp } from '../../testing/kit.ts'
