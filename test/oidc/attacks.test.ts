@@ -1,7 +1,7 @@
 import fastify, { type FastifyInstance } from 'fastify'
 import type { Test } from 'tap'
 import t from 'tap'
-import type { GuardOptions, Identity } from '../../plugins/auth.ts'
+import type { GuardOptions, Identity } from '../../plugins/admission.ts'
 import remoteAuth from '../../plugins/remote.ts'
 import type { CreateClient } from '../../schemas/client.ts'
 import { type Api, callAs, signIn as mintFor } from '../helpers/people.ts'
