@@ -11,7 +11,7 @@ import { type App, eachStore, getCode, signIn } from '../oidc/harness.ts'
 
 // What every kind of token may do, compared with a table that is written out here: nothing in it comes from the product.
 
-t.setTimeout(180_000)
+t.setTimeout(600_000)
 
 /**
  * What callers are answered: `ok`, `403` when the roles do not suffice, `scope` when the token lacks a scope (403 with the
