@@ -34,6 +34,7 @@ export type BridgeSettings = Static<typeof BridgeOptionsSchema>
 /** The query of the bridge's list: the service's own, with one more format. */
 export const BridgeListQuerySchema = Type.Object({
   ...ClientListQuerySchema.properties,
+  limit: { ...ClientListQuerySchema.properties.limit, description: `${ClientListQuerySchema.properties.limit.description} A CSV without it is the whole list.` },
   format: Type.Optional(Type.Union([FormatSchema, Type.Literal('csv')], {
     description: '`csv` answers CSV, as `Accept: text/csv` does; other values are forwarded.'
   }))

@@ -35,6 +35,10 @@ export const ClientSchema = Type.Object({
 })
 export type Client = Static<typeof ClientSchema>
 
+/** A client in a list, with the fields that `fields` selects. */
+export const ClientItemSchema = Type.Object({ ...Type.Partial(ClientSchema).properties, clientId: ClientSchema.properties.clientId })
+export type ClientItem = Static<typeof ClientItemSchema>
+
 const NewClientSchema = Type.Object({
   redirectUris: Type.Array(Type.String({ maxLength: LIMITS.uri }), {
     maxItems: LIMITS.items,
@@ -78,6 +82,7 @@ const OwnerQuery = { user: QueryText('The owner. Ignored unless the caller is an
 export const ClientCountQuerySchema = Type.Object(OwnerQuery, { additionalProperties: false })
 export const ClientListQuerySchema = Type.Object({
   ...OwnerQuery,
+  fields: QueryText(`Comma-separated: the fields of each item, in this order: ${Object.keys(ClientSchema.properties).join(', ')}. clientId is always among them. Default: all.`),
   sort: QueryText('Comma-separated key:direction. Keys: created, modified, name. Default name:asc.'),
   ...PageSchema
 }, { additionalProperties: false })
