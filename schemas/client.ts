@@ -1,5 +1,5 @@
 import { Type, type Static } from '@sinclair/typebox'
-import { Data, HeldRolesSchema, IdSchema, LIMITS, PageSchema, QueryText, RolesSchema, TimestampSchema } from './common.ts'
+import { Data, HeldRolesSchema, IdSchema, LIMITS, PageSchema, QueryText, RolesSchema, TimestampSchema, describe } from './common.ts'
 
 const ImageSchema = Type.String({ maxLength: LIMITS.uri, description: 'An http or https URL.' })
 
@@ -12,7 +12,7 @@ export const GrantsSchema = Type.Array(Type.Union([Type.Literal('code'), Type.Li
 const OPERATOR_FIELDS = {
   pkce: Type.Optional(Type.Union([Type.Literal('required'), Type.Literal('optional')], { description: '`optional` only for a confidential client. Set by admins.' })),
   first_party: Type.Optional(Type.Boolean({ description: "The operator's own client: it signs users in without asking for consent. Set by admins." })),
-  roles: Type.Optional({ ...RolesSchema, description: "Roles of the client's own tokens, which make it a service account. Set by admins." })
+  roles: Type.Optional(describe(RolesSchema, "Roles of the client's own tokens, which make it a service account. Set by admins."))
 }
 
 /** A client in a response (service.md, 2). */
