@@ -8,7 +8,7 @@ import type { Counter } from '../lib/sign-in/counter.ts'
 import { createOptionsReader } from '../lib/options.ts'
 import { ReconnectedError, type Store, StoreLostError } from '../lib/store/port.ts'
 import { createAdmission, type GuardOptions } from './admission.ts'
-import { createGuard } from './auth.ts'
+import { createGuard, decorateRequests } from './auth.ts'
 import { createProtect } from './protect.ts'
 
 export { type Identity } from './auth.ts'
@@ -61,9 +61,7 @@ async function identityPlugin (app: FastifyInstance, { getIssuer, ...options }: 
   })
   const guard = (rule: GuardOptions = {}) => createGuard(services.tokens, createAdmission(services.roles, rule))
   app.decorate('identity', { ...services, guard, protect: createProtect(app, guard, getIssuer && (() => getIssuer().href.replace(/\/$/, ''))) })
-  // An outer scope may have a second instance, which has already decorated the requests.
-  if (!app.hasRequestDecorator('caller')) app.decorateRequest('caller', null)
-  if (!app.hasRequestDecorator('isAdmin')) app.decorateRequest('isAdmin', false)
+  decorateRequests(app)
   app.addHook('onClose', services.close)
 }
 

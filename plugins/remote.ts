@@ -9,7 +9,7 @@ import { parseLocation } from '../lib/remote/service-location.ts'
 import { TokenInfoClient } from '../lib/remote/token-info-client.ts'
 import { checkRoleNames } from '../lib/roles.ts'
 import { createAdmission, type GuardOptions } from './admission.ts'
-import { createGuard, type Identity } from './auth.ts'
+import { createGuard, decorateRequests, type Identity } from './auth.ts'
 import { createProtect } from './protect.ts'
 
 export { ERRORS, IdentityError, type ErrorCode } from '../lib/errors.ts'
@@ -55,9 +55,7 @@ async function remote (app: FastifyInstance, { dispatcher, now = () => performan
   const guard = (rule: GuardOptions = {}) => createGuard(tokens, createAdmission(options.roles, rule))
   // Only these exist here: the services of this type need the store.
   app.decorate('identity', { guard, protect: createProtect(app, guard, issuer === undefined ? undefined : () => issuer) } as Identity)
-  // An inner scope inherits them from an outer one.
-  if (!app.hasRequestDecorator('caller')) app.decorateRequest('caller', null)
-  if (!app.hasRequestDecorator('isAdmin')) app.decorateRequest('isAdmin', false)
+  decorateRequests(app)
   app.addHook('onClose', async () => await client.close())
 }
 

@@ -1,7 +1,7 @@
 import { Type, type TSchema } from '@sinclair/typebox'
 import { BridgeListQuerySchema } from '../schemas/bridge.ts'
 import {
-  ClientCountQuerySchema, ClientCreatedSchema, ClientSchema, CreateClientSchema, PatchClientSchema
+  ClientCountQuerySchema, ClientCreatedSchema, ClientItemSchema, ClientSchema, CreateClientSchema, PatchClientSchema
 } from '../schemas/client.ts'
 import { CountSchema, Data, IdSchema } from '../schemas/common.ts'
 import { ErrorSchema } from '../schemas/error.ts'
@@ -11,7 +11,7 @@ const client = Type.Object({ client_id: IdSchema })
 const user = Type.Object({ user_id: IdSchema })
 
 function clientList () {
-  const { content, ...rest } = pagedList(ClientSchema, 'The clients the caller may see.')
+  const { content, ...rest } = pagedList(ClientItemSchema, 'The clients the caller may see.')
   return { ...rest, content: { ...content, 'text/csv': { schema: Type.String({ description: 'A header line, then one client per row.' }) } } }
 }
 

@@ -5,6 +5,7 @@ import { BridgeOptionsSchema, type BridgeSettings } from '../schemas/bridge.ts'
 import { readBody } from '../lib/bridge/read-body.ts'
 import type { Dispatcher, Relay, RelayResponse } from '../lib/bridge/relay.ts'
 import { parseUpstream } from '../lib/bridge/upstream.ts'
+import { parseClientFields } from '../lib/clients/columns.ts'
 import { IdentityError, paramError } from '../lib/errors.ts'
 import { Lazy } from '../lib/lazy.ts'
 import { prefersCsv, takeCsvFormat } from '../lib/lists/negotiation.ts'
@@ -49,6 +50,12 @@ const queryOf = (request: FastifyRequest) => /\?([^#]*)/.exec(request.raw.url ??
 
 /** The link to the next page, where the query asked for CSV: the upstream's link lacks `format=csv`. */
 const linkCsv = ({ headers: { link } }: RelayResponse): Fields => (typeof link === 'string' ? { link: link.replace(/^<\?/, '<?format=csv&') } : {})
+
+/** The query of a list that becomes CSV: the whole list unless it has a limit. */
+function completeQuery (query: string): string {
+  if (new URLSearchParams(query).has('limit')) return query
+  return query === '' ? 'limit=0' : `${query}&limit=0`
+}
 
 const withQuery = (path: string, query: string) => (query === '' ? path : `${path}?${query}`)
 
@@ -102,14 +109,15 @@ export async function bridge (app: FastifyInstance, given: BridgeOptions): Promi
     addVary(reply, 'Accept')
     const { query, csv } = takeCsvFormat(queryOf(request))
     if (!csv && !prefersCsv(request.headers.accept)) return await relayTo(`${API}/list`, request, reply)
+    const columns = parseClientFields(new URLSearchParams(query).get('fields') ?? undefined)
     const exchange = new Exchange(await relay.get(), options, request, reply)
     const [{ readList }, { toCsv }] = await Promise.all([import('../lib/lists/list-reader.ts'), import('../lib/lists/csv.ts')])
     return await exchange.run(async () => {
-      const response = await exchange.ask(withQuery(`${API}/list`, query), ASK_FOR_LIST)
+      const response = await exchange.ask(withQuery(`${API}/list`, completeQuery(query)), ASK_FOR_LIST)
       if (response.status >= 300) return await exchange.relay(response)
       const { 'content-type': type = '', 'content-encoding': coding = 'identity' } = response.headers
       if (response.status !== 200 || coding !== 'identity') throw new IdentityError('ErrRsc', 'the upstream sent a list that is not one')
-      return await exchange.answer(response, toCsv(readList(response.body, type), options), { ...csvFields, ...(csv && linkCsv(response)) })
+      return await exchange.answer(response, toCsv(readList(response.body, type), { ...options, columns }), { ...csvFields, ...(csv && linkCsv(response)) })
     })
   }
 

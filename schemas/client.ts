@@ -1,5 +1,5 @@
 import { Type, type Static } from '@sinclair/typebox'
-import { Data, HeldRolesSchema, IdSchema, LIMITS, PageSchema, QueryText, RolesSchema, TimestampSchema } from './common.ts'
+import { Data, HeldRolesSchema, IdSchema, LIMITS, PageSchema, QueryText, RolesSchema, TimestampSchema, describe } from './common.ts'
 
 const ImageSchema = Type.String({ maxLength: LIMITS.uri, description: 'An http or https URL.' })
 
@@ -12,7 +12,7 @@ export const GrantsSchema = Type.Array(Type.Union([Type.Literal('code'), Type.Li
 const OPERATOR_FIELDS = {
   pkce: Type.Optional(Type.Union([Type.Literal('required'), Type.Literal('optional')], { description: '`optional` only for a confidential client. Set by admins.' })),
   first_party: Type.Optional(Type.Boolean({ description: "The operator's own client: it signs users in without asking for consent. Set by admins." })),
-  roles: Type.Optional({ ...RolesSchema, description: "Roles of the client's own tokens, which make it a service account. Set by admins." })
+  roles: Type.Optional(describe(RolesSchema, "Roles of the client's own tokens, which make it a service account. Set by admins."))
 }
 
 /** A client in a response (service.md, 2). */
@@ -34,6 +34,10 @@ export const ClientSchema = Type.Object({
   id_token_claims: Type.Optional(Type.Boolean({ description: "Whether the client's ID tokens have the claims of the granted scopes, beside userinfo." }))
 })
 export type Client = Static<typeof ClientSchema>
+
+/** A client in a list, with the fields that `fields` selects. */
+export const ClientItemSchema = Type.Object({ ...Type.Partial(ClientSchema).properties, clientId: ClientSchema.properties.clientId })
+export type ClientItem = Static<typeof ClientItemSchema>
 
 const NewClientSchema = Type.Object({
   redirectUris: Type.Array(Type.String({ maxLength: LIMITS.uri }), {
@@ -78,6 +82,7 @@ const OwnerQuery = { user: QueryText('The owner. Ignored unless the caller is an
 export const ClientCountQuerySchema = Type.Object(OwnerQuery, { additionalProperties: false })
 export const ClientListQuerySchema = Type.Object({
   ...OwnerQuery,
+  fields: QueryText(`Comma-separated: the fields of each item, in this order: ${Object.keys(ClientSchema.properties).join(', ')}. clientId is always among them. Default: all.`),
   sort: QueryText('Comma-separated key:direction. Keys: created, modified, name. Default name:asc.'),
   ...PageSchema
 }, { additionalProperties: false })

@@ -23,6 +23,9 @@ export const LIMITS = {
   token: 512
 } as const
 
+/** A schema with a description of its own, or another one. */
+export const describe = <T extends TSchema>(schema: T, description: string): T => ({ ...schema, description })
+
 /** A time as the service sends it: ISO 8601, UTC, milliseconds. */
 export const TimestampSchema = Type.String({
   format: 'date-time',

@@ -19,7 +19,7 @@ export type User = Static<typeof UserSchema>
 
 const Nullable = Type.Union([TimestampSchema, Type.Null()])
 
-/** A user in a list, with the times that `fields` requests. */
+/** A user in a list, or one user, with the times that `fields` requests. */
 export const UserItemSchema = Type.Object({
   ...UserSchema.properties,
   expired_at: Type.Optional(Nullable),
@@ -67,6 +67,9 @@ export const UserCreatedSchema = Data(Type.Object({ user_id: Type.String() }))
 
 export const UserParamsSchema = Type.Object({ userId: IdSchema })
 
+const FieldsQuery = { fields: QueryText('Comma-separated: expired adds expired_at, disabled adds disabled_at.') }
+export const UserQuerySchema = Type.Object(FieldsQuery, { additionalProperties: false })
+
 const AccountQuery = {
   account: QueryText('The exact account. Takes precedence over contains.'),
   contains: QueryText('A part of the account.')
@@ -75,7 +78,7 @@ export const UserCountQuerySchema = Type.Object(AccountQuery, { additionalProper
 export type UserCountQuery = Static<typeof UserCountQuerySchema>
 export const UserListQuerySchema = Type.Object({
   ...AccountQuery,
-  fields: QueryText('Comma-separated: expired adds expired_at, disabled adds disabled_at.'),
+  ...FieldsQuery,
   sort: QueryText('Comma-separated key:direction. Keys: account, created, modified, verified, name. Default account:asc.'),
   ...PageSchema
 }, { additionalProperties: false })

@@ -1,4 +1,4 @@
-import type { Client, ClientListQuery, CreateClient, PatchClient } from '../../schemas/client.ts'
+import type { Client, ClientItem, ClientListQuery, CreateClient, PatchClient } from '../../schemas/client.ts'
 import { type Clock, toTimestamp } from '../clock.ts'
 import type { SecretBox } from '../crypto/secrets.ts'
 import { IdentityError, paramError } from '../errors.ts'
@@ -12,9 +12,10 @@ import type { Actor } from '../roles.ts'
 import type { Change, Filter, ListQuery, Store } from '../store/port.ts'
 import type { Tokens } from '../tokens/tokens.ts'
 import { toClientChange } from './client-fields.ts'
+import { parseClientFields } from './columns.ts'
 import { isVouchedFor, listAdminScopes } from './kinds.ts'
 import type { CheckClientQuota } from './quota.ts'
-import { type ClientView, showClientTo } from './show-client.ts'
+import { type ClientView, showClientItemTo, showClientTo } from './show-client.ts'
 
 const SORT_KEYS = { created: 'createdAt', modified: 'modifiedAt', name: 'name' }
 
@@ -213,7 +214,7 @@ export function createClients ({ store, now, box, tokens, checkQuota }: ClientSe
      * Batches of clients as this caller may see them. Everything about the query is checked before the first one.
      * @throws ErrParam for a sort that is not one, and a cursor that is not of this sort
      */
-    list (query: ClientListQuery, actor: Actor): AsyncIterable<Client[]> {
+    list (query: Omit<ClientListQuery, 'fields'>, actor: Actor): AsyncIterable<Client[]> {
       const batches = clients.list(toListQuery(query, actor))
       return (async function * () {
         yield * mapBatches(batches, showClientTo(toView(actor, await readRegistry(store)), box.open))
@@ -221,12 +222,13 @@ export function createClients ({ store, now, box, tokens, checkQuota }: ClientSe
     },
 
     /**
-     * The same list, with the cursor of its next page where it is one of at most 100.
-     * @throws as `list`
+     * The same list with the fields that the query selects, and with the cursor of its next page where it is one of at most 100.
+     * @throws as `list`, and ErrParam for an unknown field
      */
-    async page (query: ClientListQuery, actor: Actor): Promise<Page<Client>> {
-      const view = toView(actor, await readRegistry(store))
-      return await readPage(clients, toListQuery(query, actor), showClientTo(view, box.open), { renderer: 'clients', options: { ...view } })
+    async page (query: ClientListQuery, actor: Actor): Promise<Page<ClientItem>> {
+      const fields = parseClientFields(query.fields)
+      const view = { ...toView(actor, await readRegistry(store)), fields }
+      return await readPage(clients, toListQuery(query, actor), showClientItemTo(view, box.open), { renderer: 'clients', options: view })
     }
   }
 }

@@ -8,7 +8,8 @@ import { type NewToken, type Tokens, hashToken } from '../tokens/tokens.ts'
 import { type Valid, isActive } from '../tokens/validity.ts'
 import type { OurClient } from './clients.ts'
 import { endGrant, nameMintedGrant } from './grants.ts'
-import { type AdapterParts, type ModelAdapter, type Payload, type Times, toPayload, toStored } from './model-adapter.ts'
+import type { Times } from './contract.ts'
+import { type AdapterParts, type ModelAdapter, type Payload, toPayload, toStored } from './model-adapter.ts'
 import { describeScope, splitScopes } from './scopes.ts'
 
 /** The audience of a token. Throws when the resource was deleted meanwhile, and when none of its scopes was granted. */
