@@ -7,6 +7,7 @@ import Fastify, { type FastifyInstance } from 'fastify'
 import type { Config } from './config.ts'
 import identity, { type IdentityOptions } from './index.ts'
 import { LIMITS } from './schemas/common.ts'
+import { answerHalfClosed } from './plugins/connections.ts'
 import { endConnectionsAtClose } from './plugins/draining.ts'
 import { handleError, handleNotFound } from './plugins/errors.ts'
 import { RequestLog, SERIALIZERS, chooseRequestId } from './plugins/logging.ts'
@@ -57,6 +58,7 @@ export async function buildApp (config: Config, { logStream, ...parts }: AppPart
   })
   app.setErrorHandler(handleError)
   app.setNotFoundHandler(handleNotFound)
+  answerHalfClosed(app)
   endConnectionsAtClose(app, { limit: config.shutdownTimeout })
   app.addHook('onRequest', (request, reply, done) => {
     reply.header('x-request-id', request.id)

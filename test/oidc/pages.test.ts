@@ -24,6 +24,12 @@ t.test('signing in', async (t) => {
     t.notMatch(text, /<script|\son\w+=|style=/)
   })
 
+  await t.test('an attempt waits for its turn with those of its address, and only while the browser waits', async (t) => {
+    const signIn = t.capture(users, 'signIn', users.signIn)
+    await (await open()).submit({ account: user.account, password: 'wrong' })
+    t.match(signIn(), [{ args: [user.account, 'wrong', { key: 'address 127.0.0.1', signal: AbortSignal }] }])
+  })
+
   await t.test('a user who may not sign in gets the same page as for a wrong password', async (t) => {
     const admin = { user_id: 'x', isAdmin: true }
     const disabled = await users.create({ data: { account: 'disabled', password: 'p' } })
