@@ -142,9 +142,10 @@ export async function oidc (app: FastifyInstance, mount: OidcMount): Promise<voi
   const errorHandler = createPageError(name)
   const limited: Record<string, Partial<RouteOptions>> = {
     // User codes are short, so guesses are limited (RFC 8628, 5.1).
-    [ROUTES.code_verification]: { errorHandler, preHandler: async (request) => { if (request.method === 'POST') await limits.guess(request) } },
-    // These requests are stored before anyone has authenticated.
+    [ROUTES.code_verification]: { errorHandler, preHandler: async (request) => await (request.method === 'POST' ? limits.guess(request) : limits.begin(request)) },
+    // These requests are stored before anyone has authenticated, as is a session for the form of the page above.
     [ROUTES.authorization]: { errorHandler, preHandler: limits.begin },
+    [ROUTES.end_session]: { errorHandler, preHandler: limits.begin },
     [ROUTES.device_authorization]: { errorHandler: sendOAuthError, preHandler: beginByPost },
     [ROUTES.pushed_authorization_request]: { errorHandler: sendOAuthError, preHandler: beginByPost }
   }
