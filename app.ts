@@ -22,6 +22,9 @@ const SILENCE = 60_000
 /** Longer than a load balancer's idle timeout, so that the balancer closes first and no request meets a closed connection. */
 const KEEP_ALIVE = 72_000
 
+/** Seconds for which a browser uses https only, after an answer over https (RFC 6797): a year. */
+const HSTS = 'max-age=31536000'
+
 /** The parts that the environment cannot express. */
 export interface AppParts extends Pick<IdentityOptions, 'store' | 'now' | 'counter' | 'processes'> {
   /** The log's destination; absent: stdout. */
@@ -60,8 +63,10 @@ export async function buildApp (config: Config, { logStream, ...parts }: AppPart
   app.setNotFoundHandler(handleNotFound)
   answerHalfClosed(app)
   endConnectionsAtClose(app, { limit: config.shutdownTimeout })
+  const isSecure = config.oidc !== false && config.oidc.issuer?.startsWith('https:') === true
   app.addHook('onRequest', (request, reply, done) => {
     reply.header('x-request-id', request.id)
+    if (isSecure) reply.header('strict-transport-security', HSTS)
     done()
   })
   try {
