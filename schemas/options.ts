@@ -29,7 +29,7 @@ export const OptionsSchema = Type.Object({
   })),
   production: Type.Boolean({ default: false, description: 'Refuses to start without secretKey.' }),
   bcryptCost: Type.Integer({ minimum: 4, maximum: 20, default: 12, description: 'Cost of a password hash; each step doubles the work.' }),
-  hashQueue: Type.Integer({ minimum: 1, maximum: 100_000, default: 128, description: 'Password hashes that may wait; further requests get ErrBusy.' }),
+  hashQueue: Type.Integer({ minimum: 1, maximum: 100_000, default: 10_000, description: 'Password hashes that may wait; further requests get ErrBusy, as do those that would wait more than 10 s.' }),
   prefix: Type.String({ pattern: '^(/[^/?#]+)*$', default: '', description: 'Path in front of `/api/v1`.' }),
   roles: Type.Object({
     admin: RoleName('admin'),

@@ -206,6 +206,18 @@ t.test('a wrong environment is reported by name before anything starts', async (
   t.notMatch(stderr, /hunter2/)
 })
 
+t.test('in production it is not reachable by others without an https issuer', async (t) => {
+  const key = Buffer.alloc(32, 1).toString('hex')
+  for (const args of [[], ['--workers=2']]) {
+    const service = startProgram(t, 'server.ts', {
+      args, env: serviceEnv(t.testdir(), { NODE_ENV: 'production', IDENTITY_SECRET_KEY: key, HOST: '0.0.0.0', IDENTITY_ISSUER: 'http://id.example' })
+    })
+    t.equal(await service.ended, 1)
+    t.match(service.stderr(), /^fastify-identity: IDENTITY_ISSUER: must be the https URL/)
+    t.equal(service.stdout(), '')
+  }
+})
+
 t.test('in production it prints only JSON lines, and an uncaught exception ends it', async (t) => {
   const dir = t.testdir({
     key: Buffer.alloc(32, 1).toString('hex'),

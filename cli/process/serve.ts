@@ -3,6 +3,7 @@ import { explainFailure } from '../../lib/failure.ts'
 import { parseFlags } from '../args.ts'
 import type { Command } from '../command.ts'
 import { helpOne } from '../help.ts'
+import { checkExposure } from './exposure.ts'
 import { getWorkerRole } from './worker-role.ts'
 
 /** The configuration; the flag takes precedence over its variable. Throws a ConfigError that names the flag for a bad value. */
@@ -19,6 +20,7 @@ function configure (workers: string | undefined): Config {
 /** Resolves when this process listens, or has started its first worker. */
 async function serve (workers: string | undefined): Promise<void> {
   const config = configure(workers)
+  checkExposure(config)
   const role = getWorkerRole()
   if (role !== undefined || config.workers === 1) {
     const { runService } = await import('./service.ts')
