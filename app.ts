@@ -22,7 +22,7 @@ const SILENCE = 60_000
 const KEEP_ALIVE = 72_000
 
 /** The parts that the environment cannot express. */
-export interface AppParts extends Pick<IdentityOptions, 'store' | 'now' | 'counter' | 'processes'> {
+export interface AppParts extends Pick<IdentityOptions, 'store' | 'now' | 'counter' | 'processes' | 'closing'> {
   /** The log's destination; absent: stdout. */
   logStream?: { write (line: string): void }
 }

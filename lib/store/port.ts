@@ -173,8 +173,10 @@ export interface Store {
   readonly engine: string
   /** A declared collection; an undeclared name throws. */
   collection<T extends Document> (name: string): Collection<T>
-  /** Resolves when the engine can read and write; rejects with ErrDb otherwise. */
+  /** Resolves when the engine can read and write; rejects with ErrDb otherwise. May write to find out. */
   ping (): Promise<void>
+  /** Throws ErrDb when the store is closed, or its data was removed or replaced. Absent where only `ping` can tell. */
+  verify? (): void
   /** Waits for the accepted operations, and then releases everything the store opened. Idempotent. */
   close (): Promise<void>
 }

@@ -1,4 +1,5 @@
 import { toTimestamp } from '../clock.ts'
+import { storeError } from '../errors.ts'
 import { type Collection, type Document, type Store, StoreLostError, type StoreOptions } from './port.ts'
 import type { Backend } from './sqlite/backend.ts'
 import { SqliteCollection } from './sqlite/collection.ts'
@@ -67,7 +68,13 @@ class SqliteStore implements Store {
   }
 
   async ping (): Promise<void> {
+    this.verify()
     await this.#backend.ping()
+  }
+
+  verify (): void {
+    if (this.#closed !== null) throw storeError(new Error('the store is closed'))
+    this.#backend.verify()
   }
 
   close (): Promise<void> {

@@ -82,8 +82,10 @@ export class FileBackend implements Backend {
   }
 
   async ping (): Promise<void> {
-    this.#readVersion()
+    this.#file.check()
     await this.#writer.check()
+    // After a write of another connection SQLite reads from the file, and not from its cache.
+    this.#readVersion()
   }
 
   /** The writer last, because the last connection to close checkpoints the log, which takes time. */

@@ -1,7 +1,7 @@
 import type { CollectionSpec, Json } from '../port.ts'
 import type { Connection } from './connection.ts'
 import { findDuplicateField } from './failure.ts'
-import { READ_VERSION, STATE, STATE_TABLE, quote, toColumn } from './sql.ts'
+import { PROBE_TABLE, READ_VERSION, STATE, STATE_TABLE, quote, toColumn } from './sql.ts'
 
 /**
  * The layout of the tables, in user_version. A file with a higher one was written by a later release.
@@ -33,7 +33,7 @@ export function isCurrent (connection: Connection, specs: readonly CollectionSpe
     if (names.size > 0) throw new Error('it has tables of another program')
     return false
   }
-  return layout === LAYOUT && names.has(STATE_TABLE) && specs.every((spec) => names.has(spec.name) &&
+  return layout === LAYOUT && names.has(STATE_TABLE) && names.has(PROBE_TABLE) && specs.every((spec) => names.has(spec.name) &&
     EVENTS.every((event) => names.has(nameTrigger(spec, event))) && listIndexes(spec).every(({ name }) => names.has(name)) &&
     compareKeys(connection, spec).every((keys) => keys.length === 0))
 }
@@ -48,6 +48,7 @@ export function migrate (connection: Connection, specs: readonly CollectionSpec[
       database.exec(`CREATE TABLE IF NOT EXISTS ${KEYS} (collection TEXT, key TEXT, PRIMARY KEY (collection, key)) WITHOUT ROWID`)
       database.exec(`CREATE TABLE IF NOT EXISTS ${STATE} ("version" INTEGER);
         INSERT INTO ${STATE} SELECT random() WHERE NOT EXISTS (${READ_VERSION})`)
+      database.exec(`CREATE TABLE IF NOT EXISTS ${quote(PROBE_TABLE)} ("id" INTEGER PRIMARY KEY, "data" BLOB)`)
       for (const spec of specs) createTable(connection, spec)
       database.exec(`PRAGMA user_version = ${LAYOUT}`)
     }
