@@ -55,6 +55,7 @@ interface ServerParts extends Pick<ServiceOptions, 'refreshTtl' | 'issuer'> {
 async function identityPlugin (app: FastifyInstance, { getIssuer, ...options }: Options & HandedIn & ServerParts): Promise<void> {
   const services = await openServices({
     ...options,
+    onWarning: (message) => app.log.warn(message),
     onError (error) {
       if (error instanceof StoreLostError) app.log.fatal({ err: error }, 'the store is lost: restart the service when its data is in place')
       else if (error instanceof ReconnectedError) app.log.warn({ err: error }, 'store reconnected')

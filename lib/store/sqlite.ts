@@ -13,16 +13,16 @@ const TIMEOUT = 10_000
 const SWEEP_INTERVAL = 60_000
 
 /**
- * Opens `sqlite:PATH`, and creates a missing file, or `sqlite::memory:`, a new empty store for tests.
+ * Opens `sqlite:PATH`, and creates a missing file unless `create` is false, or `sqlite::memory:`, a new empty store for tests.
  * @throws Error that tells the operator why the file cannot be used
  */
 export async function openSqliteStore (url: string, options: StoreOptions): Promise<Store> {
-  const { collections, timeout = TIMEOUT, onError = () => {} } = options
+  const { collections, timeout = TIMEOUT, onError = () => {}, onWarning = () => {}, create = true, renderers } = options
   const path = parsePath(url)
   checkSpecs(collections)
   if (path === ':memory:') return new SqliteStore(new MemoryBackend(collections), options)
   try {
-    return new SqliteStore(await FileBackend.open(path, { collections, timeout, onLost: onError, renderers: options.renderers }), options)
+    return new SqliteStore(await FileBackend.open(path, { collections, timeout, onLost: onError, renderers, create, onWarning }), options)
   } catch (error) {
     throw new Error(`DATABASE_URL: cannot open ${path}: ${findReason(error)}`, { cause: error })
   }

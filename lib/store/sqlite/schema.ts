@@ -24,6 +24,12 @@ const EVENTS = ['INSERT', 'UPDATE', 'DELETE'] as const
 /** Rows per step when a new column is filled. */
 const STEP = 100
 
+/** Whether the file is new: no release and no other program has written to it. */
+export function isNew (connection: Connection): boolean {
+  const [{ user_version: layout }] = connection.all<{ user_version: number }>('PRAGMA user_version') as [{ user_version: number }]
+  return layout === 0 && connection.get({ sql: 'SELECT 1 FROM sqlite_schema', values: [] }) === undefined
+}
+
 /** Whether the file has everything the collections need. Throws when it belongs to another program, or to a later release. */
 export function isCurrent (connection: Connection, specs: readonly CollectionSpec[]): boolean {
   const [{ user_version: layout }] = connection.all<{ user_version: number }>('PRAGMA user_version') as [{ user_version: number }]
