@@ -36,7 +36,7 @@ async function identity (app: FastifyInstance, given: IdentityOptions): Promise<
     scope.setErrorHandler(handleError)
     useOwnValidation(scope)
     if (options.openapi) await scope.register(openapi)
-    if (options.health) await scope.register(health)
+    if (options.health) await scope.register(health, { closing: options.closing })
     await scope.register(async (api) => {
       const passwordLimit = await createPasswordLimit(api, options.rateLimit, counter)
       const writeLimit = createWriteLimit(!unlimited && options.writeLimit, counter)

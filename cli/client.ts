@@ -94,6 +94,7 @@ export const clientCommands: Commands = {
       owner: { type: 'string', value: 'ACCOUNT', text: 'Only clients of this account.' },
       limit: { type: 'string', value: 'N', text: 'Maximum number; all clients by default.' }
     },
+    creates: false,
     async run (context) {
       const { services, args } = context
       const user = args.optional('owner') === undefined ? undefined : (await requireUser(context, 'owner')).user_id
@@ -107,6 +108,7 @@ export const clientCommands: Commands = {
     flags: {
       csv: { type: 'string', value: 'FILE', required: true, text: 'The file to write, readable only by you; - is stdout.' }
     },
+    creates: false,
     async run (context) {
       const { exportClients } = await import('./export.ts')
       await exportClients(context)
