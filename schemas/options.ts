@@ -1,4 +1,5 @@
 import { Type, type Static } from '@sinclair/typebox'
+import { InHostDocumentSchema } from './common.ts'
 import { FixedResourcesSchema } from './resource.ts'
 
 /** Who may call a route: any caller, holders of a role, or the user in the path's userId. One match is enough. */
@@ -61,6 +62,7 @@ export const OptionsSchema = Type.Object({
     default: {}, description: 'Options of the authorization server, see docs/oidc.md. `false`: none, and nobody can sign in.'
   }),
   openapi: Type.Boolean({ default: true, description: 'Serves `/openapi.json` and the page `/docs`.' }),
+  inHostDocument: InHostDocumentSchema,
   health: Type.Boolean({ default: true, description: 'Serves `/health/live` and `/health/ready`.' })
 }, { additionalProperties: false })
 
