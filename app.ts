@@ -62,6 +62,13 @@ export async function buildApp (config: Config, { logStream, ...parts }: AppPart
     reply.header('x-request-id', request.id)
     done()
   })
+  // For whoever opens the address to see what is there.
+  app.get('/', { schema: { hide: true } }, () => ({
+    service: 'fastify-identity',
+    ...(config.openapi && { docs: '/docs', openapi: '/openapi.json' }),
+    ...(config.oidc !== false && { metadata: '/.well-known/openid-configuration' }),
+    health: '/health/ready'
+  }))
   try {
     if (config.openapi) await app.register(openapi)
     await app.register(identity, {

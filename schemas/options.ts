@@ -31,7 +31,7 @@ export const OptionsSchema = Type.Object({
   production: Type.Boolean({ default: false, description: 'Refuses to start without secretKey.' }),
   bcryptCost: Type.Integer({ minimum: 4, maximum: 20, default: 12, description: 'Cost of a password hash; each step doubles the work.' }),
   hashQueue: Type.Integer({ minimum: 1, maximum: 100_000, default: 128, description: 'Password hashes that may wait; further requests get ErrBusy.' }),
-  prefix: Type.String({ pattern: '^(/[^/?#]+)*$', default: '', description: 'Path in front of `/api/v1`.' }),
+  prefix: Type.String({ pattern: '^(/[^/?#]+)*$', expects: 'a path such as /identity, with a slash before it and none after it', default: '', description: 'Path in front of `/api/v1`.' }),
   roles: Type.Object({
     admin: RoleName('admin'),
     manager: RoleName('manager'),

@@ -254,13 +254,15 @@ t.test('options', async (t) => {
 
   t.test('that are wrong are named at boot', async (t) => {
     for (const [options, message] of [
-      [{ databse: 'sqlite::memory:' }, /option databse/],
+      [{ databse: 'sqlite::memory:' }, /^option databse: is not an option, did you mean database\?$/],
+      [{ nothingLikeIt: true }, /^option nothingLikeIt: is not an option$/],
       [{ database: '' }, /option database/],
-      [{ database: 'postgres://u:hunter2@h/db' }, /unknown scheme 'postgres:'/],
+      [{ database: 'postgres://u:hunter2@h/db' }, /^the database URL has the unknown scheme 'postgres:'; it must begin with sqlite:, /],
       [{ bcryptCost: 3 }, /option bcryptCost/],
       [{ bcryptCost: '12' }, /option bcryptCost/],
-      [{ prefix: 'no-slash' }, /option prefix/],
-      [{ roles: { boss: 'x' } }, /option roles\.boss/],
+      [{ prefix: 'no-slash' }, /^option prefix: must be a path such as \/identity, /],
+      [{ prefix: '/slash/' }, /^option prefix: must be a path/],
+      [{ roles: { boss: 'x' } }, /option roles\.boss: is not an option/],
       [{ roles: { admin: '' } }, /option roles\.admin/],
       [{ rateLimit: 0 }, /option rateLimit/],
       [{ stallTimeout: 1 }, /option stallTimeout/],
