@@ -102,6 +102,7 @@ export const clientCommands: Commands = {
       owner: { type: 'string', value: 'ACCOUNT', text: 'Only clients of this account.' },
       limit: { type: 'string', value: 'N', text: 'Maximum number; all clients by default.' }
     },
+    creates: false,
     async run (context) {
       const { services, args } = context
       const user = args.optional('owner') === undefined ? undefined : (await requireUser(context, 'owner')).user_id
@@ -115,6 +116,7 @@ export const clientCommands: Commands = {
     flags: {
       csv: { type: 'string', value: 'FILE', required: true, text: 'The file to write, readable only by you; - is stdout.' }
     },
+    creates: false,
     async run (context) {
       const { exportClients } = await import('./export.ts')
       await exportClients(context)

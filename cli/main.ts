@@ -58,8 +58,10 @@ function explain (error: unknown, command: Command | undefined): string {
 
 async function run (command: Command, surroundings: Surroundings, env: NodeJS.ProcessEnv): Promise<void> {
   if ('runAlone' in command) return await command.runAlone(surroundings)
-  const { services: options, oidc } = readConfig(env)
-  const services = await openServices({ ...options, refreshTtl: oidc === false ? undefined : oidc.refreshTtl, issuer: oidc === false ? undefined : oidc.issuer })
+  const { services: options, oidc, warnings } = readConfig(env)
+  const onWarning = (message: string) => { surroundings.stderr.write(`fastify-identity: warning: ${message}\n`) }
+  warnings.forEach(onWarning)
+  const services = await openServices({ ...options, onWarning, createDatabase: command.creates ?? options.createDatabase, refreshTtl: oidc === false ? undefined : oidc.refreshTtl, issuer: oidc === false ? undefined : oidc.issuer })
   try {
     await command.run({ ...surroundings, services })
   } finally {

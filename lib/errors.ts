@@ -47,7 +47,7 @@ export function paramError (field: string, cause: string): IdentityError {
   return new IdentityError('ErrParam', `${field}: ${cause}`)
 }
 
-/** Seconds that ErrDb and ErrBusy ask a caller to wait. */
+/** Seconds that ErrDb asks a caller to wait. */
 const RETRY_AFTER = '1'
 
 /** The store failed. The caller may retry; the cause is for the log. */
@@ -55,7 +55,15 @@ export function storeError (cause: unknown): IdentityError {
   return new IdentityError('ErrDb', 'the store is unavailable', { cause, headers: { 'retry-after': RETRY_AFTER } })
 }
 
-/** The queue for this kind of work is full. */
-export function busyError (what: string): IdentityError {
-  return new IdentityError('ErrBusy', `too many ${what} are waiting`, { headers: { 'retry-after': RETRY_AFTER } })
+/**
+ * The queue for this kind of work is full.
+ * @param wait milliseconds after which to try again
+ */
+export function busyError (what: string, wait = 0): IdentityError {
+  return new IdentityError('ErrBusy', `too many ${what} are waiting`, { headers: { 'retry-after': String(Math.max(1, Math.ceil(wait / 1000))) } })
+}
+
+/** The caller closed the connection before the answer: nobody reads this one, and it is no failure of the service. */
+export function goneError (): IdentityError {
+  return new IdentityError('ErrParam', 'request: the connection was closed before the answer', { statusCode: 499 })
 }

@@ -47,4 +47,6 @@ export interface Actor {
   epoch?: number
   /** Authenticates again after a wait; throws when the token was revoked meanwhile. Absent on the command line. */
   confirm?: () => MaybePromise<void>
+  /** Aborted when the caller has left, so that nobody waits for the result. Absent on the command line. */
+  signal?: AbortSignal
 }

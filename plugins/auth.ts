@@ -4,6 +4,7 @@ import { IdentityError } from '../lib/errors.ts'
 import type { Actor } from '../lib/roles.ts'
 import type { Caller, Tokens } from '../lib/tokens/tokens.ts'
 import { type Admission, type GuardOptions, denied, grantsScope, requirePower } from './admission.ts'
+import { watchConnection } from './connections.ts'
 
 const CALLER: unique symbol = Symbol('caller')
 
@@ -123,6 +124,7 @@ export function toActor (request: FastifyRequest, tokens: Pick<Tokens, 'authenti
     isAdmin,
     isUnrestricted: power.scopes === undefined,
     holds: (scope) => grantsScope(power, scope),
+    signal: watchConnection(request),
     ...(token.user_epoch !== undefined && { epoch: token.user_epoch }),
     async confirm () {
       const again = await tokens.authenticate(readBearer(request.headers.authorization))

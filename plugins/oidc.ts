@@ -10,6 +10,7 @@ import { allowOrigin } from './cors.ts'
 import { IdentityError } from '../lib/errors.ts'
 import { OAuthError } from '../lib/oidc/oauth-error.ts'
 import { toIdentityError } from './errors.ts'
+import { logFailure } from './failure-log.ts'
 import type { SignInLimits } from './sign-in-limit.ts'
 
 /** Resolves to the authorization server with the current keys. */
@@ -99,7 +100,7 @@ const DISCOVERY = ['/.well-known/openid-configuration', '/.well-known/oauth-auth
 /** Sends an error as OAuth clients expect it (RFC 6749, 5.2), where oidc-provider does not. */
 export function replyOAuthError (thrown: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const error = thrown instanceof OAuthError ? thrown : toIdentityError(thrown)
-  if (error instanceof IdentityError && error.statusCode >= 500) request.log.error({ err: error.cause ?? error, code: error.code }, error.message)
+  if (error instanceof IdentityError) logFailure(request, error)
   return reply
     .code(error.statusCode)
     .headers({ ...error.headers, 'cache-control': 'no-store' })
@@ -141,9 +142,10 @@ export async function oidc (app: FastifyInstance, mount: OidcMount): Promise<voi
   const errorHandler = createPageError(name)
   const limited: Record<string, Partial<RouteOptions>> = {
     // User codes are short, so guesses are limited (RFC 8628, 5.1).
-    [ROUTES.code_verification]: { errorHandler, preHandler: async (request) => { if (request.method === 'POST') await limits.guess(request) } },
-    // These requests are stored before anyone has authenticated.
+    [ROUTES.code_verification]: { errorHandler, preHandler: async (request) => await (request.method === 'POST' ? limits.guess(request) : limits.begin(request)) },
+    // These requests are stored before anyone has authenticated, as is a session for the form of the page above.
     [ROUTES.authorization]: { errorHandler, preHandler: limits.begin },
+    [ROUTES.end_session]: { errorHandler, preHandler: limits.begin },
     [ROUTES.device_authorization]: { errorHandler: sendOAuthError, preHandler: beginByPost },
     [ROUTES.pushed_authorization_request]: { errorHandler: sendOAuthError, preHandler: beginByPost }
   }

@@ -35,7 +35,7 @@ const readOptions = createOptionsReader(RemoteOptionsSchema)
  * For an app whose users are in an identity service elsewhere: decorates it with `app.identity.guard`,
  * `request.caller` and `request.isAdmin`, as in an app that embeds the service. Each token is checked with the service.
  * @example
- * await app.register(remoteAuth, { upstream: 'http://identity:3000' })
+ * await app.register(remoteAuth, { issuer: 'https://id.example.com' })
  * app.get('/orders', { onRequest: app.identity.guard({ audience: 'https://orders.example.com', scopes: ['orders:read'] }) }, handler)
  * @throws Error at boot that names a wrong option
  */

@@ -59,10 +59,13 @@ function completeQuery (query: string): string {
 
 const withQuery = (path: string, query: string) => (query === '' ? path : `${path}?${query}`)
 
+/** Characters that change the path where a proxy before the upstream decodes them. No id has one. */
+const PATH_SIGNS = /[/\\%]/
+
 /** A path parameter as one segment of the upstream's path. Throws ErrParam for a value that would change the path. */
 function toSegment (request: FastifyRequest, name: string): string {
   const value = (request.params as Record<string, string>)[name] ?? ''
-  if (value === '' || value === '.' || value === '..' || !value.isWellFormed()) throw paramError(name, 'is not an id')
+  if (value === '' || value === '.' || value === '..' || PATH_SIGNS.test(value) || !value.isWellFormed()) throw paramError(name, 'is not an id')
   return encodeURIComponent(value)
 }
 
@@ -87,6 +90,11 @@ export async function bridge (app: FastifyInstance, given: BridgeOptions): Promi
   app.addHook('onClose', async () => { await (await relay.peek())?.close() })
   app.setErrorHandler(handleError)
   placeInHostDocument(app, options.inHostDocument)
+  // The host app has an origin of its own, where nothing of the upstream's may become a page or a script.
+  app.addHook('onRequest', (_request, reply, done) => {
+    reply.header('x-content-type-options', 'nosniff')
+    done()
+  })
 
   // Bodies are forwarded unchanged; the upstream validates them. They are read before an upstream connection is taken,
   // so that slow uploads cannot occupy the pool.

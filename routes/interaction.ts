@@ -5,6 +5,8 @@ import type { AuthorizationServer, Decision, Interaction } from '../lib/oidc/con
 import { IdentityError } from '../lib/errors.ts'
 import { pageHeaders } from '../lib/pages/headers.ts'
 import type { Pages } from '../lib/pages/index.ts'
+import { groupAddress } from '../lib/sign-in/addresses.ts'
+import { watchConnection } from '../plugins/connections.ts'
 import type { OidcMount } from '../plugins/oidc.ts'
 import { SIGN_IN_OVER, createPageError, describeLimit, sendPage } from '../plugins/pages.ts'
 import { LIMITS } from '../schemas/common.ts'
@@ -99,7 +101,8 @@ export async function interactionRoutes (app: FastifyInstance, { getServer, limi
       return await retry(429, describeLimit(error.headers['retry-after']))
     }
     const fits = account.length <= LIMITS.account && password.length <= LIMITS.password
-    const found = fits ? await users.signIn(account, password) : null
+    const turn = { key: `address ${groupAddress(request.ip)}`, signal: watchConnection(request) }
+    const found = fits ? await users.signIn(account, password, turn) : null
     // The same text for an unknown account, a wrong password, and a user who may not sign in.
     if (found === null) return await retry(400, WRONG)
     return await decide(request, reply, server, { login: { accountId: found.user_id, acr: PASSWORD_ACR, amr: ['pwd'], user_epoch: found.epoch } })

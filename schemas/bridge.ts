@@ -18,6 +18,9 @@ export const BridgeOptionsSchema = Type.Object({
     pattern: '^[\\w][\\w. -]{0,127}$', default: 'clients.csv', description: 'Name of the downloaded CSV file.'
   }),
   inHostDocument: InHostDocumentSchema,
+  cookies: Type.Boolean({
+    default: false, description: 'Forwards Cookie and Set-Cookie. They are dropped by default: the host app and the upstream share no cookies.'
+  }),
   bodyLimit: Type.Integer({
     minimum: 0, maximum: 1024 * 1024 * 1024, default: LIMITS.body, description: 'Maximum bytes of a request body, which is held in memory.'
   }),

@@ -24,10 +24,13 @@ export const EnvironmentSchema = Type.Object({
     expects: 'sqlite:PATH, or a mongodb:// or mongodb+srv:// URL'
   }),
   LOG_LEVEL: Type.Union(LEVELS.map((level) => Type.Literal(level)), { default: 'info', description: `\`${LEVELS.join('`, `')}\`. Logs are JSON lines on stdout.` }),
-  NODE_ENV: Type.Optional(Type.String({ description: '`production` refuses to start without a configured secret key, and never creates a first admin.' })),
+  NODE_ENV: Type.Optional(Type.String({ description: '`production` refuses to start without a configured secret key, or on a public address without an https issuer, and never creates a first admin.' })),
   IDENTITY_DATA_DIR: options.dataDir,
   IDENTITY_SECRET_KEY: options.secretKey,
   IDENTITY_SECRET_KEY_FILE: Type.Optional(Type.String({ description: 'A file with the secret key, instead of IDENTITY_SECRET_KEY.' })),
+  IDENTITY_CREATE_DATABASE: Type.Optional(Type.Boolean({
+    description: `\`on\` or \`off\`. ${options.createDatabase.description} The flag \`--create\` takes precedence.`
+  })),
   IDENTITY_BCRYPT_COST: options.bcryptCost,
   IDENTITY_HASH_QUEUE: options.hashQueue,
   IDENTITY_RATE_LIMIT: Type.Union([Off, ...options.rateLimit.anyOf.slice(1)], {

@@ -54,6 +54,15 @@ t.test('ids may be as long as the schemas allow', async (t) => {
   }
 })
 
+t.test('with an https issuer browsers are told to keep to https', async (t) => {
+  for (const [env, expected] of [[{ IDENTITY_ISSUER: 'https://id.example' }, 'max-age=31536000'], [{}, undefined], [{ IDENTITY_OIDC: 'off' }, undefined]] as const) {
+    const { app } = await start(t, env)
+    for (const url of ['/health/live', '/nope', ...('IDENTITY_OIDC' in env ? [] : ['/api/v1/auth/device', '/.well-known/openid-configuration'])]) {
+      t.equal((await app.inject(url)).headers['strict-transport-security'], expected, url)
+    }
+  }
+})
+
 t.test("a request has an id: the caller's where it is safe to log", async (t) => {
   const { app, log } = await start(t)
   for (const [given, expected] of [

@@ -71,8 +71,9 @@ export async function emptyStore (store: Store): Promise<void> {
  * @throws Error that names an invalid option
  * @example
  * const kit = await startIdentity({ t })
- * const { headers } = await kit.mint({ user: 'ann', roles: ['admin'], scopes: ['read'] })
- * const reply = await kit.inject({ url: '/api/v1/auth/tokeninfo', headers })
+ * const { headers } = await kit.mint({ user: 'ann', roles: ['admin'] })
+ * const reply = await kit.inject({ url: '/api/v1/user/list', headers })
+ * const narrowed = await kit.mint({ user: 'ann', scopes: ['account:read'] })
  */
 export async function startIdentity ({ t, time, app = createApp(), ...options }: StartOptions = {}): Promise<TestKit> {
   const clock = createTestClock(time)

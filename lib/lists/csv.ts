@@ -14,15 +14,22 @@ export interface CsvOptions {
   columns?: readonly string[] | undefined
 }
 
-/**
- * What a spreadsheet may take for the start of a formula (OWASP, CSV Injection), the full-width forms included.
- * fast-csv drops NUL, so a leading one does not hide the character behind it.
- */
-const FORMULA = /^\0*[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]/
+/** Characters that show nothing: a spreadsheet may skip them, and fast-csv drops NUL. Line breaks are for the next patterns. */
+const INVISIBLE = '(?![\\r\\n])[\\s\\p{Cc}\\p{Cf}\\p{Z}\\p{Default_Ignorable_Code_Point}\\u2800]'
+
+/** The first character of a formula (OWASP, CSV Injection), the full-width forms included. */
+const SIGN = '[=+\\-@\\uff1d\\uff0b\\uff0d\\uff20]'
+
+/** What a spreadsheet may take for the start of a formula. */
+const FORMULA = new RegExp(`^\\0*(?:[\\t\\r\\n]|(?:${INVISIBLE})*${SIGN})`, 'u')
+
+/** The end of a cell where the list separator is a semicolon: there a quote in the middle of a line protects nothing. */
+const NEXT_FORMULA = new RegExp(`[;\\r\\n](?=(?:"|${INVISIBLE})*${SIGN})`, 'gu')
 
 function toCell (value: unknown, { escapeFormulae }: CsvOptions): string {
   const text = typeof value === 'string' ? value : value === undefined || value === null ? '' : JSON.stringify(value)
-  return escapeFormulae && FORMULA.test(text) ? `'${text}` : text
+  if (!escapeFormulae) return text
+  return (FORMULA.test(text) ? "'" : '') + text.replace(NEXT_FORMULA, "$&'")
 }
 
 function toRow (record: object, options: CsvOptions): string[] {

@@ -91,7 +91,8 @@ export function createConfiguration (parts: ConfigurationParts): Configuration {
       AccessToken: settings.accessTtl,
       ClientCredentials: settings.accessTtl,
       RefreshToken: settings.refreshTtl,
-      Session: settings.sessionTtl,
+      // Anyone may open a page with a form, and its session is stored before anybody signs in.
+      Session: (_ctx, session) => session.accountId === undefined ? Math.min(settings.sessionTtl, LIFETIMES.anonymousSession) : settings.sessionTtl,
       Grant: settings.refreshTtl,
       AuthorizationCode: LIFETIMES.code,
       DeviceCode: LIFETIMES.deviceCode,

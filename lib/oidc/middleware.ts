@@ -1,4 +1,5 @@
 import type { KoaContextWithOIDC, Provider } from 'oidc-provider'
+import { pageHeaders } from '../pages/headers.ts'
 import { POLL_INTERVAL } from './codes.ts'
 import { ROUTES } from './routes.ts'
 import type { Views } from './views.ts'
@@ -11,6 +12,13 @@ function correctAnswer (ctx: KoaContextWithOIDC): void {
   // RFC 7009, 2.2: the answer has no content. Libraries refuse the text/plain of an empty text.
   if (ctx.oidc?.route === 'revocation') ctx.remove('content-type')
   if (ctx.oidc?.route === 'device_authorization') ctx.body = { ...ctx.body as object, interval: POLL_INTERVAL }
+}
+
+/** The page of `response_mode=form_post` is oidc-provider's. It submits its form by a script, the only one of all pages. */
+function protectFormPost (ctx: KoaContextWithOIDC): void {
+  if (ctx.oidc?.params?.response_mode !== 'form_post' || typeof ctx.body !== 'string' || ctx.response.is('html') === false) return
+  const [, script] = /<script>([^<]*)<\/script>/.exec(ctx.body) ?? []
+  ctx.set(pageHeaders(ctx.oidc.params.redirect_uri, script))
 }
 
 /**
@@ -29,6 +37,7 @@ export function createMiddleware (base: string, mount: string, views: Views): Mi
     }
     await next()
     correctAnswer(ctx)
+    protectFormPost(ctx)
     const isSignOut = ctx.oidc?.route === 'end_session' && ctx.status === 200
     if (isSignOut && ctx.oidc.session?.accountId === undefined) await views.alreadySignedOut(ctx)
   }

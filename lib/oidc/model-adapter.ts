@@ -7,7 +7,7 @@ import type { Times } from './contract.ts'
 import type { KeyRing } from './keys.ts'
 
 /** Lifetimes that no option sets, in seconds. */
-export const LIFETIMES = { code: 60, deviceCode: 600, interaction: 3600, idToken: 3600 } as const
+export const LIFETIMES = { code: 60, deviceCode: 600, interaction: 3600, idToken: 3600, anonymousSession: 3600 } as const
 
 /** A model as oidc-provider stores it. */
 export type Payload = Record<string, Json>

@@ -1,6 +1,7 @@
 import type { CreateUser, PatchProfile, PatchUser, Profile, User, UserCountQuery, UserItem, UserListQuery } from '../../schemas/user.ts'
 import { type Checks, checkAccount, checkFields, checkMap, checkPassword, checkRoles, checkText, checkTimestamp } from '../checks.ts'
 import { type Clock, toTimestamp } from '../clock.ts'
+import type { Turn } from '../fair-queue.ts'
 import { type Page, mapBatches, readPage, toStart } from '../lists/cursor.ts'
 import { IdentityError, paramError } from '../errors.ts'
 import type { Passwords } from './passwords.ts'
@@ -44,6 +45,11 @@ function denied (message: string): IdentityError {
   return new IdentityError('ErrPerm', message)
 }
 
+/** The hashes that a user asks for share a turn, whatever their address. */
+function toTurn ({ user_id, signal }: Pick<Actor, 'user_id' | 'signal'>): Turn {
+  return { key: `user ${user_id}`, signal }
+}
+
 /** `account` takes precedence over `contains`. Empty means absent. Accounts are stored lower-cased. */
 function toFilter ({ account, contains }: UserCountQuery): Filter {
   if (account) return { equal: { account: account.toLowerCase() } }
@@ -62,10 +68,10 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
   const checkMayPatch = createManagerRules(names, managerRoles)
 
   /** The fields that every patch may set. A new password increments the epoch, which revokes all of the user's tokens. */
-  async function toChange ({ password, ...fields }: Omit<PatchProfile['data'], 'current_password'>): Promise<Change> {
+  async function toChange ({ password, ...fields }: Omit<PatchProfile['data'], 'current_password'>, turn: Turn): Promise<Change> {
     const set: Record<string, Json> = checkFields(fields, CHECKS)
     if (password === undefined) return { set }
-    set.password = await passwords.hash(checkPassword(password))
+    set.password = await passwords.hash(checkPassword(password), turn)
     return { set, increment: { epoch: 1 } }
   }
 
@@ -104,7 +110,7 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
     // Spares the hash of a quarter of a second when the account exists. The unique index decides.
     const exists = () => new IdentityError('USER_EXIST', 'account: a user with this account exists')
     if (await users.getBy('account', account) !== null) throw exists()
-    const hashed = await passwords.hash(password)
+    const hashed = await passwords.hash(password, extra.actor && toTurn(extra.actor))
     // The caller may have been revoked during the hash. The same below.
     await extra.actor?.confirm?.()
     const record = createUserRecord(now(), {
@@ -127,18 +133,18 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
     return { user_id: record.id }
   }
 
-  async function verifyPassword (account: string, password: string): Promise<UserRecord | null> {
+  async function verifyPassword (account: string, password: string, turn?: Turn): Promise<UserRecord | null> {
     const record = await users.getBy('account', account.toLowerCase())
-    const same = await passwords.verify(password, record?.password)
+    const same = await passwords.verify(password, record?.password, turn)
     if (record === null || !same || !isActive(record, toTimestamp(now()))) return null
-    if (passwords.isWeak(record.password)) await renewHash(record, password)
+    if (passwords.isWeak(record.password)) await renewHash(record, password, turn)
     return record
   }
 
   /** Best effort: a full hash queue or a store that cannot write must not fail the sign-in. */
-  async function renewHash (record: UserRecord, password: string): Promise<void> {
+  async function renewHash (record: UserRecord, password: string, turn?: Turn): Promise<void> {
     try {
-      const set = { password: await passwords.hash(password) }
+      const set = { password: await passwords.hash(password, turn) }
       // A concurrent write wins: it may be a new password.
       await users.update(record.id, { set, increment: { revision: 1 } }, { equal: { revision: record.revision } })
     } catch (cause) {
@@ -147,14 +153,14 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
   }
 
   /** @throws ErrParam unless it is the user's password; it may be left out with an operator's unrestricted token */
-  async function checkCurrent (user_id: string, password: string | undefined, { isUnrestricted = true }: Partial<Actor> = {}): Promise<void> {
+  async function checkCurrent (user_id: string, password: string | undefined, turn: Turn, isUnrestricted = true): Promise<void> {
     if (password === undefined) {
       if (isUnrestricted) return
       throw paramError('current_password', 'is required with a new password')
     }
     const record = await users.get(user_id)
     if (record === null) throw notFound()
-    if (!await passwords.verify(password, record.password)) throw paramError('current_password', 'is wrong')
+    if (!await passwords.verify(password, record.password, turn)) throw paramError('current_password', 'is wrong')
   }
 
   return {
@@ -202,9 +208,10 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
     /**
      * Signs in: `verify`, with the epoch that was read before the password was compared. Tokens of the sign-in carry that
      * epoch, so that a concurrent password change revokes them.
+     * @param turn who shares the wait for a hash: the client's address, because anyone may try an account
      */
-    async signIn (account: string, password: string): Promise<{ user_id: string, epoch: number } | null> {
-      const record = await verifyPassword(account, password)
+    async signIn (account: string, password: string, turn?: Turn): Promise<{ user_id: string, epoch: number } | null> {
+      const record = await verifyPassword(account, password, turn)
       return record === null ? null : { user_id: record.id, epoch: record.epoch }
     },
 
@@ -214,8 +221,9 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
      * @throws ErrParam, ErrNotFound, ErrUnknown
      */
     async patchOwn (user_id: string, { data: { current_password, ...data } }: Pick<PatchProfile, 'data'>, actor?: Actor): Promise<void> {
-      if (data.password !== undefined) await checkCurrent(user_id, current_password, actor)
-      const change = await toChange(data)
+      const turn = toTurn(actor ?? { user_id })
+      if (data.password !== undefined) await checkCurrent(user_id, current_password, turn, actor?.isUnrestricted)
+      const change = await toChange(data, turn)
       await actor?.confirm?.()
       await patch(user_id, (record) => {
         if (actor?.epoch !== undefined && record.epoch !== actor.epoch) throw invalidToken()
@@ -232,7 +240,7 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
       if (target === null) throw notFound()
       checkMayPatch(target, body, actor)
       const { data = {}, disable } = body
-      const { set = {}, increment = {} } = actor.isAdmin ? await toChange(data) : {}
+      const { set = {}, increment = {} } = actor.isAdmin ? await toChange(data, toTurn(actor)) : {}
       await actor.confirm?.()
       const unset: string[] = []
       if (data.roles !== undefined) set.roles = checkRoles(data.roles as Roles)

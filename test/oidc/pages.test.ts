@@ -1,5 +1,7 @@
+import { createHash } from 'node:crypto'
 import t from 'tap'
-import { type App, askCode, getCode, startHarness } from './harness.ts'
+import type { Page } from './browser.ts'
+import { type App, askCode, getCode, signIn, startHarness } from './harness.ts'
 
 const WRONG = 'The account or the password is wrong.'
 
@@ -22,6 +24,12 @@ t.test('signing in', async (t) => {
     t.match(policy, "form-action 'self' https:;", 'a browser applies it to the redirect to the app too')
     t.notMatch(policy, 'unsafe')
     t.notMatch(text, /<script|\son\w+=|style=/)
+  })
+
+  await t.test('an attempt waits for its turn with those of its address, and only while the browser waits', async (t) => {
+    const signIn = t.capture(users, 'signIn', users.signIn)
+    await (await open()).submit({ account: user.account, password: 'wrong' })
+    t.match(signIn(), [{ args: [user.account, 'wrong', { key: 'address 127.0.0.1', signal: AbortSignal }] }])
   })
 
   await t.test('a user who may not sign in gets the same page as for a wrong password', async (t) => {
@@ -153,7 +161,50 @@ t.test('requests that store something before authentication are limited by addre
   t.equal(page.response.status, 429)
   t.match(page.response.headers.get('retry-after'), /^[1-9]\d*$/)
   t.match(page.text, 'Too many attempts')
-  t.equal((await harness.kit.app.identity.store.collection('device_codes').count()), 100, 'refused requests store nothing')
+  const { store } = harness.kit.app.identity
+  t.equal((await store.collection('device_codes').count()), 100, 'refused requests store nothing')
+  for (const path of ['device', 'session/end']) {
+    const form = await harness.browser().open(`/api/v1/auth/${path}`)
+    t.equal(form.response.status, 429, path)
+    t.match(form.text, 'Too many attempts')
+  }
+  t.equal((await store.collection('sign_in_sessions').count()), 0)
+})
+
+t.test('the session of a form is stored for an hour, until somebody signs in', async (t) => {
+  const harness = await startHarness(t)
+  const { kit, browser, register } = harness
+  const sessions = kit.app.identity.store.collection<{ id: string, created_at: string, expired_at: string }>('sign_in_sessions')
+  const readLifetimes = async () => {
+    const lifetimes: number[] = []
+    for await (const batch of sessions.list()) lifetimes.push(...batch.map((session) => Date.parse(session.expired_at) - kit.clock.now()))
+    return lifetimes
+  }
+  const anonymous = browser()
+  for (const path of ['device', 'session/end']) await anonymous.open(`/api/v1/auth/${path}`)
+  t.same(await readLifetimes(), [3_600_000])
+  await getCode(harness, await register(), {}, anonymous)
+  t.same(await readLifetimes(), [14 * 86_400_000])
+})
+
+t.test('response_mode=form_post: the page runs one script, which posts the answer to the app', async (t) => {
+  const harness = await startHarness(t)
+  const app = await harness.register()
+  const check = (page: Page, status: number) => {
+    t.equal(page.response.status, status)
+    const [, script = ''] = /<script>([^]*?)<\/script>/.exec(page.text) ?? []
+    t.match(script, 'submit()')
+    const policy = page.response.headers.get('content-security-policy') ?? ''
+    t.match(policy, `script-src 'sha256-${createHash('sha256').update(script).digest('base64')}';`)
+    for (const part of ["default-src 'none'", "form-action 'self' https:", "frame-ancestors 'none'"]) t.match(policy, part)
+    t.notMatch(policy, 'unsafe')
+    t.match(Object.fromEntries(page.response.headers), { 'x-frame-options': 'DENY', 'referrer-policy': 'same-origin', 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' })
+  }
+  const browser = harness.browser()
+  const answer = await signIn(harness, askCode(app, { response_mode: 'form_post', state: '<script>alert(1)</script>' }).url, browser)
+  check(answer, 200)
+  t.match(answer.text, /action="https:\/\/app\.example\/cb"[^]*name="code"/)
+  check(await harness.browser().open(askCode(app, { response_mode: 'form_post', prompt: 'none' }).url), 400)
 })
 
 t.test('device codes', async (t) => {

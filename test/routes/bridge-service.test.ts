@@ -97,7 +97,6 @@ t.test('4.4 the bridge answers as the service does', async (t) => {
     ['/list?format=array&limit=0', { headers }],
     ['/list', { headers: { ...headers, accept: 'application/x-ndjson' } }],
     ['/nobody', { headers }],
-    ['/a%2Fb', { headers }],
     ['/count', { method: 'HEAD', headers }],
     ['/list', { method: 'HEAD', headers }],
     ['', { method: 'POST', headers: { ...headers, 'content-type': 'application/json' }, body: '{"data":' }],
@@ -112,7 +111,7 @@ t.test('4.4 the bridge answers as the service does', async (t) => {
     const name = `${options.method ?? 'GET'} ${at}`
     t.equal(bridge.status, service.status, name)
     t.equal(bridge.text, service.text, name)
-    t.strictSame(fields(bridge), { ...fields(service), ...(at.startsWith('/list') && { vary: 'Accept' }) }, name)
+    t.strictSame(fields(bridge), { ...fields(service), 'x-content-type-options': 'nosniff', ...(at.startsWith('/list') && { vary: 'Accept' }) }, name)
   }
 })
 
