@@ -8,6 +8,7 @@ import { checkPatches } from './lib/oidc/patches.ts'
 import { createCounter } from './lib/sign-in/counter.ts'
 import { handleError } from './plugins/errors.ts'
 import { health } from './plugins/health.ts'
+import { placeInHostDocument } from './plugins/host-document.ts'
 import services, { readOptions, type IdentityOptions } from './plugins/identity.ts'
 import openapi from './plugins/openapi.ts'
 import { createPasswordLimit } from './plugins/password-limit.ts'
@@ -35,6 +36,7 @@ async function identity (app: FastifyInstance, given: IdentityOptions): Promise<
   await app.register(async (scope) => {
     scope.setErrorHandler(handleError)
     useOwnValidation(scope)
+    placeInHostDocument(scope, options.inHostDocument)
     if (options.openapi) await scope.register(openapi)
     if (options.health) await scope.register(health, { closing: options.closing })
     await scope.register(async (api) => {

@@ -31,7 +31,7 @@ const info = await (await fetch(url + '/api/v1/auth/tokeninfo', { headers })).js
 assert.equal(info.data.account, 'admin')
 assert.deepEqual(await (await fetch(url + '/mine', { headers })).json(), { account: 'admin' })
 assert.equal((await fetch(url + '/docs/')).status, 200)
-for (const [path, length] of [['client', 1], ['user', 1]]) {
+for (const [path, length] of [['client', 2], ['user', 1]]) {
   const list = await (await fetch(url + '/api/v1/' + path + '/list?limit=0', { headers })).json()
   assert.equal(list.data.length, length, 'rendered by a module that a thread loads')
 }

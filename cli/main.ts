@@ -98,7 +98,7 @@ export async function runCommandLine (argv: string[], env: NodeJS.ProcessEnv, st
     const { code } = error as NodeJS.ErrnoException
     // The user stopped the command, or closed its output.
     if (signal.aborted || code === 'EPIPE') return 1
-    const hint = error instanceof UsageError ? [`see: help${found === undefined ? '' : ` ${found.name}`}`] : []
+    const hint = error instanceof UsageError ? [`see: fastify-identity help${found === undefined ? '' : ` ${found.name}`}`] : []
     for (const line of [...explain(error, found?.command).split('\n'), ...hint]) stderr.write(`fastify-identity: ${line}\n`)
     return 1
   }

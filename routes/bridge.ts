@@ -10,8 +10,8 @@ import { IdentityError, paramError } from '../lib/errors.ts'
 import { Lazy } from '../lib/lazy.ts'
 import { prefersCsv, takeCsvFormat } from '../lib/lists/negotiation.ts'
 import { createOptionsReader } from '../lib/options.ts'
-import { describeSecurity } from '../plugins/describe-security.ts'
 import { handleError } from '../plugins/errors.ts'
+import { placeInHostDocument } from '../plugins/host-document.ts'
 import { DOCS } from './bridge-docs.ts'
 import { addVary, Exchange, type Fields } from './bridge-exchange.ts'
 
@@ -89,6 +89,7 @@ export async function bridge (app: FastifyInstance, given: BridgeOptions): Promi
 
   app.addHook('onClose', async () => { await (await relay.peek())?.close() })
   app.setErrorHandler(handleError)
+  placeInHostDocument(app, options.inHostDocument)
   // The host app has an origin of its own, where nothing of the upstream's may become a page or a script.
   app.addHook('onRequest', (_request, reply, done) => {
     reply.header('x-content-type-options', 'nosniff')
@@ -130,7 +131,7 @@ export async function bridge (app: FastifyInstance, given: BridgeOptions): Promi
   }
 
   const add = (method: 'GET' | 'POST' | 'PATCH' | 'DELETE', url: string, schema: object, handler: typeof list) => {
-    const config = { access: 'relay', swaggerTransform: describeSecurity }
+    const config = { access: 'relay' }
     app.route({ method, url, schema, config, handler, exposeHeadRoute: false })
     // Forwarded as HEAD: Fastify's own HEAD routes would read the whole list and discard it.
     if (method === 'GET') app.route({ method: 'HEAD', url, schema: { hide: true }, config, handler })

@@ -32,11 +32,11 @@ export const ClientSchema = Type.Object({
   roles: Type.Optional(HeldRolesSchema),
   disabled: Type.Optional(Type.Boolean({ description: 'Present, and true, when the client is disabled: it gets no tokens.' })),
   id_token_claims: Type.Optional(Type.Boolean({ description: "Whether the client's ID tokens have the claims of the granted scopes, beside userinfo." }))
-})
+}, { title: 'Client' })
 export type Client = Static<typeof ClientSchema>
 
 /** A client in a list, with the fields that `fields` selects. */
-export const ClientItemSchema = Type.Object({ ...Type.Partial(ClientSchema).properties, clientId: ClientSchema.properties.clientId })
+export const ClientItemSchema = Type.Object({ ...Type.Partial(ClientSchema).properties, clientId: ClientSchema.properties.clientId }, { title: 'ClientItem' })
 export type ClientItem = Static<typeof ClientItemSchema>
 
 const NewClientSchema = Type.Object({
@@ -61,7 +61,11 @@ const NewClientSchema = Type.Object({
 export const CreateClientSchema = Type.Object({
   data: NewClientSchema,
   credentials: Type.Optional(Type.Boolean({ description: 'true creates a confidential client, which has a secret.' }))
-}, { additionalProperties: false })
+}, {
+  additionalProperties: false,
+  title: 'CreateClient',
+  examples: [{ data: { name: 'Shop', redirectUris: ['https://shop.example/callback'], scopes: ['openid', 'profile'] }, credentials: true }]
+})
 export type CreateClient = Static<typeof CreateClientSchema>
 
 export const PatchClientSchema = Type.Object({
@@ -70,7 +74,7 @@ export const PatchClientSchema = Type.Object({
     image: Type.Optional(Type.Union([ImageSchema, Type.Null()], { description: 'null removes the image.' }))
   }, { additionalProperties: false })),
   regen_secret: Type.Optional(Type.Boolean({ description: "true creates a new secret and revokes the client's codes and tokens." }))
-}, { additionalProperties: false })
+}, { additionalProperties: false, title: 'PatchClient', examples: [{ data: { name: 'Web shop', image: 'https://shop.example/logo.png' } }] })
 export type PatchClient = Static<typeof PatchClientSchema>
 
 export const ClientCreatedSchema = Data(Type.Object({ clientId: Type.String() }))

@@ -46,6 +46,8 @@ t.test('a wrong command line exits with 1, names the flag and repeats no value',
     ['user list --limit 1e3', '--limit: must be an integer from 0 to 9007199254740991', 'help user list'],
     ['user create --name x', '--account: is required', 'help user create'],
     ['user create --account x --password hunter2', '--password: is not a flag of this command, did you mean --password-stdin?', 'help user create'],
+    ['client create --owner a --name x --scope read,write', '--scope: must not contain a comma; repeat the flag for each scope', 'help client create'],
+    ['client patch --client c --scope read,write', '--scope: must not contain a comma; repeat the flag for each scope', 'help client patch'],
     ['client export', '--csv: is required', 'help client export'],
     ['client export --csv - --json', '--json: cannot be combined with --csv -, which writes the CSV to stdout', 'help client export'],
     ['token create --account a --client c --ttl 0', '--ttl: must be an integer from 1 to 315360000', 'help token create'],
@@ -55,7 +57,7 @@ t.test('a wrong command line exits with 1, names the flag and repeats no value',
     const { code, stdout, stderr } = await run(line)
     t.equal(code, 1, line)
     t.equal(stdout, '')
-    t.equal(stderr, `fastify-identity: ${message}\nfastify-identity: see: ${help}\n`)
+    t.equal(stderr, `fastify-identity: ${message}\nfastify-identity: see: fastify-identity ${help}\n`)
   }
 })
 

@@ -20,7 +20,7 @@ type Document = Parameters<typeof findProblem>[0]
 async function start (t: Test, options: Omit<StartOptions, 't'> = {}) {
   const kit = await build(t, options)
   const service = (await kit.listen()).url + (options.prefix ?? '')
-  const { app, url } = await startBridge(t, { upstream: service }, async (app) => await app.register(swagger, { openapi: { openapi: '3.1.0' } }))
+  const { app, url } = await startBridge(t, { upstream: service, inHostDocument: true }, async (app) => await app.register(swagger, { openapi: { openapi: '3.1.0' } }))
   const document = app.swagger() as unknown as Document
   /** Sends the same request to the bridge and to the service. */
   async function both (at: string, options: Call = {}): Promise<[Reply, Reply]> {
