@@ -82,9 +82,11 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
   const box = createSecretBox(await resolveSecretKey(options, isOpenedBefore, onWarning))
   const store = handedIn ?? await openStore(options.database, { ...storeOptions, renderers: registerRenderers(box.key) })
   const passwords = createPasswords({ cost: options.bcryptCost, queue: options.hashQueue, processes })
+  const tokens = createTokens({ store, now, roles, onError, refreshTtl: options.refreshTtl })
   async function close () {
     try {
       await passwords.close()
+      await tokens.close()
     } finally {
       if (handedIn === undefined) await store.close()
     }
@@ -98,7 +100,6 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     await close()
     throw error
   }
-  const tokens = createTokens({ store, now, roles, onError, refreshTtl: options.refreshTtl })
   const users = createUsers({ store, now, roles, managerRoles, passwords, tokens, onError })
   const checkQuota = createClientQuota(store.collection('clients'), options.clientsPerUser)
   const clients = createClients({ store, now, box, tokens, checkQuota })
@@ -109,7 +110,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     clients,
     tokens,
     resources,
-    tokenSessions: createTokenSessions({ store, now, tokens, onError }),
+    tokenSessions: createTokenSessions({ store, now, tokens }),
     oidc: createOidc({ store, tokens, box, now }),
     bootstrap: (asked) => bootstrap({ store, users, clients, tokens, roles, now }, asked),
     close
