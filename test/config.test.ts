@@ -29,6 +29,7 @@ t.test('an empty environment gives the defaults, which are those of the options'
     writeLimit: 120,
     stallTimeout: options.stallTimeout.default,
     shutdownTimeout: 10_000,
+    shutdownDelay: 0,
     workers: 1,
     openapi: true,
     trustProxy: false,
@@ -69,6 +70,7 @@ t.test('every variable sets its part of the configuration', async (t) => {
     IDENTITY_STORE_TIMEOUT: '600',
     IDENTITY_STALL_TIMEOUT: '700',
     IDENTITY_SHUTDOWN_TIMEOUT: '800',
+    IDENTITY_SHUTDOWN_DELAY: '900',
     IDENTITY_WORKERS: '3',
     IDENTITY_BRIDGE_PREFIX: '/a/b-c',
     IDENTITY_BRIDGE_UPSTREAM: 'https://identity:3000/base',
@@ -96,6 +98,7 @@ t.test('every variable sets its part of the configuration', async (t) => {
     writeLimit: 6,
     stallTimeout: 700,
     shutdownTimeout: 800,
+    shutdownDelay: 900,
     workers: 3,
     openapi: false,
     trustProxy: ['loopback', '10.0.0.0/8', '::1'],
@@ -205,7 +208,7 @@ t.test('the secret key comes from a variable or a file, and is required in produ
   t.match(readConfig(file('good')).warnings, [/^IDENTITY_SECRET_KEY_FILE: the key file .*\/good is open to others than its owner \(mode 0644\)/])
   chmodSync(join(dir, 'good'), 0o600)
   t.strictSame(readConfig(file('good')).warnings, [])
-  t.equal(readConfig({ ...file('good'), NODE_ENV: 'production' }).services.secretKey, KEY)
+  t.match(readConfig({ ...file('good'), NODE_ENV: 'production' }), { services: { secretKey: KEY }, shutdownDelay: 5000 })
   writeFileSync(join(dir, 'hex'), Buffer.from(KEY, 'base64').toString('hex'))
   t.equal(readConfig(file('hex')).services.secretKey, Buffer.from(KEY, 'base64').toString('hex'))
   t.match(problemsOf(file('bad')), [/^IDENTITY_SECRET_KEY_FILE: the secret key must be 32 random bytes/])
