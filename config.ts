@@ -239,6 +239,7 @@ function toConfig (env: Environment & { IDENTITY_WORKERS: number }, secretKey: s
     services: {
       database: env.DATABASE_URL,
       storeTimeout: env.IDENTITY_STORE_TIMEOUT,
+      walLimit: env.IDENTITY_WAL_LIMIT,
       secretKey,
       dataDir: env.IDENTITY_DATA_DIR,
       production: env.NODE_ENV === 'production',

@@ -23,6 +23,7 @@ export interface ServiceOptions extends Pick<
   Options,
   'database' | 'storeTimeout' | 'secretKey' | 'dataDir' | 'production' | 'createDatabase' | 'bcryptCost' | 'hashQueue' | 'roles' | 'managerRoles' | 'clientsPerUser'
 > {
+  walLimit?: Options['walLimit'] | undefined
   /** Resources that the host declares. Absent: those that a host declared before stay as they are. */
   resources?: Options['resources'] | undefined
   /** The issuer, where it is known: below it is the service's own API, which no declared resource may be. */
@@ -69,7 +70,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
   checkRoleNames(roles)
   checkManagerRoles(roles, managerRoles)
   const { store: handedIn, createDatabase: create = !options.production } = options
-  const storeOptions = { collections: COLLECTIONS, now, onError, onWarning, create, timeout: options.storeTimeout }
+  const storeOptions = { collections: COLLECTIONS, now, onError, onWarning, create, timeout: options.storeTimeout, ...(options.walLimit !== undefined && { walLimit: options.walLimit }) }
   /** Opens a store of our own for this question only: it is asked once, before the key file exists. */
   async function isOpenedBefore (): Promise<boolean> {
     const store = handedIn ?? await openStore(options.database, storeOptions)

@@ -43,6 +43,7 @@ export const EnvironmentSchema = Type.Object({
     default: options.clientsPerUser.default, description: options.clientsPerUser.description?.replace('`false`, also by rateLimit', '`off`, also by IDENTITY_RATE_LIMIT')
   }),
   IDENTITY_STORE_TIMEOUT: options.storeTimeout,
+  IDENTITY_WAL_LIMIT: options.walLimit,
   IDENTITY_STALL_TIMEOUT: options.stallTimeout,
   IDENTITY_SHUTDOWN_TIMEOUT: Type.Integer({
     minimum: 100, maximum: 600_000, default: 10_000, description: 'Milliseconds for requests in flight to finish after SIGTERM; the rest is aborted.'

@@ -38,6 +38,7 @@ t.test('an empty environment gives the defaults, which are those of the options'
     services: {
       database: 'sqlite:data/identity.db',
       storeTimeout: options.storeTimeout.default,
+      walLimit: 1024,
       secretKey: undefined,
       dataDir: undefined,
       production: false,
@@ -68,6 +69,7 @@ t.test('every variable sets its part of the configuration', async (t) => {
     IDENTITY_WRITE_LIMIT: '6',
     IDENTITY_CLIENTS_PER_USER: '7',
     IDENTITY_STORE_TIMEOUT: '600',
+    IDENTITY_WAL_LIMIT: '65',
     IDENTITY_STALL_TIMEOUT: '700',
     IDENTITY_SHUTDOWN_TIMEOUT: '800',
     IDENTITY_SHUTDOWN_DELAY: '900',
@@ -107,6 +109,7 @@ t.test('every variable sets its part of the configuration', async (t) => {
     services: {
       database: 'mongodb://127.0.0.1/x',
       storeTimeout: 600,
+      walLimit: 65,
       secretKey: KEY,
       dataDir: '/var/lib/identity',
       production: true,
