@@ -29,6 +29,7 @@ export interface Config {
   /** Milliseconds, see schemas/config.ts. */
   stallTimeout: number
   shutdownTimeout: number
+  shutdownDelay: number
   /** Processes that serve. */
   workers: number
   openapi: boolean
@@ -60,6 +61,9 @@ interface Term { anyOf?: Term[], const?: unknown, type?: string, minimum?: numbe
 const SCHEMAS = EnvironmentSchema.properties as Record<string, Term>
 const NAMES = Object.keys(SCHEMAS)
 const OURS = /^IDENTITY_/
+
+/** Milliseconds in production: several polls of most balancers. */
+const SHUTDOWN_DELAY = 5000
 
 /** Set by Azure's App Service and Service Fabric for their managed identities. */
 const FOREIGN = ['IDENTITY_ENDPOINT', 'IDENTITY_HEADER', 'IDENTITY_SERVER_THUMBPRINT']
@@ -226,6 +230,7 @@ function toConfig (env: Environment & { IDENTITY_WORKERS: number }, secretKey: s
     writeLimit: env.IDENTITY_WRITE_LIMIT,
     stallTimeout: env.IDENTITY_STALL_TIMEOUT,
     shutdownTimeout: env.IDENTITY_SHUTDOWN_TIMEOUT,
+    shutdownDelay: env.IDENTITY_SHUTDOWN_DELAY ?? (env.NODE_ENV === 'production' ? SHUTDOWN_DELAY : 0),
     workers: env.IDENTITY_WORKERS,
     openapi: env.IDENTITY_OPENAPI,
     trustProxy: splitList(env.IDENTITY_TRUST_PROXY),
@@ -234,6 +239,7 @@ function toConfig (env: Environment & { IDENTITY_WORKERS: number }, secretKey: s
     services: {
       database: env.DATABASE_URL,
       storeTimeout: env.IDENTITY_STORE_TIMEOUT,
+      walLimit: env.IDENTITY_WAL_LIMIT,
       secretKey,
       dataDir: env.IDENTITY_DATA_DIR,
       production: env.NODE_ENV === 'production',

@@ -23,6 +23,7 @@ export interface ServiceOptions extends Pick<
   Options,
   'database' | 'storeTimeout' | 'secretKey' | 'dataDir' | 'production' | 'createDatabase' | 'bcryptCost' | 'hashQueue' | 'roles' | 'managerRoles' | 'clientsPerUser'
 > {
+  walLimit?: Options['walLimit'] | undefined
   /** Resources that the host declares. Absent: those that a host declared before stay as they are. */
   resources?: Options['resources'] | undefined
   /** The issuer, where it is known: below it is the service's own API, which no declared resource may be. */
@@ -69,7 +70,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
   checkRoleNames(roles)
   checkManagerRoles(roles, managerRoles)
   const { store: handedIn, createDatabase: create = !options.production } = options
-  const storeOptions = { collections: COLLECTIONS, now, onError, onWarning, create, timeout: options.storeTimeout }
+  const storeOptions = { collections: COLLECTIONS, now, onError, onWarning, create, timeout: options.storeTimeout, ...(options.walLimit !== undefined && { walLimit: options.walLimit }) }
   /** Opens a store of our own for this question only: it is asked once, before the key file exists. */
   async function isOpenedBefore (): Promise<boolean> {
     const store = handedIn ?? await openStore(options.database, storeOptions)
@@ -82,9 +83,11 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
   const box = createSecretBox(await resolveSecretKey(options, isOpenedBefore, onWarning))
   const store = handedIn ?? await openStore(options.database, { ...storeOptions, renderers: registerRenderers(box.key) })
   const passwords = createPasswords({ cost: options.bcryptCost, queue: options.hashQueue, processes })
+  const tokens = createTokens({ store, now, roles, onError, refreshTtl: options.refreshTtl })
   async function close () {
     try {
       await passwords.close()
+      await tokens.close()
     } finally {
       if (handedIn === undefined) await store.close()
     }
@@ -98,7 +101,6 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     await close()
     throw error
   }
-  const tokens = createTokens({ store, now, roles, onError, refreshTtl: options.refreshTtl })
   const users = createUsers({ store, now, roles, managerRoles, passwords, tokens, onError })
   const checkQuota = createClientQuota(store.collection('clients'), options.clientsPerUser)
   const clients = createClients({ store, now, box, tokens, checkQuota })
@@ -109,7 +111,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     clients,
     tokens,
     resources,
-    tokenSessions: createTokenSessions({ store, now, tokens, onError }),
+    tokenSessions: createTokenSessions({ store, now, tokens }),
     oidc: createOidc({ store, tokens, box, now }),
     bootstrap: (asked) => bootstrap({ store, users, clients, tokens, roles, now }, asked),
     close

@@ -43,10 +43,16 @@ export const EnvironmentSchema = Type.Object({
     default: options.clientsPerUser.default, description: options.clientsPerUser.description?.replace('`false`, also by rateLimit', '`off`, also by IDENTITY_RATE_LIMIT')
   }),
   IDENTITY_STORE_TIMEOUT: options.storeTimeout,
+  IDENTITY_WAL_LIMIT: options.walLimit,
   IDENTITY_STALL_TIMEOUT: options.stallTimeout,
   IDENTITY_SHUTDOWN_TIMEOUT: Type.Integer({
     minimum: 100, maximum: 600_000, default: 10_000, description: 'Milliseconds for requests in flight to finish after SIGTERM; the rest is aborted.'
   }),
+  IDENTITY_SHUTDOWN_DELAY: Type.Optional(Type.Integer({
+    minimum: 0,
+    maximum: 600_000,
+    description: 'Milliseconds after SIGTERM for which `/health/ready` answers 503 and all else is served as before, so that a balancer sends no more requests. Absent: 0, and 5000 in production.'
+  })),
   IDENTITY_WORKERS: Type.Union([Type.Integer({ minimum: 1, maximum: 256 }), Type.Literal('auto')], {
     default: 1, description: 'Worker processes behind one port; `auto`: one for each core. The flag `--workers` takes precedence.'
   }),

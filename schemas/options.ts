@@ -22,6 +22,9 @@ export const OptionsSchema = Type.Object({
   storeTimeout: Type.Integer({
     minimum: 100, maximum: 600_000, default: 10_000, description: 'Milliseconds for one store operation; a slower one fails with ErrDb.'
   }),
+  walLimit: Type.Integer({
+    minimum: 64, maximum: 1_048_576, default: 1024, description: 'MiB that the write-ahead log of an SQLite database may have. Beyond it the oldest list is ended each second, with an error for its reader.'
+  }),
   secretKey: Type.Optional(Type.String({
     minLength: 1, description: '32 random bytes as base64 or hex. Client secrets are encrypted with it. Absent: a key file in dataDir, created at the first start.'
   })),

@@ -29,6 +29,7 @@ t.test('an empty environment gives the defaults, which are those of the options'
     writeLimit: 120,
     stallTimeout: options.stallTimeout.default,
     shutdownTimeout: 10_000,
+    shutdownDelay: 0,
     workers: 1,
     openapi: true,
     trustProxy: false,
@@ -37,6 +38,7 @@ t.test('an empty environment gives the defaults, which are those of the options'
     services: {
       database: 'sqlite:data/identity.db',
       storeTimeout: options.storeTimeout.default,
+      walLimit: 1024,
       secretKey: undefined,
       dataDir: undefined,
       production: false,
@@ -67,8 +69,10 @@ t.test('every variable sets its part of the configuration', async (t) => {
     IDENTITY_WRITE_LIMIT: '6',
     IDENTITY_CLIENTS_PER_USER: '7',
     IDENTITY_STORE_TIMEOUT: '600',
+    IDENTITY_WAL_LIMIT: '65',
     IDENTITY_STALL_TIMEOUT: '700',
     IDENTITY_SHUTDOWN_TIMEOUT: '800',
+    IDENTITY_SHUTDOWN_DELAY: '900',
     IDENTITY_WORKERS: '3',
     IDENTITY_BRIDGE_PREFIX: '/a/b-c',
     IDENTITY_BRIDGE_UPSTREAM: 'https://identity:3000/base',
@@ -96,6 +100,7 @@ t.test('every variable sets its part of the configuration', async (t) => {
     writeLimit: 6,
     stallTimeout: 700,
     shutdownTimeout: 800,
+    shutdownDelay: 900,
     workers: 3,
     openapi: false,
     trustProxy: ['loopback', '10.0.0.0/8', '::1'],
@@ -104,6 +109,7 @@ t.test('every variable sets its part of the configuration', async (t) => {
     services: {
       database: 'mongodb://127.0.0.1/x',
       storeTimeout: 600,
+      walLimit: 65,
       secretKey: KEY,
       dataDir: '/var/lib/identity',
       production: true,
@@ -205,7 +211,7 @@ t.test('the secret key comes from a variable or a file, and is required in produ
   t.match(readConfig(file('good')).warnings, [/^IDENTITY_SECRET_KEY_FILE: the key file .*\/good is open to others than its owner \(mode 0644\)/])
   chmodSync(join(dir, 'good'), 0o600)
   t.strictSame(readConfig(file('good')).warnings, [])
-  t.equal(readConfig({ ...file('good'), NODE_ENV: 'production' }).services.secretKey, KEY)
+  t.match(readConfig({ ...file('good'), NODE_ENV: 'production' }), { services: { secretKey: KEY }, shutdownDelay: 5000 })
   writeFileSync(join(dir, 'hex'), Buffer.from(KEY, 'base64').toString('hex'))
   t.equal(readConfig(file('hex')).services.secretKey, Buffer.from(KEY, 'base64').toString('hex'))
   t.match(problemsOf(file('bad')), [/^IDENTITY_SECRET_KEY_FILE: the secret key must be 32 random bytes/])

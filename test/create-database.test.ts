@@ -20,7 +20,7 @@ t.test('in production a missing or empty database is an error, until it is asked
   t.match(refused, { code: 1, stderr: REFUSED })
   t.notOk(existsSync(folder), 'and not even its folder is made')
 
-  const service = startProgram(t, 'server.ts', { args: ['--create', '--workers', '2'], env })
+  const service = startProgram(t, 'server.ts', { args: ['--create'], env })
   await service.seen(LISTENS)
   await service.seen(MADE)
   service.child.kill('SIGTERM')

@@ -135,6 +135,31 @@ t.test('a later start prints how to get a token, and no secret', async (t) => {
   })
 })
 
+t.test('during the shutdown delay only readiness says no, and a second signal ends it at once', async (t) => {
+  const service = startProgram(t, 'server.ts', { env: serviceEnv(t.testdir(), { IDENTITY_SHUTDOWN_DELAY: '600000' }) })
+  const { url, bearer } = await readFirst(service)
+  t.equal((await call(`${url}/health/ready`)).status, 200)
+  service.child.kill('SIGUSR1')
+  await service.seen(/SIGUSR1 is ignored/)
+  service.child.kill('SIGHUP')
+  await service.seen(/SIGHUP: closing/)
+  t.equal((await call(`${url}/health/ready`)).status, 503)
+  t.equal((await call(`${url}/health/live`)).status, 200)
+  t.equal((await call(`${url}/api/v1/auth/tokeninfo`, { headers: bearer })).status, 200, 'on a new connection')
+  const again = setInterval(() => service.child.kill('SIGTERM'), 50)
+  t.teardown(() => clearInterval(again))
+  t.equal(await service.ended, 1)
+  t.notMatch(service.stderr(), /Debugger/)
+})
+
+t.test('after the shutdown delay the service closes', async (t) => {
+  const service = startProgram(t, 'server.ts', { env: serviceEnv(t.testdir(), { IDENTITY_SHUTDOWN_DELAY: '100' }) })
+  await readFirst(service)
+  service.child.kill('SIGTERM')
+  t.equal(await service.ended, 0)
+  t.match(service.log().at(-1), { msg: 'closed' })
+})
+
 t.test('requests past the limit are aborted; a log file contains no secrets', async (t) => {
   const dir = t.testdir()
   const file = join(dir, 'log')

@@ -28,7 +28,7 @@ export function runPrimary (config: Config): void {
   const supervisor = new Supervisor({
     count: config.workers,
     log,
-    closeTimeout: config.shutdownTimeout + STORE_CLOSE + MARGIN,
+    closeTimeout: config.shutdownDelay + config.shutdownTimeout + STORE_CLOSE + MARGIN,
     fork () {
       const { createDatabase = !config.services.production } = config.services
       const { id, process: child } = cluster.fork({

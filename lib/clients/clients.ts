@@ -98,7 +98,7 @@ export function createClients ({ store, now, box, tokens, checkQuota }: ClientSe
       }, revision === undefined ? undefined : { equal: { revision } })
       if (written === null) continue
       const isRevoked = change.increment?.epoch !== undefined
-      if (isRevoked) await tokens.deleteOfClient(clientId)
+      if (isRevoked) tokens.deleteOfClient(clientId, written.epoch)
       return isRevoked
     }
     throw new IdentityError('ErrBusy', 'other requests are changing the client', { headers: { 'retry-after': '1' } })
@@ -183,7 +183,7 @@ export function createClients ({ store, now, box, tokens, checkQuota }: ClientSe
       if (clientId === actor.client_id) throw new IdentityError('ErrPerm', 'clientId: a client cannot delete itself')
       checkMayManage(await requireRecord(clientId, actor), actor)
       if (!await clients.delete(clientId)) throw notFound()
-      await tokens.deleteOfClient(clientId)
+      tokens.deleteOfClient(clientId)
     },
 
     /**
@@ -197,7 +197,7 @@ export function createClients ({ store, now, box, tokens, checkQuota }: ClientSe
       for await (const batch of scan(clients, { equal: { userId } })) {
         await Promise.all(batch.map(async ({ id }) => {
           await clients.delete(id)
-          await tokens.deleteOfClient(id)
+          tokens.deleteOfClient(id)
         }))
       }
     },

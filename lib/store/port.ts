@@ -201,6 +201,8 @@ export interface StoreOptions {
   onWarning?: ((message: string) => void) | undefined
   /** Whether a missing or empty database is made. False: it is an error. True by default. */
   create?: boolean
+  /** MiB that the write-ahead log of an SQLite file may have while lists are read. */
+  walLimit?: number
   /** Milliseconds an operation may take before it is rejected with ErrDb. */
   timeout?: number
 }

@@ -9,6 +9,8 @@ import { checkSpecs } from './sqlite/sql.ts'
 
 /** Default of StoreOptions.timeout, in milliseconds. */
 const TIMEOUT = 10_000
+/** Default of StoreOptions.walLimit, in MiB. */
+const WAL_LIMIT = 1024
 /** Milliseconds between sweeps of expired documents. */
 const SWEEP_INTERVAL = 60_000
 
@@ -17,12 +19,12 @@ const SWEEP_INTERVAL = 60_000
  * @throws Error that tells the operator why the file cannot be used
  */
 export async function openSqliteStore (url: string, options: StoreOptions): Promise<Store> {
-  const { collections, timeout = TIMEOUT, onError = () => {}, onWarning = () => {}, create = true, renderers } = options
+  const { collections, timeout = TIMEOUT, onError = () => {}, onWarning = () => {}, create = true, walLimit = WAL_LIMIT, renderers } = options
   const path = parsePath(url)
   checkSpecs(collections)
   if (path === ':memory:') return new SqliteStore(new MemoryBackend(collections), options)
   try {
-    return new SqliteStore(await FileBackend.open(path, { collections, timeout, onLost: onError, renderers, create, onWarning }), options)
+    return new SqliteStore(await FileBackend.open(path, { collections, timeout, onLost: onError, renderers, create, walLimit, onWarning }), options)
   } catch (error) {
     throw new Error(`DATABASE_URL: cannot open ${path}: ${findReason(error)}`, { cause: error })
   }

@@ -6,13 +6,11 @@ import type { ClientRecord, GrantRecord, UserRecord } from '../records.ts'
 import { readRegistry } from '../resources/registry.ts'
 import type { Collection, Store } from '../store/port.ts'
 import type { Caller } from './caller.ts'
-import { OWNED_BY_USER, type Tokens } from './tokens.ts'
+import type { Tokens } from './tokens.ts'
 import { type Revocable, checkValidity } from './validity.ts'
 
 /** Lists and ends the token sessions of a user. */
-export function createTokenSessions ({ store, now, tokens, onError }: {
-  store: Store, now: Clock, tokens: Tokens, onError: (error: unknown) => void
-}) {
+export function createTokenSessions ({ store, now, tokens }: { store: Store, now: Clock, tokens: Tokens }) {
   const users = store.collection<UserRecord>('users')
   const clients = store.collection<ClientRecord>('clients')
   const grants = store.collection<GrantRecord>('grants')
@@ -36,20 +34,6 @@ export function createTokenSessions ({ store, now, tokens, onError }: {
     if (grant?.session_uid === undefined) return
     for await (const batch of scan(signInSessions, { equal: { uid: grant.session_uid } })) {
       for (const record of batch) await moveToEpoch(signInSessions, record)
-    }
-  }
-
-  /** Deletes the user's records of earlier epochs. They are already revoked, so after a failure they simply expire. */
-  async function deleteOlder (user_id: string, epoch: number): Promise<void> {
-    for (const name of OWNED_BY_USER) {
-      const collection = store.collection<Revocable>(name)
-      try {
-        for await (const batch of scan(collection, { equal: { user_id } })) {
-          for (const { id, user_epoch = 0 } of batch) if (user_epoch < epoch) await collection.delete(id)
-        }
-      } catch (error) {
-        onError(error)
-      }
     }
   }
 
@@ -90,13 +74,9 @@ export function createTokenSessions ({ store, now, tokens, onError }: {
     async end (user_id: string, keeping?: Caller['token']): Promise<void> {
       const updated = await users.update(user_id, { increment: { epoch: 1, revision: 1 } })
       if (updated === null) throw new IdentityError('ErrNotFound', 'user: no such user')
-      if (keeping === undefined) {
-        await tokens.deleteOfUser(user_id)
-        return
-      }
       // The caller's own token is invalid until carryOver is done. If carryOver is interrupted, the caller must sign in again.
-      await carryOver(keeping, updated.epoch)
-      await deleteOlder(user_id, updated.epoch)
+      if (keeping !== undefined) await carryOver(keeping, updated.epoch)
+      tokens.deleteOfUser(user_id, updated.epoch)
     }
   }
 }

@@ -1,4 +1,5 @@
 import { hash, randomBytes } from 'node:crypto'
+import { Background } from '../background.ts'
 import { type Clock, toLifetime, toTimestamp } from '../clock.ts'
 import { IdentityError, paramError } from '../errors.ts'
 import { scan } from '../lists/scan.ts'
@@ -53,7 +54,7 @@ type TokenName = 'access_tokens' | 'refresh_tokens'
 const OWNED_BY_GRANT = ['refresh_tokens', 'access_tokens', 'authorization_codes', 'device_codes'] as const
 const OWNED_BY_CLIENT = [...OWNED_BY_GRANT, 'grants'] as const
 /** The collections whose records belong to a user. */
-export const OWNED_BY_USER = [...OWNED_BY_CLIENT, 'sign_in_sessions'] as const
+const OWNED_BY_USER = [...OWNED_BY_CLIENT, 'sign_in_sessions'] as const
 
 /** The first uses of refresh tokens that a session remembers. More within one grace are no client's. */
 const REMEMBERED_USES = 10
@@ -82,8 +83,8 @@ export function invalidToken (): IdentityError {
  *
  * Revocation is one write: it increments the epoch of the user or client, or deletes the user, client, grant or token. Every
  * look-up reads all of them, so tokens are revoked from that write on. A token carries the epochs that were read when it was
- * requested, so a token issued during a revocation is never valid. The records of revoked tokens are deleted after that write;
- * this cleanup may be interrupted anywhere.
+ * requested, so a token issued during a revocation is never valid. The records of revoked tokens are deleted after that write,
+ * in the background; this cleanup may be interrupted anywhere.
  *
  * A grant is a token session: the tokens and codes of one authorization. It never expires before a token under it.
  */
@@ -101,6 +102,7 @@ export function createTokens ({ store, now, roles, onError, refreshTtl }: {
   const accessTokens = store.collection<TokenRecord>('access_tokens')
   const grants = store.collection<GrantRecord>('grants')
   const callers = new CallerCache()
+  const background = new Background({ onError })
 
   async function find<T extends Revocable> (name: RevocableName, id: string): Promise<Valid<T> | null> {
     const found = await store.collection<T>(name).getLinked(id, LINKS[name])
@@ -134,15 +136,28 @@ export function createTokens ({ store, now, roles, onError, refreshTtl }: {
     })
   }
 
-  /** Deletes the records of revoked tokens. A failure is reported to the operator, not to the caller, whose change took effect. */
-  async function deleteRevoked (names: readonly string[], filter: Filter): Promise<void> {
-    for (const name of names) await store.collection(name).deleteMany(filter).catch(onError)
+  /**
+   * Deletes the records of revoked tokens in the background. A failure is reported to the operator, not to the caller, whose
+   * change took effect.
+   * @param isRevoked absent: all that the filter finds are revoked
+   */
+  function deleteRevoked (names: readonly string[], filter: Filter, isRevoked?: (record: Revocable) => boolean): void {
+    background.run(async () => {
+      for (const name of names) await (isRevoked === undefined ? store.collection(name).deleteMany(filter) : deleteSome(name, filter, isRevoked)).catch(onError)
+    })
+  }
+
+  async function deleteSome (name: string, filter: Filter, isRevoked: (record: Revocable) => boolean): Promise<void> {
+    const collection = store.collection<Revocable>(name)
+    for await (const batch of scan(collection, filter)) {
+      await Promise.all(batch.filter(isRevoked).map(({ id }) => collection.delete(id)))
+    }
   }
 
   /** Ends a token session: deleting the grant revokes every token and code under it. */
   async function endGrant (grant_id: string): Promise<void> {
     await grants.delete(grant_id)
-    await deleteRevoked(OWNED_BY_GRANT, { equal: { grant_id } })
+    deleteRevoked(OWNED_BY_GRANT, { equal: { grant_id } })
   }
 
   /** Ends the token sessions bound to a sign-in session, of one client or of all. */
@@ -305,11 +320,28 @@ export function createTokens ({ store, now, roles, onError, refreshTtl }: {
       else await accessTokens.delete(id)
     },
 
-    /** Deletes the sign-in sessions, codes, tokens and grants of a user who was deleted or whose epoch was incremented. */
-    deleteOfUser: (user_id: string) => deleteRevoked(OWNED_BY_USER, { equal: { user_id } }),
+    /**
+     * Deletes the sign-in sessions, codes, tokens and grants of a user who was deleted, in the background.
+     * @param epoch for a user whose epoch was incremented to this: only what is of earlier epochs, since the user may sign in
+     *   again meanwhile
+     */
+    deleteOfUser (user_id: string, epoch?: number): void {
+      deleteRevoked(OWNED_BY_USER, { equal: { user_id } }, epoch === undefined ? undefined : ({ user_epoch = 0 }) => user_epoch < epoch)
+    },
 
-    /** Deletes the codes, tokens and grants of a client that was deleted or whose epoch was incremented. */
-    deleteOfClient: (client_id: string) => deleteRevoked(OWNED_BY_CLIENT, { equal: { client_id } })
+    /**
+     * Deletes the codes, tokens and grants of a client that was deleted, in the background.
+     * @param epoch for a client whose epoch was incremented to this
+     */
+    deleteOfClient (client_id: string, epoch?: number): void {
+      deleteRevoked(OWNED_BY_CLIENT, { equal: { client_id } }, epoch === undefined ? undefined : ({ client_epoch = 0 }) => client_epoch < epoch)
+    },
+
+    /** Resolves when the records of all revoked tokens are deleted. */
+    settle: () => background.settle(),
+
+    /** Waits for the deletions that were begun. */
+    close: () => background.close()
   }
 }
 

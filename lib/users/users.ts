@@ -93,8 +93,9 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
       const record = await users.get(id)
       if (record === null) throw notFound()
       const change = decide(record)
-      if (await write(record, change) === null) continue
-      if (change.increment?.epoch !== undefined) await tokens.deleteOfUser(id)
+      const written = await write(record, change)
+      if (written === null) continue
+      if (change.increment?.epoch !== undefined) tokens.deleteOfUser(id, written.epoch)
       return
     }
     throw new IdentityError('ErrBusy', 'other requests are changing the user', { headers: { 'retry-after': '1' } })
@@ -266,7 +267,7 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
     async remove (user_id: string, actor: Actor): Promise<void> {
       if (actor.user_id === user_id) throw denied('userId: users cannot delete themselves')
       if (!await users.delete(user_id)) throw notFound()
-      await tokens.deleteOfUser(user_id)
+      tokens.deleteOfUser(user_id)
     },
 
     async count (query: UserCountQuery = {}): Promise<number> {

@@ -1,7 +1,7 @@
 import type { Test } from 'tap'
 import { createClients } from '../../lib/clients/clients.ts'
 import { createSecretBox, generateSecretKey } from '../../lib/crypto/secrets.ts'
-import type { ClientRecord, UserRecord } from '../../lib/records.ts'
+import type { ClientRecord, TokenRecord, UserRecord } from '../../lib/records.ts'
 import type { Registry } from '../../lib/resources/registry.ts'
 import { createResources } from '../../lib/resources/resources.ts'
 import { DEFAULT_ROLE_NAMES } from '../../lib/roles.ts'
@@ -34,12 +34,14 @@ export async function openRules (t: Test, { around = (_call, run) => run(), pass
   const roles = DEFAULT_ROLE_NAMES
   const tokens = createTokens({ store, now, roles, onError, refreshTtl })
   return {
+    store,
+    now,
     users: createUsers({ store, now, roles, passwords: { ...PLAIN_PASSWORDS, ...passwords }, tokens, onError }),
     clients: createClients({ store, now, box: createSecretBox(generateSecretKey()), tokens, checkQuota: async () => {} }),
     tokens,
     resources: createResources({ store, now, onError, api: 'https://id.example/api/v1' }),
     /** The stored records, past `around`. */
-    records: { users: inner.collection<UserRecord>('users'), clients: inner.collection<ClientRecord>('clients'), resources: inner.collection<Registry>('resources') },
+    records: { users: inner.collection<UserRecord>('users'), clients: inner.collection<ClientRecord>('clients'), resources: inner.collection<Registry>('resources'), tokens: inner.collection<TokenRecord>('access_tokens') },
     /** What the services reported to the operator. */
     errors,
     advance: (milliseconds: number) => { time += milliseconds }

@@ -116,7 +116,10 @@ t.test('a caller whose rights end while a request waits', async (t) => {
   t.match(await create('bob', (id) => users.patch(id, { data: { roles: { clerk: true } } }, operator)), {
     reply: { status: 403, body: { code: 'ErrPerm' } }, exists: false
   }, 'the role')
-  t.match(await create('eve', (id) => tokens.deleteOfUser(id)), { reply: { status: 401, body: { code: 'ErrUnknown' } }, exists: false }, 'the token')
+  t.match(await create('eve', async (id) => {
+    tokens.deleteOfUser(id)
+    await tokens.settle()
+  }), { reply: { status: 401, body: { code: 'ErrUnknown' } }, exists: false }, 'the token')
   t.match(await create('joe', (id) => users.patch(id, { data: { roles: { root: {}, clerk: true } } }, operator)), { reply: { status: 200 }, exists: true }, 'another role comes')
 })
 

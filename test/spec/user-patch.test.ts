@@ -224,6 +224,7 @@ await forEachStore(t, async (t, build) => {
     t.match(await patch(admin, target.user_id, { data: { password: 'new' } }), DONE)
     t.match(await target.get('/user'), { status: 401 })
     t.match(await redeem(kit, target, target.refresh_token), REFUSED)
+    await kit.app.identity.tokens.settle()
     for (const name of ['authorization_codes', 'access_tokens', 'refresh_tokens']) {
       t.equal(await store.collection(name).count({ equal: { user_id: target.user_id } }), 0, name)
     }

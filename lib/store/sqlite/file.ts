@@ -8,6 +8,7 @@ import { Connection, prepareFile } from './connection.ts'
 import { DatabaseFile, identifyFile } from './database-file.ts'
 import { type Operation, type Value, readVersion } from './operations.ts'
 import { guard } from './failure.ts'
+import { LogLimit } from './log-limit.ts'
 import { Reader } from './reader.ts'
 import { isCurrent, isNew } from './schema.ts'
 import { Table } from './sql.ts'
@@ -25,6 +26,8 @@ export interface FileOptions {
   renderers?: StoreOptions['renderers']
   /** Whether a new file may be made. */
   create: boolean
+  /** MiB. */
+  walLimit: number
   onWarning: (message: string) => void
 }
 
@@ -37,8 +40,9 @@ export class FileBackend implements Backend {
   readonly #writer: Writer
   readonly #reader: Reader
   readonly #file: DatabaseFile
+  readonly #logLimit: LogLimit
 
-  private constructor (path: string, { collections, timeout, onLost, renderers, create }: FileOptions) {
+  private constructor (path: string, { collections, timeout, onLost, renderers, create, walLimit, onWarning }: FileOptions) {
     if (!create && !existsSync(path)) throw noDatabaseError()
     prepareFile(path)
     const real = realpathSync(path)
@@ -50,6 +54,7 @@ export class FileBackend implements Backend {
     this.cache = new DocumentCache(() => this.#readVersion())
     this.#writer = new Writer(data, { timeout, cache: this.cache, verify: () => this.#file.check() })
     this.#reader = new Reader({ ...data, renderers }, { timeout })
+    this.#logLimit = new LogLimit({ path: this.#file.id.path, limit: walLimit, endOldest: () => this.#reader.endOldest(), onWarning })
     this.render = renderers && ((table, query, rendering) => this.#reader.render(table.list(query, 'doc'), rendering))
   }
 
@@ -99,6 +104,7 @@ export class FileBackend implements Backend {
 
   /** The writer last, because the last connection to close checkpoints the log, which takes time. */
   async close (): Promise<void> {
+    this.#logLimit.close()
     await this.#writer.drain()
     await this.#reader.close()
     this.connection.close()
