@@ -26,7 +26,7 @@ const KEEP_ALIVE = 72_000
 const HSTS = 'max-age=31536000'
 
 /** The parts that the environment cannot express. */
-export interface AppParts extends Pick<IdentityOptions, 'store' | 'now' | 'counter' | 'processes'> {
+export interface AppParts extends Pick<IdentityOptions, 'store' | 'now' | 'counter' | 'processes' | 'closing'> {
   /** The log's destination; absent: stdout. */
   logStream?: { write (line: string): void }
 }
@@ -69,6 +69,13 @@ export async function buildApp (config: Config, { logStream, ...parts }: AppPart
     if (isSecure) reply.header('strict-transport-security', HSTS)
     done()
   })
+  // For whoever opens the address to see what is there.
+  app.get('/', { schema: { hide: true } }, () => ({
+    service: 'fastify-identity',
+    ...(config.openapi && { docs: '/docs', openapi: '/openapi.json' }),
+    ...(config.oidc !== false && { metadata: '/.well-known/openid-configuration' }),
+    health: '/health/ready'
+  }))
   try {
     if (config.openapi) await app.register(openapi)
     await app.register(identity, {

@@ -9,6 +9,7 @@ import { Ajv } from 'ajv'
 import { EnvironmentSchema, type Environment } from './schemas/config.ts'
 import type { OidcOptions } from './schemas/oidc.ts'
 import type { ServiceOptions } from './lib/identity.ts'
+import { warnOfMode } from './lib/file-mode.ts'
 import { findNearest } from './lib/nearest.ts'
 import { OWN_SCHEMAS } from './lib/options.ts'
 import { parseSecretKey } from './lib/crypto/secrets.ts'
@@ -37,7 +38,9 @@ export interface Config {
   oidc: false | Partial<OidcOptions>
   /** Absent: no bridge. Without an upstream it relays to this service itself. */
   bridge?: { prefix: string, upstream?: string }
-  services: Omit<ServiceOptions, 'store' | 'now' | 'onError'>
+  services: Omit<ServiceOptions, 'store' | 'now' | 'onError' | 'onWarning'>
+  /** For the log: what is odd, and no reason not to start. */
+  warnings: readonly string[]
 }
 
 /** The environment is wrong. The message has a line for each problem, and names variables, never their values. */
@@ -86,7 +89,7 @@ function describeTerm (term: Term): string {
 function explainUnknown (name: string): string {
   const bare = name.replace(OURS, '')
   const meant = NAMES.includes(bare) ? bare : findNearest(name, NAMES)
-  return `${name}: is not a known variable${meant === undefined ? '' : `, did you mean ${meant}?`}`
+  return `${name}: is not a variable of this release and has no effect${meant === undefined ? '' : `, did you mean ${meant}?`}`
 }
 
 function splitList (text: string | false): string[] | false {
@@ -107,8 +110,8 @@ function isNetwork (text: string): boolean {
   }
 }
 
-/** The configured key; undefined for none. Adds to `problems`. */
-function readSecretKey (env: Environment, problems: string[]): string | undefined {
+/** The configured key; undefined for none. Adds to `problems` and `warnings`. */
+function readSecretKey (env: Environment, problems: string[], warnings: string[]): string | undefined {
   const { IDENTITY_SECRET_KEY: given, IDENTITY_SECRET_KEY_FILE: file, NODE_ENV } = env
   if (given !== undefined && file !== undefined) {
     problems.push('IDENTITY_SECRET_KEY: cannot be combined with IDENTITY_SECRET_KEY_FILE')
@@ -122,21 +125,34 @@ function readSecretKey (env: Environment, problems: string[]): string | undefine
   try {
     const key = (given ?? readFileSync(file ?? '', 'utf8')).trim()
     parseSecretKey(key)
+    if (file !== undefined) warnOfMode('key', file, (message) => warnings.push(`${name}: ${message}`))
     return key
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException
-    problems.push(`${name}: ${code === undefined ? message : `the file cannot be read (${code})`}`)
+    problems.push(`${name}: ${code === undefined ? message : `the file ${isSecretKey(file) ? '' : `${file} `}cannot be read (${code})`}`)
+  }
+}
+
+/** Whether somebody configured the key itself where its file is expected. */
+function isSecretKey (text = ''): boolean {
+  try {
+    parseSecretKey(text.trim())
+    return true
+  } catch {
+    return false
   }
 }
 
 /**
  * Reads a configuration. An empty variable counts as absent.
- * @param env such as process.env. An unknown variable is an error only if its name begins with `IDENTITY_`
+ * @param env such as process.env. An unknown variable whose name begins with `IDENTITY_` is a warning
  * @throws ConfigError that names every problem at once
  */
 export function readConfig (env: Readonly<Record<string, string | undefined>>): Config {
   const given = Object.entries(env).filter(([, text]) => text !== undefined && text !== '')
-  const problems = given.map(([name]) => name)
+  const problems: string[] = []
+  // A later release may know the name, and going back to this one must not fail for it.
+  const warnings = given.map(([name]) => name)
     .filter((name) => OURS.test(name) && !NAMES.includes(name) && !FOREIGN.includes(name))
     .map(explainUnknown)
   const known = given.flatMap(([name, text]) => {
@@ -165,9 +181,9 @@ export function readConfig (env: Readonly<Record<string, string | undefined>>): 
   if (findAdminsRole(toRoleNames(read), toManagerRoles(read) ?? []) !== undefined) {
     problems.push('IDENTITY_MANAGER_ROLES: must not contain the admin role or the service role')
   }
-  const secretKey = readSecretKey(read, problems)
+  const secretKey = readSecretKey(read, problems, warnings)
   if (problems.length > 0) throw new ConfigError(problems)
-  return toConfig({ ...read, IDENTITY_WORKERS: workers }, secretKey)
+  return { ...toConfig({ ...read, IDENTITY_WORKERS: workers }, secretKey), warnings }
 }
 
 function toRoleNames (env: Environment): RoleNames {
@@ -200,7 +216,7 @@ function toOidc (env: Environment): Partial<OidcOptions> {
   }
 }
 
-function toConfig (env: Environment & { IDENTITY_WORKERS: number }, secretKey: string | undefined): Config {
+function toConfig (env: Environment & { IDENTITY_WORKERS: number }, secretKey: string | undefined): Omit<Config, 'warnings'> {
   const { IDENTITY_BRIDGE_PREFIX: prefix, IDENTITY_BRIDGE_UPSTREAM: upstream } = env
   return {
     host: env.HOST,
@@ -221,6 +237,7 @@ function toConfig (env: Environment & { IDENTITY_WORKERS: number }, secretKey: s
       secretKey,
       dataDir: env.IDENTITY_DATA_DIR,
       production: env.NODE_ENV === 'production',
+      createDatabase: env.IDENTITY_CREATE_DATABASE,
       bcryptCost: env.IDENTITY_BCRYPT_COST,
       hashQueue: env.IDENTITY_HASH_QUEUE,
       roles: toRoleNames(env),

@@ -8,6 +8,7 @@ import { checkPatches } from './lib/oidc/patches.ts'
 import { createCounter } from './lib/sign-in/counter.ts'
 import { handleError } from './plugins/errors.ts'
 import { health } from './plugins/health.ts'
+import { placeInHostDocument } from './plugins/host-document.ts'
 import services, { readOptions, type IdentityOptions } from './plugins/identity.ts'
 import openapi from './plugins/openapi.ts'
 import { createPasswordLimit } from './plugins/password-limit.ts'
@@ -35,8 +36,9 @@ async function identity (app: FastifyInstance, given: IdentityOptions): Promise<
   await app.register(async (scope) => {
     scope.setErrorHandler(handleError)
     useOwnValidation(scope)
+    placeInHostDocument(scope, options.inHostDocument)
     if (options.openapi) await scope.register(openapi)
-    if (options.health) await scope.register(health)
+    if (options.health) await scope.register(health, { closing: options.closing })
     await scope.register(async (api) => {
       const passwordLimit = await createPasswordLimit(api, options.rateLimit, counter)
       const writeLimit = createWriteLimit(!unlimited && options.writeLimit, counter)
@@ -60,7 +62,7 @@ const plugin = fp(identity, { fastify: '5.x', name: 'fastify-identity' })
 export default plugin
 export { plugin as fastifyIdentity }
 
-export { ACCESS } from './plugins/access-table.ts'
+export { ACCESS, type AccessRow } from './plugins/access-table.ts'
 export { type GuardOptions } from './plugins/admission.ts'
 export { type Guard } from './plugins/auth.ts'
 export { type ProtectOptions } from './plugins/protect.ts'

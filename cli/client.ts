@@ -21,6 +21,13 @@ const OPERATOR_FLAGS = {
   role: { type: 'string', value: 'ROLE', multiple: true, text: "A role of the client's own tokens, which make it a service account; may be repeated." }
 } as const
 
+/** The scopes of the flag. A comma is legal in a scope, but means a list wherever scopes are typed. */
+function readScopes (args: Args): string[] {
+  const scopes = args.all('scope')
+  if (scopes.some((scope) => scope.includes(','))) throw new UsageError('--scope: must not contain a comma; repeat the flag for each scope')
+  return scopes
+}
+
 function readOperatorFlags (args: Args): object {
   const pkce = args.optional('pkce')
   const [grants, roles] = [args.all('grant'), args.all('role')]
@@ -45,8 +52,9 @@ export const clientCommands: Commands = {
     },
     async run (context) {
       const { services: { clients }, args } = context
+      const scopes = readScopes(args)
       const { user_id: userId } = await requireUser(context, 'owner')
-      const data = { redirectUris: args.all('redirect-uri'), scopes: args.all('scope'), name: args.required('name'), userId, ...readOperatorFlags(args) }
+      const data = { redirectUris: args.all('redirect-uri'), scopes, name: args.required('name'), userId, ...readOperatorFlags(args) }
       const { clientId } = await clients.create(checkInput(CreateClientSchema, { data, credentials: args.has('credentials') }), OPERATOR)
       const { clientSecret: client_secret } = await clients.require(clientId, OPERATOR)
       printRecord(context, { client_id: clientId, ...(client_secret !== undefined && { client_secret }) })
@@ -71,11 +79,11 @@ export const clientCommands: Commands = {
       const clientId = args.required('client')
       if (args.has('disable') && args.has('enable')) throw new UsageError('--enable: cannot be combined with --disable')
       if (args.has('first-party') && args.has('third-party')) throw new UsageError('--third-party: cannot be combined with --first-party')
-      const name = args.optional('name')
+      const [name, scopes] = [args.optional('name'), readScopes(args)]
       const data = {
         ...(name !== undefined && { name }),
         ...(args.all('redirect-uri').length > 0 && { redirectUris: args.all('redirect-uri') }),
-        ...(args.all('scope').length > 0 && { scopes: args.all('scope') }),
+        ...(scopes.length > 0 && { scopes }),
         ...readOperatorFlags(args),
         ...(args.has('third-party') && { first_party: false }),
         ...((args.has('disable') || args.has('enable')) && { disabled: args.has('disable') })
@@ -94,6 +102,7 @@ export const clientCommands: Commands = {
       owner: { type: 'string', value: 'ACCOUNT', text: 'Only clients of this account.' },
       limit: { type: 'string', value: 'N', text: 'Maximum number; all clients by default.' }
     },
+    creates: false,
     async run (context) {
       const { services, args } = context
       const user = args.optional('owner') === undefined ? undefined : (await requireUser(context, 'owner')).user_id
@@ -107,6 +116,7 @@ export const clientCommands: Commands = {
     flags: {
       csv: { type: 'string', value: 'FILE', required: true, text: 'The file to write, readable only by you; - is stdout.' }
     },
+    creates: false,
     async run (context) {
       const { exportClients } = await import('./export.ts')
       await exportClients(context)

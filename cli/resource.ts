@@ -51,6 +51,7 @@ export const resourceCommands: Commands = {
   'resource list': {
     summary: 'List resources.',
     flags: {},
+    creates: false,
     async run (context) {
       await printList(context, context.services.resources.list({ limit: 0 }), COLUMNS)
     }

@@ -9,7 +9,7 @@ import { registerRenderers } from './renderers.ts'
 import { createResources, type Resources } from './resources/resources.ts'
 import { type RoleNames, checkRoleNames } from './roles.ts'
 import { createSecretBox } from './crypto/secrets.ts'
-import { checkSecretKey, resolveSecretKey } from './crypto/secret-key.ts'
+import { checkSecretKey, isSealed, resolveSecretKey } from './crypto/secret-key.ts'
 import { createTokenSessions, type TokenSessions } from './tokens/token-sessions.ts'
 import { COLLECTIONS } from './store/collections.ts'
 import { openStore } from './store/index.ts'
@@ -21,7 +21,7 @@ import { createUsers, type Users } from './users/users.ts'
 /** The options of the services; `schemas/options.ts` describes those that are plain data. */
 export interface ServiceOptions extends Pick<
   Options,
-  'database' | 'storeTimeout' | 'secretKey' | 'dataDir' | 'production' | 'bcryptCost' | 'hashQueue' | 'roles' | 'managerRoles' | 'clientsPerUser'
+  'database' | 'storeTimeout' | 'secretKey' | 'dataDir' | 'production' | 'createDatabase' | 'bcryptCost' | 'hashQueue' | 'roles' | 'managerRoles' | 'clientsPerUser'
 > {
   /** Resources that the host declares. Absent: those that a host declared before stay as they are. */
   resources?: Options['resources'] | undefined
@@ -37,6 +37,8 @@ export interface ServiceOptions extends Pick<
   refreshTtl?: number | undefined
   /** Receives failures that no caller waits for. */
   onError?: ((error: unknown) => void) | undefined
+  /** Receives what an operator should know at once, such as that a new database was made. */
+  onWarning?: ((message: string) => void) | undefined
 }
 
 /** The services over one store. The HTTP routes do nothing that a program cannot do through them. */
@@ -63,25 +65,33 @@ export interface Services {
  * @throws Error for a wrong option, a store that cannot be opened, and a missing or wrong secret key
  */
 export async function openServices (options: ServiceOptions): Promise<Services> {
-  const { roles, managerRoles, now = Date.now, onError = () => {}, processes = 1 } = options
+  const { roles, managerRoles, now = Date.now, onError = () => {}, onWarning = () => {}, processes = 1 } = options
   checkRoleNames(roles)
   checkManagerRoles(roles, managerRoles)
-  const key = await resolveSecretKey(options)
-  const box = createSecretBox(key)
-  const store = options.store ?? await openStore(options.database, {
-    collections: COLLECTIONS, now, onError, timeout: options.storeTimeout, renderers: registerRenderers(box.key)
-  })
+  const { store: handedIn, createDatabase: create = !options.production } = options
+  const storeOptions = { collections: COLLECTIONS, now, onError, onWarning, create, timeout: options.storeTimeout }
+  /** Opens a store of our own for this question only: it is asked once, before the key file exists. */
+  async function isOpenedBefore (): Promise<boolean> {
+    const store = handedIn ?? await openStore(options.database, storeOptions)
+    try {
+      return await isSealed(store)
+    } finally {
+      if (handedIn === undefined) await store.close()
+    }
+  }
+  const box = createSecretBox(await resolveSecretKey(options, isOpenedBefore, onWarning))
+  const store = handedIn ?? await openStore(options.database, { ...storeOptions, renderers: registerRenderers(box.key) })
   const passwords = createPasswords({ cost: options.bcryptCost, queue: options.hashQueue, processes })
   async function close () {
     try {
       await passwords.close()
     } finally {
-      if (options.store === undefined) await store.close()
+      if (handedIn === undefined) await store.close()
     }
   }
   const resources = createResources({ store, now, onError, ...(options.issuer !== undefined && { api: `${options.issuer.replace(/\/$/, '')}/api/v1` }) })
   try {
-    await checkSecretKey(store, box.keyId)
+    await checkSecretKey(store, box.keyId, options)
     await resources.ensure()
     if (options.resources !== undefined) await resources.declareFixed(options.resources)
   } catch (error) {

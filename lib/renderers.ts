@@ -1,5 +1,5 @@
 import type { KeyObject } from 'node:crypto'
-import { type ClientView, showClientTo } from './clients/show-client.ts'
+import { type ClientView, showClientItemTo } from './clients/show-client.ts'
 import { createSecretBox } from './crypto/secrets.ts'
 import type { ClientRecord, UserRecord } from './records.ts'
 import type { Renderer, StoreOptions } from './store/port.ts'
@@ -20,7 +20,7 @@ export function createRenderers ({ key }: RendererData) {
   const { open } = createSecretBox(key)
   return {
     clients: (view: ClientView): Renderer<ClientRecord> => {
-      const show = showClientTo(view, open)
+      const show = showClientItemTo(view, open)
       return (record) => JSON.stringify(show(record))
     },
     users: ({ fields }: { fields: string | undefined }): Renderer<UserRecord> => {

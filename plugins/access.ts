@@ -4,7 +4,6 @@ import { ACCESS, type AccessRow } from './access-table.ts'
 import { createApiAdmission } from './admission.ts'
 import { type Guard, createGuard } from './auth.ts'
 import { allowOrigin } from './cors.ts'
-import { describeSecurity } from './describe-security.ts'
 
 /**
  * Adds the headers of every response to a guard. Responses hold names, roles and secrets, so no cache may store them. One
@@ -33,7 +32,7 @@ export function enforceAccess (app: FastifyInstance, overrides: Record<string, A
     if (name === undefined || !Object.hasOwn(ACCESS, name)) throw new Error(`${String(route.method)} ${route.url} has no row in the access table`)
     const row = ACCESS[name] as AccessRow
     const admission = createApiAdmission(roles, Object.hasOwn(overrides, name) ? overrides[name] as AccessRule : row, row.scope)
-    route.config = { ...route.config, admission, swaggerTransform: describeSecurity }
+    route.config = { ...route.config, admission }
     const guard = createGuard(tokens, admission)
     route.onRequest = [prepare(guard, route.config.crossOrigin === true), ...[route.onRequest ?? []].flat()]
     // Again after the body: a slow upload may take longer than the token stays valid.

@@ -1,4 +1,4 @@
-import type { FastifyReply, FastifyRequest, HookHandlerDoneFunction } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest, HookHandlerDoneFunction } from 'fastify'
 import { LIMITS } from '../schemas/common.ts'
 import { IdentityError } from '../lib/errors.ts'
 import type { Actor } from '../lib/roles.ts'
@@ -6,13 +6,21 @@ import type { Caller, Tokens } from '../lib/tokens/tokens.ts'
 import { type Admission, type GuardOptions, denied, grantsScope, requirePower } from './admission.ts'
 import { watchConnection } from './connections.ts'
 
+const CALLER: unique symbol = Symbol('caller')
+
 declare module 'fastify' {
   interface FastifyInstance {
     identity: Identity
   }
   interface FastifyRequest {
-    /** The user, client and token of this request; null on routes without a guard. */
-    caller: Caller | null
+    /**
+     * The user, client and token of this request, which a guard sets.
+     * @throws Error when none has, as on a route without a guard; see hasCaller
+     */
+    caller: Caller
+    /** Whether a guard has set `caller`. */
+    readonly hasCaller: boolean
+    [CALLER]: Caller | null
     /** Whether the caller holds the admin role, and the token may use it. */
     isAdmin: boolean
   }
@@ -58,6 +66,18 @@ function readBearer (header: string | undefined): string {
   )
 }
 
+/** Decorates requests with what a guard sets. An outer scope may have done it already: of a second instance, or of the remote plugin. */
+export function decorateRequests (app: FastifyInstance): void {
+  if (app.hasRequestDecorator('caller')) return
+  app.decorateRequest(CALLER, null)
+  app.decorateRequest('caller', {
+    getter () { return requireCaller(this) },
+    setter (caller: Caller) { this[CALLER] = caller }
+  })
+  app.decorateRequest('hasCaller', { getter () { return this[CALLER] !== null } })
+  app.decorateRequest('isAdmin', false)
+}
+
 /** Creates a hook that authenticates the bearer token and admits its caller, or answers 401 or 403 before any body is read. */
 export function createGuard (tokens: Pick<Tokens, 'authenticate'>, admission: Admission): Guard {
   function admit (caller: Caller, request: FastifyRequest): void {
@@ -86,8 +106,9 @@ export function createGuard (tokens: Pick<Tokens, 'authenticate'>, admission: Ad
  * @throws Error on a route without a guard
  */
 export function requireCaller (request: FastifyRequest): Caller {
-  if (request.caller === null) throw new Error('the route has no guard')
-  return request.caller
+  const caller = request[CALLER]
+  if (caller === null) throw new Error('request.caller: no guard has authenticated this request')
+  return caller
 }
 
 /** The caller of the service's API in the services' terms. `confirm` authenticates and admits the caller again, after a wait. */

@@ -9,7 +9,7 @@ import { parseLocation } from '../lib/remote/service-location.ts'
 import { TokenInfoClient } from '../lib/remote/token-info-client.ts'
 import { checkRoleNames } from '../lib/roles.ts'
 import { createAdmission, type GuardOptions } from './admission.ts'
-import { createGuard, type Identity } from './auth.ts'
+import { createGuard, decorateRequests, type Identity } from './auth.ts'
 import { createProtect } from './protect.ts'
 
 export { ERRORS, IdentityError, type ErrorCode } from '../lib/errors.ts'
@@ -35,7 +35,7 @@ const readOptions = createOptionsReader(RemoteOptionsSchema)
  * For an app whose users are in an identity service elsewhere: decorates it with `app.identity.guard`,
  * `request.caller` and `request.isAdmin`, as in an app that embeds the service. Each token is checked with the service.
  * @example
- * await app.register(remoteAuth, { upstream: 'http://identity:3000' })
+ * await app.register(remoteAuth, { issuer: 'https://id.example.com' })
  * app.get('/orders', { onRequest: app.identity.guard({ audience: 'https://orders.example.com', scopes: ['orders:read'] }) }, handler)
  * @throws Error at boot that names a wrong option
  */
@@ -55,9 +55,7 @@ async function remote (app: FastifyInstance, { dispatcher, now = () => performan
   const guard = (rule: GuardOptions = {}) => createGuard(tokens, createAdmission(options.roles, rule))
   // Only these exist here: the services of this type need the store.
   app.decorate('identity', { guard, protect: createProtect(app, guard, issuer === undefined ? undefined : () => issuer) } as Identity)
-  // An inner scope inherits them from an outer one.
-  if (!app.hasRequestDecorator('caller')) app.decorateRequest('caller', null)
-  if (!app.hasRequestDecorator('isAdmin')) app.decorateRequest('isAdmin', false)
+  decorateRequests(app)
   app.addHook('onClose', async () => await client.close())
 }
 

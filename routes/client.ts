@@ -1,7 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { CountSchema, Data } from '../schemas/common.ts'
 import {
-  ClientCountQuerySchema, ClientCreatedSchema, ClientListQuerySchema, ClientParamsSchema, ClientSchema, CreateClientSchema,
+  ClientCountQuerySchema, ClientCreatedSchema, ClientItemSchema, ClientListQuerySchema, ClientParamsSchema, ClientSchema, CreateClientSchema,
   OwnerParamsSchema, PatchClientSchema
 } from '../schemas/client.ts'
 import { toActor } from '../plugins/auth.ts'
@@ -45,7 +45,7 @@ export const clientRoutes: FastifyPluginAsyncTypebox<RouteSettings> = async (app
       tags,
       summary: 'List clients',
       querystring: ClientListQuerySchema,
-      response: { 200: pagedList(ClientSchema, 'The clients the caller may see.'), ...errors('ErrLimit') }
+      response: { 200: pagedList(ClientItemSchema, 'The clients the caller may see.'), ...errors('ErrLimit') }
     }
   }, async (request, reply) => {
     const page = await clients.page(request.query, toActor(request, tokens))

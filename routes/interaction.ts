@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { INTERACTION } from '../lib/oidc/routes.ts'
 import { PASSWORD_ACR } from '../lib/oidc/scopes.ts'
-import type { AuthorizationServer, Decision, Interaction } from '../lib/oidc/provider.ts'
+import type { AuthorizationServer, Decision, Interaction } from '../lib/oidc/contract.ts'
 import { IdentityError } from '../lib/errors.ts'
 import { pageHeaders } from '../lib/pages/headers.ts'
 import type { Pages } from '../lib/pages/index.ts'

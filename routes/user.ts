@@ -2,7 +2,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { CountSchema, Data } from '../schemas/common.ts'
 import {
   CreateUserSchema, PatchProfileSchema, PatchUserSchema, ProfileSchema, UserCountQuerySchema, UserCreatedSchema, UserItemSchema,
-  UserListQuerySchema, UserParamsSchema, UserSchema
+  UserListQuerySchema, UserParamsSchema, UserQuerySchema
 } from '../schemas/user.ts'
 import { requireScope } from '../plugins/admission.ts'
 import { requireCaller, toActor } from '../plugins/auth.ts'
@@ -92,9 +92,10 @@ export const userRoutes: FastifyPluginAsyncTypebox<RouteSettings> = async (app, 
       tags,
       summary: 'Read a user',
       params: UserParamsSchema,
-      response: { 200: json(Data(UserSchema), 'The user.'), ...errors('ErrNotFound') }
+      querystring: UserQuerySchema,
+      response: { 200: json(Data(UserItemSchema), 'The user.'), ...errors('ErrNotFound') }
     }
-  }, async (request) => ({ data: await users.require(request.params.userId) }))
+  }, async (request) => ({ data: await users.require(request.params.userId, request.query) }))
 
   app.patch('/user/:userId', {
     config: { access: 'patchUser' },

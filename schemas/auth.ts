@@ -13,7 +13,7 @@ export const TokenInfoSchema = Type.Object({
   subject: Type.Optional(Type.Literal('client', {
     description: "Present when the client acts for itself. The user is then the client's owner, and the roles are the client's own."
   }))
-})
+}, { title: 'TokenInfo' })
 export type TokenInfo = Static<typeof TokenInfoSchema>
 
 export const TokenInfoResponseSchema = Data(TokenInfoSchema)

@@ -28,6 +28,9 @@ export const EnvironmentSchema = Type.Object({
   IDENTITY_DATA_DIR: options.dataDir,
   IDENTITY_SECRET_KEY: options.secretKey,
   IDENTITY_SECRET_KEY_FILE: Type.Optional(Type.String({ description: 'A file with the secret key, instead of IDENTITY_SECRET_KEY.' })),
+  IDENTITY_CREATE_DATABASE: Type.Optional(Type.Boolean({
+    description: `\`on\` or \`off\`. ${options.createDatabase.description} The flag \`--create\` takes precedence.`
+  })),
   IDENTITY_BCRYPT_COST: options.bcryptCost,
   IDENTITY_HASH_QUEUE: options.hashQueue,
   IDENTITY_RATE_LIMIT: Type.Union([Off, ...options.rateLimit.anyOf.slice(1)], {

@@ -1,4 +1,5 @@
 import { Type, type Static } from '@sinclair/typebox'
+import { InHostDocumentSchema } from './common.ts'
 import { FixedResourcesSchema } from './resource.ts'
 
 /** Who may call a route: any caller, holders of a role, or the user in the path's userId. One match is enough. */
@@ -28,9 +29,12 @@ export const OptionsSchema = Type.Object({
     minLength: 1, description: "Folder of the created key file. Absent: the SQLite database's folder, or `data`."
   })),
   production: Type.Boolean({ default: false, description: 'Refuses to start without secretKey.' }),
+  createDatabase: Type.Optional(Type.Boolean({
+    description: 'Makes a missing or empty database at the start; otherwise that is an error. Absent: not in production.'
+  })),
   bcryptCost: Type.Integer({ minimum: 4, maximum: 20, default: 12, description: 'Cost of a password hash; each step doubles the work.' }),
   hashQueue: Type.Integer({ minimum: 1, maximum: 100_000, default: 10_000, description: 'Password hashes that may wait; further requests get ErrBusy, as do those that would wait more than 10 s.' }),
-  prefix: Type.String({ pattern: '^(/[^/?#]+)*$', default: '', description: 'Path in front of `/api/v1`.' }),
+  prefix: Type.String({ pattern: '^(/[^/?#]+)*$', expects: 'a path such as /identity, with a slash before it and none after it', default: '', description: 'Path in front of `/api/v1`.' }),
   roles: Type.Object({
     admin: RoleName('admin'),
     manager: RoleName('manager'),
@@ -61,6 +65,7 @@ export const OptionsSchema = Type.Object({
     default: {}, description: 'Options of the authorization server, see docs/oidc.md. `false`: none, and nobody can sign in.'
   }),
   openapi: Type.Boolean({ default: true, description: 'Serves `/openapi.json` and the page `/docs`.' }),
+  inHostDocument: InHostDocumentSchema,
   health: Type.Boolean({ default: true, description: 'Serves `/health/live` and `/health/ready`.' })
 }, { additionalProperties: false })
 

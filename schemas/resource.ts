@@ -23,7 +23,11 @@ const NewResourceSchema = Type.Object({
 }, { additionalProperties: false })
 export type NewResource = Static<typeof NewResourceSchema>
 
-export const CreateResourceSchema = Type.Object({ data: NewResourceSchema }, { additionalProperties: false })
+export const CreateResourceSchema = Type.Object({ data: NewResourceSchema }, {
+  additionalProperties: false,
+  title: 'CreateResource',
+  examples: [{ data: { id: 'https://orders.example.com', name: 'Orders', scopes: { 'orders:read': 'see your orders' }, selfService: ['orders:read'] } }]
+})
 export type CreateResource = Static<typeof CreateResourceSchema>
 
 export const PatchResourceSchema = Type.Object({
@@ -31,7 +35,7 @@ export const PatchResourceSchema = Type.Object({
     ...Type.Partial(Type.Omit(NewResourceSchema, ['id', 'roles'])).properties,
     roles: Type.Optional(Type.Union([NewResourceSchema.properties.roles, Type.Null()], { description: 'null removes the roles.' }))
   }, { additionalProperties: false })
-}, { additionalProperties: false })
+}, { additionalProperties: false, title: 'PatchResource', examples: [{ data: { scopes: { 'orders:read': 'see your orders and invoices' } } }] })
 export type PatchResource = Static<typeof PatchResourceSchema>
 
 /** The option `resources`. */
@@ -52,7 +56,7 @@ export const ResourceSchema = Type.Object({
   fixed: Type.Optional(Type.Literal(true, { description: 'Declared by an option of the host, and changed only there.' })),
   createdAt: TimestampSchema,
   modifiedAt: TimestampSchema
-})
+}, { title: 'Resource' })
 export type Resource = Static<typeof ResourceSchema>
 
 const StrippedClients = Type.Integer({ minimum: 0, description: 'Clients that lost a scope, because this resource declares it now or no longer.' })

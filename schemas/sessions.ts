@@ -8,7 +8,7 @@ export const SessionSchema = Type.Object({
   created_at: TimestampSchema,
   last_used_at: Type.String({ ...TimestampSchema, description: 'The time of its creation or last refresh. Using an access token does not count.' }),
   current: Type.Boolean({ description: 'Whether this request was made in it.' })
-})
+}, { title: 'Session' })
 export type Session = Static<typeof SessionSchema>
 
 const UserQuery = { user: QueryText('The id of the user. Absent: the caller. Only an admin may name another user, else ErrPerm.', LIMITS.id) }

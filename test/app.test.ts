@@ -29,6 +29,22 @@ t.test('an unknown route and an invalid path have the common error body', async 
   }
 })
 
+t.test('the root says what is there', async (t) => {
+  const { app } = await start(t)
+  const told = (await app.inject('/')).json<Record<string, string>>()
+  t.strictSame(Object.keys(told), ['service', 'docs', 'openapi', 'metadata', 'health'])
+  for (const path of Object.values(told).slice(1)) t.equal((await app.inject(path)).statusCode, 200, path)
+  const { app: bare } = await start(t, { IDENTITY_OPENAPI: 'off', IDENTITY_OIDC: 'off' })
+  t.strictSame((await bare.inject('/')).json(), { service: 'fastify-identity', health: '/health/ready' })
+})
+
+t.test('an empty id is named', async (t) => {
+  const { app } = await start(t)
+  const { access_token } = await app.identity.bootstrap()
+  const reply = await app.inject({ url: '/api/v1/client/', headers: { authorization: `Bearer ${access_token}` } })
+  t.match(reply.json(), { statusCode: 400, code: 'ErrParam', message: 'clientId: must not be empty' })
+})
+
 t.test('ids may be as long as the schemas allow', async (t) => {
   const { app } = await start(t)
   const { access_token } = await app.identity.bootstrap()

@@ -10,8 +10,9 @@ async function race (t: Test, env: Record<string, string>): Promise<void> {
   const slow = { ...env, IDENTITY_BCRYPT_COST: '11' }
   const results = await Promise.all(['ann', 'bob'].map((account) => runProgram(t, 'cli.ts', { args: ['bootstrap', '--json', '--account', account], env: slow })))
   const [winner, loser] = results.sort((one, other) => Number(one.code) - Number(other.code))
-  t.match(winner, { code: 0, stderr: '' })
-  t.strictSame(loser, { code: 1, stdout: '', stderr: 'fastify-identity: an admin exists: bootstrap only makes the first one\n' })
+  t.match(winner, { code: 0 })
+  const withoutWarning = loser?.stderr.replace(/^fastify-identity: warning: a new, empty database was made: .*\n/, '')
+  t.strictSame({ ...loser, stderr: withoutWarning }, { code: 1, stdout: '', stderr: 'fastify-identity: an admin exists: bootstrap only makes the first one\n' })
 
   const services = await openServices(readConfig(env).services)
   t.teardown(() => services.close())

@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs'
+import { chmodSync, writeFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
@@ -40,12 +40,14 @@ t.test('an empty environment gives the defaults, which are those of the options'
       secretKey: undefined,
       dataDir: undefined,
       production: false,
+      createDatabase: undefined,
       bcryptCost: 12,
       hashQueue: options.hashQueue.default,
       roles: { admin: 'admin', manager: 'manager', service: 'service' },
       managerRoles: undefined,
       clientsPerUser: 100
-    }
+    },
+    warnings: []
   })
 })
 
@@ -58,6 +60,7 @@ t.test('every variable sets its part of the configuration', async (t) => {
     NODE_ENV: 'production',
     IDENTITY_DATA_DIR: '/var/lib/identity',
     IDENTITY_SECRET_KEY: KEY,
+    IDENTITY_CREATE_DATABASE: 'on',
     IDENTITY_BCRYPT_COST: '4',
     IDENTITY_HASH_QUEUE: '5',
     IDENTITY_RATE_LIMIT: 'off',
@@ -104,12 +107,14 @@ t.test('every variable sets its part of the configuration', async (t) => {
       secretKey: KEY,
       dataDir: '/var/lib/identity',
       production: true,
+      createDatabase: true,
       bcryptCost: 4,
       hashQueue: 5,
       roles: { admin: 'root', manager: 'boss', service: 'bot' },
       managerRoles: ['clerk', 'billing admin', 'boss'],
       clientsPerUser: 7
-    }
+    },
+    warnings: []
   })
   const untried = Object.keys(EnvironmentSchema.properties).filter((name) => !(name in env))
   t.strictSame(untried, ['IDENTITY_SECRET_KEY_FILE'], 'and there is none besides')
@@ -178,30 +183,35 @@ t.test('a wrong value is reported by name, and never repeated', async (t) => {
   ] as const) t.strictSame(problemsOf({ [name]: text }), [`${name}: ${expected}`], `${name}=${text.slice(0, 30)}`)
 })
 
-t.test('an unknown name is reported with the most similar one', async (t) => {
+t.test('an unknown name, which may be of a later release, is a warning with the most similar one', async (t) => {
   for (const [name, meant] of [
     ['IDENTITY_BCRPYT_COST', ', did you mean IDENTITY_BCRYPT_COST?'],
     ['IDENTITY_PORT', ', did you mean PORT?'],
     ['IDENTITY_DATABASE_URL', ', did you mean DATABASE_URL?'],
     ['IDENTITY_SECRETKEY', ', did you mean IDENTITY_SECRET_KEY?'],
     ['IDENTITY_Q', '']
-  ] as const) t.strictSame(problemsOf({ [name]: 'hunter2' }), [`${name}: is not a known variable${meant}`])
+  ] as const) t.strictSame(readConfig({ [name]: 'hunter2' }).warnings, [`${name}: is not a variable of this release and has no effect${meant}`])
 })
 
 t.test('all problems are reported at once', async (t) => {
-  const problems = problemsOf({ PORT: 'x', IDENTITY_OPENAPI: '?', IDENTITY_X_Y_Z: '1', NODE_ENV: 'production' })
-  t.strictSame(problems.map((line) => line.split(':')[0]), ['IDENTITY_X_Y_Z', 'PORT', 'IDENTITY_OPENAPI', 'IDENTITY_SECRET_KEY'])
+  const problems = problemsOf({ PORT: 'x', IDENTITY_OPENAPI: '?', NODE_ENV: 'production' })
+  t.strictSame(problems.map((line) => line.split(':')[0]), ['PORT', 'IDENTITY_OPENAPI', 'IDENTITY_SECRET_KEY'])
 })
 
 t.test('the secret key comes from a variable or a file, and is required in production', async (t) => {
   const dir = t.testdir({ good: `${KEY}\n`, bad: 'hunter2' })
   const file = (name: string) => ({ IDENTITY_SECRET_KEY_FILE: join(dir, name) })
+  chmodSync(join(dir, 'good'), 0o644)
+  t.match(readConfig(file('good')).warnings, [/^IDENTITY_SECRET_KEY_FILE: the key file .*\/good is open to others than its owner \(mode 0644\)/])
+  chmodSync(join(dir, 'good'), 0o600)
+  t.strictSame(readConfig(file('good')).warnings, [])
   t.equal(readConfig({ ...file('good'), NODE_ENV: 'production' }).services.secretKey, KEY)
   writeFileSync(join(dir, 'hex'), Buffer.from(KEY, 'base64').toString('hex'))
   t.equal(readConfig(file('hex')).services.secretKey, Buffer.from(KEY, 'base64').toString('hex'))
   t.match(problemsOf(file('bad')), [/^IDENTITY_SECRET_KEY_FILE: the secret key must be 32 random bytes/])
   t.notMatch(problemsOf(file('bad')), [/hunter2/])
-  t.strictSame(problemsOf(file('none')), ['IDENTITY_SECRET_KEY_FILE: the file cannot be read (ENOENT)'])
+  t.strictSame(problemsOf(file('none')), [`IDENTITY_SECRET_KEY_FILE: the file ${join(dir, 'none')} cannot be read (ENOENT)`])
+  t.strictSame(problemsOf({ IDENTITY_SECRET_KEY_FILE: KEY }), ['IDENTITY_SECRET_KEY_FILE: the file cannot be read (ENOENT)'], 'a key in the wrong variable is not repeated')
   t.strictSame(problemsOf({ ...file('good'), IDENTITY_SECRET_KEY: KEY }), ['IDENTITY_SECRET_KEY: cannot be combined with IDENTITY_SECRET_KEY_FILE'])
   t.strictSame(problemsOf({ NODE_ENV: 'production' }), ['IDENTITY_SECRET_KEY: is required in production, or IDENTITY_SECRET_KEY_FILE'])
 })

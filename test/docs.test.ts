@@ -7,6 +7,7 @@ import { DEFAULT_ROLE_NAMES } from '../lib/roles.ts'
 import { POWER } from '../lib/tokens/caller.ts'
 import type { AccessRow } from '../plugins/access-table.ts'
 import { createApiAdmission } from '../plugins/admission.ts'
+import { OidcOptionsSchema } from '../schemas/oidc.ts'
 import { parseTable } from './helpers/table.ts'
 
 const text = readFileSync(new URL('../docs/access.md', import.meta.url), 'utf8')
@@ -96,4 +97,10 @@ t.test('who may do what: the routes are those that there are', async (t) => {
 t.test('the scopes of the API are listed, with who adds them', async (t) => {
   const listed = parseTable(text, 'scope', 'what it lets an app do')
   t.same(listed.map(([scope = '', , who]) => [scope, who]), ALL.map((scope) => [scope, ADMIN_SCOPES.has(scope) ? 'an administrator' : 'any user']))
+})
+
+t.test('the options of the authorization server are its schema', async (t) => {
+  const oidc = readFileSync(new URL('../docs/oidc.md', import.meta.url), 'utf8')
+  const expected = Object.entries<{ default?: unknown }>(OidcOptionsSchema.properties).map(([name, schema]) => [name, String(schema.default ?? '')])
+  t.same(parseTable(oidc, 'option', 'default').map(([name, fallback]) => [name, fallback]), expected)
 })

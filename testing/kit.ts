@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto'
 import fastify, { type FastifyInstance, type FastifyServerOptions } from 'fastify'
 import { LIMITS } from '../schemas/common.ts'
+import { type Counter, createCounter } from '../lib/sign-in/counter.ts'
 import { COLLECTIONS } from '../lib/store/collections.ts'
 import type { Store } from '../lib/store/port.ts'
 import { handleError } from '../plugins/errors.ts'
@@ -43,9 +44,9 @@ export interface TestKit extends AsyncDisposable {
   readonly inject: FastifyInstance['inject']
   /** Mints a token; creates its user and client if they are missing. */
   readonly mint: Mint
-  /** The service's clock. It does not advance by itself. */
+  /** The service's clock, for expiry and limits alike. It does not advance by itself. */
   readonly clock: TestClock
-  /** Empties the store and resets the clock. */
+  /** Empties the store, forgets all counted attempts, and resets the clock. */
   reset (): Promise<void>
   /** Listens on 127.0.0.1, on a free port unless one is given. A second call returns the same URL. */
   listen (options?: { port?: number }): Promise<{ url: string }>
@@ -70,11 +71,14 @@ export async function emptyStore (store: Store): Promise<void> {
  * @throws Error that names an invalid option
  * @example
  * const kit = await startIdentity({ t })
- * const { headers } = await kit.mint({ user: 'ann', roles: ['admin'], scopes: ['read'] })
- * const reply = await kit.inject({ url: '/api/v1/auth/tokeninfo', headers })
+ * const { headers } = await kit.mint({ user: 'ann', roles: ['admin'] })
+ * const reply = await kit.inject({ url: '/api/v1/user/list', headers })
+ * const narrowed = await kit.mint({ user: 'ann', scopes: ['account:read'] })
  */
 export async function startIdentity ({ t, time, app = createApp(), ...options }: StartOptions = {}): Promise<TestKit> {
   const clock = createTestClock(time)
+  let attempts = createCounter(clock.now)
+  const counter: Counter = { count: (...attempt) => attempts.count(...attempt) }
   const close = () => app.close()
   try {
     await app.register(identity, {
@@ -83,6 +87,7 @@ export async function startIdentity ({ t, time, app = createApp(), ...options }:
       bcryptCost: LOWEST_COST,
       writeLimit: false,
       clientsPerUser: false,
+      counter,
       ...options,
       now: clock.now
     })
@@ -101,6 +106,7 @@ export async function startIdentity ({ t, time, app = createApp(), ...options }:
     async reset () {
       await emptyStore(store)
       clock.reset()
+      attempts = createCounter(clock.now)
       // Look-ups refer to the registry of resources, and the app declares its own ones.
       await app.identity.resources.ensure()
       await app.identity.resources.declareFixed(options.resources ?? [])

@@ -30,7 +30,13 @@ export function runPrimary (config: Config): void {
     log,
     closeTimeout: config.shutdownTimeout + STORE_CLOSE + MARGIN,
     fork () {
-      const { id, process: child } = cluster.fork({ ...toEnvironment(role), IDENTITY_WORKERS: String(config.workers) })
+      const { createDatabase = !config.services.production } = config.services
+      const { id, process: child } = cluster.fork({
+        ...toEnvironment(role),
+        IDENTITY_WORKERS: String(config.workers),
+        // A worker that starts later must not replace a database that is gone by an empty one.
+        IDENTITY_CREATE_DATABASE: role === 'first' && createDatabase ? 'on' : 'off'
+      })
       role = 'other'
       answerCounts(child, counter)
       child.on('error', (error) => {

@@ -66,6 +66,7 @@ export async function runService (config: Config, role?: WorkerRole): Promise<vo
     listening.resolve()
   }
   if (role === 'other') return
+  for (const warning of config.warnings) log.warn(warning)
   if (config.services.production && config.oidc !== false && config.oidc.issuer === undefined) {
     log.warn(`IDENTITY_ISSUER is not configured: the service names itself ${getUrl(app)}`)
   }

@@ -1,4 +1,4 @@
-import type { Client, ClientListQuery, CreateClient, PatchClient } from '../../schemas/client.ts'
+import type { Client, ClientItem, ClientListQuery, CreateClient, PatchClient } from '../../schemas/client.ts'
 import { type Clock, toTimestamp } from '../clock.ts'
 import type { SecretBox } from '../crypto/secrets.ts'
 import { IdentityError, paramError } from '../errors.ts'
@@ -14,9 +14,10 @@ import type { Actor } from '../roles.ts'
 import type { Change, Filter, ListQuery, Store } from '../store/port.ts'
 import type { Tokens } from '../tokens/tokens.ts'
 import { toClientChange } from './client-fields.ts'
-import { isVouchedFor, listAdminScopes } from './kinds.ts'
+import { parseClientFields } from './columns.ts'
+import { isVouchedFor } from './kinds.ts'
 import type { CheckClientQuota } from './quota.ts'
-import { type ClientView, showClientTo } from './show-client.ts'
+import { type ClientView, showClientItemTo, showClientTo } from './show-client.ts'
 
 const SORT_KEYS = { created: 'createdAt', modified: 'modifiedAt', name: 'name' }
 
@@ -50,10 +51,10 @@ function toListQuery (query: ClientListQuery, actor: Actor): ListQuery {
 }
 
 /** What the actor may see of clients. Secrets take the scopes of changes, because whoever reads one can use the client. */
-function toView ({ user_id, isUser = true, isAdmin, holds = () => true }: Actor, registry: Registry): ClientView {
+function toView ({ user_id, isUser = true, isAdmin, holds = () => true }: Actor): ClientView {
   const own = isUser ? 'own' : 'none'
   const secrets = !holds('clients:write') ? 'none' : isAdmin && holds('users:write') ? 'all' : own
-  return { isAdmin, secrets, user_id, adminScopes: listAdminScopes(registry) }
+  return { isAdmin, secrets, user_id }
 }
 
 /** Registered clients, by the rules of service.md, sections 2, 3 and 4.1. */
@@ -72,8 +73,8 @@ export function createClients ({ store, now, box, tokens, checkQuota }: ClientSe
   }
 
   /** @throws ErrPerm for a client that the operator vouches for, unless the actor is an admin */
-  function checkMayManage (record: ClientRecord, registry: Registry, actor: Actor): void {
-    if (!actor.isAdmin && isVouchedFor(record, new Set(listAdminScopes(registry)))) {
+  function checkMayManage (record: ClientRecord, actor: Actor): void {
+    if (!actor.isAdmin && isVouchedFor(record)) {
       throw new IdentityError('ErrPerm', 'clientId: only an admin may manage a client that the operator vouches for')
     }
   }
@@ -130,9 +131,8 @@ export function createClients ({ store, now, box, tokens, checkQuota }: ClientSe
      */
     async require (clientId: string, actor: Actor): Promise<Client> {
       const record = await requireRecord(clientId, actor)
-      const registry = await readRegistry(store)
-      checkMayManage(record, registry, actor)
-      return showClientTo(toView(actor, registry), box.open)(record)
+      checkMayManage(record, actor)
+      return showClientTo(toView(actor), box.open)(record)
     },
 
     /**
@@ -143,15 +143,14 @@ export function createClients ({ store, now, box, tokens, checkQuota }: ClientSe
     async patch (clientId: string, body: PatchClient, actor: Actor): Promise<void> {
       const { data = {}, regen_secret } = body
       await write(clientId, actor, (record, registry) => {
-        checkMayManage(record, registry, actor)
+        checkMayManage(record, actor)
         const change = toClientChange(data, record, registry, actor, toTimestamp(now()))
         const { set = {}, unset = [] } = change
         if (regen_secret === true && record.secret === undefined) throw paramError('regen_secret', 'a public client has no secret')
         if (Object.keys(set).length === 0 && unset.length === 0 && regen_secret !== true) {
           throw new IdentityError('ErrParam', 'body: must contain a change')
         }
-        const adminScopes = new Set(listAdminScopes(registry))
-        const isNew = !isVouchedFor(record, adminScopes) && isVouchedFor({ ...record, ...set } as ClientRecord, adminScopes)
+        const isNew = !isVouchedFor(record) && isVouchedFor({ ...record, ...set } as ClientRecord)
         const isKnown = record.userId !== actor.user_id || actor.isUser === false
         if (regen_secret === true || (isNew && isKnown && record.secret !== undefined)) {
           return { ...change, set: { ...set, secret: createSecret(clientId) }, increment: { ...change.increment, epoch: 1 } }
@@ -167,9 +166,8 @@ export function createClients ({ store, now, box, tokens, checkQuota }: ClientSe
     async replaceSecrets (userId: string, actor: Actor): Promise<void> {
       for await (const batch of scan(clients, { equal: { userId } })) {
         for (const { id } of batch) {
-          await write(id, actor, (record, registry) => {
-            const isKept = record.secret === undefined || record.userId !== userId ||
-              (!actor.isAdmin && isVouchedFor(record, new Set(listAdminScopes(registry))))
+          await write(id, actor, (record) => {
+            const isKept = record.secret === undefined || record.userId !== userId || (!actor.isAdmin && isVouchedFor(record))
             return isKept ? null : { set: { secret: createSecret(id) }, increment: { epoch: 1 } }
           }).catch((error) => {
             // It was deleted meanwhile.
@@ -186,7 +184,7 @@ export function createClients ({ store, now, box, tokens, checkQuota }: ClientSe
      */
     async remove (clientId: string, actor: Actor): Promise<void> {
       if (clientId === actor.client_id) throw new IdentityError('ErrPerm', 'clientId: a client cannot delete itself')
-      checkMayManage(await requireRecord(clientId, actor), await readRegistry(store), actor)
+      checkMayManage(await requireRecord(clientId, actor), actor)
       if (!await clients.delete(clientId)) throw notFound()
       await tokens.deleteOfClient(clientId)
     },
@@ -196,9 +194,8 @@ export function createClients ({ store, now, box, tokens, checkQuota }: ClientSe
      * @throws ErrPerm, before any is removed, when the operator vouches for one of them and the actor is not an admin
      */
     async removeOwned (userId: string, actor: Actor): Promise<void> {
-      const registry = await readRegistry(store)
       if (!actor.isAdmin) {
-        for await (const batch of scan(clients, { equal: { userId } })) for (const record of batch) checkMayManage(record, registry, actor)
+        for await (const batch of scan(clients, { equal: { userId } })) for (const record of batch) checkMayManage(record, actor)
       }
       for await (const batch of scan(clients, { equal: { userId } })) {
         await Promise.all(batch.map(async ({ id }) => {
@@ -216,21 +213,19 @@ export function createClients ({ store, now, box, tokens, checkQuota }: ClientSe
      * Batches of clients as this caller may see them. Everything about the query is checked before the first one.
      * @throws ErrParam for a sort that is not one, and a cursor that is not of this sort
      */
-    list (query: ClientListQuery, actor: Actor): AsyncIterable<Client[]> {
-      const batches = clients.list(toListQuery(query, actor))
-      return (async function * () {
-        yield * mapBatches(batches, showClientTo(toView(actor, await readRegistry(store)), box.open))
-      })()
+    list (query: Omit<ClientListQuery, 'fields'>, actor: Actor): AsyncIterable<Client[]> {
+      return mapBatches(clients.list(toListQuery(query, actor)), showClientTo(toView(actor), box.open))
     },
 
     /**
-     * The same list, with the cursor of its next page where it is one of at most 100.
-     * @throws as `list`
+     * The same list with the fields that the query selects, and with the cursor of its next page where it is one of at most 100.
+     * @throws as `list`, and ErrParam for an unknown field
      */
-    async page (query: ClientListQuery, actor: Actor): Promise<Page<Client>> {
-      const view = toView(actor, await readRegistry(store))
+    async page (query: ClientListQuery, actor: Actor): Promise<Page<ClientItem>> {
+      const fields = parseClientFields(query.fields)
+      const view = { ...toView(actor), fields }
       const listQuery = toListQuery(query, actor)
-      const read = () => readPage(clients, listQuery, showClientTo(view, box.open), { renderer: 'clients', options: { ...view } })
+      const read = () => readPage(clients, listQuery, showClientItemTo(view, box.open), { renderer: 'clients', options: view })
       return await pages.run(read, toTurn(actor))
     }
   }

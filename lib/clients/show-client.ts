@@ -1,4 +1,4 @@
-import type { Client } from '../../schemas/client.ts'
+import type { Client, ClientItem } from '../../schemas/client.ts'
 import type { Complete } from '../../schemas/common.ts'
 import type { ClientRecord } from '../records.ts'
 import { isVouchedFor } from './kinds.ts'
@@ -10,15 +10,14 @@ export interface ClientView {
   /** Whose secrets are shown. */
   secrets: 'all' | 'own' | 'none'
   user_id: string
-  /** See listAdminScopes. */
-  adminScopes: string[]
+  /** The fields of a list's items; absent: all. */
+  fields?: readonly string[] | undefined
 }
 
 /** Returns a function that shows a client as a caller may see it. */
-export function showClientTo ({ isAdmin, secrets, user_id, adminScopes }: ClientView, open: (sealed: string, id: string) => string) {
-  const restricted = new Set(adminScopes)
+export function showClientTo ({ isAdmin, secrets, user_id }: ClientView, open: (sealed: string, id: string) => string) {
   return function showClient (record: ClientRecord): Complete<Client> {
-    const isShown = secrets === 'all' || (secrets === 'own' && record.userId === user_id && !isVouchedFor(record, restricted))
+    const isShown = secrets === 'all' || (secrets === 'own' && record.userId === user_id && !isVouchedFor(record))
     return {
       clientId: record.id,
       createdAt: record.createdAt,
@@ -37,5 +36,16 @@ export function showClientTo ({ isAdmin, secrets, user_id, adminScopes }: Client
       disabled: record.disabled_at === undefined ? undefined : true,
       id_token_claims: record.id_token_claims
     }
+  }
+}
+
+/** The same for a list, which may select fields. Secrets that are not selected stay sealed. */
+export function showClientItemTo (view: ClientView, open: (sealed: string, id: string) => string): (record: ClientRecord) => ClientItem {
+  const { fields } = view
+  if (fields === undefined) return showClientTo(view, open)
+  const show = showClientTo(view, fields.includes('clientSecret') ? open : () => '')
+  return (record) => {
+    const client: Record<string, unknown> = show(record)
+    return Object.fromEntries(fields.map((field) => [field, client[field]])) as ClientItem
   }
 }

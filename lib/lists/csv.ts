@@ -5,11 +5,13 @@ import type { Client } from '../../schemas/client.ts'
 import { IdentityError } from '../errors.ts'
 
 /** The columns of service.md, 4.4. */
-const COLUMNS: (keyof Client)[] = ['clientId', 'createdAt', 'modifiedAt', 'clientSecret', 'redirectUris', 'scopes', 'userId', 'name', 'image']
+const COLUMNS: readonly (keyof Client)[] = ['clientId', 'createdAt', 'modifiedAt', 'clientSecret', 'redirectUris', 'scopes', 'userId', 'name', 'image']
 
 export interface CsvOptions {
   /** Put a `'` before a cell that a spreadsheet would run as a formula. */
   escapeFormulae: boolean
+  /** The columns; absent: those of service.md. */
+  columns?: readonly string[] | undefined
 }
 
 /** Characters that show nothing: a spreadsheet may skip them, and fast-csv drops NUL. Line breaks are for the next patterns. */
@@ -33,7 +35,7 @@ function toCell (value: unknown, { escapeFormulae }: CsvOptions): string {
 function toRow (record: object, options: CsvOptions): string[] {
   const fields = record as Record<string, unknown>
   if (typeof fields.clientId !== 'string') throw new IdentityError('ErrRsc', 'the upstream sent a list that is not one of clients')
-  return COLUMNS.map((column) => toCell(fields[column], options))
+  return (options.columns ?? COLUMNS).map((column) => toCell(fields[column], options))
 }
 
 /**
@@ -50,7 +52,7 @@ export async function * toCsv (batches: AsyncIterable<readonly object[]>, option
     return buffer
   }
   csv.on('data', (line: Buffer) => lines.push(line))
-  csv.write(COLUMNS)
+  csv.write([...options.columns ?? COLUMNS])
   for await (const batch of batches) {
     if (batch.length === 0) continue
     for (const record of batch) csv.write(toRow(record, options))

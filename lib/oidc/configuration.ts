@@ -2,6 +2,7 @@ import type { Configuration, KoaContextWithOIDC, errors as OidcErrors, interacti
 import type { createAccounts } from './accounts.ts'
 import type { createAdapterFactory } from './adapter.ts'
 import { CLIENT_PROPERTIES, type OurClient, isOwnOrigin } from './clients.ts'
+import type { OidcSettings } from './contract.ts'
 import type { KeyRing } from './keys.ts'
 import { LIFETIMES } from './model-adapter.ts'
 import { type createGrantLoader, createPolicy } from './policy.ts'
@@ -9,17 +10,6 @@ import type { createResourceIndicators } from './resource-indicators.ts'
 import { INTERACTION, ROUTES } from './routes.ts'
 import { CLAIMS, PASSWORD_ACR, chooseDefaultScope, splitScopes } from './scopes.ts'
 import type { Views } from './views.ts'
-
-/** The operator's options; schemas/oidc.ts describes each. */
-export interface OidcSettings {
-  accessTtl: number
-  refreshTtl: number
-  sessionTtl: number
-  sessionMax: number
-  refreshMax: number
-  refreshGrace: number
-  name?: string
-}
 
 export interface ConfigurationParts {
   settings: OidcSettings

@@ -5,7 +5,7 @@ import { type Tokens, hashToken } from '../tokens/tokens.ts'
 import { CLIENT_CREDENTIALS, type Valid } from '../tokens/validity.ts'
 import { createClientAuthentication } from './client-authentication.ts'
 import { isOwnOrigin } from './clients.ts'
-import type { Times } from './model-adapter.ts'
+import type { Times } from './contract.ts'
 import { OriginError, invalidRequest } from './oauth-error.ts'
 import { describeScope } from './scopes.ts'
 

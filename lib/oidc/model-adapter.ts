@@ -3,6 +3,7 @@ import { type Clock, toLifetime } from '../clock.ts'
 import type { SecretBox } from '../crypto/secrets.ts'
 import type { Json, Store } from '../store/port.ts'
 import type { Tokens } from '../tokens/tokens.ts'
+import type { Times } from './contract.ts'
 import type { KeyRing } from './keys.ts'
 
 /** Lifetimes that no option sets, in seconds. */
@@ -43,17 +44,6 @@ export interface ModelAdapter {
   consume? (id: string): Promise<void>
   destroy? (id: string): Promise<void>
   revokeByGrantId? (grantId: string): Promise<void>
-}
-
-/**
- * oidc-provider counts whole seconds of the wall clock; records carry the time of the service's clock. The two differ only in
- * tests that move the service's clock.
- */
-export interface Times {
-  now (): number
-  lifetime (seconds: number): { created_at: string, expired_at: string }
-  /** A stored time as seconds of the wall clock. */
-  toEpoch (timestamp: string): number
 }
 
 export function createTimes (now: Clock): Times {

@@ -4,7 +4,8 @@ import { Provider, errors, interactionPolicy, type KoaContextWithOIDC } from 'oi
 import { createAccounts } from './accounts.ts'
 import { createAdapterFactory } from './adapter.ts'
 import type { OurClient } from './clients.ts'
-import { createConfiguration, type OidcSettings } from './configuration.ts'
+import { createConfiguration } from './configuration.ts'
+import type { AuthorizationServer, Interaction, OidcSettings } from './contract.ts'
 import type { KeyRing } from './keys.ts'
 import { createMiddleware } from './middleware.ts'
 import type { AdapterParts } from './model-adapter.ts'
@@ -12,7 +13,6 @@ import { patchProvider, setAddress } from './patches.ts'
 import { createGrantLoader, describeScopes } from './policy.ts'
 import { createResourceIndicators } from './resource-indicators.ts'
 import { splitScopes } from './scopes.ts'
-import type { PageScope } from '../pages/contract.ts'
 import { findByUri, readRegistry } from '../resources/registry.ts'
 import { INTERACTION } from './routes.ts'
 import { createViews } from './views.ts'
@@ -25,46 +25,6 @@ export interface ProviderParts extends Pick<AdapterParts, 'store' | 'tokens' | '
   keys: KeyRing
   /** Receives failures on our side. */
   onError (error: unknown, request: IncomingMessage): void
-}
-
-/** An authorization request that waits for its user, as our pages see it. */
-export interface Interaction {
-  uid: string
-  /** The URL that the page's form is posted to. */
-  action: string
-  prompt: 'login' | 'consent'
-  clientId: string
-  clientName: string
-  /** Whether the operator vouches for the client. */
-  vouched: boolean
-  /** The id of the user who owns the client. */
-  owner: string
-  /** The resource that the tokens are for, if it is not this service. */
-  resource?: { name: string, uri: string }
-  redirectUri?: string
-  /** The account the client expects. */
-  loginHint?: string
-  /** The user who is already signed in. */
-  accountId?: string
-  /** The requested scopes, with their meaning if one is declared. */
-  scopes: PageScope[]
-}
-
-/** The user's decision. */
-export type Decision =
-  | { login: { accountId: string, acr: string, amr: string[], user_epoch: number } }
-  | { consent: Record<string, never> }
-  | { error: 'access_denied', error_description: string }
-
-/** oidc-provider over our store. Its types do not leak past this interface. */
-export interface AuthorizationServer {
-  readonly issuer: URL
-  /** Answers a request at one of the OAuth endpoints. */
-  handle (request: IncomingMessage, response: ServerResponse, address: string): Promise<void>
-  /** The pending interaction that the browser's cookie names. Throws when there is none. */
-  findInteraction (request: IncomingMessage, response: ServerResponse): Promise<Interaction>
-  /** Records the decision. Resolves to the URL to redirect to. */
-  decide (request: IncomingMessage, response: ServerResponse, decision: Decision): Promise<string>
 }
 
 export async function buildServer (parts: ProviderParts): Promise<AuthorizationServer> {

@@ -48,10 +48,16 @@ export function createResourceIndicators ({ store, apiUri, accessTtl, errors }: 
       if (declared === undefined) throw new errors.InvalidTarget('no such resource')
       if ([ctx.oidc.params?.resource].flat().length > 1) throw new errors.InvalidTarget('only one resource may be requested')
       if (listImplied(ctx, registry).some((implied) => implied !== uri)) throw new errors.InvalidTarget('a scope belongs to another resource')
+      // The first getter refuses a scope that is not the client's, which oidc-provider does not do for client credentials.
+      const requested = new Set([...ctx.oidc.requestParamOIDCScopes, ...ctx.oidc.requestParamScopes])
       const { own_scopes } = client as OurClient
+      const usable = declared.filter((scope) => own_scopes.includes(scope))
+      // A token for a resource shows the user's roles there, so an app must not get one by naming the resource alone.
+      const isNamed = ctx.oidc.params?.scope === undefined || usable.some((scope) => requested.has(scope))
+      if (usable.length === 0 || !isNamed) throw new errors.InvalidTarget('the request has no scope of the resource')
       return {
         audience: uri,
-        scope: declared.filter((scope) => own_scopes.includes(scope)).join(' '),
+        scope: usable.join(' '),
         accessTokenTTL: accessTtl,
         accessTokenFormat: 'opaque'
       } as ResourceServer

@@ -8,12 +8,14 @@ import { type NewToken, type Tokens, hashToken } from '../tokens/tokens.ts'
 import { type Valid, isActive } from '../tokens/validity.ts'
 import type { OurClient } from './clients.ts'
 import { endGrant, nameMintedGrant } from './grants.ts'
-import { type AdapterParts, type ModelAdapter, type Payload, type Times, toPayload, toStored } from './model-adapter.ts'
+import type { Times } from './contract.ts'
+import { type AdapterParts, type ModelAdapter, type Payload, toPayload, toStored } from './model-adapter.ts'
 import { describeScope, splitScopes } from './scopes.ts'
 
-/** The audience of a token. Throws when the resource was deleted meanwhile. */
-async function findAudience ({ store, apiUri, errors }: AdapterParts, audience: unknown): Promise<Pick<TokenRecord, 'resource' | 'resource_id'>> {
+/** The audience of a token. Throws when the resource was deleted meanwhile, and when none of its scopes was granted. */
+async function findAudience ({ store, apiUri, errors }: AdapterParts, { aud: audience, scope }: Payload): Promise<Pick<TokenRecord, 'resource' | 'resource_id'>> {
   if (typeof audience !== 'string') return {}
+  if (splitScopes(scope).length === 0) throw new errors.InvalidTarget('no scope of the resource was granted')
   if (audience === apiUri) return { resource: audience, resource_id: API_RESOURCE_ID }
   const found = findByUri(await readRegistry(store), audience)
   if (found === undefined) throw new errors.InvalidTarget('no such resource')
@@ -28,7 +30,7 @@ async function toNewToken (parts: AdapterParts, token: string, payload: Payload,
     fields: {
       // Always stored: the user's consent does not extend to scopes that the client gets later.
       scopes: splitScopes(payload.scope),
-      ...await findAudience(parts, payload.aud),
+      ...await findAudience(parts, payload),
       ...(typeof payload.jkt === 'string' && { jkt: payload.jkt }),
       ...(kind !== undefined && { kind }),
       payload: toStored(payload)

@@ -29,7 +29,7 @@ export interface Caller {
   readonly subject: 'user' | 'client'
   /**
    * The roles are those that the token may use: the user's roles for an operator's unrestricted token, for a first-party
-   * client's token with the scope `roles`, and for a token with an audience; otherwise none.
+   * client's token with the scope `roles`, and for a token with an audience and a scope of it; otherwise none.
    */
   readonly user: Readonly<Pick<UserRecord, 'account' | 'name' | 'roles'> & { user_id: string }>
   readonly client: { readonly clientId: string, readonly name?: string, readonly scopes?: readonly string[], readonly userId?: string }
@@ -50,10 +50,14 @@ export interface Caller {
   readonly [POWER]?: Power
 }
 
-/** The roles that a token may use wherever it is accepted. They are power, so an app does not get them by a sign-in alone. */
-function chooseRoles (record: TokenRecord, user: UserRecord, client: ClientRecord): Roles {
-  const isVouchedFor = client.first_party === true && record.scopes?.includes('roles') === true
-  return record.operator === 'unrestricted' || isVouchedFor || record.resource_id !== undefined ? user.roles : {}
+/**
+ * The roles that a token may use wherever it is accepted. They are power, so an app does not get them by a sign-in alone, and
+ * not at a resource where its client has no scope any more.
+ */
+function chooseRoles ({ operator, scopes: granted, resource_id }: TokenRecord, user: UserRecord, client: ClientRecord, scopes: string[]): Roles {
+  const isVouchedFor = resource_id === undefined && client.first_party === true && granted?.includes('roles') === true
+  const isAtResource = resource_id !== undefined && (operator !== undefined || scopes.length > 0)
+  return operator === 'unrestricted' || isVouchedFor || isAtResource ? user.roles : {}
 }
 
 /** Builds the caller of a valid access token; null for a token that names no user or no client. */
@@ -63,7 +67,7 @@ export function toCaller ({ record, user, client, registry }: Valid<TokenRecord>
   const isClient = record.kind === CLIENT_CREDENTIALS
   const held = isClient ? client.roles ?? {} : user.roles
   const scopes = narrowScopes(record, client, registry)
-  const roles = isClient ? held : chooseRoles(record, user, client)
+  const roles = isClient ? held : chooseRoles(record, user, client, scopes)
   return deepFreeze({
     subject: isClient ? 'client' : 'user',
     user: { user_id: user.id, account: user.account, name: user.name, roles },

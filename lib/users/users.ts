@@ -173,11 +173,11 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
       return record === null ? null : showUser(record)
     },
 
-    /** The user; throws ErrNotFound. */
-    async require (user_id: string): Promise<User> {
+    /** The user, with the times that `fields` adds as in a list; throws ErrNotFound. */
+    async require (user_id: string, { fields }: Pick<UserListQuery, 'fields'> = {}): Promise<UserItem> {
       const record = await users.get(user_id)
       if (record === null) throw notFound()
-      return showUser(record)
+      return showItemOf(fields)(record)
     },
 
     /** The user with this account, or null. */

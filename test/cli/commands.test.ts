@@ -102,9 +102,9 @@ t.test('user create', async (t) => {
       ['user create --account e --password-stdin', Readable.from([Buffer.from('p\xe9', 'latin1')]), '--password-stdin: stdin must be UTF-8\nfastify-identity: see: help user create'],
       [['user', 'create', '--account', 'J\ufffdrgen'], '', '--account: must be UTF-8\nfastify-identity: see: help user create'],
       ['user create --account e --password-stdin', '', '--password-stdin: must not be empty'],
-      ['user create --account e --password-stdin', 'a\nb\n', '--password-stdin: stdin has more than one line\nfastify-identity: see: help user create'],
+      ['user create --account e --password-stdin', 'a\nb\n', '--password-stdin: stdin has more than one line\nfastify-identity: see: fastify-identity help user create'],
       ['user create --account e --password-stdin', 'x'.repeat(1025), '--password-stdin: must NOT have more than 1024 characters'],
-      ['user create --account e --password-stdin', 'x'.repeat(10_000), '--password-stdin: stdin has more than a password\nfastify-identity: see: help user create'],
+      ['user create --account e --password-stdin', 'x'.repeat(10_000), '--password-stdin: stdin has more than a password\nfastify-identity: see: fastify-identity help user create'],
       [`user create --account e --name ${'x'.repeat(257)}`, '', '--name: must NOT have more than 256 characters'],
       [['user', 'create', '--account', 'e', '--role', ''], '', '--role: must not have an empty key']
     ] as const) {
@@ -169,8 +169,8 @@ t.test('user roles', async (t) => {
   t.strictSame((await services.users.require(user_id)).roles, { a: { of: 'team' }, c: true })
   t.match((await run('user roles --account ann --remove c')).stdout, /^roles {4}a$/m)
   for (const [line, message] of [
-    ['user roles --account ann', '--add: is required, or --remove\nfastify-identity: see: help user roles'],
-    ['user roles --account ann --add x --remove x', '--add: names a role that --remove also names\nfastify-identity: see: help user roles'],
+    ['user roles --account ann', '--add: is required, or --remove\nfastify-identity: see: fastify-identity help user roles'],
+    ['user roles --account ann --add x --remove x', '--add: names a role that --remove also names\nfastify-identity: see: fastify-identity help user roles'],
     ['user roles --account ann --remove x', '--remove: the user does not have this role']
   ] as const) t.match(await run(line), { code: 1, stdout: '', stderr: `fastify-identity: ${message}\n` })
 })

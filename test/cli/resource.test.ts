@@ -31,13 +31,13 @@ t.test('resource create, list and remove', async (t) => {
   await t.test('an error names its flag', async (t) => {
     const good = ['resource', 'create', '--id', 'urn:example:a', '--name', 'A']
     for (const [argv, message] of [
-      [['resource', 'create', '--name', 'A'], '--id: is required\nfastify-identity: see: help resource create'],
+      [['resource', 'create', '--name', 'A'], '--id: is required\nfastify-identity: see: fastify-identity help resource create'],
       [['resource', 'create', '--id', 'a', '--name', 'A'], '--id: must be an absolute URI'],
       [['resource', 'create', '--id', 'https://api.example/orders', '--name', 'A'], '--id: a resource with this id exists'],
       [['resource', 'create', '--id', 'https://id.example/api/v1', '--name', 'A'], "--id: must not be the URI of this service's own API"],
-      [[...good, '--scope', 'a'], '--scope: must be NAME=DESCRIPTION\nfastify-identity: see: help resource create'],
-      [[...good, '--scope', '=a'], '--scope: must be NAME=DESCRIPTION\nfastify-identity: see: help resource create'],
-      [[...good, '--scope', 'a=x', '--scope', 'a=y'], '--scope: names a scope twice\nfastify-identity: see: help resource create'],
+      [[...good, '--scope', 'a'], '--scope: must be NAME=DESCRIPTION\nfastify-identity: see: fastify-identity help resource create'],
+      [[...good, '--scope', '=a'], '--scope: must be NAME=DESCRIPTION\nfastify-identity: see: fastify-identity help resource create'],
+      [[...good, '--scope', 'a=x', '--scope', 'a=y'], '--scope: names a scope twice\nfastify-identity: see: fastify-identity help resource create'],
       [[...good, '--scope', 'a b=x'], '--scope[0]: must be a scope token: printable ASCII without space, quote and backslash'],
       [[...good, '--scope', 'orders:read=x'], "--scope: 'orders:read' belongs to another resource"],
       [[...good, '--scope', 'openid=x'], "--scope: 'openid' is reserved"],

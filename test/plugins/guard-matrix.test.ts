@@ -50,7 +50,7 @@ API_audience+                 admin    api     user     admin  admin  403      -
 other_audience+               plain    orders  user     ok     403    403      ok       -        ok     403    ok             403
 other_audience+               manager  orders  user     ok     403    ok       ok       -        ok     403    ok             403
 other_audience+               admin    orders  user     admin  admin  403      admin    -        admin  403    admin          admin
-other_audience-               admin    orders  user     admin  admin  403      -        scope    admin  403    admin          scope
+other_audience-               admin    orders  user     ok     403    403      -        scope    ok     403    ok             403
 operator_at_another_audience+ manager  orders  user     ok     403    ok       ok       -        ok     403    ok             403
 operator_at_another_audience+ admin    orders  user     admin  admin  403      admin    -        admin  403    admin          admin
 operator_at_another_audience- admin    orders  user     admin  admin  403      -        scope    admin  403    admin          scope
@@ -128,9 +128,10 @@ async function walk (t: Test, kit: TestKit, app: FastifyInstance, orders: Orders
   await app.ready()
   for (const row of ROWS) {
     const { kind, has, role } = row
-    const scopes = has ? [kind.includes('audience') ? orders.scope : 'read', 'roles'] : []
+    const needed = kind === 'API audience' ? 'account:read' : kind.includes('audience') ? orders.scope : 'read'
+    const scopes = has ? [needed, 'roles'] : []
     const declared = { [orders.scope]: orders.resourceId }
-    const caller = await issue(kit, orders, { kind, scopes, roles: role === 'plain' ? [] : [role], client: { scopes: has ? ['read', orders.scope] : [], declared } })
+    const caller = await issue(kit, orders, { kind, scopes, roles: role === 'plain' ? [] : [role], client: { scopes: has ? ['read', 'account:read', orders.scope] : [], declared } })
     const deviations: string[] = []
     for (const guarded of routes) {
       const expected = expect(row, guarded)

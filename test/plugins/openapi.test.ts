@@ -1,18 +1,28 @@
 import fastify from 'fastify'
 import t from 'tap'
 import { startIdentity } from '../../testing/index.ts'
+import { API_SCOPES } from '../../lib/resources/api-scopes.ts'
+import { ACCESS } from '../../plugins/access-table.ts'
 import { build } from '../helpers/build.ts'
 import { checkResponses, findProblem } from '../helpers/openapi.ts'
 
 interface Operation {
   operationId?: string
+  description?: string
+  requestBody?: { content: Record<string, { schema: object, example?: object }> }
   tags?: string[]
   summary?: string
   security?: object[]
   parameters?: { name: string, in: string }[]
-  responses: Record<string, { description: string, content?: Record<string, { schema: object }> }>
+  responses: Record<string, { description: string, headers?: object, content?: Record<string, { schema: object }> }>
 }
-interface Document { openapi: string, info: object, tags: { name: string }[], paths: Record<string, Record<string, Operation>> }
+interface Document {
+  openapi: string
+  info: object
+  tags: { name: string }[]
+  paths: Record<string, Record<string, Operation>>
+  components: { schemas: Record<string, object>, securitySchemes: { oauth2?: { flows: Record<string, { scopes: object }> } } }
+}
 
 t.test('/openapi.json', async (t) => {
   const kit = await build(t)
@@ -21,20 +31,61 @@ t.test('/openapi.json', async (t) => {
     Object.entries(methods).filter(([method]) => method !== 'head').map(([method, operation]) => ({ path, method, ...operation })))
 
   t.match(document.openapi, /^3\.1\./)
-  t.equal(operations.filter(({ path }) => path.startsWith('/api/v1/')).length, 25)
+  t.strictSame(operations.map(({ operationId = '' }) => operationId).filter((name) => name in ACCESS).sort(), Object.keys(ACCESS).sort())
   t.equal(new Set(operations.map(({ operationId }) => operationId)).size, operations.length, 'operationIds are unique')
-  for (const { path, method, operationId, tags, summary, security, parameters = [], responses } of operations) {
+  for (const { path, method, operationId = '', tags, summary, description, security, parameters = [], requestBody, responses } of operations) {
     const name = `${method} ${path}`
-    t.ok(operationId && summary && tags?.length === 1, `${name} has an operationId, a summary and a tag`)
+    t.ok(operationId && summary && description && tags?.length === 1, `${name} has an operationId, a summary, a description and a tag`)
+    for (const { example } of Object.values(requestBody?.content ?? {})) t.type(example, 'object', `${name} has an example`)
+    for (const [status, field] of [[401, 'WWW-Authenticate'], [429, 'Retry-After'], [503, 'Retry-After']] as const) {
+      const response = responses[status]
+      if (response?.content?.['application/json'] && !path.startsWith('/health/')) t.ok(field in (response.headers ?? {}), `${name} ${status} tells of ${field}`)
+    }
     t.ok(document.tags.some((tag) => tag.name === tags?.[0]), `${name} has a tag that is explained`)
     t.ok(Object.values(responses).every(({ description }) => description !== 'Default Response'), `${name} explains its responses`)
-    if (!path.startsWith('/api/v1/')) continue
-    t.strictSame(security, [{ bearer: [] }], `${name} takes a bearer token`)
-    for (const status of [400, 401, 403, 500, 503]) t.ok(responses[status]?.content?.['application/json'], `${name} tells of ${status}`)
+    const row = ACCESS[operationId]
+    if (row === undefined) continue
+    t.strictSame(security, [{ bearer: [] }, { oauth2: row.scope === null ? [] : [row.scope] }], `${name} takes a bearer token with the scope`)
+    for (const status of [400, 401, 403, 414, 431, 500, 503]) t.ok(responses[status]?.content?.['application/json'], `${name} tells of ${status}`)
     t.ok(responses[200]?.content?.['application/json'] ?? responses[204], `${name} tells of success`)
     for (const [, parameter] of path.matchAll(/\{(\w+)\}/g)) {
       t.ok(parameters.some((known) => known.name === parameter && known.in === 'path'), `${name} tells of ${parameter}`)
     }
+  }
+})
+
+t.test('/openapi.json has the OAuth endpoints of the metadata', async (t) => {
+  for (const prefix of ['', '/id']) {
+    const kit = await build(t, { prefix, oidc: { issuer: `https://id.example${prefix}` } })
+    const { paths, components: { securitySchemes: { oauth2 } } } = (await kit.inject(`${prefix}/openapi.json`)).json<Document>()
+    const metadata = (await kit.inject(`${prefix}/.well-known/openid-configuration`)).json<Record<string, string>>()
+    const endpoints = Object.entries(metadata).filter(([name]) => /_endpoint$|^jwks_uri$/.test(name))
+    t.equal(endpoints.length, 9)
+    for (const [name, url] of endpoints) t.ok(new URL(url).pathname in paths, name)
+    for (const { scopes, ...urls } of Object.values(oauth2?.flows ?? {})) {
+      t.strictSame(Object.keys(scopes), ['openid', ...Object.keys(API_SCOPES)])
+      for (const url of Object.values(urls as Record<string, string>)) t.ok(url in paths, url)
+    }
+  }
+  const kit = await build(t, { oidc: false })
+  const { paths, components: { securitySchemes } } = (await kit.inject('/openapi.json')).json<Document>()
+  t.strictSame(Object.keys(securitySchemes), ['bearer'])
+  t.strictSame(paths['/api/v1/user']?.get?.security, [{ bearer: [] }])
+  t.notOk('/api/v1/auth/token' in paths)
+})
+
+t.test('/openapi.json names its schemas, and gives each list one type', async (t) => {
+  const kit = await build(t)
+  const document = (await kit.inject('/openapi.json')).json<Document>()
+  const text = JSON.stringify(document)
+  const names = new Set([...text.matchAll(/"\$ref":"#\/components\/schemas\/(\w+)"/g)].map(([, name]) => name))
+  t.strictSame([...names].sort(), Object.keys(document.components.schemas).sort())
+  for (const name of ['Client', 'ClientItem', 'UserItem', 'Error', 'Tokens', 'CreateUser']) t.ok(names.has(name), name)
+  for (const path of ['/api/v1/client/list', '/api/v1/user/list', '/api/v1/resource/list', '/api/v1/auth/sessions']) {
+    const { parameters = [], responses } = document.paths[path]!.get!
+    t.strictSame(Object.keys(responses[200]!.content ?? {}), ['application/json'])
+    t.match(responses[200]!.content?.['application/json']?.schema, { properties: { data: { type: 'array', items: { $ref: String } } } }, path)
+    t.notOk(parameters.some(({ name }) => name === 'format'))
   }
 })
 
@@ -45,6 +96,8 @@ t.test('/docs', async (t) => {
       for (const path of [`${prefix}/docs`, `${prefix}/docs/`]) {
         const page = await kit.inject(path)
         t.match([page.statusCode, page.headers['content-type']], [200, /text\/html/], path)
+        t.match(page.headers['content-security-policy'], /^default-src 'self'; /)
+        t.notMatch(page.headers['content-security-policy'], 'upgrade-insecure-requests', 'a browser would ask for its parts over https')
         const parts = [...page.body.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, part = '']) => new URL(part, `http://host${path}`).pathname)
         t.ok(parts.length >= 4)
         for (const part of parts) {

@@ -135,15 +135,18 @@ t.test('the answer is CSV when the query or Accept asks for it', async (t) => {
     ['', undefined, false, ''],
     ['', '*/*', false, ''],
     ['', 'application/json', false, ''],
-    ['', 'text/csv', true, ''],
-    ['', 'text/csv;q=0.5, application/json;q=0.4', true, ''],
+    ['', 'text/csv', true, '?limit=0'],
+    ['', 'text/csv;q=0.5, application/json;q=0.4', true, '?limit=0'],
     ['', 'text/csv;q=0.5, application/json', false, ''],
     ['?limit=0', 'text/html, text/csv', true, '?limit=0'],
-    ['?format=csv', undefined, true, ''],
-    ['?format=csv', 'application/json', true, ''],
+    ['?format=csv', undefined, true, '?limit=0'],
+    ['?format=csv', 'application/json', true, '?limit=0'],
+    ['?format=csv&sort=name%3Adesc', undefined, true, '?sort=name%3Adesc&limit=0'],
+    ['?format=csv&%6Cimit=5', undefined, true, '?%6Cimit=5'],
+    ['?format=csv&limit=', undefined, true, '?limit='],
     ['?user=u&sort=name%3Adesc&format=csv&offset=2&limit=0', undefined, true, '?user=u&sort=name%3Adesc&offset=2&limit=0'],
     ['?%66ormat=%63sv&limit=1', undefined, true, '?limit=1'],
-    ['?format=csv&format=csv', undefined, true, ''],
+    ['?format=csv&format=csv', undefined, true, '?limit=0'],
     ['?format=array', undefined, false, '?format=array'],
     ['?format=CSV', undefined, false, '?format=CSV'],
     ['?xformat=csv&format=', undefined, false, '?xformat=csv&format=']
@@ -157,6 +160,25 @@ t.test('the answer is CSV when the query or Accept asks for it', async (t) => {
     t.equal(seen?.headers.accept, csv ? 'application/x-ndjson, application/json;q=0.9' : accept, name)
     t.equal(reply.headers.vary, 'Accept, Origin', name)
   }
+})
+
+t.test('fields selects columns, whatever the upstream sends', async (t) => {
+  const records = [client(1, { clientSecret: 's', userId: 'u', grants: ['code'], disabled: true })]
+  const upstream = await startUpstream(t, (response) => response.writeHead(200, { 'content-type': NDJSON }).end(lines(records)))
+  const { url } = await startBridge(t, { upstream: upstream.url })
+  for (const [fields, text] of [
+    ['', `${HEADER}\nc1,2026-11-21T02:51:00.000Z,2026-11-21T02:52:00.000Z,s,"[""https://a.example/x"",""https://b.example/?q=1,2""]",[],u,name 1,\n`],
+    ['name', 'clientId,name\nc1,name 1\n'],
+    ['name,scopes,clientId,name', 'clientId,scopes,name\nc1,[],name 1\n'],
+    ['grants,image,disabled,name', 'clientId,name,image,grants,disabled\nc1,name 1,,"[""code""]",true\n']
+  ] as const) {
+    const reply = await call(`${url}/list?format=csv&fields=${encodeURIComponent(fields)}`)
+    t.equal(reply.text, `\ufeff${text}`, fields)
+    t.equal(upstream.seen.at(-1)?.url, `/api/v1/client/list?fields=${encodeURIComponent(fields)}&limit=0`)
+  }
+  const reply = await call(`${url}/list?format=csv&fields=name,secret`)
+  t.match(JSON.parse(reply.text), { statusCode: 400, code: 'ErrParam', message: /^fields: unknown field 'secret', expected some of clientId, createdAt/ })
+  t.equal(reply.headers['content-disposition'], undefined)
 })
 
 t.test('the header fields describe the CSV, not the upstream JSON', async (t) => {

@@ -74,6 +74,23 @@ t.test('mint', async (t) => {
   })
 })
 
+t.test('the clock moves the limits, and a reset forgets what they counted', async (t) => {
+  const kit = await build(t, { writeLimit: 1, rateLimit: 1 })
+  const rename = async () => {
+    const { patch } = await signIn(kit, { user: 'ann' })
+    return await patch('/user', { data: { name: `n ${kit.clock.now()}` } })
+  }
+  t.match(await rename(), { status: 204 })
+  t.match(await rename(), { status: 429, headers: { 'retry-after': '60' } })
+  kit.clock.advance(59_000)
+  t.match(await rename(), { status: 429, headers: { 'retry-after': '1' } })
+  kit.clock.advance(1000)
+  t.match(await rename(), { status: 204 })
+  t.match(await rename(), { status: 429 })
+  await kit.reset()
+  t.match(await rename(), { status: 204 })
+})
+
 t.test('the clock', async (t) => {
   const clock = createTestClock('2026-11-21T02:51:00Z')
   t.equal(clock.now(), Date.UTC(2026, 10, 21, 2, 51))
