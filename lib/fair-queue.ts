@@ -1,5 +1,6 @@
 import { LRUCache } from 'lru-cache'
 import { busyError, goneError } from './errors.ts'
+import type { Actor } from './roles.ts'
 import { TIMERS, type Timers } from './timers.ts'
 
 /** Keys whose last turn is remembered. A key that is evicted counts as one that was never served. */
@@ -14,6 +15,11 @@ export interface Turn {
   key?: string | undefined
   /** Aborted when nobody waits for the result any more: work that has not begun is dropped. */
   signal?: AbortSignal | undefined
+}
+
+/** What a user asks for shares a turn, whatever their address. */
+export function toTurn ({ user_id, signal }: Pick<Actor, 'user_id' | 'signal'>): Turn {
+  return { key: `user ${user_id}`, signal }
 }
 
 export interface FairQueueOptions {

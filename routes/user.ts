@@ -68,7 +68,7 @@ export const userRoutes: FastifyPluginAsyncTypebox<RouteSettings> = async (app, 
       querystring: UserCountQuerySchema,
       response: { 200: json(CountSchema, 'The number of matching users.'), ...errors() }
     }
-  }, async (request) => ({ data: { count: await users.count(request.query) } }))
+  }, async (request) => ({ data: { count: await users.count(request.query, toActor(request, tokens)) } }))
 
   app.get('/user/list', {
     config: { access: 'listUsers' },
@@ -80,7 +80,7 @@ export const userRoutes: FastifyPluginAsyncTypebox<RouteSettings> = async (app, 
       response: { 200: pagedList(UserItemSchema, 'The matching users.'), ...errors('ErrLimit') }
     }
   }, async (request, reply) => {
-    const page = await users.page(request.query)
+    const page = await users.page(request.query, toActor(request, tokens))
     if (page.after !== undefined) linkNext(request, reply, page.after)
     return await sendList(request, reply, page, { format: request.query.format, stallTimeout })
   })

@@ -22,8 +22,8 @@ function configure (args: Args): Config {
 /** Resolves when this process listens, or has started its first worker. */
 async function serve (args: Args): Promise<void> {
   const config = configure(args)
-  checkExposure(config)
   const role = getWorkerRole()
+  checkExposure(config)
   if (role !== undefined || config.workers === 1) {
     const { runService } = await import('./service.ts')
     return await runService(config, role)

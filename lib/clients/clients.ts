@@ -3,7 +3,9 @@ import { type Clock, toTimestamp } from '../clock.ts'
 import type { SecretBox } from '../crypto/secrets.ts'
 import { IdentityError, paramError } from '../errors.ts'
 import { generateId, randomText } from '../ids.ts'
+import { toTurn } from '../fair-queue.ts'
 import { type Page, mapBatches, readPage, toStart } from '../lists/cursor.ts'
+import { createReads } from '../lists/reads.ts'
 import { parseSort } from '../lists/sort.ts'
 import { scan } from '../lists/scan.ts'
 import { type ClientRecord, type UserRecord, createClientRecord } from '../records.ts'
@@ -59,6 +61,7 @@ function toView ({ user_id, isUser = true, isAdmin, holds = () => true }: Actor)
 export function createClients ({ store, now, box, tokens, checkQuota }: ClientServices) {
   const clients = store.collection<ClientRecord>('clients')
   const users = store.collection<UserRecord>('users')
+  const { counts, pages } = createReads(store)
 
   const createSecret = (id: string) => box.seal(randomText(SECRET_LENGTH), id)
 
@@ -203,7 +206,7 @@ export function createClients ({ store, now, box, tokens, checkQuota }: ClientSe
     },
 
     async count (user: string | undefined, actor: Actor): Promise<number> {
-      return await clients.count(toFilter(user, actor))
+      return await counts.run(() => clients.count(toFilter(user, actor)), toTurn(actor))
     },
 
     /**
@@ -221,7 +224,9 @@ export function createClients ({ store, now, box, tokens, checkQuota }: ClientSe
     async page (query: ClientListQuery, actor: Actor): Promise<Page<ClientItem>> {
       const fields = parseClientFields(query.fields)
       const view = { ...toView(actor), fields }
-      return await readPage(clients, toListQuery(query, actor), showClientItemTo(view, box.open), { renderer: 'clients', options: view })
+      const listQuery = toListQuery(query, actor)
+      const read = () => readPage(clients, listQuery, showClientItemTo(view, box.open), { renderer: 'clients', options: view })
+      return await pages.run(read, toTurn(actor))
     }
   }
 }

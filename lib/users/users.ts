@@ -1,9 +1,10 @@
 import type { CreateUser, PatchProfile, PatchUser, Profile, User, UserCountQuery, UserItem, UserListQuery } from '../../schemas/user.ts'
 import { type Checks, checkAccount, checkFields, checkMap, checkPassword, checkRoles, checkText, checkTimestamp } from '../checks.ts'
 import { type Clock, toTimestamp } from '../clock.ts'
-import type { Turn } from '../fair-queue.ts'
+import { type Turn, toTurn } from '../fair-queue.ts'
 import { type Page, mapBatches, readPage, toStart } from '../lists/cursor.ts'
 import { IdentityError, paramError } from '../errors.ts'
+import { createReads } from '../lists/reads.ts'
 import type { Passwords } from './passwords.ts'
 import { type Roles, type UserRecord, createUserRecord } from '../records.ts'
 import type { Actor, RoleNames } from '../roles.ts'
@@ -45,11 +46,6 @@ function denied (message: string): IdentityError {
   return new IdentityError('ErrPerm', message)
 }
 
-/** The hashes that a user asks for share a turn, whatever their address. */
-function toTurn ({ user_id, signal }: Pick<Actor, 'user_id' | 'signal'>): Turn {
-  return { key: `user ${user_id}`, signal }
-}
-
 /** `account` takes precedence over `contains`. Empty means absent. Accounts are stored lower-cased. */
 function toFilter ({ account, contains }: UserCountQuery): Filter {
   if (account) return { equal: { account: account.toLowerCase() } }
@@ -65,6 +61,7 @@ function toListQuery (query: UserListQuery): ListQuery {
 /** User accounts, by the rules of service.md, sections 2, 3 and 4.3. */
 export function createUsers ({ store, now, roles: names, managerRoles, passwords, tokens, onError }: UserServices) {
   const users = store.collection<UserRecord>('users')
+  const { counts, pages } = createReads(store)
   const checkMayPatch = createManagerRules(names, managerRoles)
 
   /** The fields that every patch may set. A new password increments the epoch, which revokes all of the user's tokens. */
@@ -270,8 +267,9 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
       tokens.deleteOfUser(user_id)
     },
 
-    async count (query: UserCountQuery = {}): Promise<number> {
-      return await users.count(toFilter(query))
+    /** @param actor the caller; absent: the program itself */
+    async count (query: UserCountQuery = {}, actor?: Actor): Promise<number> {
+      return await counts.run(() => users.count(toFilter(query)), actor && toTurn(actor))
     },
 
     /**
@@ -286,9 +284,11 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
      * The same list, with the cursor of its next page where it is one of at most 100.
      * @throws as `list`
      */
-    async page (query: UserListQuery = {}): Promise<Page<UserItem>> {
+    async page (query: UserListQuery = {}, actor?: Actor): Promise<Page<UserItem>> {
       const { fields } = query
-      return await readPage(users, toListQuery(query), showItemOf(fields), { renderer: 'users', options: { fields } })
+      const listQuery = toListQuery(query)
+      const read = () => readPage(users, listQuery, showItemOf(fields), { renderer: 'users', options: { fields } })
+      return await pages.run(read, actor && toTurn(actor))
     }
   }
 }

@@ -4,6 +4,8 @@ import { text } from 'node:stream/consumers'
 import Fastify, { type FastifyRequest } from 'fastify'
 import t, { type Test } from 'tap'
 import { answerHalfClosed, watchConnection } from '../../plugins/connections.ts'
+import { build } from '../helpers/build.ts'
+import { signIn } from '../helpers/people.ts'
 
 /** An app with one route, which waits until the test answers, and a client that sends one request to it. */
 async function ask (t: Test, version = '1.1') {
@@ -50,4 +52,17 @@ t.test('a client that leaves before the answer is noticed', async (t) => {
 t.test('a connection that is closed already', (t) => {
   t.ok(watchConnection({ raw: { socket: { destroyed: true } } } as FastifyRequest).aborted)
   t.end()
+})
+
+t.test('the API passes it on with the caller, so that what nobody waits for is dropped', async (t) => {
+  const kit = await build(t)
+  const admin = await signIn(kit, { roles: ['admin'] })
+  const { users, clients } = kit.app.identity
+  for (const [services, method, url] of [
+    [users, 'count', '/user/count'], [users, 'page', '/user/list'], [clients, 'count', '/client/count'], [clients, 'page', '/client/list']
+  ] as const) {
+    const calls = t.capture(services as Record<string, (...args: never[]) => unknown>, method, services[method])
+    await admin.get(url)
+    t.match(calls().map(({ args }: { args: unknown[] }) => args[1]), [{ user_id: admin.user_id, signal: AbortSignal }], url)
+  }
 })
