@@ -6,6 +6,9 @@ const TIME = { format: 'date-time' }
 const URL = { format: 'uri' }
 const TEXT = { minLength: 1 }
 const URIS = { items: URL }
+/** RFC 6749, 3.3. */
+const SCOPES = { items: { pattern: '^[\\x21\\x23-\\x5b\\x5d-\\x7e]+$' } }
+const INFO = { propertyNames: TEXT }
 
 const inData = (properties: Node, rest: Node = {}) => ({ properties: { data: { properties, ...rest } } })
 const CHANGE = { minProperties: 1 }
@@ -16,12 +19,13 @@ const CHANGE = { minProperties: 1 }
  */
 const LIMITS: Record<string, Node> = {
   Error: { properties: { code: { enum: Object.keys(ERRORS) } } },
-  CreateUser: { properties: { ...inData({ account: TEXT, password: TEXT }).properties, expired_at: TIME } },
-  PatchUser: { ...inData({ verified_at: TIME, password: TEXT }), ...CHANGE },
-  PatchProfile: inData({ password: TEXT }, CHANGE),
-  CreateClient: inData({ redirectUris: URIS, image: URL, userId: TEXT }),
-  PatchClient: { ...inData({ redirectUris: URIS }), ...CHANGE },
-  PatchResource: inData({}, CHANGE)
+  CreateUser: { properties: { ...inData({ account: TEXT, password: TEXT, info: INFO }).properties, expired_at: TIME } },
+  PatchUser: { ...inData({ verified_at: TIME, password: TEXT, info: INFO }), ...CHANGE },
+  PatchProfile: inData({ password: TEXT, info: INFO }, CHANGE),
+  CreateClient: inData({ redirectUris: URIS, scopes: SCOPES, image: URL, userId: TEXT }),
+  PatchClient: { ...inData({ redirectUris: URIS, scopes: SCOPES }), ...CHANGE },
+  CreateResource: inData({ name: TEXT }),
+  PatchResource: inData({ name: TEXT }, CHANGE)
 }
 
 function merge (schema: Node, limits: Node): Node {

@@ -112,6 +112,9 @@ t.test('the limits of /openapi.json are those of the service', async (t) => {
     ['CreateClient', 'POST', '/api/v1/client', { data: { ...client, redirectUris: ['no uri'] } }],
     ['CreateClient', 'POST', '/api/v1/client', { data: { ...client, image: 'no uri' } }],
     ['CreateClient', 'POST', '/api/v1/client', { data: { ...client, userId: '' } }],
+    ['CreateClient', 'POST', '/api/v1/client', { data: { ...client, scopes: ['a b'] } }],
+    ['CreateUser', 'POST', '/api/v1/user', { data: { account: 'bob', password: 'correct horse battery staple', info: { '': 1 } } }],
+    ['CreateResource', 'POST', '/api/v1/resource', { data: { id: 'https://a.example', name: '', scopes: {} } }],
     ['PatchClient', 'PATCH', `/api/v1/client/${clientId}`, {}],
     ['PatchClient', 'PATCH', `/api/v1/client/${clientId}`, { data: { redirectUris: ['no uri'] } }]
   ] as const) {
