@@ -63,6 +63,8 @@ export interface ClientRecord extends Document {
   disabled_at?: string
   /** The declared scopes among `scopes`: scope -> id of the record of its resource. */
   declared?: { [scope: string]: string }
+  /** Those among `scopes` that only an administrator could give when they were given. */
+  admin_scopes?: string[]
   /** Incremented by every write, so that a write can require the record that its rules were checked on. */
   revision?: number
   /** Tokens minted under an earlier epoch are revoked. */

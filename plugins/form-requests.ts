@@ -1,8 +1,9 @@
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { IdentityError } from '../lib/errors.ts'
 import { ROUTES } from '../lib/oidc/routes.ts'
 import type { OidcMount } from './oidc.ts'
 import { createPageError } from './pages.ts'
+import { readForm } from './utf8.ts'
 
 /** Characters of the query that a form becomes. Node accepts 16 KiB of request line and headers. */
 const QUERY_LIMIT = 8 * 1024
@@ -21,9 +22,7 @@ function formError (message: string, statusCode: number): IdentityError {
 export async function formRequests (app: FastifyInstance, { getIssuer, name }: OidcMount): Promise<void> {
   app.setErrorHandler(createPageError(name))
   app.removeAllContentTypeParsers()
-  app.addContentTypeParser(FORM, { parseAs: 'string', bodyLimit: QUERY_LIMIT }, (_request, body, done) => {
-    done(null, new URLSearchParams(body as string).toString())
-  })
+  app.addContentTypeParser(FORM, { parseAs: 'buffer', bodyLimit: QUERY_LIMIT }, async (_request: FastifyRequest, body: Buffer) => (await readForm(body)).toString())
   app.addContentTypeParser('*', (_request, _body, done) => done(formError(`content-type: must be ${FORM}`, 415)))
 
   for (const path of [ROUTES.authorization, ROUTES.end_session]) {

@@ -9,6 +9,7 @@ import { groupAddress } from '../lib/sign-in/addresses.ts'
 import { watchConnection } from '../plugins/connections.ts'
 import type { OidcMount } from '../plugins/oidc.ts'
 import { SIGN_IN_OVER, createPageError, describeLimit, sendPage } from '../plugins/pages.ts'
+import { readForm } from '../plugins/utf8.ts'
 import { LIMITS } from '../schemas/common.ts'
 
 /** Bytes: enough for an account and a password, percent-encoded. */
@@ -41,9 +42,7 @@ export async function interactionRoutes (app: FastifyInstance, { getServer, limi
     sendPage(reply, page, data, { service: name, redirectUri })
   app.setErrorHandler(createPageError(name))
   app.removeAllContentTypeParsers()
-  app.addContentTypeParser('application/x-www-form-urlencoded', { parseAs: 'string', bodyLimit: FORM_LIMIT }, (_request, body, done) => {
-    done(null, new URLSearchParams(body as string))
-  })
+  app.addContentTypeParser('application/x-www-form-urlencoded', { parseAs: 'buffer', bodyLimit: FORM_LIMIT }, async (_request: FastifyRequest, body: Buffer) => await readForm(body))
 
   /** The interaction of this browser. Both the cookie and the path must name it, since no other site knows the path. */
   async function findInteraction (request: FastifyRequest, reply: FastifyReply): Promise<{ server: AuthorizationServer, interaction: Interaction }> {

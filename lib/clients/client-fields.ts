@@ -7,7 +7,7 @@ import { ADMIN_SCOPES, COMMON_SCOPES, isApiScope } from '../resources/api-scopes
 import { type Registry, findDeclarer } from '../resources/registry.ts'
 import type { Actor } from '../roles.ts'
 import type { Change, Json } from '../store/port.ts'
-import { listGrants } from './kinds.ts'
+import { isAdminScope, listGrants } from './kinds.ts'
 
 type Data = NonNullable<PatchClient['data']>
 
@@ -89,9 +89,13 @@ export function toClientChange (data: Data, before: Pick<ClientRecord, 'scopes' 
   if (fields.id_token_claims === false) moveTo(unset, set, 'id_token_claims')
   if (fields.roles !== undefined && Object.keys(fields.roles).length === 0) moveTo(unset, set, 'roles')
   if (set.scopes !== undefined) {
-    const declared = checkGiven(set.scopes as string[], before, registry, actor)
+    const scopes = set.scopes as string[]
+    const declared = checkGiven(scopes, before, registry, actor)
     if (Object.keys(declared).length > 0) set.declared = declared
     else unset.push('declared')
+    const given = scopes.filter((scope) => before.scopes.includes(scope) ? before.admin_scopes?.includes(scope) : isAdminScope(scope, registry))
+    if (given.length > 0) set.admin_scopes = given
+    else unset.push('admin_scopes')
   }
   checkKind({ ...before, ...set, ...(pkce === 'required' && { pkce: undefined }) } as ClientRecord)
   return change

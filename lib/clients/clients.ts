@@ -13,7 +13,7 @@ import type { Change, Filter, ListQuery, Store } from '../store/port.ts'
 import type { Tokens } from '../tokens/tokens.ts'
 import { toClientChange } from './client-fields.ts'
 import { parseClientFields } from './columns.ts'
-import { isVouchedFor, listAdminScopes } from './kinds.ts'
+import { isVouchedFor } from './kinds.ts'
 import type { CheckClientQuota } from './quota.ts'
 import { type ClientView, showClientItemTo, showClientTo } from './show-client.ts'
 
@@ -49,10 +49,10 @@ function toListQuery (query: ClientListQuery, actor: Actor): ListQuery {
 }
 
 /** What the actor may see of clients. Secrets take the scopes of changes, because whoever reads one can use the client. */
-function toView ({ user_id, isUser = true, isAdmin, holds = () => true }: Actor, registry: Registry): ClientView {
+function toView ({ user_id, isUser = true, isAdmin, holds = () => true }: Actor): ClientView {
   const own = isUser ? 'own' : 'none'
   const secrets = !holds('clients:write') ? 'none' : isAdmin && holds('users:write') ? 'all' : own
-  return { isAdmin, secrets, user_id, adminScopes: listAdminScopes(registry) }
+  return { isAdmin, secrets, user_id }
 }
 
 /** Registered clients, by the rules of service.md, sections 2, 3 and 4.1. */
@@ -70,8 +70,8 @@ export function createClients ({ store, now, box, tokens, checkQuota }: ClientSe
   }
 
   /** @throws ErrPerm for a client that the operator vouches for, unless the actor is an admin */
-  function checkMayManage (record: ClientRecord, registry: Registry, actor: Actor): void {
-    if (!actor.isAdmin && isVouchedFor(record, new Set(listAdminScopes(registry)))) {
+  function checkMayManage (record: ClientRecord, actor: Actor): void {
+    if (!actor.isAdmin && isVouchedFor(record)) {
       throw new IdentityError('ErrPerm', 'clientId: only an admin may manage a client that the operator vouches for')
     }
   }
@@ -128,9 +128,8 @@ export function createClients ({ store, now, box, tokens, checkQuota }: ClientSe
      */
     async require (clientId: string, actor: Actor): Promise<Client> {
       const record = await requireRecord(clientId, actor)
-      const registry = await readRegistry(store)
-      checkMayManage(record, registry, actor)
-      return showClientTo(toView(actor, registry), box.open)(record)
+      checkMayManage(record, actor)
+      return showClientTo(toView(actor), box.open)(record)
     },
 
     /**
@@ -141,15 +140,14 @@ export function createClients ({ store, now, box, tokens, checkQuota }: ClientSe
     async patch (clientId: string, body: PatchClient, actor: Actor): Promise<void> {
       const { data = {}, regen_secret } = body
       await write(clientId, actor, (record, registry) => {
-        checkMayManage(record, registry, actor)
+        checkMayManage(record, actor)
         const change = toClientChange(data, record, registry, actor, toTimestamp(now()))
         const { set = {}, unset = [] } = change
         if (regen_secret === true && record.secret === undefined) throw paramError('regen_secret', 'a public client has no secret')
         if (Object.keys(set).length === 0 && unset.length === 0 && regen_secret !== true) {
           throw new IdentityError('ErrParam', 'body: must contain a change')
         }
-        const adminScopes = new Set(listAdminScopes(registry))
-        const isNew = !isVouchedFor(record, adminScopes) && isVouchedFor({ ...record, ...set } as ClientRecord, adminScopes)
+        const isNew = !isVouchedFor(record) && isVouchedFor({ ...record, ...set } as ClientRecord)
         const isKnown = record.userId !== actor.user_id || actor.isUser === false
         if (regen_secret === true || (isNew && isKnown && record.secret !== undefined)) {
           return { ...change, set: { ...set, secret: createSecret(clientId) }, increment: { ...change.increment, epoch: 1 } }
@@ -165,9 +163,8 @@ export function createClients ({ store, now, box, tokens, checkQuota }: ClientSe
     async replaceSecrets (userId: string, actor: Actor): Promise<void> {
       for await (const batch of scan(clients, { equal: { userId } })) {
         for (const { id } of batch) {
-          await write(id, actor, (record, registry) => {
-            const isKept = record.secret === undefined || record.userId !== userId ||
-              (!actor.isAdmin && isVouchedFor(record, new Set(listAdminScopes(registry))))
+          await write(id, actor, (record) => {
+            const isKept = record.secret === undefined || record.userId !== userId || (!actor.isAdmin && isVouchedFor(record))
             return isKept ? null : { set: { secret: createSecret(id) }, increment: { epoch: 1 } }
           }).catch((error) => {
             // It was deleted meanwhile.
@@ -184,7 +181,7 @@ export function createClients ({ store, now, box, tokens, checkQuota }: ClientSe
      */
     async remove (clientId: string, actor: Actor): Promise<void> {
       if (clientId === actor.client_id) throw new IdentityError('ErrPerm', 'clientId: a client cannot delete itself')
-      checkMayManage(await requireRecord(clientId, actor), await readRegistry(store), actor)
+      checkMayManage(await requireRecord(clientId, actor), actor)
       if (!await clients.delete(clientId)) throw notFound()
       await tokens.deleteOfClient(clientId)
     },
@@ -194,9 +191,8 @@ export function createClients ({ store, now, box, tokens, checkQuota }: ClientSe
      * @throws ErrPerm, before any is removed, when the operator vouches for one of them and the actor is not an admin
      */
     async removeOwned (userId: string, actor: Actor): Promise<void> {
-      const registry = await readRegistry(store)
       if (!actor.isAdmin) {
-        for await (const batch of scan(clients, { equal: { userId } })) for (const record of batch) checkMayManage(record, registry, actor)
+        for await (const batch of scan(clients, { equal: { userId } })) for (const record of batch) checkMayManage(record, actor)
       }
       for await (const batch of scan(clients, { equal: { userId } })) {
         await Promise.all(batch.map(async ({ id }) => {
@@ -215,10 +211,7 @@ export function createClients ({ store, now, box, tokens, checkQuota }: ClientSe
      * @throws ErrParam for a sort that is not one, and a cursor that is not of this sort
      */
     list (query: Omit<ClientListQuery, 'fields'>, actor: Actor): AsyncIterable<Client[]> {
-      const batches = clients.list(toListQuery(query, actor))
-      return (async function * () {
-        yield * mapBatches(batches, showClientTo(toView(actor, await readRegistry(store)), box.open))
-      })()
+      return mapBatches(clients.list(toListQuery(query, actor)), showClientTo(toView(actor), box.open))
     },
 
     /**
@@ -227,7 +220,7 @@ export function createClients ({ store, now, box, tokens, checkQuota }: ClientSe
      */
     async page (query: ClientListQuery, actor: Actor): Promise<Page<ClientItem>> {
       const fields = parseClientFields(query.fields)
-      const view = { ...toView(actor, await readRegistry(store)), fields }
+      const view = { ...toView(actor), fields }
       return await readPage(clients, toListQuery(query, actor), showClientItemTo(view, box.open), { renderer: 'clients', options: view })
     }
   }

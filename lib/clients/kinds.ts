@@ -1,6 +1,6 @@
 import type { ClientGrant, ClientRecord } from '../records.ts'
 import { ADMIN_SCOPES } from '../resources/api-scopes.ts'
-import type { Registry } from '../resources/registry.ts'
+import { type Registry, findDeclarer } from '../resources/registry.ts'
 
 /** All grants, with the types of OAuth 2.0 (RFC 6749, RFC 8628). */
 export const GRANT_TYPES: Readonly<Record<ClientGrant, string>> = {
@@ -17,16 +17,16 @@ export function listGrants ({ grants, redirectUris, secret }: Pick<ClientRecord,
   return secret === undefined ? [] : ['client']
 }
 
-/** The scopes that only an administrator may give to a client. */
-export function listAdminScopes ({ resources }: Pick<Registry, 'resources'>): string[] {
-  const declared = Object.values(resources).flatMap(({ scopes, self_service }) => Object.keys(scopes).filter((scope) => !self_service.includes(scope)))
-  return [...ADMIN_SCOPES, ...declared]
+/** Whether only an administrator may give the scope to a client. */
+export function isAdminScope (scope: string, registry: Pick<Registry, 'resources' | 'names'>): boolean {
+  const declarer = findDeclarer(registry, scope)
+  return ADMIN_SCOPES.has(scope) || (typeof declarer === 'string' && registry.resources[declarer]?.self_service.includes(scope) !== true)
 }
 
 /**
  * Whether the operator vouches for a client: it is first-party, has roles, or has a scope that only an administrator could
  * give. Its owner may not change it or see its secret, because that would give the owner the power of the client.
  */
-export function isVouchedFor ({ first_party, roles = {}, scopes }: Pick<ClientRecord, 'first_party' | 'roles' | 'scopes'>, adminScopes: ReadonlySet<string>): boolean {
-  return first_party === true || Object.keys(roles).length > 0 || scopes.some((scope) => adminScopes.has(scope))
+export function isVouchedFor ({ first_party, roles = {}, scopes, admin_scopes = [] }: Pick<ClientRecord, 'first_party' | 'roles' | 'scopes' | 'admin_scopes'>): boolean {
+  return first_party === true || Object.keys(roles).length > 0 || admin_scopes.some((scope) => scopes.includes(scope))
 }

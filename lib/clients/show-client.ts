@@ -10,17 +10,14 @@ export interface ClientView {
   /** Whose secrets are shown. */
   secrets: 'all' | 'own' | 'none'
   user_id: string
-  /** See listAdminScopes. */
-  adminScopes: string[]
   /** The fields of a list's items; absent: all. */
   fields?: readonly string[] | undefined
 }
 
 /** Returns a function that shows a client as a caller may see it. */
-export function showClientTo ({ isAdmin, secrets, user_id, adminScopes }: ClientView, open: (sealed: string, id: string) => string) {
-  const restricted = new Set(adminScopes)
+export function showClientTo ({ isAdmin, secrets, user_id }: ClientView, open: (sealed: string, id: string) => string) {
   return function showClient (record: ClientRecord): Complete<Client> {
-    const isShown = secrets === 'all' || (secrets === 'own' && record.userId === user_id && !isVouchedFor(record, restricted))
+    const isShown = secrets === 'all' || (secrets === 'own' && record.userId === user_id && !isVouchedFor(record))
     return {
       clientId: record.id,
       createdAt: record.createdAt,

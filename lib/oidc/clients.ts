@@ -1,4 +1,4 @@
-import { GRANT_TYPES, isVouchedFor, listAdminScopes, listGrants } from '../clients/kinds.ts'
+import { GRANT_TYPES, isVouchedFor, listGrants } from '../clients/kinds.ts'
 import type { ClientGrant, ClientRecord } from '../records.ts'
 import type { SecretBox } from '../crypto/secrets.ts'
 import { type Registry, findDeclarer, listUsableScopes } from '../resources/registry.ts'
@@ -95,7 +95,7 @@ export function toMetadata (record: ClientRecord, box: SecretBox, registry: Regi
     own_scopes: usable,
     declared_scopes: usable.filter((scope) => findDeclarer(registry, scope) !== undefined),
     grants,
-    vouched: isVouchedFor(record, new Set(listAdminScopes(registry))),
+    vouched: isVouchedFor(record),
     owner: record.userId,
     epoch: record.epoch,
     first_party: record.first_party === true,

@@ -37,7 +37,7 @@ const USER: UserRecord = {
 
 t.test('a rendered client has the fields of the schema that the caller may see, and no other', (t) => {
   const fields = Object.keys(ClientSchema.properties)
-  const view = (rest: Partial<ClientView> = {}): ClientView => ({ isAdmin: true, secrets: 'all', user_id: CLIENT.userId, adminScopes: ['rare'], ...rest })
+  const view = (rest: Partial<ClientView> = {}): ClientView => ({ isAdmin: true, secrets: 'all', user_id: CLIENT.userId, ...rest })
   const render = (record: ClientRecord, rest: Partial<ClientView> = {}) => JSON.parse(renderers.clients(view(rest))(record)) as Record<string, unknown>
   const without = (...missing: string[]) => fields.filter((field) => !missing.includes(field))
   t.strictSame(Object.keys(render(CLIENT)), without('confidential'))
@@ -48,7 +48,7 @@ t.test('a rendered client has the fields of the schema that the caller may see, 
   const { first_party: _first, roles: _roles, ...plain } = CLIENT
   t.equal(render(plain, { secrets: 'own' }).clientSecret, '0123456789abcdef')
   t.equal(render(plain, { secrets: 'own', user_id: 'other' }).clientSecret, undefined)
-  t.equal(render({ ...plain, scopes: ['rare'] }, { secrets: 'own' }).clientSecret, undefined)
+  t.equal(render({ ...plain, scopes: ['rare'], admin_scopes: ['rare'] }, { secrets: 'own' }).clientSecret, undefined)
   const { secret: _secret, image: _image, ...bare } = CLIENT
   t.strictSame(Object.keys(render(bare)), without('clientSecret', 'confidential', 'image'))
   for (const isAdmin of [true, false]) t.equal(renderers.clients(view({ isAdmin }))(CLIENT), JSON.stringify(showClientTo(view({ isAdmin }), box.open)(CLIENT)))
@@ -68,7 +68,7 @@ t.test('a rendered user has the fields of the schema that the query asks for, an
 t.test('a secret that does not open is an error that tells nothing', (t) => {
   const other = createSecretBox(randomBytes(32)).seal('0123456789abcdef', ID)
   for (const secret of [other, box.seal('0123456789abcdef', 'another id'), `${CLIENT.secret!.slice(0, -4)}AAAA`, 'v1', '']) {
-    t.throws(() => renderers.clients({ isAdmin: true, secrets: 'all', user_id: '', adminScopes: [] })({ ...CLIENT, secret }), { code: 'ErrInternal', message: 'a stored secret cannot be opened' })
+    t.throws(() => renderers.clients({ isAdmin: true, secrets: 'all', user_id: '' })({ ...CLIENT, secret }), { code: 'ErrInternal', message: 'a stored secret cannot be opened' })
   }
   t.end()
 })

@@ -32,6 +32,20 @@ t.test('signing in', async (t) => {
     t.match(signIn(), [{ args: [user.account, 'wrong', { key: 'address 127.0.0.1', signal: AbortSignal }] }])
   })
 
+  await t.test('a password that is not UTF-8 is refused, and is no other password', async (t) => {
+    const kept = 'p\ufffd'
+    await users.create({ data: { account: 'kept', password: kept } })
+    const page = await open()
+    const action = /action="([^"]*)"/.exec(page.text)?.[1] ?? ''
+    const send = (body: string | Buffer) => page.browser.open(action, { method: 'POST', body, headers: { 'content-type': 'application/x-www-form-urlencoded' } })
+    for (const body of ['account=kept&password=p%E9', Buffer.from('account=kept&password=p\xe9', 'latin1'), '%ff=1&account=kept&password=p']) {
+      const refused = await send(body)
+      t.equal(refused.response.status, 400)
+      t.match(refused.text, 'body: must be UTF-8')
+    }
+    t.ok((await send(`account=kept&password=${encodeURIComponent(kept)}&x=%zz`)).left, 'a percent sign that encodes nothing is text')
+  })
+
   await t.test('a user who may not sign in gets the same page as for a wrong password', async (t) => {
     const admin = { user_id: 'x', isAdmin: true }
     const disabled = await users.create({ data: { account: 'disabled', password: 'p' } })

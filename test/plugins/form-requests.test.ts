@@ -23,6 +23,14 @@ t.test('authorization and end-session requests by a form of another site', async
     for (const name of ['interactions', 'sign_in_sessions']) t.equal(await harness.kit.app.identity.store.collection(name).count(), 0, name)
   })
 
+  await t.test('a form that is not UTF-8 is refused', async (t) => {
+    for (const path of [AUTHORIZE, END]) {
+      const reply = await send(path, 'state=%e9', { 'content-type': 'application/x-www-form-urlencoded' })
+      t.equal(reply.status, 400)
+      t.match(await reply.text(), 'body: must be UTF-8')
+    }
+  })
+
   await t.test('a user signs in and out', async (t) => {
     const browser = new Browser(url)
     const { url: asked, verifier } = askCode(app)

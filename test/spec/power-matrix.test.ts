@@ -124,7 +124,7 @@ async function fillIn (kit: TestKit, path: string, caller: Held): Promise<string
   const makers: Record<string, () => Promise<string>> = {
     ':ownClient': async () => (await addClient(kit, caller.user_id)).id,
     ':otherClient': async () => (await addClient(kit, 'somebody else')).id,
-    ':vouchedClient': async () => (await addClient(kit, caller.user_id, { scopes: ['users:read'] })).id,
+    ':vouchedClient': async () => (await addClient(kit, caller.user_id, { scopes: ['users:read'], admin_scopes: ['users:read'] })).id,
     ':resource': async () => (await declareResource(kit)).resourceId,
     ':other': async () => (await addUser(kit)).id,
     ':self': async () => caller.user_id

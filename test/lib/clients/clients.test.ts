@@ -67,3 +67,19 @@ t.test('a client that is removed between the read and the write is not found', a
     t.equal(await records.clients.count(), 0)
   }
 })
+
+t.test('a scope that its owner gave stays theirs when the resource withdraws it from self-service', async (t) => {
+  const { clients, resources } = await openRules(t)
+  const { resourceId } = await resources.create({ data: { id: 'https://orders.example', name: 'Orders', scopes: { 'orders:read': 'read orders' }, selfService: ['orders:read'] } })
+  const scopes = ['orders:read']
+  const { clientId } = await clients.create({ data: { ...data, scopes }, credentials: true }, ANN)
+  await resources.patch(resourceId, { data: { selfService: [] } })
+  t.ok((await clients.require(clientId, ANN)).clientSecret)
+  await clients.patch(clientId, { data: { scopes, name: 'renamed' } }, ANN)
+  await t.rejects(clients.create({ data: { ...data, scopes } }, ANN), { code: 'ErrPerm' })
+
+  const { clientId: vouched } = await clients.create({ data: { ...data, scopes }, credentials: true }, { ...ADMIN, user_id: 'ann' })
+  await t.rejects(clients.require(vouched, ANN), { code: 'ErrPerm' })
+  await resources.patch(resourceId, { data: { selfService: scopes } })
+  await t.rejects(clients.patch(vouched, { data: { name: 'mine' } }, ANN), { code: 'ErrPerm' })
+})
