@@ -5,6 +5,7 @@ import { API_SCOPES } from '../lib/resources/api-scopes.ts'
 import { ROUTES } from '../lib/oidc/routes.ts'
 import { ACCESS, type AccessRow } from './access-table.ts'
 import { findOAuthDocs } from './oauth-docs.ts'
+import { addLimits } from './openapi-limits.ts'
 
 const DESCRIPTION = `User accounts, registered clients and token sessions.
 
@@ -120,5 +121,5 @@ export function nameSchemas (document: Node): Node {
     return { $ref: `#/components/schemas/${title}` }
   }
   const paths = walk(document.paths)
-  return { ...document, paths, components: { ...document.components as Node, schemas } }
+  return { ...document, paths, components: { ...document.components as Node, schemas: addLimits(schemas) } }
 }

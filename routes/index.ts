@@ -15,7 +15,7 @@ import type { RouteSettings } from './settings.ts'
 import { userRoutes } from './user.ts'
 
 /** The paths that a single-page app calls for its user, with their methods. */
-const FOR_PAGES = { '/auth/tokeninfo': 'GET', '/auth/logout': 'POST', '/auth/sessions': 'GET, DELETE' }
+const FOR_PAGES = { '/auth/tokeninfo': 'GET', '/auth/logout': 'POST', '/auth/sessions': 'GET, DELETE', '/user': 'GET, PATCH' }
 
 /** The API, in a scope with its own error handler, validation and body parser. Those of the host are not changed. */
 export async function apiRoutes (app: FastifyInstance, options: RouteSettings & { access: Record<string, AccessRule> }): Promise<void> {

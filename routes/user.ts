@@ -18,7 +18,7 @@ export const userRoutes: FastifyPluginAsyncTypebox<RouteSettings> = async (app, 
   app.addHook('preHandler', writeLimit)
 
   app.get('/user', {
-    config: { access: 'getProfile' },
+    config: { access: 'getProfile', crossOrigin: true },
     schema: {
       operationId: 'getProfile',
       tags,
@@ -28,7 +28,7 @@ export const userRoutes: FastifyPluginAsyncTypebox<RouteSettings> = async (app, 
   }, async (request) => ({ data: await users.requireProfile(requireCaller(request).user.user_id) }))
 
   app.patch('/user', {
-    config: { access: 'patchProfile' },
+    config: { access: 'patchProfile', crossOrigin: true },
     preHandler: passwordLimit,
     schema: {
       operationId: 'patchProfile',

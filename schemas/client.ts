@@ -64,7 +64,7 @@ export const CreateClientSchema = Type.Object({
 }, {
   additionalProperties: false,
   title: 'CreateClient',
-  examples: [{ data: { name: 'Shop', redirectUris: ['https://shop.example/callback'], scopes: ['openid', 'profile'] }, credentials: true }]
+  examples: [{ data: { name: 'Shop', redirectUris: ['https://shop.example/callback'], scopes: ['clients:read'] }, credentials: true }]
 })
 export type CreateClient = Static<typeof CreateClientSchema>
 

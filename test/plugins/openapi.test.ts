@@ -1,3 +1,5 @@
+import ajvFormats from 'ajv-formats'
+import { Ajv2020 } from 'ajv/dist/2020.js'
 import fastify from 'fastify'
 import t from 'tap'
 import { startIdentity } from '../../testing/index.ts'
@@ -86,6 +88,49 @@ t.test('/openapi.json names its schemas, and gives each list one type', async (t
     t.strictSame(Object.keys(responses[200]!.content ?? {}), ['application/json'])
     t.match(responses[200]!.content?.['application/json']?.schema, { properties: { data: { type: 'array', items: { $ref: String } } } }, path)
     t.notOk(parameters.some(({ name }) => name === 'format'))
+  }
+})
+
+t.test('the limits of /openapi.json are those of the service', async (t) => {
+  const kit = await build(t)
+  const { paths, components: { schemas } } = (await kit.inject('/openapi.json')).json<Document>()
+  const ajv = new Ajv2020({ strict: false })
+  ajvFormats.default(ajv)
+  const { headers } = await kit.mint({ user: 'root', roles: ['admin'] })
+  const { user_id } = await kit.mint({ user: 'ann' })
+  const { clientId } = (await kit.inject({ method: 'POST', url: '/api/v1/client', headers, payload: { data: { name: 'n', redirectUris: [], scopes: [] } } })).json().data
+  const client = { name: 'n', redirectUris: [], scopes: [] }
+  for (const [title, method, url, body] of [
+    ['CreateUser', 'POST', '/api/v1/user', { data: { account: '', password: 'correct horse battery staple' } }],
+    ['CreateUser', 'POST', '/api/v1/user', { data: { account: 'bob', password: '' } }],
+    ['CreateUser', 'POST', '/api/v1/user', { data: { account: 'bob', password: 'correct horse battery staple' }, expired_at: 'tomorrow' }],
+    ['PatchUser', 'PATCH', `/api/v1/user/${user_id}`, {}],
+    ['PatchUser', 'PATCH', `/api/v1/user/${user_id}`, { data: { verified_at: 'today' } }],
+    ['PatchUser', 'PATCH', `/api/v1/user/${user_id}`, { data: { password: '' } }],
+    ['PatchProfile', 'PATCH', '/api/v1/user', { data: {} }],
+    ['PatchProfile', 'PATCH', '/api/v1/user', { data: { password: '' } }],
+    ['CreateClient', 'POST', '/api/v1/client', { data: { ...client, redirectUris: ['no uri'] } }],
+    ['CreateClient', 'POST', '/api/v1/client', { data: { ...client, image: 'no uri' } }],
+    ['CreateClient', 'POST', '/api/v1/client', { data: { ...client, userId: '' } }],
+    ['CreateClient', 'POST', '/api/v1/client', { data: { ...client, scopes: ['a b'] } }],
+    ['CreateUser', 'POST', '/api/v1/user', { data: { account: 'bob', password: 'correct horse battery staple', info: { '': 1 } } }],
+    ['CreateResource', 'POST', '/api/v1/resource', { data: { id: 'https://a.example', name: '', scopes: {} } }],
+    ['PatchClient', 'PATCH', `/api/v1/client/${clientId}`, {}],
+    ['PatchClient', 'PATCH', `/api/v1/client/${clientId}`, { data: { redirectUris: ['no uri'] } }]
+  ] as const) {
+    const name = `${title} ${JSON.stringify(body)}`
+    t.notOk(ajv.validate(schemas[title]!, body), `the document refuses ${name}`)
+    t.match((await kit.inject({ method, url, headers, payload: body })).statusCode, 400, `the service refuses ${name}`)
+  }
+  for (const [path, method, title] of [
+    ['/api/v1/user', 'post', 'CreateUser'], ['/api/v1/user', 'patch', 'PatchProfile'], ['/api/v1/user/{userId}', 'patch', 'PatchUser'],
+    ['/api/v1/client', 'post', 'CreateClient'], ['/api/v1/client/{clientId}', 'patch', 'PatchClient'], ['/api/v1/resource', 'post', 'CreateResource']
+  ] as const) {
+    const { example } = paths[path]![method]!.requestBody!.content['application/json']!
+    t.ok(ajv.validate(schemas[title]!, example), `the example of ${title} is valid`)
+    const url = path.replace('{userId}', user_id).replace('{clientId}', clientId)
+    const reply = await kit.inject({ method: method.toUpperCase() as 'POST', url, headers, payload: example as object })
+    t.ok(reply.statusCode < 300, `the example of ${title} is accepted`)
   }
 })
 
