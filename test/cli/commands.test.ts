@@ -99,8 +99,8 @@ t.test('user create', async (t) => {
     for (const [line, stdin, message] of [
       ['user create --account ann', '', '--account: a user with this account exists'],
       ['user create --account a!', '', "--account: must be an email address, or letters, digits, '-' and '_' with a letter or digit first"],
-      ['user create --account e --password-stdin', Readable.from([Buffer.from('p\xe9', 'latin1')]), '--password-stdin: stdin must be UTF-8\nfastify-identity: see: help user create'],
-      [['user', 'create', '--account', 'J\ufffdrgen'], '', '--account: must be UTF-8\nfastify-identity: see: help user create'],
+      ['user create --account e --password-stdin', Readable.from([Buffer.from('p\xe9', 'latin1')]), '--password-stdin: stdin must be UTF-8\nfastify-identity: see: fastify-identity help user create'],
+      [['user', 'create', '--account', 'J\ufffdrgen'], '', '--account: must be UTF-8\nfastify-identity: see: fastify-identity help user create'],
       ['user create --account e --password-stdin', '', '--password-stdin: must not be empty'],
       ['user create --account e --password-stdin', 'a\nb\n', '--password-stdin: stdin has more than one line\nfastify-identity: see: fastify-identity help user create'],
       ['user create --account e --password-stdin', 'x'.repeat(1025), '--password-stdin: must NOT have more than 1024 characters'],
