@@ -43,6 +43,7 @@ t.test('look-ups of sign-in and token sessions never wait for the cursors of lon
   const lookUps = async (what: string, expected: string[], act: () => Promise<unknown>) => {
     lists.length = 0
     await act()
+    await harness.kit.app.identity.tokens.settle()
     t.strictSame([...new Set(lists)].sort(), expected, what)
   }
   const with_ = browser()
