@@ -7,6 +7,7 @@ import Fastify, { type FastifyInstance } from 'fastify'
 import type { Config } from './config.ts'
 import identity, { type IdentityOptions } from './index.ts'
 import { LIMITS } from './schemas/common.ts'
+import { answerHalfClosed } from './plugins/connections.ts'
 import { endConnectionsAtClose } from './plugins/draining.ts'
 import { handleError, handleNotFound } from './plugins/errors.ts'
 import { RequestLog, SERIALIZERS, chooseRequestId } from './plugins/logging.ts'
@@ -21,8 +22,11 @@ const SILENCE = 60_000
 /** Longer than a load balancer's idle timeout, so that the balancer closes first and no request meets a closed connection. */
 const KEEP_ALIVE = 72_000
 
+/** Seconds for which a browser uses https only, after an answer over https (RFC 6797): a year. */
+const HSTS = 'max-age=31536000'
+
 /** The parts that the environment cannot express. */
-export interface AppParts extends Pick<IdentityOptions, 'store' | 'now' | 'counter' | 'processes'> {
+export interface AppParts extends Pick<IdentityOptions, 'store' | 'now' | 'counter' | 'processes' | 'closing'> {
   /** The log's destination; absent: stdout. */
   logStream?: { write (line: string): void }
 }
@@ -57,15 +61,31 @@ export async function buildApp (config: Config, { logStream, ...parts }: AppPart
   })
   app.setErrorHandler(handleError)
   app.setNotFoundHandler(handleNotFound)
+  answerHalfClosed(app)
   endConnectionsAtClose(app, { limit: config.shutdownTimeout })
+  const isSecure = config.oidc !== false && config.oidc.issuer?.startsWith('https:') === true
   app.addHook('onRequest', (request, reply, done) => {
     reply.header('x-request-id', request.id)
+    if (isSecure) reply.header('strict-transport-security', HSTS)
     done()
   })
+  // For whoever opens the address to see what is there.
+  app.get('/', { schema: { hide: true } }, () => ({
+    service: 'fastify-identity',
+    ...(config.openapi && { docs: '/docs', openapi: '/openapi.json' }),
+    ...(config.oidc !== false && { metadata: '/.well-known/openid-configuration' }),
+    health: '/health/ready'
+  }))
   try {
     if (config.openapi) await app.register(openapi)
     await app.register(identity, {
-      ...config.services, rateLimit: config.rateLimit, stallTimeout: config.stallTimeout, oidc: config.oidc, openapi: false, ...parts
+      ...config.services,
+      rateLimit: config.rateLimit,
+      writeLimit: config.writeLimit,
+      stallTimeout: config.stallTimeout,
+      oidc: config.oidc,
+      openapi: false,
+      ...parts
     })
     if (config.bridge !== undefined) {
       const { prefix, upstream = () => getUrl(app) } = config.bridge

@@ -9,10 +9,12 @@ import { Ajv } from 'ajv'
 import { EnvironmentSchema, type Environment } from './schemas/config.ts'
 import type { OidcOptions } from './schemas/oidc.ts'
 import type { ServiceOptions } from './lib/identity.ts'
+import { warnOfMode } from './lib/file-mode.ts'
 import { findNearest } from './lib/nearest.ts'
 import { OWN_SCHEMAS } from './lib/options.ts'
 import { parseSecretKey } from './lib/crypto/secrets.ts'
 import { type RoleNames, findSharedRole } from './lib/roles.ts'
+import { findAdminsRole } from './lib/users/manager-rules.ts'
 
 /** The configuration of a process. */
 export interface Config {
@@ -22,9 +24,12 @@ export interface Config {
   logLevel: string
   /** Password changes per minute and user; false: unlimited. */
   rateLimit: number | false
+  /** Changes per minute and user; false: unlimited. */
+  writeLimit: number | false
   /** Milliseconds, see schemas/config.ts. */
   stallTimeout: number
   shutdownTimeout: number
+  shutdownDelay: number
   /** Processes that serve. */
   workers: number
   openapi: boolean
@@ -34,7 +39,9 @@ export interface Config {
   oidc: false | Partial<OidcOptions>
   /** Absent: no bridge. Without an upstream it relays to this service itself. */
   bridge?: { prefix: string, upstream?: string }
-  services: Omit<ServiceOptions, 'store' | 'now' | 'onError'>
+  services: Omit<ServiceOptions, 'store' | 'now' | 'onError' | 'onWarning'>
+  /** For the log: what is odd, and no reason not to start. */
+  warnings: readonly string[]
 }
 
 /** The environment is wrong. The message has a line for each problem, and names variables, never their values. */
@@ -54,6 +61,9 @@ interface Term { anyOf?: Term[], const?: unknown, type?: string, minimum?: numbe
 const SCHEMAS = EnvironmentSchema.properties as Record<string, Term>
 const NAMES = Object.keys(SCHEMAS)
 const OURS = /^IDENTITY_/
+
+/** Milliseconds in production: several polls of most balancers. */
+const SHUTDOWN_DELAY = 5000
 
 /** Set by Azure's App Service and Service Fabric for their managed identities. */
 const FOREIGN = ['IDENTITY_ENDPOINT', 'IDENTITY_HEADER', 'IDENTITY_SERVER_THUMBPRINT']
@@ -83,7 +93,7 @@ function describeTerm (term: Term): string {
 function explainUnknown (name: string): string {
   const bare = name.replace(OURS, '')
   const meant = NAMES.includes(bare) ? bare : findNearest(name, NAMES)
-  return `${name}: is not a known variable${meant === undefined ? '' : `, did you mean ${meant}?`}`
+  return `${name}: is not a variable of this release and has no effect${meant === undefined ? '' : `, did you mean ${meant}?`}`
 }
 
 function splitList (text: string | false): string[] | false {
@@ -104,8 +114,8 @@ function isNetwork (text: string): boolean {
   }
 }
 
-/** The configured key; undefined for none. Adds to `problems`. */
-function readSecretKey (env: Environment, problems: string[]): string | undefined {
+/** The configured key; undefined for none. Adds to `problems` and `warnings`. */
+function readSecretKey (env: Environment, problems: string[], warnings: string[]): string | undefined {
   const { IDENTITY_SECRET_KEY: given, IDENTITY_SECRET_KEY_FILE: file, NODE_ENV } = env
   if (given !== undefined && file !== undefined) {
     problems.push('IDENTITY_SECRET_KEY: cannot be combined with IDENTITY_SECRET_KEY_FILE')
@@ -119,21 +129,34 @@ function readSecretKey (env: Environment, problems: string[]): string | undefine
   try {
     const key = (given ?? readFileSync(file ?? '', 'utf8')).trim()
     parseSecretKey(key)
+    if (file !== undefined) warnOfMode('key', file, (message) => warnings.push(`${name}: ${message}`))
     return key
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException
-    problems.push(`${name}: ${code === undefined ? message : `the file cannot be read (${code})`}`)
+    problems.push(`${name}: ${code === undefined ? message : `the file ${isSecretKey(file) ? '' : `${file} `}cannot be read (${code})`}`)
+  }
+}
+
+/** Whether somebody configured the key itself where its file is expected. */
+function isSecretKey (text = ''): boolean {
+  try {
+    parseSecretKey(text.trim())
+    return true
+  } catch {
+    return false
   }
 }
 
 /**
  * Reads a configuration. An empty variable counts as absent.
- * @param env such as process.env. An unknown variable is an error only if its name begins with `IDENTITY_`
+ * @param env such as process.env. An unknown variable whose name begins with `IDENTITY_` is a warning
  * @throws ConfigError that names every problem at once
  */
 export function readConfig (env: Readonly<Record<string, string | undefined>>): Config {
   const given = Object.entries(env).filter(([, text]) => text !== undefined && text !== '')
-  const problems = given.map(([name]) => name)
+  const problems: string[] = []
+  // A later release may know the name, and going back to this one must not fail for it.
+  const warnings = given.map(([name]) => name)
     .filter((name) => OURS.test(name) && !NAMES.includes(name) && !FOREIGN.includes(name))
     .map(explainUnknown)
   const known = given.flatMap(([name, text]) => {
@@ -159,13 +182,22 @@ export function readConfig (env: Readonly<Record<string, string | undefined>>): 
   }
   const shared = findSharedRole(toRoleNames(read))
   if (shared !== undefined) problems.push(`${nameRole(shared.role)}: must differ from ${nameRole(shared.earlier)}`)
-  const secretKey = readSecretKey(read, problems)
+  if (findAdminsRole(toRoleNames(read), toManagerRoles(read) ?? []) !== undefined) {
+    problems.push('IDENTITY_MANAGER_ROLES: must not contain the admin role or the service role')
+  }
+  const secretKey = readSecretKey(read, problems, warnings)
   if (problems.length > 0) throw new ConfigError(problems)
-  return toConfig({ ...read, IDENTITY_WORKERS: workers }, secretKey)
+  return { ...toConfig({ ...read, IDENTITY_WORKERS: workers }, secretKey), warnings }
 }
 
 function toRoleNames (env: Environment): RoleNames {
   return { admin: env.IDENTITY_ROLE_ADMIN, manager: env.IDENTITY_ROLE_MANAGER, service: env.IDENTITY_ROLE_SERVICE }
+}
+
+/** The roles that managers may grant; undefined for the default. */
+function toManagerRoles ({ IDENTITY_MANAGER_ROLES: roles }: Environment): string[] | undefined {
+  if (roles === undefined) return
+  return roles === false ? [] : roles.split(',').map((role) => role.trim()).filter(Boolean)
 }
 
 /** The variable that names this role. */
@@ -174,27 +206,31 @@ function nameRole (role: keyof RoleNames): string {
 }
 
 function toOidc (env: Environment): Partial<OidcOptions> {
-  const { IDENTITY_ISSUER: issuer, IDENTITY_NAME: name, IDENTITY_FIRST_PARTY: firstParty = '' } = env
+  const { IDENTITY_ISSUER: issuer, IDENTITY_NAME: name } = env
   return {
     ...(issuer !== undefined && { issuer }),
     ...(name !== undefined && { name }),
     accessTtl: env.IDENTITY_ACCESS_TTL,
-    refreshTtl: env.IDENTITY_REFRESH_TTL,
+    // The command line mints with it too.
+    refreshTtl: Math.min(env.IDENTITY_REFRESH_TTL, env.IDENTITY_REFRESH_MAX),
     sessionTtl: env.IDENTITY_SESSION_TTL,
-    firstParty: firstParty.split(/[, ]+/).filter(Boolean),
+    sessionMax: env.IDENTITY_SESSION_MAX,
+    refreshMax: env.IDENTITY_REFRESH_MAX,
     signInLimit: env.IDENTITY_SIGN_IN_LIMIT
   }
 }
 
-function toConfig (env: Environment & { IDENTITY_WORKERS: number }, secretKey: string | undefined): Config {
+function toConfig (env: Environment & { IDENTITY_WORKERS: number }, secretKey: string | undefined): Omit<Config, 'warnings'> {
   const { IDENTITY_BRIDGE_PREFIX: prefix, IDENTITY_BRIDGE_UPSTREAM: upstream } = env
   return {
     host: env.HOST,
     port: env.PORT,
     logLevel: env.LOG_LEVEL,
     rateLimit: env.IDENTITY_RATE_LIMIT,
+    writeLimit: env.IDENTITY_WRITE_LIMIT,
     stallTimeout: env.IDENTITY_STALL_TIMEOUT,
     shutdownTimeout: env.IDENTITY_SHUTDOWN_TIMEOUT,
+    shutdownDelay: env.IDENTITY_SHUTDOWN_DELAY ?? (env.NODE_ENV === 'production' ? SHUTDOWN_DELAY : 0),
     workers: env.IDENTITY_WORKERS,
     openapi: env.IDENTITY_OPENAPI,
     trustProxy: splitList(env.IDENTITY_TRUST_PROXY),
@@ -203,12 +239,16 @@ function toConfig (env: Environment & { IDENTITY_WORKERS: number }, secretKey: s
     services: {
       database: env.DATABASE_URL,
       storeTimeout: env.IDENTITY_STORE_TIMEOUT,
+      walLimit: env.IDENTITY_WAL_LIMIT,
       secretKey,
       dataDir: env.IDENTITY_DATA_DIR,
       production: env.NODE_ENV === 'production',
+      createDatabase: env.IDENTITY_CREATE_DATABASE,
       bcryptCost: env.IDENTITY_BCRYPT_COST,
       hashQueue: env.IDENTITY_HASH_QUEUE,
-      roles: toRoleNames(env)
+      roles: toRoleNames(env),
+      managerRoles: toManagerRoles(env),
+      clientsPerUser: env.IDENTITY_CLIENTS_PER_USER
     }
   }
 }

@@ -8,12 +8,14 @@ import { checkPatches } from './lib/oidc/patches.ts'
 import { createCounter } from './lib/sign-in/counter.ts'
 import { handleError } from './plugins/errors.ts'
 import { health } from './plugins/health.ts'
+import { placeInHostDocument } from './plugins/host-document.ts'
 import services, { readOptions, type IdentityOptions } from './plugins/identity.ts'
 import openapi from './plugins/openapi.ts'
 import { createPasswordLimit } from './plugins/password-limit.ts'
-import { oidc, prepareServer, readOidcOptions } from './plugins/oidc.ts'
+import { createGetIssuer, oidc, prepareServer, readOidcOptions } from './plugins/oidc.ts'
 import { createSignInLimits } from './plugins/sign-in-limit.ts'
 import { useOwnValidation } from './plugins/validation.ts'
+import { createWriteLimit } from './plugins/write-limit.ts'
 import { apiRoutes } from './routes/index.ts'
 import { introspectionRoute } from './routes/introspection.ts'
 import { interactionRoutes } from './routes/interaction.ts'
@@ -26,22 +28,27 @@ import { interactionRoutes } from './routes/interaction.ts'
 async function identity (app: FastifyInstance, given: IdentityOptions): Promise<void> {
   const options = readOptions(given)
   const { counter = createCounter() } = options
+  const unlimited = options.rateLimit === false
   const oidcOptions = options.oidc === false ? false : readOidcOptions(options.oidc)
-  await app.register(services, { ...options, ...(oidcOptions !== false && { refreshTtl: oidcOptions.refreshTtl }) })
+  const getIssuer = oidcOptions === false ? undefined : createGetIssuer(app, app.prefix + options.prefix, oidcOptions)
+  const signing = oidcOptions === false ? {} : { refreshTtl: Math.min(oidcOptions.refreshTtl, oidcOptions.refreshMax), issuer: oidcOptions.issuer }
+  await app.register(services, { ...options, ...(unlimited && { clientsPerUser: false }), ...signing, ...(getIssuer && { getIssuer }) })
   await app.register(async (scope) => {
     scope.setErrorHandler(handleError)
     useOwnValidation(scope)
+    placeInHostDocument(scope, options.inHostDocument)
     if (options.openapi) await scope.register(openapi)
-    if (options.health) await scope.register(health)
+    if (options.health) await scope.register(health, { closing: options.closing })
     await scope.register(async (api) => {
       const passwordLimit = await createPasswordLimit(api, options.rateLimit, counter)
-      await api.register(apiRoutes, { access: options.access, stallTimeout: options.stallTimeout, passwordLimit })
+      const writeLimit = createWriteLimit(!unlimited && options.writeLimit, counter)
+      await api.register(apiRoutes, { access: options.access, stallTimeout: options.stallTimeout, passwordLimit, writeLimit })
     }, { prefix: '/api/v1' })
     if (oidcOptions !== false) {
       await scope.register(async (signing) => {
         await checkPatches()
-        const limits = await createSignInLimits(signing, options.rateLimit === false ? false : oidcOptions.signInLimit, counter)
-        const mount = { ...prepareServer(scope, oidcOptions), limits, name: oidcOptions.name }
+        const limits = await createSignInLimits(signing, !unlimited && oidcOptions.signInLimit, counter)
+        const mount = { ...prepareServer(scope, oidcOptions, getIssuer), limits, name: oidcOptions.name }
         await signing.register(oidc, mount)
         await signing.register(introspectionRoute, { ...mount, prefix: '/api/v1' })
         await signing.register(interactionRoutes, { ...mount, prefix: '/api/v1' })
@@ -55,7 +62,10 @@ const plugin = fp(identity, { fastify: '5.x', name: 'fastify-identity' })
 export default plugin
 export { plugin as fastifyIdentity }
 
-export { ACCESS, type Guard, type GuardOptions } from './plugins/auth.ts'
+export { ACCESS, type AccessRow } from './plugins/access-table.ts'
+export { type GuardOptions } from './plugins/admission.ts'
+export { type Guard } from './plugins/auth.ts'
+export { type ProtectOptions } from './plugins/protect.ts'
 export { type Identity, type IdentityOptions } from './plugins/identity.ts'
 export { ERRORS, IdentityError, type ErrorCode } from './lib/errors.ts'
 export { type Count, type Counter } from './lib/sign-in/counter.ts'
@@ -67,5 +77,6 @@ export { type Collection, type Document, type Store } from './lib/store/port.ts'
 export { type AccessRule } from './schemas/options.ts'
 export { type OidcOptions } from './schemas/oidc.ts'
 export { type Client } from './schemas/client.ts'
+export { type NewResource, type Resource } from './schemas/resource.ts'
 export { type User } from './schemas/user.ts'
 export { type TokenInfo } from './schemas/auth.ts'

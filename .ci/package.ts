@@ -31,7 +31,7 @@ const info = await (await fetch(url + '/api/v1/auth/tokeninfo', { headers })).js
 assert.equal(info.data.account, 'admin')
 assert.deepEqual(await (await fetch(url + '/mine', { headers })).json(), { account: 'admin' })
 assert.equal((await fetch(url + '/docs/')).status, 200)
-for (const [path, length] of [['client', 1], ['user', 1]]) {
+for (const [path, length] of [['client', 2], ['user', 1]]) {
   const list = await (await fetch(url + '/api/v1/' + path + '/list?limit=0', { headers })).json()
   assert.equal(list.data.length, length, 'rendered by a module that a thread loads')
 }
@@ -59,10 +59,20 @@ console.log('the package works')
 
 const TYPES = `
 import Fastify from 'fastify'
-import identity, { type Caller } from 'fastify-identity'
+import identity, { type Caller, type IdentityOptions } from 'fastify-identity'
+import bridge from 'fastify-identity/bridge'
+import remoteAuth from 'fastify-identity/remote'
+import { startIdentity, type TestKit } from 'fastify-identity/testing'
+const options: IdentityOptions = { database: 'sqlite::memory:' }
 const app = Fastify()
-await app.register(identity, { database: 'sqlite::memory:' })
-app.get('/', { onRequest: app.identity.guard({ roles: ['admin'] }) }, (request): Caller | null => request.caller)
+await app.register(identity, options)
+app.get('/', { onRequest: app.identity.guard({ roles: ['admin'] }) }, (request): string => request.caller.user.account)
+app.get('/open', (request): Caller | null => request.hasCaller ? request.caller : null)
+const created: { user_id: string } = await app.identity.users.create({ data: { account: 'ann', password: 'a long password' } })
+await app.register(bridge, { prefix: '/clients', upstream: 'http://127.0.0.1:3000' })
+await Fastify().register(remoteAuth, { upstream: 'http://127.0.0.1:3000' })
+const kit: TestKit = await startIdentity()
+export { created, kit }
 `
 
 try {
@@ -72,8 +82,8 @@ try {
   writeFileSync(join(project, 'main.js'), SCRIPT)
   writeFileSync(join(project, 'types.ts'), TYPES)
   console.log(run(process.execPath, ['main.js'], project).trim())
-  run('npx', ['tsc', '--noEmit', '--strict', '--module', 'nodenext', '--target', 'es2024', '--skipLibCheck', 'types.ts'], project)
-  console.log('its types work')
+  run('npx', ['tsc', '--noEmit', '--strict', '--module', 'nodenext', '--target', 'es2024', '--skipLibCheck', 'false', '--types', 'node', 'types.ts'], project)
+  console.log('its types work in a strict program')
   const bin = join(project, 'node_modules/.bin/fastify-identity')
   const created = JSON.parse(run(bin, ['bootstrap', '--json'], mkdtempSync(join(project, 'cli-'))))
   if (typeof created.access_token !== 'string') throw new Error('the command printed no token')

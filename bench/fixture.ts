@@ -55,7 +55,11 @@ export function clientAt (index: number) {
     name: `Application ${pad(index)}`,
     /** Every second client is confidential, every fourth has an image. */
     secret: index % 2 === 0 ? digest('secret', index).replaceAll(/[-_]/g, '0').slice(0, 16) : undefined,
-    image: index % 4 === 0 ? `https://app${pad(index)}.example.com/logo.png` : undefined
+    image: index % 4 === 0 ? `https://app${pad(index)}.example.com/logo.png` : undefined,
+    /** Every confidential client may also act for itself. */
+    grants: index % 2 === 0 ? ['client', 'code', 'refresh'] as const : undefined,
+    /** The first signs users in without asking for consent. */
+    first_party: index === 0 ? true : undefined
   }
 }
 
@@ -68,7 +72,7 @@ export function tokenInfoAt (index: number, users = TOKENS, clients = CLIENTS) {
 
 /** A client as an admin sees it in a list. */
 export function listedClientAt (index: number, users: number) {
-  const { secret, createdAt, redirectUris, scopes, name, image, clientId } = clientAt(index)
+  const { secret, createdAt, redirectUris, scopes, name, image, clientId, grants, first_party } = clientAt(index)
   return {
     clientId,
     createdAt,
@@ -78,7 +82,9 @@ export function listedClientAt (index: number, users: number) {
     scopes,
     userId: userAt(index % users).user_id,
     name,
-    ...(image !== undefined && { image })
+    ...(image !== undefined && { image }),
+    ...(grants !== undefined && { grants }),
+    ...(first_party !== undefined && { first_party })
   }
 }
 

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { type GrantRecord, type TokenRecord, createClientRecord, createUserRecord } from '../lib/records.ts'
+import { REGISTRY_ID } from '../lib/resources/registry.ts'
 import { createSecretBox, parseSecretKey } from '../lib/crypto/secrets.ts'
 import { COLLECTIONS } from '../lib/store/collections.ts'
 import { openStore } from '../lib/store/index.ts'
@@ -68,13 +69,16 @@ async function toRecords (fill: Fill): Promise<[name: string, length: number, at
     return createUserRecord(Date.parse(created_at), { id, password, ...rest })
   }
   const toClient = (index: number) => {
-    const { clientId: id, createdAt, secret, image, ...rest } = clientAt(index)
+    const { clientId: id, createdAt, secret, image, grants, first_party, ...rest } = clientAt(index)
     return createClientRecord(Date.parse(createdAt), {
       id,
       ...(secret !== undefined && { secret: box.seal(secret, id) }),
       ...rest,
       userId: userAt(index % fill.users).user_id,
-      ...(image !== undefined && { image })
+      ...(image !== undefined && { image }),
+      ...(grants !== undefined && { grants: [...grants] }),
+      ...(first_party !== undefined && { first_party }),
+      revision: 0
     })
   }
   const toIssued = (index: number) => ({
@@ -85,8 +89,10 @@ async function toRecords (fill: Fill): Promise<[name: string, length: number, at
     created_at: CREATED,
     expired_at: FAR
   })
-  const toToken = (index: number): TokenRecord => ({ id: hashToken(tokenAt(index)), ...toIssued(index), ...(fill.grants && { grant_id: grantAt(index) }) })
-  const toGrant = (index: number): GrantRecord => ({ id: grantAt(index), ...toIssued(index), last_used_at: CREATED })
+  const toToken = (index: number): TokenRecord => ({
+    id: hashToken(tokenAt(index)), ...toIssued(index), operator: 'unrestricted', registry_id: REGISTRY_ID, ...(fill.grants && { grant_id: grantAt(index) })
+  })
+  const toGrant = (index: number): GrantRecord => ({ id: grantAt(index), ...toIssued(index), last_used_at: CREATED, generation: 0, refreshed_at: [] })
   return [
     ['users', fill.users, toUser],
     ['clients', fill.clients, toClient],

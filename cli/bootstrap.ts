@@ -9,6 +9,7 @@ export const bootstrapCommands: Commands = {
       account: { type: 'string', value: 'ACCOUNT', text: "The admin's account; `admin` unless given." },
       ttl: { type: 'string', value: 'SECONDS', text: 'Lifetime of the access token; an hour unless given.' }
     },
+    creates: true,
     async run (context) {
       const { services, args } = context
       const account = args.optional('account')

@@ -1,4 +1,5 @@
-import { CreateClientSchema, type Client } from '../schemas/client.ts'
+import { CreateClientSchema, PatchClientSchema, type Client } from '../schemas/client.ts'
+import { type Args, UsageError } from './args.ts'
 import { OPERATOR, type Commands } from './command.ts'
 import { checkInput, requireUser } from './input.ts'
 import { printList, printRecord } from './output.ts'
@@ -12,26 +13,86 @@ const COLUMNS = {
   CREATED: (client: Client) => client.createdAt
 }
 
+/** What only the operator decides about a client. */
+const OPERATOR_FLAGS = {
+  grant: { type: 'string', value: 'GRANT', multiple: true, text: 'code, refresh, client or device; may be repeated. By kind unless given.' },
+  pkce: { type: 'string', value: 'HOW', text: 'required, or optional for a confidential client whose library has no PKCE.' },
+  'first-party': { type: 'boolean', text: 'Your own client: it signs users in without asking for their consent.' },
+  role: { type: 'string', value: 'ROLE', multiple: true, text: "A role of the client's own tokens, which make it a service account; may be repeated." }
+} as const
+
+/** The scopes of the flag. A comma is legal in a scope, but means a list wherever scopes are typed. */
+function readScopes (args: Args): string[] {
+  const scopes = args.all('scope')
+  if (scopes.some((scope) => scope.includes(','))) throw new UsageError('--scope: must not contain a comma; repeat the flag for each scope')
+  return scopes
+}
+
+function readOperatorFlags (args: Args): object {
+  const pkce = args.optional('pkce')
+  const [grants, roles] = [args.all('grant'), args.all('role')]
+  return {
+    ...(grants.length > 0 && { grants }),
+    ...(pkce !== undefined && { pkce }),
+    ...(args.has('first-party') && { first_party: true }),
+    ...(roles.length > 0 && { roles: Object.fromEntries(roles.map((role) => [role, true])) })
+  }
+}
+
 export const clientCommands: Commands = {
   'client create': {
     summary: 'Register a client.',
     flags: {
       owner: { type: 'string', value: 'ACCOUNT', required: true, text: 'The account that owns it.' },
       name: { type: 'string', value: 'NAME', required: true, text: 'Display name.' },
-      'redirect-uri': { type: 'string', value: 'URI', multiple: true, text: 'An absolute URI; may be repeated.' },
+      'redirect-uri': { type: 'string', value: 'URI', multiple: true, text: 'https, http on this device, or a private scheme with a dot; may be repeated.' },
       scope: { type: 'string', value: 'SCOPE', multiple: true, text: 'A scope; may be repeated.' },
       credentials: { type: 'boolean', text: 'Make it confidential, with a secret.' },
-      'first-party': { type: 'boolean', text: 'Your own client: it signs users in without asking for their consent.' }
+      ...OPERATOR_FLAGS
     },
     async run (context) {
       const { services: { clients }, args } = context
+      const scopes = readScopes(args)
       const { user_id: userId } = await requireUser(context, 'owner')
-      const data = { redirectUris: args.all('redirect-uri'), scopes: args.all('scope'), name: args.required('name'), userId }
-      const { clientId } = await clients.create(checkInput(CreateClientSchema, { data, credentials: args.has('credentials') }), OPERATOR, {
-        first_party: args.has('first-party')
-      })
+      const data = { redirectUris: args.all('redirect-uri'), scopes, name: args.required('name'), userId, ...readOperatorFlags(args) }
+      const { clientId } = await clients.create(checkInput(CreateClientSchema, { data, credentials: args.has('credentials') }), OPERATOR)
       const { clientSecret: client_secret } = await clients.require(clientId, OPERATOR)
       printRecord(context, { client_id: clientId, ...(client_secret !== undefined && { client_secret }) })
+    }
+  },
+
+  'client patch': {
+    summary: 'Change a client. Lists replace the former ones.',
+    flags: {
+      client: { type: 'string', value: 'ID', required: true, text: 'The client.' },
+      name: { type: 'string', value: 'NAME', text: 'Display name.' },
+      'redirect-uri': { type: 'string', value: 'URI', multiple: true, text: 'An absolute URI; may be repeated.' },
+      scope: { type: 'string', value: 'SCOPE', multiple: true, text: 'A scope; may be repeated.' },
+      ...OPERATOR_FLAGS,
+      'third-party': { type: 'boolean', text: 'Not your own client any more.' },
+      disable: { type: 'boolean', text: 'Revoke its tokens and give it no others.' },
+      enable: { type: 'boolean', text: 'Enable it again.' },
+      'regen-secret': { type: 'boolean', text: 'Give it a new secret, which revokes its tokens.' }
+    },
+    async run (context) {
+      const { services: { clients }, args } = context
+      const clientId = args.required('client')
+      if (args.has('disable') && args.has('enable')) throw new UsageError('--enable: cannot be combined with --disable')
+      if (args.has('first-party') && args.has('third-party')) throw new UsageError('--third-party: cannot be combined with --first-party')
+      const [name, scopes] = [args.optional('name'), readScopes(args)]
+      const data = {
+        ...(name !== undefined && { name }),
+        ...(args.all('redirect-uri').length > 0 && { redirectUris: args.all('redirect-uri') }),
+        ...(scopes.length > 0 && { scopes }),
+        ...readOperatorFlags(args),
+        ...(args.has('third-party') && { first_party: false }),
+        ...((args.has('disable') || args.has('enable')) && { disabled: args.has('disable') })
+      }
+      const before = await clients.require(clientId, OPERATOR)
+      await clients.patch(clientId, checkInput(PatchClientSchema, { data, ...(args.has('regen-secret') && { regen_secret: true }) }), OPERATOR)
+      const { clientSecret } = await clients.require(clientId, OPERATOR)
+      // A client that the operator begins to vouch for gets a new secret.
+      printRecord(context, { client_id: clientId, ...(clientSecret !== undefined && clientSecret !== before.clientSecret && { client_secret: clientSecret }) })
     }
   },
 
@@ -41,6 +102,7 @@ export const clientCommands: Commands = {
       owner: { type: 'string', value: 'ACCOUNT', text: 'Only clients of this account.' },
       limit: { type: 'string', value: 'N', text: 'Maximum number; all clients by default.' }
     },
+    creates: false,
     async run (context) {
       const { services, args } = context
       const user = args.optional('owner') === undefined ? undefined : (await requireUser(context, 'owner')).user_id
@@ -54,6 +116,7 @@ export const clientCommands: Commands = {
     flags: {
       csv: { type: 'string', value: 'FILE', required: true, text: 'The file to write, readable only by you; - is stdout.' }
     },
+    creates: false,
     async run (context) {
       const { exportClients } = await import('./export.ts')
       await exportClients(context)

@@ -26,7 +26,11 @@ export interface Context extends Surroundings {
 
 /** A command: its help text, its flags and one function. */
 export type Command = { summary: string, flags: Record<string, Flag> } & (
-  | { run (context: Context): Promise<void> }
+  | {
+    run (context: Context): Promise<void>
+    /** Whether it makes a missing database. Absent: unless in production. A command that only reads never does. */
+    creates?: boolean
+  }
   /** For a command that needs neither the store nor the configuration. */
   | { runAlone (surroundings: Surroundings): Promise<void> }
 )

@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer'
 import { addAbortSignal } from 'node:stream'
 import type { TSchema, Static } from '@sinclair/typebox'
 import { Ajv } from 'ajv'
@@ -24,7 +25,9 @@ async function readPassword ({ stdin, signal }: Pick<Context, 'stdin' | 'signal'
     if (size > STDIN) throw new UsageError('--password-stdin: stdin has more than a password')
     chunks.push(bytes)
   }
-  const password = Buffer.concat(chunks).toString('utf8').replace(/\r?\n$/, '')
+  const input = Buffer.concat(chunks)
+  if (!isUtf8(input)) throw new UsageError('--password-stdin: stdin must be UTF-8')
+  const password = input.toString().replace(/\r?\n$/, '')
   if (/[\r\n]/.test(password)) throw new UsageError('--password-stdin: stdin has more than one line')
   return password
 }

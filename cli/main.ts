@@ -12,11 +12,12 @@ import { helpAll, helpOne } from './help.ts'
 import { keysCommands } from './keys.ts'
 import { loginCommands } from './login.ts'
 import { serveCommands } from './process/serve.ts'
+import { resourceCommands } from './resource.ts'
 import { testingCommands } from './testing.ts'
 import { tokenCommands } from './token.ts'
 import { userCommands } from './user.ts'
 
-export const COMMANDS: Commands = { ...bootstrapCommands, ...tokenCommands, ...userCommands, ...clientCommands, ...keysCommands, ...loginCommands, ...serveCommands, ...testingCommands }
+export const COMMANDS: Commands = { ...bootstrapCommands, ...tokenCommands, ...userCommands, ...clientCommands, ...resourceCommands, ...keysCommands, ...loginCommands, ...serveCommands, ...testingCommands }
 
 /** Finds the command and its flags. Flags may also come before the command. */
 function findCommand (argv: string[]): { name: string, command: Command, flags: string[] } {
@@ -57,8 +58,10 @@ function explain (error: unknown, command: Command | undefined): string {
 
 async function run (command: Command, surroundings: Surroundings, env: NodeJS.ProcessEnv): Promise<void> {
   if ('runAlone' in command) return await command.runAlone(surroundings)
-  const { services: options, oidc } = readConfig(env)
-  const services = await openServices({ ...options, refreshTtl: oidc === false ? undefined : oidc.refreshTtl })
+  const { services: options, oidc, warnings } = readConfig(env)
+  const onWarning = (message: string) => { surroundings.stderr.write(`fastify-identity: warning: ${message}\n`) }
+  warnings.forEach(onWarning)
+  const services = await openServices({ ...options, onWarning, createDatabase: command.creates ?? options.createDatabase, refreshTtl: oidc === false ? undefined : oidc.refreshTtl, issuer: oidc === false ? undefined : oidc.issuer })
   try {
     await command.run({ ...surroundings, services })
   } finally {
@@ -95,7 +98,7 @@ export async function runCommandLine (argv: string[], env: NodeJS.ProcessEnv, st
     const { code } = error as NodeJS.ErrnoException
     // The user stopped the command, or closed its output.
     if (signal.aborted || code === 'EPIPE') return 1
-    const hint = error instanceof UsageError ? [`see: help${found === undefined ? '' : ` ${found.name}`}`] : []
+    const hint = error instanceof UsageError ? [`see: fastify-identity help${found === undefined ? '' : ` ${found.name}`}`] : []
     for (const line of [...explain(error, found?.command).split('\n'), ...hint]) stderr.write(`fastify-identity: ${line}\n`)
     return 1
   }

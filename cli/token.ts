@@ -13,17 +13,20 @@ export const tokenCommands: Commands = {
       client: { type: 'string', value: 'ID', required: true, text: 'The client it belongs to.' },
       ttl: { type: 'string', value: 'SECONDS', text: 'Lifetime; an hour unless given.' },
       refresh: { type: 'boolean', text: 'Also mint a linked refresh token, which the authorization server redeems.' },
-      scopes: { type: 'string', value: 'A,B', text: "Comma-separated, some of the client's scopes; all of them unless given." }
+      scopes: { type: 'string', value: 'A,B', text: "Narrows the token to these scopes of the client or of the API, comma-separated. Unless given it has all the user's power." },
+      resource: { type: 'string', value: 'URI', text: 'The resource that the token is for, instead of this service.' }
     },
     async run (context) {
       const { services, args } = context
       const ttl = args.integer('ttl', TTL)
       const scopes = args.optional('scopes')?.split(',').map((scope) => scope.trim()).filter(Boolean)
+      const resource = args.optional('resource')
       const { user_id } = await requireUser(context)
       const minted = await services.tokens.mint({
         user_id,
         client_id: args.required('client'),
         refresh: args.has('refresh'),
+        ...(resource !== undefined && { resource }),
         ...(scopes !== undefined && { scopes: [...new Set(scopes)] }),
         ...(ttl !== undefined && { ttl })
       })

@@ -53,6 +53,7 @@ export const userCommands: Commands = {
       contains: { type: 'string', value: 'TEXT', text: 'Only accounts that contain this text.' },
       limit: { type: 'string', value: 'N', text: 'Maximum number; all users by default.' }
     },
+    creates: false,
     async run (context) {
       const { services, args } = context
       const contains = args.optional('contains')

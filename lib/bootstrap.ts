@@ -4,7 +4,8 @@ import type { Clients } from './clients/clients.ts'
 import type { Clock } from './clock.ts'
 import { generateId, randomText } from './ids.ts'
 import type { Roles, UserRecord } from './records.ts'
-import { type RoleNames, holdsRole } from './roles.ts'
+import { API_SCOPES } from './resources/api-scopes.ts'
+import { type Actor, type RoleNames, holdsRole } from './roles.ts'
 import { DuplicateKeyError, type Store } from './store/port.ts'
 import { ACCESS_TTL, type Tokens, createToken } from './tokens/tokens.ts'
 import type { Users } from './users/users.ts'
@@ -32,8 +33,20 @@ function exists (): IdentityError {
   return new IdentityError('ErrPerm', 'an admin exists: bootstrap only makes the first one')
 }
 
+/** The id of the client that `login` uses unless it is given another. */
+export const LOGIN_CLIENT_ID = 'command-line'
+
 /**
- * Creates the first admin with a confidential client and an access token. It requires that there is no admin; of
+ * Creates a public client for `login`, with which an admin gets a token over HTTP when the first one has expired. It stays
+ * when there is one already.
+ */
+async function createLoginClient ({ clients }: { clients: Clients }, actor: Actor): Promise<void> {
+  const data = { redirectUris: [], scopes: Object.keys(API_SCOPES), name: 'Command line', grants: ['device' as const, 'refresh' as const] }
+  await clients.create({ data }, actor, { id: LOGIN_CLIENT_ID })
+}
+
+/**
+ * Creates the first admin with a confidential client, a client for `login`, and an access token. It requires that there is no admin; of
  * concurrent calls one succeeds. The client and the token are of no use before the user, who is written last: an
  * interrupted call leaves no admin behind and can be repeated.
  * @throws ErrPerm when an admin exists, ErrParam for an invalid account, USER_EXIST when another user has the account
@@ -63,8 +76,10 @@ export async function bootstrap (
     await clients.create({ data: { redirectUris: [], scopes: [], name: 'bootstrap' }, credentials: true }, actor, { id: client_id })
     const { clientSecret = '' } = await clients.require(client_id, actor)
     const access_token = createToken()
-    await tokens.issue({ token: access_token, ttl }, { user_id, client_id, user_epoch: 0, client_epoch: 0 })
+    await tokens.issue({ token: access_token, ttl, fields: { operator: 'unrestricted' } }, { user_id, client_id, user_epoch: 0, client_epoch: 0 })
     await users.create({ data: { account, password } }, { id: user_id, roles: { [roles.admin]: true }, bootstrap: SLOT })
+    // Last, and without an error: the admin exists now, and the caller must learn their password.
+    await createLoginClient(services, actor).catch(() => {})
     return { user_id, account, password, client_id, client_secret: clientSecret, access_token }
   } catch (error) {
     await clients.remove(client_id, actor).catch(() => {})

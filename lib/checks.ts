@@ -2,6 +2,7 @@ import ajvFormats from 'ajv-formats/dist/formats.js'
 import { LIMITS } from '../schemas/common.ts'
 import { parseTimestamp } from './clock.ts'
 import { paramError } from './errors.ts'
+import { findRedirectUriProblem } from './redirect-uris.ts'
 import type { Json } from './store/port.ts'
 
 const email = ajvFormats.fullFormats.email as RegExp
@@ -10,9 +11,6 @@ const uri = ajvFormats.fullFormats.uri as (text: string) => boolean
 /** RFC 6749, 3.3. */
 const SCOPE_TOKEN = /^[\x21\x23-\x5b\x5d-\x7e]+$/
 const ACCOUNT = /^[A-Za-z0-9]{1}[A-Za-z0-9-_]*$/
-
-/** Schemes that make a browser run a script or read local data. */
-const REFUSED_SCHEMES = new Set(['javascript:', 'data:', 'vbscript:', 'file:', 'blob:', 'filesystem:', 'view-source:'])
 
 /** Levels of nesting in free-form JSON. MongoDB allows 100 for the whole document. */
 const MAX_DEPTH = 32
@@ -70,13 +68,7 @@ function checkItems (field: string, items: string[], problem: (item: string) => 
 
 /** Checks, sorts and de-duplicates redirect URIs. Throws ErrParam that names the item. */
 export function checkRedirectUris (uris: string[]): string[] {
-  return checkItems('redirectUris', uris, (text) => {
-    if (text.length > LIMITS.uri) return `must not have more than ${LIMITS.uri} characters`
-    if (!uri(text) || !URL.canParse(text)) return 'must be an absolute URI'
-    if (text.includes('#')) return 'must not have a fragment'
-    const { protocol } = new URL(text)
-    if (REFUSED_SCHEMES.has(protocol)) return `must not have the scheme ${protocol.slice(0, -1)}`
-  })
+  return checkItems('redirectUris', uris, findRedirectUriProblem)
 }
 
 /** Checks, sorts and de-duplicates scopes. Throws ErrParam that names the item. */

@@ -7,10 +7,11 @@ export const ERRORS = {
   ErrParam: { status: 400, title: 'Bad Request', when: 'A parameter, header or body is invalid.' },
   ErrUnknown: { status: 401, title: 'Unauthorized', when: 'No access token, or one that is unknown, expired or revoked, or whose user or client is deleted or disabled.' },
   ErrPerm: { status: 403, title: 'Forbidden', when: 'The caller is not allowed to do this.' },
-  ErrNotFound: { status: 404, title: 'Not Found', when: 'No such client, user or route, or none that the caller may see.' },
+  ErrNotFound: { status: 404, title: 'Not Found', when: 'No such client, user, resource or route, or none that the caller may see.' },
   USER_EXIST: { status: 409, title: 'Conflict', when: 'A user with this account exists.' },
+  RESOURCE_EXIST: { status: 409, title: 'Conflict', when: 'A resource with this id or one of these scopes exists, or the scope is reserved.' },
   USER_NOT_EXIST: { status: 422, title: 'Unprocessable Entity', when: 'The given owner does not exist.' },
-  ErrLimit: { status: 429, title: 'Too Many Requests', when: 'Too many requests; Retry-After says when to try again.' },
+  ErrLimit: { status: 429, title: 'Too Many Requests', when: 'Too many requests, and Retry-After says when to try again; or too many clients.' },
   ErrInternal: { status: 500, title: 'Internal Server Error', when: 'An unexpected error.' },
   ErrRsc: { status: 502, title: 'Bad Gateway', when: "The bridge's upstream is unreachable, timed out, or sent an invalid list." },
   ErrDb: { status: 503, title: 'Service Unavailable', when: 'The store failed or did not answer in time; Retry-After says when to try again.' },
@@ -46,7 +47,7 @@ export function paramError (field: string, cause: string): IdentityError {
   return new IdentityError('ErrParam', `${field}: ${cause}`)
 }
 
-/** Seconds that ErrDb and ErrBusy ask a caller to wait. */
+/** Seconds that ErrDb asks a caller to wait. */
 const RETRY_AFTER = '1'
 
 /** The store failed. The caller may retry; the cause is for the log. */
@@ -54,7 +55,15 @@ export function storeError (cause: unknown): IdentityError {
   return new IdentityError('ErrDb', 'the store is unavailable', { cause, headers: { 'retry-after': RETRY_AFTER } })
 }
 
-/** The queue for this kind of work is full. */
-export function busyError (what: string): IdentityError {
-  return new IdentityError('ErrBusy', `too many ${what} are waiting`, { headers: { 'retry-after': RETRY_AFTER } })
+/**
+ * The queue for this kind of work is full.
+ * @param wait milliseconds after which to try again
+ */
+export function busyError (what: string, wait = 0): IdentityError {
+  return new IdentityError('ErrBusy', `too many ${what} are waiting`, { headers: { 'retry-after': String(Math.max(1, Math.ceil(wait / 1000))) } })
+}
+
+/** The caller closed the connection before the answer: nobody reads this one, and it is no failure of the service. */
+export function goneError (): IdentityError {
+  return new IdentityError('ErrParam', 'request: the connection was closed before the answer', { statusCode: 499 })
 }

@@ -1,22 +1,33 @@
 import type { Options } from '../schemas/options.ts'
 import { bootstrap, type BootstrapOptions, type Bootstrapped } from './bootstrap.ts'
 import { createClients, type Clients } from './clients/clients.ts'
+import { createClientQuota } from './clients/quota.ts'
 import type { Clock } from './clock.ts'
 import { createPasswords } from './users/passwords.ts'
 import { createOidc, type Oidc } from './oidc/index.ts'
 import { registerRenderers } from './renderers.ts'
+import { createResources, type Resources } from './resources/resources.ts'
 import { type RoleNames, checkRoleNames } from './roles.ts'
 import { createSecretBox } from './crypto/secrets.ts'
-import { checkSecretKey, resolveSecretKey } from './crypto/secret-key.ts'
+import { checkSecretKey, isSealed, resolveSecretKey } from './crypto/secret-key.ts'
 import { createTokenSessions, type TokenSessions } from './tokens/token-sessions.ts'
 import { COLLECTIONS } from './store/collections.ts'
 import { openStore } from './store/index.ts'
 import type { Store } from './store/port.ts'
 import { createTokens, type Tokens } from './tokens/tokens.ts'
+import { checkManagerRoles } from './users/manager-rules.ts'
 import { createUsers, type Users } from './users/users.ts'
 
 /** The options of the services; `schemas/options.ts` describes those that are plain data. */
-export interface ServiceOptions extends Pick<Options, 'database' | 'storeTimeout' | 'secretKey' | 'dataDir' | 'production' | 'bcryptCost' | 'hashQueue' | 'roles'> {
+export interface ServiceOptions extends Pick<
+  Options,
+  'database' | 'storeTimeout' | 'secretKey' | 'dataDir' | 'production' | 'createDatabase' | 'bcryptCost' | 'hashQueue' | 'roles' | 'managerRoles' | 'clientsPerUser'
+> {
+  walLimit?: Options['walLimit'] | undefined
+  /** Resources that the host declares. Absent: those that a host declared before stay as they are. */
+  resources?: Options['resources'] | undefined
+  /** The issuer, where it is known: below it is the service's own API, which no declared resource may be. */
+  issuer?: string | undefined
   /** An open store, which is left open. Absent: one is opened from `database`, and closed with the services. */
   store?: Store | undefined
   /** Milliseconds since the epoch. */
@@ -27,6 +38,8 @@ export interface ServiceOptions extends Pick<Options, 'database' | 'storeTimeout
   refreshTtl?: number | undefined
   /** Receives failures that no caller waits for. */
   onError?: ((error: unknown) => void) | undefined
+  /** Receives what an operator should know at once, such as that a new database was made. */
+  onWarning?: ((message: string) => void) | undefined
 }
 
 /** The services over one store. The HTTP routes do nothing that a program cannot do through them. */
@@ -36,6 +49,8 @@ export interface Services {
   readonly users: Users
   readonly clients: Clients
   readonly tokens: Tokens
+  /** Declared resources: what the scopes of other APIs mean. */
+  readonly resources: Resources
   /** Lists and ends a user's token sessions. */
   readonly tokenSessions: TokenSessions
   /** The authorization server; `oidc.rotateKeys()` is for the command line. */
@@ -51,37 +66,52 @@ export interface Services {
  * @throws Error for a wrong option, a store that cannot be opened, and a missing or wrong secret key
  */
 export async function openServices (options: ServiceOptions): Promise<Services> {
-  const { roles, now = Date.now, onError = () => {}, processes = 1 } = options
+  const { roles, managerRoles, now = Date.now, onError = () => {}, onWarning = () => {}, processes = 1 } = options
   checkRoleNames(roles)
-  const key = await resolveSecretKey(options)
-  const box = createSecretBox(key)
-  const store = options.store ?? await openStore(options.database, {
-    collections: COLLECTIONS, now, onError, timeout: options.storeTimeout, renderers: registerRenderers(box.key)
-  })
+  checkManagerRoles(roles, managerRoles)
+  const { store: handedIn, createDatabase: create = !options.production } = options
+  const storeOptions = { collections: COLLECTIONS, now, onError, onWarning, create, timeout: options.storeTimeout, ...(options.walLimit !== undefined && { walLimit: options.walLimit }) }
+  /** Opens a store of our own for this question only: it is asked once, before the key file exists. */
+  async function isOpenedBefore (): Promise<boolean> {
+    const store = handedIn ?? await openStore(options.database, storeOptions)
+    try {
+      return await isSealed(store)
+    } finally {
+      if (handedIn === undefined) await store.close()
+    }
+  }
+  const box = createSecretBox(await resolveSecretKey(options, isOpenedBefore, onWarning))
+  const store = handedIn ?? await openStore(options.database, { ...storeOptions, renderers: registerRenderers(box.key) })
   const passwords = createPasswords({ cost: options.bcryptCost, queue: options.hashQueue, processes })
+  const tokens = createTokens({ store, now, roles, onError, refreshTtl: options.refreshTtl })
   async function close () {
     try {
       await passwords.close()
+      await tokens.close()
     } finally {
-      if (options.store === undefined) await store.close()
+      if (handedIn === undefined) await store.close()
     }
   }
+  const resources = createResources({ store, now, onError, ...(options.issuer !== undefined && { api: `${options.issuer.replace(/\/$/, '')}/api/v1` }) })
   try {
-    await checkSecretKey(store, box.keyId)
+    await checkSecretKey(store, box.keyId, options)
+    await resources.ensure()
+    if (options.resources !== undefined) await resources.declareFixed(options.resources)
   } catch (error) {
     await close()
     throw error
   }
-  const tokens = createTokens({ store, now, roles, onError, refreshTtl: options.refreshTtl })
-  const users = createUsers({ store, now, roles, passwords, tokens, onError })
-  const clients = createClients({ store, now, box, tokens })
+  const users = createUsers({ store, now, roles, managerRoles, passwords, tokens, onError })
+  const checkQuota = createClientQuota(store.collection('clients'), options.clientsPerUser)
+  const clients = createClients({ store, now, box, tokens, checkQuota })
   return {
     store,
     roles,
     users,
     clients,
     tokens,
-    tokenSessions: createTokenSessions({ store, now, tokens, onError }),
+    resources,
+    tokenSessions: createTokenSessions({ store, now, tokens }),
     oidc: createOidc({ store, tokens, box, now }),
     bootstrap: (asked) => bootstrap({ store, users, clients, tokens, roles, now }, asked),
     close

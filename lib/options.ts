@@ -1,5 +1,6 @@
 import type { Static, TObject } from '@sinclair/typebox'
-import { Ajv, type ValidateFunction } from 'ajv'
+import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
+import { findNearest } from './nearest.ts'
 
 /**
  * Ajv's options for our own schemas. Checking them against the JSON Schema meta-schema would take more than half of the
@@ -7,18 +8,27 @@ import { Ajv, type ValidateFunction } from 'ajv'
  */
 export const OWN_SCHEMAS = { strict: true, strictTypes: false, meta: false, validateSchema: false, code: { optimize: false } } as const
 
-const ajv = new Ajv({ ...OWN_SCHEMAS, useDefaults: true })
+const ajv = new Ajv({ ...OWN_SCHEMAS, useDefaults: true, keywords: ['expects'], verbose: true })
 
 /** Compiles a check of a plugin's options. It fills in the schema's defaults. */
 export function compileOptions<S extends TObject> (schema: S): ValidateFunction<Static<S>> {
   return ajv.compile<Static<S>>(schema)
 }
 
+/** What is wrong, in words. `expects` is the schema's text where its keywords would not be clear. */
+function explain ({ keyword, message, params, parentSchema = {} }: ErrorObject): string {
+  if (keyword === 'additionalProperties') {
+    const meant = findNearest(params.additionalProperty, Object.keys(parentSchema.properties ?? {}))
+    return `is not an option${meant === undefined ? '' : `, did you mean ${meant}?`}`
+  }
+  return parentSchema.expects === undefined ? String(message) : `must be ${parentSchema.expects}`
+}
+
 /** The error of the last check, which names the option. `within` is the option that contains them all. */
 export function optionError ({ errors }: ValidateFunction, ...within: string[]): Error {
   const [error] = errors ?? []
   const path = [...within, ...(error?.instancePath.slice(1).split('/') ?? []), error?.params.missingProperty, error?.params.additionalProperty]
-  return new Error(`option ${path.filter(Boolean).join('.') || '(all)'}: ${error?.message}`)
+  return new Error(`option ${path.filter(Boolean).join('.') || '(all)'}: ${error === undefined ? 'is not valid' : explain(error)}`)
 }
 
 /**

@@ -63,6 +63,8 @@ export interface ClientRecord extends Document {
   disabled_at?: string
   /** The declared scopes among `scopes`: scope -> id of the record of its resource. */
   declared?: { [scope: string]: string }
+  /** Those among `scopes` that only an administrator could give when they were given. */
+  admin_scopes?: string[]
   /** Incremented by every write, so that a write can require the record that its rules were checked on. */
   revision?: number
   /** Tokens minted under an earlier epoch are revoked. */
@@ -88,16 +90,27 @@ export interface TokenRecord extends Document {
   expired_at: string
   /** The granted scopes. Absent: all of the client's. */
   scopes?: string[]
+  /**
+   * On tokens that the operator minted. `unrestricted` gives all the user's power; `narrowed` the named scopes only, among
+   * them scopes of the API that the client does not have.
+   */
+  operator?: 'unrestricted' | 'narrowed'
+  /** The audience: the URI and the id of the resource that the token was requested for (RFC 8707). */
+  resource?: string
+  resource_id?: string
+  /** Refers to the registry of resources, which decides what the scopes mean. */
+  registry_id?: string
   /** The token session. Present with a refresh token, and on tokens from a sign-in. */
   grant_id?: string
   /** The thumbprint of the key that the token is bound to (RFC 9449). */
   jkt?: string
-  /** On single-use codes and refresh tokens: false until the first use. */
+  /** On single-use codes: false until the first use. */
   consumed?: boolean
-  consumed_at?: string
+  /** On refresh tokens: the generation of their session when they were issued. */
+  generation?: number
   /** The authorization server's other fields. Never a token. */
   payload?: { [key: string]: Json }
-  /** `ClientCredentials` when the client acts for itself, as its owner. */
+  /** `ClientCredentials` when the client acts for itself. The user is then the client's owner. */
   kind?: string
 }
 
@@ -108,6 +121,10 @@ export interface TokenRecord extends Document {
 export interface GrantRecord extends TokenRecord {
   /** The time of creation or of the last refresh. A write per request would cost too much. */
   last_used_at: string
+  /** Incremented by the first use of a refresh token of this generation. */
+  generation: number
+  /** The times of these first uses, the last one first; only the last few. */
+  refreshed_at: string[]
   /** The browser's sign-in session that it came from. */
   session_uid?: string
   /** Ends with that sign-in session, because offline access was not requested. */

@@ -1,5 +1,5 @@
 import type { KeyObject } from 'node:crypto'
-import { showClient } from './clients/show-client.ts'
+import { type ClientView, showClientItemTo } from './clients/show-client.ts'
 import { createSecretBox } from './crypto/secrets.ts'
 import type { ClientRecord, UserRecord } from './records.ts'
 import type { Renderer, StoreOptions } from './store/port.ts'
@@ -19,7 +19,10 @@ export function registerRenderers (key: KeyObject): StoreOptions['renderers'] {
 export function createRenderers ({ key }: RendererData) {
   const { open } = createSecretBox(key)
   return {
-    clients: ({ isAdmin }: { isAdmin: boolean }): Renderer<ClientRecord> => (record) => JSON.stringify(showClient(record, isAdmin, open)),
+    clients: (view: ClientView): Renderer<ClientRecord> => {
+      const show = showClientItemTo(view, open)
+      return (record) => JSON.stringify(show(record))
+    },
     users: ({ fields }: { fields: string | undefined }): Renderer<UserRecord> => {
       const show = showItemOf(fields)
       return (record) => JSON.stringify(show(record))

@@ -1,4 +1,5 @@
 import type { Roles } from './records.ts'
+import type { ApiScope } from './resources/api-scopes.ts'
 import type { MaybePromise } from './store/port.ts'
 
 /** The configured names of the three roles that the rules use. */
@@ -33,11 +34,19 @@ export function holdsRole (roles: Roles, name: string): boolean {
 /** The user on whose behalf a service call runs. */
 export interface Actor {
   user_id: string
+  /** False for a client that acts for itself: the user is then its owner, and what is theirs is not its own. Absent: true. */
+  isUser?: boolean
   /** The client of the token. Absent on the command line. */
   client_id?: string
   isAdmin: boolean
+  /** Whether the token grants a scope of the API. Absent on the command line: all of them. */
+  holds?: (scope: ApiScope) => boolean
+  /** Whether the token has all the power of its user. Absent on the command line, where it has. */
+  isUnrestricted?: boolean
   /** The user's epoch when the token was authenticated. Absent on the command line. */
   epoch?: number
   /** Authenticates again after a wait; throws when the token was revoked meanwhile. Absent on the command line. */
   confirm?: () => MaybePromise<void>
+  /** Aborted when the caller has left, so that nobody waits for the result. Absent on the command line. */
+  signal?: AbortSignal
 }

@@ -1,8 +1,9 @@
 import type { FastifyInstance } from 'fastify'
 import type { AccessRule } from '../schemas/options.ts'
-import { ACCESS, type Guard } from './auth.ts'
+import { ACCESS, type AccessRow } from './access-table.ts'
+import { createApiAdmission } from './admission.ts'
+import { type Guard, createGuard } from './auth.ts'
 import { allowOrigin } from './cors.ts'
-import { describeSecurity } from './describe-security.ts'
 
 /**
  * Adds the headers of every response to a guard. Responses hold names, roles and secrets, so no cache may store them. One
@@ -25,12 +26,14 @@ export function enforceAccess (app: FastifyInstance, overrides: Record<string, A
   for (const name of Object.keys(overrides)) {
     if (!Object.hasOwn(ACCESS, name)) throw new Error(`access.${name}: no such row, expected one of ${Object.keys(ACCESS).join(', ')}`)
   }
+  const { tokens, roles } = app.identity
   app.addHook('onRoute', (route) => {
     const name = route.config?.access
     if (name === undefined || !Object.hasOwn(ACCESS, name)) throw new Error(`${String(route.method)} ${route.url} has no row in the access table`)
-    const rule = (Object.hasOwn(overrides, name) ? overrides : ACCESS)[name] as AccessRule
-    route.config = { ...route.config, swaggerTransform: describeSecurity }
-    const guard = app.identity.guard(rule)
+    const row = ACCESS[name] as AccessRow
+    const admission = createApiAdmission(roles, Object.hasOwn(overrides, name) ? overrides[name] as AccessRule : row, row.scope)
+    route.config = { ...route.config, admission }
+    const guard = createGuard(tokens, admission)
     route.onRequest = [prepare(guard, route.config.crossOrigin === true), ...[route.onRequest ?? []].flat()]
     // Again after the body: a slow upload may take longer than the token stays valid.
     if (route.schema?.body !== undefined) route.preValidation = [guard, ...[route.preValidation ?? []].flat()]

@@ -1,61 +1,37 @@
-import type { FastifyReply, FastifyRequest, HookHandlerDoneFunction } from 'fastify'
-import type { AccessRule } from '../schemas/options.ts'
+import type { FastifyInstance, FastifyReply, FastifyRequest, HookHandlerDoneFunction } from 'fastify'
 import { LIMITS } from '../schemas/common.ts'
 import { IdentityError } from '../lib/errors.ts'
-import { type Actor, type RoleNames, holdsRole } from '../lib/roles.ts'
+import type { Actor } from '../lib/roles.ts'
 import type { Caller, Tokens } from '../lib/tokens/tokens.ts'
+import { type Admission, type GuardOptions, denied, grantsScope, requirePower } from './admission.ts'
+import { watchConnection } from './connections.ts'
+
+const CALLER: unique symbol = Symbol('caller')
 
 declare module 'fastify' {
   interface FastifyInstance {
     identity: Identity
   }
   interface FastifyRequest {
-    /** The user, client and token of this request; null on routes without a guard. */
-    caller: Caller | null
-    /** Whether the caller holds the admin role. */
+    /**
+     * The user, client and token of this request, which a guard sets.
+     * @throws Error when none has, as on a route without a guard; see hasCaller
+     */
+    caller: Caller
+    /** Whether a guard has set `caller`. */
+    readonly hasCaller: boolean
+    [CALLER]: Caller | null
+    /** Whether the caller holds the admin role, and the token may use it. */
     isAdmin: boolean
   }
   interface FastifyContextConfig {
     /** The row of the access table that governs this route, or `relay` where the upstream decides. */
     access?: string
+    /** The admission by that row. */
+    admission?: Admission
     /** Pages of any origin may read the responses, see cors.ts. */
     crossOrigin?: boolean
   }
-}
-
-/** Any caller with a valid token. */
-const ANY: AccessRule = { any: true }
-const ADMIN: AccessRule = { roles: ['admin'] }
-
-/**
- * The access table: who may call which operation. Roles are given by key and configured by name. The option `access`
- * overrides rows. Rules within an operation, such as who may grant a role, are in lib/users/users.ts.
- */
-export const ACCESS: Readonly<Record<string, AccessRule>> = {
-  createClient: ANY,
-  countClients: ANY,
-  listClients: ANY,
-  getClient: ANY,
-  patchClient: ANY,
-  deleteClient: ANY,
-  deleteClientsOfUser: { roles: ['admin'], owner: true },
-  getTokenInfo: ANY,
-  logout: ANY,
-  listSessions: ANY,
-  endSessions: ANY,
-  getProfile: ANY,
-  patchProfile: ANY,
-  createUser: ADMIN,
-  countUsers: ADMIN,
-  listUsers: ADMIN,
-  getUser: ADMIN,
-  patchUser: { roles: ['admin', 'manager', 'service'] },
-  deleteUser: ADMIN
-}
-
-export interface GuardOptions extends AccessRule {
-  /** Scopes the token must all carry. */
-  scopes?: string[]
 }
 
 export type Guard = (request: FastifyRequest, reply: FastifyReply, done: HookHandlerDoneFunction) => void
@@ -67,8 +43,8 @@ export type Guard = (request: FastifyRequest, reply: FastifyReply, done: HookHan
 export interface Identity {
   /**
    * Creates an onRequest hook for a host's route: it authenticates the bearer token, sets `request.caller` and
-   * `request.isAdmin`, and answers 401 or 403. Without a rule it admits any caller.
-   * @example app.get('/orders', { onRequest: app.identity.guard({ scopes: ['orders:read'] }) }, handler)
+   * `request.isAdmin`, and answers 401 or 403. Without a rule it admits any user.
+   * @example app.get('/orders', { onRequest: app.identity.guard({ audience: 'https://orders.example.com', scopes: ['orders:read'] }) }, handler)
    */
   guard (rule?: GuardOptions): Guard
 }
@@ -90,23 +66,24 @@ function readBearer (header: string | undefined): string {
   )
 }
 
-/** Creates the hook of `Identity.guard`. It answers 401 and 403 before any body is read. */
-export function createGuard (tokens: Pick<Tokens, 'authenticate'>, names: RoleNames, rule: GuardOptions): Guard {
-  const { any = rule.roles === undefined && rule.owner === undefined, owner = false, scopes } = rule
-  const roles = (rule.roles ?? []).map((role) => (Object.hasOwn(names, role) ? names[role as keyof RoleNames] : role))
+/** Decorates requests with what a guard sets. An outer scope may have done it already: of a second instance, or of the remote plugin. */
+export function decorateRequests (app: FastifyInstance): void {
+  if (app.hasRequestDecorator('caller')) return
+  app.decorateRequest(CALLER, null)
+  app.decorateRequest('caller', {
+    getter () { return requireCaller(this) },
+    setter (caller: Caller) { this[CALLER] = caller }
+  })
+  app.decorateRequest('hasCaller', { getter () { return this[CALLER] !== null } })
+  app.decorateRequest('isAdmin', false)
+}
 
+/** Creates a hook that authenticates the bearer token and admits its caller, or answers 401 or 403 before any body is read. */
+export function createGuard (tokens: Pick<Tokens, 'authenticate'>, admission: Admission): Guard {
   function admit (caller: Caller, request: FastifyRequest): void {
     request.caller = caller
-    request.isAdmin = caller.isAdmin
-    if (scopes !== undefined && !scopes.every((scope) => caller.token.scopes.includes(scope))) {
-      throw new IdentityError('ErrPerm', 'the access token lacks a scope', {
-        headers: { 'www-authenticate': `Bearer error="insufficient_scope", scope="${scopes.join(' ')}"` }
-      })
-    }
-    if (any) return
-    if (owner && (request.params as { userId?: string }).userId === caller.user.user_id) return
-    if (roles.some((role) => holdsRole(caller.user.roles, role))) return
-    throw new IdentityError('ErrPerm', 'the caller may not do this')
+    request.isAdmin = false
+    request.isAdmin = admission(caller, request)
   }
 
   return (request, _reply, done) => {
@@ -129,21 +106,30 @@ export function createGuard (tokens: Pick<Tokens, 'authenticate'>, names: RoleNa
  * @throws Error on a route without a guard
  */
 export function requireCaller (request: FastifyRequest): Caller {
-  if (request.caller === null) throw new Error('the route has no guard')
-  return request.caller
+  const caller = request[CALLER]
+  if (caller === null) throw new Error('request.caller: no guard has authenticated this request')
+  return caller
 }
 
-/** The caller in the services' terms. `confirm` authenticates the token again, after a wait. */
+/** The caller of the service's API in the services' terms. `confirm` authenticates and admits the caller again, after a wait. */
 export function toActor (request: FastifyRequest, tokens: Pick<Tokens, 'authenticate'>): Actor {
-  const { user, client, token, isAdmin } = requireCaller(request)
+  const caller = requireCaller(request)
+  const { subject, user, client, token } = caller
+  const { isAdmin } = request
+  const power = requirePower(caller)
   return {
     user_id: user.user_id,
+    isUser: subject === 'user',
     client_id: client.clientId,
     isAdmin,
+    isUnrestricted: power.scopes === undefined,
+    holds: (scope) => grantsScope(power, scope),
+    signal: watchConnection(request),
     ...(token.user_epoch !== undefined && { epoch: token.user_epoch }),
     async confirm () {
       const again = await tokens.authenticate(readBearer(request.headers.authorization))
-      if (isAdmin && !again.isAdmin) throw new IdentityError('ErrPerm', 'the caller may not do this any more')
+      const isAdminAgain = request.routeOptions.config.admission?.(again, request) ?? again.isAdmin
+      if (isAdmin && !isAdminAgain) throw denied('the caller may not do this any more')
     }
   }
 }

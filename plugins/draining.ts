@@ -1,11 +1,6 @@
-import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { FastifyInstance } from 'fastify'
-
-/** The response in flight on a connection. Node has no public way to ask; Fastify and Node's own close do the same. */
-export function findResponse (socket: Socket): ServerResponse | undefined {
-  return (socket as Socket & { _httpMessage?: ServerResponse | null })._httpMessage ?? undefined
-}
+import { findResponse } from './connections.ts'
 
 /** Milliseconds for the rest of a request that has arrived in part when the app closes. */
 const REQUEST_REST = 2000

@@ -2,6 +2,7 @@ import { STATUS_CODES } from 'node:http'
 import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import type { ErrorBody } from '../schemas/error.ts'
 import { ERRORS, IdentityError, type ErrorCode } from '../lib/errors.ts'
+import { logFailure } from './failure-log.ts'
 
 /** Our messages for Fastify's errors that callers cause. Fastify's own may quote the body. */
 const MESSAGES: Record<string, string> = {
@@ -35,7 +36,7 @@ export function toErrorBody ({ statusCode, code, message }: IdentityError): Erro
 /** The error handler of our scopes, the only place that answers with an error. */
 export function handleError (thrown: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const error = toIdentityError(thrown)
-  if (error.statusCode >= 500) request.log.error({ err: error.cause ?? error, code: error.code }, error.message)
+  logFailure(request, error)
   return reply
     .code(error.statusCode)
     .headers(error.headers)

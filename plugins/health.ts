@@ -1,12 +1,22 @@
 import { Type } from '@sinclair/typebox'
 import type { FastifyInstance } from 'fastify'
 import { ErrorSchema } from '../schemas/error.ts'
+import { createReadiness } from './readiness.ts'
 
 const tags = ['health']
 const UpSchema = Type.Object({ status: Type.Literal('up') })
 
-/** For orchestrators: `/health/live` uses nothing, `/health/ready` checks the store. */
-export async function health (app: FastifyInstance): Promise<void> {
+/**
+ * For orchestrators: `/health/live` uses nothing, `/health/ready` checks the store.
+ * @param closing aborted when the service is about to close; the close of the app aborts it too
+ */
+export async function health (app: FastifyInstance, { closing }: { closing?: AbortSignal | undefined }): Promise<void> {
+  const own = new AbortController()
+  app.addHook('preClose', async () => own.abort())
+  const checkReadiness = createReadiness({
+    store: app.identity.store, closing: closing === undefined ? own.signal : AbortSignal.any([own.signal, closing])
+  })
+
   app.get('/health/live', {
     logLevel: 'warn',
     schema: {
@@ -22,14 +32,14 @@ export async function health (app: FastifyInstance): Promise<void> {
     schema: {
       operationId: 'getReadiness',
       tags,
-      summary: 'Check that the store answers',
+      summary: 'Check that the service can serve: the store reads and writes, and no shutdown has begun',
       response: {
-        200: { ...UpSchema, description: 'It answers.' },
-        503: { ...ErrorSchema, description: 'ErrDb: the store does not answer.' }
+        200: { ...UpSchema, description: 'It can.' },
+        503: { ...ErrorSchema, description: 'ErrDb: the store cannot read or write, or the service is closing.' }
       }
     }
   }, async () => {
-    await app.identity.store.ping()
+    await checkReadiness()
     return { status: 'up' }
   })
 }

@@ -7,7 +7,9 @@ import type { Clock } from '../lib/clock.ts'
 import type { Counter } from '../lib/sign-in/counter.ts'
 import { createOptionsReader } from '../lib/options.ts'
 import { ReconnectedError, type Store, StoreLostError } from '../lib/store/port.ts'
-import { createGuard, type GuardOptions } from './auth.ts'
+import { createAdmission, type GuardOptions } from './admission.ts'
+import { createGuard, decorateRequests } from './auth.ts'
+import { createProtect } from './protect.ts'
 
 export { type Identity } from './auth.ts'
 
@@ -25,6 +27,8 @@ export interface HandedIn {
   counter?: Counter
   /** The number of processes that serve on this machine, this one included. Hashing threads and queue places are divided among them. */
   processes?: number
+  /** Aborted some time before the app closes: from then on `/health/ready` answers 503, so that a balancer sends no more requests. */
+  closing?: AbortSignal
 }
 
 /** The options of the identity plugin; all have defaults. */
@@ -39,26 +43,28 @@ const readData = createOptionsReader(OptionsSchema)
  * Checks options and fills in the defaults, in a copy.
  * @throws Error that names the option
  */
-export function readOptions ({ store, now, counter, processes, ...given }: IdentityOptions): Options & HandedIn {
-  return { ...readData(given), ...(store && { store }), ...(now && { now }), ...(counter && { counter }), ...(processes && { processes }) }
+export function readOptions ({ store, now, counter, processes, closing, ...given }: IdentityOptions): Options & HandedIn {
+  return { ...readData(given), ...(store && { store }), ...(now && { now }), ...(counter && { counter }), ...(processes && { processes }), ...(closing && { closing }) }
 }
 
-async function identityPlugin (app: FastifyInstance, options: Options & HandedIn & Pick<ServiceOptions, 'refreshTtl'>): Promise<void> {
+/** What the rest of the plugin knows of the authorization server. */
+interface ServerParts extends Pick<ServiceOptions, 'refreshTtl' | 'issuer'> {
+  getIssuer?: () => URL
+}
+
+async function identityPlugin (app: FastifyInstance, { getIssuer, ...options }: Options & HandedIn & ServerParts): Promise<void> {
   const services = await openServices({
     ...options,
+    onWarning: (message) => app.log.warn(message),
     onError (error) {
       if (error instanceof StoreLostError) app.log.fatal({ err: error }, 'the store is lost: restart the service when its data is in place')
       else if (error instanceof ReconnectedError) app.log.warn({ err: error }, 'store reconnected')
       else app.log.error({ err: error }, 'cleanup failed; revoked tokens stay revoked, their records are removed later')
     }
   })
-  app.decorate('identity', {
-    ...services,
-    guard: (rule: GuardOptions = {}) => createGuard(services.tokens, services.roles, rule)
-  })
-  // An outer scope may have a second instance, which has already decorated the requests.
-  if (!app.hasRequestDecorator('caller')) app.decorateRequest('caller', null)
-  if (!app.hasRequestDecorator('isAdmin')) app.decorateRequest('isAdmin', false)
+  const guard = (rule: GuardOptions = {}) => createGuard(services.tokens, createAdmission(services.roles, rule))
+  app.decorate('identity', { ...services, guard, protect: createProtect(app, guard, getIssuer && (() => getIssuer().href.replace(/\/$/, ''))) })
+  decorateRequests(app)
   app.addHook('onClose', services.close)
 }
 

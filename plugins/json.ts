@@ -1,16 +1,19 @@
+import { isUtf8 } from 'node:buffer'
 import type { FastifyInstance } from 'fastify'
 import { IdentityError } from '../lib/errors.ts'
+import { notUtf8 } from './utf8.ts'
 
 /**
- * Parses JSON bodies and no others, in this scope only, and refuses a `__proto__` key. An empty body counts as none whatever
+ * Parses JSON bodies in UTF-8 and no others, in this scope only, and refuses a `__proto__` key. An empty body counts as none whatever
  * its content type, because some clients send one with every DELETE.
  */
 export function useOwnJson (app: FastifyInstance, bodyLimit: number): void {
   const parse = app.getDefaultJsonParser('error', 'error')
   app.removeAllContentTypeParsers()
-  app.addContentTypeParser('application/json', { parseAs: 'string', bodyLimit }, (request, body, done) => {
+  app.addContentTypeParser('application/json', { parseAs: 'buffer', bodyLimit }, (request, body: Buffer, done) => {
     if (body.length === 0) done(null, undefined)
-    else parse(request, body as string, done)
+    else if (isUtf8(body)) parse(request, body.toString(), done)
+    else done(notUtf8())
   })
   app.addContentTypeParser('*', { parseAs: 'string', bodyLimit }, (_request, body, done) => {
     if (body.length === 0) done(null, undefined)

@@ -2,7 +2,7 @@ import { STATUS_CODES } from 'node:http'
 import type { Socket } from 'node:net'
 import type { ConnectionError, FastifyInstance } from 'fastify'
 import { IdentityError } from '../lib/errors.ts'
-import { findResponse } from './draining.ts'
+import { findResponse } from './connections.ts'
 import { toErrorBody } from './errors.ts'
 
 const REASONS: Record<string, [statusCode: number, message: string]> = {

@@ -4,11 +4,13 @@ import { OidcOptionsSchema, type OidcOptions } from '../schemas/oidc.ts'
 import { ROUTES } from '../lib/oidc/routes.ts'
 import type { AuthorizationServer, Oidc } from '../lib/oidc/index.ts'
 import { compileOptions, optionError } from '../lib/options.ts'
+import { formRequests } from './form-requests.ts'
 import { createPageError } from './pages.ts'
 import { allowOrigin } from './cors.ts'
 import { IdentityError } from '../lib/errors.ts'
 import { OAuthError } from '../lib/oidc/oauth-error.ts'
 import { toIdentityError } from './errors.ts'
+import { logFailure } from './failure-log.ts'
 import type { SignInLimits } from './sign-in-limit.ts'
 
 /** Resolves to the authorization server with the current keys. */
@@ -33,19 +35,23 @@ function findAddress ({ server }: FastifyInstance): string {
   return `${'setSecureContext' in server ? 'https' : 'http'}://${host}:${port}`
 }
 
+/** Creates a function that returns the issuer: the configured one, or where the app listens. It stays the same from the first call on. */
+export function createGetIssuer (app: FastifyInstance, prefix: string, { issuer: given }: Pick<OidcOptions, 'issuer'>): () => URL {
+  let issuer: URL | undefined
+  return () => (issuer ??= new URL(given ?? findAddress(app) + prefix))
+}
+
 /**
  * Prepares the authorization server, which is built at its first request.
  * @throws Error when the issuer does not end with the prefix of this scope
  */
-export function prepareServer (app: FastifyInstance, options: OidcOptions): Pick<OidcMount, 'getServer' | 'getIssuer' | 'introspect'> {
+export function prepareServer (app: FastifyInstance, options: OidcOptions, getIssuer = createGetIssuer(app, app.prefix, options)): Pick<OidcMount, 'getServer' | 'getIssuer' | 'introspect'> {
   const { issuer: given, signInLimit: _, ...settings } = options
   const prefix = app.prefix
   // Clients find the metadata under the issuer's path (RFC 8414, 3), so that path must be ours.
   if (given !== undefined && !new URL(given).pathname.replace(/\/$/, '').endsWith(prefix)) {
     throw new Error(`option oidc.issuer: must end with the prefix ${prefix}`)
   }
-  let issuer: URL | undefined
-  const getIssuer = () => (issuer ??= new URL(given ?? findAddress(app) + prefix))
   let getCurrent: GetServer | undefined
   async function getServer (): Promise<AuthorizationServer> {
     getCurrent ??= app.identity.oidc.createSource({
@@ -94,7 +100,7 @@ const DISCOVERY = ['/.well-known/openid-configuration', '/.well-known/oauth-auth
 /** Sends an error as OAuth clients expect it (RFC 6749, 5.2), where oidc-provider does not. */
 export function replyOAuthError (thrown: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const error = thrown instanceof OAuthError ? thrown : toIdentityError(thrown)
-  if (error instanceof IdentityError && error.statusCode >= 500) request.log.error({ err: error.cause ?? error, code: error.code }, error.message)
+  if (error instanceof IdentityError) logFailure(request, error)
   return reply
     .code(error.statusCode)
     .headers({ ...error.headers, 'cache-control': 'no-store' })
@@ -124,7 +130,9 @@ async function passOn (getServer: GetServer, request: FastifyRequest, reply: Fas
 }
 
 /** The endpoints of oidc-provider, which has its own body parser. */
-export async function oidc (app: FastifyInstance, { getServer, limits, name }: OidcMount): Promise<void> {
+export async function oidc (app: FastifyInstance, mount: OidcMount): Promise<void> {
+  const { getServer, limits, name } = mount
+  await app.register(formRequests, mount)
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', (_request, _body, done) => done(null))
 
@@ -134,9 +142,10 @@ export async function oidc (app: FastifyInstance, { getServer, limits, name }: O
   const errorHandler = createPageError(name)
   const limited: Record<string, Partial<RouteOptions>> = {
     // User codes are short, so guesses are limited (RFC 8628, 5.1).
-    [ROUTES.code_verification]: { errorHandler, preHandler: async (request) => { if (request.method === 'POST') await limits.guess(request) } },
-    // These requests are stored before anyone has authenticated.
+    [ROUTES.code_verification]: { errorHandler, preHandler: async (request) => await (request.method === 'POST' ? limits.guess(request) : limits.begin(request)) },
+    // These requests are stored before anyone has authenticated, as is a session for the form of the page above.
     [ROUTES.authorization]: { errorHandler, preHandler: limits.begin },
+    [ROUTES.end_session]: { errorHandler, preHandler: limits.begin },
     [ROUTES.device_authorization]: { errorHandler: sendOAuthError, preHandler: beginByPost },
     [ROUTES.pushed_authorization_request]: { errorHandler: sendOAuthError, preHandler: beginByPost }
   }

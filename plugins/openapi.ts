@@ -1,37 +1,26 @@
-import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest, type InjectOptions, type RouteOptions } from 'fastify'
+import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest, type HTTPMethods, type InjectOptions } from 'fastify'
 import fp from 'fastify-plugin'
 import { Lazy } from '../lib/lazy.ts'
-import { readVersion } from '../lib/version.ts'
+import { type DescribedRoute, createFrame, describeRoute, describeSchema, nameSchemas } from './openapi-document.ts'
 
-const DESCRIPTION = `User accounts, registered clients and token sessions.
-
-Every error has the same body; its \`code\` is stable. Lists are streamed: a failure midway
-aborts the connection, so that a truncated list is never valid JSON. With \`Accept: application/x-ndjson\` a list has one
-record per line.`
-
-const DOCUMENT = {
-  openapi: '3.1.0',
-  info: { title: 'fastify-identity', version: readVersion(), description: DESCRIPTION, license: { name: 'MIT', identifier: 'MIT' } },
-  tags: [
-    { name: 'auth', description: 'Token sessions' },
-    { name: 'client', description: 'Registered clients' },
-    { name: 'user', description: 'User accounts' },
-    { name: 'bridge', description: 'The client API relayed, and client lists as CSV' },
-    { name: 'health', description: 'For orchestrators' }
-  ],
-  components: { securitySchemes: { bearer: { type: 'http' as const, scheme: 'bearer' } } }
-}
+/** Without the directive that makes browsers fetch the page's parts over https: a service without TLS could show its page on no name but localhost. */
+const transformStaticCSP = (policy: string) => policy.replace(/ *upgrade-insecure-requests;?/, '')
 
 /** Builds an app that never listens. It has our routes, from which @fastify/swagger makes the document and the page. */
-async function buildDocs (routes: RouteOptions[], prefix: string): Promise<FastifyInstance> {
+async function buildDocs (routes: DescribedRoute[], prefix: string): Promise<FastifyInstance> {
   const [{ default: swagger }, { default: swaggerUi }] = await Promise.all([import('@fastify/swagger'), import('@fastify/swagger-ui')])
   const docs = Fastify({ exposeHeadRoutes: false })
   docs.setValidatorCompiler(() => () => true)
   docs.setSerializerCompiler(() => JSON.stringify)
-  await docs.register(swagger, { openapi: DOCUMENT })
-  for (const { method, url, schema, config } of routes) docs.route({ method, url, schema, config, handler: () => {} })
+  await docs.register(swagger, {
+    openapi: createFrame(routes),
+    transformObject: (document) => nameSchemas('openapiObject' in document ? document.openapiObject as object as Record<string, unknown> : {})
+  })
+  for (const route of routes) {
+    docs.route({ method: route.method as HTTPMethods, url: route.url.replace(/(.)\/$/, '$1'), schema: describeSchema(route, routes), handler: () => {} })
+  }
   // The full path: in a scope with a prefix, the page would request its assets without the prefix.
-  await docs.register(swaggerUi, { routePrefix: `${prefix}/docs`, staticCSP: true, uiConfig: { persistAuthorization: false } })
+  await docs.register(swaggerUi, { routePrefix: `${prefix}/docs`, staticCSP: true, transformStaticCSP, uiConfig: { persistAuthorization: false } })
   await docs.ready()
   return docs
 }
@@ -41,11 +30,9 @@ async function buildDocs (routes: RouteOptions[], prefix: string): Promise<Fasti
  * built at the first request, because loading the packages would delay every start.
  */
 async function openapi (app: FastifyInstance): Promise<void> {
-  const routes: RouteOptions[] = []
+  const routes: DescribedRoute[] = []
   const docs = new Lazy(() => buildDocs(routes, app.prefix))
-  app.addHook('onRoute', (route) => {
-    if (route.method !== 'HEAD' && route.schema?.hide !== true) routes.push(route)
-  })
+  app.addHook('onRoute', (route) => { routes.push(...describeRoute(route)) })
   app.addHook('onClose', async () => { await (await docs.peek())?.close() })
 
   async function sendPage (request: FastifyRequest, reply: FastifyReply) {

@@ -3,6 +3,7 @@ import { IdentityError } from '../lib/errors.ts'
 import { pageHeaders } from '../lib/pages/headers.ts'
 import type { Pages } from '../lib/pages/index.ts'
 import { toIdentityError } from './errors.ts'
+import { logFailure } from './failure-log.ts'
 
 export const SIGN_IN_OVER = 'This sign-in is over, or was started in another browser. Go back to the app and start again.'
 
@@ -26,9 +27,9 @@ export async function sendPage<Name extends keyof Pages> (
 /** Creates an error handler that answers with a page. */
 export function createPageError (service: string | undefined) {
   return async function handlePageError (thrown: unknown, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
-    const isOver = thrown instanceof Error && /^(SessionNotFound|InvalidClient)$/.test(thrown.name)
+    const isOver = thrown instanceof Error && /^(SessionNotFound|InvalidClient|InvalidRedirectUri)$/.test(thrown.name)
     const error = isOver ? new IdentityError('ErrParam', SIGN_IN_OVER) : toIdentityError(thrown)
-    if (error.statusCode >= 500) request.log.error({ err: error.cause ?? error, code: error.code }, error.message)
+    logFailure(request, error)
     reply.code(error.statusCode).headers(error.headers)
     return await sendPage(reply, 'error', { message: describe(error) }, { service })
   }

@@ -8,12 +8,16 @@ import { RemoteTokens } from '../lib/remote/remote-tokens.ts'
 import { parseLocation } from '../lib/remote/service-location.ts'
 import { TokenInfoClient } from '../lib/remote/token-info-client.ts'
 import { checkRoleNames } from '../lib/roles.ts'
-import { createGuard, type GuardOptions, type Identity } from './auth.ts'
+import { createAdmission, type GuardOptions } from './admission.ts'
+import { createGuard, decorateRequests, type Identity } from './auth.ts'
+import { createProtect } from './protect.ts'
 
 export { ERRORS, IdentityError, type ErrorCode } from '../lib/errors.ts'
 export { type Dispatcher } from '../lib/bridge/relay.ts'
 export { type Caller } from '../lib/tokens/tokens.ts'
-export { type Guard, type GuardOptions, type Identity } from './auth.ts'
+export { type GuardOptions } from './admission.ts'
+export { type Guard, type Identity } from './auth.ts'
+export { type ProtectOptions } from './protect.ts'
 
 /** The options of the remote plugin. `upstream` or `issuer` is required; all others have defaults. */
 export type RemoteAuthOptions = Partial<Omit<RemoteSettings, 'roles'>> & {
@@ -31,8 +35,8 @@ const readOptions = createOptionsReader(RemoteOptionsSchema)
  * For an app whose users are in an identity service elsewhere: decorates it with `app.identity.guard`,
  * `request.caller` and `request.isAdmin`, as in an app that embeds the service. Each token is checked with the service.
  * @example
- * await app.register(remoteAuth, { upstream: 'http://identity:3000' })
- * app.get('/orders', { onRequest: app.identity.guard({ scopes: ['orders:read'] }) }, handler)
+ * await app.register(remoteAuth, { issuer: 'https://id.example.com' })
+ * app.get('/orders', { onRequest: app.identity.guard({ audience: 'https://orders.example.com', scopes: ['orders:read'] }) }, handler)
  * @throws Error at boot that names a wrong option
  */
 async function remote (app: FastifyInstance, { dispatcher, now = () => performance.now(), ...given }: RemoteAuthOptions): Promise<void> {
@@ -47,11 +51,11 @@ async function remote (app: FastifyInstance, { dispatcher, now = () => performan
       ? app.log.info('the identity service is available again')
       : app.log.warn({ err: error }, 'the identity service is unavailable')
   })
-  // Only the guard exists here: the services of this type need the store.
-  app.decorate('identity', { guard: (rule: GuardOptions = {}) => createGuard(tokens, options.roles, rule) } as Identity)
-  // An inner scope inherits them from an outer one.
-  if (!app.hasRequestDecorator('caller')) app.decorateRequest('caller', null)
-  if (!app.hasRequestDecorator('isAdmin')) app.decorateRequest('isAdmin', false)
+  const { issuer } = options
+  const guard = (rule: GuardOptions = {}) => createGuard(tokens, createAdmission(options.roles, rule))
+  // Only these exist here: the services of this type need the store.
+  app.decorate('identity', { guard, protect: createProtect(app, guard, issuer === undefined ? undefined : () => issuer) } as Identity)
+  decorateRequests(app)
   app.addHook('onClose', async () => await client.close())
 }
 

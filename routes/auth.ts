@@ -6,14 +6,16 @@ import { NoContentSchema, errors, json, writeErrors } from './responses.ts'
 
 const tags = ['auth']
 
-function toTokenInfo ({ user, client, token }: Caller): TokenInfo {
+function toTokenInfo ({ subject, user, client, token }: Caller): TokenInfo {
   return {
     user_id: user.user_id,
     account: user.account,
     name: user.name,
     roles: user.roles,
     client_id: client.clientId,
-    scopes: token.scopes as string[]
+    scopes: token.scopes as string[],
+    ...(token.audience !== undefined && { aud: token.audience }),
+    ...(subject === 'client' && { subject })
   }
 }
 

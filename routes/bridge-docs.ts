@@ -1,17 +1,16 @@
 import { Type, type TSchema } from '@sinclair/typebox'
 import { BridgeListQuerySchema } from '../schemas/bridge.ts'
 import {
-  ClientCountQuerySchema, ClientCreatedSchema, ClientSchema, CreateClientSchema, PatchClientSchema
+  ClientCountQuerySchema, ClientCreatedSchema, ClientItemSchema, ClientSchema, CreateClientSchema, PatchClientSchema
 } from '../schemas/client.ts'
 import { CountSchema, Data, IdSchema } from '../schemas/common.ts'
-import { ErrorSchema } from '../schemas/error.ts'
 import { NoContentSchema, errors, json, pagedList, writeErrors } from './responses.ts'
 
 const client = Type.Object({ client_id: IdSchema })
 const user = Type.Object({ user_id: IdSchema })
 
 function clientList () {
-  const { content, ...rest } = pagedList(ClientSchema, 'The clients the caller may see.')
+  const { content, ...rest } = pagedList(ClientItemSchema, 'The clients the caller may see.')
   return { ...rest, content: { ...content, 'text/csv': { schema: Type.String({ description: 'A header line, then one client per row.' }) } } }
 }
 
@@ -20,13 +19,12 @@ function describe (operationId: string, summary: string, rest: Record<string, un
 }
 
 const done: Record<number, TSchema> = { 204: NoContentSchema }
-const late = { 408: { ...ErrorSchema, description: 'ErrParam: The body did not arrive in time.' } }
 
 /** The bridge's routes in OpenAPI. These schemas validate and serialise nothing: the upstream does. */
 export const DOCS = {
   create: describe('bridgeCreateClient', 'Register a client', {
     body: CreateClientSchema,
-    response: { 200: json(ClientCreatedSchema, 'The id of the new client.'), ...late, ...writeErrors('USER_NOT_EXIST', 'ErrRsc') }
+    response: { 200: json(ClientCreatedSchema, 'The id of the new client.'), ...writeErrors('USER_NOT_EXIST', 'ErrLimit', 'ErrRsc') }
   }),
   count: describe('bridgeCountClients', 'Count clients', {
     querystring: ClientCountQuerySchema,
@@ -43,14 +41,14 @@ export const DOCS = {
   patch: describe('bridgePatchClient', 'Change a client, or give it a new secret', {
     params: client,
     body: PatchClientSchema,
-    response: { ...done, ...late, ...writeErrors('ErrNotFound', 'ErrRsc') }
+    response: { ...done, ...writeErrors('ErrNotFound', 'ErrLimit', 'ErrRsc') }
   }),
   remove: describe('bridgeDeleteClient', 'Remove a client with its codes and tokens', {
     params: client,
-    response: { ...done, ...late, ...writeErrors('ErrNotFound', 'ErrPerm', 'ErrRsc') }
+    response: { ...done, ...writeErrors('ErrNotFound', 'ErrPerm', 'ErrLimit', 'ErrRsc') }
   }),
   removeOwned: describe('bridgeDeleteClientsOfUser', 'Remove all clients of a user', {
     params: user,
-    response: { ...done, ...late, ...writeErrors('ErrPerm', 'ErrRsc') }
+    response: { ...done, ...writeErrors('ErrPerm', 'ErrLimit', 'ErrRsc') }
   })
 }

@@ -1,24 +1,24 @@
 import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { endToEnd, forwardingFields, REQUEST_DROP, type Headers } from '../lib/bridge/forwarding.ts'
+import { chooseDrops, endToEnd, forwardingFields, type Headers } from '../lib/bridge/forwarding.ts'
 import type { Relay, RelayResponse } from '../lib/bridge/relay.ts'
 
 /** Header fields to set, or with undefined to remove. */
 export type Fields = Record<string, string | undefined>
 
-const NONE: ReadonlySet<string> = new Set()
-
 /** One request and the upstream's response to it. The request's body is in memory; the response is streamed. */
 export class Exchange {
   readonly #relay: Relay
   readonly #stallTimeout: number
+  readonly #drops: ReturnType<typeof chooseDrops>
   readonly #request: FastifyRequest
   readonly #reply: FastifyReply
   readonly #disconnected = new AbortController()
 
-  constructor (relay: Relay, { stallTimeout }: { stallTimeout: number }, request: FastifyRequest, reply: FastifyReply) {
+  constructor (relay: Relay, { stallTimeout, cookies }: { stallTimeout: number, cookies: boolean }, request: FastifyRequest, reply: FastifyReply) {
     this.#relay = relay
     this.#stallTimeout = stallTimeout
+    this.#drops = chooseDrops(cookies)
     this.#request = request
     this.#reply = reply
     // After the response, or when the caller disconnects: an open upstream request is aborted.
@@ -40,7 +40,7 @@ export class Exchange {
   async ask (path: string, changes: Fields = {}): Promise<RelayResponse> {
     const { headers, raw, host, protocol, body, method } = this.#request
     const peer = { address: raw.socket.remoteAddress, host: host ?? '', protocol }
-    const fields = change(Object.assign(endToEnd(headers, REQUEST_DROP), forwardingFields(headers, peer)), changes)
+    const fields = change(Object.assign(endToEnd(headers, this.#drops.request), forwardingFields(headers, peer)), changes)
     const payload = Buffer.isBuffer(body) && body.length > 0 ? body : null
     return await this.#relay.send({ method, path, headers: fields, body: payload, signal: this.#disconnected.signal })
   }
@@ -67,7 +67,7 @@ export class Exchange {
   }
 
   #copyHead ({ status, headers }: RelayResponse, changes: Fields): void {
-    const { vary, ...fields } = change(endToEnd(headers, NONE), changes)
+    const { vary, ...fields } = change(endToEnd(headers, this.#drops.response), changes)
     this.#reply.code(status)
     // RFC 9110, 8.6.
     if (status === 204) delete fields['content-length']

@@ -5,12 +5,13 @@ import { BridgeOptionsSchema, type BridgeSettings } from '../schemas/bridge.ts'
 import { readBody } from '../lib/bridge/read-body.ts'
 import type { Dispatcher, Relay, RelayResponse } from '../lib/bridge/relay.ts'
 import { parseUpstream } from '../lib/bridge/upstream.ts'
+import { parseClientFields } from '../lib/clients/columns.ts'
 import { IdentityError, paramError } from '../lib/errors.ts'
 import { Lazy } from '../lib/lazy.ts'
 import { prefersCsv, takeCsvFormat } from '../lib/lists/negotiation.ts'
 import { createOptionsReader } from '../lib/options.ts'
-import { describeSecurity } from '../plugins/describe-security.ts'
 import { handleError } from '../plugins/errors.ts'
+import { placeInHostDocument } from '../plugins/host-document.ts'
 import { DOCS } from './bridge-docs.ts'
 import { addVary, Exchange, type Fields } from './bridge-exchange.ts'
 
@@ -50,12 +51,21 @@ const queryOf = (request: FastifyRequest) => /\?([^#]*)/.exec(request.raw.url ??
 /** The link to the next page, where the query asked for CSV: the upstream's link lacks `format=csv`. */
 const linkCsv = ({ headers: { link } }: RelayResponse): Fields => (typeof link === 'string' ? { link: link.replace(/^<\?/, '<?format=csv&') } : {})
 
+/** The query of a list that becomes CSV: the whole list unless it has a limit. */
+function completeQuery (query: string): string {
+  if (new URLSearchParams(query).has('limit')) return query
+  return query === '' ? 'limit=0' : `${query}&limit=0`
+}
+
 const withQuery = (path: string, query: string) => (query === '' ? path : `${path}?${query}`)
+
+/** Characters that change the path where a proxy before the upstream decodes them. No id has one. */
+const PATH_SIGNS = /[/\\%]/
 
 /** A path parameter as one segment of the upstream's path. Throws ErrParam for a value that would change the path. */
 function toSegment (request: FastifyRequest, name: string): string {
   const value = (request.params as Record<string, string>)[name] ?? ''
-  if (value === '' || value === '.' || value === '..' || !value.isWellFormed()) throw paramError(name, 'is not an id')
+  if (value === '' || value === '.' || value === '..' || PATH_SIGNS.test(value) || !value.isWellFormed()) throw paramError(name, 'is not an id')
   return encodeURIComponent(value)
 }
 
@@ -79,6 +89,12 @@ export async function bridge (app: FastifyInstance, given: BridgeOptions): Promi
 
   app.addHook('onClose', async () => { await (await relay.peek())?.close() })
   app.setErrorHandler(handleError)
+  placeInHostDocument(app, options.inHostDocument)
+  // The host app has an origin of its own, where nothing of the upstream's may become a page or a script.
+  app.addHook('onRequest', (_request, reply, done) => {
+    reply.header('x-content-type-options', 'nosniff')
+    done()
+  })
 
   // Bodies are forwarded unchanged; the upstream validates them. They are read before an upstream connection is taken,
   // so that slow uploads cannot occupy the pool.
@@ -102,19 +118,20 @@ export async function bridge (app: FastifyInstance, given: BridgeOptions): Promi
     addVary(reply, 'Accept')
     const { query, csv } = takeCsvFormat(queryOf(request))
     if (!csv && !prefersCsv(request.headers.accept)) return await relayTo(`${API}/list`, request, reply)
+    const columns = parseClientFields(new URLSearchParams(query).get('fields') ?? undefined)
     const exchange = new Exchange(await relay.get(), options, request, reply)
     const [{ readList }, { toCsv }] = await Promise.all([import('../lib/lists/list-reader.ts'), import('../lib/lists/csv.ts')])
     return await exchange.run(async () => {
-      const response = await exchange.ask(withQuery(`${API}/list`, query), ASK_FOR_LIST)
+      const response = await exchange.ask(withQuery(`${API}/list`, completeQuery(query)), ASK_FOR_LIST)
       if (response.status >= 300) return await exchange.relay(response)
       const { 'content-type': type = '', 'content-encoding': coding = 'identity' } = response.headers
       if (response.status !== 200 || coding !== 'identity') throw new IdentityError('ErrRsc', 'the upstream sent a list that is not one')
-      return await exchange.answer(response, toCsv(readList(response.body, type), options), { ...csvFields, ...(csv && linkCsv(response)) })
+      return await exchange.answer(response, toCsv(readList(response.body, type), { ...options, columns }), { ...csvFields, ...(csv && linkCsv(response)) })
     })
   }
 
   const add = (method: 'GET' | 'POST' | 'PATCH' | 'DELETE', url: string, schema: object, handler: typeof list) => {
-    const config = { access: 'relay', swaggerTransform: describeSecurity }
+    const config = { access: 'relay' }
     app.route({ method, url, schema, config, handler, exposeHeadRoute: false })
     // Forwarded as HEAD: Fastify's own HEAD routes would read the whole list and discard it.
     if (method === 'GET') app.route({ method: 'HEAD', url, schema: { hide: true }, config, handler })

@@ -1,7 +1,7 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { CountSchema, Data } from '../schemas/common.ts'
 import {
-  ClientCountQuerySchema, ClientCreatedSchema, ClientListQuerySchema, ClientParamsSchema, ClientSchema, CreateClientSchema,
+  ClientCountQuerySchema, ClientCreatedSchema, ClientItemSchema, ClientListQuerySchema, ClientParamsSchema, ClientSchema, CreateClientSchema,
   OwnerParamsSchema, PatchClientSchema
 } from '../schemas/client.ts'
 import { toActor } from '../plugins/auth.ts'
@@ -12,8 +12,9 @@ import type { RouteSettings } from './settings.ts'
 const tags = ['client']
 
 /** Registered clients (service.md, 4.1). */
-export const clientRoutes: FastifyPluginAsyncTypebox<RouteSettings> = async (app, { stallTimeout }) => {
+export const clientRoutes: FastifyPluginAsyncTypebox<RouteSettings> = async (app, { stallTimeout, writeLimit }) => {
   const { clients, tokens } = app.identity
+  app.addHook('preHandler', writeLimit)
 
   app.post('/client', {
     config: { access: 'createClient' },
@@ -22,7 +23,7 @@ export const clientRoutes: FastifyPluginAsyncTypebox<RouteSettings> = async (app
       tags,
       summary: 'Register a client',
       body: CreateClientSchema,
-      response: { 200: json(ClientCreatedSchema, 'The id of the new client.'), ...writeErrors('USER_NOT_EXIST') }
+      response: { 200: json(ClientCreatedSchema, 'The id of the new client.'), ...writeErrors('USER_NOT_EXIST', 'ErrLimit') }
     }
   }, async (request) => ({ data: await clients.create(request.body, toActor(request, tokens)) }))
 
@@ -44,7 +45,7 @@ export const clientRoutes: FastifyPluginAsyncTypebox<RouteSettings> = async (app
       tags,
       summary: 'List clients',
       querystring: ClientListQuerySchema,
-      response: { 200: pagedList(ClientSchema, 'The clients the caller may see.'), ...errors('ErrLimit') }
+      response: { 200: pagedList(ClientItemSchema, 'The clients the caller may see.'), ...errors('ErrLimit') }
     }
   }, async (request, reply) => {
     const page = await clients.page(request.query, toActor(request, tokens))
@@ -71,7 +72,7 @@ export const clientRoutes: FastifyPluginAsyncTypebox<RouteSettings> = async (app
       summary: 'Change a client, or give it a new secret',
       params: ClientParamsSchema,
       body: PatchClientSchema,
-      response: { 204: NoContentSchema, ...writeErrors('ErrNotFound') }
+      response: { 204: NoContentSchema, ...writeErrors('ErrNotFound', 'ErrLimit') }
     }
   }, async (request, reply) => {
     await clients.patch(request.params.clientId, request.body, toActor(request, tokens))
@@ -85,7 +86,7 @@ export const clientRoutes: FastifyPluginAsyncTypebox<RouteSettings> = async (app
       tags,
       summary: 'Delete a client with its codes and tokens',
       params: ClientParamsSchema,
-      response: { 204: NoContentSchema, ...writeErrors('ErrNotFound') }
+      response: { 204: NoContentSchema, ...writeErrors('ErrNotFound', 'ErrLimit') }
     }
   }, async (request, reply) => {
     await clients.remove(request.params.clientId, toActor(request, tokens))
@@ -99,10 +100,10 @@ export const clientRoutes: FastifyPluginAsyncTypebox<RouteSettings> = async (app
       tags,
       summary: 'Delete all clients of a user',
       params: OwnerParamsSchema,
-      response: { 204: NoContentSchema, ...writeErrors() }
+      response: { 204: NoContentSchema, ...writeErrors('ErrLimit') }
     }
   }, async (request, reply) => {
-    await clients.removeOwned(request.params.userId)
+    await clients.removeOwned(request.params.userId, toActor(request, tokens))
     return reply.code(204).send(undefined)
   })
 }

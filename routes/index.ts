@@ -9,12 +9,13 @@ import { useOwnJson } from '../plugins/json.ts'
 import { useOwnValidation } from '../plugins/validation.ts'
 import { authRoutes } from './auth.ts'
 import { clientRoutes } from './client.ts'
+import { resourceRoutes } from './resource.ts'
 import { sessionRoutes } from './sessions.ts'
 import type { RouteSettings } from './settings.ts'
 import { userRoutes } from './user.ts'
 
 /** The paths that a single-page app calls for its user, with their methods. */
-const FOR_PAGES = { '/auth/tokeninfo': 'GET', '/auth/logout': 'POST', '/auth/sessions': 'GET, DELETE' }
+const FOR_PAGES = { '/auth/tokeninfo': 'GET', '/auth/logout': 'POST', '/auth/sessions': 'GET, DELETE', '/user': 'GET, PATCH' }
 
 /** The API, in a scope with its own error handler, validation and body parser. Those of the host are not changed. */
 export async function apiRoutes (app: FastifyInstance, options: RouteSettings & { access: Record<string, AccessRule> }): Promise<void> {
@@ -28,5 +29,6 @@ export async function apiRoutes (app: FastifyInstance, options: RouteSettings & 
   await app.register(authRoutes)
   await app.register(sessionRoutes, options)
   await app.register(clientRoutes, options)
+  await app.register(resourceRoutes, options)
   await app.register(userRoutes, options)
 }

@@ -1,12 +1,15 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { INTERACTION } from '../lib/oidc/routes.ts'
-import type { AuthorizationServer, Decision, Interaction } from '../lib/oidc/provider.ts'
+import { PASSWORD_ACR } from '../lib/oidc/scopes.ts'
+import type { AuthorizationServer, Decision, Interaction } from '../lib/oidc/contract.ts'
 import { IdentityError } from '../lib/errors.ts'
 import { pageHeaders } from '../lib/pages/headers.ts'
 import type { Pages } from '../lib/pages/index.ts'
+import { groupAddress } from '../lib/sign-in/addresses.ts'
+import { watchConnection } from '../plugins/connections.ts'
 import type { OidcMount } from '../plugins/oidc.ts'
 import { SIGN_IN_OVER, createPageError, describeLimit, sendPage } from '../plugins/pages.ts'
-import { holdsRole } from '../lib/roles.ts'
+import { readForm } from '../plugins/utf8.ts'
 import { LIMITS } from '../schemas/common.ts'
 
 /** Bytes: enough for an account and a password, percent-encoded. */
@@ -34,14 +37,12 @@ function readField (request: FastifyRequest, name: string): string {
 
 /** The pages between an authorization request and its response: sign-in and consent. */
 export async function interactionRoutes (app: FastifyInstance, { getServer, limits, name }: OidcMount): Promise<void> {
-  const { users, roles } = app.identity
+  const { users } = app.identity
   const show = <Name extends keyof Pages> (reply: FastifyReply, page: Name, data: Pages[Name], redirectUri?: string) =>
     sendPage(reply, page, data, { service: name, redirectUri })
   app.setErrorHandler(createPageError(name))
   app.removeAllContentTypeParsers()
-  app.addContentTypeParser('application/x-www-form-urlencoded', { parseAs: 'string', bodyLimit: FORM_LIMIT }, (_request, body, done) => {
-    done(null, new URLSearchParams(body as string))
-  })
+  app.addContentTypeParser('application/x-www-form-urlencoded', { parseAs: 'buffer', bodyLimit: FORM_LIMIT }, async (_request: FastifyRequest, body: Buffer) => await readForm(body))
 
   /** The interaction of this browser. Both the cookie and the path must name it, since no other site knows the path. */
   async function findInteraction (request: FastifyRequest, reply: FastifyReply): Promise<{ server: AuthorizationServer, interaction: Interaction }> {
@@ -67,13 +68,16 @@ export async function interactionRoutes (app: FastifyInstance, { getServer, limi
   }
 
   async function showConsent (reply: FastifyReply, interaction: Interaction): Promise<FastifyReply> {
-    const user = await users.get(interaction.accountId ?? '')
+    const { resource, vouched } = interaction
+    const [user, owner] = await Promise.all([users.get(interaction.accountId ?? ''), users.get(interaction.owner)])
     return await show(reply, 'consent', {
       action: interaction.action,
       client: { name: interaction.clientName },
       account: user?.account ?? '',
       scopes: interaction.scopes,
-      ...(!interaction.firstParty && { actsAs: user !== null && holdsRole(user.roles, roles.admin) ? 'admin' as const : 'user' as const }),
+      vouched,
+      ...(owner !== null && { owner: owner.account }),
+      ...(resource !== undefined && { resource: resource.name }),
       otherAccount: `${interaction.action}?account=${OTHER_ACCOUNT}`,
       ...(interaction.redirectUri !== undefined && { redirectUri: interaction.redirectUri })
     }, interaction.redirectUri)
@@ -96,10 +100,11 @@ export async function interactionRoutes (app: FastifyInstance, { getServer, limi
       return await retry(429, describeLimit(error.headers['retry-after']))
     }
     const fits = account.length <= LIMITS.account && password.length <= LIMITS.password
-    const found = fits ? await users.signIn(account, password) : null
+    const turn = { key: `address ${groupAddress(request.ip)}`, signal: watchConnection(request) }
+    const found = fits ? await users.signIn(account, password, turn) : null
     // The same text for an unknown account, a wrong password, and a user who may not sign in.
     if (found === null) return await retry(400, WRONG)
-    return await decide(request, reply, server, { login: { accountId: found.user_id, amr: ['pwd'], user_epoch: found.epoch } })
+    return await decide(request, reply, server, { login: { accountId: found.user_id, acr: PASSWORD_ACR, amr: ['pwd'], user_epoch: found.epoch } })
   }
 
   app.get<InteractionRoute>(`${INTERACTION}/:uid`, { schema: { hide: true } }, async (request, reply) => {

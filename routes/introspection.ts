@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { OriginError, invalidRequest } from '../lib/oidc/oauth-error.ts'
 import { ROUTES } from '../lib/oidc/routes.ts'
 import { type OidcMount, replyOAuthError } from '../plugins/oidc.ts'
+import { readForm } from '../plugins/utf8.ts'
 import { LIMITS } from '../schemas/common.ts'
 
 const FORM = 'application/x-www-form-urlencoded'
@@ -27,9 +28,7 @@ export async function introspectionRoute (app: FastifyInstance, { getIssuer, int
     return replyOAuthError(isType ? refuseType(request) : error, request, reply)
   })
   app.removeAllContentTypeParsers()
-  app.addContentTypeParser(FORM, { parseAs: 'string', bodyLimit: LIMITS.body }, (_request, body, done) => {
-    done(null, new URLSearchParams(body as string))
-  })
+  app.addContentTypeParser(FORM, { parseAs: 'buffer', bodyLimit: LIMITS.body }, async (_request: FastifyRequest, body: Buffer) => await readForm(body))
   app.addContentTypeParser('*', (request, _body, done) => done(refuseType(request)))
 
   app.post(ROUTES.introspection, { schema: { hide: true } }, async (request, reply) => {

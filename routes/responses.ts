@@ -7,6 +7,22 @@ const COMMON: ErrorCode[] = ['ErrParam', 'ErrUnknown', 'ErrPerm', 'ErrInternal',
 
 export const NoContentSchema = Type.Unsafe<undefined>({ type: 'null', description: 'Done; no body.' })
 
+const Challenge = Type.String({ description: 'That a bearer token is needed, with the error of the one that was sent (RFC 6750, 3).' })
+const RetryAfter = Type.Integer({ minimum: 0, description: 'Seconds to wait.' })
+
+/** Headers of error responses, by status. */
+const HEADERS: Record<number, Record<string, TSchema>> = {
+  401: { 'WWW-Authenticate': Challenge }, 403: { 'WWW-Authenticate': Challenge }, 429: { 'Retry-After': RetryAfter }, 503: { 'Retry-After': RetryAfter }
+}
+
+/** What is wrong with a request before a route sees it. */
+const MALFORMED: Record<number, string> = { 414: 'ErrParam: The URL is too long.', 431: 'ErrParam: The headers are too large.' }
+
+/** An error response. */
+export function fail (status: number, description: string): TSchema {
+  return { ...ErrorSchema, description, ...(HEADERS[status] && { headers: HEADERS[status] }) }
+}
+
 /** A JSON success. */
 export function json<T extends TSchema> (schema: T, description: string): T {
   return { ...schema, description }
@@ -22,15 +38,17 @@ export function errors (...kinds: ErrorCode[]): Record<never, TSchema> {
     const { status, when } = ERRORS[kind]
     texts.set(status, [...texts.get(status) ?? [], `${kind}: ${when}`])
   }
-  return Object.fromEntries([...texts].map(([status, lines]) => [status, { ...ErrorSchema, description: lines.join(' ') }]))
+  for (const [status, text] of Object.entries(MALFORMED)) texts.set(Number(status), [text])
+  return Object.fromEntries([...texts].map(([status, lines]) => [status, fail(status, lines.join(' '))]))
 }
 
 /** The error responses of a route that accepts a body. */
 export function writeErrors (...kinds: ErrorCode[]): Record<never, TSchema> {
   return {
     ...errors(...kinds),
-    413: { ...ErrorSchema, description: 'ErrParam: The body is too large.' },
-    415: { ...ErrorSchema, description: 'ErrParam: The body is not application/json.' }
+    408: fail(408, 'ErrParam: The body did not arrive in time.'),
+    413: fail(413, 'ErrParam: The body is too large.'),
+    415: fail(415, 'ErrParam: The body is not application/json.')
   }
 }
 
@@ -43,13 +61,7 @@ export function pagedList (item: TSchema, description: string) {
   return { ...list(item, description), headers: { Link } }
 }
 
-/** A list: an object with `data`, a bare array, or NDJSON. */
+/** A list, as the document describes it. Its other forms, a bare array and NDJSON, are told in words: see plugins/openapi-document.ts. */
 export function list (item: TSchema, description: string) {
-  return {
-    description,
-    content: {
-      'application/json': { schema: Type.Union([Type.Object({ data: Type.Array(item) }), Type.Array(item)]) },
-      'application/x-ndjson': { schema: Type.String({ description: 'One record per line, each like an item of the JSON list.' }) }
-    }
-  }
+  return { description, content: { 'application/json': { schema: Type.Object({ data: Type.Array(item) }) } } }
 }

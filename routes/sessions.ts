@@ -1,7 +1,8 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { EndSessionsQuerySchema, SessionListQuerySchema, SessionSchema } from '../schemas/sessions.ts'
 import { IdentityError } from '../lib/errors.ts'
-import { requireCaller } from '../plugins/auth.ts'
+import { requireScope } from '../plugins/admission.ts'
+import { requireCaller, toActor } from '../plugins/auth.ts'
 import { sendList } from './list-reply.ts'
 import { NoContentSchema, errors, list } from './responses.ts'
 import type { RouteSettings } from './settings.ts'
@@ -20,7 +21,7 @@ function chooseUser (own: string, requested: string | undefined, isAdmin: boolea
 
 /** The token sessions of a user. */
 export const sessionRoutes: FastifyPluginAsyncTypebox<Pick<RouteSettings, 'stallTimeout'>> = async (app, { stallTimeout }) => {
-  const { tokenSessions } = app.identity
+  const { clients, tokens, tokenSessions } = app.identity
 
   app.get('/auth/sessions', {
     config: { access: 'listSessions', crossOrigin: true },
@@ -51,8 +52,13 @@ export const sessionRoutes: FastifyPluginAsyncTypebox<Pick<RouteSettings, 'stall
     }
   }, async (request, reply) => {
     const { user, token } = requireCaller(request)
-    const { user: requested, all } = request.query
+    const { user: requested, all, regen_secrets } = request.query
     const user_id = chooseUser(user.user_id, requested, request.isAdmin)
+    const actor = toActor(request, tokens)
+    if (regen_secrets === 'true') {
+      requireScope(actor, 'clients:write')
+      await clients.replaceSecrets(user_id, actor)
+    }
     await tokenSessions.end(user_id, all === 'true' || user_id !== user.user_id ? undefined : token)
     return reply.code(204).send(undefined)
   })

@@ -6,4 +6,6 @@ export interface RouteSettings {
   stallTimeout: number
   /** Limits how often a user may change a password. */
   passwordLimit: preHandlerHookHandler
+  /** Limits how often a user may change something through the client and user API. */
+  writeLimit: preHandlerHookHandler
 }

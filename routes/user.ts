@@ -2,8 +2,9 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { CountSchema, Data } from '../schemas/common.ts'
 import {
   CreateUserSchema, PatchProfileSchema, PatchUserSchema, ProfileSchema, UserCountQuerySchema, UserCreatedSchema, UserItemSchema,
-  UserListQuerySchema, UserParamsSchema, UserSchema
+  UserListQuerySchema, UserParamsSchema, UserQuerySchema
 } from '../schemas/user.ts'
+import { requireScope } from '../plugins/admission.ts'
 import { requireCaller, toActor } from '../plugins/auth.ts'
 import { linkNext, sendList } from './list-reply.ts'
 import { NoContentSchema, errors, json, pagedList, writeErrors } from './responses.ts'
@@ -12,11 +13,12 @@ import type { RouteSettings } from './settings.ts'
 const tags = ['user']
 
 /** User accounts (service.md, 4.3). */
-export const userRoutes: FastifyPluginAsyncTypebox<RouteSettings> = async (app, { stallTimeout, passwordLimit }) => {
-  const { users, tokens } = app.identity
+export const userRoutes: FastifyPluginAsyncTypebox<RouteSettings> = async (app, { stallTimeout, passwordLimit, writeLimit }) => {
+  const { users, clients, tokens } = app.identity
+  app.addHook('preHandler', writeLimit)
 
   app.get('/user', {
-    config: { access: 'getProfile' },
+    config: { access: 'getProfile', crossOrigin: true },
     schema: {
       operationId: 'getProfile',
       tags,
@@ -26,7 +28,7 @@ export const userRoutes: FastifyPluginAsyncTypebox<RouteSettings> = async (app, 
   }, async (request) => ({ data: await users.requireProfile(requireCaller(request).user.user_id) }))
 
   app.patch('/user', {
-    config: { access: 'patchProfile' },
+    config: { access: 'patchProfile', crossOrigin: true },
     preHandler: passwordLimit,
     schema: {
       operationId: 'patchProfile',
@@ -37,7 +39,12 @@ export const userRoutes: FastifyPluginAsyncTypebox<RouteSettings> = async (app, 
       response: { 204: NoContentSchema, ...writeErrors('ErrNotFound', 'ErrLimit') }
     }
   }, async (request, reply) => {
-    await users.patchOwn(requireCaller(request).user.user_id, request.body, toActor(request, tokens))
+    const { user_id } = requireCaller(request).user
+    const actor = toActor(request, tokens)
+    const replaces = request.body.regen_secrets === true
+    if (replaces) requireScope(actor, 'clients:write')
+    await users.patchOwn(user_id, request.body, actor)
+    if (replaces) await clients.replaceSecrets(user_id, actor)
     return reply.code(204).send(undefined)
   })
 
@@ -48,7 +55,7 @@ export const userRoutes: FastifyPluginAsyncTypebox<RouteSettings> = async (app, 
       tags,
       summary: 'Create a user',
       body: CreateUserSchema,
-      response: { 200: json(UserCreatedSchema, 'The id of the new user.'), ...writeErrors('USER_EXIST') }
+      response: { 200: json(UserCreatedSchema, 'The id of the new user.'), ...writeErrors('USER_EXIST', 'ErrLimit') }
     }
   }, async (request) => ({ data: await users.create(request.body, { actor: toActor(request, tokens) }) }))
 
@@ -61,7 +68,7 @@ export const userRoutes: FastifyPluginAsyncTypebox<RouteSettings> = async (app, 
       querystring: UserCountQuerySchema,
       response: { 200: json(CountSchema, 'The number of matching users.'), ...errors() }
     }
-  }, async (request) => ({ data: { count: await users.count(request.query) } }))
+  }, async (request) => ({ data: { count: await users.count(request.query, toActor(request, tokens)) } }))
 
   app.get('/user/list', {
     config: { access: 'listUsers' },
@@ -73,7 +80,7 @@ export const userRoutes: FastifyPluginAsyncTypebox<RouteSettings> = async (app, 
       response: { 200: pagedList(UserItemSchema, 'The matching users.'), ...errors('ErrLimit') }
     }
   }, async (request, reply) => {
-    const page = await users.page(request.query)
+    const page = await users.page(request.query, toActor(request, tokens))
     if (page.after !== undefined) linkNext(request, reply, page.after)
     return await sendList(request, reply, page, { format: request.query.format, stallTimeout })
   })
@@ -85,9 +92,10 @@ export const userRoutes: FastifyPluginAsyncTypebox<RouteSettings> = async (app, 
       tags,
       summary: 'Read a user',
       params: UserParamsSchema,
-      response: { 200: json(Data(UserSchema), 'The user.'), ...errors('ErrNotFound') }
+      querystring: UserQuerySchema,
+      response: { 200: json(Data(UserItemSchema), 'The user.'), ...errors('ErrNotFound') }
     }
-  }, async (request) => ({ data: await users.require(request.params.userId) }))
+  }, async (request) => ({ data: await users.require(request.params.userId, request.query) }))
 
   app.patch('/user/:userId', {
     config: { access: 'patchUser' },
@@ -98,7 +106,7 @@ export const userRoutes: FastifyPluginAsyncTypebox<RouteSettings> = async (app, 
       description: "A new password, or disabling the account, revokes all the user's codes and tokens.",
       params: UserParamsSchema,
       body: PatchUserSchema,
-      response: { 204: NoContentSchema, ...writeErrors('ErrNotFound') }
+      response: { 204: NoContentSchema, ...writeErrors('ErrNotFound', 'ErrLimit') }
     }
   }, async (request, reply) => {
     await users.patch(request.params.userId, request.body, toActor(request, tokens))
@@ -112,7 +120,7 @@ export const userRoutes: FastifyPluginAsyncTypebox<RouteSettings> = async (app, 
       tags,
       summary: 'Delete a user with all the codes and tokens that act for the user',
       params: UserParamsSchema,
-      response: { 204: NoContentSchema, ...writeErrors('ErrNotFound') }
+      response: { 204: NoContentSchema, ...writeErrors('ErrNotFound', 'ErrLimit') }
     }
   }, async (request, reply) => {
     await users.remove(request.params.userId, toActor(request, tokens))

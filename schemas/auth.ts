@@ -8,8 +8,12 @@ export const TokenInfoSchema = Type.Object({
   name: Type.String(),
   roles: HeldRolesSchema,
   client_id: Type.String(),
-  scopes: Type.Array(Type.String(), { description: "The client's scopes, narrowed to those the token was granted." })
-})
+  scopes: Type.Array(Type.String(), { description: "The client's scopes, narrowed to those the token was granted." }),
+  aud: Type.Optional(Type.String({ description: 'The resource that the token was requested for (RFC 8707). Absent: none.' })),
+  subject: Type.Optional(Type.Literal('client', {
+    description: "Present when the client acts for itself. The user is then the client's owner, and the roles are the client's own."
+  }))
+}, { title: 'TokenInfo' })
 export type TokenInfo = Static<typeof TokenInfoSchema>
 
 export const TokenInfoResponseSchema = Data(TokenInfoSchema)

@@ -1,6 +1,6 @@
 import { Type, type Static } from '@sinclair/typebox'
 import { ClientListQuerySchema } from './client.ts'
-import { FormatSchema, LIMITS } from './common.ts'
+import { FormatSchema, InHostDocumentSchema, LIMITS, describe } from './common.ts'
 
 const Milliseconds = (fallback: number, description: string) =>
   Type.Integer({ minimum: 1, maximum: 3_600_000, default: fallback, description: `Milliseconds ${description}` })
@@ -16,6 +16,10 @@ export const BridgeOptionsSchema = Type.Object({
   }),
   filename: Type.String({
     pattern: '^[\\w][\\w. -]{0,127}$', default: 'clients.csv', description: 'Name of the downloaded CSV file.'
+  }),
+  inHostDocument: InHostDocumentSchema,
+  cookies: Type.Boolean({
+    default: false, description: 'Forwards Cookie and Set-Cookie. They are dropped by default: the host app and the upstream share no cookies.'
   }),
   bodyLimit: Type.Integer({
     minimum: 0, maximum: 1024 * 1024 * 1024, default: LIMITS.body, description: 'Maximum bytes of a request body, which is held in memory.'
@@ -34,6 +38,7 @@ export type BridgeSettings = Static<typeof BridgeOptionsSchema>
 /** The query of the bridge's list: the service's own, with one more format. */
 export const BridgeListQuerySchema = Type.Object({
   ...ClientListQuerySchema.properties,
+  limit: describe(ClientListQuerySchema.properties.limit, `${ClientListQuerySchema.properties.limit.description} A CSV without it is the whole list.`),
   format: Type.Optional(Type.Union([FormatSchema, Type.Literal('csv')], {
     description: '`csv` answers CSV, as `Accept: text/csv` does; other values are forwarded.'
   }))

@@ -23,6 +23,9 @@ export const LIMITS = {
   token: 512
 } as const
 
+/** A schema with a description of its own, or another one. */
+export const describe = <T extends TSchema>(schema: T, description: string): T => ({ ...schema, description })
+
 /** A time as the service sends it: ISO 8601, UTC, milliseconds. */
 export const TimestampSchema = Type.String({
   format: 'date-time',
@@ -63,6 +66,11 @@ export type Complete<T> = { [K in keyof Required<T>]: T[K] }
 /** Wraps the body of every successful JSON response. */
 export const Data = <T extends TSchema>(schema: T) => Type.Object({ data: schema })
 
+/** An option of each plugin that has routes. */
+export const InHostDocumentSchema = Type.Boolean({
+  default: false, description: "Describes the routes in the host's own @fastify/swagger document too, which must be OpenAPI 3.1."
+})
+
 /** The wrapping of a list. */
 export const FormatSchema = Type.Union([Type.Literal('object'), Type.Literal('array')], {
   description: '`object` (default) answers { "data": [...] }, `array` the bare array.'
@@ -83,4 +91,4 @@ export const PageSchema = {
 export const QueryText = (description: string, maxLength: number = LIMITS.query) =>
   Type.Optional(Type.String({ maxLength, description }))
 
-export const CountSchema = Data(Type.Object({ count: Type.Integer({ minimum: 0 }) }))
+export const CountSchema = Data(Type.Object({ count: Type.Integer({ minimum: 0 }) }, { title: 'Count' }))

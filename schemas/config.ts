@@ -24,20 +24,35 @@ export const EnvironmentSchema = Type.Object({
     expects: 'sqlite:PATH, or a mongodb:// or mongodb+srv:// URL'
   }),
   LOG_LEVEL: Type.Union(LEVELS.map((level) => Type.Literal(level)), { default: 'info', description: `\`${LEVELS.join('`, `')}\`. Logs are JSON lines on stdout.` }),
-  NODE_ENV: Type.Optional(Type.String({ description: '`production` refuses to start without a configured secret key, and never creates a first admin.' })),
+  NODE_ENV: Type.Optional(Type.String({ description: '`production` refuses to start without a configured secret key, or on a public address without an https issuer, and never creates a first admin.' })),
   IDENTITY_DATA_DIR: options.dataDir,
   IDENTITY_SECRET_KEY: options.secretKey,
   IDENTITY_SECRET_KEY_FILE: Type.Optional(Type.String({ description: 'A file with the secret key, instead of IDENTITY_SECRET_KEY.' })),
+  IDENTITY_CREATE_DATABASE: Type.Optional(Type.Boolean({
+    description: `\`on\` or \`off\`. ${options.createDatabase.description} The flag \`--create\` takes precedence.`
+  })),
   IDENTITY_BCRYPT_COST: options.bcryptCost,
   IDENTITY_HASH_QUEUE: options.hashQueue,
   IDENTITY_RATE_LIMIT: Type.Union([Off, ...options.rateLimit.anyOf.slice(1)], {
     default: options.rateLimit.default, description: 'Password changes per minute and user; further ones get ErrLimit. `off`: unlimited.'
   }),
+  IDENTITY_WRITE_LIMIT: Type.Union([Off, ...options.writeLimit.anyOf.slice(1)], {
+    default: options.writeLimit.default, description: options.writeLimit.description?.replace('`false`, also by rateLimit', '`off`, also by IDENTITY_RATE_LIMIT')
+  }),
+  IDENTITY_CLIENTS_PER_USER: Type.Union([Off, ...options.clientsPerUser.anyOf.slice(1)], {
+    default: options.clientsPerUser.default, description: options.clientsPerUser.description?.replace('`false`, also by rateLimit', '`off`, also by IDENTITY_RATE_LIMIT')
+  }),
   IDENTITY_STORE_TIMEOUT: options.storeTimeout,
+  IDENTITY_WAL_LIMIT: options.walLimit,
   IDENTITY_STALL_TIMEOUT: options.stallTimeout,
   IDENTITY_SHUTDOWN_TIMEOUT: Type.Integer({
     minimum: 100, maximum: 600_000, default: 10_000, description: 'Milliseconds for requests in flight to finish after SIGTERM; the rest is aborted.'
   }),
+  IDENTITY_SHUTDOWN_DELAY: Type.Optional(Type.Integer({
+    minimum: 0,
+    maximum: 600_000,
+    description: 'Milliseconds after SIGTERM for which `/health/ready` answers 503 and all else is served as before, so that a balancer sends no more requests. Absent: 0, and 5000 in production.'
+  })),
   IDENTITY_WORKERS: Type.Union([Type.Integer({ minimum: 1, maximum: 256 }), Type.Literal('auto')], {
     default: 1, description: 'Worker processes behind one port; `auto`: one for each core. The flag `--workers` takes precedence.'
   }),
@@ -58,7 +73,8 @@ export const EnvironmentSchema = Type.Object({
   IDENTITY_ACCESS_TTL: oidc.accessTtl,
   IDENTITY_REFRESH_TTL: oidc.refreshTtl,
   IDENTITY_SESSION_TTL: oidc.sessionTtl,
-  IDENTITY_FIRST_PARTY: Type.Optional(Type.String({ description: `Comma-separated. ${oidc.firstParty.description}` })),
+  IDENTITY_SESSION_MAX: oidc.sessionMax,
+  IDENTITY_REFRESH_MAX: oidc.refreshMax,
   IDENTITY_SIGN_IN_LIMIT: Type.Union([Off, ...oidc.signInLimit.anyOf.slice(1)], {
     default: oidc.signInLimit.default, description: oidc.signInLimit.description?.replace('`false`', '`off`, also by IDENTITY_RATE_LIMIT')
   }),
@@ -69,7 +85,10 @@ export const EnvironmentSchema = Type.Object({
   }),
   IDENTITY_ROLE_ADMIN: Type.String({ ...roles.admin, description: 'Name of the admin role in user records.' }),
   IDENTITY_ROLE_MANAGER: Type.String({ ...roles.manager, description: 'Name of the manager role in user records.' }),
-  IDENTITY_ROLE_SERVICE: Type.String({ ...roles.service, description: 'Name of the service role in user records.' })
+  IDENTITY_ROLE_SERVICE: Type.String({ ...roles.service, description: 'Name of the service role in user records.' }),
+  IDENTITY_MANAGER_ROLES: Type.Optional(Type.Union([Off, Type.String()], {
+    description: `Comma-separated. ${options.managerRoles.description} \`off\`: none.`
+  }))
 }, { additionalProperties: false })
 
 export type Environment = Static<typeof EnvironmentSchema>

@@ -6,6 +6,6 @@ export const ErrorSchema = Type.Object({
   code: Type.String({ description: 'The kind of error, from the table in the README. Stable.' }),
   error: Type.String({ description: 'The reason phrase of the status.' }),
   message: Type.String({ description: 'Names the field and the problem.' })
-})
+}, { title: 'Error' })
 
 export type ErrorBody = Static<typeof ErrorSchema>

@@ -14,11 +14,14 @@ export const OidcOptionsSchema = Type.Object({
   accessTtl: Type.Integer({ minimum: 60, maximum: DAY, default: 3600, description: 'Lifetime of an access token in seconds.' }),
   refreshTtl: Type.Integer({ minimum: 60, maximum: 366 * DAY, default: 30 * DAY, description: 'Lifetime of a refresh token in seconds, from its last use.' }),
   sessionTtl: Type.Integer({ minimum: 60, maximum: 366 * DAY, default: 14 * DAY, description: 'Seconds for which a browser stays signed in, from its last use.' }),
+  sessionMax: Type.Integer({
+    minimum: 60, maximum: 3660 * DAY, default: 90 * DAY, description: 'Seconds after which a browser asks for the password again, however often it is used.'
+  }),
+  refreshMax: Type.Integer({
+    minimum: 60, maximum: 3660 * DAY, default: 365 * DAY, description: 'Seconds after which a token session can no longer be refreshed, however often it is used.'
+  }),
   refreshGrace: Type.Integer({
     minimum: 0, maximum: 300, default: 10, description: 'Seconds during which a used refresh token is accepted again, for a lost response or two tabs at once.'
-  }),
-  firstParty: Type.Array(Type.String({ minLength: 1 }), {
-    default: [], description: "Ids of the operator's own clients, which sign users in without asking for consent."
   }),
   signInLimit: Type.Union([Type.Literal(false), Type.Integer({ minimum: 1, maximum: 1_000_000 })], {
     default: 10, description: 'Sign-in attempts per minute from one address for one account. Ten times as many are allowed per account and per address, and one address may start a hundred times as many sign-ins. `false`: no limit.'

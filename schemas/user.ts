@@ -10,21 +10,21 @@ export const ProfileSchema = Type.Object({
   roles: HeldRolesSchema,
   name: Type.String(),
   info: InfoSchema
-})
+}, { title: 'Profile' })
 export type Profile = Static<typeof ProfileSchema>
 
 /** A user as an admin sees it. */
-export const UserSchema = Type.Object({ user_id: Type.String(), ...ProfileSchema.properties })
+export const UserSchema = Type.Object({ user_id: Type.String(), ...ProfileSchema.properties }, { title: 'User' })
 export type User = Static<typeof UserSchema>
 
 const Nullable = Type.Union([TimestampSchema, Type.Null()])
 
-/** A user in a list, with the times that `fields` requests. */
+/** A user in a list, or one user, with the times that `fields` requests. */
 export const UserItemSchema = Type.Object({
   ...UserSchema.properties,
   expired_at: Type.Optional(Nullable),
   disabled_at: Type.Optional(Nullable)
-})
+}, { title: 'UserItem' })
 export type UserItem = Static<typeof UserItemSchema>
 
 const NewUserSchema = Type.Object({
@@ -37,12 +37,24 @@ const NewUserSchema = Type.Object({
 export const CreateUserSchema = Type.Object({
   data: NewUserSchema,
   expired_at: Type.Optional(Type.String({ maxLength: 64, description: 'RFC 3339. The user is not verified, and expires at this time.' }))
-}, { additionalProperties: false })
+}, {
+  additionalProperties: false,
+  title: 'CreateUser',
+  examples: [{ data: { account: 'ann@example.com', password: 'correct horse battery staple', name: 'Ann' } }]
+})
 export type CreateUser = Static<typeof CreateUserSchema>
 
 const ProfilePatchSchema = Type.Partial(Type.Omit(NewUserSchema, ['account']))
 
-export const PatchProfileSchema = Type.Object({ data: ProfilePatchSchema }, { additionalProperties: false })
+export const PatchProfileSchema = Type.Object({
+  data: Type.Object({
+    ...ProfilePatchSchema.properties,
+    current_password: Type.Optional(Type.String({
+      maxLength: LIMITS.password, description: "The user's present password. Required with a new one, except with an unrestricted token of the operator's."
+    }))
+  }, { additionalProperties: false }),
+  regen_secrets: Type.Optional(Type.Boolean({ description: "true also gives the user's confidential clients new secrets, which revokes their tokens." }))
+}, { additionalProperties: false, title: 'PatchProfile', examples: [{ data: { name: 'Ann', info: { language: 'en' } } }] })
 export type PatchProfile = Static<typeof PatchProfileSchema>
 
 export const PatchUserSchema = Type.Object({
@@ -52,12 +64,15 @@ export const PatchUserSchema = Type.Object({
     ...ProfilePatchSchema.properties
   }, { additionalProperties: false })),
   disable: Type.Optional(Type.Boolean({ description: 'true disables the user and revokes their tokens, false enables the user.' }))
-}, { additionalProperties: false })
+}, { additionalProperties: false, title: 'PatchUser', examples: [{ data: { roles: { editor: true } }, disable: false }] })
 export type PatchUser = Static<typeof PatchUserSchema>
 
 export const UserCreatedSchema = Data(Type.Object({ user_id: Type.String() }))
 
 export const UserParamsSchema = Type.Object({ userId: IdSchema })
+
+const FieldsQuery = { fields: QueryText('Comma-separated: expired adds expired_at, disabled adds disabled_at.') }
+export const UserQuerySchema = Type.Object(FieldsQuery, { additionalProperties: false })
 
 const AccountQuery = {
   account: QueryText('The exact account. Takes precedence over contains.'),
@@ -67,7 +82,7 @@ export const UserCountQuerySchema = Type.Object(AccountQuery, { additionalProper
 export type UserCountQuery = Static<typeof UserCountQuerySchema>
 export const UserListQuerySchema = Type.Object({
   ...AccountQuery,
-  fields: QueryText('Comma-separated: expired adds expired_at, disabled adds disabled_at.'),
+  ...FieldsQuery,
   sort: QueryText('Comma-separated key:direction. Keys: account, created, modified, verified, name. Default account:asc.'),
   ...PageSchema
 }, { additionalProperties: false })

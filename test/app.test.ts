@@ -29,12 +29,37 @@ t.test('an unknown route and an invalid path have the common error body', async 
   }
 })
 
+t.test('the root says what is there', async (t) => {
+  const { app } = await start(t)
+  const told = (await app.inject('/')).json<Record<string, string>>()
+  t.strictSame(Object.keys(told), ['service', 'docs', 'openapi', 'metadata', 'health'])
+  for (const path of Object.values(told).slice(1)) t.equal((await app.inject(path)).statusCode, 200, path)
+  const { app: bare } = await start(t, { IDENTITY_OPENAPI: 'off', IDENTITY_OIDC: 'off' })
+  t.strictSame((await bare.inject('/')).json(), { service: 'fastify-identity', health: '/health/ready' })
+})
+
+t.test('an empty id is named', async (t) => {
+  const { app } = await start(t)
+  const { access_token } = await app.identity.bootstrap()
+  const reply = await app.inject({ url: '/api/v1/client/', headers: { authorization: `Bearer ${access_token}` } })
+  t.match(reply.json(), { statusCode: 400, code: 'ErrParam', message: 'clientId: must not be empty' })
+})
+
 t.test('ids may be as long as the schemas allow', async (t) => {
   const { app } = await start(t)
   const { access_token } = await app.identity.bootstrap()
   const headers = { authorization: `Bearer ${access_token}` }
   for (const [length, status] of [[128, 404], [129, 400], [256, 400]] as const) {
     t.equal((await app.inject({ url: `/api/v1/client/${'x'.repeat(length)}`, headers })).statusCode, status, `${length} characters`)
+  }
+})
+
+t.test('with an https issuer browsers are told to keep to https', async (t) => {
+  for (const [env, expected] of [[{ IDENTITY_ISSUER: 'https://id.example' }, 'max-age=31536000'], [{}, undefined], [{ IDENTITY_OIDC: 'off' }, undefined]] as const) {
+    const { app } = await start(t, env)
+    for (const url of ['/health/live', '/nope', ...('IDENTITY_OIDC' in env ? [] : ['/api/v1/auth/device', '/.well-known/openid-configuration'])]) {
+      t.equal((await app.inject(url)).headers['strict-transport-security'], expected, url)
+    }
   }
 })
 
@@ -64,7 +89,7 @@ t.test('the bridge has its prefix, and relays to the configured upstream', async
   const { app, log } = await start(t, { IDENTITY_BRIDGE_PREFIX: '/relay', IDENTITY_BRIDGE_UPSTREAM: upstream })
   const { access_token } = await behind.app.identity.bootstrap()
   const reply = await app.inject({ url: '/relay/count', headers: { authorization: `Bearer ${access_token}`, 'x-request-id': 'one' } })
-  t.same(reply.json(), { data: { count: 1 } })
+  t.same(reply.json(), { data: { count: 2 } })
   t.match(log().at(-1), { reqId: 'one', req: { route: '/relay/count' } })
   t.match(behind.log().at(-1), { reqId: 'one', req: { route: '/api/v1/client/count' } }, 'one id in both logs')
 })
@@ -91,7 +116,7 @@ t.test('the URL of the app on this machine', async (t) => {
 
 t.test('a store that cannot be opened fails the start with the reason', async (t) => {
   const dir = t.testdir({ file: '' })
-  await t.rejects(buildApp(readConfig({ DATABASE_URL: `sqlite:${dir}/file/x.db`, LOG_LEVEL: 'silent' })), /ENOTDIR|not a directory/)
+  await t.rejects(buildApp(readConfig({ DATABASE_URL: `sqlite:${dir}/file/x.db`, LOG_LEVEL: 'silent' })), /key file .*\/secret\.key: it cannot be read/)
 })
 
 t.test('a database file that is removed while it is open: nothing is served, the service is not ready, and one fatal line says why', async (t) => {

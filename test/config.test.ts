@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs'
+import { chmodSync, writeFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
@@ -26,23 +26,30 @@ t.test('an empty environment gives the defaults, which are those of the options'
     port: 3000,
     logLevel: 'info',
     rateLimit: options.rateLimit.default,
+    writeLimit: 120,
     stallTimeout: options.stallTimeout.default,
     shutdownTimeout: 10_000,
+    shutdownDelay: 0,
     workers: 1,
     openapi: true,
     trustProxy: false,
-    oidc: { accessTtl: 3600, refreshTtl: 2_592_000, sessionTtl: 1_209_600, firstParty: [], signInLimit: 10 },
+    oidc: { accessTtl: 3600, refreshTtl: 2_592_000, sessionTtl: 1_209_600, sessionMax: 7_776_000, refreshMax: 31_536_000, signInLimit: 10 },
     bridge: { prefix: '/bridge/client' },
     services: {
       database: 'sqlite:data/identity.db',
       storeTimeout: options.storeTimeout.default,
+      walLimit: 1024,
       secretKey: undefined,
       dataDir: undefined,
       production: false,
+      createDatabase: undefined,
       bcryptCost: 12,
       hashQueue: options.hashQueue.default,
-      roles: { admin: 'admin', manager: 'manager', service: 'service' }
-    }
+      roles: { admin: 'admin', manager: 'manager', service: 'service' },
+      managerRoles: undefined,
+      clientsPerUser: 100
+    },
+    warnings: []
   })
 })
 
@@ -55,12 +62,17 @@ t.test('every variable sets its part of the configuration', async (t) => {
     NODE_ENV: 'production',
     IDENTITY_DATA_DIR: '/var/lib/identity',
     IDENTITY_SECRET_KEY: KEY,
+    IDENTITY_CREATE_DATABASE: 'on',
     IDENTITY_BCRYPT_COST: '4',
     IDENTITY_HASH_QUEUE: '5',
     IDENTITY_RATE_LIMIT: 'off',
+    IDENTITY_WRITE_LIMIT: '6',
+    IDENTITY_CLIENTS_PER_USER: '7',
     IDENTITY_STORE_TIMEOUT: '600',
+    IDENTITY_WAL_LIMIT: '65',
     IDENTITY_STALL_TIMEOUT: '700',
     IDENTITY_SHUTDOWN_TIMEOUT: '800',
+    IDENTITY_SHUTDOWN_DELAY: '900',
     IDENTITY_WORKERS: '3',
     IDENTITY_BRIDGE_PREFIX: '/a/b-c',
     IDENTITY_BRIDGE_UPSTREAM: 'https://identity:3000/base',
@@ -70,36 +82,45 @@ t.test('every variable sets its part of the configuration', async (t) => {
     IDENTITY_ACCESS_TTL: '61',
     IDENTITY_REFRESH_TTL: '62',
     IDENTITY_SESSION_TTL: '63',
-    IDENTITY_FIRST_PARTY: 'a, b,',
+    IDENTITY_SESSION_MAX: '64',
+    IDENTITY_REFRESH_MAX: '65',
     IDENTITY_SIGN_IN_LIMIT: 'off',
     IDENTITY_OPENAPI: 'off',
     IDENTITY_TRUST_PROXY: 'loopback, 10.0.0.0/8,::1',
     IDENTITY_ROLE_ADMIN: 'root',
     IDENTITY_ROLE_MANAGER: 'boss',
-    IDENTITY_ROLE_SERVICE: 'bot'
+    IDENTITY_ROLE_SERVICE: 'bot',
+    IDENTITY_MANAGER_ROLES: 'clerk, billing admin,boss,'
   }
   t.strictSame(readConfig(env), {
     host: '::1',
     port: 0,
     logLevel: 'silent',
     rateLimit: false,
+    writeLimit: 6,
     stallTimeout: 700,
     shutdownTimeout: 800,
+    shutdownDelay: 900,
     workers: 3,
     openapi: false,
     trustProxy: ['loopback', '10.0.0.0/8', '::1'],
-    oidc: { issuer: 'https://id.example.org/base', name: 'Example ID', accessTtl: 61, refreshTtl: 62, sessionTtl: 63, firstParty: ['a', 'b'], signInLimit: false },
+    oidc: { issuer: 'https://id.example.org/base', name: 'Example ID', accessTtl: 61, refreshTtl: 62, sessionTtl: 63, sessionMax: 64, refreshMax: 65, signInLimit: false },
     bridge: { prefix: '/a/b-c', upstream: 'https://identity:3000/base' },
     services: {
       database: 'mongodb://127.0.0.1/x',
       storeTimeout: 600,
+      walLimit: 65,
       secretKey: KEY,
       dataDir: '/var/lib/identity',
       production: true,
+      createDatabase: true,
       bcryptCost: 4,
       hashQueue: 5,
-      roles: { admin: 'root', manager: 'boss', service: 'bot' }
-    }
+      roles: { admin: 'root', manager: 'boss', service: 'bot' },
+      managerRoles: ['clerk', 'billing admin', 'boss'],
+      clientsPerUser: 7
+    },
+    warnings: []
   })
   const untried = Object.keys(EnvironmentSchema.properties).filter((name) => !(name in env))
   t.strictSame(untried, ['IDENTITY_SECRET_KEY_FILE'], 'and there is none besides')
@@ -110,11 +131,15 @@ t.test('an empty variable counts as absent, and other names are ignored', async 
   t.strictSame(readConfig(env), readConfig({}))
 })
 
-t.test('the bridge and the authorization server can be off, and the limit set', async (t) => {
-  const config = readConfig({ IDENTITY_BRIDGE_PREFIX: 'off', IDENTITY_OIDC: 'off', IDENTITY_RATE_LIMIT: '3' })
+t.test('the bridge, the authorization server and limits can be off, and the limit set', async (t) => {
+  const off = { IDENTITY_WRITE_LIMIT: 'off', IDENTITY_CLIENTS_PER_USER: 'off', IDENTITY_MANAGER_ROLES: 'off' }
+  const config = readConfig({ IDENTITY_BRIDGE_PREFIX: 'off', IDENTITY_OIDC: 'off', IDENTITY_RATE_LIMIT: '3', ...off })
   t.notOk('bridge' in config)
   t.equal(config.oidc, false)
   t.equal(config.rateLimit, 3)
+  t.equal(config.writeLimit, false)
+  t.equal(config.services.clientsPerUser, false)
+  t.strictSame(config.services.managerRoles, [], 'managers grant none')
 })
 
 t.test('auto is one worker for each core, and an in-memory store allows only one', async (t) => {
@@ -142,6 +167,10 @@ t.test('a wrong value is reported by name, and never repeated', async (t) => {
     ['IDENTITY_BCRYPT_COST', '3', 'must be an integer from 4 to 20'],
     ['IDENTITY_RATE_LIMIT', '0', 'must be off or an integer from 1 to 1000000'],
     ['IDENTITY_RATE_LIMIT', 'false', 'must be off or an integer from 1 to 1000000'],
+    ['IDENTITY_WRITE_LIMIT', '0', 'must be off or an integer from 1 to 1000000'],
+    ['IDENTITY_CLIENTS_PER_USER', '-1', 'must be off or an integer from 0 to 1000000'],
+    ['IDENTITY_MANAGER_ROLES', 'clerk,admin', 'must not contain the admin role or the service role'],
+    ['IDENTITY_MANAGER_ROLES', 'service', 'must not contain the admin role or the service role'],
     ['IDENTITY_OPENAPI', 'yes', 'must be on or off'],
     ['IDENTITY_BRIDGE_PREFIX', '/api/v1/client', "must be off or a path such as /bridge/client that is not among the service's own"],
     ['IDENTITY_BRIDGE_PREFIX', '/.well-known', "must be off or a path such as /bridge/client that is not among the service's own"],
@@ -160,30 +189,35 @@ t.test('a wrong value is reported by name, and never repeated', async (t) => {
   ] as const) t.strictSame(problemsOf({ [name]: text }), [`${name}: ${expected}`], `${name}=${text.slice(0, 30)}`)
 })
 
-t.test('an unknown name is reported with the most similar one', async (t) => {
+t.test('an unknown name, which may be of a later release, is a warning with the most similar one', async (t) => {
   for (const [name, meant] of [
     ['IDENTITY_BCRPYT_COST', ', did you mean IDENTITY_BCRYPT_COST?'],
     ['IDENTITY_PORT', ', did you mean PORT?'],
     ['IDENTITY_DATABASE_URL', ', did you mean DATABASE_URL?'],
     ['IDENTITY_SECRETKEY', ', did you mean IDENTITY_SECRET_KEY?'],
     ['IDENTITY_Q', '']
-  ] as const) t.strictSame(problemsOf({ [name]: 'hunter2' }), [`${name}: is not a known variable${meant}`])
+  ] as const) t.strictSame(readConfig({ [name]: 'hunter2' }).warnings, [`${name}: is not a variable of this release and has no effect${meant}`])
 })
 
 t.test('all problems are reported at once', async (t) => {
-  const problems = problemsOf({ PORT: 'x', IDENTITY_OPENAPI: '?', IDENTITY_X_Y_Z: '1', NODE_ENV: 'production' })
-  t.strictSame(problems.map((line) => line.split(':')[0]), ['IDENTITY_X_Y_Z', 'PORT', 'IDENTITY_OPENAPI', 'IDENTITY_SECRET_KEY'])
+  const problems = problemsOf({ PORT: 'x', IDENTITY_OPENAPI: '?', NODE_ENV: 'production' })
+  t.strictSame(problems.map((line) => line.split(':')[0]), ['PORT', 'IDENTITY_OPENAPI', 'IDENTITY_SECRET_KEY'])
 })
 
 t.test('the secret key comes from a variable or a file, and is required in production', async (t) => {
   const dir = t.testdir({ good: `${KEY}\n`, bad: 'hunter2' })
   const file = (name: string) => ({ IDENTITY_SECRET_KEY_FILE: join(dir, name) })
-  t.equal(readConfig({ ...file('good'), NODE_ENV: 'production' }).services.secretKey, KEY)
+  chmodSync(join(dir, 'good'), 0o644)
+  t.match(readConfig(file('good')).warnings, [/^IDENTITY_SECRET_KEY_FILE: the key file .*\/good is open to others than its owner \(mode 0644\)/])
+  chmodSync(join(dir, 'good'), 0o600)
+  t.strictSame(readConfig(file('good')).warnings, [])
+  t.match(readConfig({ ...file('good'), NODE_ENV: 'production' }), { services: { secretKey: KEY }, shutdownDelay: 5000 })
   writeFileSync(join(dir, 'hex'), Buffer.from(KEY, 'base64').toString('hex'))
   t.equal(readConfig(file('hex')).services.secretKey, Buffer.from(KEY, 'base64').toString('hex'))
   t.match(problemsOf(file('bad')), [/^IDENTITY_SECRET_KEY_FILE: the secret key must be 32 random bytes/])
   t.notMatch(problemsOf(file('bad')), [/hunter2/])
-  t.strictSame(problemsOf(file('none')), ['IDENTITY_SECRET_KEY_FILE: the file cannot be read (ENOENT)'])
+  t.strictSame(problemsOf(file('none')), [`IDENTITY_SECRET_KEY_FILE: the file ${join(dir, 'none')} cannot be read (ENOENT)`])
+  t.strictSame(problemsOf({ IDENTITY_SECRET_KEY_FILE: KEY }), ['IDENTITY_SECRET_KEY_FILE: the file cannot be read (ENOENT)'], 'a key in the wrong variable is not repeated')
   t.strictSame(problemsOf({ ...file('good'), IDENTITY_SECRET_KEY: KEY }), ['IDENTITY_SECRET_KEY: cannot be combined with IDENTITY_SECRET_KEY_FILE'])
   t.strictSame(problemsOf({ NODE_ENV: 'production' }), ['IDENTITY_SECRET_KEY: is required in production, or IDENTITY_SECRET_KEY_FILE'])
 })

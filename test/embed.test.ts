@@ -4,6 +4,7 @@ import swagger from '@fastify/swagger'
 import fastify, { type FastifyInstance } from 'fastify'
 import t from 'tap'
 import identity, { fastifyIdentity, openStore, COLLECTIONS, type Caller, type IdentityOptions } from '../index.ts'
+import { bridge } from '../routes/bridge.ts'
 import { type StartOptions, createMint, startIdentity } from '../testing/index.ts'
 import { build } from './helpers/build.ts'
 import { runFlow } from './helpers/flow.ts'
@@ -118,10 +119,26 @@ t.test('a host\'s own routes are as they were', async (t) => {
   }
 })
 
-t.test('a host\'s OpenAPI document has our routes beside its own, and ours has ours alone', async (t) => {
+t.test('a host\'s OpenAPI document is as without us, whatever its version', async (t) => {
+  const documents = await Promise.all([false, true].map(async (isOurs) => {
+    const app = fastify()
+    t.teardown(() => app.close())
+    await app.register(swagger, {})
+    if (isOurs) {
+      await app.register(identity, { database: 'sqlite::memory:', secretKey: Buffer.alloc(32).toString('base64') })
+      await app.register(bridge, { prefix: '/clients', upstream: 'http://127.0.0.1:9' })
+    }
+    app.get('/own', { schema: { summary: 'the host\'s' } }, () => 'own')
+    await app.ready()
+    return app.swagger()
+  }))
+  t.strictSame(documents[1], documents[0])
+})
+
+t.test('a host\'s OpenAPI document that asks has our routes beside its own, and ours has ours alone', async (t) => {
   const app = fastify()
   await app.register(swagger, { openapi: { openapi: '3.1.0', info: { title: 'the host', version: '1' } } })
-  const kit = await startIdentity({ t, app })
+  const kit = await startIdentity({ t, app, inHostDocument: true })
   app.get('/own', { schema: { summary: 'the host\'s' } }, () => 'own')
   await app.ready()
   const paths = Object.keys(app.swagger().paths ?? {})
@@ -134,7 +151,7 @@ t.test('a host\'s OpenAPI document has our routes beside its own, and ours has o
 t.test('the guard on a host\'s routes', async (t) => {
   const kit = await startIdentity({ t, roles: { admin: 'root' } })
   const { app } = kit
-  const see = (request: { caller: Caller | null, isAdmin: boolean }) => ({ caller: request.caller, isAdmin: request.isAdmin })
+  const see = (request: { caller: Caller, hasCaller: boolean, isAdmin: boolean }) => ({ caller: request.hasCaller ? request.caller : null, isAdmin: request.isAdmin })
   app.get('/open', see)
   app.get('/any', { onRequest: app.identity.guard() }, see)
   app.get('/scoped', { onRequest: app.identity.guard({ scopes: ['orders:read', 'orders:write'] }) }, see)
@@ -158,6 +175,7 @@ t.test('the guard on a host\'s routes', async (t) => {
   t.strictSame((await app.inject('/open')).json(), { caller: null, isAdmin: false })
   t.strictSame((await app.inject({ url: '/any', headers: some.headers })).json(), {
     caller: {
+      subject: 'user',
       user: { user_id: some.user_id, account: 'ann', name: '', roles: {} },
       client: { clientId: some.client_id, name: 'shop', scopes: ['orders:read', 'orders:write'], userId: some.user_id },
       token: {
@@ -188,17 +206,17 @@ t.test('two instances in sibling scopes, and one inside another, know nothing of
   await app.register(async (one) => {
     await one.register(identity, options('/one'))
     scopes['/one'] = one
-    one.get('/one/mine', { onRequest: one.identity.guard() }, (request) => request.caller?.user.account)
+    one.get('/one/mine', { onRequest: one.identity.guard() }, (request) => request.caller.user.account)
     await one.register(async (inner) => {
       await inner.register(identity, options('/inner'))
       scopes['/inner'] = inner
-      inner.get('/inner/mine', { onRequest: inner.identity.guard() }, (request) => request.caller?.user.account)
+      inner.get('/inner/mine', { onRequest: inner.identity.guard() }, (request) => request.caller.user.account)
     })
   })
   await app.register(async (two) => {
     await two.register(fastifyIdentity, options('/two'))
     scopes['/two'] = two
-    two.get('/two/mine', { onRequest: two.identity.guard() }, (request) => request.caller?.user.account)
+    two.get('/two/mine', { onRequest: two.identity.guard() }, (request) => request.caller.user.account)
   })
   await app.ready()
   t.notOk(app.hasDecorator('identity'), 'a scope\'s instance stays in it')
@@ -236,13 +254,15 @@ t.test('options', async (t) => {
 
   t.test('that are wrong are named at boot', async (t) => {
     for (const [options, message] of [
-      [{ databse: 'sqlite::memory:' }, /option databse/],
+      [{ databse: 'sqlite::memory:' }, /^option databse: is not an option, did you mean database\?$/],
+      [{ nothingLikeIt: true }, /^option nothingLikeIt: is not an option$/],
       [{ database: '' }, /option database/],
-      [{ database: 'postgres://u:hunter2@h/db' }, /unknown scheme 'postgres:'/],
+      [{ database: 'postgres://u:hunter2@h/db' }, /^the database URL has the unknown scheme 'postgres:'; it must begin with sqlite:, /],
       [{ bcryptCost: 3 }, /option bcryptCost/],
       [{ bcryptCost: '12' }, /option bcryptCost/],
-      [{ prefix: 'no-slash' }, /option prefix/],
-      [{ roles: { boss: 'x' } }, /option roles\.boss/],
+      [{ prefix: 'no-slash' }, /^option prefix: must be a path such as \/identity, /],
+      [{ prefix: '/slash/' }, /^option prefix: must be a path/],
+      [{ roles: { boss: 'x' } }, /option roles\.boss: is not an option/],
       [{ roles: { admin: '' } }, /option roles\.admin/],
       [{ rateLimit: 0 }, /option rateLimit/],
       [{ stallTimeout: 1 }, /option stallTimeout/],

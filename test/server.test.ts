@@ -66,7 +66,7 @@ t.test('the first start on an empty store: the printed call works, no secret is 
     t.equal(list.status, 400, 'an unknown parameter is refused through the bridge too')
     const csv = await call(`${url}/bridge/client/list?format=csv`, { headers: bearer })
     t.equal(csv.status, 200)
-    t.match(csv.text, /^\ufeffclientId,.*\n.*,bootstrap,\n$/)
+    t.match(csv.text, /^\ufeffclientId,.*\n.*,Command line,\n.*,bootstrap,\n$/)
     t.equal((await call(`${url}/health/ready`)).status, 200)
     const { paths } = JSON.parse((await call(`${url}/openapi.json`)).text)
     for (const path of ['/api/v1/client/list', '/bridge/client/list', '/health/live']) t.ok(paths[path]?.get, path)
@@ -135,6 +135,31 @@ t.test('a later start prints how to get a token, and no secret', async (t) => {
   })
 })
 
+t.test('during the shutdown delay only readiness says no, and a second signal ends it at once', async (t) => {
+  const service = startProgram(t, 'server.ts', { env: serviceEnv(t.testdir(), { IDENTITY_SHUTDOWN_DELAY: '600000' }) })
+  const { url, bearer } = await readFirst(service)
+  t.equal((await call(`${url}/health/ready`)).status, 200)
+  service.child.kill('SIGUSR1')
+  await service.seen(/SIGUSR1 is ignored/)
+  service.child.kill('SIGHUP')
+  await service.seen(/SIGHUP: closing/)
+  t.equal((await call(`${url}/health/ready`)).status, 503)
+  t.equal((await call(`${url}/health/live`)).status, 200)
+  t.equal((await call(`${url}/api/v1/auth/tokeninfo`, { headers: bearer })).status, 200, 'on a new connection')
+  const again = setInterval(() => service.child.kill('SIGTERM'), 50)
+  t.teardown(() => clearInterval(again))
+  t.equal(await service.ended, 1)
+  t.notMatch(service.stderr(), /Debugger/)
+})
+
+t.test('after the shutdown delay the service closes', async (t) => {
+  const service = startProgram(t, 'server.ts', { env: serviceEnv(t.testdir(), { IDENTITY_SHUTDOWN_DELAY: '100' }) })
+  await readFirst(service)
+  service.child.kill('SIGTERM')
+  t.equal(await service.ended, 0)
+  t.match(service.log().at(-1), { msg: 'closed' })
+})
+
 t.test('requests past the limit are aborted; a log file contains no secrets', async (t) => {
   const dir = t.testdir()
   const file = join(dir, 'log')
@@ -198,12 +223,24 @@ t.test('npm start passes signals on, so that no process is left behind', async (
 
 t.test('a wrong environment is reported by name before anything starts', async (t) => {
   const dir = t.testdir()
-  const env = serviceEnv(dir, { PORT: 'hunter2', IDENTITY_SECRET_KEY: 'hunter2', IDENTITY_BCRYPT_COTS: 'hunter2' })
+  const env = serviceEnv(dir, { PORT: 'hunter2', IDENTITY_SECRET_KEY: 'hunter2' })
   const { code, stdout, stderr } = await runProgram(t, 'server.ts', { env })
   t.equal(code, 1)
   t.equal(stdout, '')
-  t.strictSame(stderr.trim().split('\n').map((line) => /^fastify-identity: (\w+):/.exec(line)?.[1]), ['IDENTITY_BCRYPT_COTS', 'PORT', 'IDENTITY_SECRET_KEY'])
+  t.strictSame(stderr.trim().split('\n').map((line) => /^fastify-identity: (\w+):/.exec(line)?.[1]), ['PORT', 'IDENTITY_SECRET_KEY'])
   t.notMatch(stderr, /hunter2/)
+})
+
+t.test('in production it is not reachable by others without an https issuer', async (t) => {
+  const key = Buffer.alloc(32, 1).toString('hex')
+  for (const args of [[], ['--workers=2']]) {
+    const service = startProgram(t, 'server.ts', {
+      args, env: serviceEnv(t.testdir(), { NODE_ENV: 'production', IDENTITY_SECRET_KEY: key, HOST: '0.0.0.0', IDENTITY_ISSUER: 'http://id.example' })
+    })
+    t.equal(await service.ended, 1)
+    t.match(service.stderr(), /^fastify-identity: IDENTITY_ISSUER: must be the https URL/)
+    t.equal(service.stdout(), '')
+  }
 })
 
 t.test('in production it prints only JSON lines, and an uncaught exception ends it', async (t) => {
@@ -212,11 +249,14 @@ t.test('in production it prints only JSON lines, and an uncaught exception ends 
     'fail.mjs': "process.once('SIGUSR2', () => { throw new Error('lost mongodb://user:hunter2@host/db') })"
   })
   const service = startProgram(t, 'server.ts', {
-    env: serviceEnv(dir, { NODE_ENV: 'production', IDENTITY_SECRET_KEY_FILE: join(dir, 'key'), NODE_OPTIONS: `--import=${join(dir, 'fail.mjs')}` })
+    env: serviceEnv(dir, { NODE_ENV: 'production', IDENTITY_CREATE_DATABASE: 'on', IDENTITY_X_Y_Z: 'hunter2', IDENTITY_SECRET_KEY_FILE: join(dir, 'key'), NODE_OPTIONS: `--import=${join(dir, 'fail.mjs')}` })
   })
   const [, url = ''] = await service.seen(LISTENS)
   await service.seen(/IDENTITY_ISSUER is not configured/)
-  t.match(service.log().find(({ level }) => level === 40), { msg: new RegExp(`${url}$`) })
+  const warnings = service.log().filter(({ level }) => level === 40).map(({ msg }) => msg)
+  for (const warning of [/a new, empty database was made: .*identity\.db/, /^IDENTITY_X_Y_Z: is not a variable of this release/, /key is open to others/, new RegExp(`IDENTITY_ISSUER .*${url}$`)]) {
+    t.equal(warnings.filter((text) => warning.test(text)).length, 1, String(warning))
+  }
   service.child.kill('SIGUSR2')
   t.equal(await service.ended, 1)
   t.equal(service.log().length, service.stdout().trim().split('\n').length)

@@ -168,7 +168,9 @@ t.test('a start-up error is printed once', async (t) => {
     [{ ...first, IDENTITY_SECRET_KEY: '11'.repeat(32) }, 'the secret key is not the one this database was sealed with'],
     [serviceEnv(t.testdir(), { DATABASE_URL: 'sqlite::memory:' }), '--workers: must be 1 with sqlite::memory:, as each process would have its own database']
   ] as const) {
-    t.strictSame(await runProgram(t, 'server.ts', { args: TWO, env }), { code: 1, stdout: '', stderr: `fastify-identity: ${message}\n` })
+    const { code, stdout, stderr } = await runProgram(t, 'server.ts', { args: TWO, env })
+    t.strictSame({ code, stderr }, { code: 1, stderr: `fastify-identity: ${message}\n` })
+    t.notOk(stdout.split('\n').some((line) => line !== '' && !line.includes('a new, empty database was made')), 'and nothing else')
   }
 })
 

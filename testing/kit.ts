@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto'
 import fastify, { type FastifyInstance, type FastifyServerOptions } from 'fastify'
 import { LIMITS } from '../schemas/common.ts'
+import { type Counter, createCounter } from '../lib/sign-in/counter.ts'
 import { COLLECTIONS } from '../lib/store/collections.ts'
 import type { Store } from '../lib/store/port.ts'
 import { handleError } from '../plugins/errors.ts'
@@ -22,7 +23,7 @@ export function createApp (options: FastifyServerOptions = {}): FastifyInstance 
 /** A test with a teardown hook, such as tap's or node:test's. */
 export type TestLike = { teardown: (close: () => Promise<void>) => unknown } | { after: (close: () => Promise<void>) => unknown }
 
-/** All options of the plugin. `database`, `secretKey` and `bcryptCost` have other defaults. */
+/** All options of the plugin. `database`, `secretKey` and `bcryptCost` have other defaults, and `writeLimit` and `clientsPerUser` are off. */
 export interface StartOptions extends Omit<IdentityOptions, 'now'> {
   /** Closes the kit when this test ends. */
   t?: TestLike | undefined
@@ -43,9 +44,9 @@ export interface TestKit extends AsyncDisposable {
   readonly inject: FastifyInstance['inject']
   /** Mints a token; creates its user and client if they are missing. */
   readonly mint: Mint
-  /** The service's clock. It does not advance by itself. */
+  /** The service's clock, for expiry and limits alike. It does not advance by itself. */
   readonly clock: TestClock
-  /** Empties the store and resets the clock. */
+  /** Empties the store, forgets all counted attempts, and resets the clock. */
   reset (): Promise<void>
   /** Listens on 127.0.0.1, on a free port unless one is given. A second call returns the same URL. */
   listen (options?: { port?: number }): Promise<{ url: string }>
@@ -70,14 +71,26 @@ export async function emptyStore (store: Store): Promise<void> {
  * @throws Error that names an invalid option
  * @example
  * const kit = await startIdentity({ t })
- * const { headers } = await kit.mint({ user: 'ann', roles: ['admin'], scopes: ['read'] })
- * const reply = await kit.inject({ url: '/api/v1/auth/tokeninfo', headers })
+ * const { headers } = await kit.mint({ user: 'ann', roles: ['admin'] })
+ * const reply = await kit.inject({ url: '/api/v1/user/list', headers })
+ * const narrowed = await kit.mint({ user: 'ann', scopes: ['account:read'] })
  */
 export async function startIdentity ({ t, time, app = createApp(), ...options }: StartOptions = {}): Promise<TestKit> {
   const clock = createTestClock(time)
+  let attempts = createCounter(clock.now)
+  const counter: Counter = { count: (...attempt) => attempts.count(...attempt) }
   const close = () => app.close()
   try {
-    await app.register(identity, { database: 'sqlite::memory:', secretKey: TESTING_KEY, bcryptCost: LOWEST_COST, ...options, now: clock.now })
+    await app.register(identity, {
+      database: 'sqlite::memory:',
+      secretKey: TESTING_KEY,
+      bcryptCost: LOWEST_COST,
+      writeLimit: false,
+      clientsPerUser: false,
+      counter,
+      ...options,
+      now: clock.now
+    })
   } catch (error) {
     await close()
     throw error
@@ -93,6 +106,10 @@ export async function startIdentity ({ t, time, app = createApp(), ...options }:
     async reset () {
       await emptyStore(store)
       clock.reset()
+      attempts = createCounter(clock.now)
+      // Look-ups refer to the registry of resources, and the app declares its own ones.
+      await app.identity.resources.ensure()
+      await app.identity.resources.declareFixed(options.resources ?? [])
     },
     listen: ({ port = 0 } = {}) => (listening ??= app.listen({ port, host: '127.0.0.1' }).then((url) => ({ url }))),
     close,

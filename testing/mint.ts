@@ -4,6 +4,8 @@ import type { Clock } from '../lib/clock.ts'
 import type { Services } from '../lib/identity.ts'
 import { randomText } from '../lib/ids.ts'
 import { type ClientRecord, type Roles, type UserRecord, createClientRecord, createUserRecord } from '../lib/records.ts'
+import { isApiScope } from '../lib/resources/api-scopes.ts'
+import { findDeclarer, readRegistry } from '../lib/resources/registry.ts'
 import { type Collection, type Document, DuplicateKeyError } from '../lib/store/port.ts'
 import type { MintedTokens } from '../lib/tokens/tokens.ts'
 
@@ -15,8 +17,13 @@ export interface MintRequest {
   client?: string
   /** The user's new roles: names, or an object as in the API. Absent: the roles do not change; a new user has none. */
   roles?: string[] | Roles
-  /** Some scopes of an existing client; a new client gets these. Absent: all of the client's. */
+  /**
+   * Narrows the token to these scopes of the client or of the API. A new client gets those that are not the API's. Absent: the
+   * token has all the user's power, and all of the client's scopes.
+   */
   scopes?: string[]
+  /** The URI of the resource that the token is for, see MintOptions. */
+  resource?: string
   /** Seconds until the access token expires. */
   ttl?: number
   /** Also mints a linked refresh token, which the token endpoint redeems. */
@@ -77,7 +84,13 @@ export function createMint (services: Pick<Services, 'store' | 'tokens'>, now: C
 
   async function createClient (name: string, scopes: string[], userId: string): Promise<ClientRecord> {
     const id = deriveId(`${userId} ${name}`)
-    const record = createClientRecord(now(), { id, redirectUris: [], scopes: checkScopes(scopes), userId, name })
+    const registry = await readRegistry(services.store)
+    const own = checkScopes(scopes).filter((scope) => !isApiScope(scope))
+    const declared = Object.fromEntries(own.flatMap((scope) => {
+      const declarer = findDeclarer(registry, scope)
+      return typeof declarer === 'string' ? [[scope, declarer]] : []
+    }))
+    const record = createClientRecord(now(), { id, redirectUris: [], scopes: own, declared, userId, name, revision: 0 })
     return await insertOnce(clients, record, () => clients.get(id))
   }
 
@@ -95,14 +108,15 @@ export function createMint (services: Pick<Services, 'store' | 'tokens'>, now: C
     return await createClient(['test', ...checkScopes(scopes)].join(' '), scopes, 'nobody')
   }
 
-  return async function mint ({ user, client, roles, scopes, ttl, refresh } = {}) {
+  return async function mint ({ user, client, roles, scopes, resource, ttl, refresh } = {}) {
     const held = Array.isArray(roles) ? Object.fromEntries(roles.map((name) => [name, true as const])) : roles
     const record = await resolveUser(user, held && checkRoles(held))
     const { id: client_id } = await resolveClient(client, scopes, record.id)
     const tokens = await services.tokens.mint({
       user_id: record.id,
       client_id,
-      ...(client !== undefined && scopes !== undefined && { scopes }),
+      ...(scopes !== undefined && { scopes }),
+      ...(resource !== undefined && { resource }),
       ...(ttl !== undefined && { ttl }),
       ...(refresh !== undefined && { refresh })
     })

@@ -13,6 +13,7 @@ const MintSchema = Type.Object({
   client: Type.Optional(Type.String()),
   roles: Type.Optional(Type.Union([Type.Array(Type.String()), RolesSchema])),
   scopes: Type.Optional(Type.Array(Type.String())),
+  resource: Type.Optional(Type.String()),
   ttl: Type.Optional(Type.Integer({ minimum: 1 })),
   refresh: Type.Optional(Type.Boolean())
 }, { additionalProperties: false })
@@ -59,7 +60,7 @@ export interface TestServer {
 
 /**
  * Starts a kit on 127.0.0.1, with routes that control it beside the service's own:
- * - `POST /testing/tokens` `{ user?, client?, roles?, scopes?, ttl?, refresh? }` mints a token, see `MintRequest`
+ * - `POST /testing/tokens` `{ user?, client?, roles?, scopes?, resource?, ttl?, refresh? }` mints a token, see `MintRequest`
  * - `POST /testing/clock` `{ advance: MILLISECONDS }` or `{ set: RFC 3339 }` moves the clock
  * - `POST /testing/reset` empties the store and resets the clock
  * - `GET /testing` returns the clock's time

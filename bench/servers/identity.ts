@@ -1,7 +1,6 @@
 import Fastify from 'fastify'
 import identity from '../../index.ts'
 import { bridge } from '../../routes/bridge.ts'
-import { clientAt } from '../fixture.ts'
 import { PASSWORD, SECRET_KEY } from '../seed.ts'
 import type { RepeatOptions } from '../types.ts'
 import { repeat } from './repeat.ts'
@@ -18,9 +17,7 @@ interface Options {
 const { database, bridgePort } = readOptions<Options>()
 
 const app = Fastify()
-// Signs users in without asking for consent.
-const oidc = { firstParty: [clientAt(0).clientId], signInLimit: false as const }
-await app.register(identity, { database, secretKey: SECRET_KEY, rateLimit: false, oidc })
+await app.register(identity, { database, secretKey: SECRET_KEY, rateLimit: false, oidc: { signInLimit: false } })
 if (bridgePort !== undefined) await app.register(bridge, { prefix: '/bridge', upstream: `http://127.0.0.1:${bridgePort}` })
 const create = (account: string) => app.identity.users.create({ data: { account, password: PASSWORD, name: 'New user' } })
 const calls = { repeat: (options: RepeatOptions) => repeat(create, options) }

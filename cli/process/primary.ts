@@ -28,9 +28,15 @@ export function runPrimary (config: Config): void {
   const supervisor = new Supervisor({
     count: config.workers,
     log,
-    closeTimeout: config.shutdownTimeout + STORE_CLOSE + MARGIN,
+    closeTimeout: config.shutdownDelay + config.shutdownTimeout + STORE_CLOSE + MARGIN,
     fork () {
-      const { id, process: child } = cluster.fork({ ...toEnvironment(role), IDENTITY_WORKERS: String(config.workers) })
+      const { createDatabase = !config.services.production } = config.services
+      const { id, process: child } = cluster.fork({
+        ...toEnvironment(role),
+        IDENTITY_WORKERS: String(config.workers),
+        // A worker that starts later must not replace a database that is gone by an empty one.
+        IDENTITY_CREATE_DATABASE: role === 'first' && createDatabase ? 'on' : 'off'
+      })
       role = 'other'
       answerCounts(child, counter)
       child.on('error', (error) => {

@@ -2,6 +2,7 @@
  * A process that serves: alone, or as a worker.
  * @module
  */
+import { setTimeout as delay } from 'node:timers/promises'
 import { buildApp, getUrl } from '../../app.ts'
 import type { Config } from '../../config.ts'
 import { findDataDir } from '../../lib/crypto/secret-key.ts'
@@ -18,8 +19,10 @@ import type { WorkerRole } from './worker-role.ts'
  */
 export async function runService (config: Config, role?: WorkerRole): Promise<void> {
   const output = new LogOutput(process.stdout.fd, { shared: role !== undefined })
+  const ending = new AbortController()
   const app = await buildApp(config, {
     logStream: output,
+    closing: ending.signal,
     ...(role && { counter: createIpcCounter(process as Channel), processes: config.workers })
   })
   const { log } = app
@@ -40,6 +43,9 @@ export async function runService (config: Config, role?: WorkerRole): Promise<vo
   let closing = false
   async function close (code: number): Promise<void> {
     closing = true
+    ending.abort()
+    // A process that has failed does not go on to serve.
+    if (code === 0 && config.shutdownDelay > 0) await delay(config.shutdownDelay)
     const limit = config.shutdownTimeout + STORE_CLOSE
     setTimeout(() => killProcess(`could not close within ${limit} ms: the process is killed`), limit)
     // Fastify cannot close while it starts to listen.
@@ -66,6 +72,7 @@ export async function runService (config: Config, role?: WorkerRole): Promise<vo
     listening.resolve()
   }
   if (role === 'other') return
+  for (const warning of config.warnings) log.warn(warning)
   if (config.services.production && config.oidc !== false && config.oidc.issuer === undefined) {
     log.warn(`IDENTITY_ISSUER is not configured: the service names itself ${getUrl(app)}`)
   }

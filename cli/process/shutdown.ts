@@ -38,6 +38,8 @@ export function handleEndings ({ log, close, kill, isWorker = false }: Endings):
       }
     })
   }
+  // Without a listener Node opens its inspector, through which every user of this machine could read our secrets.
+  process.on('SIGUSR1', () => log.info('SIGUSR1 is ignored'))
   // An unhandled rejection arrives here too.
   process.on('uncaughtException', (error) => {
     log.fatal({ err: error }, 'uncaught exception')

@@ -1,4 +1,4 @@
-// A program that acts without a user's sign-in: the client credentials grant. Its token acts for the client's owner.
+// A program that acts without a user's sign-in: the client credentials grant. Its token is the client's own.
 import * as openid from 'openid-client'
 
 const { ISSUER = 'http://127.0.0.1:3000', CLIENT_ID, CLIENT_SECRET } = process.env
@@ -15,7 +15,7 @@ let cached
 /** The cached token; a new one if there is none or it is about to expire. */
 async function getToken () {
   if (cached === undefined || cached.expires < Date.now() + 10_000) {
-    const { access_token: token, expires_in: seconds } = await openid.clientCredentialsGrant(config)
+    const { access_token: token, expires_in: seconds } = await openid.clientCredentialsGrant(config, { scope: 'users:read' })
     cached = { token, expires: Date.now() + seconds * 1000 }
   }
   return cached.token
@@ -35,5 +35,5 @@ async function call (path) {
 
 console.log(JSON.stringify({
   me: (await call('/api/v1/auth/tokeninfo')).data,
-  clients: (await call('/api/v1/client/count')).data.count
+  users: (await call('/api/v1/user/count')).data.count
 }, null, 2))

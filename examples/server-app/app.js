@@ -62,7 +62,7 @@ app.get('/sign-in', async (request, reply) => {
   startSession(reply, session)
   return reply.redirect(openid.buildAuthorizationUrl(config, {
     redirect_uri: `${origin()}/callback`,
-    scope: 'openid offline_access roles',
+    scope: 'openid profile offline_access',
     code_challenge: await openid.calculatePKCECodeChallenge(verifier),
     code_challenge_method: 'S256',
     state: session.state,
@@ -81,7 +81,8 @@ app.get('/callback', async (request, reply) => {
     pkceCodeVerifier: verifier, expectedState: state, expectedNonce: nonce, idTokenExpected: true
   })
   // A new session id prevents session fixation.
-  startSession(reply, storeTokens({ account: tokens.claims().preferred_username }, tokens))
+  const user = await openid.fetchUserInfo(config, tokens.access_token, tokens.claims().sub)
+  startSession(reply, storeTokens({ account: user.preferred_username }, tokens))
   return reply.redirect('/')
 })
 

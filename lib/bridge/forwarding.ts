@@ -63,7 +63,16 @@ export function forwardingFields (headers: Incoming, peer: Peer): Headers {
 }
 
 /** Fields of a request that undici writes itself, that end here, or that `forwardingFields` replaces. */
-export const REQUEST_DROP: ReadonlySet<string> = new Set([
+const REQUEST_DROP: ReadonlySet<string> = new Set([
   'host', 'content-length', 'expect',
   'forwarded', 'x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto', 'via'
 ])
+
+/** Fields of a response that the bridge writes itself. */
+const RESPONSE_DROP: ReadonlySet<string> = new Set(['x-content-type-options'])
+
+/** The fields to drop in requests and responses. Cookies of the host app are not for the upstream, nor the other way round. */
+export function chooseDrops (cookies: boolean): { request: ReadonlySet<string>, response: ReadonlySet<string> } {
+  if (cookies) return { request: REQUEST_DROP, response: RESPONSE_DROP }
+  return { request: new Set([...REQUEST_DROP, 'cookie']), response: new Set([...RESPONSE_DROP, 'set-cookie']) }
+}

@@ -1,36 +1,38 @@
-import type { Client, ClientListQuery, CreateClient, PatchClient } from '../../schemas/client.ts'
-import { type Checks, checkFields, checkImage, checkRedirectUris, checkScopes, checkText } from '../checks.ts'
-import { showClient } from './show-client.ts'
+import type { Client, ClientItem, ClientListQuery, CreateClient, PatchClient } from '../../schemas/client.ts'
 import { type Clock, toTimestamp } from '../clock.ts'
-import { type Page, mapBatches, readPage, toStart } from '../lists/cursor.ts'
+import type { SecretBox } from '../crypto/secrets.ts'
 import { IdentityError, paramError } from '../errors.ts'
 import { generateId, randomText } from '../ids.ts'
-import { type ClientRecord, type UserRecord, createClientRecord } from '../records.ts'
-import type { Actor } from '../roles.ts'
-import type { SecretBox } from '../crypto/secrets.ts'
+import { toTurn } from '../fair-queue.ts'
+import { type Page, mapBatches, readPage, toStart } from '../lists/cursor.ts'
+import { createReads } from '../lists/reads.ts'
 import { parseSort } from '../lists/sort.ts'
 import { scan } from '../lists/scan.ts'
-import type { Change, Filter, Json, ListQuery, Store } from '../store/port.ts'
+import { type ClientRecord, type UserRecord, createClientRecord } from '../records.ts'
+import { type Registry, readRegistry } from '../resources/registry.ts'
+import type { Actor } from '../roles.ts'
+import type { Change, Filter, ListQuery, Store } from '../store/port.ts'
 import type { Tokens } from '../tokens/tokens.ts'
+import { toClientChange } from './client-fields.ts'
+import { parseClientFields } from './columns.ts'
+import { isVouchedFor } from './kinds.ts'
+import type { CheckClientQuota } from './quota.ts'
+import { type ClientView, showClientItemTo, showClientTo } from './show-client.ts'
 
 const SORT_KEYS = { created: 'createdAt', modified: 'modifiedAt', name: 'name' }
 
 /** Characters of a client secret (service.md, 8). */
 const SECRET_LENGTH = 16
 
-/** Checks of the fields that callers set. A schema field without a check or without a record field does not compile. */
-const CHECKS: Checks<Pick<ClientRecord, Exclude<keyof CreateClient['data'], 'userId'>>> = {
-  redirectUris: checkRedirectUris,
-  scopes: checkScopes,
-  name: (text) => checkText('name', text),
-  image: checkImage
-}
+/** Attempts at a write before ErrBusy: a concurrent write to the same client makes one fail. */
+const ATTEMPTS = 8
 
 export interface ClientServices {
   store: Store
   now: Clock
   box: SecretBox
   tokens: Tokens
+  checkQuota: CheckClientQuota
 }
 
 function notFound (): IdentityError {
@@ -48,18 +50,33 @@ function toListQuery (query: ClientListQuery, actor: Actor): ListQuery {
   return { filter: toFilter(query.user, actor), sort, ...toStart(query, sort), limit: query.limit ?? 100 }
 }
 
+/** What the actor may see of clients. Secrets take the scopes of changes, because whoever reads one can use the client. */
+function toView ({ user_id, isUser = true, isAdmin, holds = () => true }: Actor): ClientView {
+  const own = isUser ? 'own' : 'none'
+  const secrets = !holds('clients:write') ? 'none' : isAdmin && holds('users:write') ? 'all' : own
+  return { isAdmin, secrets, user_id }
+}
+
 /** Registered clients, by the rules of service.md, sections 2, 3 and 4.1. */
-export function createClients ({ store, now, box, tokens }: ClientServices) {
+export function createClients ({ store, now, box, tokens, checkQuota }: ClientServices) {
   const clients = store.collection<ClientRecord>('clients')
   const users = store.collection<UserRecord>('users')
+  const { counts, pages } = createReads(store)
 
-  const toClientFor = ({ isAdmin }: Actor) => (record: ClientRecord): Client => showClient(record, isAdmin, box.open)
+  const createSecret = (id: string) => box.seal(randomText(SECRET_LENGTH), id)
 
   /** The record. Throws ErrNotFound, the same for a missing client and, unless the actor is an admin, for somebody else's. */
   async function requireRecord (clientId: string, actor: Actor): Promise<ClientRecord> {
     const record = await clients.get(clientId)
     if (record === null || (!actor.isAdmin && record.userId !== actor.user_id)) throw notFound()
     return record
+  }
+
+  /** @throws ErrPerm for a client that the operator vouches for, unless the actor is an admin */
+  function checkMayManage (record: ClientRecord, actor: Actor): void {
+    if (!actor.isAdmin && isVouchedFor(record)) {
+      throw new IdentityError('ErrPerm', 'clientId: only an admin may manage a client that the operator vouches for')
+    }
   }
 
   async function findOwner (userId: string | undefined, actor: Actor): Promise<string> {
@@ -69,96 +86,147 @@ export function createClients ({ store, now, box, tokens }: ClientServices) {
     return userId
   }
 
+  /**
+   * Reads a client, decides and writes; a concurrent write to the client starts it again. Null from `decide` writes nothing.
+   * @returns whether the write revoked the client's tokens
+   */
+  async function write (clientId: string, actor: Actor, decide: (record: ClientRecord, registry: Registry) => Change | null): Promise<boolean> {
+    for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+      const record = await requireRecord(clientId, actor)
+      const change = decide(record, await readRegistry(store))
+      if (change === null) return false
+      const { revision } = record
+      const written = await clients.update(clientId, {
+        ...change, set: { ...change.set, modifiedAt: toTimestamp(now()) }, increment: { ...change.increment, revision: 1 }
+      }, revision === undefined ? undefined : { equal: { revision } })
+      if (written === null) continue
+      const isRevoked = change.increment?.epoch !== undefined
+      if (isRevoked) tokens.deleteOfClient(clientId, written.epoch)
+      return isRevoked
+    }
+    throw new IdentityError('ErrBusy', 'other requests are changing the client', { headers: { 'retry-after': '1' } })
+  }
+
   return {
     /**
-     * Registers a client (service.md, 4.1, POST /client). `extra` is for bootstrap and the command line.
-     * @throws ErrParam, USER_NOT_EXIST
+     * Registers a client (service.md, 4.1, POST /client). `extra` is for bootstrap.
+     * @throws ErrParam, ErrPerm, ErrLimit, USER_NOT_EXIST
      */
-    async create (body: CreateClient, actor: Actor, extra: { id?: string, first_party?: boolean } = {}): Promise<{ clientId: string }> {
+    async create (body: CreateClient, actor: Actor, extra: { id?: string } = {}): Promise<{ clientId: string }> {
       const { data: { userId: owner, ...data }, credentials } = body
-      const fields = checkFields(data, CHECKS)
-      const userId = await findOwner(owner, actor)
       const time = now()
       const id = extra.id ?? generateId(time)
-      await clients.insert(createClientRecord(time, {
-        id,
-        secret: credentials === true ? box.seal(randomText(SECRET_LENGTH), id) : undefined,
-        ...fields,
-        userId,
-        first_party: extra.first_party || undefined
-      }))
+      const secret = credentials === true ? createSecret(id) : undefined
+      const fields = { redirectUris: data.redirectUris, scopes: [], ...(secret !== undefined && { secret }) }
+      const { set } = toClientChange(data, fields, await readRegistry(store), actor, toTimestamp(time))
+      const userId = await findOwner(owner, actor)
+      await checkQuota(userId, actor)
+      await clients.insert(createClientRecord(time, { ...set as Pick<ClientRecord, 'redirectUris' | 'scopes' | 'name'>, id, secret, userId, revision: 0 }))
       return { clientId: id }
     },
 
-    /** The client as the actor may see it; throws ErrNotFound. */
+    /**
+     * The client as the actor may see it.
+     * @throws ErrNotFound, and ErrPerm for a client that the operator vouches for, unless the actor is an admin
+     */
     async require (clientId: string, actor: Actor): Promise<Client> {
-      return toClientFor(actor)(await requireRecord(clientId, actor))
+      const record = await requireRecord(clientId, actor)
+      checkMayManage(record, actor)
+      return showClientTo(toView(actor), box.open)(record)
     },
 
     /**
-     * Changes a client (service.md, 4.1, PATCH /client/{clientId}).
-     * @throws ErrNotFound, ErrParam
+     * Changes a client (service.md, 4.1, PATCH /client/{clientId}). A client that the operator begins to vouch for gets a new
+     * secret, because its owner knows the old one.
+     * @throws ErrNotFound, ErrParam, ErrPerm
      */
     async patch (clientId: string, body: PatchClient, actor: Actor): Promise<void> {
-      const record = await requireRecord(clientId, actor)
       const { data = {}, regen_secret } = body
-      const { image, ...fields } = data
-      const set: Record<string, Json> = checkFields({ ...fields, ...(image !== null && { image }) }, CHECKS)
-      const change: Change = { set }
-      if (image === null) change.unset = ['image']
-      if (regen_secret === true) {
-        if (record.secret === undefined) throw paramError('regen_secret', 'a public client has no secret')
-        set.secret = box.seal(randomText(SECRET_LENGTH), clientId)
-        change.increment = { epoch: 1 }
+      await write(clientId, actor, (record, registry) => {
+        checkMayManage(record, actor)
+        const change = toClientChange(data, record, registry, actor, toTimestamp(now()))
+        const { set = {}, unset = [] } = change
+        if (regen_secret === true && record.secret === undefined) throw paramError('regen_secret', 'a public client has no secret')
+        if (Object.keys(set).length === 0 && unset.length === 0 && regen_secret !== true) {
+          throw new IdentityError('ErrParam', 'body: must contain a change')
+        }
+        const isNew = !isVouchedFor(record) && isVouchedFor({ ...record, ...set } as ClientRecord)
+        const isKnown = record.userId !== actor.user_id || actor.isUser === false
+        if (regen_secret === true || (isNew && isKnown && record.secret !== undefined)) {
+          return { ...change, set: { ...set, secret: createSecret(clientId) }, increment: { ...change.increment, epoch: 1 } }
+        }
+        return change
+      })
+    },
+
+    /**
+     * Gives all confidential clients of a user new secrets, which revokes their tokens. Clients that the operator vouches for
+     * keep theirs unless the actor is an admin.
+     */
+    async replaceSecrets (userId: string, actor: Actor): Promise<void> {
+      for await (const batch of scan(clients, { equal: { userId } })) {
+        for (const { id } of batch) {
+          await write(id, actor, (record) => {
+            const isKept = record.secret === undefined || record.userId !== userId || (!actor.isAdmin && isVouchedFor(record))
+            return isKept ? null : { set: { secret: createSecret(id) }, increment: { epoch: 1 } }
+          }).catch((error) => {
+            // It was deleted meanwhile.
+            if (!(error instanceof IdentityError) || error.code !== 'ErrNotFound') throw error
+          })
+        }
       }
-      if (Object.keys(set).length === 0 && change.unset === undefined) {
-        throw new IdentityError('ErrParam', 'body: must contain a change')
-      }
-      set.modifiedAt = toTimestamp(now())
-      if (await clients.update(clientId, change) === null) throw notFound()
-      if (regen_secret === true) await tokens.deleteOfClient(clientId)
     },
 
     /**
      * Removes a client and its codes and tokens.
-     * @throws ErrPerm for the client of the actor's own token, ErrNotFound
+     * @throws ErrPerm for the client of the actor's own token, and for one that the operator vouches for unless the actor is an
+     *   admin; ErrNotFound
      */
     async remove (clientId: string, actor: Actor): Promise<void> {
       if (clientId === actor.client_id) throw new IdentityError('ErrPerm', 'clientId: a client cannot delete itself')
-      await requireRecord(clientId, actor)
+      checkMayManage(await requireRecord(clientId, actor), actor)
       if (!await clients.delete(clientId)) throw notFound()
-      await tokens.deleteOfClient(clientId)
+      tokens.deleteOfClient(clientId)
     },
 
-    /** Removes all of a user's clients, even the client of the caller's own token: the path names them all. */
-    async removeOwned (userId: string): Promise<void> {
+    /**
+     * Removes all of a user's clients, even the client of the caller's own token: the path names them all.
+     * @throws ErrPerm, before any is removed, when the operator vouches for one of them and the actor is not an admin
+     */
+    async removeOwned (userId: string, actor: Actor): Promise<void> {
+      if (!actor.isAdmin) {
+        for await (const batch of scan(clients, { equal: { userId } })) for (const record of batch) checkMayManage(record, actor)
+      }
       for await (const batch of scan(clients, { equal: { userId } })) {
         await Promise.all(batch.map(async ({ id }) => {
           await clients.delete(id)
-          await tokens.deleteOfClient(id)
+          tokens.deleteOfClient(id)
         }))
       }
     },
 
     async count (user: string | undefined, actor: Actor): Promise<number> {
-      return await clients.count(toFilter(user, actor))
+      return await counts.run(() => clients.count(toFilter(user, actor)), toTurn(actor))
     },
 
     /**
      * Batches of clients as this caller may see them. Everything about the query is checked before the first one.
      * @throws ErrParam for a sort that is not one, and a cursor that is not of this sort
      */
-    list (query: ClientListQuery, actor: Actor): AsyncIterable<Client[]> {
-      return mapBatches(clients.list(toListQuery(query, actor)), toClientFor(actor))
+    list (query: Omit<ClientListQuery, 'fields'>, actor: Actor): AsyncIterable<Client[]> {
+      return mapBatches(clients.list(toListQuery(query, actor)), showClientTo(toView(actor), box.open))
     },
 
     /**
-     * The same list, with the cursor of its next page where it is one of at most 100.
-     * @throws as `list`
+     * The same list with the fields that the query selects, and with the cursor of its next page where it is one of at most 100.
+     * @throws as `list`, and ErrParam for an unknown field
      */
-    async page (query: ClientListQuery, actor: Actor): Promise<Page<Client>> {
-      const { isAdmin } = actor
-      return await readPage(clients, toListQuery(query, actor), toClientFor(actor), { renderer: 'clients', options: { isAdmin } })
+    async page (query: ClientListQuery, actor: Actor): Promise<Page<ClientItem>> {
+      const fields = parseClientFields(query.fields)
+      const view = { ...toView(actor), fields }
+      const listQuery = toListQuery(query, actor)
+      const read = () => readPage(clients, listQuery, showClientItemTo(view, box.open), { renderer: 'clients', options: view })
+      return await pages.run(read, toTurn(actor))
     }
   }
 }

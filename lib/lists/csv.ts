@@ -1,32 +1,41 @@
 import { once } from 'node:events'
 import { setImmediate as yieldTurn } from 'node:timers/promises'
 import { format } from 'fast-csv'
-import { ClientSchema } from '../../schemas/client.ts'
+import type { Client } from '../../schemas/client.ts'
 import { IdentityError } from '../errors.ts'
 
-/** The columns of service.md, 4.4: the fields of a client, in the order of its schema. */
-const COLUMNS = Object.keys(ClientSchema.properties)
+/** The columns of service.md, 4.4. */
+const COLUMNS: readonly (keyof Client)[] = ['clientId', 'createdAt', 'modifiedAt', 'clientSecret', 'redirectUris', 'scopes', 'userId', 'name', 'image']
 
 export interface CsvOptions {
   /** Put a `'` before a cell that a spreadsheet would run as a formula. */
   escapeFormulae: boolean
+  /** The columns; absent: those of service.md. */
+  columns?: readonly string[] | undefined
 }
 
-/**
- * What a spreadsheet may take for the start of a formula (OWASP, CSV Injection), the full-width forms included.
- * fast-csv drops NUL, so a leading one does not hide the character behind it.
- */
-const FORMULA = /^\0*[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]/
+/** Characters that show nothing: a spreadsheet may skip them, and fast-csv drops NUL. Line breaks are for the next patterns. */
+const INVISIBLE = '(?![\\r\\n])[\\s\\p{Cc}\\p{Cf}\\p{Z}\\p{Default_Ignorable_Code_Point}\\u2800]'
+
+/** The first character of a formula (OWASP, CSV Injection), the full-width forms included. */
+const SIGN = '[=+\\-@\\uff1d\\uff0b\\uff0d\\uff20]'
+
+/** What a spreadsheet may take for the start of a formula. */
+const FORMULA = new RegExp(`^\\0*(?:[\\t\\r\\n]|(?:${INVISIBLE})*${SIGN})`, 'u')
+
+/** The end of a cell where the list separator is a semicolon: there a quote in the middle of a line protects nothing. */
+const NEXT_FORMULA = new RegExp(`[;\\r\\n](?=(?:"|${INVISIBLE})*${SIGN})`, 'gu')
 
 function toCell (value: unknown, { escapeFormulae }: CsvOptions): string {
   const text = typeof value === 'string' ? value : value === undefined || value === null ? '' : JSON.stringify(value)
-  return escapeFormulae && FORMULA.test(text) ? `'${text}` : text
+  if (!escapeFormulae) return text
+  return (FORMULA.test(text) ? "'" : '') + text.replace(NEXT_FORMULA, "$&'")
 }
 
 function toRow (record: object, options: CsvOptions): string[] {
   const fields = record as Record<string, unknown>
   if (typeof fields.clientId !== 'string') throw new IdentityError('ErrRsc', 'the upstream sent a list that is not one of clients')
-  return COLUMNS.map((column) => toCell(fields[column], options))
+  return (options.columns ?? COLUMNS).map((column) => toCell(fields[column], options))
 }
 
 /**
@@ -43,7 +52,7 @@ export async function * toCsv (batches: AsyncIterable<readonly object[]>, option
     return buffer
   }
   csv.on('data', (line: Buffer) => lines.push(line))
-  csv.write(COLUMNS)
+  csv.write([...options.columns ?? COLUMNS])
   for await (const batch of batches) {
     if (batch.length === 0) continue
     for (const record of batch) csv.write(toRow(record, options))

@@ -118,7 +118,7 @@ async function * replay<T> (batch: T[]): AsyncGenerator<T[], void, undefined> {
   if (batch.length > 0) yield batch
 }
 
-function toKeyset (document: Document, sort: SortKey[]): Keyset {
+export function toKeyset (document: Document, sort: SortKey[]): Keyset {
   const fields = document as unknown as Record<string, Keyset['values'][number] | undefined>
   return { values: sort.map(({ key }) => fields[key] ?? null), id: document.id }
 }

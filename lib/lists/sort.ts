@@ -5,7 +5,7 @@ import type { SortKey } from '../store/port.ts'
 const ECHO = 32
 
 /** A caller's text for an error message: shortened, and printable. */
-function quote (text: string): string {
+export function quote (text: string): string {
   const short = text.length > ECHO ? `${text.slice(0, ECHO)}...` : text
   return `'${short.replace(/[^\x20-\x7e]/g, '?')}'`
 }

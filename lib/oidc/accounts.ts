@@ -6,29 +6,41 @@ import { isActive } from '../tokens/validity.ts'
 /** A user in oidc-provider's terms. */
 export interface Account {
   accountId: string
+  /** As it is typed to sign in. */
+  name: string
   claims (use: string, scope: string): Record<string, unknown> & { sub: string }
   /** Required by oidc-provider's types. */
   [key: string]: unknown
 }
 
-/** The claims of all scopes (OpenID Connect Core, 5.1). oidc-provider removes those that were not granted. */
+/**
+ * The claims of all scopes (OpenID Connect Core, 5.1). oidc-provider removes those that were not granted. `email_verified` is
+ * false because nobody has verified the address; without the claim some apps would take it for verified.
+ */
 function toClaims (user: UserRecord): Record<string, unknown> & { sub: string } {
-  const isEmail = user.account.includes('@')
   return {
     sub: user.id,
     preferred_username: user.account,
     ...(user.name !== '' && { name: user.name }),
-    ...(isEmail && { email: user.account, email_verified: user.verified_at !== undefined }),
-    roles: user.roles
+    ...(user.account.includes('@') && { email: user.account, email_verified: false }),
+    roles: Object.keys(user.roles)
   }
 }
 
-/** Finds users for oidc-provider; a disabled or expired user is not found. */
+/**
+ * Finds users for oidc-provider; a disabled or expired user is not found.
+ * @param client the client that the claims are for, as far as it is known. Its ID tokens have the claims of the scopes only
+ *   if it is set so; userinfo always has them (OpenID Connect Core, 5.4)
+ */
 export function createAccounts (store: Store, now: () => number) {
   const users = store.collection<UserRecord>('users')
-  return async function findAccount (user_id: string): Promise<Account | undefined> {
+  return async function findAccount (user_id: string, client?: { id_token_claims: boolean }): Promise<Account | undefined> {
     const user = await users.get(user_id)
     if (user === null || !isActive(user, toTimestamp(now()))) return undefined
-    return { accountId: user.id, claims: () => toClaims(user) }
+    return {
+      accountId: user.id,
+      name: user.account,
+      claims: (use) => use === 'id_token' && client?.id_token_claims !== true ? { sub: user.id } : toClaims(user)
+    }
   }
 }

@@ -61,7 +61,7 @@ export function createClientAuthentication ({ store, box }: { store: Store, box:
     const client = (await clients.getLinked(client_id, {}))?.document
     const expected = client?.secret === undefined ? undefined : box.open(client.secret, client.id)
     const isAuthenticated = expected === undefined || secret === undefined ? expected === secret : isSame(secret, expected)
-    if (client !== undefined && isAuthenticated) return client
+    if (client !== undefined && client.disabled_at === undefined && isAuthenticated) return client
     const description = 'client authentication failed'
     throw new OAuthError(401, 'invalid_client', description, authorization === undefined
       ? {}

@@ -1,24 +1,34 @@
-import type { ClientRecord } from '../records.ts'
+import { GRANT_TYPES, isVouchedFor, listGrants } from '../clients/kinds.ts'
+import type { ClientGrant, ClientRecord } from '../records.ts'
 import type { SecretBox } from '../crypto/secrets.ts'
+import { type Registry, findDeclarer, listUsableScopes } from '../resources/registry.ts'
 import type { Json } from '../store/port.ts'
 
-/** The device flow's grant type (RFC 8628). */
-const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code'
-
 /** Our own properties, beside the client metadata that oidc-provider knows. */
-export const CLIENT_PROPERTIES = ['registered_uris', 'own_scopes', 'owner', 'epoch', 'first_party', 'public'] as const
+export const CLIENT_PROPERTIES = ['registered_uris', 'own_scopes', 'owner', 'epoch', 'first_party', 'public', 'pkce', 'id_token_claims', 'grants', 'vouched', 'declared_scopes'] as const
 
 /** Our properties of oidc-provider's client. */
 export interface OurClient {
   clientId: string
+  clientName?: string
   registered_uris: string[]
+  /** The scopes that the client may use now. */
   own_scopes: string[]
-  /** The user who owns the client. With client credentials it acts for this user. */
+  /** Those among them that a resource declares. */
+  declared_scopes: string[]
+  grants: ClientGrant[]
+  /** Whether the operator vouches for it, see isVouchedFor. */
+  vouched: boolean
+  /** The user who owns the client. */
   owner: string
   /** The client's epoch when it was read for this request. */
   epoch: number
   first_party: boolean
   public: boolean
+  /** Honoured only for a confidential client, see configuration.ts. */
+  pkce?: 'optional'
+  /** Whether its ID tokens have the claims of the granted scopes. */
+  id_token_claims: boolean
 }
 
 const LOOPBACK = /^http:\/\/(localhost|127\.0\.0\.1|\[::1\])(?::\d*)?(?=[/?]|$)/i
@@ -36,7 +46,8 @@ export function isNativeUri (uri: string): boolean {
 
 /** Exact match (RFC 9700, 2.1), except for the port of a public client's loopback URI. */
 export function isRegisteredUri (client: Pick<OurClient, 'registered_uris' | 'public'>, uri: unknown): boolean {
-  if (typeof uri !== 'string') return false
+  // The port of a loopback URI may be any, but must be one.
+  if (typeof uri !== 'string' || !URL.canParse(uri)) return false
   if (client.registered_uris.includes(uri)) return true
   const bare = client.public ? withoutPort(uri) : null
   return bare !== null && client.registered_uris.some((registered) => withoutPort(registered) === bare)
@@ -59,33 +70,37 @@ function isAcceptedFor (type: 'web' | 'native', uri: string): boolean {
 }
 
 /** A registered client as oidc-provider's client metadata (RFC 7591). */
-export function toMetadata (record: ClientRecord, box: SecretBox, firstParty: ReadonlySet<string>): Record<string, Json> {
+export function toMetadata (record: ClientRecord, box: SecretBox, registry: Registry): Record<string, Json> {
   const secret = record.secret === undefined ? undefined : box.open(record.secret, record.id)
   const isPublic = secret === undefined
   const uris = record.redirectUris
   const schemes = uris.some((uri) => !WEB.test(new URL(uri).protocol))
   const type = schemes || (isPublic && uris.some((uri) => LOOPBACK.test(uri))) ? 'native' : 'web'
-  const accepted = uris.filter((uri) => isAcceptedFor(type, uri))
+  const grants = listGrants(record)
+  const usable = listUsableScopes(record, registry)
+  const accepted = grants.includes('code') ? uris.filter((uri) => isAcceptedFor(type, uri)) : []
+  // A refresh token that the operator minted needs no grant, so adaptRefreshTokens decides about refresh tokens.
+  const types = new Set([...grants.filter((grant) => grant !== 'code' || accepted.length > 0), 'refresh' as const])
   return {
     client_id: record.id,
     ...(record.name !== '' && { client_name: record.name }),
     application_type: type,
     redirect_uris: accepted,
     response_types: accepted.length > 0 ? ['code'] : [],
-    grant_types: [
-      ...(accepted.length > 0 ? ['authorization_code'] : []),
-      'refresh_token',
-      DEVICE_GRANT,
-      ...(isPublic ? [] : ['client_credentials'])
-    ],
+    grant_types: [...types].map((grant) => GRANT_TYPES[grant]),
     // oidc-provider accepts client_secret_post too for a client with client_secret_basic.
     token_endpoint_auth_method: isPublic ? 'none' : 'client_secret_basic',
     ...(secret !== undefined && { client_secret: secret }),
     registered_uris: uris,
-    own_scopes: record.scopes,
+    own_scopes: usable,
+    declared_scopes: usable.filter((scope) => findDeclarer(registry, scope) !== undefined),
+    grants,
+    vouched: isVouchedFor(record),
     owner: record.userId,
     epoch: record.epoch,
-    first_party: record.first_party === true || firstParty.has(record.id),
-    public: isPublic
+    first_party: record.first_party === true,
+    public: isPublic,
+    ...(record.pkce !== undefined && { pkce: record.pkce }),
+    id_token_claims: record.id_token_claims === true
   }
 }

@@ -1,9 +1,10 @@
 import type { DeviceCode, Grant } from 'oidc-provider'
+import { toTimestamp } from '../clock.ts'
 import type { GrantRecord, TokenRecord } from '../records.ts'
 import type { Json } from '../store/port.ts'
 import { type Subject, hashToken } from '../tokens/tokens.ts'
 import type { Revocable } from '../tokens/validity.ts'
-import type { OurClient } from './clients.ts'
+import { type OurClient, isRegisteredUri } from './clients.ts'
 import { endGrant } from './grants.ts'
 import { LIFETIMES, type AdapterParts, type ModelAdapter, type Payload, toPayload, toStored } from './model-adapter.ts'
 import { splitScopes } from './scopes.ts'
@@ -12,6 +13,12 @@ import { findStoredSession, requireUserEpoch } from './sign-in-sessions.ts'
 /** Seconds for which an expired device code is answered `expired_token` rather than as unknown (RFC 8628, 3.5). */
 const EXPIRED_DEVICE_CODE = 600
 
+/** Seconds that a device waits between two polls (RFC 8628, 3.2). */
+export const POLL_INTERVAL = 5
+
+/** Milliseconds after a poll in which another one is too fast. A second is left for the clock of the device. */
+const POLL_PAUSE = (POLL_INTERVAL - 1) * 1000
+
 interface DeviceRecord extends Revocable {
   client_id: string
   client_epoch: number
@@ -19,6 +26,8 @@ interface DeviceRecord extends Revocable {
   consumed: boolean
   /** Whether a user has approved or refused it. The first decision counts. */
   decided: boolean
+  /** The time of the last poll that was not too fast; 1970 before the first. */
+  polled_at: string
   /** The HMAC of the user code, see KeyRing. */
   user_code: string
   /** The payload, sealed: it holds both codes, which oidc-provider needs again when the user has signed in. */
@@ -47,16 +56,18 @@ async function writeGrant (parts: AdapterParts, payload: Payload, ttl: number): 
   const life = parts.times.lifetime(ttl)
   const scopes = splitScopes(payload.scope)
   const bound = !scopes.includes('offline_access')
-  const { accountId, clientId, openid, rejected } = parts.getContext()?.oidc.grant as Grant as unknown as Record<string, Json>
+  const { accountId, clientId, openid, resources, rejected } = parts.getContext()?.oidc.grant as Grant as unknown as Record<string, Json>
   await parts.store.collection<GrantRecord>('grants').insert({
     id: payload.grantId as string,
     ...subject,
     ...life,
     scopes,
     last_used_at: life.created_at,
+    generation: 0,
+    refreshed_at: [],
     session_uid: payload.sessionUid as string,
     bound,
-    payload: JSON.parse(JSON.stringify({ kind: 'Grant', accountId, clientId, openid, rejected })) as Payload
+    payload: JSON.parse(JSON.stringify({ kind: 'Grant', accountId, clientId, openid, resources, rejected })) as Payload
   })
   const session = findStoredSession(parts.getContext()!)
   // A sign-out deletes the session before it looks for bound grants: either it finds this one, or this finds no session.
@@ -69,10 +80,12 @@ async function writeGrant (parts: AdapterParts, payload: Payload, ttl: number): 
 
 /** Authorization codes. */
 export function adaptCodes (parts: AdapterParts): ModelAdapter {
-  const { store, tokens, times, errors } = parts
+  const { store, tokens, times, errors, getContext } = parts
   const codes = store.collection<TokenRecord>('authorization_codes')
   return {
     async upsert (id, payload, expiresIn) {
+      // The user may have taken an hour to sign in and consent, and the URI may have been taken off the client meanwhile.
+      if (!isRegisteredUri(getContext()?.oidc.client as unknown as OurClient, payload.redirectUri)) throw new errors.InvalidRedirectUri()
       const subject = await writeGrant(parts, payload, LIFETIMES.code + parts.accessTtl)
       await codes.insert({
         id: hashToken(id),
@@ -110,6 +123,19 @@ export function adaptDeviceCodes (parts: AdapterParts): ModelAdapter {
     return { ...found, exp: found.exp as number - EXPIRED_DEVICE_CODE }
   }
 
+  /**
+   * Refuses a poll that comes too fast (RFC 8628, 3.5). Of several at once one is answered. A code that the user has decided
+   * about is answered at any time.
+   */
+  async function limitPolls (id: string): Promise<void> {
+    const record = await codes.get(id)
+    if (record === null || record.decided) return
+    const before = { polled_at: toTimestamp(times.now() - POLL_PAUSE) }
+    const isInTime = record.polled_at < before.polled_at &&
+      await codes.update(id, { set: { polled_at: toTimestamp(times.now()) } }, { equal: { decided: false }, before }) !== null
+    if (!isInTime) throw new errors.SlowDown()
+  }
+
   /** Records the user's decision. The record keeps the client's epoch of the device's request and gets the user's of the sign-in. */
   async function decide (record: DeviceRecord, payload: Payload, sealed: string): Promise<void> {
     const refused = payload.error !== undefined
@@ -144,11 +170,15 @@ export function adaptDeviceCodes (parts: AdapterParts): ModelAdapter {
         ...times.lifetime(expiresIn + EXPIRED_DEVICE_CODE),
         consumed: false,
         decided: false,
+        polled_at: toTimestamp(0),
         user_code: keys.nameUserCode((payload as unknown as DeviceCode).userCode),
         sealed
       })
     },
-    find: (id) => find(hashToken(id)),
+    async find (id) {
+      if (getContext()?.oidc.route === 'token') await limitPolls(hashToken(id))
+      return await find(hashToken(id))
+    },
     async findByUserCode (code) {
       const record = await codes.getBy('user_code', keys.nameUserCode(code))
       return record === null ? undefined : await find(record.id)

@@ -2,22 +2,14 @@ import type { Configuration, KoaContextWithOIDC, errors as OidcErrors, interacti
 import type { createAccounts } from './accounts.ts'
 import type { createAdapterFactory } from './adapter.ts'
 import { CLIENT_PROPERTIES, type OurClient, isOwnOrigin } from './clients.ts'
+import type { OidcSettings } from './contract.ts'
 import type { KeyRing } from './keys.ts'
 import { LIFETIMES } from './model-adapter.ts'
-import { createPolicy, loadGrant } from './policy.ts'
+import { type createGrantLoader, createPolicy } from './policy.ts'
+import type { createResourceIndicators } from './resource-indicators.ts'
 import { INTERACTION, ROUTES } from './routes.ts'
-import { CLAIMS, chooseDefaultScope, splitScopes } from './scopes.ts'
+import { CLAIMS, PASSWORD_ACR, chooseDefaultScope, splitScopes } from './scopes.ts'
 import type { Views } from './views.ts'
-
-/** The operator's options; schemas/oidc.ts describes each. */
-export interface OidcSettings {
-  accessTtl: number
-  refreshTtl: number
-  sessionTtl: number
-  refreshGrace: number
-  firstParty: string[]
-  name?: string
-}
 
 export interface ConfigurationParts {
   settings: OidcSettings
@@ -30,6 +22,8 @@ export interface ConfigurationParts {
   adapter: ReturnType<typeof createAdapterFactory>
   findAccount: ReturnType<typeof createAccounts>
   views: Views
+  loadGrant: ReturnType<typeof createGrantLoader>
+  resourceIndicators: ReturnType<typeof createResourceIndicators>
   errors: typeof OidcErrors
   policy: typeof interactionPolicy
 }
@@ -44,7 +38,7 @@ function readRequestedScopes (ctx: KoaContextWithOIDC): string[] {
 }
 
 /**
- * Completes the scope of an authorization. A client that requests no scope gets all of its own. `offline_access` is granted
+ * Completes the scope of an authorization. A client that requests no scope gets its free scopes. `offline_access` is granted
  * without `prompt=consent` too: OpenID Connect Core, 11 allows other conditions, and here the user consents to it as to any
  * scope, except for first-party clients.
  */
@@ -52,8 +46,15 @@ function completeScope (ctx: KoaContextWithOIDC, value: string | undefined, clie
   const params = ctx.oidc.params as Record<string, unknown>
   const requested = readRequestedScopes(ctx)
   const scopes = splitScopes(value)
-  if (requested.includes('offline_access') && !scopes.includes('offline_access')) params.scope = [...scopes, 'offline_access'].join(' ')
-  else if (requested.length === 0) params.scope = chooseDefaultScope(client.own_scopes)
+  const mayRefresh = client.grants.includes('refresh')
+  if (requested.length === 0) params.scope = chooseDefaultScope(client)
+  else if (!mayRefresh) params.scope = scopes.filter((scope) => scope !== 'offline_access').join(' ') || undefined
+  else if (requested.includes('offline_access') && !scopes.includes('offline_access')) params.scope = [...scopes, 'offline_access'].join(' ')
+}
+
+/** A confidential client may be exempted: its secret protects the code too (OAuth 2.1, 7.5.1). */
+function isPkceRequired (client: OurClient): boolean {
+  return client.public || client.pkce !== 'optional'
 }
 
 /** oidc-provider's configuration. Settings that are absent have oidc-provider's defaults. */
@@ -67,8 +68,15 @@ export function createConfiguration (parts: ConfigurationParts): Configuration {
     clientAuthMethods: ['client_secret_basic', 'client_secret_post', 'none'],
     responseTypes: ['code'],
     scopes: ['openid', 'offline_access'],
-    claims: Object.fromEntries(Object.entries(CLAIMS).map(([scope, claims]) => [scope, [...claims]])),
-    pkce: { required: () => true },
+    acrValues: [PASSWORD_ACR],
+    claims: {
+      ...Object.fromEntries(Object.entries(CLAIMS).map(([scope, claims]) => [scope, [...claims]])),
+      // Never issued, so it is not listed as supported either. oidc-provider lists claims whose value here is null, its default.
+      sid: false as unknown as null
+    },
+    // accounts.ts decides which claims an ID token has, per client.
+    conformIdTokenClaims: false,
+    pkce: { required: (_ctx, client) => isPkceRequired(client as unknown as OurClient) },
     jwks: { keys: keys.signing },
     cookies: {
       keys: keys.cookies,
@@ -83,7 +91,8 @@ export function createConfiguration (parts: ConfigurationParts): Configuration {
       AccessToken: settings.accessTtl,
       ClientCredentials: settings.accessTtl,
       RefreshToken: settings.refreshTtl,
-      Session: settings.sessionTtl,
+      // Anyone may open a page with a form, and its session is stored before anybody signs in.
+      Session: (_ctx, session) => session.accountId === undefined ? Math.min(settings.sessionTtl, LIFETIMES.anonymousSession) : settings.sessionTtl,
       Grant: settings.refreshTtl,
       AuthorizationCode: LIFETIMES.code,
       DeviceCode: LIFETIMES.deviceCode,
@@ -107,14 +116,14 @@ export function createConfiguration (parts: ConfigurationParts): Configuration {
         }
       },
       pushedAuthorizationRequests: { enabled: true },
-      // There is one audience: this service's API and the resource servers that introspect at it.
-      resourceIndicators: { enabled: false },
+      resourceIndicators: parts.resourceIndicators as NonNullable<Configuration['features']>['resourceIndicators'],
       dPoP: { enabled: true, nonceSecret: keys.nonceSecret, requireNonce: () => false, allowReplay: false },
       deviceFlow: {
         enabled: true,
         charset: 'base-20',
         mask: '****-****',
-        deviceInfo: (ctx) => ({ ip: ctx.ip, ua: ctx.get('user-agent').slice(0, 256) }),
+        // Not the User-Agent: the page would show a text that an attacker has chosen.
+        deviceInfo: (ctx) => ({ ip: ctx.ip }),
         userCodeInputSource: views.userCode,
         userCodeConfirmSource: views.confirmDevice,
         successSource: views.deviceDone
@@ -133,18 +142,18 @@ export function createConfiguration (parts: ConfigurationParts): Configuration {
       policy: createPolicy(parts.policy),
       url: (_ctx, { uid }) => `${mount}${base}${INTERACTION}/${uid}`
     },
-    async findAccount (_ctx, sub, token) {
-      const account = await findAccount(sub)
+    async findAccount (ctx, sub, token) {
+      const account = await findAccount(sub, ctx.oidc.client as unknown as OurClient | undefined)
       // oidc-provider handles a missing session, but not an account deleted in mid-flow.
       if (account === undefined && token === undefined) throw new errors.AccessDenied('the account may not sign in')
       return account
     },
-    loadExistingGrant: loadGrant,
+    loadExistingGrant: parts.loadGrant,
     rotateRefreshToken: () => true,
     revokeGrantPolicy: () => true,
     // `GrantRecord.bound` decides whether a token ends with the sign-in session.
     expiresWithSession: async () => false,
-    issueRefreshToken: async (_ctx, client, source) => client.grantTypeAllowed('refresh_token') && source.scopes.has('offline_access'),
+    issueRefreshToken: async (_ctx, client, source) => (client as unknown as OurClient).grants.includes('refresh') && source.scopes.has('offline_access'),
     renderError: views.error
   }
 }

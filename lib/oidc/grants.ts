@@ -1,7 +1,8 @@
 import type { GrantRecord, TokenRecord } from '../records.ts'
 import type { Tokens } from '../tokens/tokens.ts'
-import { type AdapterParts, type ModelAdapter, toPayload } from './model-adapter.ts'
-import { describeMinted } from './scopes.ts'
+import { readRegistry } from '../resources/registry.ts'
+import { type AdapterParts, type ModelAdapter, type Payload, toPayload } from './model-adapter.ts'
+import { describeScope, narrowGranted } from './scopes.ts'
 
 /** The grant id of a token that was minted without a session: this prefix and the token's id. */
 const MINTED = 'minted:'
@@ -17,7 +18,7 @@ export async function endGrant (tokens: Tokens, id: string): Promise<void> {
 }
 
 /** Grants: each authorization has its own, which is the token session. codes.ts writes it. */
-export function adaptGrants ({ tokens, times }: AdapterParts): ModelAdapter {
+export function adaptGrants ({ store, tokens, times }: AdapterParts): ModelAdapter {
   return {
     async find (id) {
       const found = id.startsWith(MINTED)
@@ -25,8 +26,14 @@ export function adaptGrants ({ tokens, times }: AdapterParts): ModelAdapter {
         : await tokens.find<GrantRecord>('grants', id)
       if (found === null || found.client === null) return undefined
       const { record, client } = found
-      const minted = { kind: 'Grant', accountId: record.user_id, clientId: record.client_id, openid: { scope: describeMinted(record, client) } }
-      const payload = id.startsWith(MINTED) ? minted : record.payload ?? minted
+      const registry = await readRegistry(store)
+      if (id.startsWith(MINTED) || record.payload === undefined) {
+        const payload = { kind: 'Grant', accountId: record.user_id, clientId: record.client_id, openid: { scope: describeScope(record, client, registry) } }
+        return toPayload({ ...record, payload }, id, times)
+      }
+      const { openid, ...rest } = record.payload as Payload & { openid?: { scope?: string } }
+      // A scope that the client has lost since is not granted any more.
+      const payload = { ...rest, ...(openid !== undefined && { openid: { ...openid, scope: narrowGranted(openid.scope, client, registry) } }) }
       return toPayload({ ...record, payload }, id, times)
     },
     destroy: (id) => endGrant(tokens, id)

@@ -5,8 +5,7 @@ import type { Store } from '../store/port.ts'
 import type { Tokens } from '../tokens/tokens.ts'
 import { createIntrospection } from './introspection.ts'
 import { createKeys } from './keys.ts'
-import type { OidcSettings } from './configuration.ts'
-import type { AuthorizationServer } from './provider.ts'
+import type { AuthorizationServer, OidcSettings } from './contract.ts'
 import { createTimes } from './model-adapter.ts'
 
 /** Milliseconds between two checks of the keys: a running service notices a rotation within this time. */
@@ -71,4 +70,4 @@ export function createOidc ({ store, tokens, box, now, uptime = () => performanc
 }
 
 export type Oidc = ReturnType<typeof createOidc>
-export type { AuthorizationServer } from './provider.ts'
+export type { AuthorizationServer } from './contract.ts'

@@ -2,12 +2,12 @@ import type { SecretBox } from '../crypto/secrets.ts'
 import type { TokenRecord } from '../records.ts'
 import type { Store } from '../store/port.ts'
 import { type Tokens, hashToken } from '../tokens/tokens.ts'
-import type { Valid } from '../tokens/validity.ts'
+import { CLIENT_CREDENTIALS, type Valid } from '../tokens/validity.ts'
 import { createClientAuthentication } from './client-authentication.ts'
 import { isOwnOrigin } from './clients.ts'
-import type { Times } from './model-adapter.ts'
+import type { Times } from './contract.ts'
 import { OriginError, invalidRequest } from './oauth-error.ts'
-import { describeMinted } from './scopes.ts'
+import { describeScope } from './scopes.ts'
 
 export interface IntrospectionRequest {
   authorization: string | undefined
@@ -36,7 +36,7 @@ export function createIntrospection ({ store, tokens, box, times, refreshGrace }
     const access = await tokens.find<TokenRecord>('access_tokens', id)
     if (access !== null) return access
     const refresh = await tokens.find<TokenRecord>('refresh_tokens', id)
-    return refresh !== null && !tokens.isSpent(refresh.record, refreshGrace) ? refresh : null
+    return refresh !== null && !tokens.isSpent(refresh, refreshGrace) ? refresh : null
   }
 
   /** @throws OAuthError */
@@ -53,16 +53,18 @@ export function createIntrospection ({ store, tokens, box, times, refreshGrace }
       return { active: false }
     }
     const { record } = found
-    const { accountId, scope } = record.payload ?? { accountId: record.user_id, scope: describeMinted(record, found.client) }
-    const isRefresh = record.consumed !== undefined
+    const scope = describeScope(record, found.client, found.registry)
+    const isRefresh = record.generation !== undefined
     return {
       active: true,
-      sub: accountId,
+      // RFC 9068, 2.2: the subject of a client that acts for itself is the client.
+      sub: record.kind === CLIENT_CREDENTIALS ? record.client_id : record.user_id,
       client_id: record.client_id,
       exp: times.toEpoch(record.expired_at),
       iat: times.toEpoch(record.created_at),
       iss: issuer,
       scope: scope === '' ? undefined : scope,
+      ...(record.resource !== undefined && { aud: record.resource }),
       ...(record.jkt !== undefined && { cnf: { jkt: record.jkt } }),
       ...(!isRefresh && { token_type: record.jkt === undefined ? 'Bearer' : 'DPoP' })
     }

@@ -3,10 +3,11 @@ import { type Clock, toLifetime } from '../clock.ts'
 import type { SecretBox } from '../crypto/secrets.ts'
 import type { Json, Store } from '../store/port.ts'
 import type { Tokens } from '../tokens/tokens.ts'
+import type { Times } from './contract.ts'
 import type { KeyRing } from './keys.ts'
 
 /** Lifetimes that no option sets, in seconds. */
-export const LIFETIMES = { code: 60, deviceCode: 600, interaction: 3600, idToken: 3600 } as const
+export const LIFETIMES = { code: 60, deviceCode: 600, interaction: 3600, idToken: 3600, anonymousSession: 3600 } as const
 
 /** A model as oidc-provider stores it. */
 export type Payload = Record<string, Json>
@@ -18,9 +19,14 @@ export interface AdapterParts {
   box: SecretBox
   times: Times
   keys: Pick<KeyRing, 'nameUserCode'>
-  firstParty: ReadonlySet<string>
+  /** The resource indicator of the service's own API. */
+  apiUri: string
   /** Seconds an access token lives. */
   accessTtl: number
+  /** Seconds from the sign-in after which a browser's session ends, however often it is used. */
+  sessionMax: number
+  /** Seconds from the authorization after which no refresh token is issued. */
+  refreshMax: number
   /** Seconds for which a used refresh token is still accepted. */
   refreshGrace: number
   /** oidc-provider's error classes: an adapter that throws one decides the OAuth error that the client sees. */
@@ -38,17 +44,6 @@ export interface ModelAdapter {
   consume? (id: string): Promise<void>
   destroy? (id: string): Promise<void>
   revokeByGrantId? (grantId: string): Promise<void>
-}
-
-/**
- * oidc-provider counts whole seconds of the wall clock; records carry the time of the service's clock. The two differ only in
- * tests that move the service's clock.
- */
-export interface Times {
-  now (): number
-  lifetime (seconds: number): { created_at: string, expired_at: string }
-  /** A stored time as seconds of the wall clock. */
-  toEpoch (timestamp: string): number
 }
 
 export function createTimes (now: Clock): Times {

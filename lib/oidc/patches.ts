@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import { createRequire } from 'node:module'
 import type { Provider, errors as OidcErrors } from 'oidc-provider'
 import { type OurClient, isRegisteredUri } from './clients.ts'
+import { isForClients } from '../resources/api-scopes.ts'
 import { chooseDefaultScope, findForeignScope } from './scopes.ts'
 
 /** The release of oidc-provider that package.json pins. Its patched names are covered by the tests. */
@@ -31,21 +32,27 @@ function patchRequest (provider: Provider, issuer: URL): void {
   })
 }
 
-interface ScopeContext { params?: { scope?: string }, client?: OurClient, route: string }
+interface ScopeContext {
+  params?: { scope?: string }
+  client?: OurClient
+  route: string
+  resourceServers: Record<string, { scopes: Set<string> }>
+}
 
 /**
  * oidc-provider has one list of scopes for all clients; each of our clients has its own. A scope that is not the client's is
- * refused wherever the scopes of a request are read. With client credentials and no scope parameter, a client gets all of its own.
+ * refused wherever the scopes of a request are read. With client credentials and no scope parameter, a client gets its free
+ * scopes; scopes of an account are never a client's own.
  */
 function patchScopes (provider: Provider, { InvalidScope }: typeof OidcErrors): void {
   const { prototype } = (provider as unknown as { OIDCContext: { prototype: object } }).OIDCContext
 
+  const actsForItself = ({ params, route }: ScopeContext): boolean =>
+    route === 'token' && (params as { grant_type?: string } | undefined)?.grant_type === 'client_credentials'
+
   function readScopes (this: ScopeContext): Set<string> {
-    const { params, client, route } = this
-    const grant = (params as { grant_type?: string } | undefined)?.grant_type
-    const text = params?.scope ?? (client !== undefined && route === 'token' && grant === 'client_credentials' && client.own_scopes.length > 0
-      ? chooseDefaultScope(client.own_scopes)
-      : undefined)
+    const { params, client } = this
+    const text = params?.scope ?? (client !== undefined && client.own_scopes.length > 0 && actsForItself(this) ? chooseDefaultScope(client) : undefined)
     return new Set(text?.split(' '))
   }
 
@@ -53,9 +60,12 @@ function patchScopes (provider: Provider, { InvalidScope }: typeof OidcErrors): 
   patch(prototype, 'requestParamOIDCScopes', {
     get (this: ScopeContext) {
       const scopes = readScopes.call(this)
-      const foreign = findForeignScope(scopes, this.client?.own_scopes ?? [])
+      const own = this.client?.own_scopes ?? []
+      const foreign = findForeignScope(scopes, actsForItself(this) ? own.filter(isForClients) : own)
       if (foreign !== undefined) throw new InvalidScope('requested scope is not allowed', foreign)
-      return scopes
+      // The scopes of a resource server are its own, and never in a token without its audience.
+      const ofResources = new Set(Object.values(this.resourceServers).flatMap(({ scopes }) => [...scopes]))
+      return new Set([...scopes].filter((scope) => !ofResources.has(scope)))
     }
   })
 }
@@ -71,6 +81,27 @@ function patchRedirectUris (provider: Provider): void {
   }
 }
 
+interface IdTokenModel {
+  ctx: { oidc: { entities: { AccessToken?: { jti: string } } } }
+  set (claim: string, value: string): void
+}
+
+/**
+ * ID tokens from the token endpoint have `at_hash` too (OpenID Connect Core, 3.1.3.6), which Go's VerifyAccessToken needs.
+ * oidc-provider hashes what it is given. The id of an opaque access token is the token.
+ */
+function patchIdTokens (provider: Provider): void {
+  const { prototype } = (provider as unknown as { IdToken: { prototype: { issue: (options?: { use?: string }) => unknown } } }).IdToken
+  const { issue } = prototype
+  patch(prototype, 'issue', {
+    value (this: IdTokenModel, options?: { use?: string }) {
+      const { AccessToken: access } = this.ctx.oidc.entities
+      if (options?.use === 'idtoken' && access !== undefined) this.set('at_hash', access.jti)
+      return issue.call(this, options)
+    }
+  })
+}
+
 /**
  * Applies our rules to oidc-provider where it has no option for them.
  * @throws Error when a patched name is missing
@@ -79,6 +110,7 @@ export function patchProvider (provider: Provider, issuer: URL, errors: typeof O
   patchRequest(provider, issuer)
   patchScopes(provider, errors)
   patchRedirectUris(provider)
+  patchIdTokens(provider)
 }
 
 /**

@@ -1,15 +1,23 @@
 import type { Grant, interactionPolicy, KoaContextWithOIDC } from 'oidc-provider'
-import { randomBytes } from 'node:crypto'
+import { hash, randomBytes } from 'node:crypto'
+import { API_SCOPES, isApiScope } from '../resources/api-scopes.ts'
+import { type Registry, findDeclarer, readRegistry } from '../resources/registry.ts'
+import type { PageScope } from '../pages/contract.ts'
+import type { Store } from '../store/port.ts'
 import { type OurClient, isNativeUri } from './clients.ts'
 
-/** What a sign-in session stores about a client: the scopes its user consented to. */
-interface RememberedConsent { consented?: string }
+/**
+ * What a sign-in session stores about a client: resource -> scope -> what the user consented to. The key of scopes without a
+ * resource is ''.
+ */
+interface RememberedConsent { consented?: { [resource: string]: { [scope: string]: string } } }
 
 const readClient = (ctx: KoaContextWithOIDC) => ctx.oidc.client as unknown as OurClient
 
 /**
- * Decides when a user is prompted. This is oidc-provider's policy with two changes: a first-party client needs no consent,
- * and a client counts as native by the redirect URI of this request, not by all the URIs it registered.
+ * Decides when a user is prompted. This is oidc-provider's policy with these changes: a first-party client needs no consent,
+ * but in the device flow everyone is asked, because the client's id does not say who started it; and a public client counts as
+ * native by the redirect URI of this request, not by all the URIs it registered.
  */
 export function createPolicy ({ base, Check }: typeof interactionPolicy): interactionPolicy.DefaultPolicy {
   const policy = base()
@@ -23,31 +31,65 @@ export function createPolicy ({ base, Check }: typeof interactionPolicy): intera
   // RFC 8252, 8.6: a native app cannot authenticate itself, so its user is asked each time.
   consent!.checks.add(new Check('native_client_prompt', 'native clients require End-User interaction', 'interaction_required', (ctx) => {
     const uri = ctx.oidc.params?.redirect_uri
-    return !readClient(ctx).first_party && (typeof uri !== 'string' || isNativeUri(uri)) && ctx.oidc.result?.consent === undefined
+    const isUnproven = typeof uri !== 'string' || (readClient(ctx).public && isNativeUri(uri))
+    return isUnproven && ctx.oidc.result?.consent === undefined
   }))
   return policy
+}
+
+/** What a scope means, in the words that a user reads. */
+function describeMeaning (scope: string, registry: Registry): string | undefined {
+  if (isApiScope(scope)) return API_SCOPES[scope]
+  const declarer = findDeclarer(registry, scope)
+  return typeof declarer === 'string' ? registry.resources[declarer]?.scopes[scope] : undefined
+}
+
+/** The scopes with their meanings, for a page. */
+export function describeScopes (scopes: string[], registry: Registry): PageScope[] {
+  return scopes.map((scope) => {
+    const meaning = describeMeaning(scope, registry)
+    return { scope, ...(meaning !== undefined && { meaning }) }
+  })
+}
+
+/** Identifies what a user consents to. Another name or redirect URI of the client, or another meaning of the scope, is another consent. */
+function identifyConsent ({ clientName, registered_uris }: OurClient, scope: string, registry: Registry): string {
+  const content = [clientName, registered_uris, scope, describeMeaning(scope, registry), findDeclarer(registry, scope)]
+  return hash('sha256', JSON.stringify(content), 'base64url').slice(0, 22)
 }
 
 /**
  * Builds the grant of this authorization. Each authorization has its own, so that its token session ends without the others.
  * It holds the scopes that the user consented to now or earlier in this browser. codes.ts stores it together with the code.
  */
-export async function loadGrant (ctx: KoaContextWithOIDC): Promise<Grant | undefined> {
-  const { oidc } = ctx
-  const { session, account } = oidc
-  const { clientId, first_party } = readClient(ctx)
-  if (session === undefined || account === undefined) return undefined
-  const requested = oidc.requestParamOIDCScopes
-  session.ensureClientContainer(clientId)
-  const remembered = session.authorizationFor(clientId) as RememberedConsent
-  if (oidc.result?.consent !== undefined) {
-    remembered.consented = [...new Set([...(remembered.consented?.split(' ') ?? []), ...requested])].join(' ')
+export function createGrantLoader (store: Store) {
+  return async function loadGrant (ctx: KoaContextWithOIDC): Promise<Grant | undefined> {
+    const { oidc } = ctx
+    const { session, account } = oidc
+    const client = readClient(ctx)
+    if (session === undefined || account === undefined) return undefined
+    session.ensureClientContainer(client.clientId)
+    const remembered = session.authorizationFor(client.clientId) as RememberedConsent
+    const registry = await readRegistry(store)
+
+    function filterGranted (resource: string, requested: Iterable<string>): string[] {
+      const scopes = [...requested]
+      if (oidc.result?.consent !== undefined) {
+        const consent = Object.fromEntries(scopes.map((scope) => [scope, identifyConsent(client, scope, registry)]))
+        remembered.consented = { ...remembered.consented, [resource]: { ...remembered.consented?.[resource], ...consent } }
+      }
+      const consented = remembered.consented?.[resource] ?? {}
+      return scopes.filter((scope) => client.first_party || consented[scope] === identifyConsent(client, scope, registry))
+    }
+
+    const own = filterGranted('', oidc.requestParamOIDCScopes)
+    const ofResources = Object.entries(oidc.resourceServers ?? {}).map(([uri, { scopes }]) =>
+      [uri, filterGranted(uri, [...oidc.requestParamScopes].filter((scope) => scopes.has(scope)))] as const)
+    if (own.length === 0 && ofResources.every(([, scopes]) => scopes.length === 0)) return undefined
+    const grant = new oidc.provider.Grant({ accountId: account.accountId, clientId: client.clientId })
+    grant.jti = randomBytes(32).toString('base64url')
+    if (own.length > 0) grant.addOIDCScope(own.join(' '))
+    for (const [uri, scopes] of ofResources) if (scopes.length > 0) grant.addResourceScope(uri, scopes.join(' '))
+    return grant
   }
-  const consented = new Set(remembered.consented?.split(' '))
-  const granted = [...requested].filter((scope) => first_party || consented.has(scope))
-  if (granted.length === 0) return undefined
-  const grant = new oidc.provider.Grant({ accountId: account.accountId, clientId })
-  grant.jti = randomBytes(32).toString('base64url')
-  grant.addOIDCScope(granted.join(' '))
-  return grant
 }

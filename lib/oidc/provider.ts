@@ -4,11 +4,17 @@ import { Provider, errors, interactionPolicy, type KoaContextWithOIDC } from 'oi
 import { createAccounts } from './accounts.ts'
 import { createAdapterFactory } from './adapter.ts'
 import type { OurClient } from './clients.ts'
-import { createConfiguration, type OidcSettings } from './configuration.ts'
+import { createConfiguration } from './configuration.ts'
+import type { AuthorizationServer, Interaction, OidcSettings } from './contract.ts'
 import type { KeyRing } from './keys.ts'
+import { createMiddleware } from './middleware.ts'
 import type { AdapterParts } from './model-adapter.ts'
 import { patchProvider, setAddress } from './patches.ts'
-import { INTERACTION, ROUTES } from './routes.ts'
+import { createGrantLoader, describeScopes } from './policy.ts'
+import { createResourceIndicators } from './resource-indicators.ts'
+import { splitScopes } from './scopes.ts'
+import { findByUri, readRegistry } from '../resources/registry.ts'
+import { INTERACTION } from './routes.ts'
 import { createViews } from './views.ts'
 
 export interface ProviderParts extends Pick<AdapterParts, 'store' | 'tokens' | 'box' | 'times'> {
@@ -21,45 +27,12 @@ export interface ProviderParts extends Pick<AdapterParts, 'store' | 'tokens' | '
   onError (error: unknown, request: IncomingMessage): void
 }
 
-/** An authorization request that waits for its user, as our pages see it. */
-export interface Interaction {
-  uid: string
-  /** The URL that the page's form is posted to. */
-  action: string
-  prompt: 'login' | 'consent'
-  clientId: string
-  clientName: string
-  firstParty: boolean
-  redirectUri?: string
-  /** The account the client expects. */
-  loginHint?: string
-  /** The user who is already signed in. */
-  accountId?: string
-  scopes: string[]
-}
-
-/** The user's decision. */
-export type Decision =
-  | { login: { accountId: string, amr: string[], user_epoch: number } }
-  | { consent: Record<string, never> }
-  | { error: 'access_denied', error_description: string }
-
-/** oidc-provider over our store. Its types do not leak past this interface. */
-export interface AuthorizationServer {
-  readonly issuer: URL
-  /** Answers a request at one of the OAuth endpoints. */
-  handle (request: IncomingMessage, response: ServerResponse, address: string): Promise<void>
-  /** The pending interaction that the browser's cookie names. Throws when there is none. */
-  findInteraction (request: IncomingMessage, response: ServerResponse): Promise<Interaction>
-  /** Records the decision. Resolves to the URL to redirect to. */
-  decide (request: IncomingMessage, response: ServerResponse, decision: Decision): Promise<string>
-}
-
 export async function buildServer (parts: ProviderParts): Promise<AuthorizationServer> {
   const { issuer, prefix, settings, keys, store, tokens, box, times } = parts
   const base = `${prefix}/api/v1`
   // The path prefix that a proxy strips before the request reaches the app.
   const mount = issuer.pathname.replace(/\/$/, '').slice(0, -prefix.length || undefined)
+  const apiUri = `${issuer.href.replace(/\/$/, '')}/api/v1`
   const adapter = createAdapterFactory({
     store,
     tokens,
@@ -68,11 +41,14 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
     keys,
     errors,
     accessTtl: settings.accessTtl,
+    sessionMax: settings.sessionMax,
+    refreshMax: settings.refreshMax,
     refreshGrace: settings.refreshGrace,
-    firstParty: new Set(settings.firstParty),
+    apiUri,
     getContext: () => Provider.ctx as KoaContextWithOIDC | undefined
   })
-  const views = createViews(settings.name)
+  const findAccount = createAccounts(store, times.now)
+  const views = createViews(findAccount, async (scopes) => describeScopes(scopes, await readRegistry(store)), settings.name)
   const provider = new Provider(issuer.href.replace(/\/$/, ''), createConfiguration({
     settings,
     base,
@@ -80,8 +56,10 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
     secure: issuer.protocol === 'https:',
     keys,
     adapter,
-    findAccount: createAccounts(store, times.now),
+    findAccount,
     views,
+    resourceIndicators: createResourceIndicators({ store, apiUri, accessTtl: settings.accessTtl, errors }),
+    loadGrant: createGrantLoader(store),
     errors,
     policy: interactionPolicy
   }))
@@ -96,18 +74,7 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
   koa.on('error', (error: Error, ctx?: KoaContextWithOIDC) => {
     if (ctx !== undefined) parts.onError(error, ctx.req)
   })
-  provider.use(async (ctx, next) => {
-    ctx.mountPath = mount
-    // A link that holds the code fills in the form; oidc-provider's own page would submit it by script.
-    if (ctx.method === 'GET' && ctx.path === base + ROUTES.code_verification && typeof ctx.query.user_code === 'string') {
-      ctx.state.userCode = ctx.query.user_code.slice(0, 64)
-      ctx.query = {}
-    }
-    await next()
-    const { oidc } = ctx as { oidc?: KoaContextWithOIDC['oidc'] }
-    const isSignOut = oidc?.route === 'end_session' && ctx.status === 200
-    if (isSignOut && oidc.session?.accountId === undefined) await views.alreadySignedOut(ctx as KoaContextWithOIDC)
-  })
+  provider.use(createMiddleware(base, mount, views))
   const callback = provider.callback()
 
   /** Signs out the browser's previous user when another one signs in. oidc-provider does this too, but by a script. */
@@ -132,14 +99,22 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
       const client = await provider.Client.find(String(params.client_id))
       if (client === undefined) throw new errors.InvalidClient('client is invalid', 'client not found')
       const { redirect_uri: redirectUri, login_hint: loginHint, scope } = params as Record<string, string | undefined>
+      // Removed from the client since the request came: not even a refusal may be sent there.
+      if (redirectUri !== undefined && !client.redirectUriAllowed(redirectUri)) throw new errors.InvalidRedirectUri()
+      const { vouched, owner } = client as unknown as OurClient
+      const registry = await readRegistry(store)
+      const [uri] = [params.resource as string | string[] | undefined].flat()
+      const resource = uri === undefined || uri === apiUri ? undefined : findByUri(registry, uri)?.[1]
       return {
         uid,
         action: `${mount}${base}${INTERACTION}/${uid}`,
         prompt: prompt.name as Interaction['prompt'],
         clientId: client.clientId,
         clientName: client.clientName ?? client.clientId,
-        firstParty: (client as unknown as OurClient).first_party,
-        scopes: scope?.split(' ') ?? [],
+        vouched,
+        owner,
+        ...(resource !== undefined && { resource: { name: resource.name, uri: resource.uri } }),
+        scopes: describeScopes(splitScopes(scope), registry),
         ...(redirectUri !== undefined && { redirectUri }),
         ...(loginHint !== undefined && { loginHint }),
         ...(session !== undefined && { accountId: session.accountId })

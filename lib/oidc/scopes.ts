@@ -1,15 +1,18 @@
-import type { ClientRecord } from '../records.ts'
+import type { ClientRecord, TokenRecord } from '../records.ts'
+import { COMMON_SCOPES, isApiScope } from '../resources/api-scopes.ts'
+import { type Registry, listUsableScopes, narrowScopes } from '../resources/registry.ts'
+import type { OurClient } from './clients.ts'
 
-/** The claims of each scope. `openid` alone gives the user's identity; roles are given only for the scope `roles`. */
+/** The claims of each scope (OpenID Connect Core, 5.4). `openid` alone tells an app who the user is, and nothing about them. */
 export const CLAIMS: Readonly<Record<string, readonly string[]>> = {
-  openid: ['sub', 'preferred_username', 'name', 'email', 'email_verified'],
+  openid: ['sub'],
   profile: ['preferred_username', 'name'],
   email: ['email', 'email_verified'],
   roles: ['roles']
 }
 
-/** Scopes that any client may request, beside its own. */
-export const COMMON_SCOPES: ReadonlySet<string> = new Set(['openid', 'offline_access', ...Object.keys(CLAIMS)])
+/** The `acr` of a sign-in with a password: level 1 of ISO/IEC 29115 (OpenID Connect Core, 2). */
+export const PASSWORD_ACR = '1'
 
 /** Splits a scope parameter. */
 export function splitScopes (text: unknown): string[] {
@@ -22,15 +25,23 @@ export function findForeignScope (requested: Iterable<string>, own: readonly str
 }
 
 /**
- * The scopes of a client that requests none (RFC 6749, 3.3): all of its own. A client without scopes may still sign users
- * in, and oidc-provider needs at least one scope, so it gets `openid`.
+ * The scopes of a client that requests none (RFC 6749, 3.3): its free scopes. Scopes that give power are never a default. A
+ * client without free scopes may still sign users in, and oidc-provider needs at least one scope, so it gets `openid`.
  */
-export function chooseDefaultScope (own: readonly string[]): string {
-  return own.length > 0 ? own.join(' ') : 'openid'
+export function chooseDefaultScope ({ own_scopes, declared_scopes }: Pick<OurClient, 'own_scopes' | 'declared_scopes'>): string {
+  const free = own_scopes.filter((scope) => !isApiScope(scope) && !declared_scopes.includes(scope))
+  return free.length > 0 ? free.join(' ') : 'openid'
 }
 
-/** The scope parameter of a minted token. */
-export function describeMinted (record: { scopes?: string[] }, client: Pick<ClientRecord, 'scopes'>): string {
-  const own = record.scopes === undefined ? client.scopes : client.scopes.filter((scope) => record.scopes?.includes(scope))
-  return [...new Set(['openid', ...own])].join(' ')
+/** A granted scope parameter without the scopes that the client may not use any more. */
+export function narrowGranted (scope: string | undefined, client: Pick<ClientRecord, 'scopes' | 'declared'>, registry: Registry): string {
+  const usable = listUsableScopes(client, registry)
+  return splitScopes(scope).filter((one) => COMMON_SCOPES.has(one) || usable.includes(one)).join(' ')
+}
+
+/** The scope parameter of a token: what it was granted, as far as its client may still use it. */
+export function describeScope (record: Pick<TokenRecord, 'scopes' | 'operator' | 'resource_id'>, client: Pick<ClientRecord, 'scopes' | 'declared'>, registry: Registry): string {
+  const common = record.operator === undefined ? (record.scopes ?? []).filter((scope) => COMMON_SCOPES.has(scope)) : ['openid']
+  const hasIdentity = record.resource_id === undefined
+  return [...(hasIdentity ? common : []), ...narrowScopes(record, client, registry)].join(' ')
 }

@@ -1,4 +1,5 @@
 import type { KoaContextWithOIDC } from 'oidc-provider'
+import { toLifetime, toTimestamp } from '../clock.ts'
 import { scan } from '../lists/scan.ts'
 import { hashToken } from '../tokens/tokens.ts'
 import type { Revocable } from '../tokens/validity.ts'
@@ -9,6 +10,8 @@ export interface SignInSessionRecord extends Revocable {
   /** Stays the same for the life of the session, while the cookie's value changes. */
   uid: string
   created_at: string
+  /** The time of the last sign-in with a password. */
+  signed_in_at?: string
   payload: Payload
 }
 
@@ -28,6 +31,7 @@ export function findStoredSession (ctx: KoaContextWithOIDC): SignInSessionRecord
 /** The result of a sign-in, see routes/interaction.ts. */
 export interface SignIn {
   accountId: string
+  acr: string
   amr: string[]
   user_epoch: number
 }
@@ -43,7 +47,7 @@ export function requireUserEpoch (ctx: KoaContextWithOIDC): number {
   return epoch
 }
 
-export function adaptSignInSessions ({ store, tokens, times, getContext }: AdapterParts): ModelAdapter {
+export function adaptSignInSessions ({ store, tokens, times, sessionMax, getContext }: AdapterParts): ModelAdapter {
   const sessions = store.collection<SignInSessionRecord>('sign_in_sessions')
 
   async function find (key: string, jti?: string): Promise<Payload | undefined> {
@@ -63,20 +67,34 @@ export function adaptSignInSessions ({ store, tokens, times, getContext }: Adapt
     else if (oidc.client !== undefined) await tokens.endBoundGrants(uid, oidc.client.clientId)
   }
 
+  /** The fields of a session in which somebody has signed in. Using it extends it, up to a time that only a password moves. */
+  function describeUser (ctx: KoaContextWithOIDC, payload: Payload, expiresIn: number) {
+    const isFresh = ctx.oidc.result?.login !== undefined
+    const signed_in_at = (isFresh ? undefined : findStoredSession(ctx)?.signed_in_at) ?? toTimestamp(times.now())
+    const { expired_at } = times.lifetime(expiresIn)
+    const last = toLifetime(Date.parse(signed_in_at), sessionMax).expired_at
+    return {
+      user_id: payload.accountId as string,
+      user_epoch: requireUserEpoch(ctx),
+      signed_in_at,
+      expired_at: expired_at < last ? expired_at : last
+    }
+  }
+
   return {
     async upsert (id, payload, expiresIn) {
       const ctx = getContext()
       const signedIn = typeof payload.accountId === 'string' && ctx !== undefined
       const key = hashToken(id)
+      const stored = ctx === undefined ? undefined : findStoredSession(ctx)
       const fields = {
         uid: payload.uid as string,
-        ...(signedIn && { user_id: payload.accountId as string, user_epoch: requireUserEpoch(ctx) }),
         ...times.lifetime(expiresIn),
+        ...(signedIn && describeUser(ctx, payload, expiresIn)),
         payload: toStored(payload)
       }
-      const stored = ctx === undefined ? undefined : findStoredSession(ctx)
       // An update does not bring back a session that a sign-out has ended meanwhile.
-      if (stored?.id === key) await sessions.update(key, { set: fields, unset: signedIn ? [] : ['user_id', 'user_epoch'] })
+      if (stored?.id === key) await sessions.update(key, { set: fields, unset: signedIn ? [] : ['user_id', 'user_epoch', 'signed_in_at'] })
       else await sessions.put({ id: key, ...fields })
       await endBound()
     },

@@ -1,21 +1,36 @@
-import type { TokenRecord, UserRecord } from '../records.ts'
+import { listGrants } from '../clients/kinds.ts'
+import type { GrantRecord, TokenRecord, UserRecord } from '../records.ts'
 import { toTimestamp } from '../clock.ts'
+import { API_RESOURCE_ID } from '../resources/api-scopes.ts'
+import { findByUri, readRegistry } from '../resources/registry.ts'
 import type { Store } from '../store/port.ts'
 import { type NewToken, type Tokens, hashToken } from '../tokens/tokens.ts'
 import { type Valid, isActive } from '../tokens/validity.ts'
 import type { OurClient } from './clients.ts'
 import { endGrant, nameMintedGrant } from './grants.ts'
-import { type AdapterParts, type ModelAdapter, type Payload, type Times, toPayload, toStored } from './model-adapter.ts'
-import { describeMinted, splitScopes } from './scopes.ts'
+import type { Times } from './contract.ts'
+import { type AdapterParts, type ModelAdapter, type Payload, toPayload, toStored } from './model-adapter.ts'
+import { describeScope, splitScopes } from './scopes.ts'
+
+/** The audience of a token. Throws when the resource was deleted meanwhile, and when none of its scopes was granted. */
+async function findAudience ({ store, apiUri, errors }: AdapterParts, { aud: audience, scope }: Payload): Promise<Pick<TokenRecord, 'resource' | 'resource_id'>> {
+  if (typeof audience !== 'string') return {}
+  if (splitScopes(scope).length === 0) throw new errors.InvalidTarget('no scope of the resource was granted')
+  if (audience === apiUri) return { resource: audience, resource_id: API_RESOURCE_ID }
+  const found = findByUri(await readRegistry(store), audience)
+  if (found === undefined) throw new errors.InvalidTarget('no such resource')
+  return { resource: audience, resource_id: found[0] }
+}
 
 /** Translates oidc-provider's payload into a token to issue. */
-function toNewToken (token: string, payload: Payload, ttl: number, kind?: string): NewToken {
+async function toNewToken (parts: AdapterParts, token: string, payload: Payload, ttl: number, kind?: string): Promise<NewToken> {
   return {
     token,
     ttl,
     fields: {
       // Always stored: the user's consent does not extend to scopes that the client gets later.
       scopes: splitScopes(payload.scope),
+      ...await findAudience(parts, payload),
       ...(typeof payload.jkt === 'string' && { jkt: payload.jkt }),
       ...(kind !== undefined && { kind }),
       payload: toStored(payload)
@@ -24,14 +39,16 @@ function toNewToken (token: string, payload: Payload, ttl: number, kind?: string
 }
 
 /** The payload of a token that oidc-provider issued, or that was minted. */
-function describeToken ({ record, client }: Valid<TokenRecord>, kind: string, jti: string, times: Times): Payload {
+function describeToken ({ record, client, registry }: Valid<TokenRecord>, kind: string, jti: string, times: Times): Payload {
   const payload = record.payload ?? {
     accountId: record.user_id,
     clientId: record.client_id,
-    grantId: record.grant_id ?? nameMintedGrant(record.id),
-    scope: client === null ? '' : describeMinted(record, client)
+    grantId: record.grant_id ?? nameMintedGrant(record.id)
   }
-  return { ...toPayload({ ...record, payload, consumed: false }, jti, times), kind }
+  // A refresh token has the scopes of all its resources.
+  const isMinted = record.payload === undefined
+  const scope = client === null ? '' : kind === 'RefreshToken' && !isMinted ? record.payload!.scope! : describeScope(record, client, registry)
+  return { ...toPayload({ ...record, payload: { ...payload, scope }, consumed: false }, jti, times), kind }
 }
 
 /**
@@ -43,12 +60,13 @@ async function revoke (store: Store, tokens: Tokens, name: 'access_tokens' | 're
   if (record !== null) await tokens.revoke(record)
 }
 
-/** Access tokens: `AccessToken` after a user's sign-in, or `ClientCredentials` for the client's owner. */
+/** Access tokens: `AccessToken` after a user's sign-in, or `ClientCredentials` of a client that acts for itself. */
 function adaptAccess (
-  { store, tokens, times }: AdapterParts, kind: 'AccessToken' | 'ClientCredentials', issue: (token: NewToken, payload: Payload) => Promise<void>
+  parts: AdapterParts, kind: 'AccessToken' | 'ClientCredentials', issue: (token: NewToken, payload: Payload) => Promise<void>
 ): ModelAdapter {
+  const { store, tokens, times } = parts
   return {
-    upsert: (id, payload, expiresIn) => issue(toNewToken(id, payload, expiresIn, kind), payload),
+    upsert: async (id, payload, expiresIn) => await issue(await toNewToken(parts, id, payload, expiresIn, kind), payload),
     async find (id) {
       const found = await tokens.find<TokenRecord>('access_tokens', hashToken(id))
       if (found === null || (found.record.kind ?? 'AccessToken') !== kind) return undefined
@@ -61,13 +79,15 @@ function adaptAccess (
 
 /** Access tokens of users, issued under the grant of their token session. */
 export function adaptAccessTokens (parts: AdapterParts): ModelAdapter {
-  const { tokens, errors } = parts
+  const { tokens, errors, getContext } = parts
   return adaptAccess(parts, 'AccessToken', async (token, { grantId }) => {
-    if (!await tokens.issueUnder('access_tokens', token, grantId as string)) throw new errors.InvalidGrant('the session has ended')
+    const params = getContext()?.oidc.params
+    const isNarrowed = params?.grant_type === 'refresh_token' && params.scope !== undefined
+    if (!await tokens.issueUnder('access_tokens', token, grantId as string, isNarrowed)) throw new errors.InvalidGrant('the session has ended')
   })
 }
 
-/** Access tokens of the client credentials grant, issued for the user who owns the client. */
+/** Access tokens of clients that act for themselves. They end with their owner's. */
 export function adaptClientCredentials (parts: AdapterParts): ModelAdapter {
   const { store, tokens, times, errors, getContext } = parts
   const users = store.collection<UserRecord>('users')
@@ -82,16 +102,28 @@ export function adaptClientCredentials (parts: AdapterParts): ModelAdapter {
 }
 
 /** Refresh tokens. Each use issues a new one; `tokens.rotate` decides when a second use ends the session. */
-export function adaptRefreshTokens ({ store, tokens, times, errors, refreshGrace }: AdapterParts): ModelAdapter {
+export function adaptRefreshTokens (parts: AdapterParts): ModelAdapter {
+  const { store, tokens, times, errors, refreshGrace, refreshMax } = parts
+  const grants = store.collection<GrantRecord>('grants')
+
+  /** Seconds until the token session can no longer be refreshed. */
+  async function readTimeLeft (grant_id: string): Promise<number> {
+    const grant = await grants.get(grant_id)
+    return grant === null ? 0 : Math.floor((Date.parse(grant.created_at) - times.now()) / 1000) + refreshMax
+  }
+
   return {
     async upsert (id, payload, expiresIn) {
-      const token = toNewToken(id, payload, expiresIn)
-      if (!await tokens.issueUnder('refresh_tokens', token, payload.grantId as string)) throw new errors.InvalidGrant('the session has ended')
+      const ttl = Math.min(expiresIn, await readTimeLeft(payload.grantId as string))
+      const token = await toNewToken(parts, id, payload, ttl)
+      if (ttl <= 0 || !await tokens.issueUnder('refresh_tokens', token, payload.grantId as string)) throw new errors.InvalidGrant('the session has ended')
     },
     async find (id) {
       const found = await tokens.find<TokenRecord>('refresh_tokens', hashToken(id))
-      if (found === null) return undefined
-      return { ...describeToken(found, 'RefreshToken', id, times), ...(tokens.isSpent(found.record, refreshGrace) && { consumed: true }) }
+      if (found === null || found.client === null) return undefined
+      // A token that the operator minted needs no grant.
+      if (found.record.operator === undefined && !listGrants(found.client).includes('refresh')) return undefined
+      return { ...describeToken(found, 'RefreshToken', id, times), ...(tokens.isSpent(found, refreshGrace) && { consumed: true }) }
     },
     async consume (id) {
       if (!await tokens.rotate(hashToken(id), refreshGrace)) throw new errors.InvalidGrant('the refresh token was used before')

@@ -1,6 +1,10 @@
 import type { ErrorOut, KoaContextWithOIDC } from 'oidc-provider'
+import type { PageScope } from '../pages/contract.ts'
 import { pageHeaders } from '../pages/headers.ts'
 import { type Pages, renderPage } from '../pages/index.ts'
+import type { createAccounts } from './accounts.ts'
+import type { OurClient } from './clients.ts'
+import { splitScopes } from './scopes.ts'
 
 /** The client's name on a page. */
 export function nameClient (client: { clientId: string, clientName?: string | undefined }): { name: string } {
@@ -26,11 +30,20 @@ function readClient (ctx: KoaContextWithOIDC): { client?: { name: string } } {
   return ctx.oidc.client === undefined ? {} : { client: nameClient(ctx.oidc.client) }
 }
 
+/** A code as we write it (configuration.ts). Any other text of a link is not shown. */
+const USER_CODE = /^([bcdfghjklmnpqrstvwxz]{4})-?([bcdfghjklmnpqrstvwxz]{4})$/i
+
+function readLinkedCode (ctx: KoaContextWithOIDC): string | undefined {
+  const [, first, last] = USER_CODE.exec(String(ctx.state.userCode ?? '')) ?? []
+  return first === undefined ? undefined : `${first}-${last}`.toUpperCase()
+}
+
 /**
  * The pages that oidc-provider renders through us.
+ * @param describe adds what the scopes mean
  * @param service the service's name on the pages
  */
-export function createViews (service?: string) {
+export function createViews (findAccount: ReturnType<typeof createAccounts>, describe: (scopes: string[]) => Promise<PageScope[]>, service?: string) {
   function send<Name extends keyof Pages> (ctx: KoaContextWithOIDC, name: Name, data: Pages[Name], redirectUri?: unknown): void {
     ctx.set(pageHeaders(redirectUri))
     ctx.type = 'html'
@@ -46,11 +59,16 @@ export function createViews (service?: string) {
         send(ctx, 'error', { message: PAGE_EXPIRED })
         return
       }
-      const typed = (error as { userCode?: string } | undefined)?.userCode ?? (ctx.state.userCode as string | undefined)
+      const page = { action: ctx.oidc.urlFor('code_verification'), xsrf: readXsrfToken(ctx) }
+      const linked = readLinkedCode(ctx)
+      if (error === undefined && linked !== undefined) {
+        send(ctx, 'device-compare', { ...page, code: linked })
+        return
+      }
+      const typed = (error as { userCode?: string } | undefined)?.userCode
       const message = error === undefined ? undefined : DEVICE_ERRORS[error.name] ?? 'That did not work. Start again on the device.'
       send(ctx, 'device', {
-        action: ctx.oidc.urlFor('code_verification'),
-        xsrf: readXsrfToken(ctx),
+        ...page,
         ...(typed !== undefined && { code: typed }),
         ...(message !== undefined && { error: message })
       })
@@ -59,13 +77,18 @@ export function createViews (service?: string) {
     async confirmDevice (
       ctx: KoaContextWithOIDC, _form: string, client: { clientId: string, clientName?: string | undefined }, device: Record<string, unknown>, code: string
     ): Promise<void> {
-      const { ip, ua } = device as { ip?: string, ua?: string }
+      const { ip } = device as { ip?: string }
+      const { accountId } = ctx.oidc.session ?? {}
+      const account = accountId === undefined ? undefined : await findAccount(accountId)
+      const { scope } = (ctx.oidc.entities.DeviceCode?.params ?? {}) as { scope?: string }
       send(ctx, 'device-confirm', {
         action: ctx.oidc.urlFor('code_verification'),
         xsrf: readXsrfToken(ctx),
         code,
         client: nameClient(client),
-        device: { ...(ip !== undefined && { ip }), ...(ua !== undefined && { ua }) }
+        scopes: await describe(splitScopes(scope)),
+        ...(account !== undefined && { account: account.name }),
+        ...(ip !== undefined && { ip })
       })
     },
 
@@ -85,12 +108,17 @@ export function createViews (service?: string) {
       send(ctx, 'signed-out', readClient(ctx))
     },
 
-    /** Replaces oidc-provider's page for a browser without a sign-in, which redirects by a script. */
+    /**
+     * Replaces oidc-provider's page for a browser without a sign-in, which redirects by a script. Anyone may register a client
+     * and link to this page, so the browser goes on by itself only for a client of the operator's, or one that the user has
+     * signed in to, as its ID token shows. The others get a link.
+     */
     async alreadySignedOut (ctx: KoaContextWithOIDC): Promise<void> {
       const { postLogoutRedirectUri, state } = (ctx.oidc.session?.state ?? {}) as { postLogoutRedirectUri?: string, state?: string }
       const next = postLogoutRedirectUri === undefined ? undefined : new URL(postLogoutRedirectUri)
       if (next !== undefined && state !== undefined) next.searchParams.set('state', state)
-      if (next !== undefined) ctx.set('refresh', `0;url=${next.href}`)
+      const isTrusted = ctx.oidc.entities.IdTokenHint !== undefined || (ctx.oidc.client as unknown as OurClient | undefined)?.first_party === true
+      if (next !== undefined && isTrusted) ctx.set('refresh', `0;url=${next.href}`)
       send(ctx, 'signed-out', { ...readClient(ctx), ...(next !== undefined && { next: next.href }) })
     },
 

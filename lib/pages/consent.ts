@@ -1,8 +1,8 @@
-import type { Pages } from './contract.ts'
+import type { PageScope, Pages } from './contract.ts'
 import { type Html, html } from './html.ts'
 import { type Part, mark, name } from './parts.ts'
 
-/** Descriptions of the standard scopes. A client's own scopes are shown by name. */
+/** Descriptions of the standard scopes. Declared scopes have their own; free ones are shown by name. */
 const SCOPE_TEXTS: Record<string, string> = {
   openid: 'know who you are',
   profile: 'read your name',
@@ -11,7 +11,8 @@ const SCOPE_TEXTS: Record<string, string> = {
   offline_access: 'stay signed in when you are not using it'
 }
 
-function describeScope (scope: string): Html {
+export function describeScope ({ scope, meaning }: PageScope): Html {
+  if (meaning !== undefined) return html`${meaning}`
   return Object.hasOwn(SCOPE_TEXTS, scope) ? html`${SCOPE_TEXTS[scope]}` : html`use <code>${scope}</code>`
 }
 
@@ -24,13 +25,14 @@ function describeTarget (redirectUri: string): Html | undefined {
   return html`<bdi>${host}</bdi>`
 }
 
-/** Scopes are for other services. In this one the token has all the rights of its user. */
-function describeAccess (actsAs: 'user' | 'admin'): Html {
-  return html`<p>It will be able to act for you in this service: read and change your profile, your password and your apps.${
-    actsAs === 'admin' && html` <strong>You are an administrator here: it will be able to do everything that you can.</strong>`}</p>\n`
+/** Anybody may register an app under any name, so the page says who answers for it. */
+function describeOrigin ({ vouched, owner }: Pages['consent']): Html {
+  if (vouched) return html`<p class="muted">The operator of this service vouches for this app.</p>\n`
+  return html`<p class="muted">Nobody vouches for this app.${owner !== undefined && html` It was registered by ${name(owner)}.`}</p>\n`
 }
 
-export function consent ({ action, client, account, scopes, redirectUri, otherAccount, actsAs }: Pages['consent']): Part {
+export function consent (data: Pages['consent']): Part {
+  const { action, client, account, scopes, resource, redirectUri, otherAccount } = data
   const target = redirectUri === undefined ? undefined : describeTarget(redirectUri)
   return {
     title: `Continue to ${client.name}`,
@@ -38,10 +40,10 @@ export function consent ({ action, client, account, scopes, redirectUri, otherAc
 <h1>Continue to ${name(client.name)}</h1>
 <p class="account"><span>You are signed in as <strong>${name(account)}</strong>.</span>${otherAccount !== undefined && html`
 <a href="${otherAccount}">Use another account</a>`}</p>
-<p id="request">The app asks to:</p>
+<p id="request">The app asks to${resource !== undefined && html`, at ${name(resource)}`}:</p>
 <ul class="scopes" aria-labelledby="request">
 ${scopes.map((scope) => html`<li>${describeScope(scope)}</li>\n`)}</ul>
-${actsAs !== undefined && describeAccess(actsAs)}${target !== undefined && html`<p class="muted">You will be sent to ${target}.</p>\n`}<form method="post" action="${action}">
+${describeOrigin(data)}${target !== undefined && html`<p class="muted">You will be sent to ${target}.</p>\n`}<form method="post" action="${action}">
 <p class="actions"><button class="primary" type="submit" name="decision" value="allow">Allow</button>
 <button type="submit" name="decision" value="deny">Deny</button></p>
 </form>`

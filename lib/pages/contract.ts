@@ -1,21 +1,38 @@
 /** The client that sent the user, as a page shows it. */
 export interface PageClient { name: string }
 
+/** A requested scope; `meaning` is what its resource says that it allows. */
+export interface PageScope { scope: string, meaning?: string }
+
 /** The data of each page. Texts may come from outside: the pages escape them. */
 export interface Pages {
   /** Asks for the account and the password. */
   'sign-in': { action: string, client: PageClient, account?: string, error?: string }
   /**
-   * Asks for consent. `otherAccount` is the URL of the sign-in page for another account. `actsAs` is the role in which the
-   * client's token acts in this service, whatever its scopes; absent for a first-party client.
+   * Asks for consent. `otherAccount` is the URL of the sign-in page for another account, `resource` the name of the service
+   * that the scopes are for, if it is not this one, `vouched` whether the operator vouches for the client, `owner` the account
+   * of its owner.
    */
   consent: {
-    action: string, client: PageClient, account: string, scopes: string[], redirectUri?: string, otherAccount?: string, actsAs?: 'user' | 'admin'
+    action: string,
+    client: PageClient,
+    account: string,
+    scopes: PageScope[],
+    vouched: boolean
+    owner?: string,
+    resource?: string,
+    redirectUri?: string,
+    otherAccount?: string
   }
   /** Asks for the code that a device shows. */
   device: { action: string, xsrf: string, code?: string, error?: string }
-  /** Asks whether the device is the user's own; `device` describes where its request came from. */
-  'device-confirm': { action: string, xsrf: string, code: string, client: PageClient, device?: { ip?: string, ua?: string } }
+  /** Asks whether the device shows the code of the link that was opened. */
+  'device-compare': { action: string, xsrf: string, code: string }
+  /**
+   * Asks whether the device is the user's own, and says what the app gets. `account` is the account that is signed in, `ip` the
+   * address that the device's request came from.
+   */
+  'device-confirm': { action: string, xsrf: string, code: string, client: PageClient, scopes: PageScope[], account?: string, ip?: string }
   'device-done': { client: PageClient }
   'sign-out': { action: string, xsrf: string, client?: PageClient }
   /** `next` is the client's post-logout redirect URI. */

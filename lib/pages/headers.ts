@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto'
 import { STYLE_SOURCE } from './style.ts'
 
 /**
@@ -13,11 +14,13 @@ function toFormSource (uri: unknown): string[] {
 /**
  * The headers of every page: no scripts, no loads, no framing, no caching.
  * @param redirectUri the URI that submitting the page's form may redirect to, beside this origin
+ * @param script the only script that may run
  */
-export function pageHeaders (redirectUri?: unknown): Record<string, string> {
+export function pageHeaders (redirectUri?: unknown, script?: string): Record<string, string> {
+  const scripts = script === undefined ? '' : `; script-src 'sha256-${hash('sha256', script, 'base64')}'`
   const form = ["'self'", ...toFormSource(redirectUri)].join(' ')
   return {
-    'content-security-policy': `default-src 'none'; style-src ${STYLE_SOURCE}; form-action ${form}; frame-ancestors 'none'; base-uri 'none'`,
+    'content-security-policy': `default-src 'none'; style-src ${STYLE_SOURCE}${scripts}; form-action ${form}; frame-ancestors 'none'; base-uri 'none'`,
     'x-frame-options': 'DENY',
     'x-content-type-options': 'nosniff',
     // With `no-referrer` browsers send `Origin: null` with a form, which checkOrigin refuses.

@@ -1,6 +1,6 @@
 import { consent } from './consent.ts'
 import type { PageName, Pages } from './contract.ts'
-import { device, deviceConfirm, deviceDone } from './device.ts'
+import { device, deviceCompare, deviceConfirm, deviceDone } from './device.ts'
 import { failure } from './failure.ts'
 import { Html, html } from './html.ts'
 import type { Part } from './parts.ts'
@@ -14,6 +14,7 @@ const PAGES: { [Name in PageName]: (data: Pages[Name]) => Part } = {
   'sign-in': signIn,
   consent,
   device,
+  'device-compare': deviceCompare,
   'device-confirm': deviceConfirm,
   'device-done': deviceDone,
   'sign-out': signOut,

@@ -1,6 +1,6 @@
 import type { CollectionSpec } from './port.ts'
 
-const TOKEN_KEYS = { user_id: 'string', client_id: 'string', grant_id: 'string', consumed: 'boolean', expired_at: 'string' } as const
+const TOKEN_KEYS = { user_id: 'string', client_id: 'string', grant_id: 'string', registry_id: 'string', consumed: 'boolean', expired_at: 'string' } as const
 
 /** All collections of the service. Times are ISO 8601 strings; a token's id is the SHA-256 of the token, base64url. */
 export const COLLECTIONS: readonly CollectionSpec[] = [
@@ -20,18 +20,20 @@ export const COLLECTIONS: readonly CollectionSpec[] = [
   },
   {
     name: 'clients',
-    keys: { userId: 'string', createdAt: 'string', modifiedAt: 'string', name: 'string' },
+    keys: { userId: 'string', createdAt: 'string', modifiedAt: 'string', name: 'string', revision: 'number' },
     indexes: [
       ['name'], ['createdAt'], ['modifiedAt'],
       ['userId', 'name'], ['userId', 'createdAt'], ['userId', 'modifiedAt']
     ]
   },
+  // One document: lib/resources/registry.ts.
+  { name: 'resources', keys: { revision: 'number' } },
   ...['authorization_codes', 'access_tokens', 'refresh_tokens'].map((name) => ({
     name, keys: TOKEN_KEYS, indexes: [['user_id'], ['client_id'], ['grant_id']], expiry: 'expired_at'
   })),
   {
     name: 'grants',
-    keys: { ...TOKEN_KEYS, session_uid: 'string' },
+    keys: { ...TOKEN_KEYS, session_uid: 'string', generation: 'number' },
     indexes: [['user_id'], ['client_id'], ['session_uid']],
     expiry: 'expired_at'
   },
@@ -39,7 +41,7 @@ export const COLLECTIONS: readonly CollectionSpec[] = [
   { name: 'sign_in_sessions', keys: { user_id: 'string', uid: 'string', expired_at: 'string' }, indexes: [['user_id'], ['uid']], expiry: 'expired_at' },
   {
     name: 'device_codes',
-    keys: { ...TOKEN_KEYS, user_code: 'string', decided: 'boolean' },
+    keys: { ...TOKEN_KEYS, user_code: 'string', decided: 'boolean', polled_at: 'string' },
     unique: ['user_code'],
     indexes: [['user_id'], ['client_id'], ['grant_id']],
     expiry: 'expired_at'

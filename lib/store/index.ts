@@ -26,6 +26,6 @@ export async function openStore (url: string, { client, ...given }: OpenStoreOpt
     }
     // The rest of the URL may contain credentials, so the message does not repeat it.
     default:
-      throw new Error(`DATABASE_URL: ${scheme === undefined ? 'no scheme' : `unknown scheme '${scheme}:'`}; it begins with sqlite:, mongodb:// or mongodb+srv://`)
+      throw new Error(`the database URL has ${scheme === undefined ? 'no scheme' : `the unknown scheme '${scheme}:'`}; it must begin with sqlite:, mongodb:// or mongodb+srv://`)
   }
 }

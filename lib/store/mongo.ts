@@ -6,10 +6,10 @@ import { closeClient, createClient, toDatabaseName, toDbOptions, toHosts } from 
 import { MongoCollection, type Context } from './mongo/collection.ts'
 import { Handles } from './mongo/handles.ts'
 import { type ClientOption, HostClient } from './mongo/host-client.ts'
-import { ensureIndexes } from './mongo/indexes.ts'
+import { ensureIndexes, isNew } from './mongo/indexes.ts'
 import { KeyedMutex } from './mongo/keyed-mutex.ts'
 import { WatchedClient } from './mongo/watched-client.ts'
-import type { Collection, CollectionSpec, Document, Store, StoreOptions } from './port.ts'
+import { type Collection, type Document, type Store, type StoreOptions, noDatabaseError } from './port.ts'
 
 const DEFAULT_TIMEOUT = 10_000
 
@@ -53,7 +53,7 @@ export async function openMongoStore (url: string, options: MongoStoreOptions): 
 
   try {
     await client.open()
-    await (handedIn === undefined ? prepare(url, collections, timeout, timers) : makeIndexes(client.current, url, timeout, collections))
+    await (handedIn === undefined ? prepare(url, options, timeout, timers) : makeIndexes(client.current, url, options, timeout))
   } catch (error) {
     await close()
     const { message } = error as Error
@@ -75,16 +75,20 @@ export async function openMongoStore (url: string, options: MongoStoreOptions): 
 }
 
 /** Makes the indexes with a client of their own, which waits for an answer as long as a large collection takes. */
-async function prepare (url: string, collections: readonly CollectionSpec[], timeout: number, timers: Timers): Promise<void> {
+async function prepare (url: string, options: MongoStoreOptions, timeout: number, timers: Timers): Promise<void> {
   // A server that hangs still fails: the driver's heartbeat detects it.
   const client = createClient(url, timeout, { socketTimeoutMS: 0, maxPoolSize: 1 })
   try {
-    await makeIndexes(client, url, timeout, collections)
+    await makeIndexes(client, url, options, timeout)
   } finally {
     await closeClient(client, timeout, timers)
   }
 }
 
-async function makeIndexes (client: MongoClient, url: string, timeout: number, collections: readonly CollectionSpec[]): Promise<void> {
-  await ensureIndexes(client.db(toDatabaseName(url), toDbOptions(timeout)), collections)
+async function makeIndexes (client: MongoClient, url: string, { collections, create = true, onWarning }: MongoStoreOptions, timeout: number): Promise<void> {
+  const db = client.db(toDatabaseName(url), toDbOptions(timeout))
+  const made = await isNew(db, collections)
+  if (made && !create) throw new Error(`database ${db.databaseName}: ${noDatabaseError().message}`)
+  await ensureIndexes(db, collections)
+  if (made) onWarning?.(`a new, empty database was made: ${db.databaseName} at ${toHosts(url)}`)
 }

@@ -173,8 +173,10 @@ export interface Store {
   readonly engine: string
   /** A declared collection; an undeclared name throws. */
   collection<T extends Document> (name: string): Collection<T>
-  /** Resolves when the engine can read and write; rejects with ErrDb otherwise. */
+  /** Resolves when the engine can read and write; rejects with ErrDb otherwise. May write to find out. */
   ping (): Promise<void>
+  /** Throws ErrDb when the store is closed, or its data was removed or replaced. Absent where only `ping` can tell. */
+  verify? (): void
   /** Waits for the accepted operations, and then releases everything the store opened. Idempotent. */
   close (): Promise<void>
 }
@@ -195,8 +197,19 @@ export interface StoreOptions {
    * as fatal; and with a ReconnectedError, which it logs as a warning. Errors never hold data of a document.
    */
   onError?: (error: unknown) => void
+  /** Receives what an operator should know at once, such as that a new database was made. No secrets. */
+  onWarning?: ((message: string) => void) | undefined
+  /** Whether a missing or empty database is made. False: it is an error. True by default. */
+  create?: boolean
+  /** MiB that the write-ahead log of an SQLite file may have while lists are read. */
+  walLimit?: number
   /** Milliseconds an operation may take before it is rejected with ErrDb. */
   timeout?: number
+}
+
+/** The error when there is no database and none may be made: usually the volume is not mounted, or the name is wrong. */
+export function noDatabaseError (): Error {
+  return new Error('there is no database, and an empty one is made only by `bootstrap`, `serve --create` or IDENTITY_CREATE_DATABASE=on (option createDatabase)')
 }
 
 /**

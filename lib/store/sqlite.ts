@@ -1,4 +1,5 @@
 import { toTimestamp } from '../clock.ts'
+import { storeError } from '../errors.ts'
 import { type Collection, type Document, type Store, StoreLostError, type StoreOptions } from './port.ts'
 import type { Backend } from './sqlite/backend.ts'
 import { SqliteCollection } from './sqlite/collection.ts'
@@ -8,20 +9,22 @@ import { checkSpecs } from './sqlite/sql.ts'
 
 /** Default of StoreOptions.timeout, in milliseconds. */
 const TIMEOUT = 10_000
+/** Default of StoreOptions.walLimit, in MiB. */
+const WAL_LIMIT = 1024
 /** Milliseconds between sweeps of expired documents. */
 const SWEEP_INTERVAL = 60_000
 
 /**
- * Opens `sqlite:PATH`, and creates a missing file, or `sqlite::memory:`, a new empty store for tests.
+ * Opens `sqlite:PATH`, and creates a missing file unless `create` is false, or `sqlite::memory:`, a new empty store for tests.
  * @throws Error that tells the operator why the file cannot be used
  */
 export async function openSqliteStore (url: string, options: StoreOptions): Promise<Store> {
-  const { collections, timeout = TIMEOUT, onError = () => {} } = options
+  const { collections, timeout = TIMEOUT, onError = () => {}, onWarning = () => {}, create = true, walLimit = WAL_LIMIT, renderers } = options
   const path = parsePath(url)
   checkSpecs(collections)
   if (path === ':memory:') return new SqliteStore(new MemoryBackend(collections), options)
   try {
-    return new SqliteStore(await FileBackend.open(path, { collections, timeout, onLost: onError, renderers: options.renderers }), options)
+    return new SqliteStore(await FileBackend.open(path, { collections, timeout, onLost: onError, renderers, create, walLimit, onWarning }), options)
   } catch (error) {
     throw new Error(`DATABASE_URL: cannot open ${path}: ${findReason(error)}`, { cause: error })
   }
@@ -67,7 +70,13 @@ class SqliteStore implements Store {
   }
 
   async ping (): Promise<void> {
+    this.verify()
     await this.#backend.ping()
+  }
+
+  verify (): void {
+    if (this.#closed !== null) throw storeError(new Error('the store is closed'))
+    this.#backend.verify()
   }
 
   close (): Promise<void> {

@@ -1,8 +1,23 @@
 import { LRUCache } from 'lru-cache'
 import { deepFreeze } from '../freeze.ts'
-import type { TokenRecord, UserRecord } from '../records.ts'
+import type { ClientRecord, Roles, TokenRecord, UserRecord } from '../records.ts'
+import { API_RESOURCE_ID, isApiScope, isForClients } from '../resources/api-scopes.ts'
+import { narrowScopes } from '../resources/registry.ts'
 import { holdsRole } from '../roles.ts'
-import type { Valid } from './validity.ts'
+import { CLIENT_CREDENTIALS, type Valid } from './validity.ts'
+
+/** The key of a caller's power, which is for this service's own API and not for a host's routes. */
+export const POWER = Symbol('power')
+
+/** What a token may do in this service's own API: what the roles allow, narrowed to the scopes. */
+export interface Power {
+  /** Of the user, or of a client that acts for itself. */
+  readonly roles: Readonly<Roles>
+  /** Scopes of the API. Absent: all of them, for an operator's unrestricted token. */
+  readonly scopes?: readonly string[]
+  /** Whether the API accepts the token's audience. */
+  readonly accepted: boolean
+}
 
 /**
  * The caller of a request: the user and the client that its access token belongs to. The optional fields are not in
@@ -10,6 +25,12 @@ import type { Valid } from './validity.ts'
  * requests with the same token share it.
  */
 export interface Caller {
+  /** `client` when the client acts for itself (client credentials). The user is then its owner, and the roles are the client's own. */
+  readonly subject: 'user' | 'client'
+  /**
+   * The roles are those that the token may use: the user's roles for an operator's unrestricted token, for a first-party
+   * client's token with the scope `roles`, and for a token with an audience and a scope of it; otherwise none.
+   */
   readonly user: Readonly<Pick<UserRecord, 'account' | 'name' | 'roles'> & { user_id: string }>
   readonly client: { readonly clientId: string, readonly name?: string, readonly scopes?: readonly string[], readonly userId?: string }
   readonly token: {
@@ -17,6 +38,8 @@ export interface Caller {
     readonly id: string
     /** The client's scopes, narrowed to those granted. */
     readonly scopes: readonly string[]
+    /** The resource that the token was requested for (RFC 8707). Absent: none. */
+    readonly audience?: string
     /** The user's epoch at this look-up. A write on the user's behalf must fail once the epoch has changed. */
     readonly user_epoch?: number
     readonly created_at?: string
@@ -24,23 +47,46 @@ export interface Caller {
     readonly grant_id?: string
   }
   readonly isAdmin: boolean
+  readonly [POWER]?: Power
+}
+
+/**
+ * The roles that a token may use wherever it is accepted. They are power, so an app does not get them by a sign-in alone, and
+ * not at a resource where its client has no scope any more.
+ */
+function chooseRoles ({ operator, scopes: granted, resource_id }: TokenRecord, user: UserRecord, client: ClientRecord, scopes: string[]): Roles {
+  const isVouchedFor = resource_id === undefined && client.first_party === true && granted?.includes('roles') === true
+  const isAtResource = resource_id !== undefined && (operator !== undefined || scopes.length > 0)
+  return operator === 'unrestricted' || isVouchedFor || isAtResource ? user.roles : {}
 }
 
 /** Builds the caller of a valid access token; null for a token that names no user or no client. */
-export function toCaller ({ record, user, client }: Valid<TokenRecord>, adminRole: string): Caller | null {
+export function toCaller ({ record, user, client, registry }: Valid<TokenRecord>, adminRole: string): Caller | null {
   if (user === null || client === null) return null
+  const { resource, resource_id } = record
+  const isClient = record.kind === CLIENT_CREDENTIALS
+  const held = isClient ? client.roles ?? {} : user.roles
+  const scopes = narrowScopes(record, client, registry)
+  const roles = isClient ? held : chooseRoles(record, user, client, scopes)
   return deepFreeze({
-    user: { user_id: user.id, account: user.account, name: user.name, roles: user.roles },
+    subject: isClient ? 'client' : 'user',
+    user: { user_id: user.id, account: user.account, name: user.name, roles },
     client: { clientId: client.id, name: client.name, scopes: client.scopes, userId: client.userId },
     token: {
       id: record.id,
-      scopes: client.scopes.filter((scope) => record.scopes?.includes(scope) ?? true),
+      scopes,
       user_epoch: user.epoch,
       created_at: record.created_at,
       expired_at: record.expired_at,
-      ...(record.grant_id !== undefined && { grant_id: record.grant_id })
+      ...(record.grant_id !== undefined && { grant_id: record.grant_id }),
+      ...(resource !== undefined && { audience: resource })
     },
-    isAdmin: holdsRole(user.roles, adminRole)
+    isAdmin: holdsRole(roles, adminRole),
+    [POWER]: {
+      roles: held,
+      ...(record.operator !== 'unrestricted' && { scopes: scopes.filter((scope) => isApiScope(scope) && (!isClient || isForClients(scope))) }),
+      accepted: resource_id === undefined || resource_id === API_RESOURCE_ID
+    }
   })
 }
 

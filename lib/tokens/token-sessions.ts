@@ -3,15 +3,14 @@ import { type Clock, toTimestamp } from '../clock.ts'
 import { IdentityError } from '../errors.ts'
 import { scan } from '../lists/scan.ts'
 import type { ClientRecord, GrantRecord, UserRecord } from '../records.ts'
+import { readRegistry } from '../resources/registry.ts'
 import type { Collection, Store } from '../store/port.ts'
 import type { Caller } from './caller.ts'
-import { OWNED_BY_USER, type Tokens } from './tokens.ts'
+import type { Tokens } from './tokens.ts'
 import { type Revocable, checkValidity } from './validity.ts'
 
 /** Lists and ends the token sessions of a user. */
-export function createTokenSessions ({ store, now, tokens, onError }: {
-  store: Store, now: Clock, tokens: Tokens, onError: (error: unknown) => void
-}) {
+export function createTokenSessions ({ store, now, tokens }: { store: Store, now: Clock, tokens: Tokens }) {
   const users = store.collection<UserRecord>('users')
   const clients = store.collection<ClientRecord>('clients')
   const grants = store.collection<GrantRecord>('grants')
@@ -38,20 +37,6 @@ export function createTokenSessions ({ store, now, tokens, onError }: {
     }
   }
 
-  /** Deletes the user's records of earlier epochs. They are already revoked, so after a failure they simply expire. */
-  async function deleteOlder (user_id: string, epoch: number): Promise<void> {
-    for (const name of OWNED_BY_USER) {
-      const collection = store.collection<Revocable>(name)
-      try {
-        for await (const batch of scan(collection, { equal: { user_id } })) {
-          for (const { id, user_epoch = 0 } of batch) if (user_epoch < epoch) await collection.delete(id)
-        }
-      } catch (error) {
-        onError(error)
-      }
-    }
-  }
-
   return {
     /**
      * The user's valid token sessions, in batches.
@@ -61,11 +46,12 @@ export function createTokenSessions ({ store, now, tokens, onError }: {
       const user = await users.get(user_id)
       if (user === null) return
       const time = toTimestamp(now())
+      const registry = await readRegistry(store)
       for await (const batch of scan(grants, { equal: { user_id } })) {
         const ids = [...new Set(batch.map(({ client_id }) => client_id))]
         const found = new Map(await Promise.all(ids.map(async (id) => [id, await clients.get(id)] as const)))
         const sessions = batch.flatMap((grant): Session[] => {
-          const linked = { user_id: user, client_id: found.get(grant.client_id) ?? null }
+          const linked = { user_id: user, client_id: found.get(grant.client_id) ?? null, registry_id: registry }
           const client = checkValidity({ document: grant, linked }, time)?.client
           if (client === undefined || client === null) return []
           return [{
@@ -88,13 +74,9 @@ export function createTokenSessions ({ store, now, tokens, onError }: {
     async end (user_id: string, keeping?: Caller['token']): Promise<void> {
       const updated = await users.update(user_id, { increment: { epoch: 1, revision: 1 } })
       if (updated === null) throw new IdentityError('ErrNotFound', 'user: no such user')
-      if (keeping === undefined) {
-        await tokens.deleteOfUser(user_id)
-        return
-      }
       // The caller's own token is invalid until carryOver is done. If carryOver is interrupted, the caller must sign in again.
-      await carryOver(keeping, updated.epoch)
-      await deleteOlder(user_id, updated.epoch)
+      if (keeping !== undefined) await carryOver(keeping, updated.epoch)
+      tokens.deleteOfUser(user_id, updated.epoch)
     }
   }
 }

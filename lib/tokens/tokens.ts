@@ -1,10 +1,12 @@
 import { hash, randomBytes } from 'node:crypto'
+import { Background } from '../background.ts'
 import { type Clock, toLifetime, toTimestamp } from '../clock.ts'
 import { IdentityError, paramError } from '../errors.ts'
 import { scan } from '../lists/scan.ts'
 import type { ClientRecord, GrantRecord, TokenRecord, UserRecord } from '../records.ts'
 import type { RoleNames } from '../roles.ts'
 import type { Filter, Linked, MaybePromise, Store } from '../store/port.ts'
+import { REGISTRY_ID, findByUri, narrowScopes, readRegistry } from '../resources/registry.ts'
 import { type Caller, CallerCache, toCaller } from './caller.ts'
 import { LINKS, type Revocable, type RevocableName, type Valid, checkValidity, isActive } from './validity.ts'
 
@@ -16,8 +18,13 @@ export const ACCESS_TTL = 60 * 60
 export interface MintOptions {
   user_id: string
   client_id: string
-  /** Some of the client's scopes. Absent: all of them, as the client has them at each use. */
+  /**
+   * Narrows the token to these scopes: some of the client's, or of the API's. Absent: the token has all the user's power, and
+   * the client's scopes as they are at each use.
+   */
   scopes?: string[]
+  /** The URI of the resource that the token is for (RFC 8707). Absent: the service's own API, and guards without an audience. */
+  resource?: string
   /** Seconds until the access token expires. */
   ttl?: number
   /** Also mints a linked refresh token, which the authorization server redeems. */
@@ -39,7 +46,7 @@ export interface NewToken {
   token: string
   /** Seconds. */
   ttl: number
-  fields?: Pick<TokenRecord, 'scopes' | 'jkt' | 'kind' | 'payload'>
+  fields?: Pick<TokenRecord, 'scopes' | 'jkt' | 'kind' | 'payload' | 'operator' | 'resource' | 'resource_id'>
 }
 
 type TokenName = 'access_tokens' | 'refresh_tokens'
@@ -47,7 +54,10 @@ type TokenName = 'access_tokens' | 'refresh_tokens'
 const OWNED_BY_GRANT = ['refresh_tokens', 'access_tokens', 'authorization_codes', 'device_codes'] as const
 const OWNED_BY_CLIENT = [...OWNED_BY_GRANT, 'grants'] as const
 /** The collections whose records belong to a user. */
-export const OWNED_BY_USER = [...OWNED_BY_CLIENT, 'sign_in_sessions'] as const
+const OWNED_BY_USER = [...OWNED_BY_CLIENT, 'sign_in_sessions'] as const
+
+/** The first uses of refresh tokens that a session remembers. More within one grace are no client's. */
+const REMEMBERED_USES = 10
 
 /** A token's id in the store. 256 random bits need neither a salt nor a slow hash. */
 export function hashToken (token: string): string {
@@ -73,8 +83,8 @@ export function invalidToken (): IdentityError {
  *
  * Revocation is one write: it increments the epoch of the user or client, or deletes the user, client, grant or token. Every
  * look-up reads all of them, so tokens are revoked from that write on. A token carries the epochs that were read when it was
- * requested, so a token issued during a revocation is never valid. The records of revoked tokens are deleted after that write;
- * this cleanup may be interrupted anywhere.
+ * requested, so a token issued during a revocation is never valid. The records of revoked tokens are deleted after that write,
+ * in the background; this cleanup may be interrupted anywhere.
  *
  * A grant is a token session: the tokens and codes of one authorization. It never expires before a token under it.
  */
@@ -90,9 +100,9 @@ export function createTokens ({ store, now, roles, onError, refreshTtl }: {
   const users = store.collection<UserRecord>('users')
   const clients = store.collection<ClientRecord>('clients')
   const accessTokens = store.collection<TokenRecord>('access_tokens')
-  const refreshTokens = store.collection<TokenRecord>('refresh_tokens')
   const grants = store.collection<GrantRecord>('grants')
   const callers = new CallerCache()
+  const background = new Background({ onError })
 
   async function find<T extends Revocable> (name: RevocableName, id: string): Promise<Valid<T> | null> {
     const found = await store.collection<T>(name).getLinked(id, LINKS[name])
@@ -114,26 +124,40 @@ export function createTokens ({ store, now, roles, onError, refreshTtl }: {
     return caller
   }
 
-  async function insert (name: TokenName, { token, ttl, fields }: NewToken, start: number, subject: Subject, grant_id?: string): Promise<void> {
+  async function insert (name: TokenName, { token, ttl, fields }: NewToken, start: number, subject: Subject, grant_id?: string, generation = 0): Promise<void> {
     await store.collection<TokenRecord>(name).insert({
       id: hashToken(token),
       ...subject,
       ...toLifetime(start, ttl),
+      registry_id: REGISTRY_ID,
       ...(grant_id !== undefined && { grant_id }),
-      ...(name === 'refresh_tokens' && { consumed: false }),
+      ...(name === 'refresh_tokens' && { generation }),
       ...fields
     })
   }
 
-  /** Deletes the records of revoked tokens. A failure is reported to the operator, not to the caller, whose change took effect. */
-  async function deleteRevoked (names: readonly string[], filter: Filter): Promise<void> {
-    for (const name of names) await store.collection(name).deleteMany(filter).catch(onError)
+  /**
+   * Deletes the records of revoked tokens in the background. A failure is reported to the operator, not to the caller, whose
+   * change took effect.
+   * @param isRevoked absent: all that the filter finds are revoked
+   */
+  function deleteRevoked (names: readonly string[], filter: Filter, isRevoked?: (record: Revocable) => boolean): void {
+    background.run(async () => {
+      for (const name of names) await (isRevoked === undefined ? store.collection(name).deleteMany(filter) : deleteSome(name, filter, isRevoked)).catch(onError)
+    })
+  }
+
+  async function deleteSome (name: string, filter: Filter, isRevoked: (record: Revocable) => boolean): Promise<void> {
+    const collection = store.collection<Revocable>(name)
+    for await (const batch of scan(collection, filter)) {
+      await Promise.all(batch.filter(isRevoked).map(({ id }) => collection.delete(id)))
+    }
   }
 
   /** Ends a token session: deleting the grant revokes every token and code under it. */
   async function endGrant (grant_id: string): Promise<void> {
     await grants.delete(grant_id)
-    await deleteRevoked(OWNED_BY_GRANT, { equal: { grant_id } })
+    deleteRevoked(OWNED_BY_GRANT, { equal: { grant_id } })
   }
 
   /** Ends the token sessions bound to a sign-in session, of one client or of all. */
@@ -143,9 +167,28 @@ export function createTokens ({ store, now, roles, onError, refreshTtl }: {
     }
   }
 
-  /** Whether a refresh token was used before, longer than `grace` seconds ago. */
-  function isSpent ({ consumed_at }: TokenRecord, grace: number): boolean {
-    return consumed_at !== undefined && consumed_at <= toTimestamp(now() - grace * 1000)
+  /** The fields of a token under a grant. A refresh keeps what the operator granted, or narrows it; it never widens it. */
+  function inherit ({ operator, scopes, resource, resource_id }: GrantRecord, fields: NewToken['fields'] = {}, narrowed: boolean): NonNullable<NewToken['fields']> {
+    if (operator === undefined) return fields
+    const { scopes: named, ...rest } = fields
+    return {
+      ...rest,
+      operator: narrowed ? 'narrowed' : operator,
+      ...(narrowed && named !== undefined ? { scopes: named } : scopes !== undefined && { scopes }),
+      ...(resource !== undefined && { resource, resource_id: resource_id! })
+    }
+  }
+
+  /**
+   * Whether a refresh token, or another of its generation, was used before, longer than `grace` seconds ago. Two uses within
+   * the grace leave two tokens of one generation. With the first use of one of them, the other is used as well: otherwise a
+   * thief who is quick enough could refresh beside the client for ever.
+   */
+  function isSpent ({ record, grant }: Pick<Valid<TokenRecord>, 'record' | 'grant'>, grace: number): boolean {
+    if (grant === null || record.generation === undefined) return true
+    if (record.generation === grant.generation) return false
+    const used_at = grant.refreshed_at[grant.generation - record.generation - 1]
+    return used_at === undefined || used_at <= toTimestamp(now() - grace * 1000)
   }
 
   return {
@@ -167,19 +210,29 @@ export function createTokens ({ store, now, roles, onError, refreshTtl }: {
 
     /**
      * Mints an access token for a user and a client, and a linked refresh token if `refresh` is set.
-     * @throws ErrParam when the user or client does not exist, the user is disabled or expired, a scope is not the client's, or
-     *   a refresh token is requested and there is no authorization server to redeem it
+     * @throws ErrParam when the user or client does not exist, the user is disabled or expired, the client is disabled, the
+     *   resource is unknown, a scope is neither the client's nor the API's or not of the resource, or a refresh token is
+     *   requested and there is no authorization server to redeem it
      */
-    async mint ({ user_id, client_id, scopes, ttl = ACCESS_TTL, refresh = false }: MintOptions): Promise<MintedTokens> {
+    async mint ({ user_id, client_id, scopes, resource, ttl = ACCESS_TTL, refresh = false }: MintOptions): Promise<MintedTokens> {
       if (refresh && refreshTtl === undefined) throw paramError('refresh', 'there is no authorization server to redeem a refresh token')
-      const [user, client] = await Promise.all([users.get(user_id), clients.get(client_id)])
+      const [user, client, registry] = await Promise.all([users.get(user_id), clients.get(client_id), readRegistry(store)])
       if (user === null) throw paramError('user_id', 'no such user')
       if (client === null) throw paramError('client_id', 'no such client')
       if (!isActive(user, toTimestamp(now()))) throw paramError('user_id', 'the user is disabled or expired')
-      const foreign = scopes?.find((scope) => !client.scopes.includes(scope))
-      if (foreign !== undefined) throw paramError('scopes', 'must be scopes of the client')
+      if (client.disabled_at !== undefined) throw paramError('client_id', 'the client is disabled')
+      const resource_id = resource === undefined ? undefined : findByUri(registry, resource)?.[0]
+      if (resource !== undefined && resource_id === undefined) throw paramError('resource', 'no such resource')
+      const fields = {
+        operator: scopes === undefined ? 'unrestricted' as const : 'narrowed' as const,
+        ...(scopes !== undefined && { scopes }),
+        ...(resource !== undefined && { resource, resource_id: resource_id! })
+      }
+      const usable = narrowScopes(fields, client, registry)
+      if (scopes?.some((scope) => !usable.includes(scope)) === true) {
+        throw paramError('scopes', resource === undefined ? 'must be scopes of the client or of the API' : 'must be scopes of the client that belong to the resource')
+      }
       const subject = { user_id, client_id, user_epoch: user.epoch, client_epoch: client.epoch }
-      const fields = scopes === undefined ? {} : { scopes }
       const access = { token: createToken(), ttl, fields }
       const minted = { access_token: access.token, expires_in: ttl }
       // All from one time, so that the grant does not expire before its tokens.
@@ -191,7 +244,7 @@ export function createTokens ({ store, now, roles, onError, refreshTtl }: {
       const refreshed = { token: createToken(), ttl: refreshTtl!, fields }
       const id = createToken()
       const life = toLifetime(start, Math.max(refreshTtl!, ttl))
-      await grants.insert({ id, ...subject, ...life, ...fields, last_used_at: life.created_at })
+      await grants.insert({ id, ...subject, ...life, registry_id: REGISTRY_ID, ...fields, last_used_at: life.created_at, generation: 0, refreshed_at: [] })
       await Promise.all([insert('refresh_tokens', refreshed, start, subject, id), insert('access_tokens', access, start, subject, id)])
       return { ...minted, refresh_token: refreshed.token }
     },
@@ -203,9 +256,11 @@ export function createTokens ({ store, now, roles, onError, refreshTtl }: {
 
     /**
      * Issues a token under a grant, with the grant's subject. The grant is extended first if the token would outlive it.
+     * Under a grant that the operator minted, the token has exactly the grant's power.
+     * @param narrowed whether `fields.scopes` are some of the grant's, named by the client
      * @returns false when the grant has ended
      */
-    async issueUnder (name: TokenName, token: NewToken, grant_id: string): Promise<boolean> {
+    async issueUnder (name: TokenName, token: NewToken, grant_id: string, narrowed = false): Promise<boolean> {
       const grant = (await find<GrantRecord>('grants', grant_id))?.record
       if (grant === undefined) return false
       const start = now()
@@ -214,8 +269,8 @@ export function createTokens ({ store, now, roles, onError, refreshTtl }: {
       // Conditional, since a token with a later expiry may be issued at the same time.
       if (grant.expired_at < expired_at) await grants.update(grant_id, { set: { ...used, expired_at } }, { before: { expired_at } })
       else if (used !== undefined) await grants.update(grant_id, { set: used })
-      const { user_id, client_id, user_epoch, client_epoch } = grant
-      await insert(name, token, start, { user_id, client_id, user_epoch, client_epoch }, grant_id)
+      const { user_id, client_id, user_epoch, client_epoch, generation } = grant
+      await insert(name, { ...token, fields: inherit(grant, token.fields, narrowed) }, start, { user_id, client_id, user_epoch, client_epoch }, grant_id, generation)
       return true
     },
 
@@ -237,11 +292,15 @@ export function createTokens ({ store, now, roles, onError, refreshTtl }: {
      * @returns false when the session was ended
      */
     async rotate (id: string, grace: number): Promise<boolean> {
-      const set = { consumed: true, consumed_at: toTimestamp(now()) }
-      if (await refreshTokens.update(id, { set }, { equal: { consumed: false } }) !== null) return true
-      const record = await refreshTokens.get(id)
-      if (record !== null && !isSpent(record, grace)) return true
-      if (record?.grant_id !== undefined) await endGrant(record.grant_id)
+      const found = await find<TokenRecord>('refresh_tokens', id)
+      if (found === null || found.grant === null || found.record.generation === undefined) return false
+      const { record, grant: { id: grant_id, refreshed_at } } = found
+      const generation = found.record.generation
+      const set = { generation: generation + 1, refreshed_at: [toTimestamp(now()), ...refreshed_at].slice(0, REMEMBERED_USES) }
+      if (await grants.update(grant_id, { set }, { equal: { generation } }) !== null) return true
+      const grant = await grants.get(grant_id)
+      if (!isSpent({ record, grant }, grace)) return true
+      await endGrant(grant_id)
       return false
     },
 
@@ -261,11 +320,28 @@ export function createTokens ({ store, now, roles, onError, refreshTtl }: {
       else await accessTokens.delete(id)
     },
 
-    /** Deletes the sign-in sessions, codes, tokens and grants of a user who was deleted or whose epoch was incremented. */
-    deleteOfUser: (user_id: string) => deleteRevoked(OWNED_BY_USER, { equal: { user_id } }),
+    /**
+     * Deletes the sign-in sessions, codes, tokens and grants of a user who was deleted, in the background.
+     * @param epoch for a user whose epoch was incremented to this: only what is of earlier epochs, since the user may sign in
+     *   again meanwhile
+     */
+    deleteOfUser (user_id: string, epoch?: number): void {
+      deleteRevoked(OWNED_BY_USER, { equal: { user_id } }, epoch === undefined ? undefined : ({ user_epoch = 0 }) => user_epoch < epoch)
+    },
 
-    /** Deletes the codes, tokens and grants of a client that was deleted or whose epoch was incremented. */
-    deleteOfClient: (client_id: string) => deleteRevoked(OWNED_BY_CLIENT, { equal: { client_id } })
+    /**
+     * Deletes the codes, tokens and grants of a client that was deleted, in the background.
+     * @param epoch for a client whose epoch was incremented to this
+     */
+    deleteOfClient (client_id: string, epoch?: number): void {
+      deleteRevoked(OWNED_BY_CLIENT, { equal: { client_id } }, epoch === undefined ? undefined : ({ client_epoch = 0 }) => client_epoch < epoch)
+    },
+
+    /** Resolves when the records of all revoked tokens are deleted. */
+    settle: () => background.settle(),
+
+    /** Waits for the deletions that were begun. */
+    close: () => background.close()
   }
 }
 

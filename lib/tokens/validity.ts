@@ -1,4 +1,7 @@
-import type { ClientRecord, GrantRecord, UserRecord } from '../records.ts'
+import type { ClientRecord, GrantRecord, Roles, UserRecord } from '../records.ts'
+import { API_RESOURCE_ID } from '../resources/api-scopes.ts'
+import { EMPTY_REGISTRY, type Registry } from '../resources/registry.ts'
+import { holdsRole } from '../roles.ts'
 import type { Document, Linked } from '../store/port.ts'
 
 /** The fields that decide whether a token, code, grant or sign-in session is still valid. */
@@ -9,6 +12,9 @@ export interface Revocable extends Document {
   user_epoch?: number
   client_epoch?: number
   expired_at: string
+  resource?: string
+  resource_id?: string
+  kind?: string
 }
 
 /** A valid record with the records it depends on; null where it names none. */
@@ -17,6 +23,7 @@ export interface Valid<T> {
   user: UserRecord | null
   client: ClientRecord | null
   grant: GrantRecord | null
+  registry: Registry
 }
 
 const OWNERS = { user_id: 'users', client_id: 'clients' }
@@ -24,11 +31,11 @@ const ALL = { ...OWNERS, grant_id: 'grants' }
 
 /** The records that each collection's validity depends on, for Collection.getLinked. */
 export const LINKS = {
-  access_tokens: ALL,
-  refresh_tokens: ALL,
+  access_tokens: { ...ALL, registry_id: 'resources' },
+  refresh_tokens: { ...ALL, registry_id: 'resources' },
   authorization_codes: ALL,
   device_codes: ALL,
-  grants: OWNERS,
+  grants: { ...OWNERS, registry_id: 'resources' },
   sign_in_sessions: { user_id: 'users' }
 } as const satisfies Record<string, Record<string, string>>
 
@@ -40,9 +47,20 @@ export function isActive (user: UserRecord, now: string): boolean {
   return user.disabled_at === undefined && (user.expired_at === undefined || user.expired_at > now)
 }
 
+/** The kind of a token of a client that acts for itself. */
+export const CLIENT_CREDENTIALS = 'ClientCredentials'
+
+/** Whether the resource of a token is still declared, and the roles are those that it requires. */
+function isAccepted ({ resource, resource_id }: Revocable, { resources }: Registry, held: Roles): boolean {
+  if (resource_id === undefined || resource_id === API_RESOURCE_ID) return true
+  const entry = Object.hasOwn(resources, resource_id) ? resources[resource_id] : undefined
+  return entry !== undefined && entry.uri === resource && (entry.roles?.some((role) => holdsRole(held, role)) ?? true)
+}
+
 /**
  * Decides whether a record is valid: it and its grant have not expired, its user, client and grant exist, its user is active,
- * and the epochs of user and client have not been incremented since it was issued. Nothing else in the service decides this.
+ * its client is not disabled, the epochs of user and client have not been incremented since it was issued, its resource is
+ * declared, and the roles that the resource requires are held. Nothing else in the service decides this.
  * @param now ISO 8601
  */
 export function checkValidity<T extends Revocable> (found: Linked<T> | null, now: string): Valid<T> | null {
@@ -56,7 +74,9 @@ export function checkValidity<T extends Revocable> (found: Linked<T> | null, now
     (issued.user_id === undefined || (user !== null && (issued.user_epoch ?? -1) >= user.epoch)) &&
     (issued.client_id === undefined || (client !== null && (issued.client_epoch ?? -1) >= client.epoch))
   )
-  if (!isCurrent(record) || (user !== null && !isActive(user, now))) return null
+  if (!isCurrent(record) || (user !== null && !isActive(user, now)) || client?.disabled_at !== undefined) return null
   if (record.grant_id !== undefined && (grant === null || !isCurrent(grant))) return null
-  return { record, user, client, grant }
+  const registry = (linked.registry_id ?? EMPTY_REGISTRY) as Registry
+  const held = (record.kind === CLIENT_CREDENTIALS ? client?.roles : user?.roles) ?? {}
+  return isAccepted(record, registry, held) ? { record, user, client, grant, registry } : null
 }

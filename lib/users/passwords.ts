@@ -2,15 +2,21 @@ import { createHmac } from 'node:crypto'
 import { availableParallelism } from 'node:os'
 import { extname } from 'node:path'
 import type { Piscina } from 'piscina'
-import { busyError } from '../errors.ts'
+import { FairQueue, type Turn } from '../fair-queue.ts'
 import { randomText } from '../ids.ts'
 import { Lazy } from '../lazy.ts'
 
 /** Characters of salt before the HMAC (service.md, 8); bcrypt adds 128 bits of its own. */
 const SALT_LENGTH = 8
 
-/** Hashes that may wait for a thread. Above it, calls reject with ErrBusy. */
-const DEFAULT_QUEUE = 128
+/** Hashes that may wait for a thread. The expected wait is too long before that, except at a very low cost. */
+const DEFAULT_QUEUE = 10_000
+
+/** Milliseconds a hash may wait for a thread. */
+const MAX_WAIT = 10_000
+
+/** Iterations of bcrypt in a millisecond, roughly, until hashes are measured. */
+const SPEED = 16
 
 /** A message to a worker thread (password-worker.ts). */
 export interface PasswordJob {
@@ -31,13 +37,13 @@ export interface PasswordOptions {
 
 /** Makes and compares salted password hashes in worker threads. */
 export interface Passwords {
-  /** Resolves to the hash as it is stored. Rejects with ErrBusy when the queue is full. */
-  hash (password: string): Promise<string>
+  /** Resolves to the hash as it is stored. Rejects with ErrBusy when it would wait too long (lib/fair-queue.ts). */
+  hash (password: string, turn?: Turn): Promise<string>
   /**
    * Compares a password with a stored hash. A missing hash, and one of a lower cost that does not match, take the same
-   * work as any other, so that timing does not reveal which accounts exist. Rejects with ErrBusy when the queue is full.
+   * work as any other, so that timing does not reveal which accounts exist. Rejects with ErrBusy as `hash` does.
    */
-  verify (password: string, stored: string | undefined): Promise<boolean>
+  verify (password: string, stored: string | undefined, turn?: Turn): Promise<boolean>
   /** Whether the hash was made with a lower cost than the configured one. */
   isWeak (stored: string): boolean
   close (): Promise<void>
@@ -49,7 +55,7 @@ function digest (password: string, salt: string): string {
 }
 
 export function createPasswords ({ cost, queue: asked = DEFAULT_QUEUE, processes = 1 }: PasswordOptions): Passwords {
-  const queue = Math.max(1, Math.floor(asked / processes))
+  const places = Math.max(1, Math.floor(asked / processes))
   // One core stays free for the event loop.
   const threads = Math.max(1, Math.floor(availableParallelism() / processes) - 1)
   // Threads start at the first password and exit when idle, so that a service that hashes nothing pays nothing.
@@ -59,36 +65,36 @@ export function createPasswords ({ cost, queue: asked = DEFAULT_QUEUE, processes
       filename: new URL(`./password-worker${extname(import.meta.url)}`, import.meta.url).href,
       minThreads: 0,
       maxThreads: threads,
-      maxQueue: queue,
       idleTimeout: 30_000,
       niceIncrement: process.platform === 'win32' ? 0 : 10
     })
   })
 
-  async function run<T> (job: PasswordJob): Promise<T> {
-    const pool = await opened.get()
-    if (pool.queueSize >= queue) throw busyError('password hashes')
-    return await pool.run(job) as T
+  const queue = new FairQueue({ what: 'password hashes', slots: threads, places, maxWait: MAX_WAIT, duration: 2 ** cost / SPEED })
+
+  async function run<T> (job: PasswordJob, turn: Turn | undefined): Promise<T> {
+    return await queue.run(async () => await (await opened.get()).run(job) as T, turn)
   }
 
   // Compared when there is no stored hash. It is well-formed, so that the comparison does a full hash; no password matches it.
   const dummy = `${randomText(SALT_LENGTH)}$2b$${String(cost).padStart(2, '0')}$${randomText(53)}`
 
-  async function hash (password: string): Promise<string> {
+  async function hash (password: string, turn?: Turn): Promise<string> {
     const salt = randomText(SALT_LENGTH)
-    return salt + await run<string>({ digest: digest(password, salt), cost })
+    return salt + await run<string>({ digest: digest(password, salt), cost }, turn)
   }
 
   return {
     hash,
-    async verify (password, stored) {
+    async verify (password, stored, turn) {
       const hash = stored || dummy
-      return await run<boolean>({ digest: digest(password, hash.slice(0, SALT_LENGTH)), hash: hash.slice(SALT_LENGTH), cost })
+      return await run<boolean>({ digest: digest(password, hash.slice(0, SALT_LENGTH)), hash: hash.slice(SALT_LENGTH), cost }, turn)
     },
     isWeak (stored) {
       return Number(stored.split('$')[2]) < cost
     },
     async close () {
+      await queue.idle()
       await (await opened.peek())?.close()
     }
   }

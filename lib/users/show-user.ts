@@ -19,7 +19,7 @@ export function showUser (record: UserRecord): Complete<User> {
 }
 
 /**
- * Shows users as a list does.
+ * Shows users with the times that are asked for.
  * @param fields comma-separated: `expired` and `disabled` add their times
  */
 export function showItemOf (fields: string | undefined): (record: UserRecord) => UserItem {

@@ -1,15 +1,18 @@
 import type { CreateUser, PatchProfile, PatchUser, Profile, User, UserCountQuery, UserItem, UserListQuery } from '../../schemas/user.ts'
 import { type Checks, checkAccount, checkFields, checkMap, checkPassword, checkRoles, checkText, checkTimestamp } from '../checks.ts'
 import { type Clock, toTimestamp } from '../clock.ts'
+import { type Turn, toTurn } from '../fair-queue.ts'
 import { type Page, mapBatches, readPage, toStart } from '../lists/cursor.ts'
-import { IdentityError } from '../errors.ts'
+import { IdentityError, paramError } from '../errors.ts'
+import { createReads } from '../lists/reads.ts'
 import type { Passwords } from './passwords.ts'
 import { type Roles, type UserRecord, createUserRecord } from '../records.ts'
-import { type Actor, type RoleNames, holdsRole } from '../roles.ts'
+import type { Actor, RoleNames } from '../roles.ts'
 import { parseSort } from '../lists/sort.ts'
 import { type Change, DuplicateKeyError, type Filter, type Json, type ListQuery, type Store } from '../store/port.ts'
 import { type Tokens, invalidToken } from '../tokens/tokens.ts'
 import { isActive } from '../tokens/validity.ts'
+import { createManagerRules } from './manager-rules.ts'
 import { showItemOf, showProfile, showUser } from './show-user.ts'
 
 const SORT_KEYS = { account: 'account', created: 'created_at', modified: 'modified_at', verified: 'verified_at', name: 'name' }
@@ -18,7 +21,7 @@ const SORT_KEYS = { account: 'account', created: 'created_at', modified: 'modifi
 const ATTEMPTS = 8
 
 /** Checks of the fields that users set themselves. A schema field without a check or without a record field does not compile. */
-const CHECKS: Checks<Pick<UserRecord, Exclude<keyof PatchProfile['data'], 'password'>>> = {
+const CHECKS: Checks<Pick<UserRecord, Exclude<keyof PatchProfile['data'], 'password' | 'current_password'>>> = {
   name: (text) => checkText('name', text),
   info: (info) => checkMap('info', info)
 }
@@ -27,6 +30,8 @@ export interface UserServices {
   store: Store
   now: Clock
   roles: RoleNames
+  /** The roles that callers without the admin role may grant and remove. Absent: all but admin and service. */
+  managerRoles?: readonly string[] | undefined
   passwords: Passwords
   tokens: Tokens
   /** Receives failures that no caller waits for. */
@@ -54,14 +59,16 @@ function toListQuery (query: UserListQuery): ListQuery {
 }
 
 /** User accounts, by the rules of service.md, sections 2, 3 and 4.3. */
-export function createUsers ({ store, now, roles: names, passwords, tokens, onError }: UserServices) {
+export function createUsers ({ store, now, roles: names, managerRoles, passwords, tokens, onError }: UserServices) {
   const users = store.collection<UserRecord>('users')
+  const { counts, pages } = createReads(store)
+  const checkMayPatch = createManagerRules(names, managerRoles)
 
   /** The fields that every patch may set. A new password increments the epoch, which revokes all of the user's tokens. */
-  async function toChange ({ password, ...fields }: PatchProfile['data']): Promise<Change> {
+  async function toChange ({ password, ...fields }: Omit<PatchProfile['data'], 'current_password'>, turn: Turn): Promise<Change> {
     const set: Record<string, Json> = checkFields(fields, CHECKS)
     if (password === undefined) return { set }
-    set.password = await passwords.hash(checkPassword(password))
+    set.password = await passwords.hash(checkPassword(password), turn)
     return { set, increment: { epoch: 1 } }
   }
 
@@ -83,24 +90,12 @@ export function createUsers ({ store, now, roles: names, passwords, tokens, onEr
       const record = await users.get(id)
       if (record === null) throw notFound()
       const change = decide(record)
-      if (await write(record, change) === null) continue
-      if (change.increment?.epoch !== undefined) await tokens.deleteOfUser(id)
+      const written = await write(record, change)
+      if (written === null) continue
+      if (change.increment?.epoch !== undefined) tokens.deleteOfUser(id, written.epoch)
       return
     }
     throw new IdentityError('ErrBusy', 'other requests are changing the user', { headers: { 'retry-after': '1' } })
-  }
-
-  /** PATCH /user/{userId}, rules 2, 4 and 7 (service.md, 4.3): limits for callers without the admin role. */
-  function checkMayPatch (target: UserRecord, body: PatchUser, actor: Actor): void {
-    if (actor.isAdmin) return
-    if (holdsRole(target.roles, names.admin)) throw denied('userId: only an admin may change an admin')
-    const granted = body.data?.roles
-    if (granted !== undefined && [names.admin, names.service].some((name) => Object.hasOwn(granted, name))) {
-      throw denied(`roles: only an admin may grant ${names.admin} or ${names.service}`)
-    }
-    if (body.disable !== undefined && holdsRole(target.roles, names.manager)) {
-      throw denied('disable: only an admin may disable or enable a manager')
-    }
   }
 
   async function create (input: CreateUser, extra: { id?: string, roles?: Roles, bootstrap?: string, actor?: Actor } = {}): Promise<{ user_id: string }> {
@@ -113,7 +108,7 @@ export function createUsers ({ store, now, roles: names, passwords, tokens, onEr
     // Spares the hash of a quarter of a second when the account exists. The unique index decides.
     const exists = () => new IdentityError('USER_EXIST', 'account: a user with this account exists')
     if (await users.getBy('account', account) !== null) throw exists()
-    const hashed = await passwords.hash(password)
+    const hashed = await passwords.hash(password, extra.actor && toTurn(extra.actor))
     // The caller may have been revoked during the hash. The same below.
     await extra.actor?.confirm?.()
     const record = createUserRecord(now(), {
@@ -136,23 +131,34 @@ export function createUsers ({ store, now, roles: names, passwords, tokens, onEr
     return { user_id: record.id }
   }
 
-  async function verifyPassword (account: string, password: string): Promise<UserRecord | null> {
+  async function verifyPassword (account: string, password: string, turn?: Turn): Promise<UserRecord | null> {
     const record = await users.getBy('account', account.toLowerCase())
-    const same = await passwords.verify(password, record?.password)
+    const same = await passwords.verify(password, record?.password, turn)
     if (record === null || !same || !isActive(record, toTimestamp(now()))) return null
-    if (passwords.isWeak(record.password)) await renewHash(record, password)
+    if (passwords.isWeak(record.password)) await renewHash(record, password, turn)
     return record
   }
 
   /** Best effort: a full hash queue or a store that cannot write must not fail the sign-in. */
-  async function renewHash (record: UserRecord, password: string): Promise<void> {
+  async function renewHash (record: UserRecord, password: string, turn?: Turn): Promise<void> {
     try {
-      const set = { password: await passwords.hash(password) }
+      const set = { password: await passwords.hash(password, turn) }
       // A concurrent write wins: it may be a new password.
       await users.update(record.id, { set, increment: { revision: 1 } }, { equal: { revision: record.revision } })
     } catch (cause) {
       onError(new Error('the password hash of a user was not renewed', { cause }))
     }
+  }
+
+  /** @throws ErrParam unless it is the user's password; it may be left out with an operator's unrestricted token */
+  async function checkCurrent (user_id: string, password: string | undefined, turn: Turn, isUnrestricted = true): Promise<void> {
+    if (password === undefined) {
+      if (isUnrestricted) return
+      throw paramError('current_password', 'is required with a new password')
+    }
+    const record = await users.get(user_id)
+    if (record === null) throw notFound()
+    if (!await passwords.verify(password, record.password, turn)) throw paramError('current_password', 'is wrong')
   }
 
   return {
@@ -168,11 +174,11 @@ export function createUsers ({ store, now, roles: names, passwords, tokens, onEr
       return record === null ? null : showUser(record)
     },
 
-    /** The user; throws ErrNotFound. */
-    async require (user_id: string): Promise<User> {
+    /** The user, with the times that `fields` adds as in a list; throws ErrNotFound. */
+    async require (user_id: string, { fields }: Pick<UserListQuery, 'fields'> = {}): Promise<UserItem> {
       const record = await users.get(user_id)
       if (record === null) throw notFound()
-      return showUser(record)
+      return showItemOf(fields)(record)
     },
 
     /** The user with this account, or null. */
@@ -200,18 +206,22 @@ export function createUsers ({ store, now, roles: names, passwords, tokens, onEr
     /**
      * Signs in: `verify`, with the epoch that was read before the password was compared. Tokens of the sign-in carry that
      * epoch, so that a concurrent password change revokes them.
+     * @param turn who shares the wait for a hash: the client's address, because anyone may try an account
      */
-    async signIn (account: string, password: string): Promise<{ user_id: string, epoch: number } | null> {
-      const record = await verifyPassword(account, password)
+    async signIn (account: string, password: string, turn?: Turn): Promise<{ user_id: string, epoch: number } | null> {
+      const record = await verifyPassword(account, password, turn)
       return record === null ? null : { user_id: record.id, epoch: record.epoch }
     },
 
     /**
-     * A patch of the user's own profile (service.md, 4.3, PATCH /user), refused once the actor's token is revoked.
+     * A patch of the user's own profile (service.md, 4.3, PATCH /user), refused once the actor's token is revoked. A new
+     * password takes the current one, because a stolen token must not become the account.
      * @throws ErrParam, ErrNotFound, ErrUnknown
      */
-    async patchOwn (user_id: string, body: PatchProfile, actor?: Actor): Promise<void> {
-      const change = await toChange(body.data)
+    async patchOwn (user_id: string, { data: { current_password, ...data } }: Pick<PatchProfile, 'data'>, actor?: Actor): Promise<void> {
+      const turn = toTurn(actor ?? { user_id })
+      if (data.password !== undefined) await checkCurrent(user_id, current_password, turn, actor?.isUnrestricted)
+      const change = await toChange(data, turn)
       await actor?.confirm?.()
       await patch(user_id, (record) => {
         if (actor?.epoch !== undefined && record.epoch !== actor.epoch) throw invalidToken()
@@ -228,7 +238,7 @@ export function createUsers ({ store, now, roles: names, passwords, tokens, onEr
       if (target === null) throw notFound()
       checkMayPatch(target, body, actor)
       const { data = {}, disable } = body
-      const { set = {}, increment = {} } = actor.isAdmin ? await toChange(data) : {}
+      const { set = {}, increment = {} } = actor.isAdmin ? await toChange(data, toTurn(actor)) : {}
       await actor.confirm?.()
       const unset: string[] = []
       if (data.roles !== undefined) set.roles = checkRoles(data.roles as Roles)
@@ -254,11 +264,12 @@ export function createUsers ({ store, now, roles: names, passwords, tokens, onEr
     async remove (user_id: string, actor: Actor): Promise<void> {
       if (actor.user_id === user_id) throw denied('userId: users cannot delete themselves')
       if (!await users.delete(user_id)) throw notFound()
-      await tokens.deleteOfUser(user_id)
+      tokens.deleteOfUser(user_id)
     },
 
-    async count (query: UserCountQuery = {}): Promise<number> {
-      return await users.count(toFilter(query))
+    /** @param actor the caller; absent: the program itself */
+    async count (query: UserCountQuery = {}, actor?: Actor): Promise<number> {
+      return await counts.run(() => users.count(toFilter(query)), actor && toTurn(actor))
     },
 
     /**
@@ -273,9 +284,11 @@ export function createUsers ({ store, now, roles: names, passwords, tokens, onEr
      * The same list, with the cursor of its next page where it is one of at most 100.
      * @throws as `list`
      */
-    async page (query: UserListQuery = {}): Promise<Page<UserItem>> {
+    async page (query: UserListQuery = {}, actor?: Actor): Promise<Page<UserItem>> {
       const { fields } = query
-      return await readPage(users, toListQuery(query), showItemOf(fields), { renderer: 'users', options: { fields } })
+      const listQuery = toListQuery(query)
+      const read = () => readPage(users, listQuery, showItemOf(fields), { renderer: 'users', options: { fields } })
+      return await pages.run(read, actor && toTurn(actor))
     }
   }
 }

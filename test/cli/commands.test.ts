@@ -63,7 +63,7 @@ t.test('token create', async (t) => {
     for (const [line, message] of [
       ['token create --account bob --client x', '--account: no user has this account'],
       ['token create --account ann --client x', '--client: no such client'],
-      [`${base} --scopes admin`, '--scopes: must be scopes of the client']
+      [`${base} --scopes admin`, '--scopes: must be scopes of the client or of the API']
     ] as const) {
       const { code, stdout, stderr } = await run(line)
       t.strictSame({ code, stdout, stderr }, { code: 1, stdout: '', stderr: `fastify-identity: ${message}\n` })
@@ -99,10 +99,12 @@ t.test('user create', async (t) => {
     for (const [line, stdin, message] of [
       ['user create --account ann', '', '--account: a user with this account exists'],
       ['user create --account a!', '', "--account: must be an email address, or letters, digits, '-' and '_' with a letter or digit first"],
+      ['user create --account e --password-stdin', Readable.from([Buffer.from('p\xe9', 'latin1')]), '--password-stdin: stdin must be UTF-8\nfastify-identity: see: fastify-identity help user create'],
+      [['user', 'create', '--account', 'J\ufffdrgen'], '', '--account: must be UTF-8\nfastify-identity: see: fastify-identity help user create'],
       ['user create --account e --password-stdin', '', '--password-stdin: must not be empty'],
-      ['user create --account e --password-stdin', 'a\nb\n', '--password-stdin: stdin has more than one line\nfastify-identity: see: help user create'],
+      ['user create --account e --password-stdin', 'a\nb\n', '--password-stdin: stdin has more than one line\nfastify-identity: see: fastify-identity help user create'],
       ['user create --account e --password-stdin', 'x'.repeat(1025), '--password-stdin: must NOT have more than 1024 characters'],
-      ['user create --account e --password-stdin', 'x'.repeat(10_000), '--password-stdin: stdin has more than a password\nfastify-identity: see: help user create'],
+      ['user create --account e --password-stdin', 'x'.repeat(10_000), '--password-stdin: stdin has more than a password\nfastify-identity: see: fastify-identity help user create'],
       [`user create --account e --name ${'x'.repeat(257)}`, '', '--name: must NOT have more than 256 characters'],
       [['user', 'create', '--account', 'e', '--role', ''], '', '--role: must not have an empty key']
     ] as const) {
@@ -167,8 +169,8 @@ t.test('user roles', async (t) => {
   t.strictSame((await services.users.require(user_id)).roles, { a: { of: 'team' }, c: true })
   t.match((await run('user roles --account ann --remove c')).stdout, /^roles {4}a$/m)
   for (const [line, message] of [
-    ['user roles --account ann', '--add: is required, or --remove\nfastify-identity: see: help user roles'],
-    ['user roles --account ann --add x --remove x', '--add: names a role that --remove also names\nfastify-identity: see: help user roles'],
+    ['user roles --account ann', '--add: is required, or --remove\nfastify-identity: see: fastify-identity help user roles'],
+    ['user roles --account ann --add x --remove x', '--add: names a role that --remove also names\nfastify-identity: see: fastify-identity help user roles'],
     ['user roles --account ann --remove x', '--remove: the user does not have this role']
   ] as const) t.match(await run(line), { code: 1, stdout: '', stderr: `fastify-identity: ${message}\n` })
 })

@@ -16,7 +16,10 @@ t.test('the device flow', async (t) => {
     const form = await harness.browser().open(told.at(-1)?.verification_uri ?? '')
     const confirm = await form.submit({ user_code: told.at(-1)?.user_code ?? '' })
     if (turn === 'refuse') await confirm.submit({ abort: 'yes' })
-    else t.equal((await (await confirm.submit()).submit({ account: user.account, password: user.password })).title, 'Device connected')
+    else {
+      const consent = await (await confirm.submit()).submit({ account: user.account, password: user.password })
+      t.equal((await consent.submit({ decision: 'allow' })).title, 'Device connected')
+    }
   }
 
   const tokens = await login({ wait: decide('nothing', 'nothing', 'allow') })

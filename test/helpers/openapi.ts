@@ -35,14 +35,22 @@ function validate (schema: unknown, value: unknown): string | undefined {
   if (!check(value)) return ajv.errorsText(check.errors, { dataVar: 'body' })
 }
 
-/** The schema of a list's items, which are the lines of NDJSON. */
+/** Puts the named schemas in the place of the references to them. */
+function resolve (schema: unknown, named: Record<string, Schema>): unknown {
+  if (Array.isArray(schema)) return schema.map((inner) => resolve(inner, named))
+  if (typeof schema !== 'object' || schema === null) return schema
+  const { $ref } = schema as { $ref?: string }
+  if ($ref !== undefined) return resolve(named[$ref.slice('#/components/schemas/'.length)], named)
+  return Object.fromEntries(Object.entries(schema).map(([key, inner]) => [key, resolve(inner, named)]))
+}
+
+/** The schema of a list's items, which are the lines of NDJSON and the items of a bare array. */
 function findItem (response: Response): unknown {
-  const alternatives = (response.content?.['application/json']?.schema.anyOf ?? []) as Schema[]
-  return alternatives.find((schema) => schema.type === 'array')?.items
+  return (response.content?.['application/json']?.schema as { properties?: { data?: { items?: unknown } } }).properties?.data?.items
 }
 
 /** How a response differs from the OpenAPI document; undefined if it does not. */
-export function findProblem (document: { paths: Paths }, { method, url, status, type, body }: SeenResponse): string | undefined {
+export function findProblem (document: { paths: Paths, components?: { schemas?: Record<string, Schema> } }, { method, url, status, type, body }: SeenResponse): string | undefined {
   const path = url.replace(/:(\w+)/g, '{$1}')
   const operation = document.paths[path]?.[(method === 'HEAD' ? 'GET' : method).toLowerCase()]
   if (operation === undefined) return 'the operation is not documented'
@@ -51,11 +59,14 @@ export function findProblem (document: { paths: Paths }, { method, url, status, 
   if (response.content === undefined) return body === '' && type === undefined ? undefined : 'a body where none is documented'
   if (method === 'HEAD') return
   const media = type?.split(';')[0] ?? ''
+  const named = document.components?.schemas ?? {}
+  const item = findItem(response)
+  const checkItems = (items: unknown[]) => items.map((value) => validate(resolve(item, named), value)).find((problem) => problem !== undefined)
+  if (item !== undefined && media === 'application/x-ndjson') return checkItems(body === '' ? [] : body.replace(/\n$/, '').split('\n').map((line) => JSON.parse(line)))
   const schema = response.content[media]?.schema
   if (schema === undefined) return `content type ${type} is not documented`
-  if (media !== 'application/x-ndjson') return validate(schema, JSON.parse(body))
-  const lines = body === '' ? [] : body.replace(/\n$/, '').split('\n')
-  return lines.map((line) => validate(findItem(response), JSON.parse(line))).find((problem) => problem !== undefined)
+  const value = JSON.parse(body)
+  return item !== undefined && Array.isArray(value) ? checkItems(value) : validate(resolve(schema, named), value)
 }
 
 /**
@@ -63,8 +74,8 @@ export function findProblem (document: { paths: Paths }, { method, url, status, 
  * @param prefix the prefix of the identity plugin
  */
 export function checkResponses (app: FastifyInstance, report: (problem: string) => void, prefix = ''): void {
-  let document: Promise<{ paths: Paths }> | undefined
-  const read = async () => (await app.inject(`${prefix}/openapi.json`)).json<{ paths: Paths }>()
+  let document: Promise<Parameters<typeof findProblem>[0]> | undefined
+  const read = async () => (await app.inject(`${prefix}/openapi.json`)).json<Parameters<typeof findProblem>[0]>()
   app.addHook('onSend', async (request, reply, payload) => {
     const { url, config, schema } = request.routeOptions
     const documented = config.access !== undefined || (schema as { operationId?: string } | undefined)?.operationId !== undefined

@@ -46,6 +46,12 @@ export async function signIn (kit: TestKit, request: MintRequest = {}): Promise<
   return { ...minted, ...callAs(kit, minted.headers) }
 }
 
+/** Mints a token with all the user's power for a client that has these scopes; `kit.mint({ scopes })` would narrow it. */
+export async function mintAll (kit: Pick<TestKit, 'mint'>, { scopes, ...request }: MintRequest): Promise<Minted> {
+  const { client_id } = await kit.mint({ ...request, ...(scopes !== undefined && { scopes }) })
+  return await kit.mint({ ...request, client: client_id })
+}
+
 let count = 0
 
 /** A text that no other test uses. */

@@ -35,7 +35,7 @@ export async function rotate (tokens: Tokens, token: string): Promise<{ access_t
   const found = await tokens.find<TokenRecord>('refresh_tokens', hashToken(token))
   const grant_id = found?.record.grant_id
   if (found === null || grant_id === undefined) throw refused
-  if (tokens.isSpent(found.record, 0)) {
+  if (tokens.isSpent(found, 0)) {
     await tokens.endGrant(grant_id)
     throw refused
   }

@@ -1,7 +1,9 @@
 import type { Test } from 'tap'
 import { createClients } from '../../lib/clients/clients.ts'
 import { createSecretBox, generateSecretKey } from '../../lib/crypto/secrets.ts'
-import type { ClientRecord, UserRecord } from '../../lib/records.ts'
+import type { ClientRecord, TokenRecord, UserRecord } from '../../lib/records.ts'
+import type { Registry } from '../../lib/resources/registry.ts'
+import { createResources } from '../../lib/resources/resources.ts'
 import { DEFAULT_ROLE_NAMES } from '../../lib/roles.ts'
 import { COLLECTIONS } from '../../lib/store/collections.ts'
 import { openStore } from '../../lib/store/index.ts'
@@ -21,7 +23,7 @@ const PLAIN_PASSWORDS: Passwords = {
 }
 
 /** Users, clients and tokens on a store in memory, without hashing and without HTTP: a test of them takes milliseconds. */
-export async function openRules (t: Test, { around = (_call, run) => run(), passwords }: { around?: Around, passwords?: Partial<Passwords> } = {}) {
+export async function openRules (t: Test, { around = (_call, run) => run(), passwords, refreshTtl }: { around?: Around, passwords?: Partial<Passwords>, refreshTtl?: number } = {}) {
   let time = Date.parse(BEGIN)
   const now = () => time
   const inner = await openStore('sqlite::memory:', { collections: COLLECTIONS, now, onError: () => {} })
@@ -30,13 +32,16 @@ export async function openRules (t: Test, { around = (_call, run) => run(), pass
   const errors: unknown[] = []
   const onError = (error: unknown) => { errors.push(error) }
   const roles = DEFAULT_ROLE_NAMES
-  const tokens = createTokens({ store, now, roles, onError })
+  const tokens = createTokens({ store, now, roles, onError, refreshTtl })
   return {
+    store,
+    now,
     users: createUsers({ store, now, roles, passwords: { ...PLAIN_PASSWORDS, ...passwords }, tokens, onError }),
-    clients: createClients({ store, now, box: createSecretBox(generateSecretKey()), tokens }),
+    clients: createClients({ store, now, box: createSecretBox(generateSecretKey()), tokens, checkQuota: async () => {} }),
     tokens,
+    resources: createResources({ store, now, onError, api: 'https://id.example/api/v1' }),
     /** The stored records, past `around`. */
-    records: { users: inner.collection<UserRecord>('users'), clients: inner.collection<ClientRecord>('clients') },
+    records: { users: inner.collection<UserRecord>('users'), clients: inner.collection<ClientRecord>('clients'), resources: inner.collection<Registry>('resources'), tokens: inner.collection<TokenRecord>('access_tokens') },
     /** What the services reported to the operator. */
     errors,
     advance: (milliseconds: number) => { time += milliseconds }

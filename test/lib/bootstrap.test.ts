@@ -9,6 +9,8 @@ import { createMongoDatabase } from '../helpers/build.ts'
 import { MONGODB_URL } from '../helpers/mongodb.ts'
 import { within } from '../helpers/upstream.ts'
 import { wrapStore, type Around } from '../helpers/wrap-store.ts'
+import { LOGIN_CLIENT_ID } from '../../lib/bootstrap.ts'
+import { API_SCOPES } from '../../lib/resources/api-scopes.ts'
 
 const OPERATOR = { user_id: '', isAdmin: true }
 const EXISTS = { code: 'ErrPerm', message: 'an admin exists: bootstrap only makes the first one' }
@@ -55,8 +57,9 @@ function cases (t: Test, database: () => string): void {
     t.match(await tokens.authenticate(made.access_token), { isAdmin: true, user: { user_id: made.user_id, account: 'root@example.org' }, client: { clientId: made.client_id } })
     t.match(await users.verify(made.account, made.password), { account: 'root@example.org', roles: { admin: true } })
     t.match(await clients.require(made.client_id, OPERATOR), { userId: made.user_id, clientSecret: made.client_secret })
+    t.match(await clients.require(LOGIN_CLIENT_ID, OPERATOR), { userId: made.user_id, grants: ['device', 'refresh'], scopes: Object.keys(API_SCOPES).sort() })
     await t.rejects(bootstrap({ account: 'other' }), EXISTS)
-    t.same(await countAll(store), { users: 1, clients: 1, access_tokens: 1 })
+    t.same(await countAll(store), { users: 1, clients: 2, access_tokens: 1 })
   })
 
   t.test('of several at once one makes an admin, and the others leave nothing', async (t) => {
@@ -66,7 +69,7 @@ function cases (t: Test, database: () => string): void {
       const made = results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []))
       t.equal(made.length, 1, accounts.join(' '))
       for (const result of results) if (result.status === 'rejected') t.match(result.reason, EXISTS)
-      t.same(await countAll(store), { users: 1, clients: 1, access_tokens: 1 })
+      t.same(await countAll(store), { users: 1, clients: 2, access_tokens: 1 })
       t.match(await tokens.authenticate(made[0]?.access_token ?? ''), { isAdmin: true })
     }
   })

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import t from 'tap'
-import { showClient } from '../../lib/clients/show-client.ts'
+import { type ClientView, showClientTo } from '../../lib/clients/show-client.ts'
 import { createSecretBox } from '../../lib/crypto/secrets.ts'
 import type { ClientRecord, UserRecord } from '../../lib/records.ts'
 import { createRenderers } from '../../lib/renderers.ts'
@@ -23,7 +23,12 @@ const CLIENT: ClientRecord = {
   userId: '01J8HUOW143MVL0YHF0SLGUEJD00000000',
   name: 'Äpfel & "\u{1F34F}"',
   image: 'https://a.example/logo.png',
+  grants: ['code'],
+  pkce: 'optional',
   first_party: true,
+  roles: { robot: true },
+  disabled_at: TIME,
+  id_token_claims: true,
   epoch: 12
 }
 const USER: UserRecord = {
@@ -32,13 +37,21 @@ const USER: UserRecord = {
 
 t.test('a rendered client has the fields of the schema that the caller may see, and no other', (t) => {
   const fields = Object.keys(ClientSchema.properties)
-  const render = (record: ClientRecord, isAdmin: boolean) => JSON.parse(renderers.clients({ isAdmin })(record)) as Record<string, unknown>
-  t.strictSame(Object.keys(render(CLIENT, true)), fields)
-  t.strictSame(Object.keys(render(CLIENT, false)), fields.filter((field) => field !== 'userId'))
-  t.equal(render(CLIENT, false).clientSecret, '0123456789abcdef')
+  const view = (rest: Partial<ClientView> = {}): ClientView => ({ isAdmin: true, secrets: 'all', user_id: CLIENT.userId, ...rest })
+  const render = (record: ClientRecord, rest: Partial<ClientView> = {}) => JSON.parse(renderers.clients(view(rest))(record)) as Record<string, unknown>
+  const without = (...missing: string[]) => fields.filter((field) => !missing.includes(field))
+  t.strictSame(Object.keys(render(CLIENT)), without('confidential'))
+  t.strictSame(Object.keys(render(CLIENT, { isAdmin: false })), without('confidential', 'userId'))
+  const hidden = without('clientSecret')
+  t.strictSame(Object.keys(render(CLIENT, { secrets: 'none' })), hidden)
+  t.strictSame(Object.keys(render(CLIENT, { secrets: 'own' })), hidden, 'the operator vouches for it')
+  const { first_party: _first, roles: _roles, ...plain } = CLIENT
+  t.equal(render(plain, { secrets: 'own' }).clientSecret, '0123456789abcdef')
+  t.equal(render(plain, { secrets: 'own', user_id: 'other' }).clientSecret, undefined)
+  t.equal(render({ ...plain, scopes: ['rare'], admin_scopes: ['rare'] }, { secrets: 'own' }).clientSecret, undefined)
   const { secret: _secret, image: _image, ...bare } = CLIENT
-  t.strictSame(Object.keys(render(bare, true)), fields.filter((field) => field !== 'clientSecret' && field !== 'image'))
-  for (const isAdmin of [true, false]) t.equal(renderers.clients({ isAdmin })(CLIENT), JSON.stringify(showClient(CLIENT, isAdmin, box.open)))
+  t.strictSame(Object.keys(render(bare)), without('clientSecret', 'confidential', 'image'))
+  for (const isAdmin of [true, false]) t.equal(renderers.clients(view({ isAdmin }))(CLIENT), JSON.stringify(showClientTo(view({ isAdmin }), box.open)(CLIENT)))
   t.end()
 })
 
@@ -55,7 +68,7 @@ t.test('a rendered user has the fields of the schema that the query asks for, an
 t.test('a secret that does not open is an error that tells nothing', (t) => {
   const other = createSecretBox(randomBytes(32)).seal('0123456789abcdef', ID)
   for (const secret of [other, box.seal('0123456789abcdef', 'another id'), `${CLIENT.secret!.slice(0, -4)}AAAA`, 'v1', '']) {
-    t.throws(() => renderers.clients({ isAdmin: true })({ ...CLIENT, secret }), { code: 'ErrInternal', message: 'a stored secret cannot be opened' })
+    t.throws(() => renderers.clients({ isAdmin: true, secrets: 'all', user_id: '' })({ ...CLIENT, secret }), { code: 'ErrInternal', message: 'a stored secret cannot be opened' })
   }
   t.end()
 })

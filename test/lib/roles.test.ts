@@ -25,3 +25,14 @@ t.test('the environment names the variable', async (t) => {
   t.throws(() => readConfig({ IDENTITY_ROLE_MANAGER: 'service', PORT: 'x' }), { name: 'ConfigError', message: service }, 'beside other problems')
   t.doesNotThrow(() => readConfig({ IDENTITY_ROLE_MANAGER: 'service', IDENTITY_ROLE_SERVICE: 'manager' }), 'swapped')
 })
+
+t.test('managers cannot be allowed to grant the admin or service role', async (t) => {
+  const roles = { service: 'bot' }
+  for (const role of ['admin', 'bot']) {
+    const message = `option managerRoles: must not contain ${role}, which only an admin grants`
+    await t.rejects(async () => await fastify().register(identity, { database: 'sqlite::memory:', roles, managerRoles: ['clerk', role] }), { message })
+  }
+  const app = fastify()
+  t.teardown(() => app.close())
+  await app.register(identity, { database: 'sqlite::memory:', roles, managerRoles: ['service', 'manager'] })
+})

@@ -14,9 +14,7 @@ eachStore(t, 'the code flow', async (t, start) => {
     t.strictSame((await get('tokeninfo', token)).body.data, {
       user_id: user.user_id, account: user.account, name: 'Ann', roles: {}, client_id: app.client_id, scopes: ['read']
     }, 'scopes are narrowed to those granted')
-    t.strictSame((await get('userinfo', token)).body, {
-      sub: user.user_id, preferred_username: user.account, name: 'Ann', email: user.account, email_verified: true
-    })
+    t.strictSame((await get('userinfo', token)).body, { sub: user.user_id })
     t.match(await get('userinfo'), { status: 401 })
   })
 
@@ -40,7 +38,7 @@ eachStore(t, 'the code flow', async (t, start) => {
   await t.test('the scope roles gives the claim roles', async (t) => {
     await harness.kit.app.identity.users.patch(user.user_id, { data: { roles: { clerk: true } } }, { user_id: 'x', isAdmin: true })
     const tokens = await post('token', await getCode(harness, app, { scope: 'openid roles' }), app)
-    t.match((await get('userinfo', String(tokens.body.access_token))).body, { roles: { clerk: true } })
+    t.match((await get('userinfo', String(tokens.body.access_token))).body, { roles: ['clerk'] })
   })
 
   await t.test('a second use of a code ends the token session of the first', async (t) => {
@@ -84,16 +82,14 @@ eachStore(t, 'the code flow', async (t, start) => {
   })
 
   await t.test('every kind of redirect URI works', async (t) => {
-    const redirectUris = ['com.example.app:/cb', 'http://dev.example:3000/cb', 'https://localhost/cb', 'http://[::1]/cb', 'about:blank']
+    const redirectUris = ['com.example.app:/cb', 'http://localhost:3000/cb', 'https://localhost/cb', 'http://[::1]/cb']
     for (const open of [true, false]) {
       const mixed = await register({ public: open, redirectUris })
-      for (const redirect_uri of redirectUris.slice(0, 4)) {
+      for (const redirect_uri of redirectUris) {
         const { left } = await signIn(harness, askCode(mixed, { redirect_uri }).url)
         t.ok(left?.href.startsWith(redirect_uri), redirect_uri)
         t.ok(left?.searchParams.has('code'), redirect_uri)
       }
     }
-    const none = await register({ redirectUris: ['about:blank'] })
-    t.match((await harness.browser().open(askCode(none).url)).left?.searchParams.get('error'), 'invalid_request')
   })
 })

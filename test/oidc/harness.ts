@@ -1,5 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto'
 import type { Test } from 'tap'
+import type { ClientRecord } from '../../lib/records.ts'
+import type { Json } from '../../lib/store/port.ts'
 import { startIdentity, type StartOptions, type TestKit } from '../../testing/index.ts'
 import { MONGODB_URL } from '../helpers/mongodb.ts'
 import { Browser, type Page } from './browser.ts'
@@ -12,6 +14,8 @@ export interface Harness {
   user: { user_id: string, account: string, password: string }
   /** Registers a client that the user owns. */
   register: (options?: { public?: boolean, first_party?: boolean, scopes?: string[], redirectUris?: string[], name?: string }) => Promise<App>
+  /** Sets fields of the client's record that only an administrator may set. */
+  mark: (app: App, fields: Partial<Pick<ClientRecord, 'pkce' | 'first_party' | 'id_token_claims' | 'redirectUris' | 'roles'>>) => Promise<void>
   browser: () => Browser
   /** POSTs a form to an endpoint, with the client's secret if it has one. */
   post: (path: string, fields: Record<string, string>, app?: App, headers?: Record<string, string>) => Promise<Answer>
@@ -67,10 +71,14 @@ export async function startHarness (t: Test, options: StartOptions = {}): Promis
     url,
     user,
     async register ({ public: open = false, first_party = true, scopes = ['read', 'write'], redirectUris = ['https://app.example/cb'], name = 'The App' } = {}) {
-      const owner = { user_id: user.user_id, isAdmin: false }
-      const { clientId } = await clients.create({ data: { redirectUris, scopes, name }, credentials: !open }, owner, { first_party })
+      const owner = { user_id: user.user_id, isAdmin: true }
+      const grants = (['code', 'refresh', 'device', 'client'] as const).filter((grant) => grant !== 'client' || !open)
+      const { clientId } = await clients.create({ data: { redirectUris, scopes, name, grants: [...grants], first_party }, credentials: !open }, owner)
       const { clientSecret = '' } = await clients.require(clientId, owner)
       return { client_id: clientId, client_secret: clientSecret, redirect_uri: redirectUris[0] ?? '' }
+    },
+    async mark ({ client_id }, fields) {
+      await kit.app.identity.store.collection('clients').update(client_id, { set: fields as Record<string, Json> })
     },
     browser: () => new Browser(url),
     post: async (path, fields, app, headers = {}) => await answer(await fetch(`${url}/api/v1/auth/${path}`, {

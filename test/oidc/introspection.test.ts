@@ -31,6 +31,8 @@ t.test('what is wrong with a body is said as OAuth has it, without the query', a
   }
   const large = await kit.inject({ method: 'POST', url: '/api/v1/auth/introspect', headers: FORM, payload: `token=${'x'.repeat(100_000)}` })
   t.match([large.statusCode, large.json()], [413, { error: 'invalid_request' }])
+  const latin = await kit.inject({ method: 'POST', url: '/api/v1/auth/introspect', headers: FORM, payload: 'token=p%e9' })
+  t.match([latin.statusCode, latin.json()], [400, { error: 'invalid_request', error_description: 'body: must be UTF-8' }])
 })
 
 t.test('a token that this server never issues is not active, whatever its form', async (t) => {

@@ -39,14 +39,15 @@ t.test('look-ups of sign-in and token sessions never wait for the cursors of lon
   })
   const harness = await startHarness(t, { store })
   const { post, get, url, register, browser } = harness
-  const app = await register()
+  const app = await register({ scopes: ['read', 'account:write'] })
   const lookUps = async (what: string, expected: string[], act: () => Promise<unknown>) => {
     lists.length = 0
     await act()
+    await harness.kit.app.identity.tokens.settle()
     t.strictSame([...new Set(lists)].sort(), expected, what)
   }
   const with_ = browser()
-  const { body } = await post('token', await getCode(harness, app, { scope: 'openid read' }, with_), app)
+  const { body } = await post('token', await getCode(harness, app, { scope: 'openid read account:write' }, with_), app)
   const token = String(body.access_token)
   const third = await register({ first_party: false })
   await lookUps('an authorization with an existing sign-in', ['sign_in_sessions'], async () => await getCode(harness, third, { scope: 'openid read' }, with_))

@@ -144,7 +144,7 @@ t.test('a running service notices new keys', async (t) => {
   let time = 0
   const tokens = createTokens({ store, now: Date.now, roles: DEFAULT_ROLE_NAMES, onError: () => {} })
   const parts = { store, tokens, box: createSecretBox(generateSecretKey()), now: Date.now }
-  const settings = { accessTtl: 60, refreshTtl: 60, sessionTtl: 60, refreshGrace: 0, firstParty: [] }
+  const settings = { accessTtl: 60, refreshTtl: 60, sessionTtl: 60, sessionMax: 60, refreshMax: 60, refreshGrace: 0 }
   const running = createOidc({ ...parts, uptime: () => time }).createSource({ issuer: new URL('http://127.0.0.1:1'), prefix: '', settings, onError: (error) => { throw error } })
   const before = await running()
   t.equal(await running(), before)

@@ -4,7 +4,7 @@ import { type App, type Harness, eachStore, signIn } from './harness.ts'
 
 /** oauth4webapi's option for a service without TLS. */
 const INSECURE = { [oauth.allowInsecureRequests]: true }
-const SCOPE = 'openid offline_access read'
+const SCOPE = 'openid profile email offline_access read'
 
 async function authorize (harness: Harness, as: oauth.AuthorizationServer, app: App, extra: { DPoP?: oauth.DPoPHandle, pushed?: boolean } = {}) {
   const client = { client_id: app.client_id }
@@ -47,7 +47,7 @@ eachStore(t, 'oauth4webapi', async (t, start) => {
       const claims = oauth.getValidatedIdTokenClaims(tokens)
       t.match(claims, { sub: user.user_id, iss: url })
       const info = await oauth.processUserInfoResponse(as, c, user.user_id, await oauth.userInfoRequest(as, c, tokens.access_token, options))
-      t.match(info, { email: user.account })
+      t.match(info, { email: user.account, name: 'Ann' })
       const again = await oauth.processRefreshTokenResponse(as, c, await oauth.refreshTokenGrantRequest(as, c, auth, tokens.refresh_token ?? '', options))
       t.match(await get('tokeninfo', again.access_token), { status: 200 })
     }
@@ -83,6 +83,7 @@ eachStore(t, 'oauth4webapi', async (t, start) => {
     let page = await harness.browser().open(device.verification_uri)
     page = await page.submit({ user_code: device.user_code })
     page = await (await page.submit()).submit({ account: user.account, password: user.password })
+    page = await page.submit({ decision: 'allow' })
     t.equal(page.title, 'Device connected')
     const tokens = await oauth.processDeviceCodeResponse(as, client,
       await oauth.deviceCodeGrantRequest(as, client, oauth.None(), device.device_code, INSECURE))

@@ -1,6 +1,7 @@
+import { createHash } from 'node:crypto'
 import t from 'tap'
-import { renderPage } from '../../lib/pages/index.ts'
-import { askCode, getCode, signIn, startHarness } from './harness.ts'
+import type { Page } from './browser.ts'
+import { type App, askCode, getCode, signIn, startHarness } from './harness.ts'
 
 const WRONG = 'The account or the password is wrong.'
 
@@ -23,6 +24,26 @@ t.test('signing in', async (t) => {
     t.match(policy, "form-action 'self' https:;", 'a browser applies it to the redirect to the app too')
     t.notMatch(policy, 'unsafe')
     t.notMatch(text, /<script|\son\w+=|style=/)
+  })
+
+  await t.test('an attempt waits for its turn with those of its address, and only while the browser waits', async (t) => {
+    const signIn = t.capture(users, 'signIn', users.signIn)
+    await (await open()).submit({ account: user.account, password: 'wrong' })
+    t.match(signIn(), [{ args: [user.account, 'wrong', { key: 'address 127.0.0.1', signal: AbortSignal }] }])
+  })
+
+  await t.test('a password that is not UTF-8 is refused, and is no other password', async (t) => {
+    const kept = 'p\ufffd'
+    await users.create({ data: { account: 'kept', password: kept } })
+    const page = await open()
+    const action = /action="([^"]*)"/.exec(page.text)?.[1] ?? ''
+    const send = (body: string | Buffer) => page.browser.open(action, { method: 'POST', body, headers: { 'content-type': 'application/x-www-form-urlencoded' } })
+    for (const body of ['account=kept&password=p%E9', Buffer.from('account=kept&password=p\xe9', 'latin1'), '%ff=1&account=kept&password=p']) {
+      const refused = await send(body)
+      t.equal(refused.response.status, 400)
+      t.match(refused.text, 'body: must be UTF-8')
+    }
+    t.ok((await send(`account=kept&password=${encodeURIComponent(kept)}&x=%zz`)).left, 'a percent sign that encodes nothing is text')
   })
 
   await t.test('a user who may not sign in gets the same page as for a wrong password', async (t) => {
@@ -108,30 +129,22 @@ t.test('consent', async (t) => {
     t.match(consent.response.headers.get('content-security-policy'), "form-action 'self' com.example.app:")
     await consent.submit({ decision: 'allow' })
   }
-  const trusted = await startHarness(t, { oidc: { firstParty: ['unknown'] } })
-  t.ok((await signIn(trusted, askCode(await trusted.register()).url)).left?.searchParams.has('code'))
 })
 
-t.test('the consent page says what the token can do in this service, whatever its scopes', async (t) => {
+t.test('the consent page says in words what the app gets, and who answers for the app', async (t) => {
   const harness = await startHarness(t)
-  const { kit, user, register, browser } = harness
-  const SELF = 'It will be able to act for you in this service: read and change your profile, your password and your apps.'
-  const ADMIN = 'You are an administrator here: it will be able to do everything that you can.'
-  const third = await register({ first_party: false })
-  const open = async () => await (await browser().open(askCode(third, { scope: 'openid' }).url)).submit({ account: user.account, password: user.password })
-  const asUser = await open()
-  t.match(asUser.text, SELF)
-  t.notMatch(asUser.text, ADMIN)
-  await kit.app.identity.users.patch(user.user_id, { data: { roles: { admin: true } } }, { user_id: 'x', isAdmin: true })
-  const asAdmin = await open()
-  t.match(asAdmin.text, SELF)
-  t.match(asAdmin.text, ADMIN)
-  const own = await register()
-  const page = await browser().open(askCode(own).url)
-  const done = await page.submit({ account: user.account, password: user.password })
-  t.ok(done.left?.searchParams.has('code'))
-  for (const { text } of [page, done]) t.notMatch(text, SELF)
-  t.notMatch(renderPage('consent', { action: '/', client: { name: 'Own' }, account: 'ann', scopes: [] }), SELF)
+  const { user, register, browser } = harness
+  const open = async (app: App, scope: string) =>
+    await (await browser().open(askCode(app, { scope }).url)).submit({ account: user.account, password: user.password })
+  const third = await register({ first_party: false, scopes: ['read', 'account:read', 'clients:write'] })
+  const page = await open(third, 'openid read account:read clients:write')
+  for (const text of ['know who you are', 'use <code>read</code>', 'read your profile and see where you are signed in', 'register, change and remove your apps, and read their secrets']) {
+    t.match(page.text, text)
+  }
+  t.match(page.text, `Nobody vouches for this app. It was registered by <bdi>${user.account}</bdi>.`)
+  t.notMatch(page.text, 'act for you')
+  const vouched = await register({ first_party: false, scopes: ['users:read'] })
+  t.match((await open(vouched, 'users:read')).text, 'The operator of this service vouches for this app.')
 })
 
 t.test('too many attempts', async (t) => {
@@ -162,7 +175,50 @@ t.test('requests that store something before authentication are limited by addre
   t.equal(page.response.status, 429)
   t.match(page.response.headers.get('retry-after'), /^[1-9]\d*$/)
   t.match(page.text, 'Too many attempts')
-  t.equal((await harness.kit.app.identity.store.collection('device_codes').count()), 100, 'refused requests store nothing')
+  const { store } = harness.kit.app.identity
+  t.equal((await store.collection('device_codes').count()), 100, 'refused requests store nothing')
+  for (const path of ['device', 'session/end']) {
+    const form = await harness.browser().open(`/api/v1/auth/${path}`)
+    t.equal(form.response.status, 429, path)
+    t.match(form.text, 'Too many attempts')
+  }
+  t.equal((await store.collection('sign_in_sessions').count()), 0)
+})
+
+t.test('the session of a form is stored for an hour, until somebody signs in', async (t) => {
+  const harness = await startHarness(t)
+  const { kit, browser, register } = harness
+  const sessions = kit.app.identity.store.collection<{ id: string, created_at: string, expired_at: string }>('sign_in_sessions')
+  const readLifetimes = async () => {
+    const lifetimes: number[] = []
+    for await (const batch of sessions.list()) lifetimes.push(...batch.map((session) => Date.parse(session.expired_at) - kit.clock.now()))
+    return lifetimes
+  }
+  const anonymous = browser()
+  for (const path of ['device', 'session/end']) await anonymous.open(`/api/v1/auth/${path}`)
+  t.same(await readLifetimes(), [3_600_000])
+  await getCode(harness, await register(), {}, anonymous)
+  t.same(await readLifetimes(), [14 * 86_400_000])
+})
+
+t.test('response_mode=form_post: the page runs one script, which posts the answer to the app', async (t) => {
+  const harness = await startHarness(t)
+  const app = await harness.register()
+  const check = (page: Page, status: number) => {
+    t.equal(page.response.status, status)
+    const [, script = ''] = /<script>([^]*?)<\/script>/.exec(page.text) ?? []
+    t.match(script, 'submit()')
+    const policy = page.response.headers.get('content-security-policy') ?? ''
+    t.match(policy, `script-src 'sha256-${createHash('sha256').update(script).digest('base64')}';`)
+    for (const part of ["default-src 'none'", "form-action 'self' https:", "frame-ancestors 'none'"]) t.match(policy, part)
+    t.notMatch(policy, 'unsafe')
+    t.match(Object.fromEntries(page.response.headers), { 'x-frame-options': 'DENY', 'referrer-policy': 'same-origin', 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' })
+  }
+  const browser = harness.browser()
+  const answer = await signIn(harness, askCode(app, { response_mode: 'form_post', state: '<script>alert(1)</script>' }).url, browser)
+  check(answer, 200)
+  t.match(answer.text, /action="https:\/\/app\.example\/cb"[^]*name="code"/)
+  check(await harness.browser().open(askCode(app, { response_mode: 'form_post', prompt: 'none' }).url), 400)
 })
 
 t.test('device codes', async (t) => {

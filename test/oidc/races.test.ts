@@ -6,6 +6,7 @@ import { createTestClock } from '../../testing/index.ts'
 import { createMongoDatabase } from '../helpers/build.ts'
 import { MONGODB_URL } from '../helpers/mongodb.ts'
 import { type Answer, type App, type Harness, askCode, createFile, getCode, startHarness } from './harness.ts'
+import type { Page } from './browser.ts'
 import { type Interposed, interpose } from './interpose.ts'
 
 // Each order signs in again, which takes long on a slow machine.
@@ -15,6 +16,13 @@ t.setTimeout(180_000)
 const MANY = 60
 
 const ADMIN = { user_id: 'nobody', isAdmin: true }
+
+/** Decides on the confirmation page of a device code; whoever approves is asked for consent too. */
+async function approve (page: Page, isApproved: boolean): Promise<Page> {
+  if (!isApproved) return await page.submit({ abort: 'yes' })
+  const next = await page.submit()
+  return next.title.startsWith('Continue to') ? await next.submit({ decision: 'allow' }) : next
+}
 
 interface Case extends Harness { app: App, interposed: Interposed }
 
@@ -152,7 +160,7 @@ function race (t: Test, place: Place): void {
         const browser = browsers[which]!
         const typed = await (await browser.open('/api/v1/auth/device')).submit({ user_code })
         return async () => {
-          const page = await typed.submit(answers[which] === 'yes' ? {} : { abort: 'yes' })
+          const page = await approve(typed, answers[which] === 'yes')
           const result = [DONE.yes, DONE.no, 'The code was used already'].find((text) => `${page.title} ${page.text}`.includes(text))
           return result ?? page.text
         }
@@ -186,7 +194,7 @@ function race (t: Test, place: Place): void {
       const typed = await (await browser.open('/api/v1/auth/device')).submit({ user_code })
       const fail = async () => { throw storeError(new Error('broken')) }
       fired = await c.interposed.at(k, fail, async () => {
-        const page = await typed.submit()
+        const page = await approve(typed, true)
         outcomes.add(`${page.response.status} ${page.text.includes('used already') ? 'used already' : page.title}`)
       })
     }

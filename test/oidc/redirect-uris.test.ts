@@ -1,5 +1,5 @@
 import t from 'tap'
-import { askCode, signIn, startHarness } from './harness.ts'
+import { askCode, eachStore, signIn, startHarness } from './harness.ts'
 
 t.test('the port of a loopback URI may vary for a public client, and for no other (RFC 8252, 7.3)', async (t) => {
   const harness = await startHarness(t)
@@ -22,4 +22,64 @@ t.test('the port of a loopback URI may vary for a public client, and for no othe
     t.equal(await answer(open, uri), 400, `${uri}, public`)
     t.equal(await answer(confidential, uri), 400, `${uri}, confidential`)
   }
+})
+
+t.test('a loopback URI with a port that does not exist is refused, and is no failure of ours', async (t) => {
+  const harness = await startHarness(t)
+  const app = await harness.register({ public: true, redirectUris: ['http://127.0.0.1/cb'] })
+  for (const port of ['65536', '99999', '999999999999']) {
+    const redirect_uri = `http://127.0.0.1:${port}/cb`
+    const page = await harness.browser().open(askCode(app, { redirect_uri }).url)
+    t.equal(page.response.status, 400, port)
+    t.match(page.text, 'redirect_uri did not match')
+    const pushed = await harness.post('par', { response_type: 'code', redirect_uri, scope: 'openid' }, app)
+    t.match(pushed, { status: 400 })
+    const end = await harness.browser().open(`/api/v1/auth/session/end?${new URLSearchParams({ client_id: app.client_id, post_logout_redirect_uri: redirect_uri })}`)
+    t.equal(end.response.status, 400)
+  }
+})
+
+eachStore(t, 'a redirect URI that is taken off the client while its user decides', async (t, start) => {
+  const harness = await start()
+  const { browser, mark, register, user } = harness
+  const begin = async () => {
+    const app = await register({ first_party: false, redirectUris: ['https://app.example/cb', 'https://old.example/cb'] })
+    const sign = await browser().open(askCode(app, { redirect_uri: 'https://old.example/cb' }).url)
+    return { app, sign, consent: async () => await sign.submit({ account: user.account, password: user.password }) }
+  }
+  const remove = async (app: Awaited<ReturnType<typeof register>>) => await mark(app, { redirectUris: ['https://app.example/cb'] })
+
+  for (const decision of ['allow', 'deny']) {
+    await t.test(`gets no answer: ${decision}`, async (t) => {
+      const { app, consent } = await begin()
+      const page = await consent()
+      t.match(page.title, 'Continue to')
+      await remove(app)
+      const answer = await page.submit({ decision })
+      t.equal(answer.left, undefined)
+      t.equal(answer.response.status, 400)
+      t.match(answer.text, 'This sign-in is over')
+    })
+  }
+
+  await t.test('at the sign-in', async (t) => {
+    const { app, sign, consent } = await begin()
+    await remove(app)
+    t.equal((await consent()).response.status, 400)
+    t.equal((await sign.submit({ cancel: 'yes' })).left, undefined)
+  })
+
+  await t.test('after the decision, before the code', async (t) => {
+    const { app, consent } = await begin()
+    const page = await consent()
+    const action = /action="([^"]*)"/.exec(page.text)?.[1] ?? ''
+    const decided = await page.browser.fetch(action, { method: 'POST', body: new URLSearchParams({ decision: 'allow' }), headers: { origin: harness.url } })
+    t.equal(decided.status, 303)
+    await remove(app)
+    const answer = await page.browser.open(decided.headers.get('location') ?? '')
+    t.equal(answer.left, undefined)
+    t.equal(answer.response.status, 400)
+    t.equal(await harness.kit.app.identity.store.collection('authorization_codes').count(), 0)
+    t.equal(await harness.kit.app.identity.store.collection('grants').count(), 0)
+  })
 })

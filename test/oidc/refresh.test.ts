@@ -52,6 +52,44 @@ eachStore(t, 'refresh', async (t, start) => {
     }
   })
 
+  await t.test('two tokens of one: after the grace, the use of one is that of both', async (t) => {
+    const first = await begin()
+    const [client, thief] = [await refresh(first), await refresh(first)]
+    const next = await refresh(client)
+    t.match(next, { status: 200 })
+    t.match((await post('introspect', { token: String(thief.body.refresh_token) }, app)).body, { active: true }, 'within the grace')
+    kit.clock.advance(10_000)
+    t.match((await post('introspect', { token: String(thief.body.refresh_token) }, app)).body, { active: false })
+    t.match(await refresh(thief), REFUSED)
+    t.match(await refresh(next), REFUSED, 'the session has ended')
+    for (const tokens of [first, client, thief, next]) await isAlive(t, harness, tokens, false, 'the family')
+  })
+
+  await t.test('two lines side by side do not outlive the grace', async (t) => {
+    const first = await begin()
+    let lines = [await refresh(first), await refresh(first)]
+    for (let turn = 0; turn < 6; turn++) {
+      lines = [await refresh(lines[0]!), await refresh(lines[1]!)]
+      t.match(lines, [{ status: 200 }, { status: 200 }], 'at once, as two tabs do')
+    }
+    const next = await refresh(lines[0]!)
+    kit.clock.advance(3_600_000)
+    t.match(await refresh(lines[1]!), REFUSED)
+    await isAlive(t, harness, next, false, 'both')
+  })
+
+  await t.test('within the grace a token is accepted again, also after its successors were used', async (t) => {
+    const first = await begin()
+    let tokens = await refresh(first)
+    for (let turn = 0; turn < 3; turn++) {
+      kit.clock.advance(2_000)
+      tokens = await refresh(tokens)
+    }
+    const late = await refresh(first)
+    t.match(late, { status: 200 })
+    t.match(await refresh(late), { status: 200 })
+  })
+
   await t.test('a second use after the grace ends the token session', async (t) => {
     const first = await begin()
     const second = await refresh(first)

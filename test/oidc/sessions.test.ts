@@ -6,10 +6,10 @@ interface Listed { session_id: string, client: { client_id: string, name: string
 eachStore(t, 'token sessions', async (t, start) => {
   const harness = await start()
   const { kit, post, get, url, user, register, browser } = harness
-  const app = await register({ name: 'First' })
-  const other = await register({ name: 'Second' })
+  const app = await register({ name: 'First', scopes: ['read', 'account:write'] })
+  const other = await register({ name: 'Second', scopes: ['read', 'account:write'] })
   const begin = async (client = app, with_ = browser()) => {
-    const { body } = await post('token', await getCode(harness, client, {}, with_), client)
+    const { body } = await post('token', await getCode(harness, client, { scope: 'openid offline_access account:write' }, with_), client)
     return { token: String(body.access_token), refresh: String(body.refresh_token), client, browser: with_ }
   }
   type Session = Awaited<ReturnType<typeof begin>>

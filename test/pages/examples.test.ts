@@ -1,7 +1,7 @@
 import t from 'tap'
 import { startHarness, type Harness } from '../oidc/harness.ts'
 import { heading, press, skip, startChromium, takePicture, typeIn, withTab } from './chromium.ts'
-import { startTerminalExample, startWebExample } from './examples.ts'
+import { startExample, startTerminalExample, startWebExample } from './examples.ts'
 
 t.test('in Chromium', { skip }, async (t) => {
   startChromium(t)
@@ -90,12 +90,38 @@ t.test('in Chromium', { skip }, async (t) => {
   })
 })
 
-t.test('a backend service gets a token without a browser', async (t) => {
+t.test('a backend service acts as a service account', async (t) => {
   const harness = await startHarness(t)
-  const app = await harness.register({ scopes: ['orders:read'] })
+  const app = await harness.register({ first_party: false, redirectUris: [], scopes: ['users:read'] })
+  await harness.mark(app, { roles: { admin: true } })
   const { code, text } = await startTerminalExample(t, harness, app, 'backend-service/service.js').ended()
   t.equal(code, 0, text)
-  t.match(JSON.parse(text), { me: { account: harness.user.account, scopes: ['orders:read'] }, clients: 1 })
+  t.match(JSON.parse(text), { me: { client_id: app.client_id, subject: 'client', roles: { admin: true }, scopes: ['users:read'] }, users: 1 })
+})
+
+t.test('a resource server admits tokens that were requested for it', async (t) => {
+  const audience = 'https://orders.example.com'
+  const scopes = { 'orders:read': 'read your orders', 'orders:report': 'count the orders of everybody' }
+  const harness = await startHarness(t, { resources: [{ id: audience, name: 'Orders', scopes }] })
+  const { kit, url, user, register, post } = harness
+  const app = await register({ first_party: false, scopes: Object.keys(scopes) })
+  const example = startExample(t, 'resource-server/server.js', { ISSUER: url, PORT: '0' })
+  const [, origin = ''] = await example.seen(/(http:\/\/127\.0\.0\.1:\d+)/)
+  const get = async (path: string, token: string) => {
+    const response = await fetch(origin + path, { headers: { authorization: `Bearer ${token}` } })
+    return { status: response.status, body: await response.json() }
+  }
+  const mint = async (resource?: string) => {
+    const { access_token } = await kit.mint({ user: user.user_id, client: app.client_id, ...(resource !== undefined && { resource, scopes: ['orders:read'] }) })
+    return access_token
+  }
+  const own = await mint(audience)
+  t.match(await get('/orders', own), { status: 200, body: { orders: [{ of: user.account }], by: app.client_id } })
+  t.equal((await get('/report', own)).status, 403, "a user's token is not a client's")
+  t.equal((await get('/orders', await mint())).status, 401, 'nor is a token for the service itself admitted, even the operator\'s')
+  const { body } = await post('token', { grant_type: 'client_credentials', scope: 'orders:report' }, app)
+  t.match(await get('/report', String(body.access_token)), { status: 200, body: { orders: 1, by: app.client_id } })
+  t.equal((await get('/orders', String(body.access_token))).status, 403, "a client's token is not a user's")
 })
 
 t.test('an example without a client id points to its README', async (t) => {

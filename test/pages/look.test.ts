@@ -17,16 +17,24 @@ const ROWS: Row[] = [
   ['sign-in-wrong', 'sign-in', { ...shared, account: 'ann@example.com', error: 'The account or the password is wrong.' }, 'Northwind ID'],
   ['sign-in-too-many', 'sign-in', { ...shared, account: 'ann@example.com', error: 'Too many attempts. Try again in 42 seconds.' }],
   ['consent', 'consent', {
-    ...shared, account: 'ann@example.com', scopes: ['openid', 'offline_access', 'roles', 'orders:read'], redirectUri: 'https://harbour.example/cb', otherAccount: '/form?account=other'
+    ...shared,
+    account: 'ann@example.com',
+    scopes: [{ scope: 'openid' }, { scope: 'offline_access' }, { scope: 'roles' }, { scope: 'orders:read', meaning: 'read your orders' }],
+    vouched: true,
+    resource: 'Harbour orders',
+    redirectUri: 'https://harbour.example/cb',
+    otherAccount: '/form?account=other'
   }, 'Northwind ID'],
   ['consent-long', 'consent', {
-    action, client: { name: LONG }, account: `${LONG.toLowerCase()}@example.com`, scopes: ['openid', `https://api.example/${LONG}`], redirectUri: 'com.example.harbour:/cb', otherAccount: '/form'
+    action, client: { name: LONG }, account: `${LONG.toLowerCase()}@example.com`, scopes: [{ scope: 'openid' }, { scope: `https://api.example/${LONG}` }], vouched: false, owner: `${LONG.toLowerCase()}@example.com`, redirectUri: 'com.example.harbour:/cb', otherAccount: '/form'
   }],
   ['device', 'device', { action, xsrf: 'x' }],
   ['device-wrong', 'device', { action, xsrf: 'x', code: 'WDJB-MJHT', error: 'There is no such code. Check the code on the device.' }],
+  ['device-compare', 'device-compare', { action, xsrf: 'x', code: 'WDJB-MJHT' }],
   ['device-confirm', 'device-confirm', {
-    action, xsrf: 'x', code: 'WDJB-MJHT', client, device: { ip: '203.0.113.7', ua: 'harbour-cli/2.1 (linux; x64) node/24.0.0' }
+    action, xsrf: 'x', code: 'WDJB-MJHT', client, scopes: [{ scope: 'openid' }, { scope: 'offline_access' }, { scope: 'orders:read', meaning: 'read your orders' }], account: 'ann@example.com', ip: '203.0.113.7'
   }],
+  ['device-confirm-signed-out', 'device-confirm', { action, xsrf: 'x', code: 'WDJB-MJHT', client, scopes: [{ scope: 'openid' }] }],
   ['device-done', 'device-done', { client }],
   ['sign-out', 'sign-out', { action, xsrf: 'x', client }],
   ['signed-out', 'signed-out', { client, next: 'https://harbour.example/' }],

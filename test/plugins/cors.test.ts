@@ -27,10 +27,20 @@ t.test('pages of any origin may ask about the token they have', async (t) => {
 t.test('the rest of the API is not for pages elsewhere', async (t) => {
   const kit = await startIdentity({ t })
   const { headers } = await kit.mint({ roles: ['admin'] })
-  for (const url of ['/api/v1/client/list', '/api/v1/user/list', '/api/v1/user']) {
+  for (const url of ['/api/v1/client/list', '/api/v1/user/list', '/api/v1/user/count']) {
     t.equal((await kit.inject({ method: 'OPTIONS', url, headers: preflight })).statusCode, 404)
     t.notOk('access-control-allow-origin' in (await kit.inject({ url, headers: { ...headers, origin: ORIGIN } })).headers)
   }
+})
+
+t.test('a page of any origin may read and change the profile of its user, and not create users', async (t) => {
+  const kit = await startIdentity({ t })
+  const { headers } = await kit.mint({ user: 'ann', roles: ['admin'] })
+  const send = (method: 'GET' | 'PATCH' | 'POST' | 'OPTIONS', payload?: object) =>
+    kit.inject({ method, url: '/api/v1/user', headers: method === 'OPTIONS' ? preflight : { ...headers, origin: ORIGIN }, ...(payload && { payload }) })
+  t.equal((await send('OPTIONS')).headers['access-control-allow-methods'], 'GET, PATCH')
+  for (const reply of [await send('GET'), await send('PATCH', { data: { name: 'Ann' } }), await send('PATCH', {})]) t.equal(reply.headers['access-control-allow-origin'], '*')
+  t.notOk('access-control-allow-origin' in (await send('POST', { data: { account: 'b', password: 'a long password' } })).headers)
 })
 
 t.test('what the host decides stands', async (t) => {

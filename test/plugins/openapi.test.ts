@@ -1,18 +1,30 @@
+import ajvFormats from 'ajv-formats'
+import { Ajv2020 } from 'ajv/dist/2020.js'
 import fastify from 'fastify'
 import t from 'tap'
 import { startIdentity } from '../../testing/index.ts'
+import { API_SCOPES } from '../../lib/resources/api-scopes.ts'
+import { ACCESS } from '../../plugins/access-table.ts'
 import { build } from '../helpers/build.ts'
 import { checkResponses, findProblem } from '../helpers/openapi.ts'
 
 interface Operation {
   operationId?: string
+  description?: string
+  requestBody?: { content: Record<string, { schema: object, example?: object }> }
   tags?: string[]
   summary?: string
   security?: object[]
   parameters?: { name: string, in: string }[]
-  responses: Record<string, { description: string, content?: Record<string, { schema: object }> }>
+  responses: Record<string, { description: string, headers?: object, content?: Record<string, { schema: object }> }>
 }
-interface Document { openapi: string, info: object, tags: { name: string }[], paths: Record<string, Record<string, Operation>> }
+interface Document {
+  openapi: string
+  info: object
+  tags: { name: string }[]
+  paths: Record<string, Record<string, Operation>>
+  components: { schemas: Record<string, object>, securitySchemes: { oauth2?: { flows: Record<string, { scopes: object }> } } }
+}
 
 t.test('/openapi.json', async (t) => {
   const kit = await build(t)
@@ -21,20 +33,104 @@ t.test('/openapi.json', async (t) => {
     Object.entries(methods).filter(([method]) => method !== 'head').map(([method, operation]) => ({ path, method, ...operation })))
 
   t.match(document.openapi, /^3\.1\./)
-  t.equal(operations.filter(({ path }) => path.startsWith('/api/v1/')).length, 19)
+  t.strictSame(operations.map(({ operationId = '' }) => operationId).filter((name) => name in ACCESS).sort(), Object.keys(ACCESS).sort())
   t.equal(new Set(operations.map(({ operationId }) => operationId)).size, operations.length, 'operationIds are unique')
-  for (const { path, method, operationId, tags, summary, security, parameters = [], responses } of operations) {
+  for (const { path, method, operationId = '', tags, summary, description, security, parameters = [], requestBody, responses } of operations) {
     const name = `${method} ${path}`
-    t.ok(operationId && summary && tags?.length === 1, `${name} has an operationId, a summary and a tag`)
+    t.ok(operationId && summary && description && tags?.length === 1, `${name} has an operationId, a summary, a description and a tag`)
+    for (const { example } of Object.values(requestBody?.content ?? {})) t.type(example, 'object', `${name} has an example`)
+    for (const [status, field] of [[401, 'WWW-Authenticate'], [429, 'Retry-After'], [503, 'Retry-After']] as const) {
+      const response = responses[status]
+      if (response?.content?.['application/json'] && !path.startsWith('/health/')) t.ok(field in (response.headers ?? {}), `${name} ${status} tells of ${field}`)
+    }
     t.ok(document.tags.some((tag) => tag.name === tags?.[0]), `${name} has a tag that is explained`)
     t.ok(Object.values(responses).every(({ description }) => description !== 'Default Response'), `${name} explains its responses`)
-    if (!path.startsWith('/api/v1/')) continue
-    t.strictSame(security, [{ bearer: [] }], `${name} takes a bearer token`)
-    for (const status of [400, 401, 403, 500, 503]) t.ok(responses[status]?.content?.['application/json'], `${name} tells of ${status}`)
+    const row = ACCESS[operationId]
+    if (row === undefined) continue
+    t.strictSame(security, [{ bearer: [] }, { oauth2: row.scope === null ? [] : [row.scope] }], `${name} takes a bearer token with the scope`)
+    for (const status of [400, 401, 403, 414, 431, 500, 503]) t.ok(responses[status]?.content?.['application/json'], `${name} tells of ${status}`)
     t.ok(responses[200]?.content?.['application/json'] ?? responses[204], `${name} tells of success`)
     for (const [, parameter] of path.matchAll(/\{(\w+)\}/g)) {
       t.ok(parameters.some((known) => known.name === parameter && known.in === 'path'), `${name} tells of ${parameter}`)
     }
+  }
+})
+
+t.test('/openapi.json has the OAuth endpoints of the metadata', async (t) => {
+  for (const prefix of ['', '/id']) {
+    const kit = await build(t, { prefix, oidc: { issuer: `https://id.example${prefix}` } })
+    const { paths, components: { securitySchemes: { oauth2 } } } = (await kit.inject(`${prefix}/openapi.json`)).json<Document>()
+    const metadata = (await kit.inject(`${prefix}/.well-known/openid-configuration`)).json<Record<string, string>>()
+    const endpoints = Object.entries(metadata).filter(([name]) => /_endpoint$|^jwks_uri$/.test(name))
+    t.equal(endpoints.length, 9)
+    for (const [name, url] of endpoints) t.ok(new URL(url).pathname in paths, name)
+    for (const { scopes, ...urls } of Object.values(oauth2?.flows ?? {})) {
+      t.strictSame(Object.keys(scopes), ['openid', ...Object.keys(API_SCOPES)])
+      for (const url of Object.values(urls as Record<string, string>)) t.ok(url in paths, url)
+    }
+  }
+  const kit = await build(t, { oidc: false })
+  const { paths, components: { securitySchemes } } = (await kit.inject('/openapi.json')).json<Document>()
+  t.strictSame(Object.keys(securitySchemes), ['bearer'])
+  t.strictSame(paths['/api/v1/user']?.get?.security, [{ bearer: [] }])
+  t.notOk('/api/v1/auth/token' in paths)
+})
+
+t.test('/openapi.json names its schemas, and gives each list one type', async (t) => {
+  const kit = await build(t)
+  const document = (await kit.inject('/openapi.json')).json<Document>()
+  const text = JSON.stringify(document)
+  const names = new Set([...text.matchAll(/"\$ref":"#\/components\/schemas\/(\w+)"/g)].map(([, name]) => name))
+  t.strictSame([...names].sort(), Object.keys(document.components.schemas).sort())
+  for (const name of ['Client', 'ClientItem', 'UserItem', 'Error', 'Tokens', 'CreateUser']) t.ok(names.has(name), name)
+  for (const path of ['/api/v1/client/list', '/api/v1/user/list', '/api/v1/resource/list', '/api/v1/auth/sessions']) {
+    const { parameters = [], responses } = document.paths[path]!.get!
+    t.strictSame(Object.keys(responses[200]!.content ?? {}), ['application/json'])
+    t.match(responses[200]!.content?.['application/json']?.schema, { properties: { data: { type: 'array', items: { $ref: String } } } }, path)
+    t.notOk(parameters.some(({ name }) => name === 'format'))
+  }
+})
+
+t.test('the limits of /openapi.json are those of the service', async (t) => {
+  const kit = await build(t)
+  const { paths, components: { schemas } } = (await kit.inject('/openapi.json')).json<Document>()
+  const ajv = new Ajv2020({ strict: false })
+  ajvFormats.default(ajv)
+  const { headers } = await kit.mint({ user: 'root', roles: ['admin'] })
+  const { user_id } = await kit.mint({ user: 'ann' })
+  const { clientId } = (await kit.inject({ method: 'POST', url: '/api/v1/client', headers, payload: { data: { name: 'n', redirectUris: [], scopes: [] } } })).json().data
+  const client = { name: 'n', redirectUris: [], scopes: [] }
+  for (const [title, method, url, body] of [
+    ['CreateUser', 'POST', '/api/v1/user', { data: { account: '', password: 'correct horse battery staple' } }],
+    ['CreateUser', 'POST', '/api/v1/user', { data: { account: 'bob', password: '' } }],
+    ['CreateUser', 'POST', '/api/v1/user', { data: { account: 'bob', password: 'correct horse battery staple' }, expired_at: 'tomorrow' }],
+    ['PatchUser', 'PATCH', `/api/v1/user/${user_id}`, {}],
+    ['PatchUser', 'PATCH', `/api/v1/user/${user_id}`, { data: { verified_at: 'today' } }],
+    ['PatchUser', 'PATCH', `/api/v1/user/${user_id}`, { data: { password: '' } }],
+    ['PatchProfile', 'PATCH', '/api/v1/user', { data: {} }],
+    ['PatchProfile', 'PATCH', '/api/v1/user', { data: { password: '' } }],
+    ['CreateClient', 'POST', '/api/v1/client', { data: { ...client, redirectUris: ['no uri'] } }],
+    ['CreateClient', 'POST', '/api/v1/client', { data: { ...client, image: 'no uri' } }],
+    ['CreateClient', 'POST', '/api/v1/client', { data: { ...client, userId: '' } }],
+    ['CreateClient', 'POST', '/api/v1/client', { data: { ...client, scopes: ['a b'] } }],
+    ['CreateUser', 'POST', '/api/v1/user', { data: { account: 'bob', password: 'correct horse battery staple', info: { '': 1 } } }],
+    ['CreateResource', 'POST', '/api/v1/resource', { data: { id: 'https://a.example', name: '', scopes: {} } }],
+    ['PatchClient', 'PATCH', `/api/v1/client/${clientId}`, {}],
+    ['PatchClient', 'PATCH', `/api/v1/client/${clientId}`, { data: { redirectUris: ['no uri'] } }]
+  ] as const) {
+    const name = `${title} ${JSON.stringify(body)}`
+    t.notOk(ajv.validate(schemas[title]!, body), `the document refuses ${name}`)
+    t.match((await kit.inject({ method, url, headers, payload: body })).statusCode, 400, `the service refuses ${name}`)
+  }
+  for (const [path, method, title] of [
+    ['/api/v1/user', 'post', 'CreateUser'], ['/api/v1/user', 'patch', 'PatchProfile'], ['/api/v1/user/{userId}', 'patch', 'PatchUser'],
+    ['/api/v1/client', 'post', 'CreateClient'], ['/api/v1/client/{clientId}', 'patch', 'PatchClient'], ['/api/v1/resource', 'post', 'CreateResource']
+  ] as const) {
+    const { example } = paths[path]![method]!.requestBody!.content['application/json']!
+    t.ok(ajv.validate(schemas[title]!, example), `the example of ${title} is valid`)
+    const url = path.replace('{userId}', user_id).replace('{clientId}', clientId)
+    const reply = await kit.inject({ method: method.toUpperCase() as 'POST', url, headers, payload: example as object })
+    t.ok(reply.statusCode < 300, `the example of ${title} is accepted`)
   }
 })
 
@@ -45,6 +141,8 @@ t.test('/docs', async (t) => {
       for (const path of [`${prefix}/docs`, `${prefix}/docs/`]) {
         const page = await kit.inject(path)
         t.match([page.statusCode, page.headers['content-type']], [200, /text\/html/], path)
+        t.match(page.headers['content-security-policy'], /^default-src 'self'; /)
+        t.notMatch(page.headers['content-security-policy'], 'upgrade-insecure-requests', 'a browser would ask for its parts over https')
         const parts = [...page.body.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, part = '']) => new URL(part, `http://host${path}`).pathname)
         t.ok(parts.length >= 4)
         for (const part of parts) {

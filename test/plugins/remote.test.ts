@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import type { ServerResponse } from 'node:http'
-import fastify, { type FastifyInstance } from 'fastify'
+import fastify, { type FastifyInstance, type FastifyRequest } from 'fastify'
 import t from 'tap'
 import { Pool } from 'undici'
 import type { ErrorCode } from '../../lib/errors.ts'
@@ -8,6 +8,7 @@ import { remoteAuth, type RemoteAuthOptions } from '../../plugins/remote.ts'
 import { RemoteOptionsSchema } from '../../schemas/remote.ts'
 import { createTestClock, startIdentity, type StartOptions } from '../../testing/index.ts'
 import { serve, startUpstream, within, type Answer } from '../helpers/upstream.ts'
+import { mintAll } from '../helpers/people.ts'
 
 interface Teardown {
   teardown: (fn: () => unknown) => unknown
@@ -19,7 +20,7 @@ async function startHost (t: Teardown, options: RemoteAuthOptions, host: Fastify
   const clock = createTestClock()
   await host.register(remoteAuth, { now: clock.now, ...options })
   const { guard } = host.identity
-  const whoami = ({ caller, isAdmin }: { caller: unknown, isAdmin: boolean }) => ({ caller, isAdmin })
+  const whoami = (request: FastifyRequest) => ({ caller: request.hasCaller ? request.caller : null, isAdmin: request.isAdmin })
   host.get('/any', { onRequest: guard() }, whoami)
   host.get('/admin', { onRequest: guard({ roles: ['admin'] }) }, whoami)
   host.get('/scoped', { onRequest: guard({ scopes: ['read', 'write'] }) }, whoami)
@@ -64,10 +65,11 @@ const UNAVAILABLE = { ...errorOf('ErrRsc', 503), error: 'Service Unavailable', m
 t.test('the caller equals that beside the store, as far as tokeninfo has its fields', async (t) => {
   const { kit, url } = await startService(t)
   const { ask, host } = await startHost(t, { upstream: url })
-  const { access_token, headers, user_id, client_id } = await kit.mint({ user: 'ann', roles: { admin: { since: 1 } }, scopes: ['read'] })
+  const { access_token, headers, user_id, client_id } = await mintAll(kit, { user: 'ann', roles: { admin: { since: 1 } }, scopes: ['read'] })
   const beside = await kit.app.identity.tokens.authenticate(access_token)
   t.strictSame((await ask(access_token)).json(), {
     caller: {
+      subject: 'user',
       user: { user_id, account: 'ann', name: '', roles: { admin: { since: 1 } } },
       client: { clientId: client_id },
       token: { id: beside.token.id, scopes: ['read'] },
@@ -235,7 +237,7 @@ t.test('a handler that modifies its caller affects no other request', async (t) 
   const host = fastify()
   const { ask } = await startHost(t, { upstream: fake.url }, host)
   host.get('/raise', { onRequest: host.identity.guard() }, ({ caller }) => {
-    if (caller !== null) caller.user.roles.admin = true
+    caller.user.roles.admin = true
     return {}
   })
   t.equal((await ask('abc', '/raise')).statusCode, 200)

@@ -20,7 +20,7 @@ type Document = Parameters<typeof findProblem>[0]
 async function start (t: Test, options: Omit<StartOptions, 't'> = {}) {
   const kit = await build(t, options)
   const service = (await kit.listen()).url + (options.prefix ?? '')
-  const { app, url } = await startBridge(t, { upstream: service }, async (app) => await app.register(swagger, { openapi: { openapi: '3.1.0' } }))
+  const { app, url } = await startBridge(t, { upstream: service, inHostDocument: true }, async (app) => await app.register(swagger, { openapi: { openapi: '3.1.0' } }))
   const document = app.swagger() as unknown as Document
   /** Sends the same request to the bridge and to the service. */
   async function both (at: string, options: Call = {}): Promise<[Reply, Reply]> {
@@ -97,7 +97,6 @@ t.test('4.4 the bridge answers as the service does', async (t) => {
     ['/list?format=array&limit=0', { headers }],
     ['/list', { headers: { ...headers, accept: 'application/x-ndjson' } }],
     ['/nobody', { headers }],
-    ['/a%2Fb', { headers }],
     ['/count', { method: 'HEAD', headers }],
     ['/list', { method: 'HEAD', headers }],
     ['', { method: 'POST', headers: { ...headers, 'content-type': 'application/json' }, body: '{"data":' }],
@@ -112,11 +111,11 @@ t.test('4.4 the bridge answers as the service does', async (t) => {
     const name = `${options.method ?? 'GET'} ${at}`
     t.equal(bridge.status, service.status, name)
     t.equal(bridge.text, service.text, name)
-    t.strictSame(fields(bridge), { ...fields(service), ...(at.startsWith('/list') && { vary: 'Accept' }) }, name)
+    t.strictSame(fields(bridge), { ...fields(service), 'x-content-type-options': 'nosniff', ...(at.startsWith('/list') && { vary: 'Accept' }) }, name)
   }
 })
 
-t.test('4.4 CSV has the rows of the list', async (t) => {
+t.test('4.4 CSV has the rows of the list, all of them without a limit', async (t) => {
   const { kit, url, both } = await start(t)
   const admin = await signIn(kit, { roles: ['admin'] })
   const ann = await signIn(kit)
@@ -124,7 +123,7 @@ t.test('4.4 CSV has the rows of the list', async (t) => {
   for (const { headers } of [ann, admin]) {
     for (const query of ['', '&limit=0', '&limit=7&offset=3', '&sort=name:desc&limit=120', '&offset=250', `&user=${ann.user_id}&limit=101`]) {
       const csv = await call(`${url}/list?format=csv${query}`, { headers })
-      const [, list] = await both(`/list?format=array${query}`, { headers })
+      const [, list] = await both(`/list?format=array${query.includes('limit') ? query : `${query}&limit=0`}`, { headers })
       const clients = JSON.parse(list.text) as Client[]
       t.ok(csv.complete)
       t.strictSame(parse(csv.body, { columns: true, bom: true }), clients.map((client) => ({

@@ -1,7 +1,7 @@
 import type { InjectOptions } from 'fastify'
 import t, { type Test } from 'tap'
 import type { IdentityOptions } from '../../index.ts'
-import { ACCESS } from '../../plugins/auth.ts'
+import { ACCESS } from '../../plugins/access-table.ts'
 import { enforceAccess } from '../../plugins/access.ts'
 import type { TestKit } from '../../testing/index.ts'
 import { createApp } from '../../testing/kit.ts'
@@ -30,6 +30,12 @@ GET    /auth/sessions                     401   401   200   200   200     200   
 DELETE /auth/sessions                     401   401   204   204   204     204     204
 GET    /user                              401   401   200   200   200     200     200
 PATCH  /user                              401   401   204   204   204     204     204
+POST   /resource                          401   401   403   403   403     403     200
+GET    /resource/count                    401   401   403   403   403     403     200
+GET    /resource/list                     401   401   403   403   403     403     200
+GET    /resource/:resourceId              401   401   403   403   403     403     404
+PATCH  /resource/:resourceId              401   401   403   403   403     403     404
+DELETE /resource/:resourceId              401   401   403   403   403     403     404
 POST   /user                              401   401   403   403   403     403     200
 GET    /user/count                        401   401   403   403   403     403     200
 GET    /user/list                         401   401   403   403   403     403     200
@@ -49,6 +55,7 @@ const ROWS: Row[] = TABLE.trim().split('\n').slice(1).map((line) => {
 function bodyOf ({ method, path }: Row): object | undefined {
   if (method === 'PATCH') return path === '/user/:userId' ? { data: { roles: {} } } : { data: { name: 'new' } }
   if (method !== 'POST' || path === '/auth/logout') return
+  if (path === '/resource') return { data: { id: `urn:example:${Math.random()}`, name: 'n', scopes: {} } }
   return path === '/user' ? { data: { account: `new${Math.random()}`.replace('.', ''), password: 'p' } } : { data: { redirectUris: [], scopes: [], name: 'n' } }
 }
 

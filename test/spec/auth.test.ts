@@ -76,6 +76,7 @@ await forEachStore(t, async (t, build) => {
     t.match(await redeem(kit, session, session.refresh_token), REFUSED)
     t.match(await session.post('/auth/logout'), INVALID, 'a second logout is refused')
     t.match(await other.get('/user'), { status: 200 }, 'other sessions stay valid')
+    await kit.app.identity.tokens.settle()
     for (const name of ['access_tokens', 'refresh_tokens', 'grants']) {
       t.equal(await store.collection(name).count({ equal: { user_id: session.user_id } }), 1, `${name}: only those of the other session are left`)
     }

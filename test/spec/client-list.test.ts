@@ -118,6 +118,27 @@ await forEachStore(t, async (t, build) => {
     }
   })
 
+  t.test('4.1 GET /client/list: fields', async (t) => {
+    const clientId = await createClient(ann, { name: 'selected' }, { credentials: true })
+    const pick = async (person: Person, query: string) => (await list(person, query)).find((client) => client.clientId === clientId)
+    for (const limit of [100, 0]) {
+      for (const [fields, expected] of [
+        ['name', { clientId, name: 'selected' }],
+        ['scopes,name,clientId,name', { clientId, scopes: [], name: 'selected' }],
+        ['name,userId,confidential', { clientId, name: 'selected' }]
+      ] as const) {
+        t.equal(JSON.stringify(await pick(ann, `?limit=${limit}&fields=${fields}`)), JSON.stringify(expected), 'in the order of service.md, without what ann may not see')
+      }
+      t.match(await pick(ann, `?limit=${limit}&fields=clientSecret`), { clientId, clientSecret: /^\w{16}$/ })
+      t.strictSame(await pick(admin, `?limit=${limit}&fields=userId`), { clientId, userId: ann.user_id })
+      t.match(await pick(ann, `?limit=${limit}&fields=`), { clientId, name: 'selected', clientSecret: String })
+    }
+    for (const fields of ['secret', 'name,', ',', 'NAME', ' name', 'constructor']) {
+      t.match(await ann.get(`/client/list?fields=${encodeURIComponent(fields)}`), { status: 400, body: { code: 'ErrParam', message: /^fields: unknown field '/ } }, fields)
+    }
+    t.equal((await ann.delete(`/client/${clientId}`)).status, 204)
+  })
+
   t.test('4.1 GET /client/list, rule 2: the wrapped object and the bare array', async (t) => {
     const wrapped = await ann.get<{ data: Client[] }>('/client/list?format=object')
     t.strictSame(Object.keys(wrapped.body), ['data'])

@@ -97,7 +97,8 @@ await forEachStore(t, async (t, build) => {
     for (const uri of [
       '', ' ', '/relative', 'example.com/cb', 'https://', 'https://a b', 'https://a.example/#fragment', 'https://a.example/#',
       'javascript:alert(1)', 'JavaScript:alert(1)', 'data:text/html,x', 'vbscript:x', 'file:///etc/passwd', 'blob:https://a.example/1',
-      'https://a.example/\u0000', 'https://ä.example/'
+      'https://a.example/\u0000', 'https://ä.example/', 'http://evil.example/cb', 'http://user:pass@x/', 'https://user:pass@x/', 'feed:javascript:alert(1)',
+      'jar:x', 'chrome://x', 'about:srcdoc', 'ms-msdt:/id', 'https://x/cb?code=a&state=b', 'http://127.0.0.1:99999/cb'
     ]) {
       const reply = await ann.post('/client', body({ redirectUris: ['https://ok.example', uri] }))
       t.match(reply, WRONG, JSON.stringify(uri))
@@ -286,6 +287,7 @@ await forEachStore(t, async (t, build) => {
     t.not(after.clientSecret, clientSecret)
     t.equal((await kit.inject({ url: '/api/v1/user', headers: session.headers })).statusCode, 401)
     t.match(await redeem(kit, session, session.refresh_token), REFUSED)
+    await kit.app.identity.tokens.settle()
     for (const name of ['authorization_codes', 'access_tokens', 'refresh_tokens']) {
       t.equal(await kit.app.identity.store.collection(name).count({ equal: { client_id: clientId } }), 0, name)
     }

@@ -84,6 +84,9 @@ await forEachStore(t, async (t, build) => {
       ['a nested __proto__ key', 400, json, '{"data":{"info":{"a":[{"__proto__":1}]}}}'],
       ['an escaped __proto__ key', 400, json, '{"data":{"info":{"\\u005f_proto__":{"x":1}}}}'],
       ['a constructor with a prototype', 400, json, '{"data":{"info":{"constructor":{"prototype":{"x":1}}}}}'],
+      ['a text that is not UTF-8', 400, json, Buffer.from('{"data":{"name":"hunter2 J\xfcrgen"}}', 'latin1')],
+      ['the same with its charset', 400, { 'content-type': 'application/json; charset=iso-8859-1' }, Buffer.from('{"data":{"name":"J\xfcrgen"}}', 'latin1')],
+      ['a key that is not UTF-8', 400, json, Buffer.from('{"data":{"info":{"\xe9":1}}}', 'latin1')],
       ['text', 415, { 'content-type': 'text/plain' }, '{"data":{"name":"hunter2"}}'],
       ['a form', 415, { 'content-type': 'application/x-www-form-urlencoded' }, 'name=hunter2'],
       ['no type', 415, { 'content-type': '' }, '{"data":{"name":"hunter2"}}']

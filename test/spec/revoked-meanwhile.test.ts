@@ -57,7 +57,10 @@ t.test('a password that is being hashed at the revocation is not written', async
   const verify = async (password: string) => await users.verify(ann.account, password) !== null
 
   for (const [revoke, revived] of [
-    [() => kit.app.identity.tokens.deleteOfUser(ann.user_id), 'the token removed'],
+    [async () => {
+      kit.app.identity.tokens.deleteOfUser(ann.user_id)
+      await kit.app.identity.tokens.settle()
+    }, 'the token removed'],
     [() => admin.patch(`/user/${ann.user_id}`, { disable: true }), 'the user disabled']
   ] as const) {
     const again = await kit.mint({ user: ann.account })

@@ -58,6 +58,17 @@ await forEachStore(t, async (t, build) => {
     ] as const) t.strictSame(await pick(encodeURIComponent(fields)), expected, fields)
   })
 
+  t.test('4.3 GET /user/{userId}: fields', async (t) => {
+    const pick = async (index: number, fields: string) => {
+      const { data } = (await admin.get<{ data: UserItem }>(`/user/${ids[index]}${fields}`)).body
+      return Object.fromEntries(['expired_at', 'disabled_at'].filter((name) => name in data).map((name) => [name, data[name as keyof UserItem]]))
+    }
+    for (const fields of ['', '?fields=', '?fields=password,Disabled']) t.strictSame(await pick(0, fields), {}, fields)
+    t.strictSame(await pick(0, '?fields=disabled'), { disabled_at: last })
+    t.strictSame(await pick(1, '?fields=expired,disabled'), { expired_at: EXPIRY, disabled_at: null })
+    t.match(await admin.get(`/user/${ids[0]}?field=disabled`), { status: 400, body: { message: /^field: / } })
+  })
+
   t.test('4.3 GET /user/list: sort, by code point; a missing time first ascending, last descending', async (t) => {
     for (const [sort, expected] of [
       ['', [1, 4, 3, 2, 0]],

@@ -85,7 +85,7 @@ await forEachStore(t, async (t, build) => {
         t.match(await patch(caller, user_id, { data: { roles } }), DENIED, `${name} grants ${Object.keys(roles)}`)
       }
       t.strictSame((await read(user_id)).roles, {})
-      for (const roles of [{ manager: true }, { clerk: { desk: 4, keys: ['a'] }, 'a.b': true }, {}]) {
+      for (const roles of [{ clerk: { desk: 4, keys: ['a'] }, 'a.b': true }, {}, { clerk: true }, {}]) {
         t.match(await patch(caller, user_id, { data: { roles } }), DONE)
         t.strictSame((await read(user_id)).roles, roles, 'replaced as a whole')
       }
@@ -93,6 +93,41 @@ await forEachStore(t, async (t, build) => {
     const all = { admin: true, service: { region: 'eu' }, manager: true }
     t.match(await patch(admin, user_id, { data: { roles: all } }), DONE)
     t.strictSame((await read(user_id)).roles, all, 'an admin grants any')
+    t.match(await patch(admin, user_id, { data: { roles: {} } }), DONE)
+    t.strictSame((await read(user_id)).roles, {}, 'and removes any')
+  })
+
+  t.test('rule 4 goes both ways: only an admin takes the service role away', async (t) => {
+    const user_id = await createUser(admin)
+    const held = { service: { region: 'eu' }, clerk: true }
+    await patch(admin, user_id, { data: { roles: held } })
+    for (const [name, caller] of Object.entries(others)) {
+      for (const roles of [{}, { clerk: true }, { service: true, clerk: true }, { ...held, other: true }]) {
+        const reply = await patch(caller, user_id, { data: { roles } })
+        t.match(reply, { ...DENIED, body: { message: 'roles: only an admin may grant or remove service' } }, `${name}: ${JSON.stringify(roles)}`)
+      }
+    }
+    t.match(await patch(service, service.user_id, { data: { roles: {} } }), DENIED, 'not even their own')
+    t.strictSame((await read(user_id)).roles, held)
+  })
+
+  t.test('rule 4 and rule 7 together: a manager is not stripped by another, and then disabled', async (t) => {
+    const other = await signIn(kit, { roles: { manager: { since: 2020 }, clerk: true } })
+    for (const [name, caller] of Object.entries(others)) {
+      for (const roles of [{}, { clerk: true }, { manager: true, clerk: true }]) {
+        const reply = await patch(caller, other.user_id, { data: { roles } })
+        t.match(reply, { ...DENIED, body: { message: 'roles: only an admin may change or remove the role manager of another user' } }, `${name}: ${JSON.stringify(roles)}`)
+      }
+      t.match(await patch(caller, other.user_id, { disable: true }), DENIED, name)
+      t.match(await patch(caller, other.user_id, { data: { roles: { manager: { since: 2020 } } } }), DONE, `${name}: another role of theirs`)
+      await patch(admin, other.user_id, { data: { roles: { manager: { since: 2020 }, clerk: true } } })
+    }
+    t.match(await read(other.user_id), { roles: { manager: { since: 2020 }, clerk: true }, disabled_at: null })
+
+    const target = await createUser(admin)
+    t.match(await patch(manager, target, { data: { roles: { manager: true } } }), DONE, 'a manager still makes one')
+    t.match(await patch(other, other.user_id, { data: { roles: { clerk: true } } }), DONE, 'and may stop being one')
+    t.match(await patch(admin, target, { data: { roles: {} } }), DONE)
   })
 
   t.test('Names: role values', async (t) => {
@@ -189,6 +224,7 @@ await forEachStore(t, async (t, build) => {
     t.match(await patch(admin, target.user_id, { data: { password: 'new' } }), DONE)
     t.match(await target.get('/user'), { status: 401 })
     t.match(await redeem(kit, target, target.refresh_token), REFUSED)
+    await kit.app.identity.tokens.settle()
     for (const name of ['authorization_codes', 'access_tokens', 'refresh_tokens']) {
       t.equal(await store.collection(name).count({ equal: { user_id: target.user_id } }), 0, name)
     }
@@ -215,5 +251,35 @@ await forEachStore(t, async (t, build) => {
     t.match(await read(user_id), {
       verified_at: BEGIN, expired_at: null, disabled_at: LATER, modified_at: LATER, roles: { clerk: true }, name: 'n', info: { i: 1 }
     })
+  })
+})
+
+await forEachStore(t, async (t, build) => {
+  const kit = await build(t, { managerRoles: ['clerk', 'cook'] })
+  const admin = await signIn(kit, { roles: ['admin'] })
+  const callers = { manager: await signIn(kit, { roles: ['manager'] }), service: await signIn(kit, { roles: ['service'] }) }
+
+  t.test('managerRoles lists what callers without the admin role grant and remove', async (t) => {
+    const { user_id } = await signIn(kit, { roles: { cook: true, 'billing-admin': { limit: 5 } } })
+    const kept = { 'billing-admin': { limit: 5 } }
+    for (const [name, caller] of Object.entries(callers)) {
+      for (const [roles, reply] of [
+        [{ ...kept, clerk: { desk: 4 } }, DONE],
+        [{ ...kept, clerk: { desk: 5 }, cook: true }, DONE],
+        [{ ...kept, cook: true }, DONE],
+        [{ ...kept, manager: true }, DENIED],
+        [{ ...kept, other: true }, DENIED],
+        [{ ...kept, admin: true }, DENIED],
+        [{ 'billing-admin': { limit: 6 } }, DENIED],
+        [{ 'billing-admin': true }, DENIED],
+        [{ clerk: true }, DENIED]
+      ] as const) t.match(await caller.patch(`/user/${user_id}`, { data: { roles } }), reply, `${name}: ${JSON.stringify(roles)}`)
+      t.match(await caller.get('/user'), { status: 200 })
+      t.match(await caller.patch(`/user/${caller.user_id}`, { data: { roles: { [name]: true, 'billing-admin': true } } }), DENIED, `${name}: for themselves`)
+    }
+    t.match(await admin.get(`/user/${user_id}`), { body: { data: { roles: { cook: true, ...kept, clerk: undefined } } } })
+    t.match(await admin.patch(`/user/${user_id}`, { data: { roles: { other: true } } }), DONE, 'an admin grants any')
+    const reply = await callers.manager.patch(`/user/${user_id}`, { data: { roles: {} } })
+    t.notMatch(reply.body.message, 'other', 'a refusal does not tell which roles the user holds')
   })
 })

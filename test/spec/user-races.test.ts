@@ -64,6 +64,19 @@ t.test('a manager never disables an admin, however late the user became one', as
   t.strictSame([...seen].sort(), ['manager, promotion', 'promotion'])
 })
 
+t.test('a manager never takes away a role that only an admin may, however late the user got it', async (t) => {
+  for (const role of ['service', 'manager']) {
+    const seen = await playAll(t, {
+      manager: ({ user_id }) => users.patch(user_id, { data: { roles: { clerk: true } } }, MANAGER),
+      promotion: ({ user_id }) => users.patch(user_id, { data: { roles: { [role]: true } } }, ADMIN)
+    }, ({ done, record }) => {
+      if (!done.includes('promotion') || record.roles[role] !== true) return `the role ${role} is lost`
+      if (done.at(-1) === 'manager') return `the manager changed the roles of a holder of ${role}`
+    })
+    t.strictSame([...seen].sort(), ['manager, promotion', 'promotion'])
+  }
+})
+
 t.test('two patches at once are both in the record', async (t) => {
   await playAll(t, {
     name: ({ user_id }) => users.patch(user_id, { data: { name: 'Ann' } }, ADMIN),

@@ -101,6 +101,7 @@ await forEachStore(t, async (t, build) => {
       t.equal((await kit.inject({ url: '/api/v1/user', headers: session.headers })).statusCode, 401)
       t.match(await redeem(kit, session, session.refresh_token), REFUSED)
     }
+    await kit.app.identity.tokens.settle()
     for (const name of ['authorization_codes', 'access_tokens', 'refresh_tokens']) {
       t.equal(await store.collection(name).count({ equal: { user_id } }), 0, name)
     }

@@ -16,8 +16,9 @@ t.test('mint', async (t) => {
   t.test('creates a missing user and client', async (t) => {
     const minted = await kit.mint({ user: 'Ann', client: 'shop', roles: ['admin'], scopes: ['b', 'a'] })
     t.strictSame(await ask(minted.headers), {
-      user_id: minted.user_id, account: 'ann', name: '', roles: { admin: true }, client_id: minted.client_id, scopes: ['a', 'b']
-    })
+      user_id: minted.user_id, account: 'ann', name: '', roles: {}, client_id: minted.client_id, scopes: ['a', 'b']
+    }, 'named scopes narrow the token')
+    t.strictSame((await ask((await kit.mint({ user: 'ann', client: 'shop' })).headers)).roles, { admin: true })
     t.match([minted.user_id, minted.client_id], [/^[0-9A-Za-z]{34}$/, /^[0-9A-Za-z]{34}$/])
     t.equal(minted.account, 'ann')
     t.equal(minted.refresh_token, undefined)
@@ -38,7 +39,8 @@ t.test('mint', async (t) => {
     const [one, two] = await Promise.all([signIn(kit, { scopes: ['read'] }), signIn(kit, { scopes: ['read'] })])
     t.not(one.user_id, two.user_id)
     t.equal(one.client_id, two.client_id)
-    t.match(await one.get('/client/count'), { body: { data: { count: 0 } } })
+    t.match(await one.get('/client/count'), { status: 403 })
+    t.match(await (await signIn(kit)).get('/client/count'), { body: { data: { count: 0 } } })
     t.strictSame((await ask(one.headers)).scopes, ['read'])
   })
 
@@ -70,6 +72,23 @@ t.test('mint', async (t) => {
     t.match(await callAs(kit, minted.headers).get('/auth/tokeninfo'), { status: 401 })
     t.match(await redeem(kit, minted, minted.refresh_token), { status: 200 })
   })
+})
+
+t.test('the clock moves the limits, and a reset forgets what they counted', async (t) => {
+  const kit = await build(t, { writeLimit: 1, rateLimit: 1 })
+  const rename = async () => {
+    const { patch } = await signIn(kit, { user: 'ann' })
+    return await patch('/user', { data: { name: `n ${kit.clock.now()}` } })
+  }
+  t.match(await rename(), { status: 204 })
+  t.match(await rename(), { status: 429, headers: { 'retry-after': '60' } })
+  kit.clock.advance(59_000)
+  t.match(await rename(), { status: 429, headers: { 'retry-after': '1' } })
+  kit.clock.advance(1000)
+  t.match(await rename(), { status: 204 })
+  t.match(await rename(), { status: 429 })
+  await kit.reset()
+  t.match(await rename(), { status: 204 })
 })
 
 t.test('the clock', async (t) => {
@@ -105,7 +124,8 @@ t.test('reset empties the store and resets the clock', async (t) => {
   await kit.reset()
   t.equal(kit.clock.now(), 0)
   for (const { name } of COLLECTIONS) {
-    if (name !== 'meta') t.equal(await kit.app.identity.store.collection(name).count(), 0, name)
+    // The registry of resources is always there.
+    if (name !== 'meta') t.equal(await kit.app.identity.store.collection(name).count(), name === 'resources' ? 1 : 0, name)
   }
   t.match(await callAs(kit, headers).get('/user'), { status: 401 })
   t.match(await redeem(kit, { client_id }, refresh_token), REFUSED)

@@ -24,7 +24,7 @@ t.test('control routes', async (t) => {
   })
   t.match(minted, { account: 'ann', user_id: String, client_id: String, expires_in: 60, refresh_token: String })
   t.match(await call(url, '/api/v1/auth/tokeninfo', undefined, minted.headers), {
-    status: 200, body: { data: { account: 'ann', roles: { admin: true }, scopes: ['read'] } }
+    status: 200, body: { data: { account: 'ann', roles: {}, scopes: ['read'] } }
   })
 
   t.match(await call(url, '/testing/clock', { advance: 60_000 }), { status: 200, body: { data: { now: '2026-11-21T02:52:00.000Z' } } })
@@ -74,20 +74,35 @@ t.test('as a process', async (t) => {
     return JSON.parse(line).url
   }
 
-  for (const [name, end] of [
-    ['ends when stdin closes', (child: Child) => child.stdin.end()],
-    ['ends on SIGTERM', (child: Child) => child.kill('SIGTERM')]
+  for (const [name, args, end, reason] of [
+    ['ends when stdin ends, if asked to', ['--until-stdin-ends'], (child: Child) => child.stdin.end(), 'stdin ended'],
+    ['ends on SIGTERM', [], (child: Child) => child.kill('SIGTERM'), 'SIGTERM'],
+    ['ends on SIGINT', ['--until-stdin-ends'], (child: Child) => child.kill('SIGINT'), 'SIGINT']
   ] as const) {
     t.test(name, async (t) => {
-      const child = start()
+      const child = start([...args])
       const url = await readUrl(child)
       t.match(await call(url, '/testing'), { status: 200 })
       const exit = once(child, 'exit')
+      const said = child.stderr.setEncoding('utf8').toArray()
       end(child)
       t.strictSame(await exit, [0, null])
+      t.equal((await said).join(''), `fastify-identity testing: stopped, ${reason}\n`)
       await t.rejects(fetch(url))
     })
   }
+
+  t.test('lives without stdin, as in the background of a script', async (t) => {
+    for (const program of [['testing/serve.ts'], ['cli.ts', 'testing']]) {
+      const child = spawn(process.execPath, program, { stdio: ['ignore', 'pipe', 'pipe'] })
+      t.teardown(() => child.kill('SIGKILL'))
+      const [line] = await once(createInterface(child.stdout), 'line')
+      // A turn of requests: the end of stdin would have been seen by now.
+      for (let turn = 0; turn < 20; turn++) t.match(await call(JSON.parse(line).url, '/testing'), { status: 200 })
+      child.kill('SIGTERM')
+      t.strictSame(await once(child, 'exit'), [0, null])
+    }
+  })
 
   t.test('names a wrong argument', async (t) => {
     for (const args of [['--port', 'x'], ['--port', '70000'], ['--prot', '1']]) {

@@ -32,6 +32,14 @@ function toIndex (keys: readonly string[]): IndexDescription & { name: string } 
   return { key: Object.fromEntries(names.map((name) => [name, 1])), name: names.map((name) => `${name}_1`).join('_') }
 }
 
+/** Whether the database has none of the declared collections. */
+export async function isNew (db: Db, specs: readonly CollectionSpec[]): Promise<boolean> {
+  const names = new Set(specs.map(({ name }) => name))
+  // With these options a user who may only read and write the collections is allowed to ask.
+  const found = await db.listCollections({}, { nameOnly: true, authorizedCollections: true }).toArray()
+  return !found.some(({ name }) => names.has(name))
+}
+
 /** Creates the declared indexes that are missing. Leaves others alone; several processes may do this at once. */
 export async function ensureIndexes (db: Db, specs: readonly CollectionSpec[]): Promise<void> {
   for (const spec of specs) {

@@ -1,14 +1,16 @@
-import { realpathSync } from 'node:fs'
+import { existsSync, realpathSync } from 'node:fs'
 import { resolve } from 'node:path'
-import { BATCH_SIZE, type CollectionSpec, type Filter, type ListQuery, type StoreLostError, type StoreOptions } from '../port.ts'
+import { warnOfMode } from '../../file-mode.ts'
+import { BATCH_SIZE, type CollectionSpec, type Filter, type ListQuery, type StoreLostError, type StoreOptions, noDatabaseError } from '../port.ts'
 import type { Backend } from './backend.ts'
 import { DocumentCache } from './cache.ts'
 import { Connection, prepareFile } from './connection.ts'
 import { DatabaseFile, identifyFile } from './database-file.ts'
 import { type Operation, type Value, readVersion } from './operations.ts'
 import { guard } from './failure.ts'
+import { LogLimit } from './log-limit.ts'
 import { Reader } from './reader.ts'
-import { isCurrent } from './schema.ts'
+import { isCurrent, isNew } from './schema.ts'
 import { Table } from './sql.ts'
 import { type Touched, Writer } from './writer.ts'
 
@@ -22,6 +24,11 @@ export interface FileOptions {
   /** Called once when the file is removed or replaced. */
   onLost: (error: StoreLostError) => void
   renderers?: StoreOptions['renderers']
+  /** Whether a new file may be made. */
+  create: boolean
+  /** MiB. */
+  walLimit: number
+  onWarning: (message: string) => void
 }
 
 /** A database file: look-ups run on the main thread; writes, lists and counts each in a thread of their own. */
@@ -33,8 +40,10 @@ export class FileBackend implements Backend {
   readonly #writer: Writer
   readonly #reader: Reader
   readonly #file: DatabaseFile
+  readonly #logLimit: LogLimit
 
-  private constructor (path: string, { collections, timeout, onLost, renderers }: FileOptions) {
+  private constructor (path: string, { collections, timeout, onLost, renderers, create, walLimit, onWarning }: FileOptions) {
+    if (!create && !existsSync(path)) throw noDatabaseError()
     prepareFile(path)
     const real = realpathSync(path)
     this.connection = new Connection(real, { busy: timeout, cache: 8_000 })
@@ -45,17 +54,22 @@ export class FileBackend implements Backend {
     this.cache = new DocumentCache(() => this.#readVersion())
     this.#writer = new Writer(data, { timeout, cache: this.cache, verify: () => this.#file.check() })
     this.#reader = new Reader({ ...data, renderers }, { timeout })
+    this.#logLimit = new LogLimit({ path: this.#file.id.path, limit: walLimit, endOldest: () => this.#reader.endOldest(), onWarning })
     this.render = renderers && ((table, query, rendering) => this.#reader.render(table.list(query, 'doc'), rendering))
   }
 
   static async open (path: string, options: FileOptions): Promise<FileBackend> {
-    const { collections } = options
+    const { collections, create, onWarning } = options
     const backend = new FileBackend(resolve(path), options)
     try {
+      const made = isNew(backend.connection)
+      if (made && !create) throw noDatabaseError()
       // A migration syncs, and may read every document, so the writer thread runs it.
       const [{ journal_mode: mode }] = backend.connection.all<{ journal_mode: string }>('PRAGMA journal_mode') as [{ journal_mode: string }]
       if (mode !== 'wal' || !isCurrent(backend.connection, collections)) await backend.#writer.start()
       backend.connection.database.exec(`PRAGMA busy_timeout = ${BUSY}`)
+      if (made) onWarning(`a new, empty database was made: ${backend.#file.id.path}`)
+      warnOfMode('database', backend.#file.id.path, onWarning)
       return backend
     } catch (error) {
       await backend.close()
@@ -82,12 +96,15 @@ export class FileBackend implements Backend {
   }
 
   async ping (): Promise<void> {
-    this.#readVersion()
+    this.#file.check()
     await this.#writer.check()
+    // After a write of another connection SQLite reads from the file, and not from its cache.
+    this.#readVersion()
   }
 
   /** The writer last, because the last connection to close checkpoints the log, which takes time. */
   async close (): Promise<void> {
+    this.#logLimit.close()
     await this.#writer.drain()
     await this.#reader.close()
     this.connection.close()

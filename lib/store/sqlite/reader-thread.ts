@@ -127,7 +127,7 @@ function parse (doc: string): Document {
 /** @param length characters that a piece should have; 0 makes it one batch long */
 function read (list: number, length = PIECE_LENGTH): Answer {
   const cursor = cursors.get(list)
-  if (cursor === undefined) throw new Error('the cursor was closed: the list went unread for too long, or the thread ended')
+  if (cursor === undefined) throw new Error('the cursor was closed: the list went unread for too long, it held the log beyond its limit, or the thread ended')
   const found = cursor.render === undefined ? { docs: readBatch(cursor) } : { piece: readPiece(cursor, cursor.render, length) }
   const done = cursor.next === undefined
   if (done) close(list)

@@ -59,6 +59,8 @@ export class Reader {
   readonly #counts: ThreadCalls<Question, Answer>
   readonly #options: Required<Omit<ReaderOptions, 'file'>>
   readonly #queue = new Set<() => void>()
+  /** Ends the lists that hold a cursor; the oldest first. */
+  readonly #open = new Set<() => void>()
   #cursors = 0
   #list = 0
 
@@ -100,10 +102,13 @@ export class Reader {
     const leave = (ended = false) => {
       if (!entered) return
       entered = false
+      this.#open.delete(end)
       // The thread closes the cursor itself at the end of the list.
       if (!ended) this.#lists.post({ kind: 'close', list })
       this.#leave()
     }
+    const end = () => leave()
+    this.#open.add(end)
     const { idle, timers } = this.#options
     try {
       let answer = await this.#lists.call(opening)
@@ -124,6 +129,13 @@ export class Reader {
     } finally {
       leave()
     }
+  }
+
+  /** Ends the list that has held a cursor longest: its reader gets an error. False when there is none. */
+  endOldest (): boolean {
+    const [end] = this.#open
+    end?.()
+    return end !== undefined
   }
 
   /** Ends the threads, and with them the open lists. */

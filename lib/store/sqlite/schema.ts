@@ -1,7 +1,7 @@
 import type { CollectionSpec, Json } from '../port.ts'
 import type { Connection } from './connection.ts'
 import { findDuplicateField } from './failure.ts'
-import { READ_VERSION, STATE, STATE_TABLE, quote, toColumn } from './sql.ts'
+import { PROBE_TABLE, READ_VERSION, STATE, STATE_TABLE, quote, toColumn } from './sql.ts'
 
 /**
  * The layout of the tables, in user_version. A file with a higher one was written by a later release.
@@ -24,6 +24,12 @@ const EVENTS = ['INSERT', 'UPDATE', 'DELETE'] as const
 /** Rows per step when a new column is filled. */
 const STEP = 100
 
+/** Whether the file is new: no release and no other program has written to it. */
+export function isNew (connection: Connection): boolean {
+  const [{ user_version: layout }] = connection.all<{ user_version: number }>('PRAGMA user_version') as [{ user_version: number }]
+  return layout === 0 && connection.get({ sql: 'SELECT 1 FROM sqlite_schema', values: [] }) === undefined
+}
+
 /** Whether the file has everything the collections need. Throws when it belongs to another program, or to a later release. */
 export function isCurrent (connection: Connection, specs: readonly CollectionSpec[]): boolean {
   const [{ user_version: layout }] = connection.all<{ user_version: number }>('PRAGMA user_version') as [{ user_version: number }]
@@ -33,7 +39,7 @@ export function isCurrent (connection: Connection, specs: readonly CollectionSpe
     if (names.size > 0) throw new Error('it has tables of another program')
     return false
   }
-  return layout === LAYOUT && names.has(STATE_TABLE) && specs.every((spec) => names.has(spec.name) &&
+  return layout === LAYOUT && names.has(STATE_TABLE) && names.has(PROBE_TABLE) && specs.every((spec) => names.has(spec.name) &&
     EVENTS.every((event) => names.has(nameTrigger(spec, event))) && listIndexes(spec).every(({ name }) => names.has(name)) &&
     compareKeys(connection, spec).every((keys) => keys.length === 0))
 }
@@ -48,6 +54,7 @@ export function migrate (connection: Connection, specs: readonly CollectionSpec[
       database.exec(`CREATE TABLE IF NOT EXISTS ${KEYS} (collection TEXT, key TEXT, PRIMARY KEY (collection, key)) WITHOUT ROWID`)
       database.exec(`CREATE TABLE IF NOT EXISTS ${STATE} ("version" INTEGER);
         INSERT INTO ${STATE} SELECT random() WHERE NOT EXISTS (${READ_VERSION})`)
+      database.exec(`CREATE TABLE IF NOT EXISTS ${quote(PROBE_TABLE)} ("id" INTEGER PRIMARY KEY, "data" BLOB)`)
       for (const spec of specs) createTable(connection, spec)
       database.exec(`PRAGMA user_version = ${LAYOUT}`)
     }

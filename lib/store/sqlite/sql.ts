@@ -51,6 +51,12 @@ export const READ_VERSION = `SELECT ${VERSION} FROM ${STATE}`
 /** Sets and reads a new version if there is none. */
 export const RENEW_VERSION = `UPDATE ${STATE} SET "version" = random() WHERE "version" IS NULL RETURNING ${VERSION}`
 
+/** A table of one row, which the readiness check writes. It has no trigger: it is no content. */
+export const PROBE_TABLE = 'store.probe'
+
+/** Writes as many pages as a large document with its indexes. Random bytes, because SQLite does not write what stays the same. */
+export const PROBE = `INSERT OR REPLACE INTO ${quote(PROBE_TABLE)} ("id", "data") VALUES (1, randomblob(65536))`
+
 /** The value of a key's column. Columns have no type, so a value is stored and compared as it is bound. */
 export function toColumn (value: Json | undefined): SQLInputValue {
   if (typeof value === 'boolean') return Number(value)

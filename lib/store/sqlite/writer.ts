@@ -1,7 +1,7 @@
 import { busyError, storeError } from '../../errors.ts'
 import type { DocumentCache } from './cache.ts'
 import { type BatchResult, type Operation, type Outcome, type Value, type Versions, unwrap } from './operations.ts'
-import { STATE } from './sql.ts'
+import { PROBE } from './sql.ts'
 import { Thread, type ThreadData, threadFile } from './thread.ts'
 
 /** Operations of one transaction. More of them wait, and share the next sync of the disk. */
@@ -21,8 +21,8 @@ const UNBOUNDED = 2 ** 31 - 1
 /** Changes nothing, and needs no table: it succeeds when the thread has started. */
 const NOTHING: Operation = { kind: 'run', sql: 'SELECT NULL', values: [] }
 
-/** Writes to the disk without changing anything. */
-const PROBE: Operation = { kind: 'run', sql: `UPDATE ${STATE} SET "version" = "version"`, values: [] }
+/** Milliseconds for which a batch that was written shows that the disk takes writes. */
+const FRESH = 1_000
 
 /** The document that a write may change. */
 export interface Touched {
@@ -78,8 +78,8 @@ export class Writer {
   #timer: NodeJS.Timeout | undefined
   #scheduled = false
   #closed = false
-  /** The last batch that had something to write could not be written. */
-  #failed = false
+  /** When the last batch was written; never, if it failed. */
+  #writtenAt = Number.NEGATIVE_INFINITY
   #probe: Promise<unknown> | null = null
   #drained: (() => void)[] = []
   #renewal = false
@@ -110,15 +110,11 @@ export class Writer {
     await this.#accept(NOTHING, null, UNBOUNDED)
   }
 
-  /**
-   * Rejects if the last batch failed and a probe write still fails. The probe is needed because an unready service
-   * receives no writes that would clear the state.
-   */
+  /** Rejects if the disk takes no writes, which a probe finds out unless a batch was written just now. */
   async check (): Promise<void> {
-    if (!this.#failed) return
-    this.#probe ??= this.write(PROBE).finally(() => { this.#probe = null })
+    if (this.#now() - this.#writtenAt < FRESH) return
+    this.#probe ??= this.write({ kind: 'run', sql: PROBE, values: [] }).finally(() => { this.#probe = null })
     await this.#probe
-    this.#failed = false
   }
 
   /** Requests an empty transaction, which gives the content a version if another program left it without. */
@@ -185,8 +181,8 @@ export class Writer {
     const refusal = this.#findRefusal()
     this.#cache?.answer(versions)
     // A batch without changes proves nothing: it never reached the disk.
-    if (versions === null) this.#failed = true
-    else if (versions.after !== versions.before) this.#failed = false
+    if (versions === null) this.#writtenAt = Number.NEGATIVE_INFINITY
+    else if (versions.after !== versions.before) this.#writtenAt = this.#now()
     for (const pending of batch) this.#endWrite(pending)
     // First the next batch, so that the thread works while the callers of this one do.
     this.#send()

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { endToEnd, forwardingFields, REQUEST_DROP } from '../../../lib/bridge/forwarding.ts'
+import { chooseDrops, endToEnd, forwardingFields } from '../../../lib/bridge/forwarding.ts'
 
 t.test('end-to-end fields', async (t) => {
   const none = new Set<string>()
@@ -12,7 +12,9 @@ t.test('end-to-end fields', async (t) => {
     ['several values', { 'set-cookie': ['a', 'b'] }, { 'set-cookie': ['a', 'b'] }],
     ['pseudo fields of HTTP/2', { ':path': '/', ':authority': 'h', accept: '*/*' }, { accept: '*/*' }]
   ] as const) t.strictSame({ ...endToEnd(headers as Record<string, string>, none) }, kept, name)
-  t.strictSame({ ...endToEnd({ host: 'h', expect: '100-continue', accept: 'x' }, REQUEST_DROP) }, { accept: 'x' })
+  const fields = { host: 'h', expect: '100-continue', accept: 'x', cookie: 'a=1' }
+  t.strictSame({ ...endToEnd(fields, chooseDrops(false).request) }, { accept: 'x' })
+  t.strictSame({ ...endToEnd(fields, chooseDrops(true).request) }, { accept: 'x', cookie: 'a=1' })
   const headers = { connection: 'x-a', 'x-a': '1' }
   endToEnd(headers, none)
   t.strictSame(headers, { connection: 'x-a', 'x-a': '1' }, 'the input is not modified')

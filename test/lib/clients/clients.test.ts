@@ -10,11 +10,11 @@ const data = { redirectUris: ['https://a.example/'], scopes: ['a'], name: 'n' }
 
 t.test('create: what bootstrap and the command line give', async (t) => {
   const { clients, records } = await openRules(t)
-  await clients.create({ data: { ...data, image: 'https://a.example/i' } }, ANN, { id: 'given', first_party: true })
-  const record = { createdAt: BEGIN, modifiedAt: BEGIN, ...data, userId: 'ann', epoch: 0 }
-  t.strictSame(await records.clients.get('given'), { id: 'given', ...record, image: 'https://a.example/i', first_party: true })
-  for (const extra of [{}, { first_party: false }]) {
-    const { clientId } = await clients.create({ data }, ANN, extra)
+  await clients.create({ data: { ...data, image: 'https://a.example/i', first_party: true } }, ADMIN, { id: 'given' })
+  const record = { createdAt: BEGIN, modifiedAt: BEGIN, ...data, userId: 'ann', epoch: 0, revision: 0 }
+  t.strictSame(await records.clients.get('given'), { id: 'given', ...record, userId: 'admin', image: 'https://a.example/i', first_party: true })
+  for (const actor of [ANN, { ...ADMIN, user_id: 'ann' }]) {
+    const { clientId } = await clients.create({ data: { ...data, ...(actor.isAdmin && { first_party: false }) } }, actor)
     t.strictSame(await records.clients.get(clientId), { id: clientId, ...record }, 'fields that are not given are absent')
   }
 })
@@ -66,4 +66,20 @@ t.test('a client that is removed between the read and the write is not found', a
     await t.rejects(act(clientId), NOT_FOUND)
     t.equal(await records.clients.count(), 0)
   }
+})
+
+t.test('a scope that its owner gave stays theirs when the resource withdraws it from self-service', async (t) => {
+  const { clients, resources } = await openRules(t)
+  const { resourceId } = await resources.create({ data: { id: 'https://orders.example', name: 'Orders', scopes: { 'orders:read': 'read orders' }, selfService: ['orders:read'] } })
+  const scopes = ['orders:read']
+  const { clientId } = await clients.create({ data: { ...data, scopes }, credentials: true }, ANN)
+  await resources.patch(resourceId, { data: { selfService: [] } })
+  t.ok((await clients.require(clientId, ANN)).clientSecret)
+  await clients.patch(clientId, { data: { scopes, name: 'renamed' } }, ANN)
+  await t.rejects(clients.create({ data: { ...data, scopes } }, ANN), { code: 'ErrPerm' })
+
+  const { clientId: vouched } = await clients.create({ data: { ...data, scopes }, credentials: true }, { ...ADMIN, user_id: 'ann' })
+  await t.rejects(clients.require(vouched, ANN), { code: 'ErrPerm' })
+  await resources.patch(resourceId, { data: { selfService: scopes } })
+  await t.rejects(clients.patch(vouched, { data: { name: 'mine' } }, ANN), { code: 'ErrPerm' })
 })

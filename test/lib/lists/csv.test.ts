@@ -41,8 +41,34 @@ t.test('formulae are escaped, unless the option is off', async (t) => {
     t.equal(await cell(`\0${start}1`), `'${start}1`, 'a leading NUL does not hide it')
     t.equal(await cell(`a${start}1`), `a${start}1`)
   }
-  for (const start of ['\r', '\n']) t.equal(await cell(`${start}=1`), `"'${start}=1"`)
+  for (const start of ['\r', '\n']) t.equal(await cell(`${start}=1`), `"'${start}'=1"`)
   t.equal(await cell('=1,"2"'), '"\'=1,""2"""')
+})
+
+t.test('characters that show nothing do not hide a formula', async (t) => {
+  for (const start of [' ', '\u00a0', '\u2003', '\u3000', '\u2028', '\ufeff', '\u200b', '\u2060', '\u00ad', '\u202e', '\u3164', '\u2800', '\ufe0f', '\v', '\f', '\0', '\x1b', '\u{e0001}', ' \ufeff\v']) {
+    t.equal(await cell(`${start}=1`), `'${start.replace('\0', '')}=1`, escape(start))
+    t.equal(await cell(`${start}1`), `${start.replace('\0', '')}1`)
+  }
+})
+
+t.test('nor does the end of a cell where a semicolon separates them', async (t) => {
+  for (const [text, escaped] of [
+    ['a;=cmd', "a;'=cmd"],
+    [';;@a;b;-1', ";;'@a;b;'-1"],
+    ['a; \ufeff=1', "a;' \ufeff=1"],
+    ['a;"=1', '"a;\'""=1"'],
+    ['a\r\n=1', '"a\r\n\'=1"'],
+    ['=1;=2', "'=1;'=2"],
+    ['https://a.example/;b=1', 'https://a.example/;b=1'],
+    ['a=1', 'a=1']
+  ] as const) {
+    t.equal(await cell(text), escaped)
+    t.equal((await cell(text, false)).includes("'"), false)
+  }
+  const start = performance.now()
+  await cell(`${'; '.repeat(20_000)}${' '.repeat(100_000)}`)
+  t.ok(performance.now() - start < 5_000, 'in linear time')
 })
 
 t.test('the columns are those of service.md, 4.4, whatever the order of the fields', async (t) => {

@@ -12,13 +12,14 @@ t.test('package.json pins the release that is tested', async (t) => {
 
 t.test('boot fails when oidc-provider lacks a name that we patch', async (t) => {
   const create = () => {
-    const { request, OIDCContext, Client } = new Provider(issuer.href) as unknown as Record<'request' | 'OIDCContext' | 'Client', { prototype: object }>
-    return { request: { ...Object.getOwnPropertyDescriptors(request), protocol: '', host: '', ip: '' } as object, OIDCContext, Client }
+    const { request, OIDCContext, Client, IdToken } = new Provider(issuer.href) as unknown as Record<'request' | 'OIDCContext' | 'Client' | 'IdToken', { prototype: object }>
+    return { request: { ...Object.getOwnPropertyDescriptors(request), protocol: '', host: '', ip: '' } as object, OIDCContext, Client, IdToken }
   }
   const names = {
     request: ['protocol', 'host', 'ip'],
     OIDCContext: ['requestParamScopes', 'requestParamOIDCScopes'],
-    Client: ['redirectUriAllowed', 'postLogoutRedirectUriAllowed']
+    Client: ['redirectUriAllowed', 'postLogoutRedirectUriAllowed'],
+    IdToken: ['issue']
   }
   for (const [part, members] of Object.entries(names)) {
     for (const name of members) {

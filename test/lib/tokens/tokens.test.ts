@@ -82,6 +82,7 @@ await forEachStore(t, async (t, build) => {
       await store.collection('device_codes').insert({ ...record, id: `device code of ${access_token}` })
     }
     await tokens.revoke((await tokens.authenticate(sessions[0].access_token)).token)
+    await tokens.settle()
     for (const name of names) {
       for (const [index, { user_id }] of sessions.entries()) t.equal(await store.collection(name).count({ equal: { user_id } }), index, name)
     }

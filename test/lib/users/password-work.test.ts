@@ -74,7 +74,7 @@ t.test('the threads start with the first password, give way to the event loop, a
   t.strictSame(pools.options, [])
   await used.hash('hunter2')
   await used.verify('hunter2', undefined)
-  t.match(pools.options, [{ minThreads: 0, maxQueue: 7, niceIncrement: 10, idleTimeout: Number }], 'one pool')
+  t.match(pools.options, [{ minThreads: 0, niceIncrement: 10, idleTimeout: Number }], 'one pool')
   t.equal(pools.options.length, 1)
   await used.close()
   t.equal(pools.closed, 1)

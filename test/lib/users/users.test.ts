@@ -67,6 +67,32 @@ t.test('create: the account is checked before the hash, and the unique index dec
   await t.rejects(rules.users.create(newUser('bob')), { code: 'ErrDb' })
 })
 
+t.test('the hashes of API calls take turns by the caller, and only while the caller waits', async (t) => {
+  const turns: unknown[] = []
+  const { users } = await openRules(t, {
+    passwords: {
+      hash: async (password, turn) => {
+        turns.push(turn)
+        return `strong ${password}`
+      },
+      verify: async (_password, _stored, turn) => {
+        turns.push(turn)
+        return true
+      }
+    }
+  })
+  const { signal } = new AbortController()
+  const { user_id } = await users.create(newUser('ann'), { actor: { ...ADMIN, signal } })
+  const actor = { user_id, isAdmin: false, isUnrestricted: false, signal }
+  await users.patchOwn(user_id, { data: { password: 'new', current_password: 'old' } }, actor)
+  await users.patch(user_id, { data: { password: 'new' } }, { ...ADMIN, signal })
+  await users.patchOwn(user_id, { data: { password: 'new' } })
+  t.same(turns, [
+    { key: 'user admin', signal }, { key: `user ${user_id}`, signal }, { key: `user ${user_id}`, signal }, { key: 'user admin', signal },
+    { key: `user ${user_id}`, signal: undefined }
+  ])
+})
+
 t.test('an actor who was revoked during the hash changes nothing', async (t) => {
   const { users, records } = await openRules(t)
   const { user_id } = await users.create(newUser('ann'), { actor: ADMIN })

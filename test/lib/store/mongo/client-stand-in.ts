@@ -19,6 +19,7 @@ export class ClientStandIn extends EventEmitter {
         this.pings.push(ping)
         await ping.promise
       },
+      listCollections: () => ({ toArray: async () => [] }),
       collection: () => ({ createIndexes: async () => [] })
     }
   }

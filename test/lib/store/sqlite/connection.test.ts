@@ -46,7 +46,7 @@ t.test('turning to the log waits for a lock that SQLite would not wait for, but 
 })
 
 t.test('look-ups hold the event loop for a lock for some milliseconds at most', async (t) => {
-  const backend = await FileBackend.open(`${t.testdir()}/store.db`, { collections: [], timeout: 10_000, onLost: () => {} })
+  const backend = await FileBackend.open(`${t.testdir()}/store.db`, { collections: [], timeout: 10_000, onLost: () => {}, create: true, walLimit: 1024, onWarning: () => {} })
   t.teardown(() => backend.close())
   t.match(backend.connection.all('PRAGMA busy_timeout'), [{ timeout: 20 }])
 })

@@ -1,9 +1,10 @@
+import { truncateSync } from 'node:fs'
 import { DatabaseSync } from 'node:sqlite'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { openSqliteStore } from '../../../../lib/store/sqlite.ts'
 
-/** A store whose file refuses writes when the test says so, as a full disk would. */
+/** A store whose file refuses large writes when the test says so, as a full disk does: a page may still fit. */
 async function start (t: Test) {
   const file = join(t.testdir(), 'ping.db')
   const store = await openSqliteStore(`sqlite:${file}`, { collections: [{ name: 'things', keys: {} }], now: Date.now })
@@ -12,44 +13,59 @@ async function start (t: Test) {
     raw.close()
     await store.close()
   })
+  function refuse (name: string, table: string, length: string) {
+    raw.exec(`CREATE TRIGGER ${name} BEFORE INSERT ON "${table}" WHEN length(NEW.${length}) > 4096 BEGIN SELECT RAISE(ROLLBACK, 'no room'); END`)
+  }
   return {
+    file,
+    raw,
     store,
-    things: store.collection('things'),
-    refuseWrites: () => raw.exec('CREATE TRIGGER refuse BEFORE UPDATE ON "store.content" BEGIN SELECT RAISE(ROLLBACK, \'no room\'); END'),
-    allowWrites: () => raw.exec('DROP TRIGGER refuse')
+    things: store.collection<{ id: string, text?: string }>('things'),
+    refuseWrites () {
+      refuse('refuse_things', 'things', 'doc')
+      refuse('refuse_probes', 'store.probe', 'data')
+    },
+    allowWrites: () => raw.exec('DROP TRIGGER refuse_things; DROP TRIGGER refuse_probes')
   }
 }
 
-t.test('a store that could not write does not answer a ping, until it can', async (t) => {
-  const { store, things, refuseWrites, allowWrites } = await start(t)
-  await things.insert({ id: 'a' })
-  await store.ping()
+const LARGE = 'x'.repeat(10_000)
 
-  refuseWrites()
+t.test('a store that has no room for a real write does not answer a ping, until it has', async (t) => {
+  const { store, things, refuseWrites, allowWrites } = await start(t)
   await store.ping()
-  await t.rejects(things.insert({ id: 'b' }), { code: 'ErrDb' })
-  await t.rejects(Promise.all([store.ping(), store.ping()]), { code: 'ErrDb', cause: { message: /no room/ } })
+  refuseWrites()
+  await t.rejects(Promise.all([store.ping(), store.ping()]), { code: 'ErrDb', cause: { message: /no room/ } }, 'though no write has failed')
   allowWrites()
   await store.ping()
   refuseWrites()
-  await store.ping()
-  allowWrites()
-  t.ok(await things.get('a'))
+  await t.rejects(things.insert({ id: 'b', text: LARGE }), { code: 'ErrDb' })
+  await t.rejects(store.ping(), { code: 'ErrDb', cause: { message: /no room/ } })
 })
 
-t.test('a write that succeeds shows that the store can write; one that changes nothing does not', async (t) => {
-  const { store, things, refuseWrites, allowWrites } = await start(t)
-  refuseWrites()
-  await t.rejects(things.insert({ id: 'b' }), { code: 'ErrDb' })
-  allowWrites()
+t.test('a write that was written just now is the answer; one that changes nothing is none', async (t) => {
+  const { store, things, refuseWrites } = await start(t)
   await things.insert({ id: 'a' })
   refuseWrites()
   await store.ping()
-
-  await t.rejects(things.insert({ id: 'b' }), { code: 'ErrDb' })
-  allowWrites()
+  await t.rejects(things.insert({ id: 'b', text: LARGE }), { code: 'ErrDb' })
   t.equal(await things.delete('nobody'), false)
-  refuseWrites()
+  await t.rejects(store.ping(), { code: 'ErrDb' })
+})
+
+t.test('a ping reads the file, not the cached pages of before', async (t) => {
+  const { file, raw, store } = await start(t)
+  await store.ping()
+  raw.exec('PRAGMA wal_checkpoint(TRUNCATE)')
+  truncateSync(file, 4096)
+  await t.rejects(store.ping(), { code: 'ErrDb' })
+})
+
+t.test('a closed store does not answer a ping', async (t) => {
+  const store = await openSqliteStore('sqlite::memory:', { collections: [{ name: 'things', keys: {} }], now: Date.now })
+  store.verify?.()
+  await store.close()
+  t.throws(() => store.verify?.(), { code: 'ErrDb' })
   await t.rejects(store.ping(), { code: 'ErrDb' })
 })
 

@@ -272,3 +272,19 @@ t.test('a closed reader fails its lists, those that wait too', async (t) => {
   t.equal(isPinned(connection), false)
   t.ok(new DatabaseSync(connection.database.location()!).prepare('PRAGMA integrity_check').get()?.integrity_check === 'ok')
 })
+
+t.test('the oldest list can be ended: its reader gets an error, its snapshot is gone, and other lists go on', async (t) => {
+  const { reader, connection } = startReader(t)
+  t.equal(reader.endOldest(), false)
+  const [older, younger] = [reader.list(ALL, false), reader.list(ALL, false)]
+  await older.next()
+  connection.run(table.insert({ id: serialId(1000) }))
+  await younger.next()
+  t.ok(isPinned(connection))
+  t.equal(reader.endOldest(), true)
+  // The batch that was asked for before still comes.
+  await t.rejects(read(older), { code: 'ErrDb', cause: { message: /it held the log beyond its limit/ } })
+  t.notOk(isPinned(connection))
+  t.equal(await read(younger), 251)
+  t.equal(reader.endOldest(), false)
+})

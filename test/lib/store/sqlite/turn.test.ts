@@ -21,7 +21,8 @@ t.test('a request that comes in after a commit sees it, wherever in the event lo
   const path = `${t.testdir()}/store.db`
   const store = await openStore(`sqlite:${path}`, { collections: COLLECTIONS, now: Date.now })
   const things = store.collection<Thing>('things')
-  const raw = new DatabaseSync(path)
+  // The store writes too: it gives the content a new version after each change by another program.
+  const raw = new DatabaseSync(path, { timeout: 10_000 })
   const look = () => (things.getLinked('a', {}) as { document: Thing }).document.rank
   await things.insert({ id: 'a', rank: 0 })
   const client = await startEcho(t, () => String(look()))

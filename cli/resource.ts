@@ -1,0 +1,71 @@
+import { CreateResourceSchema, type Resource } from '../schemas/resource.ts'
+import { paramError } from '../lib/errors.ts'
+import { UsageError } from './args.ts'
+import type { Commands } from './command.ts'
+import { checkInput } from './input.ts'
+import { printList, printRecord } from './output.ts'
+
+const COLUMNS = {
+  RESOURCE_ID: (resource: Resource) => resource.resourceId,
+  ID: (resource: Resource) => resource.id,
+  NAME: (resource: Resource) => resource.name,
+  SCOPES: (resource: Resource) => Object.keys(resource.scopes).join(','),
+  SELF_SERVICE: (resource: Resource) => resource.selfService.join(','),
+  ROLES: (resource: Resource) => resource.roles?.join(',')
+}
+
+/** Reads `NAME=DESCRIPTION`. A scope may contain `=`, so such a name is left to the API. */
+function readScope (text: string): [scope: string, description: string] {
+  const at = text.indexOf('=')
+  if (at < 1 || at === text.length - 1) throw new UsageError('--scope: must be NAME=DESCRIPTION')
+  return [text.slice(0, at), text.slice(at + 1)]
+}
+
+export const resourceCommands: Commands = {
+  'resource create': {
+    summary: 'Declare a resource: an API with scopes of its own.',
+    flags: {
+      id: { type: 'string', value: 'URI', required: true, text: 'The URI that is the audience of its tokens.' },
+      name: { type: 'string', value: 'NAME', required: true, text: 'Display name.' },
+      scope: { type: 'string', value: 'NAME=DESCRIPTION', multiple: true, text: 'A scope, and what it lets an app do; may be repeated.' },
+      'self-service': { type: 'string', value: 'NAME', multiple: true, text: 'A scope that any user may give to their clients; may be repeated.' },
+      role: { type: 'string', value: 'ROLE', multiple: true, text: 'A role of which the user must hold one; may be repeated.' }
+    },
+    async run (context) {
+      const { services: { resources }, args } = context
+      const roles = args.all('role')
+      const scopes = args.all('scope').map(readScope)
+      if (new Set(scopes.map(([name]) => name)).size < scopes.length) throw new UsageError('--scope: names a scope twice')
+      const data = {
+        id: args.required('id'),
+        name: args.required('name'),
+        scopes: Object.fromEntries(scopes),
+        selfService: args.all('self-service'),
+        ...(roles.length > 0 && { roles })
+      }
+      const { resourceId, strippedClients } = await resources.create(checkInput(CreateResourceSchema, { data }))
+      printRecord(context, { resource_id: resourceId, stripped_clients: strippedClients })
+    }
+  },
+
+  'resource list': {
+    summary: 'List resources.',
+    flags: {},
+    creates: false,
+    async run (context) {
+      await printList(context, context.services.resources.list({ limit: 0 }), COLUMNS)
+    }
+  },
+
+  'resource remove': {
+    summary: 'Remove a resource. Its tokens end, and its scopes stay reserved.',
+    flags: { id: { type: 'string', value: 'URI', required: true, text: 'Its URI.' } },
+    async run (context) {
+      const { services: { resources }, args } = context
+      const found = await resources.getByUri(args.required('id'))
+      if (found === null) throw paramError('id', 'no resource has this URI')
+      const { strippedClients } = await resources.remove(found.resourceId)
+      printRecord(context, { resource_id: found.resourceId, stripped_clients: strippedClients })
+    }
+  }
+}

@@ -1,0 +1,32 @@
+import type { ClientGrant, ClientRecord } from '../records.ts'
+import { ADMIN_SCOPES } from '../resources/api-scopes.ts'
+import { type Registry, findDeclarer } from '../resources/registry.ts'
+
+/** All grants, with the types of OAuth 2.0 (RFC 6749, RFC 8628). */
+export const GRANT_TYPES: Readonly<Record<ClientGrant, string>> = {
+  code: 'authorization_code',
+  refresh: 'refresh_token',
+  client: 'client_credentials',
+  device: 'urn:ietf:params:oauth:grant-type:device_code'
+}
+
+/** The grants that a client may use. By default an app with redirect URIs signs users in, and a confidential one without acts for itself. */
+export function listGrants ({ grants, redirectUris, secret }: Pick<ClientRecord, 'grants' | 'redirectUris' | 'secret'>): ClientGrant[] {
+  if (grants !== undefined) return grants
+  if (redirectUris.length > 0) return ['code', 'refresh']
+  return secret === undefined ? [] : ['client']
+}
+
+/** Whether only an administrator may give the scope to a client. */
+export function isAdminScope (scope: string, registry: Pick<Registry, 'resources' | 'names'>): boolean {
+  const declarer = findDeclarer(registry, scope)
+  return ADMIN_SCOPES.has(scope) || (typeof declarer === 'string' && registry.resources[declarer]?.self_service.includes(scope) !== true)
+}
+
+/**
+ * Whether the operator vouches for a client: it is first-party, has roles, or has a scope that only an administrator could
+ * give. Its owner may not change it or see its secret, because that would give the owner the power of the client.
+ */
+export function isVouchedFor ({ first_party, roles = {}, scopes, admin_scopes = [] }: Pick<ClientRecord, 'first_party' | 'roles' | 'scopes' | 'admin_scopes'>): boolean {
+  return first_party === true || Object.keys(roles).length > 0 || admin_scopes.some((scope) => scopes.includes(scope))
+}

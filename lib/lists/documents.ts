@@ -1,0 +1,39 @@
+import { BATCH_SIZE, type Document, type Keyset, type SortKey } from '../store/port.ts'
+import { type Page, encodeCursor, toKeyset, toStart } from './cursor.ts'
+
+/** By code point, as in every store; an absent value comes first. */
+function compare (one: unknown, other: unknown): number {
+  if (one === null || other === null) return Number(one !== null) - Number(other !== null)
+  return Buffer.compare(Buffer.from(String(one)), Buffer.from(String(other)))
+}
+
+/** Where a document stands, compared with a position in the list. */
+function compareKeysets (sort: SortKey[], one: Keyset, other: Keyset): number {
+  for (const [index, { direction }] of sort.entries()) {
+    const order = compare(one.values[index], other.values[index])
+    if (order !== 0) return direction === 'asc' ? order : -order
+  }
+  return sort.at(-1)?.direction === 'desc' ? compare(other.id, one.id) : compare(one.id, other.id)
+}
+
+/**
+ * A page of documents that are in memory, as a store would list them.
+ * @throws ErrParam for a cursor that is not of this sort
+ */
+export function pageDocuments<T extends Document> (
+  documents: T[], sort: SortKey[], query: { after?: string, offset?: number, limit?: number }
+): Page<T> {
+  const { limit = 100 } = query
+  const { after, offset = 0 } = toStart(query, sort)
+  const sorted = documents.map((document) => ({ document, keyset: toKeyset(document, sort) }))
+    .filter(({ keyset }) => after === undefined || compareKeysets(sort, keyset, after) > 0)
+    .sort((one, other) => compareKeysets(sort, one.keyset, other.keyset))
+  const page = sorted.slice(offset, limit === 0 ? undefined : offset + limit)
+  const last = page.at(-1)
+  const isCut = limit > 0 && limit <= BATCH_SIZE && sorted.length > offset + limit && last !== undefined
+  return { batches: split(page.map(({ document }) => document)), ...(isCut && { after: encodeCursor(sort, last.keyset) }) }
+}
+
+async function * split<T> (documents: T[]): AsyncGenerator<T[], void, undefined> {
+  for (let start = 0; start < documents.length; start += BATCH_SIZE) yield documents.slice(start, start + BATCH_SIZE)
+}

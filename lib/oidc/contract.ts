@@ -1,0 +1,68 @@
+/**
+ * What the rest of the service knows of the authorization server. No type of oidc-provider is here: they are not published.
+ * @module
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { PageScope } from '../pages/contract.ts'
+
+/** The operator's options; schemas/oidc.ts describes each. */
+export interface OidcSettings {
+  accessTtl: number
+  refreshTtl: number
+  sessionTtl: number
+  sessionMax: number
+  refreshMax: number
+  refreshGrace: number
+  name?: string
+}
+
+/**
+ * oidc-provider counts whole seconds of the wall clock; records carry the time of the service's clock. The two differ only in
+ * tests that move the service's clock.
+ */
+export interface Times {
+  now (): number
+  lifetime (seconds: number): { created_at: string, expired_at: string }
+  /** A stored time as seconds of the wall clock. */
+  toEpoch (timestamp: string): number
+}
+
+/** An authorization request that waits for its user, as our pages see it. */
+export interface Interaction {
+  uid: string
+  /** The URL that the page's form is posted to. */
+  action: string
+  prompt: 'login' | 'consent'
+  clientId: string
+  clientName: string
+  /** Whether the operator vouches for the client. */
+  vouched: boolean
+  /** The id of the user who owns the client. */
+  owner: string
+  /** The resource that the tokens are for, if it is not this service. */
+  resource?: { name: string, uri: string }
+  redirectUri?: string
+  /** The account the client expects. */
+  loginHint?: string
+  /** The user who is already signed in. */
+  accountId?: string
+  /** The requested scopes, with their meaning if one is declared. */
+  scopes: PageScope[]
+}
+
+/** The user's decision. */
+export type Decision =
+  | { login: { accountId: string, acr: string, amr: string[], user_epoch: number } }
+  | { consent: Record<string, never> }
+  | { error: 'access_denied', error_description: string }
+
+/** oidc-provider over our store. */
+export interface AuthorizationServer {
+  readonly issuer: URL
+  /** Answers a request at one of the OAuth endpoints. */
+  handle (request: IncomingMessage, response: ServerResponse, address: string): Promise<void>
+  /** The pending interaction that the browser's cookie names. Throws when there is none. */
+  findInteraction (request: IncomingMessage, response: ServerResponse): Promise<Interaction>
+  /** Records the decision. Resolves to the URL to redirect to. */
+  decide (request: IncomingMessage, response: ServerResponse, decision: Decision): Promise<string>
+}

@@ -1,0 +1,66 @@
+import type { KoaContextWithOIDC, ResourceServer, errors as OidcErrors } from 'oidc-provider'
+import { API_SCOPES, isApiScope } from '../resources/api-scopes.ts'
+import { type Registry, findByUri, findDeclarer, readRegistry } from '../resources/registry.ts'
+import type { Store } from '../store/port.ts'
+import type { OurClient } from './clients.ts'
+import { splitScopes } from './scopes.ts'
+
+/** The resource server of this URI: the scopes that it declares. */
+function findScopes (registry: Registry, uri: string, apiUri: string): string[] | undefined {
+  if (uri === apiUri) return Object.keys(API_SCOPES)
+  const found = findByUri(registry, uri)
+  return found === undefined ? undefined : Object.keys(found[1].scopes)
+}
+
+/**
+ * Resource indicators (RFC 8707). A token has one audience at most. A declared scope is only ever in a token for its
+ * resource, so a request with such a scope and no `resource` implies it. Scopes of the service's own API imply nothing: the
+ * API takes tokens without an audience too.
+ */
+export function createResourceIndicators ({ store, apiUri, accessTtl, errors }: {
+  store: Store, apiUri: string, accessTtl: number, errors: typeof OidcErrors
+}) {
+  /** The URIs of the resources that the requested scopes belong to. */
+  function listImplied (ctx: KoaContextWithOIDC, registry: Registry): string[] {
+    const uris = splitScopes(ctx.oidc.params?.scope).flatMap((scope) => {
+      if (isApiScope(scope)) return [apiUri]
+      const declarer = findDeclarer(registry, scope)
+      return typeof declarer === 'string' ? [registry.resources[declarer]!.uri] : []
+    })
+    return [...new Set(uris)]
+  }
+
+  return {
+    enabled: true,
+    // A code or refresh token stays with its resource when the token request names none.
+    useGrantedResource: () => true,
+
+    async defaultResource (ctx: KoaContextWithOIDC, _client: unknown, oneOf?: string[]): Promise<string[] | string | undefined> {
+      if (oneOf !== undefined) return oneOf
+      const implied = listImplied(ctx, await readRegistry(store))
+      if (implied.length > 1) throw new errors.InvalidTarget('the scopes belong to more than one resource')
+      return implied[0] === apiUri ? undefined : implied[0]
+    },
+
+    async getResourceServerInfo (ctx: KoaContextWithOIDC, uri: string, client: unknown): Promise<ResourceServer> {
+      const registry = await readRegistry(store)
+      const declared = findScopes(registry, uri, apiUri)
+      if (declared === undefined) throw new errors.InvalidTarget('no such resource')
+      if ([ctx.oidc.params?.resource].flat().length > 1) throw new errors.InvalidTarget('only one resource may be requested')
+      if (listImplied(ctx, registry).some((implied) => implied !== uri)) throw new errors.InvalidTarget('a scope belongs to another resource')
+      // The first getter refuses a scope that is not the client's, which oidc-provider does not do for client credentials.
+      const requested = new Set([...ctx.oidc.requestParamOIDCScopes, ...ctx.oidc.requestParamScopes])
+      const { own_scopes } = client as OurClient
+      const usable = declared.filter((scope) => own_scopes.includes(scope))
+      // A token for a resource shows the user's roles there, so an app must not get one by naming the resource alone.
+      const isNamed = ctx.oidc.params?.scope === undefined || usable.some((scope) => requested.has(scope))
+      if (usable.length === 0 || !isNamed) throw new errors.InvalidTarget('the request has no scope of the resource')
+      return {
+        audience: uri,
+        scope: usable.join(' '),
+        accessTokenTTL: accessTtl,
+        accessTokenFormat: 'opaque'
+      } as ResourceServer
+    }
+  }
+}

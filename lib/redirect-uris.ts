@@ -1,0 +1,37 @@
+import ajvFormats from 'ajv-formats/dist/formats.js'
+import { LIMITS } from '../schemas/common.ts'
+
+const isUri = ajvFormats.fullFormats.uri as (text: string) => boolean
+
+/** An http URI on this device (RFC 8252, 7.3), with its port. As text, because URL also reads `127.1` as 127.0.0.1. */
+const LOOPBACK = /^http:\/\/(?:localhost|127\.0\.0\.1|\[::1\])(?::\d*)?(?=[/?]|$)/i
+const HTTPS = /^https:\/\/[^/?]/i
+/** A private-use scheme is a reversed domain name (RFC 8252, 7.1), so it has a dot. No scheme of a browser's own has one. */
+const PRIVATE = /^[a-z][a-z0-9-]*(?:\.[a-z0-9-]+)+:/i
+/** What precedes the path, after the scheme. */
+const AUTHORITY = /^[^:]+:\/\/([^/?#]*)/
+
+/** What an authorization response may add to a redirect URI (RFC 6749, RFC 9207, JARM, OpenID Connect). */
+const RESPONSE_PARAMETERS = new Set([
+  'code', 'state', 'iss', 'error', 'error_description', 'error_uri', 'response', 'session_state', 'scope',
+  'id_token', 'access_token', 'refresh_token', 'token_type', 'expires_in'
+])
+
+/** The cause for which a redirect URI is refused; undefined for a good one. It never quotes the URI. */
+export function findRedirectUriProblem (text: string): string | undefined {
+  if (text.length > LIMITS.uri) return `must not have more than ${LIMITS.uri} characters`
+  if (!isUri(text)) return 'must be an absolute URI'
+  if (text.includes('#')) return 'must not have a fragment'
+  const authority = AUTHORITY.exec(text)?.[1] ?? ''
+  if (authority.includes('@')) return 'must not have user information'
+  const port = /:(\d+)$/.exec(authority)?.[1]
+  if (port !== undefined && (Number(port) < 1 || Number(port) > 65_535)) return 'must have a port from 1 to 65535'
+  if (!HTTPS.test(text) && !LOOPBACK.test(text) && !PRIVATE.test(text)) {
+    return 'must begin with https://, with http:// and localhost, 127.0.0.1 or [::1], or with a private scheme that has a dot, such as com.example.app:'
+  }
+  const url = URL.parse(text)
+  if (url === null) return 'must be an absolute URI'
+  // A client would take a value of the URI's own for the one in the response.
+  const parameter = [...url.searchParams.keys()].map((name) => name.toLowerCase()).find((name) => RESPONSE_PARAMETERS.has(name))
+  if (parameter !== undefined) return `must not have the query parameter ${parameter}, which belongs to the response`
+}

@@ -1,0 +1,35 @@
+/** The scopes of the service's own API, with what they let an app do, in the words of the consent page. */
+export const API_SCOPES = {
+  'account:read': 'read your profile and see where you are signed in',
+  'account:write': 'change your profile and sign you out elsewhere',
+  'account:security': 'change how you sign in to your account',
+  'clients:read': 'see the apps you registered',
+  'clients:write': 'register, change and remove your apps, and read their secrets',
+  'users:read': 'read all users, and their apps and sessions, as far as your roles allow',
+  'users:write': 'change and remove users, and their apps and sessions, as far as your roles allow'
+} as const
+
+export type ApiScope = keyof typeof API_SCOPES
+
+/** The resource id that a token for this service's own API has in the store. No generated id is as short. */
+export const API_RESOURCE_ID = 'api'
+
+/** Scopes that every client may request. They are nobody's own, and belong to no resource. */
+export const COMMON_SCOPES: ReadonlySet<string> = new Set(['openid', 'profile', 'email', 'roles', 'offline_access'])
+
+/** API scopes that only an administrator may give to a client. */
+export const ADMIN_SCOPES: ReadonlySet<string> = new Set<ApiScope>(['account:security', 'users:read', 'users:write'])
+
+export function isApiScope (scope: string): scope is ApiScope {
+  return Object.hasOwn(API_SCOPES, scope)
+}
+
+/** Whether a client may have the scope when it acts for itself: it has no account. */
+export function isForClients (scope: string): boolean {
+  return !scope.startsWith('account:')
+}
+
+/** Whether these scopes grant the needed one. Write includes read. */
+export function includesScope (granted: readonly string[], needed: ApiScope): boolean {
+  return granted.includes(needed) || (needed.endsWith(':read') && granted.includes(needed.replace(/read$/, 'write')))
+}

@@ -1,0 +1,57 @@
+import ajvFormats from 'ajv-formats/dist/formats.js'
+import { LIMITS } from '../../schemas/common.ts'
+import type { NewResource } from '../../schemas/resource.ts'
+import { type Checks, checkScopes } from '../checks.ts'
+import { paramError } from '../errors.ts'
+import { checkName } from '../names.ts'
+import type { ResourceEntry } from './registry.ts'
+
+const isUri = ajvFormats.fullFormats.uri as (text: string) => boolean
+
+/** What a resource indicator may begin with. As text, because URL also reads `127.1` as 127.0.0.1. */
+const ALLOWED = /^(?:https:\/\/[^/]|http:\/\/(?:localhost|127\.0\.0\.1|\[::1\])(?::\d+)?(?:\/|$)|urn:[a-z0-9][a-z0-9-]{1,31}:.)/i
+
+/**
+ * Checks a resource indicator (RFC 8707, 2).
+ * @throws ErrParam
+ */
+function checkUri (text: string): string {
+  if (text.length > LIMITS.uri) throw paramError('id', `must not have more than ${LIMITS.uri} characters`)
+  if (!isUri(text) || !URL.canParse(text)) throw paramError('id', 'must be an absolute URI')
+  if (/[?#]/.test(text)) throw paramError('id', 'must not have a query or a fragment')
+  if (!ALLOWED.test(text)) throw paramError('id', 'must begin with https://, with http:// and localhost, 127.0.0.1 or [::1], or with urn:')
+  if (/^https?:\/\/[^/]*@/i.test(text)) throw paramError('id', 'must not have user information')
+  return text
+}
+
+/** A text that people decide by: it says something, and hides nothing. */
+function checkShown (field: string, text: string): string {
+  if (text.trim() === '') throw paramError(field, 'must not be empty')
+  if (text.length > LIMITS.name) throw paramError(field, `must not have more than ${LIMITS.name} characters`)
+  return checkName(field, text)
+}
+
+function checkDescriptions (scopes: NewResource['scopes']): NewResource['scopes'] {
+  const names = checkScopes(Object.keys(scopes))
+  // Not by assignment, so that `__proto__` is a name like any other.
+  return Object.fromEntries(names.map((name) => [name, checkShown('scopes', scopes[name] ?? '')]))
+}
+
+function checkRoleList (roles: string[]): string[] {
+  if (roles.length === 0) throw paramError('roles', 'must not be empty')
+  return [...new Set(roles.map((role) => checkShown('roles', role)))].sort()
+}
+
+/** Checks of the fields that callers set, each with the field of the record that it becomes. */
+export const CHECKS: Checks<NewResource> = {
+  id: checkUri,
+  name: (text) => checkShown('name', text),
+  scopes: checkDescriptions,
+  selfService: (names) => [...new Set(names)].sort(),
+  roles: checkRoleList
+}
+
+/** @throws ErrParam when users may give a scope that the resource does not have */
+export function checkSelfService ({ scopes, self_service }: Pick<ResourceEntry, 'scopes' | 'self_service'>): void {
+  if (!self_service.every((scope) => Object.hasOwn(scopes, scope))) throw paramError('selfService', 'must be scopes of the resource')
+}

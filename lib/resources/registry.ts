@@ -1,0 +1,78 @@
+import type { ClientRecord, TokenRecord } from '../records.ts'
+import type { Document, Store } from '../store/port.ts'
+import { API_RESOURCE_ID, isApiScope } from './api-scopes.ts'
+
+/** A declared resource as it is stored. */
+export interface ResourceEntry {
+  /** The resource indicator (RFC 8707): the audience of its tokens. */
+  uri: string
+  name: string
+  /** Scope -> description. */
+  scopes: { [scope: string]: string }
+  /** Scopes that any user may give to their clients. */
+  self_service: string[]
+  /** The user must hold one of these roles. Absent: none is needed. */
+  roles?: string[]
+  /** Declared by an option of the host, and changed only there. */
+  fixed?: boolean
+  created_at: string
+  modified_at: string
+}
+
+/**
+ * All declared resources, in one document. So a change of several names is one write, a name belongs to one resource only,
+ * and the look-up of a token reads it like the token's user and client.
+ */
+export interface Registry extends Document {
+  revision: number
+  resources: { [resourceId: string]: ResourceEntry }
+  /** Scope -> id of its resource; null for a name that stays reserved after its resource was deleted. */
+  names: { [scope: string]: string | null }
+}
+
+/** The id of the only document of the collection `resources`. Tokens refer to it by this id. */
+export const REGISTRY_ID = 'registry'
+
+export const EMPTY_REGISTRY: Registry = { id: REGISTRY_ID, revision: 0, resources: {}, names: {} }
+
+export async function readRegistry (store: Store): Promise<Registry> {
+  return await store.collection<Registry>('resources').get(REGISTRY_ID) ?? EMPTY_REGISTRY
+}
+
+/** The id of the resource that declares a scope; null for a reserved name; undefined for a free scope. */
+export function findDeclarer ({ names }: Pick<Registry, 'names'>, scope: string): string | null | undefined {
+  return Object.hasOwn(names, scope) ? names[scope] : undefined
+}
+
+/** The resource with this URI. */
+export function findByUri ({ resources }: Registry, uri: string): [id: string, entry: ResourceEntry] | undefined {
+  return Object.entries(resources).find(([, entry]) => entry.uri === uri)
+}
+
+/**
+ * The client's scopes that it may use now. A declared scope counts only if it was given to the client for the resource that
+ * declares it today, so a client that got the name while it was free has nothing.
+ */
+export function listUsableScopes ({ scopes, declared = {} }: Pick<ClientRecord, 'scopes' | 'declared'>, registry: Pick<Registry, 'names'>): string[] {
+  return scopes.filter((scope) => {
+    const declarer = findDeclarer(registry, scope)
+    return declarer === undefined || (declarer !== null && Object.hasOwn(declared, scope) && declared[scope] === declarer)
+  })
+}
+
+/** Whether a scope belongs in a token for this resource: undefined for a token without an audience. */
+export function isScopeOf (registry: Pick<Registry, 'names'>, scope: string, resource_id: string | undefined): boolean {
+  const declarer = findDeclarer(registry, scope)
+  if (resource_id === undefined) return declarer === undefined
+  return resource_id === API_RESOURCE_ID ? isApiScope(scope) : declarer === resource_id
+}
+
+/** The scopes of a token: those it was granted, that its client may still use, and that belong to its audience. */
+export function narrowScopes (
+  { scopes: granted, resource_id, operator }: Pick<TokenRecord, 'scopes' | 'resource_id' | 'operator'>, client: Pick<ClientRecord, 'scopes' | 'declared'>, registry: Pick<Registry, 'names'>
+): string[] {
+  const usable = listUsableScopes(client, registry)
+  // An operator may name scopes of the API that the client does not have.
+  const extra = operator === undefined ? [] : (granted ?? []).filter((scope) => isApiScope(scope) && !usable.includes(scope))
+  return [...usable.filter((scope) => granted?.includes(scope) ?? true), ...extra].filter((scope) => isScopeOf(registry, scope, resource_id))
+}

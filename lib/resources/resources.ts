@@ -1,0 +1,233 @@
+import type { CreateResource, NewResource, PatchResource, Resource, ResourceListQuery } from '../../schemas/resource.ts'
+import { checkFields } from '../checks.ts'
+import { type Clock, toTimestamp } from '../clock.ts'
+import { IdentityError, paramError } from '../errors.ts'
+import { generateId } from '../ids.ts'
+import { mapBatches, type Page } from '../lists/cursor.ts'
+import { pageDocuments } from '../lists/documents.ts'
+import { parseSort } from '../lists/sort.ts'
+import { DuplicateKeyError, type Store } from '../store/port.ts'
+import { CHECKS, checkSelfService } from './checks.ts'
+import { dropResource, listMoved, putResource } from './declare.ts'
+import { EMPTY_REGISTRY, REGISTRY_ID, type Registry, type ResourceEntry, findByUri, findDeclarer, readRegistry } from './registry.ts'
+import { showResource } from './show-resource.ts'
+import { createStrip } from './strip.ts'
+
+const SORT_KEYS = { created: 'created_at', modified: 'modified_at', name: 'name' }
+
+/** Attempts at a change before ErrBusy: every concurrent change of resources makes one fail. */
+const ATTEMPTS = 8
+
+export interface ResourceServices {
+  store: Store
+  now: Clock
+  /** The URI of the service's own API, where it is known. */
+  api?: string | undefined
+  /** Receives failures that no caller waits for. */
+  onError: (error: unknown) => void
+}
+
+function notFound (): IdentityError {
+  return new IdentityError('ErrNotFound', 'resourceId: no such resource')
+}
+
+function requireEntry ({ resources }: Registry, resourceId: string): ResourceEntry {
+  const entry = Object.hasOwn(resources, resourceId) ? resources[resourceId] : undefined
+  if (entry === undefined) throw notFound()
+  return entry
+}
+
+/** The entry, unless an option of the host declares it. */
+function requireChangeable (registry: Registry, resourceId: string): ResourceEntry {
+  const entry = requireEntry(registry, resourceId)
+  if (entry.fixed === true) throw new IdentityError('ErrPerm', 'resourceId: the resource is declared by the app, and is changed only there')
+  return entry
+}
+
+/** The fields that are compared to see whether a declaration changed. */
+function toText ({ created_at, modified_at, ...fields }: ResourceEntry): string {
+  return JSON.stringify(Object.entries(fields).sort(([one], [other]) => (one < other ? -1 : 1)))
+}
+
+/**
+ * Declared resources: each is the audience of its tokens, and says what its scopes mean. All of them are one document, which
+ * changes by conditional writes, so of two changes at once the second is decided on what the first left.
+ */
+export function createResources ({ store, now, api, onError }: ResourceServices) {
+  const registries = store.collection<Registry>('resources')
+  const strip = createStrip({ store, now })
+
+  /** Creates the registry where there is none. The look-up of every token refers to it, and is cached only if it exists. */
+  async function ensure (): Promise<void> {
+    if (await registries.get(REGISTRY_ID) !== null) return
+    try {
+      await registries.insert(EMPTY_REGISTRY)
+    } catch (error) {
+      if (!(error instanceof DuplicateKeyError)) throw error
+    }
+  }
+
+  /** Strips after a change. A failure is reported to the operator, not to the caller, whose change took effect. */
+  async function cleanUp (names: string[]): Promise<number> {
+    try {
+      return await strip(names)
+    } catch (cause) {
+      onError(new Error('scopes were not removed from clients, where they have no effect any more', { cause }))
+      return 0
+    }
+  }
+
+  /**
+   * Reads, decides and writes; a concurrent change starts it again. An error from `decide` ends it, and so does the same
+   * registry. Resolves to the number of clients that lost a scope.
+   */
+  async function change (decide: (registry: Registry) => Registry): Promise<number> {
+    for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+      const registry = await readRegistry(store)
+      const next = decide(registry)
+      if (next === registry) return 0
+      const moved = listMoved(registry, next)
+      // Clients may still carry a reserved name whose removal was cut short. The resource that had it may declare it again.
+      const count = await strip(moved.filter((scope) => findDeclarer(registry, scope) === null))
+      const set = { resources: next.resources as never, names: next.names }
+      if (await registries.update(REGISTRY_ID, { set, increment: { revision: 1 } }, { equal: { revision: registry.revision } }) === null) {
+        await ensure()
+        continue
+      }
+      return count + await cleanUp(moved)
+    }
+    throw new IdentityError('ErrBusy', 'other requests are changing the resources', { headers: { 'retry-after': '1' } })
+  }
+
+  function checkIsNotApi (uri: string): void {
+    if (api !== undefined && new URL(uri).href.replace(/\/$/, '') === new URL(api).href.replace(/\/$/, '')) {
+      throw paramError('id', "must not be the URI of this service's own API")
+    }
+  }
+
+  /** A new entry, or the new content of a declared one. */
+  function toEntry (data: NewResource, time: string, before?: ResourceEntry): ResourceEntry {
+    const { id: uri, selfService: self_service = [], ...fields } = checkFields(data, CHECKS)
+    checkIsNotApi(uri)
+    const entry = { uri, ...fields, self_service, created_at: before?.created_at ?? time, modified_at: time }
+    checkSelfService(entry)
+    return entry
+  }
+
+  function toPatched (entry: ResourceEntry, { roles, ...data }: PatchResource['data']): ResourceEntry {
+    const { selfService, ...fields } = checkFields({ ...data, ...(roles !== null && { roles }) }, CHECKS)
+    const { roles: held, ...rest } = { ...entry, ...fields }
+    const kept = entry.self_service.filter((scope) => Object.hasOwn(rest.scopes, scope))
+    const patched = {
+      ...rest, ...(roles !== null && held !== undefined && { roles: held }), self_service: selfService ?? kept, modified_at: toTimestamp(now())
+    }
+    checkSelfService(patched)
+    return patched
+  }
+
+  /** Declares one resource of the option; `index` is its place there. */
+  function declare (registry: Registry, data: NewResource, index: number): Registry {
+    const time = now()
+    try {
+      const [resourceId, before] = findByUri(registry, data.id) ?? [generateId(time)]
+      const entry = { ...toEntry(data, toTimestamp(time), before), fixed: true }
+      return before !== undefined && toText(before) === toText(entry) ? registry : putResource(registry, resourceId, entry)
+    } catch (error) {
+      if (!(error instanceof IdentityError)) throw error
+      throw new Error(`option resources[${index}].${error.message}`, { cause: error })
+    }
+  }
+
+  async function readPage (query: ResourceListQuery): Promise<Page<Resource>> {
+    const sort = parseSort(query.sort, SORT_KEYS, 'name:asc')
+    const { resources } = await readRegistry(store)
+    const documents = Object.entries(resources).map(([id, entry]) => ({ id, ...entry }))
+    const { batches, ...page } = pageDocuments(documents, sort, query)
+    return { ...page, batches: mapBatches(batches, ({ id, ...entry }) => showResource(id, entry)) }
+  }
+
+  return {
+    ensure,
+
+    /**
+     * Declares a resource. Clients that carried one of its scopes lose it.
+     * @throws ErrParam, RESOURCE_EXIST, ErrBusy
+     */
+    async create ({ data }: CreateResource): Promise<{ resourceId: string, strippedClients: number }> {
+      const time = now()
+      const resourceId = generateId(time)
+      const entry = toEntry(data, toTimestamp(time))
+      return { resourceId, strippedClients: await change((registry) => putResource(registry, resourceId, entry)) }
+    },
+
+    /** The resource; throws ErrNotFound. */
+    async require (resourceId: string): Promise<Resource> {
+      return showResource(resourceId, requireEntry(await readRegistry(store), resourceId))
+    },
+
+    /** The resource with this URI, or null. */
+    async getByUri (uri: string): Promise<Resource | null> {
+      const found = findByUri(await readRegistry(store), uri)
+      return found === undefined ? null : showResource(...found)
+    },
+
+    /**
+     * Changes a resource. Clients that carry a scope which it declares now, or no longer, lose that scope.
+     * @throws ErrNotFound, ErrPerm, ErrParam, RESOURCE_EXIST, ErrBusy
+     */
+    async patch (resourceId: string, { data }: PatchResource): Promise<{ strippedClients: number }> {
+      if (Object.keys(data).length === 0) throw new IdentityError('ErrParam', 'body: must contain a change')
+      const strippedClients = await change((registry) =>
+        putResource(registry, resourceId, toPatched(requireChangeable(registry, resourceId), data)))
+      return { strippedClients }
+    },
+
+    /**
+     * Removes a resource. Its tokens end, clients lose its scopes, and the scopes stay reserved.
+     * @throws ErrNotFound, ErrPerm, ErrBusy
+     */
+    async remove (resourceId: string): Promise<{ strippedClients: number }> {
+      const strippedClients = await change((registry) => {
+        requireChangeable(registry, resourceId)
+        return dropResource(registry, resourceId)
+      })
+      return { strippedClients }
+    },
+
+    /**
+     * Declares the resources of the option `resources`, by their URIs. The API cannot change them until the option no longer
+     * names them. Nothing is written when nothing changed.
+     * @throws Error that names the option
+     */
+    async declareFixed (list: readonly NewResource[]): Promise<void> {
+      const twice = list.findIndex(({ id }, index) => list.slice(0, index).some((earlier) => earlier.id === id))
+      if (twice >= 0) throw new Error(`option resources[${twice}].id: is given twice`)
+      await change((registry) => {
+        const released = Object.entries(registry.resources).filter(([, { uri, fixed }]) => fixed === true && !list.some(({ id }) => id === uri))
+        const changeable = released.map(([id, { fixed, ...entry }]): [string, ResourceEntry] => [id, entry])
+        const start = released.length === 0 ? registry : { ...registry, resources: { ...registry.resources, ...Object.fromEntries(changeable) } }
+        return list.reduce(declare, start)
+      })
+    },
+
+    async count (): Promise<number> {
+      return Object.keys((await readRegistry(store)).resources).length
+    },
+
+    /**
+     * A page of the list, with the cursor of the next one.
+     * @throws ErrParam for a sort that is not one, and a cursor that is not of this sort
+     */
+    page: readPage,
+
+    /**
+     * Batches of resources.
+     * @throws as `page`
+     */
+    async * list (query: ResourceListQuery = {}): AsyncGenerator<Resource[], void, undefined> {
+      yield * (await readPage(query)).batches
+    }
+  }
+}
+
+export type Resources = ReturnType<typeof createResources>

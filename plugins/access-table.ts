@@ -1,0 +1,43 @@
+import type { AccessRule } from '../schemas/options.ts'
+import type { ApiScope } from '../lib/resources/api-scopes.ts'
+
+/** A row of the access table. An override replaces the rule, never the scope. */
+export interface AccessRow extends AccessRule {
+  /** The scope of the API that the token must grant; null where any token will do, whatever its audience. */
+  scope: ApiScope | null
+}
+
+const any = (scope: ApiScope | null): AccessRow => ({ any: true, scope })
+const admin = (scope: ApiScope): AccessRow => ({ roles: ['admin'], scope })
+
+/**
+ * The access table: who may call which operation, and with which scope. Roles are given by key and configured by name. The
+ * option `access` overrides rules. Rules within an operation, such as who may grant a role, are in lib/users/users.ts.
+ */
+export const ACCESS: Readonly<Record<string, AccessRow>> = {
+  createClient: any('clients:write'),
+  countClients: any('clients:read'),
+  listClients: any('clients:read'),
+  getClient: any('clients:read'),
+  patchClient: any('clients:write'),
+  deleteClient: any('clients:write'),
+  deleteClientsOfUser: { roles: ['admin'], owner: true, scope: 'clients:write' },
+  getTokenInfo: any(null),
+  logout: any(null),
+  listSessions: any('account:read'),
+  endSessions: any('account:write'),
+  getProfile: any('account:read'),
+  patchProfile: any('account:write'),
+  createResource: admin('users:write'),
+  countResources: admin('users:write'),
+  listResources: admin('users:write'),
+  getResource: admin('users:write'),
+  patchResource: admin('users:write'),
+  deleteResource: admin('users:write'),
+  createUser: admin('users:write'),
+  countUsers: admin('users:read'),
+  listUsers: admin('users:read'),
+  getUser: admin('users:read'),
+  patchUser: { roles: ['admin', 'manager', 'service'], scope: 'users:write' },
+  deleteUser: admin('users:write')
+}

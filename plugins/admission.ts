@@ -1,0 +1,94 @@
+import type { FastifyRequest } from 'fastify'
+import type { AccessRule } from '../schemas/options.ts'
+import { IdentityError } from '../lib/errors.ts'
+import { type ApiScope, includesScope } from '../lib/resources/api-scopes.ts'
+import { type Actor, type RoleNames, holdsRole } from '../lib/roles.ts'
+import { POWER, type Power } from '../lib/tokens/caller.ts'
+import { type Caller, invalidToken } from '../lib/tokens/tokens.ts'
+
+export interface GuardOptions extends AccessRule {
+  /** Scopes the token must all carry. Guard by declared scopes, with their `audience`: a free scope limits a client only. */
+  scopes?: string[]
+  /** The resource that the token must have been requested for. Absent: a token that was requested for a resource is refused. */
+  audience?: string
+  /** Whether a client that acts for itself is admitted. Absent: only users are. */
+  subject?: 'user' | 'client' | 'any'
+}
+
+/** Decides whether a caller is admitted. Throws ErrUnknown or ErrPerm; returns whether the caller counts as an administrator. */
+export type Admission = (caller: Caller, request: FastifyRequest) => boolean
+
+export function denied (message = 'the caller may not do this'): IdentityError {
+  return new IdentityError('ErrPerm', message)
+}
+
+/** RFC 6750, 3.1. */
+function insufficientScope (scopes: readonly string[]): IdentityError {
+  return new IdentityError('ErrPerm', `the access token lacks a scope: ${scopes.join(' ')}`, {
+    headers: { 'www-authenticate': `Bearer error="insufficient_scope", scope="${scopes.join(' ')}"` }
+  })
+}
+
+function nameRoles (names: RoleNames, { roles = [] }: AccessRule): string[] {
+  return roles.map((role) => (Object.hasOwn(names, role) ? names[role as keyof RoleNames] : role))
+}
+
+/** Whether the path names the caller. A client that acts for itself owns nothing. */
+function isOwner ({ subject, user }: Caller, request: FastifyRequest): boolean {
+  return subject === 'user' && (request.params as { userId?: string }).userId === user.user_id
+}
+
+/** The admission of a host's guard, by what the token may do wherever it is accepted. */
+export function createAdmission (names: RoleNames, rule: GuardOptions): Admission {
+  const { any = rule.roles === undefined && rule.owner === undefined, owner = false, scopes = [], audience, subject = 'user' } = rule
+  const roles = nameRoles(names, rule)
+  return (caller, request) => {
+    if (caller.token.audience !== audience) throw invalidToken()
+    if (subject !== 'any' && caller.subject !== subject) throw denied(`the access token must belong to a ${subject}`)
+    const isAdmitted = any || (owner && isOwner(caller, request)) || roles.some((role) => holdsRole(caller.user.roles, role))
+    if (!isAdmitted) throw denied()
+    if (!scopes.every((scope) => caller.token.scopes.includes(scope))) throw insufficientScope(scopes)
+    return caller.isAdmin
+  }
+}
+
+/** Whether a token grants a scope of the API. */
+export function grantsScope ({ scopes }: Power, scope: ApiScope): boolean {
+  return scopes === undefined || includesScope(scopes, scope)
+}
+
+/** The scope of what roles give. Without it a caller is a plain user. */
+const getRoleScope = ({ method }: FastifyRequest): ApiScope => method === 'GET' || method === 'HEAD' ? 'users:read' : 'users:write'
+
+/**
+ * The admission of the service's own API: what the roles allow, narrowed to the scopes of the token. The roles are checked
+ * first.
+ */
+export function createApiAdmission (names: RoleNames, rule: AccessRule, scope: ApiScope | null): Admission {
+  const roles = nameRoles(names, rule)
+  return (caller, request) => {
+    const power = requirePower(caller)
+    if (scope === null) return caller.isAdmin
+    if (!power.accepted) throw invalidToken()
+    const isUser = caller.subject === 'user'
+    const isAdmitted = (rule.any === true && isUser) || (rule.owner === true && isOwner(caller, request))
+    // Only its own roles admit a client that acts for itself.
+    const admitting = rule.any === true ? [names.admin] : roles
+    if (!isAdmitted && !admitting.some((role) => holdsRole(power.roles, role))) throw denied()
+    const roleScope = getRoleScope(request)
+    const needed = isAdmitted || roleScope === scope ? [scope] : [scope, roleScope]
+    if (!needed.every((one) => grantsScope(power, one))) throw insufficientScope(needed)
+    return holdsRole(power.roles, names.admin) && grantsScope(power, roleScope)
+  }
+}
+
+export function requirePower (caller: Caller): Power {
+  const power = caller[POWER]
+  if (power === undefined) throw new Error('the API needs the store')
+  return power
+}
+
+/** @throws ErrPerm with the challenge when the actor's token does not grant the scope */
+export function requireScope ({ holds = () => true }: Actor, scope: ApiScope): void {
+  if (!holds(scope)) throw insufficientScope([scope])
+}

@@ -1,0 +1,36 @@
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { IdentityError } from '../lib/errors.ts'
+import { ROUTES } from '../lib/oidc/routes.ts'
+import type { OidcMount } from './oidc.ts'
+import { createPageError } from './pages.ts'
+import { readForm } from './utf8.ts'
+
+/** Characters of the query that a form becomes. Node accepts 16 KiB of request line and headers. */
+const QUERY_LIMIT = 8 * 1024
+
+const FORM = 'application/x-www-form-urlencoded'
+
+function formError (message: string, statusCode: number): IdentityError {
+  return new IdentityError('ErrParam', message, { statusCode })
+}
+
+/**
+ * The endpoints that a form may be posted to instead of a GET (OpenID Connect Core, 3.1.2.1; RP-Initiated Logout, 2). A browser
+ * sends no SameSite=Lax cookie with a form of another site, but it does with a GET, so the form is redirected there. Nothing
+ * is stored before that GET, which has its own limits.
+ */
+export async function formRequests (app: FastifyInstance, { getIssuer, name }: OidcMount): Promise<void> {
+  app.setErrorHandler(createPageError(name))
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser(FORM, { parseAs: 'buffer', bodyLimit: QUERY_LIMIT }, async (_request: FastifyRequest, body: Buffer) => (await readForm(body)).toString())
+  app.addContentTypeParser('*', (_request, _body, done) => done(formError(`content-type: must be ${FORM}`, 415)))
+
+  for (const path of [ROUTES.authorization, ROUTES.end_session]) {
+    app.post<{ Body: string | undefined }>(`/api/v1${path}`, { schema: { hide: true } }, (request, reply) => {
+      const query = request.body ?? ''
+      if (query.length > QUERY_LIMIT) throw formError('body: is too large', 413)
+      const target = `${getIssuer().pathname.replace(/\/$/, '')}/api/v1${path}${query === '' ? '' : `?${query}`}`
+      return reply.header('cache-control', 'no-store').redirect(target, 303)
+    })
+  }
+}

@@ -1,0 +1,55 @@
+import t from 'tap'
+import { openServices } from '../../lib/identity.ts'
+import { readConfig } from '../../config.ts'
+import { createCli } from '../helpers/cli.ts'
+
+t.test('resource create, list and remove', async (t) => {
+  const dir = t.testdir()
+  const run = createCli(dir, { IDENTITY_ISSUER: 'https://id.example' })
+  const services = await openServices(readConfig({ DATABASE_URL: `sqlite:${dir}/identity.db`, IDENTITY_BCRYPT_COST: '4' }).services)
+  t.teardown(() => services.close())
+  const { clientId } = await services.clients.create({ data: { redirectUris: [], scopes: ['orders:read', 'own'], name: 'c' } }, { user_id: 'u', isAdmin: true })
+  t.equal((await run('resource list')).stdout, 'none\n')
+
+  const { code, stdout } = await run([
+    'resource', 'create', '--id', 'https://api.example/orders', '--name', 'Orders', '--scope', 'orders:read=see your orders', '--scope', 'orders:write=place = pay',
+    '--self-service', 'orders:read', '--role', 'clerk', '--role', 'boss', '--json'
+  ])
+  t.equal(code, 0)
+  const { resource_id, ...rest } = JSON.parse(stdout)
+  t.strictSame(rest, { stripped_clients: 1 })
+  t.match(await services.resources.require(resource_id), {
+    id: 'https://api.example/orders', name: 'Orders', scopes: { 'orders:read': 'see your orders', 'orders:write': 'place = pay' }, selfService: ['orders:read'], roles: ['boss', 'clerk']
+  })
+  t.match(await services.clients.require(clientId, { user_id: 'u', isAdmin: true }), { scopes: ['own'] })
+
+  t.match((await run('resource list')).stdout, new RegExp(
+    '^RESOURCE_ID +ID +NAME +SCOPES +SELF_SERVICE +ROLES\n' +
+    `${resource_id} +https://api\\.example/orders +Orders +orders:read,orders:write +orders:read +boss,clerk\n$`))
+  t.match((await run('resource list --json')).json(), { data: [{ resourceId: resource_id, name: 'Orders' }] })
+
+  await t.test('an error names its flag', async (t) => {
+    const good = ['resource', 'create', '--id', 'urn:example:a', '--name', 'A']
+    for (const [argv, message] of [
+      [['resource', 'create', '--name', 'A'], '--id: is required\nfastify-identity: see: fastify-identity help resource create'],
+      [['resource', 'create', '--id', 'a', '--name', 'A'], '--id: must be an absolute URI'],
+      [['resource', 'create', '--id', 'https://api.example/orders', '--name', 'A'], '--id: a resource with this id exists'],
+      [['resource', 'create', '--id', 'https://id.example/api/v1', '--name', 'A'], "--id: must not be the URI of this service's own API"],
+      [[...good, '--scope', 'a'], '--scope: must be NAME=DESCRIPTION\nfastify-identity: see: fastify-identity help resource create'],
+      [[...good, '--scope', '=a'], '--scope: must be NAME=DESCRIPTION\nfastify-identity: see: fastify-identity help resource create'],
+      [[...good, '--scope', 'a=x', '--scope', 'a=y'], '--scope: names a scope twice\nfastify-identity: see: fastify-identity help resource create'],
+      [[...good, '--scope', 'a b=x'], '--scope[0]: must be a scope token: printable ASCII without space, quote and backslash'],
+      [[...good, '--scope', 'orders:read=x'], "--scope: 'orders:read' belongs to another resource"],
+      [[...good, '--scope', 'openid=x'], "--scope: 'openid' is reserved"],
+      [[...good, '--self-service', 'a'], '--self-service: must be scopes of the resource'],
+      [[...good, '--role', ''], '--role[0]: must NOT have fewer than 1 characters'],
+      [['resource', 'remove', '--id', 'urn:example:none'], '--id: no resource has this URI']
+    ] as const) {
+      t.strictSame(await run([...argv]).then(({ code, stdout, stderr }) => ({ code, stdout, stderr })), { code: 1, stdout: '', stderr: `fastify-identity: ${message}\n` }, message)
+    }
+    t.equal(await services.resources.count(), 1)
+  })
+
+  t.strictSame((await run('resource remove --id https://api.example/orders --json')).json() as object, { resource_id, stripped_clients: 0 })
+  t.equal(await services.resources.count(), 0)
+})

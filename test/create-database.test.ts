@@ -1,0 +1,90 @@
+import { chmodSync, existsSync, readFileSync, readdirSync, renameSync, rmSync, truncateSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { openStore } from '../lib/store/index.ts'
+import { createCli } from './helpers/cli.ts'
+import { createMongoDatabase } from './helpers/build.ts'
+import { MONGODB_URL } from './helpers/mongodb.ts'
+import { runProgram, serviceEnv, startProgram } from './helpers/process.ts'
+
+const PRODUCTION = { NODE_ENV: 'production', IDENTITY_SECRET_KEY: Buffer.alloc(32, 1).toString('hex'), IDENTITY_SHUTDOWN_DELAY: '0' }
+const REFUSED = /there is no database, and an empty one is made only by `bootstrap`, `serve --create` or IDENTITY_CREATE_DATABASE=on/
+const MADE = /a new, empty database was made: /
+const LISTENS = /"msg":"Server listening at (http:[^"]+)"/
+
+t.test('in production a missing or empty database is an error, until it is asked for', async (t) => {
+  const dir = t.testdir()
+  const folder = join(dir, 'volume')
+  const env = serviceEnv(folder, PRODUCTION)
+  const refused = await runProgram(t, 'server.ts', { env })
+  t.match(refused, { code: 1, stderr: REFUSED })
+  t.notOk(existsSync(folder), 'and not even its folder is made')
+
+  const service = startProgram(t, 'server.ts', { args: ['--create'], env })
+  await service.seen(LISTENS)
+  await service.seen(MADE)
+  service.child.kill('SIGTERM')
+  t.equal(await service.ended, 0)
+
+  truncateSync(join(folder, 'identity.db'), 0)
+  t.match(await runProgram(t, 'server.ts', { env }), { code: 1, stderr: REFUSED }, 'a file that was emptied is no database')
+  rmSync(join(folder, 'identity.db'))
+  const bootstrap = await runProgram(t, 'cli.ts', { args: ['bootstrap'], env })
+  t.match(bootstrap, { code: 0, stderr: MADE })
+  const again = startProgram(t, 'server.ts', { env })
+  await again.seen(LISTENS)
+  t.notMatch(again.stdout(), MADE, 'and it is new only once')
+})
+
+t.test('a command that reads makes no database, folder and key file', async (t) => {
+  const dir = t.testdir()
+  const run = createCli(join(dir, 'data'))
+  for (const line of ['user list', 'client list', 'resource list', `client export --csv ${dir}/clients.csv`]) {
+    t.match(await run(line), { code: 1, stdout: '', stderr: REFUSED }, line)
+    t.strictSame(readdirSync(dir), [], line)
+  }
+})
+
+t.test('a missing key file is named and not replaced; a file that others may read is reported', async (t) => {
+  const dir = t.testdir()
+  const run = createCli(dir)
+  await run('bootstrap')
+  const key = join(dir, 'secret.key')
+  renameSync(key, `${key}.old`)
+  const { code, stderr } = await run('user list')
+  t.equal(code, 1)
+  t.ok(stderr.startsWith(`fastify-identity: key file ${key}: it is missing, and a new key could not open`), stderr)
+  t.notOk(existsSync(key))
+
+  renameSync(`${key}.old`, key)
+  t.equal((await run('user list')).stderr, '')
+  chmodSync(key, 0o640)
+  chmodSync(join(dir, 'identity.db'), 0o604)
+  t.equal((await run('user list')).stderr, `fastify-identity: warning: the key file ${key} is open to others than its owner (mode 0640): chmod 600 it
+fastify-identity: warning: the database file ${join(dir, 'identity.db')} is open to others than its owner (mode 0604): chmod 600 it
+`)
+})
+
+t.test('another key is refused with the file that it is in, and so is a folder', async (t) => {
+  const [one, two] = [join(t.testdir({ one: {}, two: { 'secret.key': {} } }), 'one'), join(t.testdirName, 'two')]
+  await createCli(one)('bootstrap')
+  const key = readFileSync(join(one, 'secret.key'), 'utf8')
+  rmSync(join(one, 'secret.key'))
+  t.match(await createCli(one, { IDENTITY_SECRET_KEY: Buffer.alloc(32, 1).toString('hex') })('user list'), {
+    stderr: 'fastify-identity: the secret key is not the one this database was sealed with\n'
+  })
+  t.match(await createCli(one, { IDENTITY_SECRET_KEY: key.trim() })('user list'), { code: 0 })
+  t.match(await createCli(two)('bootstrap'), { stderr: `fastify-identity: key file ${join(two, 'secret.key')}: it cannot be read: EISDIR: illegal operation on a directory, read\n` })
+})
+
+t.test('an empty MongoDB database', { skip: MONGODB_URL === undefined && 'MONGODB_URL is not set' }, async (t) => {
+  const url = createMongoDatabase(t, MONGODB_URL!)
+  const warnings: string[] = []
+  const onWarning = (message: string) => warnings.push(message)
+  await t.rejects(openStore(url, { create: false, onWarning }), { code: 'ErrDb', message: REFUSED })
+  await t.rejects(openStore(url, { create: false, onWarning }), { message: REFUSED }, 'the first attempt made nothing')
+  await (await openStore(url, { onWarning })).close()
+  await (await openStore(url, { create: false, onWarning })).close()
+  t.match(warnings, [MADE])
+  t.equal(warnings.length, 1)
+})

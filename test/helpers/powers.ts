@@ -1,0 +1,80 @@
+import type { TestKit } from '../../testing/index.ts'
+import { type ClientRecord, type Roles, type TokenRecord, type UserRecord, createClientRecord, createUserRecord } from '../../lib/records.ts'
+import { ACCESS_TTL, createToken } from '../../lib/tokens/tokens.ts'
+import { type Api, callAs, unique } from './people.ts'
+
+/** Every scope of the service's own API, written out: a test must not learn them from the product. */
+export const API_SCOPES = ['account:read', 'account:write', 'account:security', 'clients:read', 'clients:write', 'users:read', 'users:write']
+
+/** The kinds of access tokens. `other audience` and `operator at another audience` are for the resource `elsewhere`. */
+export const KINDS = [
+  'unrestricted', 'narrowed', 'first-party', 'third-party', 'API audience', 'own', 'service', 'other audience', 'operator at another audience', 'DPoP-bound'
+] as const
+export type Kind = typeof KINDS[number]
+
+/** A declared resource, as the record of a token names it. */
+export interface Elsewhere { uri: string, resourceId: string }
+
+export async function declareResource (kit: TestKit, scopes: Record<string, string> = {}, uri = `https://${unique('resource')}.example/`, rest: { selfService?: string[], roles?: string[] } = {}): Promise<Elsewhere> {
+  const { resourceId } = await kit.app.identity.resources.create({ data: { id: uri, name: 'Elsewhere', scopes, ...rest } })
+  return { uri, resourceId }
+}
+
+/** Stores a user without a password. */
+export async function addUser ({ app, clock }: TestKit, roles: string[] = []): Promise<UserRecord> {
+  const held: Roles = Object.fromEntries(roles.map((role) => [role, true as const]))
+  const user = createUserRecord(clock.now(), { account: unique('user'), roles: held, password: '', name: '', info: {} })
+  await app.identity.store.collection<UserRecord>('users').insert(user)
+  return user
+}
+
+/** Stores a client. */
+export async function addClient ({ app, clock }: TestKit, userId: string, fields: Partial<Omit<ClientRecord, 'id'>> = {}): Promise<ClientRecord> {
+  const client = createClientRecord(clock.now(), { userId, redirectUris: [], scopes: [], name: unique('client'), revision: 0, ...fields })
+  await app.identity.store.collection<ClientRecord>('clients').insert(client)
+  return client
+}
+
+/** The records of a token of each kind, as the command line and the authorization server write them; `scopes` are those granted. */
+export function describeKind (kind: Kind, scopes: string[], roles: string[], elsewhere: Elsewhere): { client: Partial<ClientRecord>, token: Partial<TokenRecord> } {
+  const held: Roles = Object.fromEntries(roles.map((role) => [role, true as const]))
+  const audience = { resource: elsewhere.uri, resource_id: elsewhere.resourceId }
+  switch (kind) {
+    case 'unrestricted': return { client: {}, token: { operator: 'unrestricted' } }
+    case 'narrowed': return { client: {}, token: { operator: 'narrowed', scopes } }
+    case 'first-party': return { client: { first_party: true, scopes }, token: { scopes: ['openid', ...scopes] } }
+    case 'third-party': return { client: { scopes }, token: { scopes: ['openid', ...scopes] } }
+    case 'API audience': return { client: { scopes }, token: { scopes, resource: 'https://id.example/api/v1', resource_id: 'api' } }
+    case 'own': return { client: { scopes }, token: { kind: 'ClientCredentials', scopes } }
+    case 'service': return { client: { scopes, roles: held }, token: { kind: 'ClientCredentials', scopes } }
+    case 'other audience': return { client: { scopes }, token: { scopes, ...audience } }
+    case 'operator at another audience': return { client: {}, token: { operator: 'unrestricted', ...audience } }
+    case 'DPoP-bound': return { client: { scopes }, token: { scopes, jkt: 'a thumbprint' } }
+  }
+}
+
+export interface Held extends Api {
+  user_id: string
+  client_id: string
+  access_token: string
+  headers: { authorization: string }
+}
+
+/**
+ * Issues a token of a kind to a new client. Its user has the roles; of a client that acts for itself, the user is the owner,
+ * and a service account has the roles too.
+ */
+export async function issue (kit: TestKit, elsewhere: Elsewhere, { kind, scopes, roles = [], ownerRoles = roles, client = {}, token = {}, user: given }: {
+  kind: Kind, scopes: string[], roles?: string[], ownerRoles?: string[], client?: Partial<ClientRecord>, token?: Partial<TokenRecord>, user?: UserRecord
+}): Promise<Held> {
+  const described = describeKind(kind, scopes, roles, elsewhere)
+  const user = given ?? await addUser(kit, ownerRoles)
+  // An app that users sign in to is somebody else's.
+  const owner = described.token.kind === undefined ? 'somebody else' : user.id
+  const { id: client_id, epoch: client_epoch } = await addClient(kit, owner, { ...described.client, ...client })
+  const access_token = createToken()
+  const subject = { user_id: user.id, client_id, user_epoch: user.epoch, client_epoch }
+  await kit.app.identity.tokens.issue({ token: access_token, ttl: ACCESS_TTL, fields: { ...described.token, ...token } }, subject)
+  const headers = { authorization: `Bearer ${access_token}` }
+  return { user_id: user.id, client_id, access_token, headers, ...callAs(kit, headers) }
+}

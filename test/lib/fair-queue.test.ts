@@ -1,0 +1,105 @@
+import t from 'tap'
+import { FairQueue, type FairQueueOptions } from '../../lib/fair-queue.ts'
+import { createTimers } from '../helpers/timers.ts'
+
+/** A queue whose work ends when the test says so; each piece takes a second of the test's clock. */
+function createQueue (options: Partial<FairQueueOptions> = {}) {
+  const timers = createTimers()
+  const queue = new FairQueue({ what: 'pieces', slots: 1, places: 1000, maxWait: 10_000, duration: 1000, timers, ...options })
+  /** What is running, and what ran, in order. */
+  const running: { name: string, end: () => void }[] = []
+  const begun: string[] = []
+  const settle = async () => { for (let i = 0; i < 20; i++) await null }
+  return {
+    queue,
+    timers,
+    begun,
+    async ask (key: string, name = key, signal?: AbortSignal) {
+      const result = queue.run(async () => {
+        begun.push(name)
+        await new Promise<void>((resolve) => running.push({ name, end: resolve }))
+        return name
+      }, { key, signal })
+      result.catch(() => {})
+      await settle()
+      return { result }
+    },
+    /** One piece of work ends; the next begins. */
+    async step (duration = 1000) {
+      timers.advance(duration)
+      running.shift()?.end()
+      await settle()
+    }
+  }
+}
+
+t.test('keys take turns: a stranger is next, whatever the others ask for', async (t) => {
+  const { ask, step, begun } = createQueue()
+  for (let round = 0; round < 3; round++) for (const key of ['a', 'b', 'c']) await ask(key, `${key}${round}`)
+  for (let i = 0; i < 4; i++) await step()
+  t.same(begun, ['a0', 'b0', 'c0', 'a1', 'b1'])
+  await ask('stranger')
+  for (let i = 0; i < 6; i++) await step()
+  t.same(begun.slice(5), ['stranger', 'c1', 'a2', 'b2', 'c2'])
+})
+
+t.test('the expected wait of a key decides, not the number of all that wait', async (t) => {
+  const { ask, step, begun } = createQueue()
+  const asked = []
+  for (let i = 0; i < 12; i++) asked.push(await ask('greedy'))
+  const refused = asked.slice(11)
+  t.match(await Promise.allSettled(refused.map(({ result }) => result)), [
+    { status: 'rejected', reason: { code: 'ErrBusy', statusCode: 503, headers: { 'retry-after': '11' } } }
+  ])
+  await ask('modest')
+  await step()
+  t.same(begun, ['greedy', 'modest'], 'another key is served although the first one is full')
+})
+
+t.test('what waits longer than expected is refused, with the wait to expect', async (t) => {
+  const { ask, step } = createQueue()
+  await ask('a')
+  const { result } = await ask('a', 'late')
+  await ask('b')
+  await step(11_000)
+  await t.rejects(result, { code: 'ErrBusy', headers: { 'retry-after': '3' } })
+})
+
+t.test('a duration far above the mean counts as twice the mean, and a slow service takes less at once', async (t) => {
+  const { ask, step } = createQueue({ duration: 100 })
+  await ask('a')
+  await step(60_000)
+  const count = async () => {
+    const asked = await Promise.all(Array.from({ length: 150 }, () => ask('a')))
+    const first = await Promise.all(asked.map(({ result }) => Promise.race([result.then(() => 0, () => 1), new Promise<number>((resolve) => setImmediate(resolve, 0))])))
+    return asked.length - first.reduce((sum, one) => sum + one, 0)
+  }
+  t.equal(await count(), 89, '10 s at 112.5 ms, and the one that runs')
+})
+
+t.test('work whose caller has left is dropped, and takes no place', async (t) => {
+  const { queue, ask, step, begun } = createQueue({ places: 1 })
+  await ask('a', 'first')
+  const caller = new AbortController()
+  const { result } = await ask('a', 'left', caller.signal)
+  await t.rejects((await ask('b')).result, { code: 'ErrBusy' }, 'no place is free')
+  caller.abort()
+  await t.rejects(result, { code: 'ErrParam', message: /connection was closed/ })
+  await ask('b')
+  await step()
+  t.same(begun, ['first', 'b'])
+  await t.rejects((await ask('c', 'c', caller.signal)).result, { code: 'ErrParam', message: /connection was closed/ }, 'nor does it begin later')
+  let idle = false
+  const waited = queue.idle().then(() => { idle = true })
+  await null
+  t.notOk(idle)
+  await step()
+  await waited
+  await queue.idle()
+})
+
+t.test('work that fails frees its slot', async (t) => {
+  const { queue } = createQueue()
+  await t.rejects(queue.run(async () => { throw new Error('broken') }), { message: 'broken' })
+  t.equal(await queue.run(async () => 'fine'), 'fine')
+})

@@ -1,0 +1,64 @@
+import t, { type Test } from 'tap'
+import type * as Main from '../../../lib/users/passwords.ts'
+
+/** Passwords with one thread, which hashes when the test says so. */
+async function load (t: Test) {
+  const running: (() => void)[] = []
+  class Piscina {
+    run = async () => await new Promise<boolean>((resolve) => running.push(() => resolve(false)))
+    close = async () => {}
+  }
+  const { createPasswords } = await t.mockImport<typeof Main>('../../../lib/users/passwords.ts', { piscina: { Piscina } })
+  const settle = () => new Promise((resolve) => setImmediate(resolve))
+  return {
+    // Of so many processes each has one thread.
+    passwords: createPasswords({ cost: 12, processes: 1000, queue: 10_000_000 }),
+    /** One hash is done. */
+    async hashOne () {
+      running.shift()?.()
+      await settle()
+    },
+    settle
+  }
+}
+
+t.test('four addresses at their limits delay a stranger by at most three hashes', async (t) => {
+  const { passwords, hashOne, settle } = await load(t)
+  const hostile = Array.from({ length: 100 }, () => ['a', 'b', 'c', 'd']).flat()
+  let refused = 0
+  for (const key of hostile) passwords.verify('guess', undefined, { key }).catch(() => { refused++ })
+  await settle()
+  t.ok(refused > 0 && refused < hostile.length, `${refused} of ${hostile.length} attempts would wait too long`)
+  for (let i = 0; i < 9; i++) await hashOne()
+  let signedIn = false
+  passwords.verify('right', undefined, { key: 'stranger' }).then(() => { signedIn = true }, t.fail)
+  await settle()
+  for (let hashes = 0; hashes < 3; hashes++) await hashOne()
+  t.ok(signedIn)
+})
+
+t.test('an office behind one address is served whatever its size, as long as the wait is short', async (t) => {
+  const { passwords, hashOne, settle } = await load(t)
+  let signedIn = 0
+  for (let i = 0; i < 30; i++) passwords.verify('right', undefined, { key: 'office' }).then(() => { signedIn++ }, t.fail)
+  await settle()
+  for (let i = 0; i < 30; i++) await hashOne()
+  t.equal(signedIn, 30)
+})
+
+t.test('callers who hang up leave no hashes behind', async (t) => {
+  const { passwords, hashOne, settle } = await load(t)
+  const left = new AbortController()
+  let gone = 0
+  for (let i = 0; i < 30; i++) passwords.hash('new', { key: `${i}`, signal: left.signal }).catch(({ statusCode }: { statusCode: number }) => { if (statusCode === 499) gone++ })
+  await settle()
+  left.abort()
+  await settle()
+  t.equal(gone, 29, 'all but the one that is being made')
+  let signedIn = false
+  passwords.verify('right', undefined).then(() => { signedIn = true }, t.fail)
+  await settle()
+  await hashOne()
+  await hashOne()
+  t.ok(signedIn)
+})

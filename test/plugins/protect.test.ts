@@ -1,0 +1,188 @@
+import fastify from 'fastify'
+import t, { type Test } from 'tap'
+import { remoteAuth } from '../../plugins/remote.ts'
+import { startIdentity, type StartOptions } from '../../testing/index.ts'
+
+const ORDERS = { id: 'https://api.example/v1/orders', name: 'Orders', scopes: { 'orders:read': 'see your orders', 'orders:write': 'place orders' } }
+const ISSUER = 'https://id.example'
+const METADATA = '/.well-known/oauth-protected-resource/v1/orders'
+const LINK = `resource_metadata="https://api.example${METADATA}"`
+
+/** A host with two protected routes, and a token for each purpose. */
+async function open (t: Test, options: StartOptions = {}) {
+  const kit = await startIdentity({ t, resources: [ORDERS], oidc: { issuer: ISSUER }, ...options })
+  const { identity } = kit.app
+  const see = ({ caller }: { caller: unknown }) => caller as object
+  kit.app.get('/orders', { onRequest: identity.protect({ resource: ORDERS.id, scopes: ['orders:read'] }) }, see)
+  kit.app.post('/orders', { onRequest: identity.protect({ resource: ORDERS.id, scopes: ['orders:write', 'orders:read'] }) }, see)
+  kit.app.get('/clerks', { onRequest: identity.protect({ resource: ORDERS.id, roles: ['clerk'] }) }, see)
+  const { user_id } = await kit.mint({ user: 'ann', roles: ['clerk'] })
+  const { clientId: client_id } = await identity.clients.create(
+    { data: { redirectUris: [], scopes: ['orders:read', 'orders:write', 'own'], name: 'c', userId: user_id } }, { user_id: '', isAdmin: true }
+  )
+  const mint = async (scopes?: string[], resource?: string) => {
+    const { access_token } = await identity.tokens.mint({ user_id, client_id, ...(scopes && { scopes }), ...(resource && { resource }) })
+    return { authorization: `Bearer ${access_token}` }
+  }
+  const ask = async (headers: object, url = '/orders', method: 'GET' | 'POST' = 'GET') => {
+    const reply = await kit.inject({ method, url, headers: { ...headers } })
+    return { status: reply.statusCode, challenge: reply.headers['www-authenticate'], body: reply.json() }
+  }
+  return { kit, user_id, client_id, mint, ask }
+}
+
+t.test('the metadata', async (t) => {
+  const { kit } = await open(t)
+  const reply = await kit.inject({ url: METADATA, headers: { origin: 'https://page.example' } })
+  t.equal(reply.statusCode, 200)
+  t.match(reply.headers, { 'content-type': /^application\/json/, 'access-control-allow-origin': '*' })
+  t.strictSame(reply.json(), {
+    resource: ORDERS.id, authorization_servers: [ISSUER], scopes_supported: ['orders:read', 'orders:write'], bearer_methods_supported: ['header']
+  })
+  const { issuer } = (await kit.inject('/.well-known/openid-configuration')).json()
+  t.equal(issuer, ISSUER, 'exactly as the authorization server names itself')
+})
+
+t.test('who passes, and what the challenges say', async (t) => {
+  const { kit, mint, ask } = await open(t)
+  const bound = await mint(undefined, ORDERS.id)
+  t.match(await ask(bound), { status: 200, body: { user: { account: 'ann', roles: { clerk: true } }, token: { audience: ORDERS.id, scopes: ['orders:read', 'orders:write'] } } })
+  t.match(await ask(bound, '/orders', 'POST'), { status: 200 })
+  t.match(await ask(bound, '/clerks'), { status: 200 })
+
+  t.match(await ask({}), { status: 401, challenge: `Bearer ${LINK}, scope="orders:read"` })
+  t.match(await ask({}, '/clerks'), { status: 401, challenge: `Bearer ${LINK}` })
+  const invalid = new RegExp(`^Bearer error="invalid_token", error_description="[^"]+", ${LINK}, scope="orders:read"$`)
+  for (const [name, headers] of [
+    ['no audience', await mint()], ['a free scope of that client', await mint(['own'])], ['no such token', { authorization: 'Bearer abc' }]
+  ] as const) t.match(await ask(headers), { status: 401, challenge: invalid, body: { code: 'ErrUnknown' } }, name)
+
+  const narrow = await mint(['orders:read'], ORDERS.id)
+  t.match(await ask(narrow), { status: 200 })
+  t.match(await ask(narrow, '/orders', 'POST'), { status: 403, challenge: `Bearer error="insufficient_scope", scope="orders:write orders:read", ${LINK}` })
+  await kit.mint({ user: 'ann', roles: [] })
+  t.match(await ask(bound, '/clerks'), { status: 403, challenge: undefined, body: { code: 'ErrPerm' } }, 'a role is not a matter of the token')
+
+  t.match(await ask(bound, '/api/v1/user'), { status: 401 }, "the service's own API refuses another audience")
+  t.match(await ask(bound, '/api/v1/auth/tokeninfo'), { status: 200, body: { data: { aud: ORDERS.id, scopes: ['orders:read', 'orders:write'] } } })
+})
+
+t.test('a client that knows only the URL of the API finds its way', async (t) => {
+  const kit = await startIdentity({ t, resources: [ORDERS], oidc: { issuer: 'http://localhost' } })
+  const { identity } = kit.app
+  kit.app.get('/v1/orders', { onRequest: identity.protect({ resource: ORDERS.id, scopes: ['orders:read'], subject: 'client' }) }, ({ caller }) => caller as object)
+  const { user_id } = await kit.mint({ user: 'ann' })
+  const operator = { user_id: '', isAdmin: true }
+  const { clientId } = await identity.clients.create({ data: { redirectUris: [], scopes: ['orders:read'], name: 'c', userId: user_id }, credentials: true }, operator)
+  const { clientSecret } = await identity.clients.require(clientId, operator)
+  const fetch = (url: string, rest: object = {}) => kit.inject({ url: new URL(url).pathname, ...rest })
+
+  const refused = await fetch(ORDERS.id)
+  const challenge = String(refused.headers['www-authenticate'])
+  const metadata = (await fetch(/resource_metadata="([^"]+)"/.exec(challenge)?.[1] ?? '')).json()
+  t.equal(metadata.resource, ORDERS.id, 'RFC 9728, 3.3: it is the URL that the client asked')
+  const server = (await fetch(`${metadata.authorization_servers[0]}/.well-known/oauth-authorization-server`)).json()
+  const granted = await fetch(server.token_endpoint, {
+    method: 'POST',
+    headers: { 'content-type': 'application/x-www-form-urlencoded' },
+    payload: new URLSearchParams({
+      grant_type: 'client_credentials',
+      client_id: clientId,
+      client_secret: clientSecret ?? '',
+      resource: metadata.resource,
+      scope: /scope="([^"]+)"/.exec(challenge)?.[1] ?? ''
+    }).toString()
+  })
+  t.match(granted.json(), { token_type: 'Bearer', scope: 'orders:read' })
+  const admitted = await fetch(ORDERS.id, { headers: { authorization: `Bearer ${granted.json().access_token}` } })
+  t.match(admitted.json(), { subject: 'client', client: { clientId }, token: { audience: ORDERS.id, scopes: ['orders:read'] } })
+})
+
+t.test('a token ends with its resource, and with the role that the resource needs', async (t) => {
+  const { kit, user_id, client_id, ask } = await open(t, { resources: [] })
+  const { resources, tokens, clients } = kit.app.identity
+  const operator = { user_id: '', isAdmin: true }
+  const { resourceId, strippedClients } = await resources.create({ data: { ...ORDERS, roles: ['clerk'] } })
+  t.equal(strippedClients, 1, 'the client had the names while they were free')
+  await clients.patch(client_id, { data: { scopes: ['orders:read'] } }, operator)
+  const { access_token } = await tokens.mint({ user_id, client_id, resource: ORDERS.id })
+  const headers = { authorization: `Bearer ${access_token}` }
+  t.match(await ask(headers), { status: 200 })
+  await kit.mint({ user: 'ann', roles: ['boss'] })
+  t.match(await ask(headers), { status: 401 })
+  await resources.patch(resourceId, { data: { roles: ['boss'] } })
+  t.match(await ask(headers), { status: 200 })
+  await resources.remove(resourceId)
+  t.match(await ask(headers), { status: 401 })
+  await resources.create({ data: { ...ORDERS, roles: ['boss'] } })
+  t.match(await ask(headers), { status: 401 }, 'and stays ended when the URI is declared again')
+})
+
+t.test('where the metadata of a resource are', async (t) => {
+  const kit = await startIdentity({ t, oidc: { issuer: ISSUER } })
+  const { protect } = kit.app.identity
+  const places = {
+    'https://api.example': '/.well-known/oauth-protected-resource',
+    'https://api.example/a/': '/.well-known/oauth-protected-resource/a/',
+    'http://localhost:3000/a/b.c~d_e-f': '/.well-known/oauth-protected-resource/a/b.c~d_e-f'
+  }
+  for (const [index, resource] of Object.keys(places).entries()) kit.app.get(`/${index}`, { onRequest: protect({ resource }) }, () => 'x')
+  for (const [index, [resource, path]] of Object.entries(places).entries()) {
+    const challenge = `Bearer resource_metadata="${new URL(resource).origin}${path}"`
+    t.match(await kit.inject(`/${index}`), { statusCode: 401, headers: { 'www-authenticate': challenge } })
+    t.match((await kit.inject(path)).json(), { resource, scopes_supported: [] })
+  }
+})
+
+t.test('what cannot be protected fails at boot', async (t) => {
+  const kit = await startIdentity({ t })
+  const { protect } = kit.app.identity
+  for (const [resource, message] of [
+    ['urn:example:orders', 'protect: the resource must be an http or https URL'],
+    ['orders', 'protect: the resource must be an http or https URL'],
+    ['https://api.example/?a', /no query or fragment/],
+    ['https://api.example/#a', /no query or fragment/],
+    ['https://api.example/:id', /^protect: the resource must have a path of letters/],
+    ['https://api.example/*', /^protect: the resource must have a path of letters/],
+    ['https://api.example/%61', /^protect: the resource must have a path of letters/]
+  ] as const) t.throws(() => protect({ resource }), { message }, resource)
+  protect({ resource: 'https://one.example/' })
+  t.throws(() => protect({ resource: 'https://other.example/' }), { message: 'protect: the metadata of two resources would be at /.well-known/oauth-protected-resource' })
+
+  const without = await startIdentity({ t, oidc: false })
+  t.throws(() => without.app.identity.protect({ resource: 'https://api.example/' }), { message: 'protect: there is no authorization server that the metadata could name' })
+
+  const host = fastify()
+  t.teardown(() => host.close())
+  await host.register(async (scope) => {
+    await scope.register(remoteAuth, { issuer: ISSUER })
+    t.throws(() => scope.identity.protect({ resource: 'https://api.example/' }), {
+      message: 'protect: the metadata cannot be served at the root of the host, because the plugin is registered under /inner'
+    })
+  }, { prefix: '/inner' })
+})
+
+t.test('an app elsewhere protects its routes in the same way', async (t) => {
+  const kit = await startIdentity({ t, resources: [ORDERS] })
+  const { url } = await kit.listen()
+  const host = fastify()
+  t.teardown(() => host.close())
+  await host.register(remoteAuth, { issuer: url })
+  host.get('/orders', { onRequest: host.identity.protect({ resource: ORDERS.id, scopes: ['orders:read'] }) }, ({ caller }) => caller as object)
+  t.strictSame((await host.inject(METADATA)).json(), {
+    resource: ORDERS.id, authorization_servers: [url], scopes_supported: ['orders:read'], bearer_methods_supported: ['header']
+  })
+  t.match(await host.inject('/orders'), { statusCode: 401, headers: { 'www-authenticate': `Bearer ${LINK}, scope="orders:read"` } })
+  const { user_id } = await kit.mint({ user: 'ann' })
+  const { clientId: client_id } = await kit.app.identity.clients.create(
+    { data: { redirectUris: [], scopes: ['orders:read'], name: 'c', userId: user_id } }, { user_id: '', isAdmin: true }
+  )
+  for (const [resource, status] of [[ORDERS.id, 200], [undefined, 401]] as const) {
+    const { access_token } = await kit.app.identity.tokens.mint({ user_id, client_id, ...(resource && { resource }) })
+    t.equal((await host.inject({ url: '/orders', headers: { authorization: `Bearer ${access_token}` } })).statusCode, status)
+  }
+  const upstream = fastify()
+  t.teardown(() => upstream.close())
+  await upstream.register(remoteAuth, { upstream: url })
+  t.throws(() => upstream.identity.protect({ resource: ORDERS.id }), { message: 'protect: there is no authorization server that the metadata could name' })
+})

@@ -1,0 +1,418 @@
+import * as openid from 'openid-client'
+import t, { type Test } from 'tap'
+import type { ClientRecord, TokenRecord, UserRecord } from '../../lib/records.ts'
+import { hashToken } from '../../lib/tokens/tokens.ts'
+import { createApp } from '../../testing/kit.ts'
+import type { TestKit } from '../../testing/index.ts'
+import { type Build, build as buildApp, forEachStore } from '../helpers/build.ts'
+import { type Reply, unique } from '../helpers/people.ts'
+import { API_SCOPES, type Elsewhere, type Held, KINDS, type Kind, addClient, addUser, declareResource, describeKind, issue } from '../helpers/powers.ts'
+import { type App, eachStore, getCode, signIn } from '../oidc/harness.ts'
+
+// What every kind of token may do, compared with a table that is written out here: nothing in it comes from the product.
+
+t.setTimeout(600_000)
+
+/**
+ * What callers are answered: `ok`, `403` when the roles do not suffice, `scope` when the token lacks a scope (403 with the
+ * challenge), `404`. Each caller has a token with `all` scopes, with the `only` scope of the row, or `without` that scope,
+ * but with all others.
+ *
+ * p m a: a user without a role, a manager, an administrator.
+ * own: a client that acts for itself, with any scopes and whatever its owner's roles; M A: such a client with the role manager or admin.
+ */
+const TABLE = `
+method  path                       scope           ok   all: p m a     only: p m a       without: p m a         own  all: M A    only: M A    without: M A
+POST    /client                    clients:write   200  ok  ok  ok     ok  ok  ok        scope scope scope      403  403 ok      403 scope    403 scope
+GET     /client/count              clients:read    200  ok  ok  ok     ok  ok  ok        scope scope scope      403  403 ok      403 scope    403 scope
+GET     /client/list               clients:read    200  ok  ok  ok     ok  ok  ok        scope scope scope      403  403 ok      403 scope    403 scope
+GET     /client/:ownClient         clients:read    200  ok  ok  ok     ok  ok  ok        scope scope scope      403  403 ok      403 scope    403 scope
+GET     /client/:otherClient       clients:read    200  404 404 ok     404 404 404       scope scope scope      403  403 ok      403 scope    403 scope
+GET     /client/:vouchedClient     clients:read    200  403 403 ok     403 403 403       scope scope scope      403  403 ok      403 scope    403 scope
+PATCH   /client/:ownClient         clients:write   204  ok  ok  ok     ok  ok  ok        scope scope scope      403  403 ok      403 scope    403 scope
+PATCH   /client/:otherClient       clients:write   204  404 404 ok     404 404 404       scope scope scope      403  403 ok      403 scope    403 scope
+PATCH   /client/:vouchedClient     clients:write   204  403 403 ok     403 403 403       scope scope scope      403  403 ok      403 scope    403 scope
+DELETE  /client/:ownClient         clients:write   204  ok  ok  ok     ok  ok  ok        scope scope scope      403  403 ok      403 scope    403 scope
+DELETE  /client/:otherClient       clients:write   204  404 404 ok     404 404 404       scope scope scope      403  403 ok      403 scope    403 scope
+DELETE  /client/:vouchedClient     clients:write   204  403 403 ok     403 403 403       scope scope scope      403  403 ok      403 scope    403 scope
+DELETE  /client/user/:self         clients:write   204  ok  ok  ok     ok  ok  ok        scope scope scope      403  403 ok      403 scope    403 scope
+DELETE  /client/user/:other        clients:write   204  403 403 ok     403 403 scope     403   403   scope      403  403 ok      403 scope    403 scope
+GET     /auth/tokeninfo            -               200  ok  ok  ok     ok  ok  ok        ok    ok    ok         ok   ok  ok      ok  ok       ok  ok
+POST    /auth/logout               -               204  ok  ok  ok     ok  ok  ok        ok    ok    ok         ok   ok  ok      ok  ok       ok  ok
+GET     /auth/sessions             account:read    200  ok  ok  ok     ok  ok  ok        scope scope scope      403  403 scope   403 scope    403 scope
+GET     /auth/sessions?user=:other account:read    200  403 403 ok     403 403 403       scope scope scope      403  403 scope   403 scope    403 scope
+DELETE  /auth/sessions             account:write   204  ok  ok  ok     ok  ok  ok        scope scope scope      403  403 scope   403 scope    403 scope
+DELETE  /auth/sessions?user=:other account:write   204  403 403 ok     403 403 403       scope scope scope      403  403 scope   403 scope    403 scope
+GET     /user                      account:read    200  ok  ok  ok     ok  ok  ok        scope scope scope      403  403 scope   403 scope    403 scope
+PATCH   /user                      account:write   204  ok  ok  ok     ok  ok  ok        scope scope scope      403  403 scope   403 scope    403 scope
+POST    /resource                  users:write     200  403 403 ok     403 403 ok        403   403   scope      403  403 ok      403 ok       403 scope
+GET     /resource/count            users:write     200  403 403 ok     403 403 ok        403   403   scope      403  403 ok      403 ok       403 scope
+GET     /resource/list             users:write     200  403 403 ok     403 403 ok        403   403   scope      403  403 ok      403 ok       403 scope
+GET     /resource/:resource        users:write     200  403 403 ok     403 403 ok        403   403   scope      403  403 ok      403 ok       403 scope
+PATCH   /resource/:resource        users:write     200  403 403 ok     403 403 ok        403   403   scope      403  403 ok      403 ok       403 scope
+DELETE  /resource/:resource        users:write     204  403 403 ok     403 403 ok        403   403   scope      403  403 ok      403 ok       403 scope
+POST    /user                      users:write     200  403 403 ok     403 403 ok        403   403   scope      403  403 ok      403 ok       403 scope
+GET     /user/count                users:read      200  403 403 ok     403 403 ok        403   403   scope      403  403 ok      403 ok       403 scope
+GET     /user/list                 users:read      200  403 403 ok     403 403 ok        403   403   scope      403  403 ok      403 ok       403 scope
+GET     /user/:other               users:read      200  403 403 ok     403 403 ok        403   403   scope      403  403 ok      403 ok       403 scope
+PATCH   /user/:other               users:write     204  403 ok  ok     403 ok  ok        403   scope scope      403  ok  ok      ok  ok       scope scope
+DELETE  /user/:other               users:write     204  403 403 ok     403 403 ok        403   403   scope      403  403 ok      403 ok       403 scope
+`
+
+const HELD = ['all', 'only', 'without'] as const
+type HeldScopes = typeof HELD[number]
+const ROLES = ['plain', 'manager', 'admin'] as const
+type Role = typeof ROLES[number]
+type Expected = 'ok' | '403' | '404' | 'scope' | 'invalid'
+
+interface Row {
+  method: 'GET' | 'POST' | 'PATCH' | 'DELETE'
+  path: string
+  scope: string | undefined
+  success: number
+  users: Record<HeldScopes, Record<Role, Expected>>
+  /** A client that acts for itself: `plain` has no roles of its own. */
+  clients: Record<HeldScopes, Record<Role, Expected>>
+}
+
+const ROWS = TABLE.trim().split('\n').slice(1).map((line): Row => {
+  const [method, path, scope, success, ...cells] = line.split(/\s+/) as [Row['method'], string, string, string, ...Expected[]]
+  const take = (from: number): Record<Role, Expected> => ({ plain: cells[from]!, manager: cells[from + 1]!, admin: cells[from + 2]! })
+  const takeOwn = (from: number): Record<Role, Expected> => ({ plain: cells[9]!, manager: cells[from]!, admin: cells[from + 1]! })
+  if (cells.length !== 16) throw new Error(`a row of ${cells.length} cells: ${line}`)
+  return {
+    method,
+    path,
+    scope: scope === '-' ? undefined : scope,
+    success: Number(success),
+    users: { all: take(0), only: take(3), without: take(6) },
+    clients: { all: takeOwn(10), only: takeOwn(12), without: takeOwn(14) }
+  }
+})
+
+/** Write includes read, so a token without the scope to read has not that to write either. */
+const includes = (scope: string): string[] => (scope.endsWith(':read') ? [scope, scope.replace(/read$/, 'write')] : [scope])
+
+function listScopes ({ scope }: Row, held: HeldScopes): string[] {
+  if (held === 'all') return API_SCOPES
+  if (scope === undefined) return held === 'only' ? [] : API_SCOPES
+  return held === 'only' ? [scope] : API_SCOPES.filter((one) => !includes(scope).includes(one))
+}
+
+/** The token kinds whose power is that of the user's roles, narrowed to the scopes. */
+const OF_USERS: readonly Kind[] = ['narrowed', 'first-party', 'third-party', 'API audience']
+
+function expect (row: Row, kind: Kind, held: HeldScopes, role: Role): Expected {
+  if (kind === 'DPoP-bound') return 'invalid'
+  if (kind === 'other audience' || kind === 'operator at another audience') return row.scope === undefined ? 'ok' : 'invalid'
+  if (kind === 'unrestricted') return row.users.all[role]
+  if (OF_USERS.includes(kind)) return row.users[held][role]
+  return row.clients[held][kind === 'own' ? 'plain' : role]
+}
+
+/** A valid body, for the operations that take one. */
+function bodyOf ({ method, path }: Row): object | undefined {
+  if (method === 'PATCH') return path === '/user/:other' ? { data: { roles: {} } } : { data: { name: 'new' } }
+  if (method !== 'POST' || path === '/auth/logout') return
+  if (path === '/user') return { data: { account: unique('new'), password: 'p' } }
+  if (path === '/resource') return { data: { id: `https://${unique('new')}.example/`, name: 'n', scopes: {} } }
+  return { data: { redirectUris: [], scopes: [], name: 'n' } }
+}
+
+/** What the path names: each cell has its own, so that no cell affects another. */
+async function fillIn (kit: TestKit, path: string, caller: Held): Promise<string> {
+  const makers: Record<string, () => Promise<string>> = {
+    ':ownClient': async () => (await addClient(kit, caller.user_id)).id,
+    ':otherClient': async () => (await addClient(kit, 'somebody else')).id,
+    ':vouchedClient': async () => (await addClient(kit, caller.user_id, { scopes: ['users:read'], admin_scopes: ['users:read'] })).id,
+    ':resource': async () => (await declareResource(kit)).resourceId,
+    ':other': async () => (await addUser(kit)).id,
+    ':self': async () => caller.user_id
+  }
+  const [name = ''] = /:\w+/.exec(path) ?? []
+  return name === '' ? path : path.replace(name, await makers[name]!())
+}
+
+const INVALID = 'Bearer error="invalid_token", error_description="the access token is unknown, expired or revoked"'
+
+function check (t: Test, row: Row, expected: Expected, reply: Reply, message: string): void {
+  const challenge = reply.headers['www-authenticate']
+  if (expected === 'ok') t.match([reply.status, challenge], [row.success, undefined], message)
+  else if (expected === 'invalid') t.match([reply.status, challenge, reply.body?.code], [401, INVALID, 'ErrUnknown'], message)
+  else if (expected === 'scope') {
+    t.match([reply.status, reply.body?.code], [403, 'ErrPerm'], message)
+    const named = /^Bearer error="insufficient_scope", scope="([^"]*)"$/.exec(String(challenge))?.[1]?.split(' ')
+    t.ok(named?.includes(row.scope!), `${message}: ${challenge}`)
+  } else t.strictSame([reply.status, challenge], [Number(expected), undefined], message)
+}
+
+/** A store has room for a hundred resources. */
+async function removeResources ({ app }: TestKit, { resourceId: kept }: Elsewhere): Promise<void> {
+  for await (const batch of app.identity.resources.list()) {
+    for (const { resourceId } of batch) if (resourceId !== kept) await app.identity.resources.remove(resourceId)
+  }
+}
+
+await forEachStore(t, async (t, build: Build) => {
+  t.test('every operation with every kind of token', async (t) => {
+    const kit = await build(t)
+    const elsewhere = await declareResource(kit)
+    for (const row of ROWS) {
+      await t.test(`${row.method} ${row.path}`, async (t) => {
+        const isOfResources = row.path.startsWith('/resource')
+        const cells = KINDS.flatMap((kind) => HELD.flatMap((held) => ROLES.map((role) => ({ kind, held, role }))))
+        const walk = async ({ kind, held, role }: typeof cells[number]) => {
+          const caller = await issue(kit, elsewhere, { kind, roles: role === 'plain' ? [] : [role], scopes: listScopes(row, held) })
+          const payload = bodyOf(row)
+          const url = await fillIn(kit, row.path, caller)
+          const expected = expect(row, kind, held, role)
+          const message = `${kind}, ${held}, ${role}`
+          check(t, row, expected, await caller.send({ method: row.method, url, ...(payload && { payload }) }), message)
+          if (row.method !== 'GET') return
+          const head = await kit.inject({ method: 'HEAD', url: `/api/v1${url}`, headers: caller.headers })
+          t.equal(head.statusCode, { ok: 200, invalid: 401, scope: 403, 403: 403, 404: 404 }[expected], `HEAD: ${message}`)
+        }
+        // No cell depends on another, but all resources are one document, which is written by one at a time.
+        if (isOfResources) for (const cell of cells) await walk(cell)
+        else await Promise.all(cells.map(walk))
+        if (isOfResources) await removeResources(kit, elsewhere)
+      })
+    }
+  })
+})
+
+/** The endpoints and pages of the authorization server, which are governed by OAuth and not by the access table. */
+const OUTSIDE = `
+GET /auth/authorize, POST /auth/authorize, GET /auth/authorize/:uid, GET /auth/interaction/:uid, POST /auth/interaction/:uid, POST /auth/par
+GET /auth/device, POST /auth/device, GET /auth/device/:uid, POST /auth/device_authorization
+POST /auth/token, POST /auth/introspect, POST /auth/revoke, GET /auth/jwks, GET /auth/userinfo, POST /auth/userinfo
+GET /auth/session/end, POST /auth/session/end, POST /auth/session/end/confirm, GET /auth/session/end/success
+`.trim().split(/, |\n/)
+
+t.test('every route has a row in TABLE', async (t) => {
+  const routes = new Set<string>()
+  const outside = new Set<string>()
+  const app = createApp()
+  app.addHook('onRoute', ({ method, url, config }) => {
+    // A preflight has no token, and its answer reveals no data.
+    if (!url.startsWith('/api/v1/') || method === 'OPTIONS') return
+    const isOfTable = (config as { access?: string } | undefined)?.access !== undefined
+    for (const name of [method].flat().filter((name) => name !== 'HEAD' && name !== 'OPTIONS')) (isOfTable ? routes : outside).add(`${name} ${url.slice('/api/v1'.length)}`)
+  })
+  await buildApp(t, { app })
+  const toRoute = ({ method, path }: Row) => `${method} ${path.replace(/\?.*/, '').replace(/:\w*Client/, ':clientId').replace(/:(self|other)/, ':userId').replace(':resource', ':resourceId')}`
+  t.strictSame([...routes].sort(), [...new Set(ROWS.map(toRoute))].sort())
+  t.strictSame([...outside].sort(), OUTSIDE.sort())
+})
+
+const CLIENT_SECRET = /^[0-9A-Za-z]{16}$/
+
+await forEachStore(t, async (t, build: Build) => {
+  t.test('whose secrets are shown', async (t) => {
+    const kit = await build(t)
+    const elsewhere = await declareResource(kit)
+    const { clients } = kit.app.identity
+    for (const kind of ['unrestricted', ...OF_USERS, 'service'] as const) {
+      for (const [scopes, own, other, vouched] of [
+        [API_SCOPES, true, true, true],
+        [['clients:write', 'users:write'], true, true, true],
+        [['clients:read', 'users:write'], false, false, false],
+        // Secrets of others take the scope of changes.
+        [['clients:write', 'users:read'], true, false, false],
+        [['clients:read', 'users:read'], false, false, false]
+      ] as const) {
+        if (kind === 'unrestricted' && scopes !== API_SCOPES) continue
+        const caller = await issue(kit, elsewhere, { kind, scopes: [...scopes], roles: ['admin'] })
+        const somebody = await addUser(kit)
+        const make = async (userId: string, roles = {}) =>
+          (await clients.create({ data: { userId, redirectUris: [], scopes: [], name: 'n', roles }, credentials: true }, { user_id: 'operator', isAdmin: true })).clientId
+        for (const [whose, clientId, userId, isShown] of [
+          // A client that acts for itself owns nothing: its owner's clients are others'.
+          ['own', await make(caller.user_id), caller.user_id, kind === 'service' ? other : own],
+          ['other', await make(somebody.id), somebody.id, other],
+          ['vouched', await make(caller.user_id, { clerk: true }), caller.user_id, vouched]
+        ] as const) {
+          const message = `${whose}: ${kind} with ${scopes.join(' ')}`
+          const expected = isShown ? { clientSecret: CLIENT_SECRET, confidential: undefined } : { clientSecret: undefined, confidential: true }
+          t.match(await caller.get(`/client/${clientId}`), { status: 200, body: { data: expected } }, message)
+          for (const query of [`user=${userId}`, `user=${userId}&sort=created:desc`, `user=${userId}&format=array&limit=1000`]) {
+            const { body } = await caller.get<{ data: { clientId: string }[] } | { clientId: string }[]>(`/client/list?${query}`)
+            t.match(('data' in body ? body.data : body).find((client) => client.clientId === clientId), expected, `${message}: ${query}`)
+          }
+        }
+      }
+    }
+    const plain = await issue(kit, elsewhere, { kind: 'third-party', scopes: ['clients:read', 'clients:write'] })
+    const vouched = await clients.create({ data: { userId: plain.user_id, redirectUris: [], scopes: [], name: 'n', first_party: true }, credentials: true }, { user_id: 'operator', isAdmin: true })
+    t.match((await plain.get('/client/list')).body, { data: [{ clientId: vouched.clientId, clientSecret: undefined, confidential: true }] }, 'the owner of a client that the operator vouches for')
+    t.match(await plain.get(`/client/${vouched.clientId}`), { status: 403 })
+    t.match(await plain.patch(`/client/${vouched.clientId}`, { regen_secret: true }), { status: 403 })
+  })
+
+  t.test('who sees whose clients, and who owns a new one', async (t) => {
+    const kit = await build(t)
+    const elsewhere = await declareResource(kit)
+    const other = await addUser(kit)
+    await addClient(kit, other.id)
+    for (const [scopes, isAdmin] of [[['clients:write', 'users:write'], true], [['clients:write'], false], [['clients:write', 'users:read'], false]] as const) {
+      for (const kind of OF_USERS) {
+        const caller = await issue(kit, elsewhere, { kind, scopes: [...scopes], roles: ['admin'] })
+        const message = `${kind} with ${scopes.join(' ')}`
+        const sees = isAdmin || scopes.includes('users:read' as never)
+        t.equal((await caller.get<{ data: { count: number } }>(`/client/count?user=${other.id}`)).body.data.count, sees ? 1 : 0, message)
+        t.equal((await caller.get<{ data: object[] }>(`/client/list?user=${other.id}`)).body.data.length, sees ? 1 : 0, message)
+        const { body } = await caller.post<{ data: { clientId: string } }>('/client', { data: { userId: other.id, redirectUris: [], scopes: [], name: 'n' } })
+        const made = await kit.app.identity.store.collection<ClientRecord>('clients').get(body.data.clientId)
+        t.equal(made?.userId, isAdmin ? other.id : caller.user_id, message)
+        await kit.app.identity.store.collection('clients').delete(body.data.clientId)
+        for (const fields of [{ first_party: true }, { roles: { admin: true } }, { pkce: 'required' }, { disabled: true }]) {
+          t.match(await caller.post('/client', { data: { redirectUris: [], scopes: [], name: 'n', ...fields } }), { status: isAdmin ? 200 : 403 }, `${message}: ${Object.keys(fields)[0]}`)
+        }
+      }
+    }
+  })
+
+  t.test('a new password takes the current one, and new secrets take their scope', async (t) => {
+    const kit = await build(t)
+    const elsewhere = await declareResource(kit)
+    const { users, clients } = kit.app.identity
+    const withPassword = async (kind: Kind, scopes: string[]) => {
+      const { user_id } = await users.create({ data: { account: unique('user'), password: 'first' } })
+      const user = await kit.app.identity.store.collection<UserRecord>('users').get(user_id)
+      return await issue(kit, elsewhere, { kind, scopes, user: user! })
+    }
+    for (const kind of ['unrestricted', ...OF_USERS] as const) {
+      const isFree = kind === 'unrestricted'
+      t.match(await (await withPassword(kind, API_SCOPES)).patch('/user', { data: { password: 'new' } }), { status: isFree ? 204 : 400 }, `${kind}, none`)
+      t.match(await (await withPassword(kind, API_SCOPES)).patch('/user', { data: { password: 'new', current_password: 'wrong' } }), { status: 400, body: { message: /current_password/ } }, `${kind}, wrong`)
+      t.match(await (await withPassword(kind, ['account:write'])).patch('/user', { data: { password: 'new', current_password: 'first' } }), { status: 204 }, `${kind}, right`)
+      for (const [scopes, status] of [[['account:write', 'clients:write'], 204], [['account:write', 'clients:read'], isFree ? 204 : 403]] as const) {
+        const caller = await withPassword(kind, [...scopes])
+        const { clientId } = await clients.create({ data: { redirectUris: [], scopes: [], name: 'n' }, credentials: true }, { user_id: caller.user_id, isAdmin: false })
+        const readSecret = async () => (await clients.require(clientId, { user_id: 'operator', isAdmin: true })).clientSecret
+        const secret = await readSecret()
+        const message = `${kind} with ${scopes.join(' ')}`
+        t.match(await caller.delete('/auth/sessions?regen_secrets=true'), { status }, message)
+        t.equal(await readSecret() === secret, status === 403, message)
+        const next = await readSecret()
+        const reply = await caller.patch('/user', { data: { name: 'n' }, regen_secrets: true })
+        t.match(reply, { status }, message)
+        if (status === 403) t.match(reply.headers['www-authenticate'], /insufficient_scope.*clients:write/)
+        t.equal(await readSecret() === next, status === 403, message)
+      }
+    }
+  })
+
+  t.test('tokeninfo: roles are power too', async (t) => {
+    const kit = await build(t)
+    const elsewhere = await declareResource(kit, { 'orders:read': 'read orders' })
+    const roles = { admin: true }
+    for (const [kind, scopes, expected] of [
+      ['unrestricted', [], roles],
+      ['narrowed', API_SCOPES, {}],
+      ['narrowed', [...API_SCOPES, 'roles'], {}],
+      ['first-party', API_SCOPES, {}],
+      ['first-party', ['roles'], roles],
+      ['third-party', API_SCOPES, {}],
+      ['third-party', ['roles', ...API_SCOPES], {}],
+      ['API audience', API_SCOPES, roles],
+      ['other audience', ['orders:read'], roles],
+      // Its client has lost the scopes since.
+      ['other audience', [], {}],
+      ['API audience', [], {}],
+      ['operator at another audience', [], roles],
+      ['own', API_SCOPES, {}],
+      ['service', [], roles]
+    ] as [Kind, string[], object][]) {
+      // A service account's roles are its own. Its owner's are nobody's but the owner's.
+      const caller = await issue(kit, elsewhere, { kind, scopes, roles: ['admin'], ownerRoles: kind === 'service' ? ['manager'] : ['admin'], client: { declared: { 'orders:read': elsewhere.resourceId } } })
+      const { body } = await caller.get<{ data: Record<string, unknown> }>('/auth/tokeninfo')
+      t.strictSame(body.data.roles, expected, `${kind} with ${scopes.join(' ')}`)
+      t.equal(body.data.subject, ['own', 'service'].includes(kind) ? 'client' : undefined, kind)
+      t.equal(body.data.aud, { 'API audience': 'https://id.example/api/v1', 'other audience': elsewhere.uri, 'operator at another audience': elsewhere.uri }[kind as string], kind)
+    }
+  })
+
+  t.test('an override of a row changes who, never the scope', async (t) => {
+    const kit = await build(t, { access: { countUsers: { any: true }, getProfile: { roles: ['admin'] }, getTokenInfo: { roles: ['admin'] } } })
+    const elsewhere = await declareResource(kit)
+    for (const kind of OF_USERS) {
+      const plain = await issue(kit, elsewhere, { kind, scopes: API_SCOPES.filter((scope) => !scope.startsWith('users:')) })
+      t.match(await plain.get('/user/count'), { status: 403, headers: { 'www-authenticate': /insufficient_scope.*users:read/ } }, kind)
+      t.match(await (await issue(kit, elsewhere, { kind, scopes: ['users:read'] })).get('/user/count'), { status: 200 }, kind)
+      t.match(await (await issue(kit, elsewhere, { kind, scopes: ['users:read'], roles: ['admin'] })).get('/user'), { status: 403, headers: { 'www-authenticate': /account:read/ } }, kind)
+      t.match(await (await issue(kit, elsewhere, { kind, scopes: API_SCOPES, roles: ['admin'] })).get('/user'), { status: 200 }, kind)
+      t.match(await (await issue(kit, elsewhere, { kind, scopes: API_SCOPES })).get('/user'), { status: 403 }, kind)
+    }
+    t.match(await (await issue(kit, elsewhere, { kind: 'own', scopes: API_SCOPES, ownerRoles: ['admin'] })).get('/user/count'), { status: 403 }, 'any is any user')
+  })
+})
+
+// The tokens of the tests above were written to the store. Those of real flows have the same records.
+eachStore(t, 'real tokens', async (t, start) => {
+  const harness = await start()
+  const { kit, post, url, user } = harness
+  const scopes = ['clients:read', 'clients:write', 'users:read']
+  const elsewhere = await declareResource(kit, { 'orders:read': 'read orders' })
+  const { clients, tokens, store } = kit.app.identity
+  const operator = { user_id: user.user_id, isAdmin: true }
+  const register = async (data: object = {}): Promise<App> => {
+    const app = { redirectUris: ['https://app.example/cb'], scopes: [...scopes, 'orders:read'], name: 'The App', grants: ['client' as const, 'code' as const], ...data }
+    const { clientId } = await clients.create({ data: app, credentials: true }, operator)
+    return { client_id: clientId, client_secret: (await clients.require(clientId, operator)).clientSecret ?? '', redirect_uri: 'https://app.example/cb' }
+  }
+  const redeem = async (app: App, params: Record<string, string>) => String((await post('token', await getCode(harness, app, params), app)).body.access_token)
+  const ask = async (app: App, params: Record<string, string>) => String((await post('token', { grant_type: 'client_credentials', ...params }, app)).body.access_token)
+  const bind = async (app: App) => {
+    const config = await openid.discovery(new URL(url), app.client_id, app.client_secret, undefined, { execute: [openid.allowInsecureRequests] })
+    const DPoP = openid.getDPoPHandle(config, await openid.randomDPoPKeyPair('ES256'))
+    const pkceCodeVerifier = openid.randomPKCECodeVerifier()
+    const page = await signIn(harness, openid.buildAuthorizationUrl(config, {
+      redirect_uri: app.redirect_uri, scope: scopes.join(' '), code_challenge: await openid.calculatePKCECodeChallenge(pkceCodeVerifier), code_challenge_method: 'S256'
+    }).href)
+    return (await openid.authorizationCodeGrant(config, page.left as URL, { pkceCodeVerifier }, undefined, { DPoP })).access_token
+  }
+  const mint = async (rest: object) => (await tokens.mint({ user_id: user.user_id, client_id: (await register()).client_id, ...rest })).access_token
+  const scope = scopes.join(' ')
+  const apiUri = `${url}/api/v1`
+  const flows: Record<Kind, () => Promise<string>> = {
+    unrestricted: () => mint({}),
+    narrowed: () => mint({ scopes }),
+    'first-party': async () => await redeem(await register({ first_party: true }), { scope: `openid ${scope}` }),
+    'third-party': async () => await redeem(await register(), { scope: `openid ${scope}` }),
+    'API audience': async () => await redeem(await register(), { scope, resource: apiUri }),
+    own: async () => await ask(await register(), { scope }),
+    service: async () => await ask(await register({ roles: { clerk: true } }), { scope }),
+    'other audience': async () => await redeem(await register(), { scope: 'orders:read' }),
+    'operator at another audience': () => mint({ resource: elsewhere.uri }),
+    'DPoP-bound': async () => await bind(await register())
+  }
+  for (const [kind, get] of Object.entries(flows) as [Kind, () => Promise<string>][]) {
+    const access_token = await get()
+    const record = await store.collection<TokenRecord>('access_tokens').get(hashToken(access_token))
+    const { client, token } = describeKind(kind, kind === 'other audience' ? ['orders:read'] : scopes, ['clerk'], elsewhere)
+    const show = ({ operator, scopes, resource, resource_id, kind = 'AccessToken' }: Partial<TokenRecord>) => ({ operator, scopes: scopes?.toSorted(), resource, resource_id, kind })
+    t.strictSame(show(record!), { ...show(token), ...(kind === 'API audience' && { resource: apiUri }) }, kind)
+    t.equal(record?.jkt !== undefined, kind === 'DPoP-bound', kind)
+    const stored = await store.collection<ClientRecord>('clients').get(record!.client_id)
+    t.match(stored, { first_party: client.first_party, roles: client.roles }, kind)
+    const status = { 'DPoP-bound': 401, 'other audience': 401, 'operator at another audience': 401, own: 403, service: 403 }[kind as string] ?? 200
+    t.equal((await kit.inject({ url: '/api/v1/client/count', headers: { authorization: `Bearer ${access_token}` } })).statusCode, status, kind)
+    t.equal((await harness.get('tokeninfo', access_token)).status, kind === 'DPoP-bound' ? 401 : 200, kind)
+  }
+
+  await t.test('userinfo needs the scope openid', async (t) => {
+    const app = await register()
+    t.match(await harness.get('userinfo', await redeem(app, { scope: 'openid' })), { status: 200, body: { sub: user.user_id } })
+    const refused = await harness.get('userinfo', await redeem(app, { scope }))
+    t.match(refused, { status: 403, body: { error: 'insufficient_scope' } })
+  })
+
+  await t.test('scopes that give power are never a default', async (t) => {
+    const app = await register({ scopes: ['read', ...scopes, 'orders:read'] })
+    const { scope: granted, access_token } = (await post('token', await getCode(harness, app, { scope: undefined } as never), app)).body
+    t.equal(granted, 'read')
+    t.match((await harness.get('tokeninfo', String(access_token))).body, { data: { scopes: ['read'], roles: {} } })
+    t.equal((await post('token', { grant_type: 'client_credentials' }, app)).body.scope, 'read')
+  })
+})

@@ -1,0 +1,42 @@
+import { once } from 'node:events'
+import { Worker } from 'node:worker_threads'
+import t from 'tap'
+import { CHANGES, type Outcome, type Task } from '../fixtures/scope-races-thread.ts'
+
+// Once a change of what a client may do is acknowledged, no token shows a scope or opens anything that it must not, whatever
+// was read, issued or refreshed meanwhile.
+
+/** Interleavings at least. */
+const LEAST = 10_000
+/** Orders of each change with one racer at most, and random orders with many. */
+const ORDERS = { most: 170, random: 400 }
+/** On a file, where documents are cached. */
+const ORDERS_ON_FILE = { most: 0, random: 8 }
+
+t.setTimeout(180_000)
+
+async function run<T> (task?: Task): Promise<T> {
+  const worker = new Worker(new URL('../fixtures/scope-races-thread.ts', import.meta.url), { workerData: task, execArgv: [] })
+  const [answer] = await once(worker, 'message') as [T]
+  return answer
+}
+
+t.test('nothing changes: every token works and shows its scopes', async (t) => {
+  t.strictSame(await run(), { tokens: 9, clients: 1, pay: 5, 'orders:read': 4 })
+})
+
+t.test('no order of events leaves a token more than it may have', async (t) => {
+  let runs = 0
+  async function playTask (task: Task): Promise<void> {
+    const outcome = await run<Outcome>(task)
+    t.strictSame(outcome.wrong.slice(0, 3), [], `${task.change}: ${outcome.runs} orders, ${task.most > 0 ? 'in memory' : 'on a file'}`)
+    runs += outcome.runs
+  }
+  const directory = t.testdir()
+  // Two threads, each with the next task that is left.
+  const tasks = Object.keys(CHANGES).flatMap((change, index): Task[] => [
+    { change, database: 'sqlite::memory:', ...ORDERS }, { change, database: `sqlite:${directory}/${index}.db`, ...ORDERS_ON_FILE }
+  ]).values()
+  await Promise.all([1, 2].map(async () => { for (const task of tasks) await playTask(task) }))
+  t.ok(runs >= LEAST, `${runs} orders`)
+})
