@@ -69,6 +69,7 @@ function cases (t: Test, database: () => string): void {
       const made = results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []))
       t.equal(made.length, 1, accounts.join(' '))
       for (const result of results) if (result.status === 'rejected') t.match(result.reason, EXISTS)
+      await tokens.settle()
       t.same(await countAll(store), { users: 1, clients: 2, access_tokens: 1 })
       t.match(await tokens.authenticate(made[0]?.access_token ?? ''), { isAdmin: true })
     }
@@ -92,10 +93,11 @@ function cases (t: Test, database: () => string): void {
   })
 
   t.test('an account that is taken, or none, is refused and leaves nothing', async (t) => {
-    const { bootstrap, users, store } = await open(t)
+    const { bootstrap, users, store, tokens } = await open(t)
     await users.create({ data: { account: 'admin', password: 'p' } })
     await t.rejects(bootstrap(), { code: 'USER_EXIST' })
     await t.rejects(bootstrap({ account: 'no account' }), { code: 'ErrParam' })
+    await tokens.settle()
     t.same(await countAll(store), { users: 1, clients: 0, access_tokens: 0 })
     t.match(await bootstrap({ account: 'other' }), { account: 'other' }, 'another account is free')
   })
