@@ -2,6 +2,7 @@ import type { Options } from '../schemas/options.ts'
 import { bootstrap, type BootstrapOptions, type Bootstrapped } from './bootstrap.ts'
 import { createClients, type Clients } from './clients/clients.ts'
 import { createClientQuota } from './clients/quota.ts'
+import { toApiUri } from './issuer.ts'
 import type { Clock } from './clock.ts'
 import { createPasswords } from './users/passwords.ts'
 import { createOidc, type Oidc } from './oidc/index.ts'
@@ -92,7 +93,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
       if (handedIn === undefined) await store.close()
     }
   }
-  const resources = createResources({ store, now, onError, ...(options.issuer !== undefined && { api: `${options.issuer.replace(/\/$/, '')}/api/v1` }) })
+  const resources = createResources({ store, now, onError, ...(options.issuer !== undefined && { api: toApiUri(new URL(options.issuer)) }) })
   try {
     await checkSecretKey(store, box.keyId, options)
     await resources.ensure()
