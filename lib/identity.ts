@@ -25,7 +25,7 @@ export interface ServiceOptions extends Pick<
   'database' | 'storeTimeout' | 'secretKey' | 'dataDir' | 'production' | 'createDatabase' | 'bcryptCost' | 'hashQueue' | 'roles' | 'managerRoles' | 'clientsPerUser'
 > {
   walLimit?: Options['walLimit'] | undefined
-  /** Resources that the host declares. Absent: those that a host declared before stay as they are. */
+  /** Resources that the host declares. Absent: the ones from earlier starts stay declared. */
   resources?: Options['resources'] | undefined
   /** The issuer, where it is known: below it is the service's own API, which no declared resource may be. */
   issuer?: string | undefined
