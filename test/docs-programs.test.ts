@@ -1,4 +1,4 @@
-import { execFile } from 'node:child_process'
+import { execFile, spawnSync } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -73,9 +73,18 @@ t.test('the programs on the pages run', async (t) => {
       writeFileSync(file, complete(block, `docs-${randomUUID()}`))
       process.chdir(dir)
       // Those that print something would disturb this test's own output.
-      const isAlone = /node:test|process\.stdout/.test(block.text)
+      const isAlone = /node:test|'tap'|process\.stdout/.test(block.text)
       await t.resolves(isAlone ? run(process.execPath, [file], { cwd: dir }) : import(pathToFileURL(file).href))
       process.chdir(home)
     })
   }
+})
+
+const hasPytest = spawnSync('python3', ['-c', 'import pytest']).status === 0
+
+t.test('the suite in Python runs', { skip: !hasPytest && 'there is no pytest' }, async (t) => {
+  const [text = ''] = listBlocks('docs/testing.md').filter(({ language }) => language === 'python').map(({ text }) => text)
+  const dir = t.testdir({ 'test_users.py': text.replace("'npx', 'fastify-identity'", `'${process.execPath}', '${join(ROOT, 'cli.ts')}'`) })
+  const { stdout } = await run('python3', ['-m', 'pytest', '-q', '-p', 'no:cacheprovider', 'test_users.py'], { cwd: dir })
+  t.match(stdout, '1 passed')
 })
