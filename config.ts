@@ -206,10 +206,12 @@ function nameRole (role: keyof RoleNames): string {
 }
 
 function toOidc (env: Environment): Partial<OidcOptions> {
-  const { IDENTITY_ISSUER: issuer, IDENTITY_NAME: name } = env
+  const { IDENTITY_ISSUER: issuer, IDENTITY_NAME: name, IDENTITY_LOGO: logo, IDENTITY_ACCENT: accent } = env
   return {
     ...(issuer !== undefined && { issuer }),
     ...(name !== undefined && { name }),
+    ...(logo !== undefined && { logo }),
+    ...(accent !== undefined && { accent }),
     accessTtl: env.IDENTITY_ACCESS_TTL,
     // The command line mints with it too.
     refreshTtl: Math.min(env.IDENTITY_REFRESH_TTL, env.IDENTITY_REFRESH_MAX),

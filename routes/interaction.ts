@@ -5,17 +5,18 @@ import type { AuthorizationServer, Decision, Interaction } from '../lib/oidc/con
 import { IdentityError } from '../lib/errors.ts'
 import { pageHeaders } from '../lib/pages/headers.ts'
 import type { Pages } from '../lib/pages/index.ts'
+import type { Message } from '../lib/pages/texts/en.ts'
 import { groupAddress } from '../lib/sign-in/addresses.ts'
 import { watchConnection } from '../plugins/connections.ts'
 import type { OidcMount } from '../plugins/oidc.ts'
-import { SIGN_IN_OVER, createPageError, describeLimit, sendPage } from '../plugins/pages.ts'
+import { PageError, createPageError, describeLimit, sendPage, signInOver } from '../plugins/pages.ts'
 import { readForm } from '../plugins/utf8.ts'
 import { LIMITS } from '../schemas/common.ts'
 
 /** Bytes: enough for an account and a password, percent-encoded. */
 const FORM_LIMIT = 16 * 1024
 
-const WRONG = 'The account or the password is wrong.'
+const WRONG: Message = ({ errors }) => errors.wrongPassword
 
 /** The value of the query parameter `account` for a signed-in user who wants to use another account. */
 const OTHER_ACCOUNT = 'other'
@@ -26,7 +27,7 @@ type InteractionRoute = { Params: { uid: string }, Querystring: { account?: stri
 function checkOrigin (request: FastifyRequest, server: AuthorizationServer): void {
   const { origin, 'sec-fetch-site': site } = request.headers
   if (origin !== undefined ? origin !== server.issuer.origin : site !== undefined && site !== 'same-origin') {
-    throw new IdentityError('ErrPerm', 'The form was sent from another site.')
+    throw new PageError('ErrPerm', 'the form was sent from another site', ({ errors }) => errors.otherSite)
   }
 }
 
@@ -36,11 +37,11 @@ function readField (request: FastifyRequest, name: string): string {
 }
 
 /** The pages between an authorization request and its response: sign-in and consent. */
-export async function interactionRoutes (app: FastifyInstance, { getServer, limits, name }: OidcMount): Promise<void> {
+export async function interactionRoutes (app: FastifyInstance, { getServer, limits, look }: OidcMount): Promise<void> {
   const { users } = app.identity
-  const show = <Name extends keyof Pages> (reply: FastifyReply, page: Name, data: Pages[Name], redirectUri?: string) =>
-    sendPage(reply, page, data, { service: name, redirectUri })
-  app.setErrorHandler(createPageError(name))
+  const show = <Name extends keyof Pages> (reply: FastifyReply, page: Name, data: Pages[Name], { redirectUri, locales }: Pick<Interaction, 'redirectUri' | 'locales'>) =>
+    sendPage(reply, page, data, { look, redirectUri, locales })
+  app.setErrorHandler(createPageError(look))
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('application/x-www-form-urlencoded', { parseAs: 'buffer', bodyLimit: FORM_LIMIT }, async (_request: FastifyRequest, body: Buffer) => await readForm(body))
 
@@ -49,14 +50,14 @@ export async function interactionRoutes (app: FastifyInstance, { getServer, limi
     const server = await getServer()
     if (request.method === 'POST') checkOrigin(request, server)
     const interaction = await server.findInteraction(request.raw, reply.raw)
-    if (interaction.uid !== (request.params as InteractionRoute['Params']).uid) throw new IdentityError('ErrParam', SIGN_IN_OVER)
+    if (interaction.uid !== (request.params as InteractionRoute['Params']).uid) throw signInOver()
     return { server, interaction }
   }
 
   const isSigningIn = (request: FastifyRequest, interaction: Interaction) =>
     interaction.prompt === 'login' || (request.query as InteractionRoute['Querystring']).account === OTHER_ACCOUNT
 
-  async function showSignIn (reply: FastifyReply, interaction: Interaction, extra: { account?: string, error?: string } = {}): Promise<FastifyReply> {
+  async function showSignIn (reply: FastifyReply, interaction: Interaction, extra: { account?: string, error?: Message } = {}): Promise<FastifyReply> {
     const isOther = interaction.prompt !== 'login'
     const account = extra.account ?? (isOther ? undefined : interaction.loginHint?.slice(0, LIMITS.account))
     return await show(reply, 'sign-in', {
@@ -64,7 +65,7 @@ export async function interactionRoutes (app: FastifyInstance, { getServer, limi
       client: { name: interaction.clientName },
       ...extra,
       ...(account !== undefined && { account })
-    }, interaction.redirectUri)
+    }, interaction)
   }
 
   async function showConsent (reply: FastifyReply, interaction: Interaction): Promise<FastifyReply> {
@@ -80,18 +81,18 @@ export async function interactionRoutes (app: FastifyInstance, { getServer, limi
       ...(resource !== undefined && { resource: resource.name }),
       otherAccount: `${interaction.action}?account=${OTHER_ACCOUNT}`,
       ...(interaction.redirectUri !== undefined && { redirectUri: interaction.redirectUri })
-    }, interaction.redirectUri)
+    }, interaction)
   }
 
   async function decide (request: FastifyRequest, reply: FastifyReply, server: AuthorizationServer, decision: Decision): Promise<FastifyReply> {
     const next = await server.decide(request.raw, reply.raw, decision)
-    return reply.headers(pageHeaders()).redirect(next, 303)
+    return reply.headers(pageHeaders({ look })).redirect(next, 303)
   }
 
   async function signIn (request: FastifyRequest, reply: FastifyReply, server: AuthorizationServer, interaction: Interaction): Promise<FastifyReply> {
     const account = readField(request, 'account').trim()
     const password = readField(request, 'password')
-    const retry = (status: number, error: string) => showSignIn(reply.code(status), interaction, { account: account.slice(0, LIMITS.account), error })
+    const retry = (status: number, error: Message) => showSignIn(reply.code(status), interaction, { account: account.slice(0, LIMITS.account), error })
     try {
       await limits.guess(request, account)
     } catch (error) {

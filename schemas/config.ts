@@ -70,6 +70,8 @@ export const EnvironmentSchema = Type.Object({
     ...oidc.issuer, expects: 'an http or https URL without credentials, query, fragment and a slash at its end'
   })),
   IDENTITY_NAME: oidc.name,
+  IDENTITY_LOGO: oidc.logo,
+  IDENTITY_ACCENT: Type.Optional(Type.String({ ...oidc.accent, expects: 'a colour such as #24508f, or two with a space between' })),
   IDENTITY_ACCESS_TTL: oidc.accessTtl,
   IDENTITY_REFRESH_TTL: oidc.refreshTtl,
   IDENTITY_SESSION_TTL: oidc.sessionTtl,

@@ -79,6 +79,8 @@ t.test('every variable sets its part of the configuration', async (t) => {
     IDENTITY_OIDC: 'on',
     IDENTITY_ISSUER: 'https://id.example.org/base',
     IDENTITY_NAME: 'Example ID',
+    IDENTITY_LOGO: 'logo.svg',
+    IDENTITY_ACCENT: '#24508f #a9c5f2',
     IDENTITY_ACCESS_TTL: '61',
     IDENTITY_REFRESH_TTL: '62',
     IDENTITY_SESSION_TTL: '63',
@@ -104,7 +106,7 @@ t.test('every variable sets its part of the configuration', async (t) => {
     workers: 3,
     openapi: false,
     trustProxy: ['loopback', '10.0.0.0/8', '::1'],
-    oidc: { issuer: 'https://id.example.org/base', name: 'Example ID', accessTtl: 61, refreshTtl: 62, sessionTtl: 63, sessionMax: 64, refreshMax: 65, signInLimit: false },
+    oidc: { issuer: 'https://id.example.org/base', name: 'Example ID', logo: 'logo.svg', accent: '#24508f #a9c5f2', accessTtl: 61, refreshTtl: 62, sessionTtl: 63, sessionMax: 64, refreshMax: 65, signInLimit: false },
     bridge: { prefix: '/a/b-c', upstream: 'https://identity:3000/base' },
     services: {
       database: 'mongodb://127.0.0.1/x',
