@@ -11,6 +11,8 @@ import { type RoleNames, checkRoleNames } from './roles.ts'
 import { createSecretBox } from './crypto/secrets.ts'
 import { checkSecretKey, isSealed, resolveSecretKey } from './crypto/secret-key.ts'
 import { createTokenSessions, type TokenSessions } from './tokens/token-sessions.ts'
+import { type SignIns, createSignIns } from './sign-in/sign-ins.ts'
+import { createPasswordStep } from './sign-in/steps/password.ts'
 import { COLLECTIONS } from './store/collections.ts'
 import { openStore } from './store/index.ts'
 import type { Store } from './store/port.ts'
@@ -53,6 +55,8 @@ export interface Services {
   readonly resources: Resources
   /** Lists and ends a user's token sessions. */
   readonly tokenSessions: TokenSessions
+  /** Signs people in by steps, for the pages. */
+  readonly signIns: SignIns
   /** The authorization server; `oidc.rotateKeys()` is for the command line. */
   readonly oidc: Oidc
   /** Creates the first admin (lib/bootstrap.ts). */
@@ -112,6 +116,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     tokens,
     resources,
     tokenSessions: createTokenSessions({ store, now, tokens }),
+    signIns: createSignIns({ store, now, steps: [createPasswordStep(users)] }),
     oidc: createOidc({ store, tokens, box, now }),
     bootstrap: (asked) => bootstrap({ store, users, clients, tokens, roles, now }, asked),
     close

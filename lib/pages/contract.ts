@@ -6,10 +6,27 @@ export interface PageClient { name: string }
 /** A requested scope; `meaning` is what its resource says that it allows. */
 export interface PageScope { scope: string, meaning?: string }
 
+/** The form of a step of a sign-in. */
+export interface StepView {
+  action: string
+  /** The app that the sign-in is for. Absent: the person's own account pages. */
+  client?: PageClient
+  /** What is filled in. */
+  account?: string
+  /** A hidden field, for a form whose address is no secret. */
+  xsrf?: string
+  error?: Message
+  /** Whether somebody who is signed in is asked again. */
+  again?: boolean
+}
+
+/** The pages of steps. */
+export type StepPage = 'sign-in'
+
 /** The data of each page. Texts may come from outside: the pages escape them. Our own are functions of the language's texts. */
 export interface Pages {
   /** Asks for the account and the password. */
-  'sign-in': { action: string, client: PageClient, account?: string, error?: Message }
+  'sign-in': StepView
   /**
    * Asks for consent. `otherAccount` is the URL of the sign-in page for another account, `resource` the name of the service
    * that the scopes are for, if it is not this one, `vouched` whether the operator vouches for the client, `owner` the account

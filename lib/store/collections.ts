@@ -49,6 +49,8 @@ export const COLLECTIONS: readonly CollectionSpec[] = [
   ...['interactions', 'pushed_requests', 'proofs'].map((name) => ({
     name, keys: { consumed: 'boolean', expired_at: 'string' } as const, expiry: 'expired_at'
   })),
+  // Sign-ins between two steps: lib/sign-in/sign-ins.ts.
+  { name: 'sign_ins', keys: { expired_at: 'string' }, expiry: 'expired_at' },
   { name: 'keys', keys: { revision: 'number' } },
   { name: 'meta', keys: {} }
 ]

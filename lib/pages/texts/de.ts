@@ -32,6 +32,9 @@ export const de: Texts = {
   signIn: {
     title: 'Anmelden',
     toContinue: (app) => html`um fortzufahren zu <strong>${app}</strong>`,
+    toAccount: 'um Ihr Konto zu sehen und zu ändern',
+    again: 'Bestätigen Sie, dass Sie es sind',
+    againWhy: 'Ihre Anmeldung ist länger als zehn Minuten her. Geben Sie Ihr Passwort noch einmal ein, um fortzufahren.',
     submit: 'Anmelden'
   },
   consent: {

@@ -40,6 +40,9 @@ export const en = {
   signIn: {
     title: 'Sign in',
     toContinue: (app: Slot): Html => html`to continue to <strong>${app}</strong>`,
+    toAccount: 'to see and change your account',
+    again: 'Confirm that it is you',
+    againWhy: 'You signed in more than ten minutes ago. Type your password again to go on.',
     submit: 'Sign in'
   },
   consent: {
