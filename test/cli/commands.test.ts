@@ -7,7 +7,7 @@ import { createCli } from '../helpers/cli.ts'
 
 /** The services on the same store as the command line, as in a running service. */
 async function openBeside (t: { teardown: (fn: () => unknown) => unknown }, dir: string): Promise<Services> {
-  const services = await openServices(readConfig({ DATABASE_URL: `sqlite:${dir}/identity.db`, IDENTITY_BCRYPT_COST: '4' }).services)
+  const services = await openServices(readConfig({ DATABASE_URL: `sqlite:${dir}/identity.db`, IDENTITY_BCRYPT_COST: '4', IDENTITY_PASSWORD_MIN: '1' }).services)
   t.teardown(() => services.close())
   return services
 }
