@@ -159,6 +159,18 @@ t.test('user password: the new one is valid, and all tokens end', async (t) => {
   t.match(await run('user password --account bob'), { code: 1, stderr: 'fastify-identity: --account: no user has this account\n' })
 })
 
+t.test('user unlock: a closed password is compared again', async (t) => {
+  const dir = t.testdir()
+  const run = createCli(dir)
+  const services = await openBeside(t, dir)
+  const { user_id } = await services.users.create({ data: { account: 'ann', password: 'p' } })
+  for (let made = 0; made < 20; made++) t.equal(await services.users.verify('ann', 'wrong'), null)
+  await t.rejects(services.users.verify('ann', 'wrong'), { code: 'ErrLimit', reason: 'paused' })
+  t.strictSame((await run('user unlock --account Ann --json')).json(), { user_id, account: 'ann' })
+  t.ok(await services.users.verify('ann', 'p'))
+  t.match(await run('user unlock --account bob'), { code: 1, stderr: 'fastify-identity: --account: no user has this account\n' })
+})
+
 t.test('user roles', async (t) => {
   const dir = t.testdir()
   const run = createCli(dir)

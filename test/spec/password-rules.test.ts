@@ -43,7 +43,7 @@ t.test('new passwords are checked wherever one is set', async (t) => await forEa
     t.match(await admin.post('/user', { data: { account: unique('new'), password } }), { status: 400, body: { reason } }, `create: ${reason}`)
   }
   t.match(await admin.post('/user', { data: { account: 'Somebody-Else', password: 'somebody-ELSE' } }), { status: 400, body: { reason: 'name' } })
-  await t.rejects(users.checkNewPassword('ann@home.example', { account, email: 'Ann@Home.example' }), { reason: 'name' })
+  await t.rejects(users.checkNewPassword('ann@home.example', { account, email: 'Ann@Home.example' }), { code: 'ErrParam', reason: 'name' })
   t.ok(await users.verify(account, GOOD), 'none was set')
 
   for (const password of ACCEPTED) {

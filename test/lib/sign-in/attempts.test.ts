@@ -31,10 +31,7 @@ async function open (t: Test) {
     scheduler,
     fail,
     advance: (milliseconds: number) => { time += milliseconds },
-    async read () {
-      for await (const batch of records.list()) return batch
-      return []
-    }
+    read: async () => (await Array.fromAsync(records.list())).flat()
   }
 }
 
@@ -48,7 +45,7 @@ t.test('nothing is compared in a pause, nor counted', async (t) => {
   advance(-1)
   await t.rejects(attempts.run(ANN, () => { throw new Error('compared') }), { code: 'ErrLimit', reason: 'paused', headers: { 'retry-after': '1' } })
   advance(-DAY)
-  await t.rejects(attempts.run(ANN, () => { throw new Error('compared') }), { headers: { 'retry-after': '1' } }, 'a clock that was set back makes no longer pause')
+  await t.rejects(attempts.run(ANN, () => { throw new Error('compared') }), { code: 'ErrLimit', headers: { 'retry-after': '1' } }, 'a clock that was set back makes no longer pause')
   t.match(await read(), [{ failures: 20 }])
   advance(DAY + 1)
   t.equal(await attempts.run(ANN, async () => 'right'), 'right')
@@ -73,13 +70,13 @@ t.test('a password takes 100 failures, also from callers at once', async (t) => 
 t.test('a browser has 10 failures and no pause', async (t) => {
   const { attempts, records, fail } = await open(t)
   await fail(10, BROWSER)
-  await t.rejects(attempts.run(BROWSER, async () => 'right'), { reason: 'closed' })
+  await t.rejects(attempts.run(BROWSER, async () => 'right'), { code: 'ErrLimit', reason: 'closed' })
   t.equal(await records.count(), 1)
   t.equal(await attempts.run(ANN, async () => 'right'), 'right')
 })
 
 t.test('a count ends a day for each failure after the last one', async (t) => {
-  const { attempts, fail, advance, read } = await open(t)
+  const { fail, advance, read } = await open(t)
   await fail(3)
   advance(3 * DAY - 1)
   await fail(1)
@@ -94,7 +91,7 @@ t.test('the hashes tell names, holders and kinds apart, and not without the key'
   const targets: Target[] = [ANN, BROWSER, { kind: 'account', name: 'ann' }, { ...ANN, name: 'bob' }, { ...ANN, holder: { id: 'v', epoch: 1 } }, { ...ANN, holder: { id: 'u', epoch: 2 } }]
   for (const target of targets) await attempts.run(target, async () => null)
   const found = await read()
-  t.equal(found?.length, targets.length)
+  t.equal(found.length, targets.length)
   t.notMatch(JSON.stringify(found), /ann|bob/)
 })
 
@@ -125,7 +122,7 @@ for (const [name, before, actors, expected] of [
       await records.deleteMany({ before: { expired_at: '9999' } })
       await fail(before)
       await scheduler.run(Object.fromEntries(actors.map((compare, index) => [String(index), async () => await attempts.run<string>(ANN, compare)])), choose)
-      const [record] = await read() ?? []
+      const [record] = await read()
       seen.add(record?.failures ?? 0)
     })
     t.ok(complete, `${runs} orders`)
