@@ -4,6 +4,7 @@
  */
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
+import { createLook } from './lib/pages/look.ts'
 import { checkPatches } from './lib/oidc/patches.ts'
 import { createCounter } from './lib/sign-in/counter.ts'
 import { handleError } from './plugins/errors.ts'
@@ -31,7 +32,7 @@ async function identity (app: FastifyInstance, given: IdentityOptions): Promise<
   const unlimited = options.rateLimit === false
   const oidcOptions = options.oidc === false ? false : readOidcOptions(options.oidc)
   const getIssuer = oidcOptions === false ? undefined : createGetIssuer(app, app.prefix + options.prefix, oidcOptions)
-  const signing = oidcOptions === false ? {} : { refreshTtl: Math.min(oidcOptions.refreshTtl, oidcOptions.refreshMax), issuer: oidcOptions.issuer }
+  const signing = oidcOptions === false ? {} : { refreshTtl: Math.min(oidcOptions.refreshTtl, oidcOptions.refreshMax), issuer: oidcOptions.issuer, serviceName: oidcOptions.name }
   await app.register(services, { ...options, ...(unlimited && { clientsPerUser: false }), ...signing, ...(getIssuer && { getIssuer }) })
   await app.register(async (scope) => {
     scope.setErrorHandler(handleError)
@@ -47,8 +48,9 @@ async function identity (app: FastifyInstance, given: IdentityOptions): Promise<
     if (oidcOptions !== false) {
       await scope.register(async (signing) => {
         await checkPatches()
+        const look = createLook(oidcOptions)
         const limits = await createSignInLimits(signing, !unlimited && oidcOptions.signInLimit, counter)
-        const mount = { ...prepareServer(scope, oidcOptions, getIssuer), limits, name: oidcOptions.name }
+        const mount = { ...prepareServer(scope, oidcOptions, look, getIssuer), limits, look }
         await signing.register(oidc, mount)
         await signing.register(introspectionRoute, { ...mount, prefix: '/api/v1' })
         await signing.register(interactionRoutes, { ...mount, prefix: '/api/v1' })
