@@ -16,7 +16,7 @@ t.test('the suites on the pages run', async (t) => {
   t.equal(suites.length, 2, 'node:test and tap')
   for (const block of suites) {
     const { dir, file } = writeProgram(t, block)
-    await t.resolves(run(process.execPath, [file], dir), block.text.split('\n', 1)[0])
+    await t.resolves(run(process.execPath, [file], dir), block.text.split('\n', 1)[0] ?? '')
   }
 })
 
