@@ -85,7 +85,7 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
   }
 
   /** Reads, decides and writes; a concurrent write starts it again. An error from `decide` ends it. */
-  async function patch (id: string, decide: (record: UserRecord) => Change): Promise<void> {
+  async function patch (id: string, decide: (record: UserRecord) => Change): Promise<UserRecord> {
     for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
       const record = await users.get(id)
       if (record === null) throw notFound()
@@ -93,7 +93,7 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
       const written = await write(record, change)
       if (written === null) continue
       if (change.increment?.epoch !== undefined) tokens.deleteOfUser(id, written.epoch)
-      return
+      return written
     }
     throw new IdentityError('ErrBusy', 'other requests are changing the user', { headers: { 'retry-after': '1' } })
   }
@@ -216,17 +216,19 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
     /**
      * A patch of the user's own profile (service.md, 4.3, PATCH /user), refused once the actor's token is revoked. A new
      * password takes the current one, because a stolen token must not become the account.
+     * @returns the user's epoch after the patch
      * @throws ErrParam, ErrNotFound, ErrUnknown
      */
-    async patchOwn (user_id: string, { data: { current_password, ...data } }: Pick<PatchProfile, 'data'>, actor?: Actor): Promise<void> {
+    async patchOwn (user_id: string, { data: { current_password, ...data } }: Pick<PatchProfile, 'data'>, actor?: Actor): Promise<{ epoch: number }> {
       const turn = toTurn(actor ?? { user_id })
       if (data.password !== undefined) await checkCurrent(user_id, current_password, turn, actor?.isUnrestricted)
       const change = await toChange(data, turn)
       await actor?.confirm?.()
-      await patch(user_id, (record) => {
+      const { epoch } = await patch(user_id, (record) => {
         if (actor?.epoch !== undefined && record.epoch !== actor.epoch) throw invalidToken()
         return change
       })
+      return { epoch }
     },
 
     /**
