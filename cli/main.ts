@@ -5,6 +5,7 @@ import { openServices } from '../lib/identity.ts'
 import { findNearest } from '../lib/nearest.ts'
 import { readVersion } from '../lib/version.ts'
 import { UsageError, parseFlags } from './args.ts'
+import { backupCommands } from './backup.ts'
 import { bootstrapCommands } from './bootstrap.ts'
 import { clientCommands } from './client.ts'
 import type { Command, Commands, Streams, Surroundings } from './command.ts'
@@ -17,7 +18,7 @@ import { testingCommands } from './testing.ts'
 import { tokenCommands } from './token.ts'
 import { userCommands } from './user.ts'
 
-export const COMMANDS: Commands = { ...bootstrapCommands, ...tokenCommands, ...userCommands, ...clientCommands, ...resourceCommands, ...keysCommands, ...loginCommands, ...serveCommands, ...testingCommands }
+export const COMMANDS: Commands = { ...bootstrapCommands, ...tokenCommands, ...userCommands, ...clientCommands, ...resourceCommands, ...keysCommands, ...backupCommands, ...loginCommands, ...serveCommands, ...testingCommands }
 
 /** Finds the command and its flags. Flags may also come before the command. */
 function findCommand (argv: string[]): { name: string, command: Command, flags: string[] } {
@@ -58,9 +59,11 @@ function explain (error: unknown, command: Command | undefined): string {
 
 async function run (command: Command, surroundings: Surroundings, env: NodeJS.ProcessEnv): Promise<void> {
   if ('runAlone' in command) return await command.runAlone(surroundings)
-  const { services: options, oidc, warnings } = readConfig(env)
+  const config = readConfig(env)
+  const { services: options, oidc, warnings } = config
   const onWarning = (message: string) => { surroundings.stderr.write(`fastify-identity: warning: ${message}\n`) }
   warnings.forEach(onWarning)
+  if ('runConfigured' in command) return await command.runConfigured(surroundings, config)
   const services = await openServices({ ...options, onWarning, createDatabase: command.creates ?? options.createDatabase, refreshTtl: oidc === false ? undefined : oidc.refreshTtl, issuer: oidc === false ? undefined : oidc.issuer })
   try {
     await command.run({ ...surroundings, services })

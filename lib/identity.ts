@@ -2,6 +2,7 @@ import type { Options } from '../schemas/options.ts'
 import { bootstrap, type BootstrapOptions, type Bootstrapped } from './bootstrap.ts'
 import { createClients, type Clients } from './clients/clients.ts'
 import { createClientQuota } from './clients/quota.ts'
+import { toApiUri } from './issuer.ts'
 import type { Clock } from './clock.ts'
 import { createPasswords } from './users/passwords.ts'
 import { createOidc, type Oidc } from './oidc/index.ts'
@@ -27,7 +28,7 @@ export interface ServiceOptions extends Pick<
   'database' | 'storeTimeout' | 'secretKey' | 'dataDir' | 'production' | 'createDatabase' | 'bcryptCost' | 'hashQueue' | 'roles' | 'managerRoles' | 'clientsPerUser'
 > {
   walLimit?: Options['walLimit'] | undefined
-  /** Resources that the host declares. Absent: those that a host declared before stay as they are. */
+  /** Resources that the host declares. Absent: the ones from earlier starts stay declared. */
   resources?: Options['resources'] | undefined
   /** The issuer, where it is known: below it is the service's own API, which no declared resource may be. */
   issuer?: string | undefined
@@ -99,7 +100,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
       if (handedIn === undefined) await store.close()
     }
   }
-  const resources = createResources({ store, now, onError, ...(options.issuer !== undefined && { api: `${options.issuer.replace(/\/$/, '')}/api/v1` }) })
+  const resources = createResources({ store, now, onError, ...(options.issuer !== undefined && { api: toApiUri(new URL(options.issuer)) }) })
   try {
     await checkSecretKey(store, box.keyId, options)
     await resources.ensure()

@@ -2,6 +2,7 @@ import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import type { OidcOptions } from '../schemas/oidc.ts'
 import { OptionsSchema, type Options } from '../schemas/options.ts'
+import { toIssuer } from '../lib/issuer.ts'
 import { openServices, type ServiceOptions, type Services } from '../lib/identity.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Counter } from '../lib/sign-in/counter.ts'
@@ -63,7 +64,7 @@ async function identityPlugin (app: FastifyInstance, { getIssuer, ...options }: 
     }
   })
   const guard = (rule: GuardOptions = {}) => createGuard(services.tokens, createAdmission(services.roles, rule))
-  app.decorate('identity', { ...services, guard, protect: createProtect(app, guard, getIssuer && (() => getIssuer().href.replace(/\/$/, ''))) })
+  app.decorate('identity', { ...services, guard, protect: createProtect(app, guard, getIssuer && (() => toIssuer(getIssuer()))) })
   decorateRequests(app)
   app.addHook('onClose', services.close)
 }

@@ -33,7 +33,7 @@ t.test('an empty environment gives the defaults, which are those of the options'
     workers: 1,
     openapi: true,
     trustProxy: false,
-    oidc: { accessTtl: 3600, refreshTtl: 2_592_000, sessionTtl: 1_209_600, sessionMax: 7_776_000, refreshMax: 31_536_000, signInLimit: 10 },
+    oidc: { accountPath: '/account', accessTtl: 3600, refreshTtl: 2_592_000, sessionTtl: 1_209_600, sessionMax: 7_776_000, refreshMax: 31_536_000, signInLimit: 10 },
     bridge: { prefix: '/bridge/client' },
     services: {
       database: 'sqlite:data/identity.db',

@@ -1,6 +1,7 @@
 import type { EventEmitter } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Provider, errors, interactionPolicy, type KoaContextWithOIDC } from 'oidc-provider'
+import { toApiUri, toIssuer } from '../issuer.ts'
 import { createAccounts } from './accounts.ts'
 import { createAdapterFactory } from './adapter.ts'
 import type { OurClient } from './clients.ts'
@@ -35,7 +36,7 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
   const base = `${prefix}/api/v1`
   // The path prefix that a proxy strips before the request reaches the app.
   const mount = issuer.pathname.replace(/\/$/, '').slice(0, -prefix.length || undefined)
-  const apiUri = `${issuer.href.replace(/\/$/, '')}/api/v1`
+  const apiUri = toApiUri(issuer)
   const secure = issuer.protocol === 'https:'
   const browsers = createBrowserSessions(() => ({ provider, tokens, times, settings, cookie: createCookie(secure) }))
   const adapter = createAdapterFactory({
@@ -54,7 +55,7 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
   })
   const findAccount = createAccounts(store, times.now)
   const views = createViews(findAccount, async (scopes) => describeScopes(scopes, await readRegistry(store)), look)
-  const provider = new Provider(issuer.href.replace(/\/$/, ''), createConfiguration({
+  const provider = new Provider(toIssuer(issuer), createConfiguration({
     settings,
     base,
     mount,

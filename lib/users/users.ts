@@ -3,10 +3,11 @@ import { type Checks, checkAccount, checkFields, checkMap, checkPassword, checkR
 import { type Clock, toTimestamp } from '../clock.ts'
 import { type Turn, toTurn } from '../fair-queue.ts'
 import { type Page, mapBatches, readPage, toStart } from '../lists/cursor.ts'
-import { IdentityError, paramError } from '../errors.ts'
+import { IdentityError, paramError, permError } from '../errors.ts'
 import { createReads } from '../lists/reads.ts'
 import type { Passwords } from './passwords.ts'
 import { type Roles, type UserRecord, createUserRecord } from '../records.ts'
+import { retryWrite } from '../retry.ts'
 import type { Actor, RoleNames } from '../roles.ts'
 import { parseSort } from '../lists/sort.ts'
 import { type Change, DuplicateKeyError, type Filter, type Json, type ListQuery, type Store } from '../store/port.ts'
@@ -16,9 +17,6 @@ import { createManagerRules } from './manager-rules.ts'
 import { showItemOf, showProfile, showUser } from './show-user.ts'
 
 const SORT_KEYS = { account: 'account', created: 'created_at', modified: 'modified_at', verified: 'verified_at', name: 'name' }
-
-/** Attempts at a patch before ErrBusy: a concurrent write to the same user makes one fail. */
-const ATTEMPTS = 8
 
 /** Checks of the fields that users set themselves. A schema field without a check or without a record field does not compile. */
 const CHECKS: Checks<Pick<UserRecord, Exclude<keyof PatchProfile['data'], 'password' | 'current_password'>>> = {
@@ -40,10 +38,6 @@ export interface UserServices {
 
 function notFound (): IdentityError {
   return new IdentityError('ErrNotFound', 'userId: no such user')
-}
-
-function denied (message: string): IdentityError {
-  return new IdentityError('ErrPerm', message)
 }
 
 /** `account` takes precedence over `contains`. Empty means absent. Accounts are stored lower-cased. */
@@ -86,16 +80,14 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
 
   /** Reads, decides and writes; a concurrent write starts it again. An error from `decide` ends it. */
   async function patch (id: string, decide: (record: UserRecord) => Change): Promise<UserRecord> {
-    for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+    return await retryWrite('the user', async () => {
       const record = await users.get(id)
       if (record === null) throw notFound()
       const change = decide(record)
       const written = await write(record, change)
-      if (written === null) continue
-      if (change.increment?.epoch !== undefined) tokens.deleteOfUser(id, written.epoch)
+      if (written !== null && change.increment?.epoch !== undefined) tokens.deleteOfUser(id, written.epoch)
       return written
-    }
-    throw new IdentityError('ErrBusy', 'other requests are changing the user', { headers: { 'retry-after': '1' } })
+    })
   }
 
   async function create (input: CreateUser, extra: { id?: string, roles?: Roles, bootstrap?: string, actor?: Actor } = {}): Promise<{ user_id: string }> {
@@ -264,7 +256,7 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
      * @throws ErrPerm for the actor's own account, ErrNotFound
      */
     async remove (user_id: string, actor: Actor): Promise<void> {
-      if (actor.user_id === user_id) throw denied('userId: users cannot delete themselves')
+      if (actor.user_id === user_id) throw permError('userId', 'users cannot delete themselves')
       if (!await users.delete(user_id)) throw notFound()
       tokens.deleteOfUser(user_id)
     },
