@@ -13,6 +13,7 @@ import { type RoleNames, checkRoleNames } from './roles.ts'
 import { deriveKey } from './crypto/derive-key.ts'
 import { createSecretBox } from './crypto/secrets.ts'
 import { checkSecretKey, isSealed, resolveSecretKey } from './crypto/secret-key.ts'
+import { type OwnSessions, createOwnSessions } from './tokens/own-sessions.ts'
 import { createTokenSessions, type TokenSessions } from './tokens/token-sessions.ts'
 import { type SignIns, createSignIns } from './sign-in/sign-ins.ts'
 import { createPasswordStep } from './sign-in/steps/password.ts'
@@ -62,6 +63,8 @@ export interface Services {
   readonly resources: Resources
   /** Lists and ends a user's token sessions. */
   readonly tokenSessions: TokenSessions
+  /** Where a user is signed in, for the account pages. */
+  readonly ownSessions: OwnSessions
   /** Signs people in by steps, for the pages. */
   readonly signIns: SignIns
   /** The cookies of browsers in which somebody has signed in. */
@@ -127,6 +130,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     tokens,
     resources,
     tokenSessions: createTokenSessions({ store, now, tokens }),
+    ownSessions: createOwnSessions({ store, now, tokens }),
     signIns: createSignIns({ store, now, steps: [createPasswordStep(users)] }),
     knownBrowsers: createKnownBrowsers({ key: deriveKey(box.key, 'known browsers'), now }),
     oidc: createOidc({ store, tokens, box, now }),

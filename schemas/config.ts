@@ -73,6 +73,9 @@ export const EnvironmentSchema = Type.Object({
   IDENTITY_NAME: oidc.name,
   IDENTITY_LOGO: oidc.logo,
   IDENTITY_ACCENT: Type.Optional(Type.String({ ...oidc.accent, expects: 'a colour such as #24508f, or two with a space between' })),
+  IDENTITY_ACCOUNT_PATH: Type.Union([Off, Type.String({
+    ...oidc.accountPath.anyOf[1], pattern: '^(?!/(api/v1|docs|health|openapi\\.json|\\.well-known)(/|$))(/[\\w.~-]+)+$', expects: "a path such as /account that is not among the service's own"
+  })], { default: '/account', description: oidc.accountPath.description?.replace('`false`', '`off`') }),
   IDENTITY_ACCESS_TTL: oidc.accessTtl,
   IDENTITY_REFRESH_TTL: oidc.refreshTtl,
   IDENTITY_SESSION_TTL: oidc.sessionTtl,
