@@ -249,6 +249,7 @@ function toConfig (env: Environment & { IDENTITY_WORKERS: number }, secretKey: s
       createDatabase: env.IDENTITY_CREATE_DATABASE,
       bcryptCost: env.IDENTITY_BCRYPT_COST,
       hashQueue: env.IDENTITY_HASH_QUEUE,
+      passwordMin: env.IDENTITY_PASSWORD_MIN,
       roles: toRoleNames(env),
       managerRoles: toManagerRoles(env),
       clientsPerUser: env.IDENTITY_CLIENTS_PER_USER

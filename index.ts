@@ -34,7 +34,7 @@ async function identity (app: FastifyInstance, given: IdentityOptions): Promise<
   const unlimited = options.rateLimit === false
   const oidcOptions = options.oidc === false ? false : readOidcOptions(options.oidc)
   const getIssuer = oidcOptions === false ? undefined : createGetIssuer(app, app.prefix + options.prefix, oidcOptions)
-  const signing = oidcOptions === false ? {} : { refreshTtl: Math.min(oidcOptions.refreshTtl, oidcOptions.refreshMax), issuer: oidcOptions.issuer }
+  const signing = oidcOptions === false ? {} : { refreshTtl: Math.min(oidcOptions.refreshTtl, oidcOptions.refreshMax), issuer: oidcOptions.issuer, serviceName: oidcOptions.name }
   await app.register(services, { ...options, ...(unlimited && { clientsPerUser: false }), ...signing, ...(getIssuer && { getIssuer }) })
   const limitWrites = createUserLimit('write', !unlimited && options.writeLimit, counter)
   await app.register(async (scope) => {
@@ -61,7 +61,7 @@ async function identity (app: FastifyInstance, given: IdentityOptions): Promise<
         await signing.register(interactionRoutes, { ...mount, prefix: '/api/v1' })
         if (accountPath !== false) {
           const limitPasswords = createUserLimit('password', options.rateLimit, counter)
-          await signing.register(accountRoutes, { ...mount, getHome, now: options.now ?? Date.now, limitWrites, limitPasswords, prefix: accountPath })
+          await signing.register(accountRoutes, { ...mount, getHome, now: options.now ?? Date.now, passwordMin: options.passwordMin, limitWrites, limitPasswords, prefix: accountPath })
         }
       })
     }

@@ -64,7 +64,7 @@ async function run (command: Command, surroundings: Surroundings, env: NodeJS.Pr
   const onWarning = (message: string) => { surroundings.stderr.write(`fastify-identity: warning: ${message}\n`) }
   warnings.forEach(onWarning)
   if ('runConfigured' in command) return await command.runConfigured(surroundings, config)
-  const services = await openServices({ ...options, onWarning, createDatabase: command.creates ?? options.createDatabase, refreshTtl: oidc === false ? undefined : oidc.refreshTtl, issuer: oidc === false ? undefined : oidc.issuer })
+  const services = await openServices({ ...options, onWarning, createDatabase: command.creates ?? options.createDatabase, ...(oidc !== false && { refreshTtl: oidc.refreshTtl, issuer: oidc.issuer, serviceName: oidc.name }) })
   try {
     await command.run({ ...surroundings, services })
   } finally {

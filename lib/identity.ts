@@ -5,16 +5,20 @@ import { createClientQuota } from './clients/quota.ts'
 import { toApiUri } from './issuer.ts'
 import type { Clock } from './clock.ts'
 import { createPasswords } from './users/passwords.ts'
+import { createPasswordRules } from './users/password-rules.ts'
 import { createOidc, type Oidc } from './oidc/index.ts'
 import { registerRenderers } from './renderers.ts'
 import { createResources, type Resources } from './resources/resources.ts'
 import { type RoleNames, checkRoleNames } from './roles.ts'
+import { deriveKey } from './crypto/derive-key.ts'
 import { createSecretBox } from './crypto/secrets.ts'
 import { checkSecretKey, isSealed, resolveSecretKey } from './crypto/secret-key.ts'
 import { type OwnSessions, createOwnSessions } from './tokens/own-sessions.ts'
 import { createTokenSessions, type TokenSessions } from './tokens/token-sessions.ts'
 import { type SignIns, createSignIns } from './sign-in/sign-ins.ts'
 import { createPasswordStep } from './sign-in/steps/password.ts'
+import { createAttempts } from './sign-in/attempts.ts'
+import { createKnownBrowsers, type KnownBrowsers } from './sign-in/known-browsers.ts'
 import { COLLECTIONS } from './store/collections.ts'
 import { openStore } from './store/index.ts'
 import type { Store } from './store/port.ts'
@@ -25,13 +29,15 @@ import { createUsers, type Users } from './users/users.ts'
 /** The options of the services; `schemas/options.ts` describes those that are plain data. */
 export interface ServiceOptions extends Pick<
   Options,
-  'database' | 'storeTimeout' | 'secretKey' | 'dataDir' | 'production' | 'createDatabase' | 'bcryptCost' | 'hashQueue' | 'roles' | 'managerRoles' | 'clientsPerUser'
+  'database' | 'storeTimeout' | 'secretKey' | 'dataDir' | 'production' | 'createDatabase' | 'bcryptCost' | 'hashQueue' | 'passwordMin' | 'roles' | 'managerRoles' | 'clientsPerUser'
 > {
   walLimit?: Options['walLimit'] | undefined
   /** Resources that the host declares. Absent: the ones from earlier starts stay declared. */
   resources?: Options['resources'] | undefined
   /** The issuer, where it is known: below it is the service's own API, which no declared resource may be. */
   issuer?: string | undefined
+  /** The name of the service, if it has one: nobody's password. */
+  serviceName?: string | undefined
   /** An open store, which is left open. Absent: one is opened from `database`, and closed with the services. */
   store?: Store | undefined
   /** Milliseconds since the epoch. */
@@ -61,6 +67,8 @@ export interface Services {
   readonly ownSessions: OwnSessions
   /** Signs people in by steps, for the pages. */
   readonly signIns: SignIns
+  /** The cookies of browsers in which somebody has signed in. */
+  readonly knownBrowsers: KnownBrowsers
   /** The authorization server; `oidc.rotateKeys()` is for the command line. */
   readonly oidc: Oidc
   /** Creates the first admin (lib/bootstrap.ts). */
@@ -109,7 +117,9 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     await close()
     throw error
   }
-  const users = createUsers({ store, now, roles, managerRoles, passwords, tokens, onError })
+  const checkNewPassword = createPasswordRules({ min: options.passwordMin, serviceName: options.serviceName })
+  const attempts = createAttempts({ store, now, key: deriveKey(box.key, 'attempts') })
+  const users = createUsers({ store, now, roles, managerRoles, passwords, checkNewPassword, attempts, tokens, onError })
   const checkQuota = createClientQuota(store.collection('clients'), options.clientsPerUser)
   const clients = createClients({ store, now, box, tokens, checkQuota })
   return {
@@ -122,6 +132,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     tokenSessions: createTokenSessions({ store, now, tokens }),
     ownSessions: createOwnSessions({ store, now, tokens }),
     signIns: createSignIns({ store, now, steps: [createPasswordStep(users)] }),
+    knownBrowsers: createKnownBrowsers({ key: deriveKey(box.key, 'known browsers'), now }),
     oidc: createOidc({ store, tokens, box, now }),
     bootstrap: (asked) => bootstrap({ store, users, clients, tokens, roles, now }, asked),
     close

@@ -49,7 +49,7 @@ export function readOptions ({ store, now, counter, processes, closing, ...given
 }
 
 /** What the rest of the plugin knows of the authorization server. */
-interface ServerParts extends Pick<ServiceOptions, 'refreshTtl' | 'issuer'> {
+interface ServerParts extends Pick<ServiceOptions, 'refreshTtl' | 'issuer' | 'serviceName'> {
   getIssuer?: () => URL
 }
 

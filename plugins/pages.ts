@@ -51,16 +51,27 @@ export function createPageError (look: Look) {
 }
 
 function describe (error: IdentityError): Pages['error'] {
-  const { statusCode, code, headers, message } = error
+  const { statusCode, code, message } = error
   if (error instanceof PageError) return { message: error.text }
   if (statusCode >= 500) return { message: ({ errors }) => errors.ourSide }
-  if (code === 'ErrLimit') return { message: describeLimit(headers['retry-after']) }
+  if (code === 'ErrLimit') return { message: describeLimit(error) }
   if (code === 'ErrNotFound') return { message: ({ errors }) => errors.notFound }
   if (statusCode === 413) return { message: ({ errors }) => errors.tooLarge }
   return { message: ({ errors }) => errors.refused, detail: message }
 }
 
-/** @param seconds the value of Retry-After */
-export function describeLimit (seconds: string | undefined): Message {
+/** What to do about an ErrLimit. */
+export function describeLimit ({ headers: { 'retry-after': seconds }, reason }: IdentityError): Message {
+  if (reason === 'closed') return ({ errors }) => errors.passwordClosed
   return ({ errors }) => errors.tooMany(seconds === undefined ? undefined : Number(seconds))
+}
+
+/**
+ * Why a new password was refused. Undefined for any other error.
+ * @param min the option passwordMin
+ */
+export function describePassword ({ reason }: IdentityError, min: number): Message | undefined {
+  if (reason === 'short') return ({ errors }) => errors.passwordShort(min)
+  if (reason === 'common') return ({ errors }) => errors.passwordCommon
+  if (reason === 'name') return ({ errors }) => errors.passwordName
 }

@@ -4,6 +4,7 @@ import type { StepView } from '../lib/pages/contract.ts'
 import { groupAddress } from '../lib/sign-in/addresses.ts'
 import type { Progress, Step } from '../lib/sign-in/steps/step.ts'
 import { watchConnection } from './connections.ts'
+import { createBrowserCookies } from './known-browsers.ts'
 import { type PageOptions, PageError, describeLimit, sendPage } from './pages.ts'
 import type { SignInLimits } from './sign-in-limit.ts'
 import { readForm } from './utf8.ts'
@@ -44,7 +45,9 @@ export interface SignInForm {
 }
 
 /** Shows and verifies the steps of a sign-in, for an app or for the account pages. */
-export function createSignInForms ({ identity: { signIns } }: FastifyInstance, limits: SignInLimits) {
+export function createSignInForms ({ identity: { signIns, knownBrowsers } }: FastifyInstance, limits: SignInLimits, getIssuer: () => URL) {
+  const browsers = createBrowserCookies(knownBrowsers, getIssuer)
+
   async function show (reply: FastifyReply, step: Step, { view, page }: SignInForm, more: Pick<StepView, 'account' | 'error'> = {}): Promise<FastifyReply> {
     return await sendPage(reply, step.page, { ...view, ...more }, page)
   }
@@ -60,17 +63,25 @@ export function createSignInForms ({ identity: { signIns } }: FastifyInstance, l
       const attempt = {
         form: readFields(request),
         turn: { key: `address ${groupAddress(request.ip)}`, signal: watchConnection(request) },
-        limit: async (account: string) => await limits.guess(request, account)
+        limit: async (account: string) => {
+          const known = browsers.find(request, account)
+          await limits.guess(request, account, known)
+          return known
+        }
       }
       try {
         const outcome = await signIns.submit(form.secret, attempt)
-        if ('done' in outcome) return outcome.done
+        if ('done' in outcome) {
+          const { user_id, user_epoch: epoch } = outcome.done
+          browsers.remember(request, reply, readField(request, 'account').trim(), { user_id, epoch })
+          return outcome.done
+        }
         if ('next' in outcome) await show(reply, outcome.next, form)
         else await show(reply.code(400), outcome.again, form, outcome.refused)
       } catch (error) {
         if (!(error instanceof IdentityError) || error.code !== 'ErrLimit') throw error
         const account = readField(request, 'account').trim().slice(0, 254)
-        await show(reply.code(429).headers(error.headers), await signIns.find(form.secret), form, { account, error: describeLimit(error.headers['retry-after']) })
+        await show(reply.code(429).headers(error.headers), await signIns.find(form.secret), form, { account, error: describeLimit(error) })
       }
       return null
     },

@@ -16,9 +16,9 @@ const DENIED: Decision = { error: 'access_denied', error_description: 'the user 
 type InteractionRoute = { Params: { uid: string }, Querystring: { account?: string } }
 
 /** The pages between an authorization request and its response: sign-in and consent. */
-export async function interactionRoutes (app: FastifyInstance, { getServer, limits, look }: OidcMount): Promise<void> {
+export async function interactionRoutes (app: FastifyInstance, { getServer, getIssuer, limits, look }: OidcMount): Promise<void> {
   const { users } = app.identity
-  const forms = createSignInForms(app, limits)
+  const forms = createSignInForms(app, limits, getIssuer)
   app.setErrorHandler(createPageError(look))
   parseForms(app)
 

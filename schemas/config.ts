@@ -33,6 +33,7 @@ export const EnvironmentSchema = Type.Object({
   })),
   IDENTITY_BCRYPT_COST: options.bcryptCost,
   IDENTITY_HASH_QUEUE: options.hashQueue,
+  IDENTITY_PASSWORD_MIN: options.passwordMin,
   IDENTITY_RATE_LIMIT: Type.Union([Off, ...options.rateLimit.anyOf.slice(1)], {
     default: options.rateLimit.default, description: 'Password changes per minute and user; further ones get ErrLimit. `off`: unlimited.'
   }),

@@ -45,6 +45,7 @@ t.test('an empty environment gives the defaults, which are those of the options'
       createDatabase: undefined,
       bcryptCost: 12,
       hashQueue: options.hashQueue.default,
+      passwordMin: options.passwordMin.default,
       roles: { admin: 'admin', manager: 'manager', service: 'service' },
       managerRoles: undefined,
       clientsPerUser: 100
@@ -65,6 +66,7 @@ t.test('every variable sets its part of the configuration', async (t) => {
     IDENTITY_CREATE_DATABASE: 'on',
     IDENTITY_BCRYPT_COST: '4',
     IDENTITY_HASH_QUEUE: '5',
+    IDENTITY_PASSWORD_MIN: '15',
     IDENTITY_RATE_LIMIT: 'off',
     IDENTITY_WRITE_LIMIT: '6',
     IDENTITY_CLIENTS_PER_USER: '7',
@@ -119,6 +121,7 @@ t.test('every variable sets its part of the configuration', async (t) => {
       createDatabase: true,
       bcryptCost: 4,
       hashQueue: 5,
+      passwordMin: 15,
       roles: { admin: 'root', manager: 'boss', service: 'bot' },
       managerRoles: ['clerk', 'billing admin', 'boss'],
       clientsPerUser: 7

@@ -9,9 +9,9 @@ type Query = { Querystring: { next?: string } }
 const schema = { hide: true }
 
 /** Signs in to the account pages by the same steps as to an app, and out. */
-export function signInPages (app: FastifyInstance, { getServer, getHome, limits, look }: AccountMount, visits: Visits): void {
+export function signInPages (app: FastifyInstance, { getServer, getHome, getIssuer, limits, look }: AccountMount, visits: Visits): void {
   const { users } = app.identity
-  const forms = createSignInForms(app, limits)
+  const forms = createSignInForms(app, limits, getIssuer)
   const page = { look }
 
   /** The form of a browser. Somebody who signed in too long ago for a page is asked again. */

@@ -22,6 +22,10 @@ export const de: Texts = {
     tooMany: (seconds) => seconds === undefined
       ? 'Zu viele Versuche. Versuchen Sie es später noch einmal.'
       : `Zu viele Versuche. Versuchen Sie es in ${seconds} ${seconds === 1 ? 'Sekunde' : 'Sekunden'} noch einmal.`,
+    passwordClosed: 'Es gab zu viele falsche Versuche. Setzen Sie ein neues Passwort, oder bitten Sie die Administration, dieses wieder freizugeben.',
+    passwordShort: (characters) => `Das neue Passwort ist zu kurz. Es braucht mindestens ${characters} Zeichen.`,
+    passwordCommon: 'Das neue Passwort ist eines der häufigsten. Wählen Sie ein anderes.',
+    passwordName: 'Das neue Passwort darf nicht Ihr Konto oder der Name des Dienstes sein.',
     ourSide: 'Bei uns ist etwas schiefgegangen. Versuchen Sie es gleich noch einmal.',
     notFound: 'Hier ist nichts.',
     tooLarge: 'Das Formular ist zu groß.',
@@ -168,7 +172,6 @@ export const de: Texts = {
     none: 'Keine',
     registeredAt: 'Registriert',
     wrongCurrent: 'Das jetzige Passwort ist falsch.',
-    emptyPassword: 'Geben Sie ein neues Passwort ein.',
     vouchedFor: 'Der Betreiber dieses Dienstes bürgt für diese App. Deshalb darf nur ein Administrator sie ändern oder ihr Geheimnis sehen.',
     refused: 'Das war nicht möglich.'
   }

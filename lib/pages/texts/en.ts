@@ -30,6 +30,10 @@ export const en = {
     tooMany: (seconds: number | undefined) => seconds === undefined
       ? 'Too many attempts. Try again later.'
       : `Too many attempts. Try again in ${seconds} ${seconds === 1 ? 'second' : 'seconds'}.`,
+    passwordClosed: 'There were too many wrong attempts. Set a new password, or ask an administrator to open this one.',
+    passwordShort: (characters: number) => `The new password is too short. It needs at least ${characters} ${characters === 1 ? 'character' : 'characters'}.`,
+    passwordCommon: 'The new password is one of the most common ones. Choose another.',
+    passwordName: 'The new password must not be your account or the name of the service.',
     ourSide: 'Something went wrong on our side. Try again in a moment.',
     notFound: 'There is nothing here.',
     tooLarge: 'The form is too large.',
@@ -176,7 +180,6 @@ export const en = {
     none: 'None',
     registeredAt: 'Registered',
     wrongCurrent: 'The current password is wrong.',
-    emptyPassword: 'Type a new password.',
     vouchedFor: 'The operator of this service vouches for this app, so only an administrator may change it or see its secret.',
     refused: 'That could not be done.'
   }

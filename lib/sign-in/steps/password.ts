@@ -13,9 +13,8 @@ export function createPasswordStep (users: Pick<Users, 'signIn'>): Step {
     async verify ({ form, turn, limit }) {
       const account = (form.get('account') ?? '').trim()
       const password = form.get('password') ?? ''
-      await limit(account)
-      const fits = account.length <= LIMITS.account && password.length <= LIMITS.password
-      const found = fits ? await users.signIn(account, password, turn) : null
+      const known = await limit(account)
+      const found = await users.signIn(account, password, turn, known)
       // The same text for an unknown account, a wrong password, and a user who may not sign in.
       if (found === null) return { refused: { error: WRONG, account: account.slice(0, LIMITS.account) } }
       return { passed: { user_id: found.user_id, user_epoch: found.epoch } }

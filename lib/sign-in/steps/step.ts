@@ -2,6 +2,7 @@ import type { StepPage, StepView } from '../../pages/contract.ts'
 import type { Message } from '../../pages/texts/en.ts'
 import type { Turn } from '../../fair-queue.ts'
 import type { MaybePromise } from '../../store/port.ts'
+import type { KnownBrowser } from '../known-browsers.ts'
 
 /** Who a sign-in has proved so far, and how. */
 export interface Progress {
@@ -19,9 +20,10 @@ export interface Attempt {
   turn: Turn
   /**
    * Counts an attempt for the account, before the step verifies anything.
+   * @returns what the browser's cookie says about the account
    * @throws ErrLimit
    */
-  limit (account: string): Promise<void>
+  limit (account: string): Promise<KnownBrowser | undefined>
 }
 
 /** Whom the step has proved, or why it has not. A refused step is shown again with the fields of `view`. */
