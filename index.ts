@@ -61,7 +61,7 @@ async function identity (app: FastifyInstance, given: IdentityOptions): Promise<
         await signing.register(interactionRoutes, { ...mount, prefix: '/api/v1' })
         if (accountPath !== false) {
           const limitPasswords = createUserLimit('password', options.rateLimit, counter)
-          await signing.register(accountRoutes, { ...mount, getHome, now: options.now ?? Date.now, limitWrites, limitPasswords, prefix: accountPath })
+          await signing.register(accountRoutes, { ...mount, getHome, now: options.now ?? Date.now, passwordMin: options.passwordMin, limitWrites, limitPasswords, prefix: accountPath })
         }
       })
     }

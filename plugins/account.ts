@@ -16,6 +16,8 @@ export interface AccountMount extends OidcMount {
   /** The path of the account pages as browsers see it. */
   getHome: () => string
   now: Clock
+  /** Characters that a new password must have. */
+  passwordMin: number
   limitWrites: UserLimit
   limitPasswords: UserLimit
 }

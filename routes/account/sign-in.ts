@@ -9,7 +9,7 @@ type Query = { Querystring: { next?: string } }
 const schema = { hide: true }
 
 /** Signs in to the account pages by the same steps as to an app, and out. */
-export function signInPages (app: FastifyInstance, { getServer, getIssuer, getHome, limits, look }: AccountMount, visits: Visits): void {
+export function signInPages (app: FastifyInstance, { getServer, getHome, getIssuer, limits, look }: AccountMount, visits: Visits): void {
   const { users } = app.identity
   const forms = createSignInForms(app, limits, getIssuer)
   const page = { look }

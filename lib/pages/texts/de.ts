@@ -172,7 +172,6 @@ export const de: Texts = {
     none: 'Keine',
     registeredAt: 'Registriert',
     wrongCurrent: 'Das jetzige Passwort ist falsch.',
-    emptyPassword: 'Geben Sie ein neues Passwort ein.',
     vouchedFor: 'Der Betreiber dieses Dienstes bürgt für diese App. Deshalb darf nur ein Administrator sie ändern oder ihr Geheimnis sehen.',
     refused: 'Das war nicht möglich.'
   }

@@ -180,7 +180,6 @@ export const en = {
     none: 'None',
     registeredAt: 'Registered',
     wrongCurrent: 'The current password is wrong.',
-    emptyPassword: 'Type a new password.',
     vouchedFor: 'The operator of this service vouches for this app, so only an administrator may change it or see its secret.',
     refused: 'That could not be done.'
   }
