@@ -12,6 +12,7 @@ import { parseSort } from '../lists/sort.ts'
 import { type Change, DuplicateKeyError, type Filter, type Json, type ListQuery, type Store } from '../store/port.ts'
 import { type Tokens, invalidToken } from '../tokens/tokens.ts'
 import { isActive } from '../tokens/validity.ts'
+import { findByName, isTaken } from './addresses.ts'
 import { createManagerRules } from './manager-rules.ts'
 import { showItemOf, showProfile, showUser } from './show-user.ts'
 
@@ -36,6 +37,8 @@ export interface UserServices {
   tokens: Tokens
   /** Receives failures that no caller waits for. */
   onError: (error: unknown) => void
+  /** Called after a user's password was changed by themselves or an administrator. */
+  onPasswordChange?: ((record: UserRecord) => Promise<void>) | undefined
 }
 
 function notFound (): IdentityError {
@@ -59,7 +62,7 @@ function toListQuery (query: UserListQuery): ListQuery {
 }
 
 /** User accounts, by the rules of service.md, sections 2, 3 and 4.3. */
-export function createUsers ({ store, now, roles: names, managerRoles, passwords, tokens, onError }: UserServices) {
+export function createUsers ({ store, now, roles: names, managerRoles, passwords, tokens, onError, onPasswordChange }: UserServices) {
   const users = store.collection<UserRecord>('users')
   const { counts, pages } = createReads(store)
   const checkMayPatch = createManagerRules(names, managerRoles)
@@ -93,6 +96,7 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
       const written = await write(record, change)
       if (written === null) continue
       if (change.increment?.epoch !== undefined) tokens.deleteOfUser(id, written.epoch)
+      if (change.set?.password !== undefined) await onPasswordChange?.(written)
       return
     }
     throw new IdentityError('ErrBusy', 'other requests are changing the user', { headers: { 'retry-after': '1' } })
@@ -107,7 +111,7 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
     const roles = checkRoles(extra.roles ?? {})
     // Spares the hash of a quarter of a second when the account exists. The unique index decides.
     const exists = () => new IdentityError('USER_EXIST', 'account: a user with this account exists')
-    if (await users.getBy('account', account) !== null) throw exists()
+    if (await isTaken(users, account)) throw exists()
     const hashed = await passwords.hash(password, extra.actor && toTurn(extra.actor))
     // The caller may have been revoked during the hash. The same below.
     await extra.actor?.confirm?.()
@@ -125,14 +129,14 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
     try {
       await users.insert(record)
     } catch (error) {
-      if (error instanceof DuplicateKeyError && error.field === 'account') throw exists()
+      if (error instanceof DuplicateKeyError && (error.field === 'account' || error.field === 'addresses')) throw exists()
       throw error
     }
     return { user_id: record.id }
   }
 
   async function verifyPassword (account: string, password: string, turn?: Turn): Promise<UserRecord | null> {
-    const record = await users.getBy('account', account.toLowerCase())
+    const record = await findByName(users, account)
     const same = await passwords.verify(password, record?.password, turn)
     if (record === null || !same || !isActive(record, toTimestamp(now()))) return null
     if (passwords.isWeak(record.password)) await renewHash(record, password, turn)
@@ -227,6 +231,15 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
         if (actor?.epoch !== undefined && record.epoch !== actor.epoch) throw invalidToken()
         return change
       })
+    },
+
+    /**
+     * Confirms that the actor knows the user's password, before something that a stolen token must not do.
+     * @throws ErrParam; the password may be left out with an operator's unrestricted token
+     */
+    async confirmPassword (actor: Actor, password: string | undefined): Promise<void> {
+      await checkCurrent(actor.user_id, password, toTurn(actor), actor.isUnrestricted)
+      await actor.confirm?.()
     },
 
     /**

@@ -42,6 +42,11 @@ GET    /user/list                         401   401   403   403   403     403   
 GET    /user/:userId                      401   401   403   403   403     403     200
 PATCH  /user/:userId                      401   401   403   403   204     204     204
 DELETE /user/:userId                      401   401   403   403   403     403     204
+POST   /auth/verify/send                  401   401   400   400   400     400     400
+POST   /user/email                        401   401   204   204   204     204     204
+DELETE /user                              401   401   404   404   404     404     404
+POST   /user/invite                       401   401   403   403   200     403     200
+POST   /user/:userId/recovery             401   401   403   403   403     403     200
 `
 
 interface Row { method: InjectOptions['method'] & string, path: string, expected: Record<Who, number> }
@@ -54,6 +59,10 @@ const ROWS: Row[] = TABLE.trim().split('\n').slice(1).map((line) => {
 /** A valid body, for the routes that accept one. */
 function bodyOf ({ method, path }: Row): object | undefined {
   if (method === 'PATCH') return path === '/user/:userId' ? { data: { roles: {} } } : { data: { name: 'new' } }
+  if (path === '/user/email') return { data: { email: `new${Math.random()}@example.com` } }
+  if (method === 'DELETE' && path === '/user') return { data: {} }
+  if (path === '/user/invite') return { data: { account: `new${Math.random()}@example.com` } }
+  if (path.endsWith('/send') || path.endsWith('/recovery')) return
   if (method !== 'POST' || path === '/auth/logout') return
   if (path === '/resource') return { data: { id: `urn:example:${Math.random()}`, name: 'n', scopes: {} } }
   return path === '/user' ? { data: { account: `new${Math.random()}`.replace('.', ''), password: 'p' } } : { data: { redirectUris: [], scopes: [], name: 'n' } }
