@@ -236,10 +236,12 @@ function nameRole (role: keyof RoleNames): string {
 }
 
 function toOidc (env: Environment): Partial<OidcOptions> {
-  const { IDENTITY_ISSUER: issuer, IDENTITY_NAME: name } = env
+  const { IDENTITY_ISSUER: issuer, IDENTITY_NAME: name, IDENTITY_LOGO: logo, IDENTITY_ACCENT: accent } = env
   return {
     ...(issuer !== undefined && { issuer }),
     ...(name !== undefined && { name }),
+    ...(logo !== undefined && { logo }),
+    ...(accent !== undefined && { accent }),
     accessTtl: env.IDENTITY_ACCESS_TTL,
     // The command line mints with it too.
     refreshTtl: Math.min(env.IDENTITY_REFRESH_TTL, env.IDENTITY_REFRESH_MAX),
@@ -286,6 +288,7 @@ function toConfig (env: Environment & { IDENTITY_WORKERS: number }, secretKey: s
       createDatabase: env.IDENTITY_CREATE_DATABASE,
       bcryptCost: env.IDENTITY_BCRYPT_COST,
       hashQueue: env.IDENTITY_HASH_QUEUE,
+      passwordMin: env.IDENTITY_PASSWORD_MIN,
       roles: toRoleNames(env),
       managerRoles: toManagerRoles(env),
       clientsPerUser: env.IDENTITY_CLIENTS_PER_USER

@@ -4,6 +4,7 @@
  */
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
+import { createLook } from './lib/pages/look.ts'
 import { checkPatches } from './lib/oidc/patches.ts'
 import { createCounter } from './lib/sign-in/counter.ts'
 import { handleError } from './plugins/errors.ts'
@@ -47,8 +48,9 @@ async function identity (app: FastifyInstance, given: IdentityOptions): Promise<
     if (oidcOptions !== false) {
       await scope.register(async (signing) => {
         await checkPatches()
+        const look = createLook(oidcOptions)
         const limits = await createSignInLimits(signing, !unlimited && oidcOptions.signInLimit, counter)
-        const mount = { ...prepareServer(scope, oidcOptions, getIssuer), limits, name: oidcOptions.name }
+        const mount = { ...prepareServer(scope, oidcOptions, look, getIssuer), limits, look }
         await signing.register(oidc, mount)
         await signing.register(introspectionRoute, { ...mount, prefix: '/api/v1' })
         await signing.register(interactionRoutes, { ...mount, prefix: '/api/v1' })

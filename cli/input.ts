@@ -6,11 +6,9 @@ import { LIMITS } from '../schemas/common.ts'
 import type { User } from '../schemas/user.ts'
 import { paramError } from '../lib/errors.ts'
 import { randomText } from '../lib/ids.ts'
+import { GENERATED_PASSWORD } from '../lib/users/password-rules.ts'
 import { UsageError } from './args.ts'
 import type { Context } from './command.ts'
-
-/** Characters of a generated password: 142 bits. */
-const GENERATED = 24
 
 /** Bytes of a password on stdin: four for each character, and the line ending. */
 const STDIN = 4 * LIMITS.password + 2
@@ -37,7 +35,7 @@ async function readPassword ({ stdin, signal }: Pick<Context, 'stdin' | 'signal'
  * machine can see the command line.
  */
 export async function takePassword ({ args, stdin, signal }: Context): Promise<{ password: string, generated: boolean }> {
-  if (!args.has('password-stdin')) return { password: randomText(GENERATED), generated: true }
+  if (!args.has('password-stdin')) return { password: randomText(GENERATED_PASSWORD), generated: true }
   if (stdin.isTTY === true) throw new UsageError('--password-stdin: stdin is a terminal, which would show the password; pipe it in')
   return { password: await readPassword({ stdin, signal }), generated: false }
 }

@@ -61,7 +61,7 @@ async function run (command: Command, surroundings: Surroundings, env: NodeJS.Pr
   const { services: options, oidc, warnings } = readConfig(env)
   const onWarning = (message: string) => { surroundings.stderr.write(`fastify-identity: warning: ${message}\n`) }
   warnings.forEach(onWarning)
-  const services = await openServices({ ...options, onWarning, createDatabase: command.creates ?? options.createDatabase, refreshTtl: oidc === false ? undefined : oidc.refreshTtl, issuer: oidc === false ? undefined : oidc.issuer })
+  const services = await openServices({ ...options, onWarning, createDatabase: command.creates ?? options.createDatabase, ...(oidc !== false && { refreshTtl: oidc.refreshTtl, issuer: oidc.issuer, serviceName: oidc.name }) })
   try {
     await command.run({ ...surroundings, services })
   } finally {

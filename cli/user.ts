@@ -74,6 +74,16 @@ export const userCommands: Commands = {
     }
   },
 
+  'user unlock': {
+    summary: "Open a user's password that was closed after too many wrong attempts.",
+    flags: { account: ACCOUNT },
+    async run (context) {
+      const { user_id, account } = await requireUser(context)
+      await context.services.users.unlock(user_id)
+      printRecord(context, { user_id, account })
+    }
+  },
+
   'user roles': {
     summary: 'Add roles to a user, and remove them.',
     flags: {

@@ -8,6 +8,7 @@ import { API_SCOPES } from './resources/api-scopes.ts'
 import { type Actor, type RoleNames, holdsRole } from './roles.ts'
 import { DuplicateKeyError, type Store } from './store/port.ts'
 import { ACCESS_TTL, type Tokens, createToken } from './tokens/tokens.ts'
+import { GENERATED_PASSWORD } from './users/password-rules.ts'
 import type { Users } from './users/users.ts'
 
 /** The value of the unique key `bootstrap` on the user that bootstrap created. */
@@ -68,7 +69,7 @@ export async function bootstrap (
     await records.update(former.id, { unset: ['bootstrap'], increment: { revision: 1 } }, { equal: { revision: former.revision } })
   }
 
-  const password = randomText(24)
+  const password = randomText(GENERATED_PASSWORD)
   const user_id = generateId(now())
   const client_id = generateId(now())
   const actor = { user_id, isAdmin: true }

@@ -24,10 +24,9 @@ export function checkAccount (text: string): string {
   return account
 }
 
-/** Throws ErrParam for an empty password. */
-export function checkPassword (password: string): string {
-  if (password === '') throw paramError('password', 'must not be empty')
-  return checkText('password', password)
+/** The number of Unicode code points, in which the schemas count too. */
+export function countCharacters (text: string): number {
+  return [...text].length
 }
 
 /** Throws ErrParam for a lone surrogate, which stores would alter. */

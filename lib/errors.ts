@@ -21,11 +21,18 @@ export const ERRORS = {
 
 export type ErrorCode = keyof typeof ERRORS
 
+/** Why a new password was refused (ErrParam), and why a password was not compared (ErrLimit). */
+export const REASONS = ['short', 'common', 'name', 'paused', 'closed'] as const
+
+export type ErrorReason = typeof REASONS[number]
+
 export interface IdentityErrorOptions extends ErrorOptions {
   /** Response headers, such as WWW-Authenticate or Retry-After. */
   headers?: Record<string, string>
   /** A status other than the kind's own: 413 and 415 are ErrParam. */
   statusCode?: number
+  /** Which of several problems it is, where a program needs to tell them apart. */
+  reason?: ErrorReason | undefined
 }
 
 /** An error of a known kind. Services throw it, and plugins/errors.ts turns it into a response. */
@@ -34,18 +41,20 @@ export class IdentityError extends Error {
   readonly code: ErrorCode
   readonly statusCode: number
   readonly headers: Readonly<Record<string, string>>
+  readonly reason: ErrorReason | undefined
 
   constructor (code: ErrorCode, message: string, options: IdentityErrorOptions = {}) {
     super(message, 'cause' in options ? { cause: options.cause } : undefined)
     this.code = code
     this.statusCode = options.statusCode ?? ERRORS[code].status
     this.headers = options.headers ?? {}
+    this.reason = options.reason
   }
 }
 
 /** Invalid input. `field` is the name that the caller wrote, `cause` the problem. */
-export function paramError (field: string, cause: string): IdentityError {
-  return new IdentityError('ErrParam', `${field}: ${cause}`)
+export function paramError (field: string, cause: string, reason?: ErrorReason): IdentityError {
+  return new IdentityError('ErrParam', `${field}: ${cause}`, { reason })
 }
 
 /** Seconds that ErrDb asks a caller to wait. */

@@ -1,20 +1,25 @@
 import type { Options } from '../schemas/options.ts'
 import { bootstrap, type BootstrapOptions, type Bootstrapped } from './bootstrap.ts'
 import { type AccountEvent, type AccountOptions, type Accounts, createAccounts } from './accounts/index.ts'
-import { checkPassword } from './checks.ts'
 import { createClients, type Clients } from './clients/clients.ts'
 import { createClientQuota } from './clients/quota.ts'
 import type { Clock } from './clock.ts'
 import { createPasswords } from './users/passwords.ts'
+import { createPasswordRules } from './users/password-rules.ts'
 import { createOidc, type Oidc } from './oidc/index.ts'
 import { registerRenderers } from './renderers.ts'
 import type { UserRecord } from './records.ts'
 import { createResources, type Resources } from './resources/resources.ts'
 import { type RoleNames, checkRoleNames } from './roles.ts'
+import { deriveKey } from './crypto/derive-key.ts'
 import { createSecretBox } from './crypto/secrets.ts'
 import { checkSecretKey, isSealed, resolveSecretKey } from './crypto/secret-key.ts'
 import { type Counter, createCounter } from './sign-in/counter.ts'
 import { createTokenSessions, type TokenSessions } from './tokens/token-sessions.ts'
+import { type SignIns, createSignIns } from './sign-in/sign-ins.ts'
+import { createPasswordStep } from './sign-in/steps/password.ts'
+import { createAttempts } from './sign-in/attempts.ts'
+import { createKnownBrowsers, type KnownBrowsers } from './sign-in/known-browsers.ts'
 import { COLLECTIONS } from './store/collections.ts'
 import { openStore } from './store/index.ts'
 import type { Store } from './store/port.ts'
@@ -25,13 +30,15 @@ import { createUsers, type Users } from './users/users.ts'
 /** The options of the services; `schemas/options.ts` describes those that are plain data. */
 export interface ServiceOptions extends Pick<
   Options,
-  'database' | 'storeTimeout' | 'secretKey' | 'dataDir' | 'production' | 'createDatabase' | 'bcryptCost' | 'hashQueue' | 'roles' | 'managerRoles' | 'clientsPerUser'
+  'database' | 'storeTimeout' | 'secretKey' | 'dataDir' | 'production' | 'createDatabase' | 'bcryptCost' | 'hashQueue' | 'passwordMin' | 'roles' | 'managerRoles' | 'clientsPerUser'
 > {
   walLimit?: Options['walLimit'] | undefined
   /** Resources that the host declares. Absent: those that a host declared before stay as they are. */
   resources?: Options['resources'] | undefined
   /** The issuer, where it is known: below it is the service's own API, which no declared resource may be. */
   issuer?: string | undefined
+  /** The name of the service, if it has one: nobody's password. */
+  serviceName?: string | undefined
   /** An open store, which is left open. Absent: one is opened from `database`, and closed with the services. */
   store?: Store | undefined
   /** Milliseconds since the epoch. */
@@ -67,6 +74,10 @@ export interface Services {
   readonly accounts: Accounts
   /** Lists and ends a user's token sessions. */
   readonly tokenSessions: TokenSessions
+  /** Signs people in by steps, for the pages. */
+  readonly signIns: SignIns
+  /** The cookies of browsers in which somebody has signed in. */
+  readonly knownBrowsers: KnownBrowsers
   /** The authorization server; `oidc.rotateKeys()` is for the command line. */
   readonly oidc: Oidc
   /** Creates the first admin (lib/bootstrap.ts). */
@@ -118,11 +129,13 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     await close()
     throw error
   }
+  const checkNewPassword = createPasswordRules({ min: options.passwordMin, serviceName: options.serviceName })
+  const attempts = createAttempts({ store, now, key: deriveKey(box.key, 'attempts') })
   async function onPasswordChange (user: UserRecord) {
     onEvent({ type: 'user.password_changed', user_id: user.id })
     await people.accounts?.notifyOfPassword(user)
   }
-  const users = createUsers({ store, now, roles, managerRoles, passwords, tokens, onError, onPasswordChange })
+  const users = createUsers({ store, now, roles, managerRoles, passwords, checkNewPassword, attempts, tokens, onError, onPasswordChange })
   const checkQuota = createClientQuota(store.collection('clients'), options.clientsPerUser)
   const clients = createClients({ store, now, box, tokens, checkQuota })
   const accounts = people.accounts = createAccounts({
@@ -133,8 +146,8 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     tokens,
     clients,
     box,
-    checkNewPassword: async (password) => checkPassword(password),
-    openPassword: async () => {},
+    checkNewPassword,
+    openPassword: users.unlock,
     counter: options.counter ?? createCounter(),
     onEvent,
     onError,
@@ -150,6 +163,8 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     tokens,
     resources,
     tokenSessions: createTokenSessions({ store, now, tokens }),
+    signIns: createSignIns({ store, now, steps: [createPasswordStep(users)] }),
+    knownBrowsers: createKnownBrowsers({ key: deriveKey(box.key, 'known browsers'), now }),
     oidc: createOidc({ store, tokens, box, now }),
     bootstrap: (asked) => bootstrap({ store, users, clients, tokens, roles, now }, asked),
     close

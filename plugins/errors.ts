@@ -29,8 +29,8 @@ export function toIdentityError (error: unknown): IdentityError {
 }
 
 /** The response body of an error (schemas/error.ts). */
-export function toErrorBody ({ statusCode, code, message }: IdentityError): ErrorBody {
-  return { statusCode, code, error: STATUS_CODES[statusCode] ?? ERRORS[code].title, message }
+export function toErrorBody ({ statusCode, code, message, reason }: IdentityError): ErrorBody {
+  return { statusCode, code, error: STATUS_CODES[statusCode] ?? ERRORS[code].title, message, ...(reason !== undefined && { reason }) }
 }
 
 /** The error handler of our scopes, the only place that answers with an error. */

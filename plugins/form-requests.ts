@@ -19,8 +19,8 @@ function formError (message: string, statusCode: number): IdentityError {
  * sends no SameSite=Lax cookie with a form of another site, but it does with a GET, so the form is redirected there. Nothing
  * is stored before that GET, which has its own limits.
  */
-export async function formRequests (app: FastifyInstance, { getIssuer, name }: OidcMount): Promise<void> {
-  app.setErrorHandler(createPageError(name))
+export async function formRequests (app: FastifyInstance, { getIssuer, look }: OidcMount): Promise<void> {
+  app.setErrorHandler(createPageError(look))
   app.removeAllContentTypeParsers()
   app.addContentTypeParser(FORM, { parseAs: 'buffer', bodyLimit: QUERY_LIMIT }, async (_request: FastifyRequest, body: Buffer) => (await readForm(body)).toString())
   app.addContentTypeParser('*', (_request, _body, done) => done(formError(`content-type: must be ${FORM}`, 415)))

@@ -74,8 +74,7 @@ function openSmtp ({ url, from }: NonNullable<Options['mail']>): Mail {
 }
 
 /** What the rest of the plugin knows of the authorization server. */
-interface ServerParts extends Pick<ServiceOptions, 'refreshTtl' | 'issuer'> {
-  serviceName?: string | undefined
+interface ServerParts extends Pick<ServiceOptions, 'refreshTtl' | 'issuer' | 'serviceName'> {
   getIssuer?: () => URL
 }
 
@@ -86,6 +85,7 @@ async function identityPlugin (app: FastifyInstance, { getIssuer, serviceName, s
   if (sender === undefined && getIssuer !== undefined) app.log.info('mail is not configured: people who forget their password need an administrator')
   const services = await openServices({
     ...options,
+    serviceName,
     accounts: { mail: sender, getIssuer, signUp, signUpDomains, links, selfDelete, serviceName },
     sendsMail: sender?.local !== true,
     onEvent: ({ type, ...event }) => app.log[type === 'mail.failed' ? 'warn' : 'info']({ event: type, ...event }, type),

@@ -5,6 +5,7 @@ import { ROUTES } from '../lib/oidc/routes.ts'
 import type { AuthorizationServer, Oidc } from '../lib/oidc/index.ts'
 import { compileOptions, optionError } from '../lib/options.ts'
 import { formRequests } from './form-requests.ts'
+import type { Look } from '../lib/pages/look.ts'
 import { createPageError } from './pages.ts'
 import { allowOrigin } from './cors.ts'
 import { IdentityError } from '../lib/errors.ts'
@@ -45,8 +46,10 @@ export function createGetIssuer (app: FastifyInstance, prefix: string, { issuer:
  * Prepares the authorization server, which is built at its first request.
  * @throws Error when the issuer does not end with the prefix of this scope
  */
-export function prepareServer (app: FastifyInstance, options: OidcOptions, getIssuer = createGetIssuer(app, app.prefix, options)): Pick<OidcMount, 'getServer' | 'getIssuer' | 'introspect'> {
-  const { issuer: given, signInLimit: _, ...settings } = options
+export function prepareServer (
+  app: FastifyInstance, options: OidcOptions, look: Look, getIssuer = createGetIssuer(app, app.prefix, options)
+): Pick<OidcMount, 'getServer' | 'getIssuer' | 'introspect'> {
+  const { issuer: given, ...settings } = options
   const prefix = app.prefix
   // Clients find the metadata under the issuer's path (RFC 8414, 3), so that path must be ours.
   if (given !== undefined && !new URL(given).pathname.replace(/\/$/, '').endsWith(prefix)) {
@@ -58,6 +61,7 @@ export function prepareServer (app: FastifyInstance, options: OidcOptions, getIs
       issuer: getIssuer(),
       prefix,
       settings,
+      look,
       onError: (error, request) => {
         app.log.error({ err: error, url: request.url?.split('?')[0] }, 'authorization server failed')
       }
@@ -73,8 +77,7 @@ export interface OidcMount {
   getIssuer: () => URL
   introspect: ReturnType<Oidc['createIntrospection']>
   limits: SignInLimits
-  /** The service's name on the pages. */
-  name: string | undefined
+  look: Look
 }
 
 /** oidc-provider's endpoints, with their methods. */
@@ -131,7 +134,7 @@ async function passOn (getServer: GetServer, request: FastifyRequest, reply: Fas
 
 /** The endpoints of oidc-provider, which has its own body parser. */
 export async function oidc (app: FastifyInstance, mount: OidcMount): Promise<void> {
-  const { getServer, limits, name } = mount
+  const { getServer, limits, look } = mount
   await app.register(formRequests, mount)
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', (_request, _body, done) => done(null))
@@ -139,7 +142,7 @@ export async function oidc (app: FastifyInstance, mount: OidcMount): Promise<voi
   const add = (url: string, methods: string[], rest: Partial<RouteOptions> = {}) =>
     app.route({ method: methods, url, schema: { hide: true }, handler: (request, reply) => passOn(getServer, request, reply), ...rest })
 
-  const errorHandler = createPageError(name)
+  const errorHandler = createPageError(look)
   const limited: Record<string, Partial<RouteOptions>> = {
     // User codes are short, so guesses are limited (RFC 8628, 5.1).
     [ROUTES.code_verification]: { errorHandler, preHandler: async (request) => await (request.method === 'POST' ? limits.guess(request) : limits.begin(request)) },

@@ -1,47 +1,77 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { IdentityError } from '../lib/errors.ts'
+import { type ErrorCode, IdentityError } from '../lib/errors.ts'
 import { pageHeaders } from '../lib/pages/headers.ts'
 import type { Pages } from '../lib/pages/index.ts'
+import type { Look } from '../lib/pages/look.ts'
+import type { Message } from '../lib/pages/texts/en.ts'
 import { toIdentityError } from './errors.ts'
 import { logFailure } from './failure-log.ts'
 
-export const SIGN_IN_OVER = 'This sign-in is over, or was started in another browser. Go back to the app and start again.'
-
 export interface PageOptions {
-  /** The service's name on the pages. */
-  service: string | undefined
+  look: Look
   /** The URL that submitting the page's form may redirect to. */
   redirectUri?: string | undefined
+  /** The languages that the app asked for. Absent: those of the request's query, and then of its headers. */
+  locales?: string | undefined
 }
 
-/** Sends a page with its headers. */
-export async function sendPage<Name extends keyof Pages> (
-  reply: FastifyReply, name: Name, data: Pages[Name], { service, redirectUri }: PageOptions
-): Promise<FastifyReply> {
-  // Loaded when the first page is sent.
-  const { renderPage } = await import('../lib/pages/index.ts')
-  // The host's serializers are not applied to a string.
-  return reply.headers(pageHeaders(redirectUri)).type('text/html; charset=utf-8').send(renderPage(name, data, service))
-}
+/** An error whose page says why in the language of the reader. */
+export class PageError extends IdentityError {
+  readonly text: Message
 
-/** Creates an error handler that answers with a page. */
-export function createPageError (service: string | undefined) {
-  return async function handlePageError (thrown: unknown, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
-    const isOver = thrown instanceof Error && /^(SessionNotFound|InvalidClient|InvalidRedirectUri)$/.test(thrown.name)
-    const error = isOver ? new IdentityError('ErrParam', SIGN_IN_OVER) : toIdentityError(thrown)
-    logFailure(request, error)
-    reply.code(error.statusCode).headers(error.headers)
-    return await sendPage(reply, 'error', { message: describe(error) }, { service })
+  constructor (code: ErrorCode, message: string, text: Message) {
+    super(code, message)
+    this.text = text
   }
 }
 
-function describe ({ statusCode, code, headers, message }: IdentityError): string {
-  if (statusCode >= 500) return 'Something went wrong on our side. Try again in a moment.'
-  if (code === 'ErrLimit') return describeLimit(headers['retry-after'])
-  return message
+export const signInOver = () => new PageError('ErrParam', 'the sign-in is over, or was started in another browser', ({ errors }) => errors.signInOver)
+
+/** Sends a page with its headers. */
+export async function sendPage<Name extends keyof Pages> (
+  reply: FastifyReply, name: Name, data: Pages[Name], { look, redirectUri, locales }: PageOptions
+): Promise<FastifyReply> {
+  // Loaded when the first page is sent.
+  const [{ renderPage }, { chooseLanguage }] = await Promise.all([import('../lib/pages/index.ts'), import('../lib/pages/texts/language.ts')])
+  const { query, headers } = reply.request
+  const language = chooseLanguage(locales ?? (query as { ui_locales?: unknown }).ui_locales, headers['accept-language'])
+  // The host's serializers are not applied to a string.
+  return reply.headers(pageHeaders({ look, redirectUri })).type('text/html; charset=utf-8').send(renderPage(name, data, look, language))
 }
 
-/** @param seconds the value of Retry-After */
-export function describeLimit (seconds: string | undefined): string {
-  return `Too many attempts. Try again ${seconds === undefined ? 'later' : `in ${seconds} seconds`}.`
+/** Creates an error handler that answers with a page. */
+export function createPageError (look: Look) {
+  return async function handlePageError (thrown: unknown, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+    const isOver = thrown instanceof Error && /^(SessionNotFound|InvalidClient|InvalidRedirectUri)$/.test(thrown.name)
+    const error = isOver ? signInOver() : toIdentityError(thrown)
+    logFailure(request, error)
+    reply.code(error.statusCode).headers(error.headers)
+    return await sendPage(reply, 'error', describe(error), { look })
+  }
+}
+
+function describe (error: IdentityError): Pages['error'] {
+  const { statusCode, code, message } = error
+  if (error instanceof PageError) return { message: error.text }
+  if (statusCode >= 500) return { message: ({ errors }) => errors.ourSide }
+  if (code === 'ErrLimit') return { message: describeLimit(error) }
+  if (code === 'ErrNotFound') return { message: ({ errors }) => errors.notFound }
+  if (statusCode === 413) return { message: ({ errors }) => errors.tooLarge }
+  return { message: ({ errors }) => errors.refused, detail: message }
+}
+
+/** What to do about an ErrLimit. */
+export function describeLimit ({ headers: { 'retry-after': seconds }, reason }: IdentityError): Message {
+  if (reason === 'closed') return ({ errors }) => errors.passwordClosed
+  return ({ errors }) => errors.tooMany(seconds === undefined ? undefined : Number(seconds))
+}
+
+/**
+ * Why a new password was refused. Undefined for any other error.
+ * @param min the option passwordMin
+ */
+export function describePassword ({ reason }: IdentityError, min: number): Message | undefined {
+  if (reason === 'short') return ({ errors }) => errors.passwordShort(min)
+  if (reason === 'common') return ({ errors }) => errors.passwordCommon
+  if (reason === 'name') return ({ errors }) => errors.passwordName
 }

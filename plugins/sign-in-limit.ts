@@ -2,42 +2,46 @@ import rateLimit from '@fastify/rate-limit'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { groupAddress } from '../lib/sign-in/addresses.ts'
 import type { Counter } from '../lib/sign-in/counter.ts'
+import type { KnownBrowser } from '../lib/sign-in/known-browsers.ts'
 import { IdentityError } from '../lib/errors.ts'
 import { hashToken } from '../lib/tokens/tokens.ts'
 import { countWith } from './attempts.ts'
 
-/** The limit per account, and the one per address, as a multiple of the limit per account and address. */
+/** The limit per address, as a multiple of the limit per account and address. */
 const WIDE = 10
 /** The limit of started sign-ins per address, as a multiple of the same. A whole office may share an address. */
 const STARTED = 100
 
 /** Each method counts an attempt, and throws ErrLimit above the limit. */
 export interface SignInLimits {
-  /** An attempt at an account's password; without an account, at a user code. */
-  guess (request: FastifyRequest, account?: string): Promise<void>
+  /**
+   * An attempt at an account's password; without an account, at a user code.
+   * @param known what the browser's cookie says about the account. Its attempts are counted with those of other browsers of
+   *   the same user only, so that nobody at the same address can use up the limit
+   */
+  guess (request: FastifyRequest, account?: string, known?: KnownBrowser): Promise<void>
   /** The start of a sign-in. Anyone may start one, and it is stored until it ends or expires. */
   begin (request: FastifyRequest): Promise<void>
 }
 
 /**
- * Limits guesses at passwords and codes: strictly per account and address, loosely per account and per address, so that an
- * attacker cannot lock a user out. Also limits how many sign-ins an anonymous caller can make us store.
+ * Limits how fast one address may guess passwords and codes: strictly per account, loosely in all. Failures from everywhere at
+ * one account are counted in the store (lib/sign-in/attempts.ts), after these limits, so that they also limit how much an
+ * anonymous caller can make us store.
  * @param perMinute false: no limit
  */
 export async function createSignInLimits (app: FastifyInstance, perMinute: number | false, counter: Counter): Promise<SignInLimits> {
   if (perMinute === false) return { guess: async () => {}, begin: async () => {} }
   await app.register(rateLimit, { global: false, store: countWith(counter) })
-  // Hashed, because the typed account may be as long as a form allows.
-  const accounts = new WeakMap<FastifyRequest, string>()
-  const account = (request: FastifyRequest) => accounts.get(request) ?? ''
+  const keys = new WeakMap<FastifyRequest, string>()
+  const key = (request: FastifyRequest) => keys.get(request) ?? ''
   const count = (max: number, keyGenerator: (request: FastifyRequest) => string) =>
     app.createRateLimit({ max, timeWindow: '1 minute', keyGenerator, allowList: [] })
   const starts = count(perMinute * STARTED, (request) => `begin ${groupAddress(request.ip)}`)
   const address = count(perMinute * WIDE, (request) => `address ${groupAddress(request.ip)}`)
-  const guesses = [
-    count(perMinute, (request) => `guess ${groupAddress(request.ip)} ${account(request)}`),
-    count(perMinute * WIDE, (request) => `account ${account(request)}`)
-  ]
+  const guess = count(perMinute, (request) => `guess ${groupAddress(request.ip)} ${key(request)}`)
+  // By the epoch too: a cookie from before a new password counts for itself.
+  const knownGuess = count(perMinute, (request) => `known ${key(request)}`)
 
   async function enforce (limit: typeof address, request: FastifyRequest): Promise<void> {
     const { isAllowed, ...state } = await limit(request)
@@ -47,9 +51,16 @@ export async function createSignInLimits (app: FastifyInstance, perMinute: numbe
   }
 
   return {
-    async guess (request, name) {
-      if (name !== undefined) accounts.set(request, hashToken(name.toLowerCase()))
-      for (const limit of name === undefined ? [address] : [address, ...guesses]) await enforce(limit, request)
+    async guess (request, account, known) {
+      if (known !== undefined) {
+        keys.set(request, `${known.user_id} ${known.epoch}`)
+        return await enforce(knownGuess, request)
+      }
+      await enforce(address, request)
+      if (account === undefined) return
+      // Hashed, because the typed account may be as long as a form allows.
+      keys.set(request, hashToken(account.toLowerCase()))
+      await enforce(guess, request)
     },
     begin: (request) => enforce(starts, request)
   }

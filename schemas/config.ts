@@ -33,6 +33,7 @@ export const EnvironmentSchema = Type.Object({
   })),
   IDENTITY_BCRYPT_COST: options.bcryptCost,
   IDENTITY_HASH_QUEUE: options.hashQueue,
+  IDENTITY_PASSWORD_MIN: options.passwordMin,
   IDENTITY_RATE_LIMIT: Type.Union([Off, ...options.rateLimit.anyOf.slice(1)], {
     default: options.rateLimit.default, description: 'Password changes per minute and user; further ones get ErrLimit. `off`: unlimited.'
   }),
@@ -70,6 +71,8 @@ export const EnvironmentSchema = Type.Object({
     ...oidc.issuer, expects: 'an http or https URL without credentials, query, fragment and a slash at its end'
   })),
   IDENTITY_NAME: oidc.name,
+  IDENTITY_LOGO: oidc.logo,
+  IDENTITY_ACCENT: Type.Optional(Type.String({ ...oidc.accent, expects: 'a colour such as #24508f, or two with a space between' })),
   IDENTITY_ACCESS_TTL: oidc.accessTtl,
   IDENTITY_REFRESH_TTL: oidc.refreshTtl,
   IDENTITY_SESSION_TTL: oidc.sessionTtl,

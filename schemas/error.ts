@@ -5,7 +5,10 @@ export const ErrorSchema = Type.Object({
   statusCode: Type.Integer(),
   code: Type.String({ description: 'The kind of error, from the table in the README. Stable.' }),
   error: Type.String({ description: 'The reason phrase of the status.' }),
-  message: Type.String({ description: 'Names the field and the problem.' })
+  message: Type.String({ description: 'Names the field and the problem.' }),
+  reason: Type.Optional(Type.String({
+    description: 'With ErrParam, why a new password was refused: `short`, `common` or `name`. With ErrLimit, why a password was not compared: `paused` or `closed`.'
+  }))
 }, { title: 'Error' })
 
 export type ErrorBody = Static<typeof ErrorSchema>

@@ -11,6 +11,13 @@ export const OidcOptionsSchema = Type.Object({
   name: Type.Optional(Type.String({
     minLength: 1, maxLength: 64, description: 'Name of the service on the pages. Absent: they show only the name of the app.'
   })),
+  logo: Type.Optional(Type.String({
+    minLength: 1, maxLength: 100_000, description: 'Logo on the pages: the path of a PNG, JPEG, GIF, WebP or SVG image, or a `data:` URL with base64; at most 64 KiB, because it is a part of every page. Read at the start.'
+  })),
+  accent: Type.Optional(Type.String({
+    pattern: '^#[0-9a-fA-F]{6}( #[0-9a-fA-F]{6})?$',
+    description: 'Colour of the buttons on the pages, such as `#b3261e`, or two, for a light and a dark background: `#24508f #a9c5f2`. Each needs a contrast of 3 to its background.'
+  })),
   accessTtl: Type.Integer({ minimum: 60, maximum: DAY, default: 3600, description: 'Lifetime of an access token in seconds.' }),
   refreshTtl: Type.Integer({ minimum: 60, maximum: 366 * DAY, default: 30 * DAY, description: 'Lifetime of a refresh token in seconds, from its last use.' }),
   sessionTtl: Type.Integer({ minimum: 60, maximum: 366 * DAY, default: 14 * DAY, description: 'Seconds for which a browser stays signed in, from its last use.' }),
@@ -24,7 +31,7 @@ export const OidcOptionsSchema = Type.Object({
     minimum: 0, maximum: 300, default: 10, description: 'Seconds during which a used refresh token is accepted again, for a lost response or two tabs at once.'
   }),
   signInLimit: Type.Union([Type.Literal(false), Type.Integer({ minimum: 1, maximum: 1_000_000 })], {
-    default: 10, description: 'Sign-in attempts per minute from one address for one account. Ten times as many are allowed per account and per address, and one address may start a hundred times as many sign-ins. `false`: no limit.'
+    default: 10, description: 'Sign-in attempts per minute from one address for one account. Ten times as many are allowed per address, and one address may start a hundred times as many sign-ins. `false`: no limit.'
   })
 }, { additionalProperties: false })
 

@@ -36,6 +36,12 @@ export const OptionsSchema = Type.Object({
     description: 'Makes a missing or empty database at the start; otherwise that is an error. Absent: not in production.'
   })),
   bcryptCost: Type.Integer({ minimum: 4, maximum: 20, default: 12, description: 'Cost of a password hash; each step doubles the work.' }),
+  passwordMin: Type.Integer({
+    minimum: 1,
+    maximum: 24,
+    default: 8,
+    description: 'Characters that a new password must have; 15 is right where the password is all that protects an account. Common ones, the account and the name of the service are refused too. 1: any password that is not empty.'
+  }),
   hashQueue: Type.Integer({ minimum: 1, maximum: 100_000, default: 10_000, description: 'Password hashes that may wait; further requests get ErrBusy, as do those that would wait more than 10 s.' }),
   prefix: Type.String({ pattern: '^(/[^/?#]+)*$', expects: 'a path such as /identity, with a slash before it and none after it', default: '', description: 'Path in front of `/api/v1`.' }),
   roles: Type.Object({

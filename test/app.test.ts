@@ -8,7 +8,7 @@ import { call } from './helpers/upstream.ts'
 /** Builds the app on an in-memory store, and collects its log. */
 async function start (t: { teardown: (fn: () => unknown) => unknown }, env: Record<string, string> = {}) {
   const lines: string[] = []
-  const config = readConfig({ DATABASE_URL: 'sqlite::memory:', IDENTITY_BCRYPT_COST: '4', ...env })
+  const config = readConfig({ DATABASE_URL: 'sqlite::memory:', IDENTITY_BCRYPT_COST: '4', IDENTITY_PASSWORD_MIN: '1', ...env })
   const app = await buildApp(config, { logStream: { write: (line) => lines.push(line) } })
   t.teardown(() => app.close())
   return { app, log: () => lines.map((line) => JSON.parse(line)) }

@@ -45,6 +45,7 @@ t.test('an empty environment gives the defaults, which are those of the options'
       createDatabase: undefined,
       bcryptCost: 12,
       hashQueue: options.hashQueue.default,
+      passwordMin: options.passwordMin.default,
       roles: { admin: 'admin', manager: 'manager', service: 'service' },
       managerRoles: undefined,
       clientsPerUser: 100
@@ -66,6 +67,7 @@ t.test('every variable sets its part of the configuration', async (t) => {
     IDENTITY_CREATE_DATABASE: 'on',
     IDENTITY_BCRYPT_COST: '4',
     IDENTITY_HASH_QUEUE: '5',
+    IDENTITY_PASSWORD_MIN: '15',
     IDENTITY_RATE_LIMIT: 'off',
     IDENTITY_WRITE_LIMIT: '6',
     IDENTITY_CLIENTS_PER_USER: '7',
@@ -80,6 +82,8 @@ t.test('every variable sets its part of the configuration', async (t) => {
     IDENTITY_OIDC: 'on',
     IDENTITY_ISSUER: 'https://id.example.org/base',
     IDENTITY_NAME: 'Example ID',
+    IDENTITY_LOGO: 'logo.svg',
+    IDENTITY_ACCENT: '#24508f #a9c5f2',
     IDENTITY_ACCESS_TTL: '61',
     IDENTITY_REFRESH_TTL: '62',
     IDENTITY_SESSION_TTL: '63',
@@ -110,7 +114,7 @@ t.test('every variable sets its part of the configuration', async (t) => {
     workers: 3,
     openapi: false,
     trustProxy: ['loopback', '10.0.0.0/8', '::1'],
-    oidc: { issuer: 'https://id.example.org/base', name: 'Example ID', accessTtl: 61, refreshTtl: 62, sessionTtl: 63, sessionMax: 64, refreshMax: 65, signInLimit: false },
+    oidc: { issuer: 'https://id.example.org/base', name: 'Example ID', logo: 'logo.svg', accent: '#24508f #a9c5f2', accessTtl: 61, refreshTtl: 62, sessionTtl: 63, sessionMax: 64, refreshMax: 65, signInLimit: false },
     bridge: { prefix: '/a/b-c', upstream: 'https://identity:3000/base' },
     services: {
       database: 'mongodb://127.0.0.1/x',
@@ -122,6 +126,7 @@ t.test('every variable sets its part of the configuration', async (t) => {
       createDatabase: true,
       bcryptCost: 4,
       hashQueue: 5,
+      passwordMin: 15,
       roles: { admin: 'root', manager: 'boss', service: 'bot' },
       managerRoles: ['clerk', 'billing admin', 'boss'],
       clientsPerUser: 7

@@ -202,7 +202,7 @@ t.test('two instances in sibling scopes, and one inside another, know nothing of
   const app = fastify()
   t.teardown(() => app.close())
   const scopes: Record<string, FastifyInstance> = {}
-  const options = (prefix: string): IdentityOptions => ({ database: 'sqlite::memory:', bcryptCost: 4, prefix })
+  const options = (prefix: string): IdentityOptions => ({ database: 'sqlite::memory:', bcryptCost: 4, passwordMin: 1, prefix })
   await app.register(async (one) => {
     await one.register(identity, options('/one'))
     scopes['/one'] = one

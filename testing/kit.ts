@@ -24,7 +24,7 @@ export function createApp (options: FastifyServerOptions = {}): FastifyInstance 
 /** A test with a teardown hook, such as tap's or node:test's. */
 export type TestLike = { teardown: (close: () => Promise<void>) => unknown } | { after: (close: () => Promise<void>) => unknown }
 
-/** All options of the plugin. `database`, `secretKey` and `bcryptCost` have other defaults, and `writeLimit` and `clientsPerUser` are off. */
+/** All options of the plugin. `database`, `secretKey` and `bcryptCost` have other defaults, `passwordMin` is 1, and `writeLimit` and `clientsPerUser` are off. */
 export interface StartOptions extends Omit<IdentityOptions, 'now'> {
   /** Closes the kit when this test ends. */
   t?: TestLike | undefined
@@ -93,6 +93,7 @@ export async function startIdentity ({ t, time, app = createApp(), ...options }:
       database: 'sqlite::memory:',
       secretKey: TESTING_KEY,
       bcryptCost: LOWEST_COST,
+      passwordMin: 1,
       writeLimit: false,
       clientsPerUser: false,
       counter,

@@ -13,7 +13,6 @@ export interface OidcSettings {
   sessionMax: number
   refreshMax: number
   refreshGrace: number
-  name?: string
 }
 
 /**
@@ -42,6 +41,8 @@ export interface Interaction {
   /** The resource that the tokens are for, if it is not this service. */
   resource?: { name: string, uri: string }
   redirectUri?: string
+  /** The languages the client asks for (OpenID Connect Core, 3.1.2.1). */
+  locales?: string
   /** The account the client expects. */
   loginHint?: string
   /** The user who is already signed in. */

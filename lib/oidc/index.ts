@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import type { Clock } from '../clock.ts'
 import type { SecretBox } from '../crypto/secrets.ts'
+import type { Look } from '../pages/look.ts'
 import type { Store } from '../store/port.ts'
 import type { Tokens } from '../tokens/tokens.ts'
 import { createIntrospection } from './introspection.ts'
@@ -16,6 +17,8 @@ export interface ServerOptions {
   /** The path before `/api/v1`, as the app sees it. */
   prefix: string
   settings: OidcSettings
+  /** How the pages look. */
+  look: Look
   onError (error: unknown, request: IncomingMessage): void
 }
 

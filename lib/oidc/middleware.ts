@@ -1,5 +1,6 @@
 import type { KoaContextWithOIDC, Provider } from 'oidc-provider'
 import { pageHeaders } from '../pages/headers.ts'
+import type { Look } from '../pages/look.ts'
 import { POLL_INTERVAL } from './codes.ts'
 import { ROUTES } from './routes.ts'
 import type { Views } from './views.ts'
@@ -15,10 +16,10 @@ function correctAnswer (ctx: KoaContextWithOIDC): void {
 }
 
 /** The page of `response_mode=form_post` is oidc-provider's. It submits its form by a script, the only one of all pages. */
-function protectFormPost (ctx: KoaContextWithOIDC): void {
+function protectFormPost (ctx: KoaContextWithOIDC, look: Look): void {
   if (ctx.oidc?.params?.response_mode !== 'form_post' || typeof ctx.body !== 'string' || ctx.response.is('html') === false) return
   const [, script] = /<script>([^<]*)<\/script>/.exec(ctx.body) ?? []
-  ctx.set(pageHeaders(ctx.oidc.params.redirect_uri, script))
+  ctx.set(pageHeaders({ look, redirectUri: ctx.oidc.params.redirect_uri, script }))
 }
 
 /**
@@ -26,7 +27,7 @@ function protectFormPost (ctx: KoaContextWithOIDC): void {
  * @param base path of the API as the app sees it
  * @param mount the path that browsers see before it
  */
-export function createMiddleware (base: string, mount: string, views: Views): Middleware {
+export function createMiddleware (base: string, mount: string, views: Views, look: Look): Middleware {
   return async function correct (plain, next) {
     const ctx = plain as KoaContextWithOIDC
     ctx.mountPath = mount
@@ -37,7 +38,7 @@ export function createMiddleware (base: string, mount: string, views: Views): Mi
     }
     await next()
     correctAnswer(ctx)
-    protectFormPost(ctx)
+    protectFormPost(ctx, look)
     const isSignOut = ctx.oidc?.route === 'end_session' && ctx.status === 200
     if (isSignOut && ctx.oidc.session?.accountId === undefined) await views.alreadySignedOut(ctx)
   }

@@ -14,6 +14,7 @@ import { createGrantLoader, describeScopes } from './policy.ts'
 import { createResourceIndicators } from './resource-indicators.ts'
 import { splitScopes } from './scopes.ts'
 import { findByUri, readRegistry } from '../resources/registry.ts'
+import type { Look } from '../pages/look.ts'
 import { INTERACTION } from './routes.ts'
 import { createViews } from './views.ts'
 
@@ -22,13 +23,14 @@ export interface ProviderParts extends Pick<AdapterParts, 'store' | 'tokens' | '
   /** The path before `/api/v1`, as the app sees it. */
   prefix: string
   settings: OidcSettings
+  look: Look
   keys: KeyRing
   /** Receives failures on our side. */
   onError (error: unknown, request: IncomingMessage): void
 }
 
 export async function buildServer (parts: ProviderParts): Promise<AuthorizationServer> {
-  const { issuer, prefix, settings, keys, store, tokens, box, times } = parts
+  const { issuer, prefix, settings, look, keys, store, tokens, box, times } = parts
   const base = `${prefix}/api/v1`
   // The path prefix that a proxy strips before the request reaches the app.
   const mount = issuer.pathname.replace(/\/$/, '').slice(0, -prefix.length || undefined)
@@ -48,7 +50,7 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
     getContext: () => Provider.ctx as KoaContextWithOIDC | undefined
   })
   const findAccount = createAccounts(store, times.now)
-  const views = createViews(findAccount, async (scopes) => describeScopes(scopes, await readRegistry(store)), settings.name)
+  const views = createViews(findAccount, async (scopes) => describeScopes(scopes, await readRegistry(store)), look)
   const provider = new Provider(issuer.href.replace(/\/$/, ''), createConfiguration({
     settings,
     base,
@@ -74,7 +76,7 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
   koa.on('error', (error: Error, ctx?: KoaContextWithOIDC) => {
     if (ctx !== undefined) parts.onError(error, ctx.req)
   })
-  provider.use(createMiddleware(base, mount, views))
+  provider.use(createMiddleware(base, mount, views, look))
   const callback = provider.callback()
 
   /** Signs out the browser's previous user when another one signs in. oidc-provider does this too, but by a script. */
@@ -98,7 +100,7 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
       const { uid, prompt, params, session } = await provider.interactionDetails(request, response)
       const client = await provider.Client.find(String(params.client_id))
       if (client === undefined) throw new errors.InvalidClient('client is invalid', 'client not found')
-      const { redirect_uri: redirectUri, login_hint: loginHint, scope } = params as Record<string, string | undefined>
+      const { redirect_uri: redirectUri, login_hint: loginHint, ui_locales: locales, scope } = params as Record<string, string | undefined>
       // Removed from the client since the request came: not even a refusal may be sent there.
       if (redirectUri !== undefined && !client.redirectUriAllowed(redirectUri)) throw new errors.InvalidRedirectUri()
       const { vouched, owner } = client as unknown as OurClient
@@ -116,6 +118,7 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
         ...(resource !== undefined && { resource: { name: resource.name, uri: resource.uri } }),
         scopes: describeScopes(splitScopes(scope), registry),
         ...(redirectUri !== undefined && { redirectUri }),
+        ...(locales !== undefined && { locales }),
         ...(loginHint !== undefined && { loginHint }),
         ...(session !== undefined && { accountId: session.accountId })
       }

@@ -2,6 +2,9 @@ import type { ErrorOut, KoaContextWithOIDC } from 'oidc-provider'
 import type { PageScope } from '../pages/contract.ts'
 import { pageHeaders } from '../pages/headers.ts'
 import { type Pages, renderPage } from '../pages/index.ts'
+import type { Look } from '../pages/look.ts'
+import type { Message } from '../pages/texts/en.ts'
+import { chooseLanguage } from '../pages/texts/language.ts'
 import type { createAccounts } from './accounts.ts'
 import type { OurClient } from './clients.ts'
 import { splitScopes } from './scopes.ts'
@@ -11,23 +14,31 @@ export function nameClient (client: { clientId: string, clientName?: string | un
   return { name: client.clientName ?? client.clientId }
 }
 
-const DEVICE_ERRORS: Record<string, string> = {
-  NoCodeError: 'Type the code that the device shows.',
-  NotFoundError: 'There is no such code. Check the code on the device.',
-  ExpiredError: 'The code has expired. Start again on the device.',
-  AlreadyUsedError: 'The code was used already. Start again on the device.',
-  AbortedError: 'The device was refused.'
+const DEVICE_ERRORS: Record<string, Message> = {
+  NoCodeError: ({ device }) => device.noCode,
+  NotFoundError: ({ device }) => device.unknownCode,
+  ExpiredError: ({ device }) => device.expiredCode,
+  AlreadyUsedError: ({ device }) => device.usedCode,
+  AbortedError: ({ device }) => device.refused
 }
+
+const DEVICE_FAILED: Message = ({ device }) => device.failed
 
 /** oidc-provider's messages for forms of an interaction that has ended or expired. */
 const STALE_FORM = /^(xsrf token invalid|could not find .* details|authorization request has expired|interaction session .*)$/
 
-const PAGE_EXPIRED = 'This page has expired, or was opened in another browser. Go back to the app and start again.'
+const PAGE_EXPIRED: Message = ({ errors }) => errors.pageExpired
 
 const readXsrfToken = (ctx: KoaContextWithOIDC) => String(ctx.oidc.session?.state?.secret)
 
 function readClient (ctx: KoaContextWithOIDC): { client?: { name: string } } {
   return ctx.oidc.client === undefined ? {} : { client: nameClient(ctx.oidc.client) }
+}
+
+/** Where the client's app starts: the origin of a redirect URI that is a website. A link leads there, never a redirect. */
+function findStart ({ registered_uris }: OurClient): string | undefined {
+  const [uri] = registered_uris.filter((registered) => /^https?:/.test(registered))
+  return uri === undefined ? undefined : `${new URL(uri).origin}/`
 }
 
 /** A code as we write it (configuration.ts). Any other text of a link is not shown. */
@@ -41,13 +52,12 @@ function readLinkedCode (ctx: KoaContextWithOIDC): string | undefined {
 /**
  * The pages that oidc-provider renders through us.
  * @param describe adds what the scopes mean
- * @param service the service's name on the pages
  */
-export function createViews (findAccount: ReturnType<typeof createAccounts>, describe: (scopes: string[]) => Promise<PageScope[]>, service?: string) {
+export function createViews (findAccount: ReturnType<typeof createAccounts>, describe: (scopes: string[]) => Promise<PageScope[]>, look: Look) {
   function send<Name extends keyof Pages> (ctx: KoaContextWithOIDC, name: Name, data: Pages[Name], redirectUri?: unknown): void {
-    ctx.set(pageHeaders(redirectUri))
+    ctx.set(pageHeaders({ look, redirectUri }))
     ctx.type = 'html'
-    ctx.body = renderPage(name, data, service)
+    ctx.body = renderPage(name, data, look, chooseLanguage(ctx.oidc?.params?.ui_locales ?? ctx.query.ui_locales, ctx.get('accept-language')))
   }
 
   return {
@@ -66,7 +76,7 @@ export function createViews (findAccount: ReturnType<typeof createAccounts>, des
         return
       }
       const typed = (error as { userCode?: string } | undefined)?.userCode
-      const message = error === undefined ? undefined : DEVICE_ERRORS[error.name] ?? 'That did not work. Start again on the device.'
+      const message = error === undefined ? undefined : DEVICE_ERRORS[error.name] ?? DEVICE_FAILED
       send(ctx, 'device', {
         ...page,
         ...(typed !== undefined && { code: typed }),
@@ -93,7 +103,7 @@ export function createViews (findAccount: ReturnType<typeof createAccounts>, des
     },
 
     async deviceDone (ctx: KoaContextWithOIDC): Promise<void> {
-      send(ctx, 'device-done', { client: readClient(ctx).client ?? { name: 'the app' } })
+      send(ctx, 'device-done', readClient(ctx))
     },
 
     async signOut (ctx: KoaContextWithOIDC): Promise<void> {
@@ -124,7 +134,11 @@ export function createViews (findAccount: ReturnType<typeof createAccounts>, des
 
     async error (ctx: KoaContextWithOIDC, out: ErrorOut): Promise<void> {
       const { error, error_description: description = 'The request cannot be answered.' } = out
-      send(ctx, 'error', { message: STALE_FORM.test(description) ? PAGE_EXPIRED : description, code: error })
+      const client = ctx.oidc?.client as unknown as OurClient | undefined
+      const uri = client === undefined ? undefined : findStart(client)
+      const back = client !== undefined && uri !== undefined && { back: { client: nameClient(client), uri } }
+      if (STALE_FORM.test(description)) send(ctx, 'error', { message: PAGE_EXPIRED, code: error, ...back })
+      else send(ctx, 'error', { message: ({ errors }) => errors.refused, code: error, detail: description, ...back })
     }
   }
 }

@@ -1,12 +1,16 @@
 import type { Pages } from './contract.ts'
 import { html } from './html.ts'
-import type { Part } from './parts.ts'
+import { type Part, name } from './parts.ts'
+import type { Texts } from './texts/en.ts'
 
-export function failure ({ message, code }: Pages['error']): Part {
+export function failure ({ message, code, detail, back }: Pages['error'], texts: Texts, home?: string): Part {
+  const { common, errors } = texts
   return {
-    title: 'That did not work',
-    body: html`<h1>That did not work</h1>
-<p class="error" role="alert">${message}</p>
-${code !== undefined && html`<p class="muted">For the developers of the app: <code>${code}</code></p>`}`
+    title: errors.heading,
+    body: html`<h1>${errors.heading}</h1>
+<p class="error" role="alert">${message(texts)}</p>
+${(code ?? detail) !== undefined && html`<p class="muted">${errors.forDevelopers} <span lang="en">${code !== undefined && html`<code>${code}</code> `}${detail}</span></p>\n`}${back !== undefined
+  ? html`<p class="next"><a href="${back.uri}">${common.goBack(name(back.client.name))}</a></p>`
+  : home !== undefined && html`<p class="next"><a href="${home}">${common.toAccount}</a></p>`}`
   }
 }

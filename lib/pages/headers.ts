@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import { STYLE_SOURCE } from './style.ts'
+import type { Look } from './look.ts'
 
 /**
  * Sources of `form-action` beside this origin. Chromium applies `form-action` to every redirect that follows a form: the one
@@ -11,16 +11,21 @@ function toFormSource (uri: unknown): string[] {
   return [new URL(uri).protocol]
 }
 
-/**
- * The headers of every page: no scripts, no loads, no framing, no caching.
- * @param redirectUri the URI that submitting the page's form may redirect to, beside this origin
- * @param script the only script that may run
- */
-export function pageHeaders (redirectUri?: unknown, script?: string): Record<string, string> {
+export interface HeaderOptions {
+  look: Pick<Look, 'styleSource' | 'logo'>
+  /** The URI that submitting the page's form may redirect to, beside this origin. */
+  redirectUri?: unknown
+  /** The only script that may run. */
+  script?: string | undefined
+}
+
+/** The headers of every page: no scripts, no loads, no framing, no caching. A logo is part of the page. */
+export function pageHeaders ({ look, redirectUri, script }: HeaderOptions): Record<string, string> {
   const scripts = script === undefined ? '' : `; script-src 'sha256-${hash('sha256', script, 'base64')}'`
+  const images = look.logo === undefined ? '' : '; img-src data:'
   const form = ["'self'", ...toFormSource(redirectUri)].join(' ')
   return {
-    'content-security-policy': `default-src 'none'; style-src ${STYLE_SOURCE}${scripts}; form-action ${form}; frame-ancestors 'none'; base-uri 'none'`,
+    'content-security-policy': `default-src 'none'; style-src ${look.styleSource}${images}${scripts}; form-action ${form}; frame-ancestors 'none'; base-uri 'none'`,
     'x-frame-options': 'DENY',
     'x-content-type-options': 'nosniff',
     // With `no-referrer` browsers send `Origin: null` with a form, which checkOrigin refuses.

@@ -1,4 +1,5 @@
 import { type Html, html } from './html.ts'
+import type { Message, Texts } from './texts/en.ts'
 
 /** The variable part of a page: the document title, and the content of `main`. */
 export interface Part { title: string, body: Html }
@@ -17,15 +18,18 @@ export function mark (text: string): Html {
 }
 
 /** An error message; `describes` links the fields it is about to it. */
-export const alert = (error: string | undefined) => error !== undefined && html`<p class="error" role="alert" id="error">${error}</p>\n`
+export const alert = (error: Message | undefined, texts: Texts) => error !== undefined && html`<p class="error" role="alert" id="error">${error(texts)}</p>\n`
 
 /** The ARIA attributes that link a field to its error and its hint. */
-export function describes (error: string | undefined, hint?: string): Html | false {
+export function describes (error: Message | undefined, hint?: string): Html | false {
   const ids = [error !== undefined && 'error', hint].filter(Boolean)
   return ids.length > 0 && html`${error !== undefined && html` aria-invalid="true"`} aria-describedby="${ids.join(' ')}"`
 }
 
-/** The document title, with the error in it: screen readers announce it first. */
-export const titled = (title: string, error: string | undefined) => error === undefined ? title : `Error: ${title}`
+/** The document title; with an error it begins with that, since screen readers announce it first. */
+export const titled = (title: string, error: Message | undefined, texts: Texts) => error === undefined ? title : texts.common.errorTitle(title)
+
+/** The name of an app as part of a sentence. */
+export const appName = (client: { name: string } | undefined, texts: Texts): Html => client === undefined ? html`${texts.common.theApp}` : name(client.name)
 
 export const hidden = (field: string, value: string) => html`<input type="hidden" name="${field}" value="${value}">\n`

@@ -1,20 +1,23 @@
 import type { Pages } from './contract.ts'
 import { html } from './html.ts'
-import { type Part, alert, describes, name, titled } from './parts.ts'
+import { type Part, alert, describes, hidden, name, titled } from './parts.ts'
+import type { Texts } from './texts/en.ts'
 
-export function signIn ({ action, client, account, error }: Pages['sign-in']): Part {
+export function signIn ({ action, client, account, xsrf, error, again = false }: Pages['sign-in'], texts: Texts): Part {
   const isFilledIn = account !== undefined
+  const { common, signIn: own } = texts
+  const title = again ? own.again : own.title
   return {
-    title: titled('Sign in', error),
-    body: html`<h1>Sign in</h1>
-<p>to continue to <strong>${name(client.name)}</strong></p>
-${alert(error)}<form method="post" action="${action}">
-<label for="account">Account</label>
+    title: titled(title, error, texts),
+    body: html`<h1>${title}</h1>
+<p>${again ? own.againWhy : client === undefined ? own.toAccount : own.toContinue(name(client.name))}</p>
+${alert(error, texts)}<form method="post" action="${action}">
+${xsrf !== undefined && hidden('xsrf', xsrf)}<label for="account">${common.account}</label>
 <input id="account" name="account" type="text" inputmode="email" autocomplete="username" autocapitalize="none" autocorrect="off" spellcheck="false" maxlength="254" required value="${account}"${describes(error)}${!isFilledIn && html` autofocus`}>
-<label for="password">Password</label>
+<label for="password">${common.password}</label>
 <input id="password" name="password" type="password" autocomplete="current-password" maxlength="1024" required${describes(error)}${isFilledIn && html` autofocus`}>
-<p class="actions"><button class="primary" type="submit">Sign in</button>
-<button type="submit" name="cancel" value="yes" formnovalidate>Cancel</button></p>
+<p class="actions"><button class="primary" type="submit">${own.submit}</button>${(client !== undefined || again) && html`
+<button type="submit" name="cancel" value="yes" formnovalidate>${common.cancel}</button>`}</p>
 </form>`
   }
 }

@@ -1,24 +1,28 @@
 import type { Pages } from './contract.ts'
 import { html } from './html.ts'
-import { type Part, hidden, name } from './parts.ts'
+import { type Part, appName, hidden, name } from './parts.ts'
+import type { Texts } from './texts/en.ts'
 
-export function signOut ({ action, xsrf, client }: Pages['sign-out']): Part {
+export function signOut ({ action, xsrf, client }: Pages['sign-out'], { signOut: own }: Texts): Part {
   return {
-    title: 'Sign out',
-    body: html`<h1>Sign out?</h1>
-${client !== undefined && html`<p><strong>${name(client.name)}</strong> has signed you out.</p>\n`}<p>Signing out here also signs you out of the apps that you signed in to from this browser.</p>
+    title: own.title,
+    body: html`<h1>${own.heading}</h1>
+${client !== undefined && html`<p>${own.byApp(name(client.name))}</p>\n`}<p>${own.everywhere}</p>
 <form method="post" action="${action}">
-${hidden('xsrf', xsrf)}<p class="actions"><button class="primary" type="submit" name="logout" value="yes">Sign out</button>
-<button type="submit">Stay signed in</button></p>
+${hidden('xsrf', xsrf)}<p class="actions"><button class="primary" type="submit" name="logout" value="yes">${own.submit}</button>
+<button type="submit">${own.stay}</button></p>
 </form>`
   }
 }
 
-export function signedOut ({ client, next }: Pages['signed-out']): Part {
+export function signedOut ({ client, next }: Pages['signed-out'], texts: Texts, home?: string): Part {
+  const { common, signOut: own } = texts
   return {
-    title: 'Signed out',
-    body: html`<h1>Signed out</h1>
-<p>${client === undefined ? 'You are signed out.' : html`You are signed out of <strong>${name(client.name)}</strong>.`}</p>
-${next !== undefined && html`<p class="next"><a href="${next}">Go back to ${client === undefined ? 'the app' : name(client.name)}</a></p>`}`
+    title: own.doneTitle,
+    body: html`<h1>${own.doneTitle}</h1>
+<p>${client === undefined ? own.done : own.doneOf(name(client.name))}</p>
+${next !== undefined
+  ? html`<p class="next"><a href="${next}">${common.goBack(appName(client, texts))}</a></p>`
+  : home !== undefined && html`<p class="next"><a href="${home}">${common.toAccount}</a></p>`}`
   }
 }

@@ -1,5 +1,3 @@
-import { hash } from 'node:crypto'
-
 /**
  * The style sheet of every page. It is inlined, so that a page is one request wherever it is mounted, and the content
  * security policy allows it by its hash. Each colour scheme defines every colour once; test/pages/style.test.ts computes the
@@ -22,7 +20,8 @@ export const STYLE = `
 *, *::before, *::after { box-sizing: border-box; }
 html { font: 100%/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "Liberation Sans", sans-serif; -webkit-text-size-adjust: 100%; }
 body { margin: 0; min-height: 100vh; min-height: 100dvh; display: flex; flex-direction: column; align-items: center; background: var(--surface); color: var(--text); }
-header { width: 100%; max-width: 26rem; padding: 1.5rem 1.25rem 0; color: var(--muted); font-weight: 600; overflow-wrap: anywhere; }
+header { display: flex; align-items: center; gap: .75rem; width: 100%; max-width: 26rem; padding: 1.5rem 1.25rem 0; color: var(--muted); font-weight: 600; overflow-wrap: anywhere; }
+header img { flex: none; max-width: 12rem; max-height: 3rem; }
 main { width: 100%; max-width: 26rem; padding: 1.5rem 1.25rem; overflow-wrap: anywhere; }
 h1 { margin: 0 0 .5rem; font-size: 1.5rem; line-height: 1.25; font-weight: 650; letter-spacing: -.01em; text-wrap: balance; }
 p { margin: 0 0 1rem; }
@@ -69,5 +68,5 @@ a { display: inline-block; padding: .625rem 0; min-height: 2.75rem; color: var(-
 }
 `
 
-/** The style sheet as a source of a content security policy (CSP 3, 2.3.1). */
-export const STYLE_SOURCE = `'sha256-${hash('sha256', STYLE, 'base64')}'`
+/** The colours behind buttons, by colour scheme: what --surface and --background are above. */
+export const SURFACES = { light: ['#ffffff', '#f4f5f7'], dark: ['#191d23', '#101317'] } as const

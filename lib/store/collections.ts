@@ -50,6 +50,10 @@ export const COLLECTIONS: readonly CollectionSpec[] = [
   ...['interactions', 'pushed_requests', 'proofs'].map((name) => ({
     name, keys: { consumed: 'boolean', expired_at: 'string' } as const, expiry: 'expired_at'
   })),
+  // Sign-ins between two steps: lib/sign-in/sign-ins.ts.
+  { name: 'sign_ins', keys: { expired_at: 'string' }, expiry: 'expired_at' },
+  // Failed attempts at passwords: lib/sign-in/attempts.ts. The id is a keyed hash.
+  { name: 'attempts', keys: { series: 'string', revision: 'number', expired_at: 'string' }, expiry: 'expired_at' },
   // Links that were mailed or shown, by the SHA-256 of their token (lib/accounts/tickets.ts).
   {
     name: 'tickets',

@@ -1,14 +1,18 @@
 import type { CreateUser, PatchProfile, PatchUser, Profile, User, UserCountQuery, UserItem, UserListQuery } from '../../schemas/user.ts'
-import { type Checks, checkAccount, checkFields, checkMap, checkPassword, checkRoles, checkText, checkTimestamp } from '../checks.ts'
+import { LIMITS } from '../../schemas/common.ts'
+import { type Checks, checkAccount, checkFields, checkMap, checkRoles, checkText, checkTimestamp, countCharacters } from '../checks.ts'
 import { type Clock, toTimestamp } from '../clock.ts'
 import { type Turn, toTurn } from '../fair-queue.ts'
 import { type Page, mapBatches, readPage, toStart } from '../lists/cursor.ts'
 import { IdentityError, paramError } from '../errors.ts'
 import { createReads } from '../lists/reads.ts'
+import type { CheckNewPassword } from './password-rules.ts'
 import type { Passwords } from './passwords.ts'
 import { type Roles, type UserRecord, createUserRecord } from '../records.ts'
 import type { Actor, RoleNames } from '../roles.ts'
 import { parseSort } from '../lists/sort.ts'
+import type { Attempts, Target } from '../sign-in/attempts.ts'
+import type { KnownBrowser } from '../sign-in/known-browsers.ts'
 import { type Change, DuplicateKeyError, type Filter, type Json, type ListQuery, type Store } from '../store/port.ts'
 import { type Tokens, invalidToken } from '../tokens/tokens.ts'
 import { isActive } from '../tokens/validity.ts'
@@ -34,6 +38,8 @@ export interface UserServices {
   /** The roles that callers without the admin role may grant and remove. Absent: all but admin and service. */
   managerRoles?: readonly string[] | undefined
   passwords: Passwords
+  checkNewPassword: CheckNewPassword
+  attempts: Attempts
   tokens: Tokens
   /** Receives failures that no caller waits for. */
   onError: (error: unknown) => void
@@ -62,16 +68,17 @@ function toListQuery (query: UserListQuery): ListQuery {
 }
 
 /** User accounts, by the rules of service.md, sections 2, 3 and 4.3. */
-export function createUsers ({ store, now, roles: names, managerRoles, passwords, tokens, onError, onPasswordChange }: UserServices) {
+export function createUsers ({ store, now, roles: names, managerRoles, passwords, checkNewPassword, attempts, tokens, onError, onPasswordChange }: UserServices) {
   const users = store.collection<UserRecord>('users')
   const { counts, pages } = createReads(store)
   const checkMayPatch = createManagerRules(names, managerRoles)
 
   /** The fields that every patch may set. A new password increments the epoch, which revokes all of the user's tokens. */
-  async function toChange ({ password, ...fields }: Omit<PatchProfile['data'], 'current_password'>, turn: Turn): Promise<Change> {
+  async function toChange (owner: UserRecord | null, { password, ...fields }: Omit<PatchProfile['data'], 'current_password'>, turn: Turn): Promise<Change> {
     const set: Record<string, Json> = checkFields(fields, CHECKS)
     if (password === undefined) return { set }
-    set.password = await passwords.hash(checkPassword(password), turn)
+    if (owner === null) throw notFound()
+    set.password = await passwords.hash(await checkNewPassword(password, owner), turn)
     return { set, increment: { epoch: 1 } }
   }
 
@@ -105,7 +112,7 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
   async function create (input: CreateUser, extra: { id?: string, roles?: Roles, bootstrap?: string, actor?: Actor } = {}): Promise<{ user_id: string }> {
     const { account: given, password: secret, ...data } = input.data
     const account = checkAccount(given)
-    const password = checkPassword(secret)
+    const password = await checkNewPassword(secret, { account })
     const fields = checkFields(data, CHECKS)
     const expired_at = input.expired_at === undefined ? undefined : checkTimestamp('expired_at', input.expired_at)
     const roles = checkRoles(extra.roles ?? {})
@@ -135,12 +142,43 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
     return { user_id: record.id }
   }
 
-  async function verifyPassword (account: string, password: string, turn?: Turn): Promise<UserRecord | null> {
-    const record = await findByName(users, account)
-    const same = await passwords.verify(password, record?.password, turn)
-    if (record === null || !same || !isActive(record, toTimestamp(now()))) return null
-    if (passwords.isWeak(record.password)) await renewHash(record, password, turn)
-    return record
+  /** Unknown accounts take the same calls of the store and the same hashing as known ones. */
+  async function verifyPassword (typed: string, password: string, turn?: Turn, known?: KnownBrowser): Promise<UserRecord | null> {
+    // Nobody's: longer ones are never stored.
+    if (countCharacters(typed) > LIMITS.account || countCharacters(password) > LIMITS.password) return null
+    const record = await findByName(users, typed)
+    // One count for all names of a user.
+    const name = record?.account ?? typed.toLowerCase()
+    const compare = async () => {
+      const same = await passwords.verify(password, record?.password, turn)
+      return record !== null && same && isActive(record, toTimestamp(now())) ? record : null
+    }
+    const holder = record ?? undefined
+    const isKnown = known !== undefined && known.user_id === holder?.id && known.epoch === holder.epoch
+    const found = isKnown
+      ? await runKnown({ kind: 'browser', name: known.browser, holder }, { kind: 'account', name, holder }, compare)
+      : await attempts.run({ kind: 'account', name, holder }, compare)
+    if (found !== null && passwords.isWeak(found.password)) await renewHash(found, password, turn)
+    return found
+  }
+
+  /** A browser that is known has a count of its own, so that strangers cannot lock its user out; until it has failed too often. */
+  async function runKnown<T> (own: Target, shared: Target, compare: () => Promise<T | null>): Promise<T | null> {
+    try {
+      return await attempts.run(own, compare)
+    } catch (error) {
+      if (!(error instanceof IdentityError) || error.reason !== 'closed') throw error
+      return await attempts.run(shared, compare)
+    }
+  }
+
+  /** The counts of a user's password. Those of tokens are separate, so that strangers cannot keep the user from a new password. */
+  function toTargets (record: UserRecord): Target[] {
+    return [{ kind: 'account', name: record.account, holder: record }, { kind: 'user', name: record.id, holder: record }]
+  }
+
+  async function openPassword (record: UserRecord): Promise<void> {
+    await Promise.all(toTargets(record).map((target) => attempts.clear(target)))
   }
 
   /** Best effort: a full hash queue or a store that cannot write must not fail the sign-in. */
@@ -155,14 +193,14 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
   }
 
   /** @throws ErrParam unless it is the user's password; it may be left out with an operator's unrestricted token */
-  async function checkCurrent (user_id: string, password: string | undefined, turn: Turn, isUnrestricted = true): Promise<void> {
+  async function checkCurrent (record: UserRecord, password: string | undefined, turn: Turn, isUnrestricted = true): Promise<void> {
     if (password === undefined) {
       if (isUnrestricted) return
       throw paramError('current_password', 'is required with a new password')
     }
-    const record = await users.get(user_id)
-    if (record === null) throw notFound()
-    if (!await passwords.verify(password, record.password, turn)) throw paramError('current_password', 'is wrong')
+    const compare = async () => await passwords.verify(password, record.password, turn) || null
+    const same = await attempts.run({ kind: 'user', name: record.id, holder: record }, compare)
+    if (same === null) throw paramError('current_password', 'is wrong')
   }
 
   return {
@@ -199,8 +237,10 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
     },
 
     /**
-     * Checks a password, with the same work whether or not the account exists, and renews a hash of a lower cost.
+     * Checks a password, with the same work whether or not the account exists, and renews a hash of a lower cost. Failures are
+     * counted (lib/sign-in/attempts.ts).
      * @returns the user; null for an unknown account, a wrong password, and a disabled or expired user
+     * @throws ErrLimit after too many failures
      */
     async verify (account: string, password: string): Promise<User | null> {
       const record = await verifyPassword(account, password)
@@ -211,21 +251,24 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
      * Signs in: `verify`, with the epoch that was read before the password was compared. Tokens of the sign-in carry that
      * epoch, so that a concurrent password change revokes them.
      * @param turn who shares the wait for a hash: the client's address, because anyone may try an account
+     * @param known what the browser's cookie says about the account
+     * @throws ErrLimit after too many failures
      */
-    async signIn (account: string, password: string, turn?: Turn): Promise<{ user_id: string, epoch: number } | null> {
-      const record = await verifyPassword(account, password, turn)
+    async signIn (account: string, password: string, turn?: Turn, known?: KnownBrowser): Promise<{ user_id: string, epoch: number } | null> {
+      const record = await verifyPassword(account, password, turn, known)
       return record === null ? null : { user_id: record.id, epoch: record.epoch }
     },
 
     /**
      * A patch of the user's own profile (service.md, 4.3, PATCH /user), refused once the actor's token is revoked. A new
      * password takes the current one, because a stolen token must not become the account.
-     * @throws ErrParam, ErrNotFound, ErrUnknown
+     * @throws ErrParam, ErrNotFound, ErrUnknown, ErrLimit
      */
     async patchOwn (user_id: string, { data: { current_password, ...data } }: Pick<PatchProfile, 'data'>, actor?: Actor): Promise<void> {
       const turn = toTurn(actor ?? { user_id })
-      if (data.password !== undefined) await checkCurrent(user_id, current_password, turn, actor?.isUnrestricted)
-      const change = await toChange(data, turn)
+      const owner = data.password === undefined ? null : await users.get(user_id)
+      if (owner !== null) await checkCurrent(owner, current_password, turn, actor?.isUnrestricted)
+      const change = await toChange(owner, data, turn)
       await actor?.confirm?.()
       await patch(user_id, (record) => {
         if (actor?.epoch !== undefined && record.epoch !== actor.epoch) throw invalidToken()
@@ -238,7 +281,9 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
      * @throws ErrParam; the password may be left out with an operator's unrestricted token
      */
     async confirmPassword (actor: Actor, password: string | undefined): Promise<void> {
-      await checkCurrent(actor.user_id, password, toTurn(actor), actor.isUnrestricted)
+      const record = await users.get(actor.user_id)
+      if (record === null) throw notFound()
+      await checkCurrent(record, password, toTurn(actor), actor.isUnrestricted)
       await actor.confirm?.()
     },
 
@@ -251,7 +296,7 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
       if (target === null) throw notFound()
       checkMayPatch(target, body, actor)
       const { data = {}, disable } = body
-      const { set = {}, increment = {} } = actor.isAdmin ? await toChange(data, toTurn(actor)) : {}
+      const { set = {}, increment = {} } = actor.isAdmin ? await toChange(target, data, toTurn(actor)) : {}
       await actor.confirm?.()
       const unset: string[] = []
       if (data.roles !== undefined) set.roles = checkRoles(data.roles as Roles)
@@ -268,7 +313,25 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
         checkMayPatch(record, body, actor)
         return { set, unset, increment }
       })
+      if (disable === false && actor.isAdmin) await openPassword(target)
     },
+
+    /**
+     * Opens a password that was closed after too many failures. A new password does so too.
+     * @throws ErrNotFound
+     */
+    async unlock (user_id: string): Promise<void> {
+      const record = await users.get(user_id)
+      if (record === null) throw notFound()
+      await openPassword(record)
+    },
+
+    /**
+     * Checks a password that somebody chose for this user (lib/users/password-rules.ts).
+     * @returns the password
+     * @throws ErrParam with a `reason`
+     */
+    checkNewPassword,
 
     /**
      * Removes a user and their codes and tokens. Their clients stay.

@@ -7,7 +7,7 @@ import { createCli } from '../helpers/cli.ts'
 
 /** The services on the same store as the command line, as in a running service. */
 async function openBeside (t: { teardown: (fn: () => unknown) => unknown }, dir: string): Promise<Services> {
-  const services = await openServices(readConfig({ DATABASE_URL: `sqlite:${dir}/identity.db`, IDENTITY_BCRYPT_COST: '4' }).services)
+  const services = await openServices(readConfig({ DATABASE_URL: `sqlite:${dir}/identity.db`, IDENTITY_BCRYPT_COST: '4', IDENTITY_PASSWORD_MIN: '1' }).services)
   t.teardown(() => services.close())
   return services
 }
@@ -157,6 +157,18 @@ t.test('user password: the new one is valid, and all tokens end', async (t) => {
   t.strictSame(given.json(), { user_id: made.user_id, account })
   t.ok(await services.users.verify(account, 'mine'))
   t.match(await run('user password --account bob'), { code: 1, stderr: 'fastify-identity: --account: no user has this account\n' })
+})
+
+t.test('user unlock: a closed password is compared again', async (t) => {
+  const dir = t.testdir()
+  const run = createCli(dir)
+  const services = await openBeside(t, dir)
+  const { user_id } = await services.users.create({ data: { account: 'ann', password: 'p' } })
+  for (let made = 0; made < 20; made++) t.equal(await services.users.verify('ann', 'wrong'), null)
+  await t.rejects(services.users.verify('ann', 'wrong'), { code: 'ErrLimit', reason: 'paused' })
+  t.strictSame((await run('user unlock --account Ann --json')).json(), { user_id, account: 'ann' })
+  t.ok(await services.users.verify('ann', 'p'))
+  t.match(await run('user unlock --account bob'), { code: 1, stderr: 'fastify-identity: --account: no user has this account\n' })
 })
 
 t.test('user roles', async (t) => {

@@ -11,7 +11,7 @@ import { createCli } from '../helpers/cli.ts'
 const OPERATOR = { user_id: '', isAdmin: true }
 const CLIENTS = 250
 
-const env = (dir: string) => ({ DATABASE_URL: `sqlite:${dir}/db/identity.db`, IDENTITY_BCRYPT_COST: '4' })
+const env = (dir: string) => ({ DATABASE_URL: `sqlite:${dir}/db/identity.db`, IDENTITY_BCRYPT_COST: '4', IDENTITY_PASSWORD_MIN: '1' })
 
 /** A store with more clients than one batch. */
 async function fill (dir: string): Promise<void> {

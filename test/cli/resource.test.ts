@@ -6,7 +6,7 @@ import { createCli } from '../helpers/cli.ts'
 t.test('resource create, list and remove', async (t) => {
   const dir = t.testdir()
   const run = createCli(dir, { IDENTITY_ISSUER: 'https://id.example' })
-  const services = await openServices(readConfig({ DATABASE_URL: `sqlite:${dir}/identity.db`, IDENTITY_BCRYPT_COST: '4' }).services)
+  const services = await openServices(readConfig({ DATABASE_URL: `sqlite:${dir}/identity.db`, IDENTITY_BCRYPT_COST: '4', IDENTITY_PASSWORD_MIN: '1' }).services)
   t.teardown(() => services.close())
   const { clientId } = await services.clients.create({ data: { redirectUris: [], scopes: ['orders:read', 'own'], name: 'c' } }, { user_id: 'u', isAdmin: true })
   t.equal((await run('resource list')).stdout, 'none\n')

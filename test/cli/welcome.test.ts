@@ -6,7 +6,7 @@ import { openServices, type Services } from '../../lib/identity.ts'
 const HERE = { url: 'http://127.0.0.1:3000', production: false }
 
 async function open (t: { teardown: (fn: () => unknown) => unknown }): Promise<Services> {
-  const services = await openServices(readConfig({ DATABASE_URL: 'sqlite::memory:', IDENTITY_BCRYPT_COST: '4' }).services)
+  const services = await openServices(readConfig({ DATABASE_URL: 'sqlite::memory:', IDENTITY_BCRYPT_COST: '4', IDENTITY_PASSWORD_MIN: '1' }).services)
   t.teardown(() => services.close())
   return services
 }

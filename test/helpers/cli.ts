@@ -21,7 +21,7 @@ export interface RunOptions {
 
 /** Returns a function that runs command lines in this process, on an SQLite store in this folder. */
 export function createCli (dir: string, env: Record<string, string> = {}) {
-  const given = { DATABASE_URL: `sqlite:${join(dir, 'identity.db')}`, IDENTITY_BCRYPT_COST: '4', ...env }
+  const given = { DATABASE_URL: `sqlite:${join(dir, 'identity.db')}`, IDENTITY_BCRYPT_COST: '4', IDENTITY_PASSWORD_MIN: '1', ...env }
 
   return async function run (line: string | string[], { stdin = '', terminal = false, signal = new AbortController().signal }: RunOptions = {}): Promise<Ran> {
     const argv = typeof line === 'string' ? line.split(' ').filter(Boolean) : line

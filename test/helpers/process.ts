@@ -25,7 +25,7 @@ export interface Started {
 
 /** The environment of a service on an SQLite store in this folder, on a free port, with cheap hashes. */
 export function serviceEnv (dir: string, env: Record<string, string> = {}): Record<string, string> {
-  return { DATABASE_URL: `sqlite:${join(dir, 'identity.db')}`, PORT: '0', IDENTITY_BCRYPT_COST: '4', ...env }
+  return { DATABASE_URL: `sqlite:${join(dir, 'identity.db')}`, PORT: '0', IDENTITY_BCRYPT_COST: '4', IDENTITY_PASSWORD_MIN: '1', ...env }
 }
 
 export interface StartOptions {

@@ -9,7 +9,9 @@ import { COLLECTIONS } from '../../lib/store/collections.ts'
 import { openStore } from '../../lib/store/index.ts'
 import { createTokens } from '../../lib/tokens/tokens.ts'
 import type { Passwords } from '../../lib/users/passwords.ts'
+import { createPasswordRules } from '../../lib/users/password-rules.ts'
 import { createUsers } from '../../lib/users/users.ts'
+import { createAttempts } from '../../lib/sign-in/attempts.ts'
 import { type Around, wrapStore } from './wrap-store.ts'
 
 export const BEGIN = '2126-11-21T02:51:00.000Z'
@@ -33,11 +35,14 @@ export async function openRules (t: Test, { around = (_call, run) => run(), pass
   const onError = (error: unknown) => { errors.push(error) }
   const roles = DEFAULT_ROLE_NAMES
   const tokens = createTokens({ store, now, roles, onError, refreshTtl })
+  const box = createSecretBox(generateSecretKey())
+  const attempts = createAttempts({ store, now, key: box.key })
+  const checkNewPassword = createPasswordRules({ min: 1 })
   return {
     store,
     now,
-    users: createUsers({ store, now, roles, passwords: { ...PLAIN_PASSWORDS, ...passwords }, tokens, onError }),
-    clients: createClients({ store, now, box: createSecretBox(generateSecretKey()), tokens, checkQuota: async () => {} }),
+    users: createUsers({ store, now, roles, passwords: { ...PLAIN_PASSWORDS, ...passwords }, checkNewPassword, attempts, tokens, onError }),
+    clients: createClients({ store, now, box, tokens, checkQuota: async () => {} }),
     tokens,
     resources: createResources({ store, now, onError, api: 'https://id.example/api/v1' }),
     /** The stored records, past `around`. */

@@ -42,7 +42,7 @@ function cases (t: Test, database: () => string): void {
   async function open (t: Test, around: Around = (_call, run) => run()): Promise<Services & { store: Store }> {
     const url = database()
     const store = await openStore(url, { collections: COLLECTIONS, now: Date.now, onError: () => {} })
-    const { services } = readConfig({ DATABASE_URL: url, IDENTITY_BCRYPT_COST: '4', IDENTITY_DATA_DIR: t.testdir() })
+    const { services } = readConfig({ DATABASE_URL: url, IDENTITY_BCRYPT_COST: '4', IDENTITY_PASSWORD_MIN: '1', IDENTITY_DATA_DIR: t.testdir() })
     const opened = await openServices({ ...services, store: wrapStore(store, passing(around)) })
     t.teardown(async () => {
       await opened.close()

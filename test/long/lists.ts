@@ -23,7 +23,7 @@ const ROOT = join(import.meta.dirname, '../..')
 
 /** Fills the store up to `size` clients, half of them confidential, and mints a token for an admin. */
 async function seed (database: string, from: number, size: number): Promise<string> {
-  const services = await openServices({ ...readOptions({ database, bcryptCost: OptionsSchema.properties.bcryptCost.minimum, secretKey: KEY.toString('base64') }) })
+  const services = await openServices({ ...readOptions({ database, bcryptCost: OptionsSchema.properties.bcryptCost.minimum, passwordMin: 1, secretKey: KEY.toString('base64') }) })
   try {
     const box = createSecretBox(KEY)
     const clients = services.store.collection<ClientRecord>('clients')

@@ -11,7 +11,7 @@ t.test('hooks of the host run for every introspection, from a page or not', asyn
   for (const hook of ['preParsing', 'preValidation', 'preHandler'] as const) {
     app.addHook(hook, async (request: FastifyRequest) => { ran.push(`${hook} ${request.headers.origin ?? 'none'}`) })
   }
-  await app.register(identity, { database: 'sqlite::memory:', bcryptCost: 4 })
+  await app.register(identity, { database: 'sqlite::memory:', bcryptCost: 4, passwordMin: 1 })
   t.teardown(() => app.close())
   for (const origin of [undefined, 'https://evil.example']) {
     ran.length = 0
@@ -47,7 +47,7 @@ t.test('a header that the host has set on the reply is sent', async (t) => {
   const app = Fastify()
   t.teardown(() => app.close())
   app.addHook('onRequest', async (_request, reply) => { reply.header('vary', 'Accept-Language') })
-  await app.register(identity, { database: createFile(t), bcryptCost: 4 })
+  await app.register(identity, { database: createFile(t), bcryptCost: 4, passwordMin: 1 })
   const reply = await app.inject({ method: 'POST', url: '/api/v1/auth/introspect', headers: FORM, payload: 'token=x' })
   t.equal(reply.headers.vary, 'Accept-Language, Origin')
 })

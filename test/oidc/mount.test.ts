@@ -1,6 +1,7 @@
 import fastify from 'fastify'
 import t from 'tap'
 import identity from '../../index.ts'
+import { createLook } from '../../lib/pages/look.ts'
 import { createOidc } from '../../lib/oidc/index.ts'
 import { createSecretBox, generateSecretKey } from '../../lib/crypto/secrets.ts'
 import { storeError } from '../../lib/errors.ts'
@@ -145,7 +146,7 @@ t.test('a running service notices new keys', async (t) => {
   const tokens = createTokens({ store, now: Date.now, roles: DEFAULT_ROLE_NAMES, onError: () => {} })
   const parts = { store, tokens, box: createSecretBox(generateSecretKey()), now: Date.now }
   const settings = { accessTtl: 60, refreshTtl: 60, sessionTtl: 60, sessionMax: 60, refreshMax: 60, refreshGrace: 0 }
-  const running = createOidc({ ...parts, uptime: () => time }).createSource({ issuer: new URL('http://127.0.0.1:1'), prefix: '', settings, onError: (error) => { throw error } })
+  const running = createOidc({ ...parts, uptime: () => time }).createSource({ issuer: new URL('http://127.0.0.1:1'), prefix: '', settings, look: createLook(), onError: (error) => { throw error } })
   const before = await running()
   t.equal(await running(), before)
   await createOidc(parts).rotateKeys()

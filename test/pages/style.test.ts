@@ -2,7 +2,8 @@ import { hash } from 'node:crypto'
 import t from 'tap'
 import { pageHeaders } from '../../lib/pages/headers.ts'
 import { renderPage } from '../../lib/pages/index.ts'
-import { STYLE } from '../../lib/pages/style.ts'
+import { createLook } from '../../lib/pages/look.ts'
+import { STYLE, SURFACES } from '../../lib/pages/style.ts'
 
 type Colours = Record<string, string>
 
@@ -52,6 +53,9 @@ t.test('every colour has enough contrast with its background', async (t) => {
   }
   const used = new Set([...STYLE.matchAll(/var\(--([\w-]+)\)/g)].map(([, name = '']) => name))
   t.strictSame([...used].filter((name) => !PAIRS.flat().includes(name)), ['divider'], 'only decoration is in no pair')
+  for (const [scheme, colours] of Object.entries(SCHEMES)) {
+    t.strictSame(SURFACES[scheme as keyof typeof SURFACES], [colours.surface, colours.background], 'an accent is compared with these')
+  }
   t.notMatch(STYLE.replace(/:root \{.*?\}/gs, ''), /#[0-9a-f]{3,8}\b|rgb|hsl/, 'no colours beside the named ones')
 })
 
@@ -62,10 +66,10 @@ t.test('transitions respect prefers-reduced-motion', async (t) => {
 })
 
 t.test('the policy allows this style sheet and nothing else', async (t) => {
-  const [, inline = ''] = /<style>(.*?)<\/style>/s.exec(renderPage('error', { message: 'x' })) ?? []
+  const [, inline = ''] = /<style>(.*?)<\/style>/s.exec(renderPage('error', { message: () => 'x' }, createLook(), 'en')) ?? []
   t.equal(inline, STYLE)
   t.notMatch(STYLE, /url\(|@import|<|\\/)
-  const policy = pageHeaders()['content-security-policy'] ?? ''
+  const policy = pageHeaders({ look: createLook() })['content-security-policy'] ?? ''
   t.match(policy, `style-src 'sha256-${hash('sha256', inline, 'base64')}';`)
   t.notMatch(policy, /unsafe|\*|data:|img-src|script-src/)
 })
@@ -80,5 +84,5 @@ t.test("a form may redirect to the scheme of the app's URI and to no other", asy
     ["https://a.example/; script-src 'unsafe-inline'", "'self' https:"],
     ['no URI', "'self'"],
     [17, "'self'"]
-  ] as const) t.match(pageHeaders(uri)['content-security-policy'], `form-action ${sources};`, String(uri))
+  ] as const) t.match(pageHeaders({ look: createLook(), redirectUri: uri })['content-security-policy'], `form-action ${sources};`, String(uri))
 })

@@ -4,6 +4,8 @@ import type { Count, Counter } from '../../lib/sign-in/counter.ts'
 import { handleError } from '../../plugins/errors.ts'
 import { createSignInLimits } from '../../plugins/sign-in-limit.ts'
 
+const KNOWN = { browser: 'b', user_id: 'u', epoch: 3 }
+
 /** An app that counts an attempt for each request: at the account of the path, at a code, or the beginning of a sign-in. */
 async function open (t: Test, counter: Counter, perMinute: number | false = 3) {
   const app = fastify()
@@ -11,6 +13,7 @@ async function open (t: Test, counter: Counter, perMinute: number | false = 3) {
   app.setErrorHandler(handleError)
   const limits = await createSignInLimits(app, perMinute, counter)
   app.get<{ Params: { account: string } }>('/guess/:account', async (request) => { await limits.guess(request, request.params.account) })
+  app.get<{ Params: { account: string } }>('/known/:account', async (request) => { await limits.guess(request, request.params.account, KNOWN) })
   app.get('/code', async (request) => { await limits.guess(request) })
   app.get('/begin', async (request) => { await limits.begin(request) })
   return async (url: string, remoteAddress = '203.0.113.7') => {
@@ -37,29 +40,33 @@ t.test('addresses are counted by what one connection is given: 64 bits of IPv6',
   }
   const keys = (kind: string) => new Set(asked.filter(([name]) => name === kind).map(([, key]) => key.split(' ')[0]))
   for (const kind of ['address', 'guess', 'begin']) t.strictSame([...keys(kind)], ['2001:db8:1:2::/64', '2001:db8:1:3::/64'], kind)
-  t.equal(keys('account').size, 1, 'an account is counted from everywhere')
 })
 
 t.test('an account is counted by its hash, in any case', async (t) => {
   const { counter, asked } = createFake()
   const send = await open(t, counter)
   for (const account of ['ann', 'ANN', 'bob']) await send(`/guess/${account}`)
-  for (const kind of ['account', 'guess']) {
-    const keys = asked.filter(([name]) => name === kind).map(([, key]) => key)
-    t.equal(keys.length, 3)
-    t.equal(new Set(keys).size, 2, kind)
-    t.notMatch(keys.join(' '), /ann|bob/i)
-  }
+  const keys = asked.filter(([name]) => name === 'guess').map(([, key]) => key)
+  t.equal(keys.length, 3)
+  t.equal(new Set(keys).size, 2)
+  t.notMatch(keys.join(' '), /ann|bob/i)
+})
+
+t.test('a known browser is counted with those of its user, whatever its address', async (t) => {
+  const { counter, asked } = createFake()
+  const send = await open(t, counter)
+  for (const ip of ['203.0.113.7', '2001:db8::1']) t.equal((await send('/known/ann', ip)).status, 200)
+  t.strictSame(asked, [['known', 'u 3'], ['known', 'u 3']])
 })
 
 t.test('how many of each kind are allowed', async (t) => {
   for (const [kind, most, urls] of [
     ['guess', 3, ['/guess/ann']],
-    ['account', 30, ['/guess/ann']],
+    ['known', 3, ['/known/ann']],
     ['address', 30, ['/guess/ann', '/code']],
     ['begin', 300, ['/begin']]
   ] as const) {
-    const all = ['/guess/ann', '/code', '/begin']
+    const all = ['/guess/ann', '/known/ann', '/code', '/begin']
     const allowed = await open(t, createFake({ [kind]: most - 1 }).counter)
     for (const url of all) t.equal((await allowed(url)).status, 200, `${most} of ${kind}, ${url}`)
     const refused = await open(t, createFake({ [kind]: most }, 1_001).counter)
@@ -71,6 +78,6 @@ t.test('how many of each kind are allowed', async (t) => {
 t.test('without a limit nothing is counted', async (t) => {
   const { counter, asked } = createFake()
   const send = await open(t, counter, false)
-  for (const url of ['/guess/ann', '/code', '/begin']) t.equal((await send(url)).status, 200)
+  for (const url of ['/guess/ann', '/known/ann', '/code', '/begin']) t.equal((await send(url)).status, 200)
   t.strictSame(asked, [])
 })

@@ -7,6 +7,8 @@ import { COLLECTIONS } from '../../lib/store/collections.ts'
 import { openStore } from '../../lib/store/index.ts'
 import { type MintedTokens, createTokens, hashToken } from '../../lib/tokens/tokens.ts'
 import type { TokenRecord } from '../../lib/records.ts'
+import { createAttempts } from '../../lib/sign-in/attempts.ts'
+import { createPasswordRules } from '../../lib/users/password-rules.ts'
 import { createUsers } from '../../lib/users/users.ts'
 import { rotate } from '../helpers/redeem.ts'
 import { type Choose, Scheduler, type Step, createRandom, exhaust } from '../helpers/scheduler.ts'
@@ -30,8 +32,10 @@ const store = wrapStore(inner, scheduler.around)
 const tokens = createTokens({ store, now: () => NOW, roles: DEFAULT_ROLE_NAMES, onError: () => {}, refreshTtl: 7200 })
 // Hashing has no call of the store in it: to hold it would add no order.
 const passwords = { hash: async (password: string) => password, verify: async () => true, isWeak: () => false, close: async () => {} }
-const users = createUsers({ store, now: () => NOW, roles: DEFAULT_ROLE_NAMES, passwords, tokens, onError: () => {} })
-const clients = createClients({ store, now: () => NOW, box: createSecretBox(generateSecretKey()), tokens, checkQuota: async () => {} })
+const box = createSecretBox(generateSecretKey())
+const attempts = createAttempts({ store, now: () => NOW, key: box.key })
+const users = createUsers({ store, now: () => NOW, roles: DEFAULT_ROLE_NAMES, passwords, checkNewPassword: createPasswordRules({ min: 1 }), attempts, tokens, onError: () => {} })
+const clients = createClients({ store, now: () => NOW, box, tokens, checkQuota: async () => {} })
 
 /**
  * What becomes of a token does not depend on when tokens of the other kind are written: the orders are walked through

@@ -56,7 +56,7 @@ t.test('Records: without a configured key, the first run creates one beside the 
   const start = async (options: object = {}) => {
     const app = fastify()
     t.teardown(() => app.close())
-    await app.register(identity, { database: `sqlite:${join(dir, 'data', 'identity.db')}`, bcryptCost: 4, ...options })
+    await app.register(identity, { database: `sqlite:${join(dir, 'data', 'identity.db')}`, bcryptCost: 4, passwordMin: 1, ...options })
     return app
   }
   const apps = await Promise.all([start(), start(), start()])

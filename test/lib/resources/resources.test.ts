@@ -234,7 +234,7 @@ t.test('a token of the operator has the declared scopes at their resource only',
 })
 
 t.test('a declaration shows at once in every process, in spite of cached callers', async (t) => {
-  const options = { ...readOptions({ database: `sqlite:${t.testdir()}/identity.db`, bcryptCost: 4 }), secretKey: Buffer.alloc(32).toString('base64') }
+  const options = { ...readOptions({ database: `sqlite:${t.testdir()}/identity.db`, bcryptCost: 4, passwordMin: 1 }), secretKey: Buffer.alloc(32).toString('base64') }
   const [here, elsewhere] = [await openServices(options), await openServices(options)]
   t.teardown(() => Promise.all([here.close(), elsewhere.close()]))
   const { user_id } = await here.users.create({ data: { account: 'ann', password: 'p' } })

@@ -164,3 +164,34 @@ t.test('a user is not removed by their own hand', async (t) => {
   await users.remove(user_id, ADMIN)
   t.equal(await users.count(), 0)
 })
+
+t.test('a sign-in makes the same store calls and hashes as often for known and unknown accounts', async (t) => {
+  const calls: string[] = []
+  let isWatched = false
+  const { users, tokens, advance } = await openRules(t, {
+    around: ({ collection, method }, run) => {
+      if (isWatched) calls.push(`${collection}.${method}`)
+      return run()
+    },
+    passwords: { verify: async () => calls.push('verify') < 0 }
+  })
+  const { user_id } = await users.create({ data: { account: 'ann', password: 'p' } })
+  const { user_id: disabled } = await users.create({ data: { account: 'off', password: 'p' } })
+  await users.patch(disabled, { disable: true }, { user_id, isAdmin: true })
+  await tokens.settle()
+  const watch = async (account: string) => {
+    calls.length = 0
+    isWatched = true
+    const outcome = await users.verify(account, 'wrong').catch(({ reason }) => reason)
+    isWatched = false
+    return [outcome, ...calls]
+  }
+  for (let made = 0; made < 110; made++) {
+    const known = await watch('ann')
+    if (made === 0) t.strictSame(known, [null, 'users.getBy', 'attempts.get', 'attempts.insert', 'verify'])
+    if (made === 1) t.strictSame(known, [null, 'users.getBy', 'attempts.get', 'attempts.update', 'verify'])
+    if (made === 109) t.strictSame(known, ['closed', 'users.getBy', 'attempts.get'])
+    for (const account of ['nobody', 'off']) t.strictSame(await watch(account), known, `${account}, attempt ${made}`)
+    advance(15 * 60_000)
+  }
+})

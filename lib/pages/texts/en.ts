@@ -1,0 +1,121 @@
+import { API_SCOPES } from '../../resources/api-scopes.ts'
+import { type Html, html } from '../html.ts'
+
+/** A name or another text from outside, already escaped and isolated, as a sentence contains it. */
+type Slot = Html
+
+/**
+ * Every text of the pages, in English. Other languages have the same keys: the compiler names one that is missing. A text with
+ * a name, a number or a link in it is a function. A sentence is one text, because languages order their words differently.
+ */
+export const en = {
+  common: {
+    /** The document title of a page that shows an error: screen readers announce it first. */
+    errorTitle: (title: string) => `Error: ${title}`,
+    continue: 'Continue',
+    cancel: 'Cancel',
+    account: 'Account',
+    password: 'Password',
+    signedInAs: (account: Slot): Html => html`You are signed in as <strong>${account}</strong>.`,
+    goBack: (app: Slot): Html => html`Go back to ${app}`,
+    theApp: 'the app',
+    toAccount: 'Go to your account'
+  },
+  errors: {
+    heading: 'That did not work',
+    /** Before the code and the English description of an OAuth error. */
+    forDevelopers: 'For the developers of the app:',
+    refused: 'The request cannot be answered.',
+    wrongPassword: 'The account or the password is wrong.',
+    tooMany: (seconds: number | undefined) => seconds === undefined
+      ? 'Too many attempts. Try again later.'
+      : `Too many attempts. Try again in ${seconds} ${seconds === 1 ? 'second' : 'seconds'}.`,
+    passwordClosed: 'There were too many wrong attempts. Set a new password, or ask an administrator to open this one.',
+    passwordShort: (characters: number) => `The new password is too short. It needs at least ${characters} ${characters === 1 ? 'character' : 'characters'}.`,
+    passwordCommon: 'The new password is one of the most common ones. Choose another.',
+    passwordName: 'The new password must not be your account or the name of the service.',
+    ourSide: 'Something went wrong on our side. Try again in a moment.',
+    notFound: 'There is nothing here.',
+    tooLarge: 'The form is too large.',
+    otherSite: 'The form was sent from another site.',
+    signInOver: 'This sign-in is over, or was started in another browser. Go back to the app and start again.',
+    pageExpired: 'This page has expired, or was opened in another browser. Go back to the app and start again.'
+  },
+  signIn: {
+    title: 'Sign in',
+    toContinue: (app: Slot): Html => html`to continue to <strong>${app}</strong>`,
+    toAccount: 'to see and change your account',
+    again: 'Confirm that it is you',
+    againWhy: 'You signed in more than ten minutes ago. Type your password again to go on.',
+    submit: 'Sign in'
+  },
+  consent: {
+    title: (app: string) => `Continue to ${app}`,
+    heading: (app: Slot): Html => html`Continue to ${app}`,
+    otherAccount: 'Use another account',
+    asks: 'The app asks to:',
+    asksAt: (resource: Slot): Html => html`The app asks to, at ${resource}:`,
+    vouched: 'The operator of this service vouches for this app.',
+    unvouched: 'Nobody vouches for this app.',
+    registeredBy: (owner: Slot): Html => html`It was registered by ${owner}.`,
+    sentTo: (target: Html): Html => html`You will be sent to ${target}.`,
+    targetLinks: (scheme: Slot): Html => html`an app on this device that opens ${scheme} links`,
+    targetDevice: (host: Slot): Html => html`a program on this device (${host})`,
+    allow: 'Allow',
+    deny: 'Deny'
+  },
+  /** The standard scopes, and the API's own. A declared scope has the words of its resource. */
+  scopes: {
+    openid: 'know who you are',
+    profile: 'read your name',
+    email: 'read your email address',
+    roles: 'read your roles',
+    offline_access: 'stay signed in when you are not using it',
+    ...API_SCOPES,
+    /** A free scope, which only its app knows the meaning of. */
+    other: (scope: Html): Html => html`use ${scope}`
+  },
+  device: {
+    title: 'Connect a device',
+    own: 'Continue only if you are signing in on your own device.',
+    code: 'Code shown on the device',
+    codeHint: 'Eight letters, such as WDJB-MJHT',
+    compareHeading: 'Does your device show this code?',
+    compareWarning: 'Continue only if you have just started to sign in on your own device, and it shows the same code now. If somebody sent you this link or code, close this page.',
+    compareSame: 'My device shows this code',
+    compareOther: 'Type another code',
+    confirmTitle: 'Is this your device?',
+    confirmText: (app: Slot): Html => html`<strong>${app}</strong> asks to sign in as you. Continue only if you started this and the device shows this code:`,
+    willSignIn: 'You will be asked to sign in.',
+    cameFrom: (address: Slot): Html => html`The request came from ${address}.`,
+    mine: 'It is mine',
+    notMine: 'It is not',
+    doneTitle: 'Device connected',
+    doneText: (app: Slot): Html => html`You are signed in to <strong>${app}</strong> on the device. You can close this page.`,
+    noCode: 'Type the code that the device shows.',
+    unknownCode: 'There is no such code. Check the code on the device.',
+    expiredCode: 'The code has expired. Start again on the device.',
+    usedCode: 'The code was used already. Start again on the device.',
+    refused: 'The device was refused.',
+    failed: 'That did not work. Start again on the device.'
+  },
+  signOut: {
+    title: 'Sign out',
+    heading: 'Sign out?',
+    byApp: (app: Slot): Html => html`<strong>${app}</strong> has signed you out.`,
+    everywhere: 'Signing out here also signs you out of the apps that you signed in to from this browser.',
+    submit: 'Sign out',
+    stay: 'Stay signed in',
+    doneTitle: 'Signed out',
+    done: 'You are signed out.',
+    doneOf: (app: Slot): Html => html`You are signed out of <strong>${app}</strong>.`
+  }
+}
+
+type Widen<T> = T extends string ? string : T extends (...args: infer A) => infer R ? (...args: A) => R : { readonly [K in keyof T]: Widen<T[K]> }
+
+/** The texts of a language. */
+export type Texts = Widen<typeof en>
+
+/** A text that is chosen before the language of the page is known. */
+export type Message = (texts: Texts) => string

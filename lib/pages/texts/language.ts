@@ -1,0 +1,26 @@
+import Negotiator from 'negotiator'
+
+/** The languages of the pages. The first is the answer to a browser that prefers none of them. */
+export const LANGUAGES = ['en', 'de'] as const
+
+export type Language = typeof LANGUAGES[number]
+
+/** Language tags of `ui_locales` that are read. */
+const TAGS = 10
+
+const findLanguage = (tag: string | undefined) => LANGUAGES.find((language) => language === tag)
+
+/**
+ * Chooses the language of a page.
+ * @param locales the parameter `ui_locales`: language tags, the preferred one first (OpenID Connect Core, 3.1.2.1)
+ * @param accept the header Accept-Language (RFC 9110, 12.5.4)
+ */
+export function chooseLanguage (locales: unknown, accept: string | undefined): Language {
+  if (typeof locales === 'string') {
+    for (const tag of locales.split(' ', TAGS)) {
+      const found = findLanguage(/^[a-z]{2,3}(?=$|-)/i.exec(tag)?.[0].toLowerCase())
+      if (found !== undefined) return found
+    }
+  }
+  return findLanguage(new Negotiator({ headers: { 'accept-language': accept } }).language([...LANGUAGES])) ?? 'en'
+}

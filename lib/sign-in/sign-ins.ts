@@ -1,0 +1,83 @@
+import { type Clock, toLifetime, toTimestamp } from '../clock.ts'
+import type { Document, Store } from '../store/port.ts'
+import { hashToken } from '../tokens/tokens.ts'
+import type { Attempt, Progress, Step, Verdict } from './steps/step.ts'
+
+/** Seconds for the steps after the first one. */
+const PROGRESS_TTL = 10 * 60
+
+/** A sign-in between two steps. The id is the hash of a secret that only the browser has. */
+interface ProgressRecord extends Document, Progress {
+  created_at: string
+  expired_at: string
+}
+
+/** What a form has led to: a sign-in, another step, or the same step again. */
+export type Outcome = { done: Progress } | { next: Step } | { again: Step, refused: Extract<Verdict, { refused: unknown }>['refused'] }
+
+/**
+ * Signs people in by steps. What a browser has proved is in the store, and never in the browser. Nothing is stored for a
+ * sign-in that has no further step.
+ * @param steps in their order
+ */
+export function createSignIns ({ store, now, steps }: { store: Store, now: Clock, steps: readonly [Step, ...Step[]] }) {
+  const records = store.collection<ProgressRecord>('sign_ins')
+
+  async function load (secret: string): Promise<Progress | null> {
+    const record = await records.get(hashToken(secret))
+    if (record === null || record.expired_at <= toTimestamp(now())) return null
+    const { user_id, user_epoch, amr } = record
+    return { user_id, user_epoch, amr }
+  }
+
+  /** The first step that is due and was not passed; undefined when there is none. */
+  async function findStep (progress: Progress | null): Promise<Step | undefined> {
+    for (const step of steps) {
+      if (progress?.amr.includes(step.amr) !== true && (await step.isDue?.(progress) ?? true)) return step
+    }
+  }
+
+  /** Where the browser is. It begins again when what it has proved needs no further step any more. */
+  async function locate (secret: string): Promise<{ progress: Progress | null, step: Step }> {
+    const progress = await load(secret)
+    const step = await findStep(progress)
+    return step === undefined ? { progress: null, step: steps[0] } : { progress, step }
+  }
+
+  return {
+    /**
+     * The step that a browser is at.
+     * @param secret names the sign-in: long and random, and known to this browser only
+     */
+    async find (secret: string): Promise<Step> {
+      return (await locate(secret)).step
+    },
+
+    /**
+     * Verifies the form of the step that the browser is at.
+     * @throws ErrLimit, and what the step throws
+     */
+    async submit (secret: string, attempt: Attempt): Promise<Outcome> {
+      const { progress, step } = await locate(secret)
+      const verdict = await step.verify(attempt, progress)
+      if ('refused' in verdict) return { again: step, refused: verdict.refused }
+      // The first step decides whose sign-in it is.
+      const { user_id, user_epoch } = progress ?? verdict.passed
+      const reached = { user_id, user_epoch, amr: [...progress?.amr ?? [], step.amr] }
+      const next = await findStep(reached)
+      if (next !== undefined) {
+        await records.put({ id: hashToken(secret), ...reached, ...toLifetime(now(), PROGRESS_TTL) })
+        return { next }
+      }
+      if (progress !== null) await records.delete(hashToken(secret))
+      return { done: reached }
+    },
+
+    /** Forgets what the browser has proved. */
+    async cancel (secret: string): Promise<void> {
+      if (await load(secret) !== null) await records.delete(hashToken(secret))
+    }
+  }
+}
+
+export type SignIns = ReturnType<typeof createSignIns>

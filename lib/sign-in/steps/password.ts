@@ -1,0 +1,23 @@
+import { LIMITS } from '../../../schemas/common.ts'
+import type { Message } from '../../pages/texts/en.ts'
+import type { Users } from '../../users/users.ts'
+import type { Step } from './step.ts'
+
+const WRONG: Message = ({ errors }) => errors.wrongPassword
+
+/** The account and its password. */
+export function createPasswordStep (users: Pick<Users, 'signIn'>): Step {
+  return {
+    amr: 'pwd',
+    page: 'sign-in',
+    async verify ({ form, turn, limit }) {
+      const account = (form.get('account') ?? '').trim()
+      const password = form.get('password') ?? ''
+      const known = await limit(account)
+      const found = await users.signIn(account, password, turn, known)
+      // The same text for an unknown account, a wrong password, and a user who may not sign in.
+      if (found === null) return { refused: { error: WRONG, account: account.slice(0, LIMITS.account) } }
+      return { passed: { user_id: found.user_id, user_epoch: found.epoch } }
+    }
+  }
+}

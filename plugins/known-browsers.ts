@@ -1,0 +1,30 @@
+import type { FastifyReply, FastifyRequest } from 'fastify'
+import { type KnownBrowser, type KnownBrowsers, KNOWN_FOR } from '../lib/sign-in/known-browsers.ts'
+
+/** The cookie of a browser in which somebody has signed in with a password: its user cannot be locked out of it by strangers. */
+export interface BrowserCookies {
+  /** What the request's cookie says about an account. */
+  find (request: FastifyRequest, account: string): KnownBrowser | undefined
+  /** Sets the cookie after a sign-in. */
+  remember (request: FastifyRequest, reply: FastifyReply, account: string, user: { user_id: string, epoch: number }): void
+}
+
+/** The value of a cookie (RFC 6265, 5.4). Ours have no characters that need decoding. */
+function readCookie ({ headers: { cookie = '' } }: FastifyRequest, name: string): string | undefined {
+  return cookie.split(';').map((pair) => pair.trim()).find((pair) => pair.startsWith(`${name}=`))?.slice(name.length + 1)
+}
+
+/** @param getIssuer decides whether browsers reach the service over https only */
+export function createBrowserCookies (browsers: KnownBrowsers, getIssuer: () => URL): BrowserCookies {
+  const isSecure = () => getIssuer().protocol === 'https:'
+  // A browser accepts a cookie with this prefix over https only, and from this host only (RFC 6265bis, 4.1.3).
+  const getName = () => isSecure() ? '__Host-identity_known' : 'identity_known'
+  return {
+    find: (request, account) => browsers.find(readCookie(request, getName()), account),
+    remember (request, reply, account, user) {
+      const name = getName()
+      const value = browsers.add(readCookie(request, name), account, user)
+      reply.header('set-cookie', `${name}=${value}; Path=/; Max-Age=${KNOWN_FOR}; HttpOnly; SameSite=Lax${isSecure() ? '; Secure' : ''}`)
+    }
+  }
+}

@@ -1,0 +1,91 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { IdentityError } from '../lib/errors.ts'
+import type { StepView } from '../lib/pages/contract.ts'
+import { groupAddress } from '../lib/sign-in/addresses.ts'
+import type { Progress, Step } from '../lib/sign-in/steps/step.ts'
+import { watchConnection } from './connections.ts'
+import { createBrowserCookies } from './known-browsers.ts'
+import { type PageOptions, PageError, describeLimit, sendPage } from './pages.ts'
+import type { SignInLimits } from './sign-in-limit.ts'
+import { readForm } from './utf8.ts'
+
+/** Bytes: enough for an account and a password, percent-encoded. */
+const FORM_LIMIT = 16 * 1024
+
+/** Has the forms of pages parsed in this scope, and nothing else. */
+export function parseForms (app: FastifyInstance): void {
+  app.removeAllContentTypeParsers()
+  app.addContentTypeParser('application/x-www-form-urlencoded', { parseAs: 'buffer', bodyLimit: FORM_LIMIT }, async (_request: FastifyRequest, body: Buffer) => await readForm(body))
+}
+
+/** The fields of a form; none without a body. */
+export function readFields (request: FastifyRequest): URLSearchParams {
+  return request.body as URLSearchParams | undefined ?? new URLSearchParams()
+}
+
+/** A field of a form; the first one if the name repeats, and '' if it is missing. */
+export function readField (request: FastifyRequest, name: string): string {
+  return readFields(request).get(name) ?? ''
+}
+
+/** Refuses forms from other sites by the Origin header (RFC 6454), for browsers that ignore SameSite on cookies. */
+export function checkOrigin (request: FastifyRequest, issuer: URL): void {
+  const { origin, 'sec-fetch-site': site } = request.headers
+  if (origin !== undefined ? origin !== issuer.origin : site !== undefined && site !== 'same-origin') {
+    throw new PageError('ErrPerm', 'the form was sent from another site', ({ errors }) => errors.otherSite)
+  }
+}
+
+/** A sign-in that a page is part of. */
+export interface SignInForm {
+  /** Names the sign-in, and only its browser knows it. */
+  secret: string
+  view: Omit<StepView, 'error'>
+  page: PageOptions
+}
+
+/** Shows and verifies the steps of a sign-in, for an app or for the account pages. */
+export function createSignInForms ({ identity: { signIns, knownBrowsers } }: FastifyInstance, limits: SignInLimits, getIssuer: () => URL) {
+  const browsers = createBrowserCookies(knownBrowsers, getIssuer)
+
+  async function show (reply: FastifyReply, step: Step, { view, page }: SignInForm, more: Pick<StepView, 'account' | 'error'> = {}): Promise<FastifyReply> {
+    return await sendPage(reply, step.page, { ...view, ...more }, page)
+  }
+
+  return {
+    /** Sends the page of the step that the browser is at. */
+    async show (reply: FastifyReply, form: SignInForm): Promise<FastifyReply> {
+      return await show(reply, await signIns.find(form.secret), form)
+    },
+
+    /** Verifies the form that was sent. Null when a page was sent: of the next step, or of the same one with an error. */
+    async submit (request: FastifyRequest, reply: FastifyReply, form: SignInForm): Promise<Progress | null> {
+      const attempt = {
+        form: readFields(request),
+        turn: { key: `address ${groupAddress(request.ip)}`, signal: watchConnection(request) },
+        limit: async (account: string) => {
+          const known = browsers.find(request, account)
+          await limits.guess(request, account, known)
+          return known
+        }
+      }
+      try {
+        const outcome = await signIns.submit(form.secret, attempt)
+        if ('done' in outcome) {
+          const { user_id, user_epoch: epoch } = outcome.done
+          browsers.remember(request, reply, readField(request, 'account').trim(), { user_id, epoch })
+          return outcome.done
+        }
+        if ('next' in outcome) await show(reply, outcome.next, form)
+        else await show(reply.code(400), outcome.again, form, outcome.refused)
+      } catch (error) {
+        if (!(error instanceof IdentityError) || error.code !== 'ErrLimit') throw error
+        const account = readField(request, 'account').trim().slice(0, 254)
+        await show(reply.code(429).headers(error.headers), await signIns.find(form.secret), form, { account, error: describeLimit(error) })
+      }
+      return null
+    },
+
+    cancel: signIns.cancel
+  }
+}

@@ -1,0 +1,75 @@
+import t from 'tap'
+import { createSignIns } from '../../../lib/sign-in/sign-ins.ts'
+import type { Attempt, Step } from '../../../lib/sign-in/steps/step.ts'
+import { forEachStore } from '../../helpers/build.ts'
+import { wrapStore } from '../../helpers/wrap-store.ts'
+
+const ann = { user_id: 'ann', user_epoch: 3 }
+
+const attempt = (word: string): Attempt => ({ form: new URLSearchParams({ word }), turn: {}, limit: async () => {} })
+
+/** A step that a word passes. */
+const ask = (amr: string, word: string, more: Partial<Step> = {}): Step => ({
+  amr,
+  page: 'sign-in',
+  verify: async ({ form }) => form.get('word') === word ? { passed: ann } : { refused: { error: () => `not ${word}` } },
+  ...more
+})
+
+forEachStore(t, async (t, build) => {
+  const { app } = await build(t)
+  const calls: string[] = []
+  const store = wrapStore(app.identity.store, ({ collection, method }, run) => {
+    calls.push(`${collection}.${method}`)
+    return run()
+  })
+  let time = Date.now()
+  const now = () => time
+
+  await t.test('one step signs in and stores nothing', async (t) => {
+    const only = createSignIns({ store, now, steps: [ask('pwd', 'a')] })
+    t.match(await only.submit('alone', attempt('b')), { again: { amr: 'pwd' } })
+    t.strictSame(await only.submit('alone', attempt('a')), { done: { ...ann, amr: ['pwd'] } })
+    t.strictSame([...new Set(calls.splice(0))], ['sign_ins.get'], 'no write, whether the answer was right or wrong')
+  })
+
+  await t.test('each step is asked after the one before, and what was proved is kept for ten minutes', async (t) => {
+    let isDue = true
+    const others: (string | undefined)[] = []
+    const second = ask('otp', 'b', {
+      isDue: (progress) => { others.push(progress?.user_id); return progress !== null && isDue },
+      // A step cannot change whose sign-in it is.
+      verify: async ({ form }, progress) => progress?.user_id === 'ann' && form.get('word') === 'b' ? { passed: { user_id: 'eve', user_epoch: 9 } } : { refused: { error: () => 'no' } }
+    })
+    const signIns = createSignIns({ store, now, steps: [ask('pwd', 'a'), second] })
+    t.match(await signIns.submit('one', attempt('b')), { again: { amr: 'pwd' } }, 'the second answer is not asked for yet')
+    t.match(await signIns.submit('one', attempt('a')), { next: { amr: 'otp' } })
+    t.equal((await signIns.find('one')).amr, 'otp')
+    t.equal((await signIns.find('another')).amr, 'pwd', 'another browser is where it was')
+    t.match(await signIns.submit('one', attempt('a')), { again: { amr: 'otp' } }, 'the first answer does not pass the second step')
+    t.strictSame(await signIns.submit('one', attempt('b')), { done: { ...ann, amr: ['pwd', 'otp'] } })
+    t.equal((await signIns.find('one')).amr, 'pwd', 'it is over')
+
+    await signIns.submit('late', attempt('a'))
+    time += 10 * 60 * 1000
+    t.match(await signIns.submit('late', attempt('b')), { again: { amr: 'pwd' } }, 'ten minutes later it begins again')
+
+    await signIns.submit('left', attempt('a'))
+    await signIns.cancel('left')
+    t.equal((await signIns.find('left')).amr, 'pwd', 'a cancelled one too')
+
+    await signIns.submit('eased', attempt('a'))
+    isDue = false
+    t.equal((await signIns.find('eased')).amr, 'pwd', 'a step that is not due any more')
+    t.strictSame(await signIns.submit('eased', attempt('a')), { done: { ...ann, amr: ['pwd'] } })
+    t.ok(others.includes('ann'), 'whether a step is due may depend on the user')
+  })
+
+  await t.test('the store has no secret of the browser', async (t) => {
+    await createSignIns({ store, now, steps: [ask('pwd', 'a'), ask('otp', 'b')] }).submit('browser-secret', attempt('a'))
+    const stored = []
+    for await (const batch of store.collection('sign_ins').list()) stored.push(...batch)
+    t.notMatch(JSON.stringify(stored), 'browser-secret')
+    t.match(stored, [{ user_id: 'ann', user_epoch: 3, amr: ['pwd'] }])
+  })
+})

@@ -1,0 +1,48 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { pageHeaders } from '../../lib/pages/headers.ts'
+import { renderPage } from '../../lib/pages/index.ts'
+import { createLook } from '../../lib/pages/look.ts'
+import { build } from '../helpers/build.ts'
+
+const PIXEL = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
+const SVG = '<?xml version="1.0"?>\n<!-- by us -->\n<svg xmlns="http://www.w3.org/2000/svg"/>'
+
+t.test('a logo is inlined with the type of its content', async (t) => {
+  const dir = t.testdir({ 'logo.svg': SVG, 'page.svg': '<html><svg></svg>', 'big.png': '' })
+  writeFileSync(join(dir, 'big.png'), Buffer.concat([Buffer.from(PIXEL, 'base64'), Buffer.alloc(64 * 1024)]))
+  const look = createLook({ name: 'Acme', logo: join(dir, 'logo.svg') })
+  t.equal(look.logo, `data:image/svg+xml;base64,${btoa(SVG)}`)
+  const page = renderPage('error', { message: () => 'x' }, look, 'en')
+  t.match(page, `<header><img src="${look.logo}" alt=""><bdi>Acme</bdi></header>`)
+  t.match(pageHeaders({ look })['content-security-policy'], '; img-src data:;', 'and the policy allows it')
+  t.notMatch(pageHeaders({ look: createLook() })['content-security-policy'], 'img-src', 'and no image without one')
+  t.equal(createLook({ logo: `data:image/svg+xml;base64,${PIXEL}` }).logo, `data:image/png;base64,${PIXEL}`, 'whatever it claims')
+  for (const [logo, message] of [
+    [join(dir, 'none.png'), 'option oidc.logo: cannot be read (ENOENT)'],
+    [dir, 'option oidc.logo: cannot be read (EISDIR)'],
+    [join(dir, 'big.png'), 'option oidc.logo: is larger than 65536 bytes'],
+    [join(dir, 'page.svg'), 'option oidc.logo: is not a PNG, JPEG, GIF, WebP or SVG image'],
+    [`data:text/html;base64,${btoa('<script>alert(1)</script>')}`, 'option oidc.logo: is not a PNG, JPEG, GIF, WebP or SVG image'],
+    ['data:image/png,%89PNG', 'option oidc.logo: is not a data URL with base64']
+  ] as const) t.throws(() => createLook({ logo }), { message })
+})
+
+t.test('an accent colour needs contrast to the backgrounds', async (t) => {
+  const look = createLook({ accent: '#C2410C' })
+  t.match(look.style, '--button: #c2410c; --button-hover: #a5370a; --button-text: #ffffff; --focus: #c2410c;')
+  t.not(look.styleSource, createLook().styleSource)
+  t.match(pageHeaders({ look })['content-security-policy'], `style-src ${look.styleSource};`)
+  t.match(createLook({ accent: '#24508f #a9c5f2' }).style, /prefers-color-scheme: dark\) \{ :root \{ --button: #a9c5f2; --button-hover: #b6cef4; --button-text: #000000/)
+  for (const [accent, message] of [
+    ['#24508f', /^option oidc\.accent: #24508f has a contrast of 2\.\d\d to the dark background #191d23, and needs 3; give one colour for each background/],
+    ['#ffee00', /^option oidc\.accent: #ffee00 has a contrast of 1\.\d\d to the light background #ffffff/]
+  ] as const) t.throws(() => createLook({ accent }), { message })
+})
+
+t.test('a wrong logo or colour is found at the start', async (t) => {
+  await t.rejects(build(t, { oidc: { accent: 'red' } }), { message: /^option oidc\.accent: / })
+  await t.rejects(build(t, { oidc: { accent: '#ffffff' } }), { message: /^option oidc\.accent: #ffffff has a contrast of 1\.00/ })
+  await t.rejects(build(t, { oidc: { logo: '/no/such/file' } }), { message: 'option oidc.logo: cannot be read (ENOENT)' })
+})
