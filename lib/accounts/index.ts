@@ -5,11 +5,13 @@
 import type { Clients } from '../clients/clients.ts'
 import type { SecretBox } from '../crypto/secrets.ts'
 import { type Outbox, createOutbox } from '../mail/outbox.ts'
-import type { Mail } from '../mail/port.ts'
+import { generateId } from '../ids.ts'
+import { composeMail } from '../mail/compose.ts'
+import { type Mail, SEND_TIMEOUT } from '../mail/port.ts'
 import type { UserRecord } from '../records.ts'
 import { createAddresses } from './address.ts'
 import { type SignUpOptions, createAsk } from './ask.ts'
-import { type AccountContext, notify } from './context.ts'
+import { type AccountContext, notify, offError } from './context.ts'
 import { createDeletion } from './delete.ts'
 import { createInvitations } from './invite.ts'
 import { type LinkOptions, createLinks } from './links.ts'
@@ -61,6 +63,16 @@ export function createAccounts ({ clients, box, onMailFailed, ...parts }: Accoun
     ...createDeletion(context, { clients, isOn: selfDelete }),
     /** What is to be mailed; absent without mail. */
     outbox,
+    /**
+     * Sends a mail at once, past the outbox.
+     * @throws what the mail server answers
+     */
+    async sendTest (to: string, signal: AbortSignal): Promise<void> {
+      if (mail === undefined) throw offError('mail is not configured')
+      const draft = composeMail('test', { to, service: serviceName ?? host(), language: 'en' })
+      const message = { ...draft, id: `<${generateId(now())}@${host()}>`, ...(mail.from !== undefined && { from: mail.from }) }
+      await mail.send(message, { signal: AbortSignal.any([signal, AbortSignal.timeout(SEND_TIMEOUT)]) })
+    },
     /** Tells a user that their password was changed. */
     notifyOfPassword: async ({ id }: Pick<UserRecord, 'id'>): Promise<void> => await notify(context, { kind: 'password-changed', user_id: id })
   }

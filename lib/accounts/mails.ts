@@ -90,10 +90,6 @@ export function createComposer (context: Omit<AccountContext, 'outbox'>, { servi
       const mailbox = findActiveMailbox(await users.get(String(user_id)))
       return mailbox === undefined ? null : write('password-changed', toMailLanguage(language), mailbox)
     },
-
-    async test ({ to }) {
-      return { to: String(to), subject: `${service()}: test`, text: 'This mail is a test.\n', html: '<p>This mail is a test.</p>\n' }
-    }
   }
 
   return async function compose (job: Job): Promise<Draft> {

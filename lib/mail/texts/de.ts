@@ -59,6 +59,7 @@ export const de = (service: string): MailTexts => ({
     link: 'Neues Passwort festlegen',
     after: [`${ONCE} und eine Stunde lang.`]
   },
+  test: { subject: `${service}: ein Test`, before: [`Diese E-Mail zeigt, dass ${service} E-Mails senden kann.`], after: [] },
   'password-changed': {
     subject: `${service}: Ihr Passwort wurde geändert`,
     before: [`Das Passwort Ihres Kontos bei ${service} wurde geändert, und alle anderen Browser und Apps wurden abgemeldet.`],

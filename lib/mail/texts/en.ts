@@ -66,6 +66,7 @@ export const en = (service: string) => ({
     link: 'Set a new password',
     after: [`${ONCE} It expires in an hour.`]
   },
+  test: { subject: `${service}: a test`, before: [`This mail shows that ${service} can send mails.`], after: [] },
   'password-changed': {
     subject: `${service}: your password was changed`,
     before: [`The password of your account at ${service} was changed, and every other browser and app was signed out.`],
