@@ -10,7 +10,7 @@ import type { RouteSettings } from './settings.ts'
 const tags = ['people']
 
 /** What callers do about their own accounts, and administrators and managers about those of others. */
-export const accountRoutes: FastifyPluginAsyncTypebox<Pick<RouteSettings, 'writeLimit'>> = async (app, { writeLimit }) => {
+export const guardedPeopleRoutes: FastifyPluginAsyncTypebox<Pick<RouteSettings, 'writeLimit'>> = async (app, { writeLimit }) => {
   const { accounts, users, tokens, store } = app.identity
   app.addHook('preHandler', writeLimit)
 
