@@ -75,10 +75,25 @@ const kit: TestKit = await startIdentity()
 export { created, kit }
 `
 
+/** The checkers of this checkout; what they print goes to the log only when they find something. */
+function check (tool: string, ...args: string[]): void {
+  try {
+    run(join(root, 'node_modules/.bin', tool), args, root)
+  } catch (error) {
+    console.error((error as { stdout?: string }).stdout)
+    throw new Error(`${tool} objects to the package`)
+  }
+}
+
 try {
   const [{ filename }] = JSON.parse(run('npm', ['pack', '--json', '--pack-destination', project], root))
+  const tarball = join(project, filename)
+  check('publint', 'run', tarball, '--strict')
+  // An ES module that a CommonJS program loads by require() of Node 22 has types there too; node10 knows no exports.
+  check('attw', tarball, '--profile', 'esm-only')
+  console.log('publint and attw find nothing')
   writeFileSync(join(project, 'package.json'), JSON.stringify({ name: 'consumer', private: true, type: 'module' }))
-  run('npm', ['install', '--no-audit', '--no-fund', join(project, filename), 'fastify@5', 'typescript@6', '@types/node@24'], project)
+  run('npm', ['install', '--no-audit', '--no-fund', tarball, 'fastify@5', 'typescript@6', '@types/node@24'], project)
   writeFileSync(join(project, 'main.js'), SCRIPT)
   writeFileSync(join(project, 'types.ts'), TYPES)
   console.log(run(process.execPath, ['main.js'], project).trim())

@@ -1,8 +1,9 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
-import { connect, createServer, type AddressInfo } from 'node:net'
+import { connect } from 'node:net'
 import { setTimeout as wait } from 'node:timers/promises'
+import { findFreePort } from '../test/helpers/port.ts'
 import { CORES, pin, readRss } from './machine.ts'
 
 /** The options for node in the script `npm start`. */
@@ -13,16 +14,6 @@ export function readStartFlags (): string[] {
 
 /** Milliseconds that a process has to answer, and to exit. */
 const DEADLINE = 30_000
-
-/** A port that nothing listens on. */
-export async function findFreePort (): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  await once(server, 'close')
-  return port
-}
 
 /** Makes one request on a new connection; null while nothing listens. */
 async function ask (port: number, request: string): Promise<string | null> {

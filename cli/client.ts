@@ -18,6 +18,7 @@ const OPERATOR_FLAGS = {
   grant: { type: 'string', value: 'GRANT', multiple: true, text: 'code, refresh, client or device; may be repeated. By kind unless given.' },
   pkce: { type: 'string', value: 'HOW', text: 'required, or optional for a confidential client whose library has no PKCE.' },
   'first-party': { type: 'boolean', text: 'Your own client: it signs users in without asking for their consent.' },
+  'id-token-claims': { type: 'string', value: 'WHEN', text: 'on: its ID tokens hold the claims of the granted scopes, for libraries that do not ask at userinfo; or off.' },
   role: { type: 'string', value: 'ROLE', multiple: true, text: "A role of the client's own tokens, which make it a service account; may be repeated." }
 } as const
 
@@ -29,12 +30,14 @@ function readScopes (args: Args): string[] {
 }
 
 function readOperatorFlags (args: Args): object {
-  const pkce = args.optional('pkce')
+  const [pkce, claims] = [args.optional('pkce'), args.optional('id-token-claims')]
+  if (claims !== undefined && claims !== 'on' && claims !== 'off') throw new UsageError('--id-token-claims: must be on or off')
   const [grants, roles] = [args.all('grant'), args.all('role')]
   return {
     ...(grants.length > 0 && { grants }),
     ...(pkce !== undefined && { pkce }),
     ...(args.has('first-party') && { first_party: true }),
+    ...(claims !== undefined && { id_token_claims: claims === 'on' }),
     ...(roles.length > 0 && { roles: Object.fromEntries(roles.map((role) => [role, true])) })
   }
 }

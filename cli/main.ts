@@ -6,6 +6,7 @@ import { createSmtp } from '../lib/mail/smtp.ts'
 import { findNearest } from '../lib/nearest.ts'
 import { readVersion } from '../lib/version.ts'
 import { UsageError, parseFlags } from './args.ts'
+import { backupCommands } from './backup.ts'
 import { bootstrapCommands } from './bootstrap.ts'
 import { clientCommands } from './client.ts'
 import type { Command, Commands, Streams, Surroundings } from './command.ts'
@@ -20,7 +21,7 @@ import { testingCommands } from './testing.ts'
 import { tokenCommands } from './token.ts'
 import { userCommands } from './user.ts'
 
-export const COMMANDS: Commands = { ...bootstrapCommands, ...tokenCommands, ...userCommands, ...clientCommands, ...resourceCommands, ...sessionsCommands, ...mailCommands, ...keysCommands, ...loginCommands, ...serveCommands, ...testingCommands }
+export const COMMANDS: Commands = { ...bootstrapCommands, ...tokenCommands, ...userCommands, ...clientCommands, ...resourceCommands, ...sessionsCommands, ...mailCommands, ...keysCommands, ...backupCommands, ...loginCommands, ...serveCommands, ...testingCommands }
 
 /** Finds the command and its flags. Flags may also come before the command. */
 function findCommand (argv: string[]): { name: string, command: Command, flags: string[] } {
@@ -75,6 +76,7 @@ async function run (command: Command, surroundings: Surroundings, env: NodeJS.Pr
   const { services: options, oidc, warnings } = config
   const onWarning = (message: string) => { surroundings.stderr.write(`fastify-identity: warning: ${message}\n`) }
   warnings.forEach(onWarning)
+  if ('runConfigured' in command) return await command.runConfigured(surroundings, config)
   const services = await openServices({ ...options, onWarning, createDatabase: command.creates ?? options.createDatabase, ...(oidc !== false && { refreshTtl: oidc.refreshTtl, issuer: oidc.issuer, serviceName: oidc.name }), accounts: toAccounts(config) })
   try {
     await command.run({ ...surroundings, services })

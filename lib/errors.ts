@@ -57,6 +57,11 @@ export function paramError (field: string, cause: string, reason?: ErrorReason):
   return new IdentityError('ErrParam', `${field}: ${cause}`, { reason })
 }
 
+/** The caller may not do this. `field` is what they may not name or change, `cause` the reason. */
+export function permError (field: string, cause: string): IdentityError {
+  return new IdentityError('ErrPerm', `${field}: ${cause}`)
+}
+
 /** Seconds that ErrDb asks a caller to wait. */
 const RETRY_AFTER = '1'
 

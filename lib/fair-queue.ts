@@ -1,9 +1,8 @@
-import { LRUCache } from 'lru-cache'
 import { busyError, goneError } from './errors.ts'
 import type { Actor } from './roles.ts'
 import { TIMERS, type Timers } from './timers.ts'
 
-/** Keys whose last turn is remembered. A key that is evicted counts as one that was never served. */
+/** Keys whose last turn is remembered: those served most recently. Any other key counts as never served. */
 const KEYS = 10_000
 
 /** Of a new duration in the mean. */
@@ -51,8 +50,8 @@ export class FairQueue {
   readonly #timers: Timers
   /** What waits, by key, each in the order of its arrival. No set is empty. */
   readonly #waiting = new Map<string, Set<Job>>()
-  /** The number of each key's last turn. */
-  readonly #served = new LRUCache<string, number>({ max: KEYS })
+  /** The number of each key's last turn, in the order of these turns. */
+  readonly #served = new Map<string, number>()
   readonly #idle: (() => void)[] = []
   #turns = 0
   #places = 0
@@ -115,7 +114,11 @@ export class FairQueue {
 
   #begin (key: string): void {
     this.#running++
+    this.#served.delete(key)
     this.#served.set(key, ++this.#turns)
+    if (this.#served.size <= KEYS) return
+    const [oldest] = this.#served.keys()
+    if (oldest !== undefined) this.#served.delete(oldest)
   }
 
   #lastTurn (key: string): number {

@@ -3,6 +3,7 @@ import { bootstrap, type BootstrapOptions, type Bootstrapped } from './bootstrap
 import { type AccountEvent, type AccountOptions, type Accounts, createAccounts } from './accounts/index.ts'
 import { createClients, type Clients } from './clients/clients.ts'
 import { createClientQuota } from './clients/quota.ts'
+import { toApiUri } from './issuer.ts'
 import type { Clock } from './clock.ts'
 import { createPasswords } from './users/passwords.ts'
 import { createPasswordRules } from './users/password-rules.ts'
@@ -15,6 +16,7 @@ import { deriveKey } from './crypto/derive-key.ts'
 import { createSecretBox } from './crypto/secrets.ts'
 import { checkSecretKey, isSealed, resolveSecretKey } from './crypto/secret-key.ts'
 import { type Counter, createCounter } from './sign-in/counter.ts'
+import { type OwnSessions, createOwnSessions } from './tokens/own-sessions.ts'
 import { createTokenSessions, type TokenSessions } from './tokens/token-sessions.ts'
 import { type SignIns, createSignIns } from './sign-in/sign-ins.ts'
 import { createPasswordStep } from './sign-in/steps/password.ts'
@@ -33,7 +35,7 @@ export interface ServiceOptions extends Pick<
   'database' | 'storeTimeout' | 'secretKey' | 'dataDir' | 'production' | 'createDatabase' | 'bcryptCost' | 'hashQueue' | 'passwordMin' | 'roles' | 'managerRoles' | 'clientsPerUser'
 > {
   walLimit?: Options['walLimit'] | undefined
-  /** Resources that the host declares. Absent: those that a host declared before stay as they are. */
+  /** Resources that the host declares. Absent: the ones from earlier starts stay declared. */
   resources?: Options['resources'] | undefined
   /** The issuer, where it is known: below it is the service's own API, which no declared resource may be. */
   issuer?: string | undefined
@@ -74,6 +76,8 @@ export interface Services {
   readonly accounts: Accounts
   /** Lists and ends a user's token sessions. */
   readonly tokenSessions: TokenSessions
+  /** Where a user is signed in, for the account pages. */
+  readonly ownSessions: OwnSessions
   /** Signs people in by steps, for the pages. */
   readonly signIns: SignIns
   /** The cookies of browsers in which somebody has signed in. */
@@ -120,7 +124,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
       if (handedIn === undefined) await store.close()
     }
   }
-  const resources = createResources({ store, now, onError, ...(options.issuer !== undefined && { api: `${options.issuer.replace(/\/$/, '')}/api/v1` }) })
+  const resources = createResources({ store, now, onError, ...(options.issuer !== undefined && { api: toApiUri(new URL(options.issuer)) }) })
   try {
     await checkSecretKey(store, box.keyId, options)
     await resources.ensure()
@@ -163,6 +167,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     tokens,
     resources,
     tokenSessions: createTokenSessions({ store, now, tokens }),
+    ownSessions: createOwnSessions({ store, now, tokens }),
     signIns: createSignIns({ store, now, steps: [createPasswordStep(users)] }),
     knownBrowsers: createKnownBrowsers({ key: deriveKey(box.key, 'known browsers'), now }),
     oidc: createOidc({ store, tokens, box, now }),

@@ -1,10 +1,9 @@
 import ajvFormats from 'ajv-formats/dist/formats.js'
 import { LIMITS } from '../schemas/common.ts'
+import { LOOPBACK_URI } from './loopback.ts'
 
 const isUri = ajvFormats.fullFormats.uri as (text: string) => boolean
 
-/** An http URI on this device (RFC 8252, 7.3), with its port. As text, because URL also reads `127.1` as 127.0.0.1. */
-const LOOPBACK = /^http:\/\/(?:localhost|127\.0\.0\.1|\[::1\])(?::\d*)?(?=[/?]|$)/i
 const HTTPS = /^https:\/\/[^/?]/i
 /** A private-use scheme is a reversed domain name (RFC 8252, 7.1), so it has a dot. No scheme of a browser's own has one. */
 const PRIVATE = /^[a-z][a-z0-9-]*(?:\.[a-z0-9-]+)+:/i
@@ -26,7 +25,7 @@ export function findRedirectUriProblem (text: string): string | undefined {
   if (authority.includes('@')) return 'must not have user information'
   const port = /:(\d+)$/.exec(authority)?.[1]
   if (port !== undefined && (Number(port) < 1 || Number(port) > 65_535)) return 'must have a port from 1 to 65535'
-  if (!HTTPS.test(text) && !LOOPBACK.test(text) && !PRIVATE.test(text)) {
+  if (!HTTPS.test(text) && !LOOPBACK_URI.test(text) && !PRIVATE.test(text)) {
     return 'must begin with https://, with http:// and localhost, 127.0.0.1 or [::1], or with a private scheme that has a dot, such as com.example.app:'
   }
   const url = URL.parse(text)

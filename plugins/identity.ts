@@ -2,6 +2,7 @@ import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import type { OidcOptions } from '../schemas/oidc.ts'
 import { OptionsSchema, type Options } from '../schemas/options.ts'
+import { toIssuer } from '../lib/issuer.ts'
 import { openServices, type ServiceOptions, type Services } from '../lib/identity.ts'
 import type { Clock } from '../lib/clock.ts'
 import { checkLinks } from '../lib/accounts/links.ts'
@@ -97,7 +98,7 @@ async function identityPlugin (app: FastifyInstance, { getIssuer, serviceName, s
     }
   })
   const guard = (rule: GuardOptions = {}) => createGuard(services.tokens, createAdmission(services.roles, rule))
-  app.decorate('identity', { ...services, guard, protect: createProtect(app, guard, getIssuer && (() => getIssuer().href.replace(/\/$/, ''))) })
+  app.decorate('identity', { ...services, guard, protect: createProtect(app, guard, getIssuer && (() => toIssuer(getIssuer()))) })
   decorateRequests(app)
   app.addHook('onClose', services.close)
 }

@@ -22,7 +22,7 @@ export function createReadiness ({ store, closing, now = () => performance.now()
   return async () => {
     if (closing.aborted) throw storeError(new Error('the service is closing'))
     store.verify?.()
-    // One that is still awaited is shared, however old it is.
+    // A check in flight is shared, however long it takes.
     if (answer === undefined || (answeredAt !== undefined && now() - answeredAt >= FRESH)) {
       answeredAt = undefined
       const end = () => { answeredAt = now() }

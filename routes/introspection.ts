@@ -1,4 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { toIssuer } from '../lib/issuer.ts'
 import { OriginError, invalidRequest } from '../lib/oidc/oauth-error.ts'
 import { ROUTES } from '../lib/oidc/routes.ts'
 import { type OidcMount, replyOAuthError } from '../plugins/oidc.ts'
@@ -34,7 +35,7 @@ export async function introspectionRoute (app: FastifyInstance, { getIssuer, int
   app.post(ROUTES.introspection, { schema: { hide: true } }, async (request, reply) => {
     const { authorization, origin } = request.headers
     const form = request.body as URLSearchParams | undefined ?? new URLSearchParams()
-    const answer = await introspect({ authorization, form, origin, issuer: getIssuer().href.replace(/\/$/, '') })
+    const answer = await introspect({ authorization, form, origin, issuer: toIssuer(getIssuer()) })
     setCors(request, reply)
     return reply.header('cache-control', 'no-store').type('application/json; charset=utf-8').serializer(JSON.stringify).send(answer)
   })

@@ -71,7 +71,7 @@ export function pagedList (item: TSchema, description: string) {
   return { ...list(item, description), headers: { Link } }
 }
 
-/** A list, as the document describes it. Its other forms, a bare array and NDJSON, are told in words: see plugins/openapi-document.ts. */
+/** A list, as the document describes it. plugins/openapi-document.ts describes its other forms, a bare array and NDJSON, in its text. */
 export function list (item: TSchema, description: string) {
   return { description, content: { 'application/json': { schema: Type.Object({ data: Type.Array(item) }) } } }
 }

@@ -1,6 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { EndSessionsQuerySchema, SessionListQuerySchema, SessionSchema } from '../schemas/sessions.ts'
-import { IdentityError } from '../lib/errors.ts'
+import { permError } from '../lib/errors.ts'
 import { requireScope } from '../plugins/admission.ts'
 import { requireCaller, toActor } from '../plugins/auth.ts'
 import { sendList } from './list-reply.ts'
@@ -15,7 +15,7 @@ const tags = ['auth']
  */
 function chooseUser (own: string, requested: string | undefined, isAdmin: boolean): string {
   if (requested === undefined || requested === '' || requested === own) return own
-  if (!isAdmin) throw new IdentityError('ErrPerm', "user: only an admin may name another user's id")
+  if (!isAdmin) throw permError('user', "only an admin may name another user's id")
   return requested
 }
 

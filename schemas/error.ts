@@ -3,7 +3,7 @@ import { Type, type Static } from '@sinclair/typebox'
 /** The body of every error. */
 export const ErrorSchema = Type.Object({
   statusCode: Type.Integer(),
-  code: Type.String({ description: 'The kind of error, from the table in the README. Stable.' }),
+  code: Type.String({ description: 'The kind of error, from the table in docs/api.md. Stable.' }),
   error: Type.String({ description: 'The reason phrase of the status.' }),
   message: Type.String({ description: 'Names the field and the problem.' }),
   reason: Type.Optional(Type.String({

@@ -1,16 +1,26 @@
-import { readFileSync } from 'node:fs'
+import { globSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import Fastify, { type FastifyRequest } from 'fastify'
 import t from 'tap'
-import identity, { ACCESS, type Caller } from '../index.ts'
+import { COMMON, type Flag, parseFlags } from '../cli/args.ts'
+import { COMMANDS } from '../cli/main.ts'
+import identity, { ACCESS, COLLECTIONS, ERRORS, type Caller } from '../index.ts'
 import { ADMIN_SCOPES, API_SCOPES, isForClients } from '../lib/resources/api-scopes.ts'
 import { DEFAULT_ROLE_NAMES } from '../lib/roles.ts'
 import { POWER } from '../lib/tokens/caller.ts'
 import type { AccessRow } from '../plugins/access-table.ts'
 import { createApiAdmission } from '../plugins/admission.ts'
+import { BridgeOptionsSchema } from '../schemas/bridge.ts'
+import { LIMITS } from '../schemas/common.ts'
+import { EnvironmentSchema } from '../schemas/config.ts'
 import { OidcOptionsSchema } from '../schemas/oidc.ts'
+import { OptionsSchema } from '../schemas/options.ts'
+import { listBlocks, listDocs, readDoc } from './helpers/docs.ts'
 import { parseTable } from './helpers/table.ts'
 
-const text = readFileSync(new URL('../docs/access.md', import.meta.url), 'utf8')
+const ROOT = join(import.meta.dirname, '..')
+
+const text = readDoc('docs/access.md')
 const rows = parseTable(text, 'operation', 'route').map(([operation = '', route = '', who = '', scope = '', others = '', tokens = '']) => {
   const [method = '', path = ''] = route.split(' ')
   return { operation, method, path, who, scope, others, tokens }
@@ -99,8 +109,101 @@ t.test('the scopes of the API are listed, with who adds them', async (t) => {
   t.same(listed.map(([scope = '', , who]) => [scope, who]), ALL.map((scope) => [scope, ADMIN_SCOPES.has(scope) ? 'an administrator' : 'any user']))
 })
 
-t.test('the options of the authorization server are its schema', async (t) => {
-  const oidc = readFileSync(new URL('../docs/oidc.md', import.meta.url), 'utf8')
-  const expected = Object.entries<{ default?: unknown }>(OidcOptionsSchema.properties).map(([name, schema]) => [name, String(schema.default ?? '')])
-  t.same(parseTable(oidc, 'option', 'default').map(([name, fallback]) => [name, fallback]), expected)
+type Properties = Record<string, { default?: unknown, description?: string }>
+
+/** A default as a table shows it. */
+function writeDefault (value: unknown): string {
+  if (value === undefined) return ''
+  return typeof value === 'object' ? JSON.stringify(value) : String(value)
+}
+
+/** A text without code marks, and with the paths of the pages that it links. */
+const toPlain = (text = '') => text.replaceAll('`', '').replaceAll(/\[(\w+\.md)\]\(\1\)/g, 'docs/$1')
+
+t.test('the tables of options are their schemas', async (t) => {
+  const tables: [path: string, properties: Properties][] = [
+    ['docs/configuration.md', OptionsSchema.properties],
+    ['docs/oidc.md', OidcOptionsSchema.properties],
+    ['docs/bridge.md', BridgeOptionsSchema.properties]
+  ]
+  for (const [path, properties] of tables) {
+    const rows = parseTable(readDoc(path), 'option', 'default').map(([name, fallback, meaning]) => [name, fallback, toPlain(meaning)])
+    t.same(rows, Object.entries(properties).map(([name, schema]) => [name, writeDefault(schema.default), toPlain(schema.description)]), path)
+  }
+})
+
+t.test('the table of environment variables is their schema', async (t) => {
+  const write = (value: unknown) => (typeof value === 'boolean' ? (value ? 'on' : 'off') : String(value ?? ''))
+  const expected = Object.entries<Properties[string]>(EnvironmentSchema.properties)
+    .map(([name, schema]) => [name, write(schema.default), toPlain(schema.description)])
+  t.same(parseTable(readDoc('docs/configuration.md'), 'variable', 'default'), expected)
+})
+
+t.test('every page names variables that there are', async (t) => {
+  for (const page of listDocs().filter((path) => path !== 'CHANGELOG.md')) {
+    for (const [name] of readDoc(page).matchAll(/\bIDENTITY_[A-Z_]*[A-Z]/g)) t.ok(name in EnvironmentSchema.properties, `${page}: ${name}`)
+  }
+})
+
+t.test('the table of errors is the table of error kinds', async (t) => {
+  t.same(parseTable(readDoc('docs/api.md'), 'code', 'status', 'when'), Object.entries(ERRORS).map(([code, { status, when }]) => [code, String(status), when]))
+})
+
+t.test('the table of limits is that of the schemas', async (t) => {
+  t.same(parseTable(readDoc('docs/api.md'), 'limit', 'value', 'of').map(([name, value]) => [name, value]), Object.entries(LIMITS).map(([name, value]) => [name, String(value)]))
+})
+
+t.test('the table of commands is the command line', async (t) => {
+  const expected = Object.entries(COMMANDS).flatMap(([name, { summary, flags }]) => [
+    [name, '', toPlain(summary)],
+    ...Object.entries<Flag>(flags).map(([flag, { value, text, required }]) =>
+      ['', `--${flag}${value === undefined ? '' : ` ${value}`}`, `${toPlain(text)}${required === true ? ' Required.' : ''}`])
+  ])
+  t.same(parseTable(readDoc('docs/command-line.md'), 'command', 'flag', 'meaning'), expected)
+  t.same(Object.keys(COMMON), ['json', 'help'], 'the flags of every command')
+})
+
+/** Splits a line as a shell does, as far as the pages need it. */
+function splitLine (line: string): string[] {
+  return [...line.matchAll(/'([^']*)'|"([^"]*)"|(\S+)/g)].map(([, single, double, bare]) => single ?? double ?? bare ?? '')
+}
+
+t.test('every command line on a page is one that parses', async (t) => {
+  let count = 0
+  for (const page of listDocs()) {
+    const lines = listBlocks(page).filter(({ language }) => language === 'sh')
+      .flatMap(({ text }) => text.replaceAll(/\\\n\s*/g, '').replaceAll(/<[^>]*>/g, 'x').split('\n'))
+    for (const line of lines) {
+      const [, rest] = /(?:npm run -s cli --|fastify-identity) (.*)$/.exec(line) ?? []
+      if (rest === undefined) continue
+      const words = splitLine(rest)
+      const length = Object.hasOwn(COMMANDS, words.slice(0, 2).join(' ')) ? 2 : 1
+      const command = COMMANDS[words.slice(0, length).join(' ')]
+      count++
+      if (command === undefined) t.fail(`${page}: ${line}`)
+      else t.doesNotThrow(() => parseFlags(command.flags, words.slice(length)), `${page}: ${line}`)
+    }
+  }
+  t.ok(count > 10, `${count} command lines`)
+})
+
+t.test('every line of the log to alert on is one that the service writes', async (t) => {
+  const source = globSync(['*.ts', 'cli/**/*.ts', 'lib/**/*.ts', 'plugins/*.ts', 'routes/*.ts'], { cwd: ROOT })
+    .map((path) => readFileSync(join(ROOT, path), 'utf8')).join('\n')
+  const rows = parseTable(readDoc('docs/operations.md'), 'level', '`msg` contains')
+  t.ok(rows.length > 15)
+  for (const [, message = ''] of rows) t.ok(source.includes(message), message)
+})
+
+t.test('the rooms of the architecture are the folders that there are', async (t) => {
+  const listed = new Set(parseTable(readDoc('docs/architecture.md'), 'folder', 'contents').flatMap(([cell = '']) => cell.split(', ')))
+  const folders = globSync(['schemas', 'lib/*/', 'plugins', 'routes', 'cli', 'cli/*/', 'testing', 'test', 'bench', 'docs', 'examples'], { cwd: ROOT })
+    .map((path) => `${path.replace(/\/$/, '')}/`)
+  for (const folder of folders) t.ok(listed.has(folder), folder)
+  for (const one of listed) if (!one.includes('*')) t.equal(globSync(one.replace(/\/$/, ''), { cwd: ROOT }).length, 1, `${one} exists`)
+})
+
+t.test('every collection has its row', async (t) => {
+  const rows = parseTable(readDoc('docs/storage.md'), 'collection', 'a document is').flatMap(([cell = '']) => cell.split(', '))
+  t.same(rows.sort(), COLLECTIONS.map(({ name }) => name).sort())
 })

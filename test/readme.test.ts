@@ -1,31 +1,24 @@
-import { readFileSync } from 'node:fs'
 import t from 'tap'
-import { ERRORS } from '../index.ts'
-import { EnvironmentSchema } from '../schemas/config.ts'
-import { OptionsSchema } from '../schemas/options.ts'
-import { parseTable } from './helpers/table.ts'
+import { readDoc } from './helpers/docs.ts'
 
-const readme = readFileSync(new URL('../README.md', import.meta.url), 'utf8')
+const readme = readDoc('README.md')
 
-const readTable = (...heading: string[]) => parseTable(readme, ...heading)
-
-t.test('the options table is the options schema', async (t) => {
-  const expected = Object.entries(OptionsSchema.properties).map(([name, schema]) => {
-    const fallback = schema.default === undefined || schema.default === ''
-      ? ''
-      : typeof schema.default === 'object' ? JSON.stringify(schema.default) : String(schema.default)
-    return [name, fallback]
-  })
-  t.same(readTable('option', 'default').map(([name, fallback]) => [name, fallback]), expected)
+t.test('the README is an introduction of two screens', async (t) => {
+  t.ok(readme.split('\n').length <= 125, `${readme.split('\n').length} lines`)
 })
 
-t.test('the environment table is the environment schema', async (t) => {
-  const write = (value: unknown) => (typeof value === 'boolean' ? (value ? 'on' : 'off') : String(value ?? ''))
-  const expected = Object.entries<{ default?: unknown, description?: string }>(EnvironmentSchema.properties)
-    .map(([name, schema]) => [name, write(schema.default), schema.description?.replaceAll('`', '')])
-  t.same(readTable('variable', 'default'), expected)
-})
-
-t.test('the errors table is the table of error kinds', async (t) => {
-  t.same(readTable('code', 'status', 'when'), Object.entries(ERRORS).map(([code, { status, when }]) => [code, String(status), when]))
+t.test('what strangers ask is answered there, or one click away', async (t) => {
+  t.match(readme, /curl -X POST \S+\/api\/v1\/user .*"password"/s, 'how do I make a user?')
+  t.match(readme, /user create --account ann/)
+  const pages: [path: string, heading: string, found: RegExp][] = [
+    ['docs/operations.md', 'Back up and restore', /the database.*secret key.*VACUUM INTO/s],
+    ['docs/operations.md', 'Run it in production', /IDENTITY_ISSUER.*bootstrap.*npm start/s],
+    ['docs/bridge.md', 'The bridge', /It is for an app/],
+    ['docs/architecture.md', 'Where a change goes', /field of a user/]
+  ]
+  for (const [path, heading, found] of pages) {
+    t.ok(readme.includes(`](${path}`), `${path} is linked`)
+    const [, section = ''] = readDoc(path).split(new RegExp(`^#+ ${heading}$`, 'm'))
+    t.match(section.split(/^# |^## /m)[0], found, heading)
+  }
 })

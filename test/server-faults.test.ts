@@ -2,21 +2,13 @@ import { execFile } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, constants, existsSync, openSync, readFileSync, readdirSync, statSync, writeSync } from 'node:fs'
 import { Agent, get, type IncomingMessage } from 'node:http'
-import { connect, createServer, type AddressInfo } from 'node:net'
+import { connect } from 'node:net'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import t from 'tap'
+import { findFreePort } from './helpers/port.ts'
 import { serviceEnv, startProgram } from './helpers/process.ts'
 import { call, within } from './helpers/upstream.ts'
-
-/** Finds a free port, for a service whose log cannot be read. */
-async function findPort (): Promise<number> {
-  const server = createServer()
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  const { port } = server.address() as AddressInfo
-  await new Promise((resolve) => server.close(resolve))
-  return port
-}
 
 /** Resolves when the service answers. */
 async function answers (url: string): Promise<void> {
@@ -30,7 +22,7 @@ async function answers (url: string): Promise<void> {
 }
 
 t.test('a service goes on while its log disk is full, and shuts down', { skip: !existsSync('/dev/full') && 'there is no /dev/full' }, async (t) => {
-  const port = await findPort()
+  const port = await findFreePort()
   const url = `http://127.0.0.1:${port}`
   const full = openSync('/dev/full', 'w')
   const service = startProgram(t, 'server.ts', { env: serviceEnv(t.testdir(), { PORT: String(port) }), stdio: ['ignore', full, 'pipe'] })
@@ -46,7 +38,7 @@ t.test('a service goes on while its log pipe is full, and shuts down', { skip: p
   await promisify(execFile)('mkfifo', [pipe])
   const fd = openSync(pipe, constants.O_RDWR | constants.O_NONBLOCK)
   t.teardown(() => closeSync(fd))
-  const port = await findPort()
+  const port = await findFreePort()
   const url = `http://127.0.0.1:${port}`
   const service = startProgram(t, 'server.ts', { env: serviceEnv(t.testdir(), { PORT: String(port), IDENTITY_OIDC: 'off' }), stdio: ['ignore', fd, 'pipe'] })
   await within('an answer', answers(url))

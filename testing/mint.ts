@@ -18,8 +18,8 @@ export interface MintRequest {
   /** The user's new roles: names, or an object as in the API. Absent: the roles do not change; a new user has none. */
   roles?: string[] | Roles
   /**
-   * Narrows the token to these scopes of the client or of the API. A new client gets those that are not the API's. Absent: the
-   * token has all the user's power, and all of the client's scopes.
+   * Narrows the token to these scopes, of the client or of the API. A client that is made for the token gets the ones that do
+   * not belong to the API. Absent: the token has all the user's power and all of the client's scopes.
    */
   scopes?: string[]
   /** The URI of the resource that the token is for, see MintOptions. */

@@ -1,10 +1,10 @@
 import type { PatchClient } from '../../schemas/client.ts'
 import { type Checks, checkFields, checkImage, checkRedirectUris, checkRoles, checkScopes } from '../checks.ts'
-import { IdentityError, paramError } from '../errors.ts'
+import { paramError, permError } from '../errors.ts'
 import { checkName } from '../names.ts'
 import type { ClientRecord, Roles } from '../records.ts'
-import { ADMIN_SCOPES, COMMON_SCOPES, isApiScope } from '../resources/api-scopes.ts'
-import { type Registry, findDeclarer } from '../resources/registry.ts'
+import { COMMON_SCOPES, isApiScope } from '../resources/api-scopes.ts'
+import { type Registry, findDeclarer, listUsableScopes } from '../resources/registry.ts'
 import type { Actor } from '../roles.ts'
 import type { Change, Json } from '../store/port.ts'
 import { isAdminScope, listGrants } from './kinds.ts'
@@ -26,18 +26,15 @@ const CHECKS: Checks<Pick<ClientRecord, 'redirectUris' | 'scopes' | 'name' | 'im
 /** Fields that only an administrator may set. */
 const ADMIN_FIELDS = ['pkce', 'first_party', 'roles', 'disabled'] as const
 
-function refuse (message: string): IdentityError {
-  return new IdentityError('ErrPerm', message)
-}
-
 /**
  * Checks the scopes that a client gets. Nothing is made with more power than its maker has: an API scope must be one that
  * the calling token holds, and a declared scope is given by the operator, by an administrator, or by its user where the
  * resource allows it. A free scope is anybody's.
+ * @param held the scopes that the client may use already
  * @returns the resources of the declared scopes, for ClientRecord.declared
  * @throws ErrParam, ErrPerm
  */
-function checkGiven (scopes: string[], before: Pick<ClientRecord, 'scopes' | 'declared'>, registry: Registry, actor: Actor): NonNullable<ClientRecord['declared']> {
+function checkGiven (scopes: string[], held: string[], registry: Registry, actor: Actor): NonNullable<ClientRecord['declared']> {
   const { holds = () => true, isUnrestricted = true, isAdmin } = actor
   const declared: NonNullable<ClientRecord['declared']> = {}
   for (const [index, scope] of scopes.entries()) {
@@ -46,15 +43,10 @@ function checkGiven (scopes: string[], before: Pick<ClientRecord, 'scopes' | 'de
     const declarer = findDeclarer(registry, scope)
     if (declarer === null) throw paramError(field, 'is reserved: its resource was deleted')
     if (declarer !== undefined) declared[scope] = declarer
-    const has = before.scopes.includes(scope) && (declarer === undefined || before.declared?.[scope] === declarer)
-    if (has) continue
-    if (isApiScope(scope)) {
-      if (!holds(scope)) throw refuse(`${field}: the access token does not have this scope itself`)
-      if (ADMIN_SCOPES.has(scope) && !isAdmin) throw refuse(`${field}: only an admin may add this scope`)
-    } else if (declarer !== undefined) {
-      const { self_service } = registry.resources[declarer]!
-      if (!isAdmin && !(isUnrestricted && self_service.includes(scope))) throw refuse(`${field}: only an admin may add this scope`)
-    }
+    if (held.includes(scope)) continue
+    if (isApiScope(scope) && !holds(scope)) throw permError(field, 'the access token does not have this scope itself')
+    const isForUsers = !isAdminScope(scope, registry) && (declarer === undefined || isUnrestricted)
+    if (!isForUsers && !isAdmin) throw permError(field, 'only an admin may add this scope')
   }
   return declared
 }
@@ -74,7 +66,7 @@ function checkKind (client: Pick<ClientRecord, 'grants' | 'redirectUris' | 'secr
  */
 export function toClientChange (data: Data, before: Pick<ClientRecord, 'scopes' | 'redirectUris' | 'secret' | 'declared'> & Partial<ClientRecord>, registry: Registry, actor: Actor, time: string): Change {
   const { image, pkce, disabled, ...fields } = data
-  for (const field of ADMIN_FIELDS) if (data[field] !== undefined && !actor.isAdmin) throw refuse(`${field}: only an admin may set it`)
+  for (const field of ADMIN_FIELDS) if (data[field] !== undefined && !actor.isAdmin) throw permError(field, 'only an admin may set it')
   const set: Record<string, Json> = checkFields({ ...fields, ...(image !== undefined && image !== null && { image }) }, CHECKS)
   const unset: string[] = []
   const change: Change = { set, unset }
@@ -85,15 +77,16 @@ export function toClientChange (data: Data, before: Pick<ClientRecord, 'scopes' 
     set.disabled_at = before.disabled_at ?? time
     if (before.disabled_at === undefined) change.increment = { epoch: 1 }
   } else if (disabled === false) unset.push('disabled_at')
-  if (fields.first_party === false) moveTo(unset, set, 'first_party')
-  if (fields.id_token_claims === false) moveTo(unset, set, 'id_token_claims')
-  if (fields.roles !== undefined && Object.keys(fields.roles).length === 0) moveTo(unset, set, 'roles')
+  if (fields.first_party === false) unsetInstead(unset, set, 'first_party')
+  if (fields.id_token_claims === false) unsetInstead(unset, set, 'id_token_claims')
+  if (fields.roles !== undefined && Object.keys(fields.roles).length === 0) unsetInstead(unset, set, 'roles')
   if (set.scopes !== undefined) {
     const scopes = set.scopes as string[]
-    const declared = checkGiven(scopes, before, registry, actor)
+    const held = listUsableScopes(before, registry)
+    const declared = checkGiven(scopes, held, registry, actor)
     if (Object.keys(declared).length > 0) set.declared = declared
     else unset.push('declared')
-    const given = scopes.filter((scope) => before.scopes.includes(scope) ? before.admin_scopes?.includes(scope) : isAdminScope(scope, registry))
+    const given = scopes.filter((scope) => held.includes(scope) ? before.admin_scopes?.includes(scope) : isAdminScope(scope, registry))
     if (given.length > 0) set.admin_scopes = given
     else unset.push('admin_scopes')
   }
@@ -102,7 +95,7 @@ export function toClientChange (data: Data, before: Pick<ClientRecord, 'scopes' 
 }
 
 /** Removes a field instead of storing a value that means the same. */
-function moveTo (unset: string[], set: Record<string, Json>, field: string): void {
+function unsetInstead (unset: string[], set: Record<string, Json>, field: string): void {
   delete set[field]
   unset.push(field)
 }

@@ -1,7 +1,7 @@
 import type { Client, ClientItem, ClientListQuery, CreateClient, PatchClient } from '../../schemas/client.ts'
 import { type Clock, toTimestamp } from '../clock.ts'
 import type { SecretBox } from '../crypto/secrets.ts'
-import { IdentityError, paramError } from '../errors.ts'
+import { IdentityError, paramError, permError } from '../errors.ts'
 import { generateId, randomText } from '../ids.ts'
 import { toTurn } from '../fair-queue.ts'
 import { type Page, mapBatches, readPage, toStart } from '../lists/cursor.ts'
@@ -9,7 +9,8 @@ import { createReads } from '../lists/reads.ts'
 import { parseSort } from '../lists/sort.ts'
 import { scan } from '../lists/scan.ts'
 import { type ClientRecord, type UserRecord, createClientRecord } from '../records.ts'
-import { type Registry, readRegistry } from '../resources/registry.ts'
+import { readRegistry } from '../resources/registry.ts'
+import { retryWrite } from '../retry.ts'
 import type { Actor } from '../roles.ts'
 import type { Change, Filter, ListQuery, Store } from '../store/port.ts'
 import type { Tokens } from '../tokens/tokens.ts'
@@ -23,9 +24,6 @@ const SORT_KEYS = { created: 'createdAt', modified: 'modifiedAt', name: 'name' }
 
 /** Characters of a client secret (service.md, 8). */
 const SECRET_LENGTH = 16
-
-/** Attempts at a write before ErrBusy: a concurrent write to the same client makes one fail. */
-const ATTEMPTS = 8
 
 export interface ClientServices {
   store: Store
@@ -75,7 +73,7 @@ export function createClients ({ store, now, box, tokens, checkQuota }: ClientSe
   /** @throws ErrPerm for a client that the operator vouches for, unless the actor is an admin */
   function checkMayManage (record: ClientRecord, actor: Actor): void {
     if (!actor.isAdmin && isVouchedFor(record)) {
-      throw new IdentityError('ErrPerm', 'clientId: only an admin may manage a client that the operator vouches for')
+      throw permError('clientId', 'only an admin may manage a client that the operator vouches for')
     }
   }
 
@@ -86,25 +84,19 @@ export function createClients ({ store, now, box, tokens, checkQuota }: ClientSe
     return userId
   }
 
-  /**
-   * Reads a client, decides and writes; a concurrent write to the client starts it again. Null from `decide` writes nothing.
-   * @returns whether the write revoked the client's tokens
-   */
-  async function write (clientId: string, actor: Actor, decide: (record: ClientRecord, registry: Registry) => Change | null): Promise<boolean> {
-    for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+  /** Reads a client, decides and writes; a concurrent write to the client starts it again. Null from `decide` writes nothing. */
+  async function write (clientId: string, actor: Actor, decide: (record: ClientRecord) => Change | null | Promise<Change | null>): Promise<void> {
+    await retryWrite('the client', async () => {
       const record = await requireRecord(clientId, actor)
-      const change = decide(record, await readRegistry(store))
-      if (change === null) return false
+      const change = await decide(record)
+      if (change === null) return record
       const { revision } = record
       const written = await clients.update(clientId, {
         ...change, set: { ...change.set, modifiedAt: toTimestamp(now()) }, increment: { ...change.increment, revision: 1 }
       }, revision === undefined ? undefined : { equal: { revision } })
-      if (written === null) continue
-      const isRevoked = change.increment?.epoch !== undefined
-      if (isRevoked) tokens.deleteOfClient(clientId, written.epoch)
-      return isRevoked
-    }
-    throw new IdentityError('ErrBusy', 'other requests are changing the client', { headers: { 'retry-after': '1' } })
+      if (written !== null && change.increment?.epoch !== undefined) tokens.deleteOfClient(clientId, written.epoch)
+      return written
+    })
   }
 
   return {
@@ -142,9 +134,9 @@ export function createClients ({ store, now, box, tokens, checkQuota }: ClientSe
      */
     async patch (clientId: string, body: PatchClient, actor: Actor): Promise<void> {
       const { data = {}, regen_secret } = body
-      await write(clientId, actor, (record, registry) => {
+      await write(clientId, actor, async (record) => {
         checkMayManage(record, actor)
-        const change = toClientChange(data, record, registry, actor, toTimestamp(now()))
+        const change = toClientChange(data, record, await readRegistry(store), actor, toTimestamp(now()))
         const { set = {}, unset = [] } = change
         if (regen_secret === true && record.secret === undefined) throw paramError('regen_secret', 'a public client has no secret')
         if (Object.keys(set).length === 0 && unset.length === 0 && regen_secret !== true) {
@@ -183,7 +175,7 @@ export function createClients ({ store, now, box, tokens, checkQuota }: ClientSe
      *   admin; ErrNotFound
      */
     async remove (clientId: string, actor: Actor): Promise<void> {
-      if (clientId === actor.client_id) throw new IdentityError('ErrPerm', 'clientId: a client cannot delete itself')
+      if (clientId === actor.client_id) throw permError('clientId', 'a client cannot delete itself')
       checkMayManage(await requireRecord(clientId, actor), actor)
       if (!await clients.delete(clientId)) throw notFound()
       tokens.deleteOfClient(clientId)

@@ -24,7 +24,7 @@ const SIGN = '[=+\\-@\\uff1d\\uff0b\\uff0d\\uff20]'
 const FORMULA = new RegExp(`^\\0*(?:[\\t\\r\\n]|(?:${INVISIBLE})*${SIGN})`, 'u')
 
 /** The end of a cell where the list separator is a semicolon: there a quote in the middle of a line protects nothing. */
-const NEXT_FORMULA = new RegExp(`[;\\r\\n](?=(?:"|${INVISIBLE})*${SIGN})`, 'gu')
+const NEXT_FORMULA = new RegExp(`[;\\r\\n](?=(?:"|${INVISIBLE})*${SIGN})|;(?="*[\\t\\r\\n])`, 'gu')
 
 function toCell (value: unknown, { escapeFormulae }: CsvOptions): string {
   const text = typeof value === 'string' ? value : value === undefined || value === null ? '' : JSON.stringify(value)

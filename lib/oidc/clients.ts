@@ -1,4 +1,5 @@
 import { GRANT_TYPES, isVouchedFor, listGrants } from '../clients/kinds.ts'
+import { LOOPBACK_URI, isLoopbackHost } from '../loopback.ts'
 import type { ClientGrant, ClientRecord } from '../records.ts'
 import type { SecretBox } from '../crypto/secrets.ts'
 import { type Registry, findDeclarer, listUsableScopes } from '../resources/registry.ts'
@@ -31,17 +32,16 @@ export interface OurClient {
   id_token_claims: boolean
 }
 
-const LOOPBACK = /^http:\/\/(localhost|127\.0\.0\.1|\[::1\])(?::\d*)?(?=[/?]|$)/i
 const WEB = /^https?:$/
 
 /** The loopback URI without its port (RFC 8252, 7.3); null for any other URI. */
 function withoutPort (uri: string): string | null {
-  return LOOPBACK.test(uri) ? uri.replace(LOOPBACK, 'http://$1') : null
+  return LOOPBACK_URI.test(uri) ? uri.replace(LOOPBACK_URI, 'http://$1') : null
 }
 
 /** Whether the URI leads to an app on the user's own device (RFC 8252, 7), which cannot be authenticated. */
 export function isNativeUri (uri: string): boolean {
-  return LOOPBACK.test(uri) || (URL.canParse(uri) && !WEB.test(new URL(uri).protocol))
+  return LOOPBACK_URI.test(uri) || (URL.canParse(uri) && !WEB.test(new URL(uri).protocol))
 }
 
 /** Exact match (RFC 9700, 2.1), except for the port of a public client's loopback URI. */
@@ -65,8 +65,8 @@ export function isOwnOrigin (registeredUris: string[], origin: string): boolean 
 function isAcceptedFor (type: 'web' | 'native', uri: string): boolean {
   const { protocol, hostname } = new URL(uri)
   if (type === 'web') return WEB.test(protocol)
-  if (protocol === 'http:') return LOOPBACK.test(uri)
-  return protocol === 'https:' ? !/^(localhost|127\.0\.0\.1|\[::1\])$/.test(hostname) : protocol !== 'about:'
+  if (protocol === 'http:') return LOOPBACK_URI.test(uri)
+  return protocol === 'https:' ? !isLoopbackHost(hostname) : protocol !== 'about:'
 }
 
 /** A registered client as oidc-provider's client metadata (RFC 7591). */
@@ -75,7 +75,7 @@ export function toMetadata (record: ClientRecord, box: SecretBox, registry: Regi
   const isPublic = secret === undefined
   const uris = record.redirectUris
   const schemes = uris.some((uri) => !WEB.test(new URL(uri).protocol))
-  const type = schemes || (isPublic && uris.some((uri) => LOOPBACK.test(uri))) ? 'native' : 'web'
+  const type = schemes || (isPublic && uris.some((uri) => LOOPBACK_URI.test(uri))) ? 'native' : 'web'
   const grants = listGrants(record)
   const usable = listUsableScopes(record, registry)
   const accepted = grants.includes('code') ? uris.filter((uri) => isAcceptedFor(type, uri)) : []

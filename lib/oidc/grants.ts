@@ -2,7 +2,7 @@ import type { GrantRecord, TokenRecord } from '../records.ts'
 import type { Tokens } from '../tokens/tokens.ts'
 import { readRegistry } from '../resources/registry.ts'
 import { type AdapterParts, type ModelAdapter, type Payload, toPayload } from './model-adapter.ts'
-import { describeScope, narrowGranted } from './scopes.ts'
+import { toScopeParameter, narrowGranted } from './scopes.ts'
 
 /** The grant id of a token that was minted without a session: this prefix and the token's id. */
 const MINTED = 'minted:'
@@ -28,7 +28,7 @@ export function adaptGrants ({ store, tokens, times }: AdapterParts): ModelAdapt
       const { record, client } = found
       const registry = await readRegistry(store)
       if (id.startsWith(MINTED) || record.payload === undefined) {
-        const payload = { kind: 'Grant', accountId: record.user_id, clientId: record.client_id, openid: { scope: describeScope(record, client, registry) } }
+        const payload = { kind: 'Grant', accountId: record.user_id, clientId: record.client_id, openid: { scope: toScopeParameter(record, client, registry) } }
         return toPayload({ ...record, payload }, id, times)
       }
       const { openid, ...rest } = record.payload as Payload & { openid?: { scope?: string } }

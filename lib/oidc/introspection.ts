@@ -7,7 +7,7 @@ import { createClientAuthentication } from './client-authentication.ts'
 import { isOwnOrigin } from './clients.ts'
 import type { Times } from './contract.ts'
 import { OriginError, invalidRequest } from './oauth-error.ts'
-import { describeScope } from './scopes.ts'
+import { toScopeParameter } from './scopes.ts'
 
 export interface IntrospectionRequest {
   authorization: string | undefined
@@ -53,7 +53,7 @@ export function createIntrospection ({ store, tokens, box, times, refreshGrace }
       return { active: false }
     }
     const { record } = found
-    const scope = describeScope(record, found.client, found.registry)
+    const scope = toScopeParameter(record, found.client, found.registry)
     const isRefresh = record.generation !== undefined
     return {
       active: true,

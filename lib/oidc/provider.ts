@@ -1,10 +1,12 @@
 import type { EventEmitter } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Provider, errors, interactionPolicy, type KoaContextWithOIDC } from 'oidc-provider'
+import { toApiUri, toIssuer } from '../issuer.ts'
 import { createAccounts } from './accounts.ts'
 import { createAdapterFactory } from './adapter.ts'
 import type { OurClient } from './clients.ts'
-import { createConfiguration } from './configuration.ts'
+import { createBrowserSessions } from './browser-sessions.ts'
+import { createConfiguration, createCookie } from './configuration.ts'
 import type { AuthorizationServer, Interaction, OidcSettings } from './contract.ts'
 import type { KeyRing } from './keys.ts'
 import { createMiddleware } from './middleware.ts'
@@ -34,7 +36,9 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
   const base = `${prefix}/api/v1`
   // The path prefix that a proxy strips before the request reaches the app.
   const mount = issuer.pathname.replace(/\/$/, '').slice(0, -prefix.length || undefined)
-  const apiUri = `${issuer.href.replace(/\/$/, '')}/api/v1`
+  const apiUri = toApiUri(issuer)
+  const secure = issuer.protocol === 'https:'
+  const browsers = createBrowserSessions(() => ({ provider, tokens, times, settings, cookie: createCookie(secure) }))
   const adapter = createAdapterFactory({
     store,
     tokens,
@@ -47,15 +51,15 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
     refreshMax: settings.refreshMax,
     refreshGrace: settings.refreshGrace,
     apiUri,
-    getContext: () => Provider.ctx as KoaContextWithOIDC | undefined
+    getContext: () => browsers.getContext() ?? Provider.ctx as KoaContextWithOIDC | undefined
   })
   const findAccount = createAccounts(store, times.now)
   const views = createViews(findAccount, async (scopes) => describeScopes(scopes, await readRegistry(store)), look)
-  const provider = new Provider(issuer.href.replace(/\/$/, ''), createConfiguration({
+  const provider = new Provider(toIssuer(issuer), createConfiguration({
     settings,
     base,
     mount,
-    secure: issuer.protocol === 'https:',
+    secure,
     keys,
     adapter,
     findAccount,
@@ -92,6 +96,7 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
 
   return {
     issuer,
+    browsers,
     async handle (request, response, address) {
       setAddress(request, address)
       await callback(request, response)

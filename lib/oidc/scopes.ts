@@ -40,7 +40,7 @@ export function narrowGranted (scope: string | undefined, client: Pick<ClientRec
 }
 
 /** The scope parameter of a token: what it was granted, as far as its client may still use it. */
-export function describeScope (record: Pick<TokenRecord, 'scopes' | 'operator' | 'resource_id'>, client: Pick<ClientRecord, 'scopes' | 'declared'>, registry: Registry): string {
+export function toScopeParameter (record: Pick<TokenRecord, 'scopes' | 'operator' | 'resource_id'>, client: Pick<ClientRecord, 'scopes' | 'declared'>, registry: Registry): string {
   const common = record.operator === undefined ? (record.scopes ?? []).filter((scope) => COMMON_SCOPES.has(scope)) : ['openid']
   const hasIdentity = record.resource_id === undefined
   return [...(hasIdentity ? common : []), ...narrowScopes(record, client, registry)].join(' ')

@@ -10,7 +10,7 @@ import type { OurClient } from './clients.ts'
 import { endGrant, nameMintedGrant } from './grants.ts'
 import type { Times } from './contract.ts'
 import { type AdapterParts, type ModelAdapter, type Payload, toPayload, toStored } from './model-adapter.ts'
-import { describeScope, splitScopes } from './scopes.ts'
+import { toScopeParameter, splitScopes } from './scopes.ts'
 
 /** The audience of a token. Throws when the resource was deleted meanwhile, and when none of its scopes was granted. */
 async function findAudience ({ store, apiUri, errors }: AdapterParts, { aud: audience, scope }: Payload): Promise<Pick<TokenRecord, 'resource' | 'resource_id'>> {
@@ -47,7 +47,7 @@ function describeToken ({ record, client, registry }: Valid<TokenRecord>, kind: 
   }
   // A refresh token has the scopes of all its resources.
   const isMinted = record.payload === undefined
-  const scope = client === null ? '' : kind === 'RefreshToken' && !isMinted ? record.payload!.scope! : describeScope(record, client, registry)
+  const scope = client === null ? '' : kind === 'RefreshToken' && !isMinted ? record.payload!.scope! : toScopeParameter(record, client, registry)
   return { ...toPayload({ ...record, payload: { ...payload, scope }, consumed: false }, jti, times), kind }
 }
 

@@ -14,7 +14,7 @@ export type ApiScope = keyof typeof API_SCOPES
 /** The resource id that a token for this service's own API has in the store. No generated id is as short. */
 export const API_RESOURCE_ID = 'api'
 
-/** Scopes that every client may request. They are nobody's own, and belong to no resource. */
+/** Scopes that every client may request. No client carries them in its record, and no resource declares them. */
 export const COMMON_SCOPES: ReadonlySet<string> = new Set(['openid', 'profile', 'email', 'roles', 'offline_access'])
 
 /** API scopes that only an administrator may give to a client. */

@@ -1,11 +1,12 @@
 import type { CreateResource, NewResource, PatchResource, Resource, ResourceListQuery } from '../../schemas/resource.ts'
 import { checkFields } from '../checks.ts'
 import { type Clock, toTimestamp } from '../clock.ts'
-import { IdentityError, paramError } from '../errors.ts'
+import { IdentityError, paramError, permError } from '../errors.ts'
 import { generateId } from '../ids.ts'
 import { mapBatches, type Page } from '../lists/cursor.ts'
 import { pageDocuments } from '../lists/documents.ts'
 import { parseSort } from '../lists/sort.ts'
+import { retryWrite } from '../retry.ts'
 import { DuplicateKeyError, type Store } from '../store/port.ts'
 import { CHECKS, checkSelfService } from './checks.ts'
 import { dropResource, listMoved, putResource } from './declare.ts'
@@ -14,9 +15,6 @@ import { showResource } from './show-resource.ts'
 import { createStrip } from './strip.ts'
 
 const SORT_KEYS = { created: 'created_at', modified: 'modified_at', name: 'name' }
-
-/** Attempts at a change before ErrBusy: every concurrent change of resources makes one fail. */
-const ATTEMPTS = 8
 
 export interface ResourceServices {
   store: Store
@@ -40,7 +38,7 @@ function requireEntry ({ resources }: Registry, resourceId: string): ResourceEnt
 /** The entry, unless an option of the host declares it. */
 function requireChangeable (registry: Registry, resourceId: string): ResourceEntry {
   const entry = requireEntry(registry, resourceId)
-  if (entry.fixed === true) throw new IdentityError('ErrPerm', 'resourceId: the resource is declared by the app, and is changed only there')
+  if (entry.fixed === true) throw permError('resourceId', 'the resource is declared by the app, and is changed only there')
   return entry
 }
 
@@ -82,7 +80,7 @@ export function createResources ({ store, now, api, onError }: ResourceServices)
    * registry. Resolves to the number of clients that lost a scope.
    */
   async function change (decide: (registry: Registry) => Registry): Promise<number> {
-    for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+    return await retryWrite('the resources', async () => {
       const registry = await readRegistry(store)
       const next = decide(registry)
       if (next === registry) return 0
@@ -92,11 +90,10 @@ export function createResources ({ store, now, api, onError }: ResourceServices)
       const set = { resources: next.resources as never, names: next.names }
       if (await registries.update(REGISTRY_ID, { set, increment: { revision: 1 } }, { equal: { revision: registry.revision } }) === null) {
         await ensure()
-        continue
+        return null
       }
       return count + await cleanUp(moved)
-    }
-    throw new IdentityError('ErrBusy', 'other requests are changing the resources', { headers: { 'retry-after': '1' } })
+    })
   }
 
   function checkIsNotApi (uri: string): void {

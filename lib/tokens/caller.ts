@@ -28,8 +28,8 @@ export interface Caller {
   /** `client` when the client acts for itself (client credentials). The user is then its owner, and the roles are the client's own. */
   readonly subject: 'user' | 'client'
   /**
-   * The roles are those that the token may use: the user's roles for an operator's unrestricted token, for a first-party
-   * client's token with the scope `roles`, and for a token with an audience and a scope of it; otherwise none.
+   * `roles` are the ones that the token may use. An operator's unrestricted token has all of the user's. So has the token of a
+   * first-party client with the scope `roles`, and a token with an audience and one of its scopes. Any other has none.
    */
   readonly user: Readonly<Pick<UserRecord, 'account' | 'name' | 'roles'> & { user_id: string }>
   readonly client: { readonly clientId: string, readonly name?: string, readonly scopes?: readonly string[], readonly userId?: string }

@@ -50,7 +50,7 @@ export function isActive (user: UserRecord, now: string): boolean {
 /** The kind of a token of a client that acts for itself. */
 export const CLIENT_CREDENTIALS = 'ClientCredentials'
 
-/** Whether the resource of a token is still declared, and the roles are those that it requires. */
+/** Whether the resource of a token is still declared, and `held` includes a role that it requires. */
 function isAccepted ({ resource, resource_id }: Revocable, { resources }: Registry, held: Roles): boolean {
   if (resource_id === undefined || resource_id === API_RESOURCE_ID) return true
   const entry = Object.hasOwn(resources, resource_id) ? resources[resource_id] : undefined

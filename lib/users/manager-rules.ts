@@ -1,15 +1,11 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { PatchUser } from '../../schemas/user.ts'
-import { IdentityError } from '../errors.ts'
+import { permError } from '../errors.ts'
 import type { UserRecord } from '../records.ts'
 import { type Actor, type RoleNames, holdsRole } from '../roles.ts'
 
 /** Throws ErrPerm when the actor may not make this change to this user. */
 export type CheckMayPatch = (target: UserRecord, body: PatchUser, actor: Actor) => void
-
-function denied (message: string): IdentityError {
-  return new IdentityError('ErrPerm', message)
-}
 
 /** The first role on the list that only admins grant. */
 export function findAdminsRole (names: RoleNames, managerRoles: readonly string[]): string | undefined {
@@ -31,26 +27,26 @@ export function checkManagerRoles (names: RoleNames, managerRoles: readonly stri
 export function createManagerRules (names: RoleNames, managerRoles?: readonly string[]): CheckMayPatch {
   function checkRoles (target: UserRecord, given: object, actor: Actor): void {
     for (const name of [names.admin, names.service]) {
-      if (Object.hasOwn(given, name) || holdsRole(target.roles, name)) throw denied(`roles: only an admin may grant or remove ${name}`)
+      if (Object.hasOwn(given, name) || holdsRole(target.roles, name)) throw permError('roles', `only an admin may grant or remove ${name}`)
     }
     const former = new Map<string, unknown>(Object.entries(target.roles))
     const wanted = new Map<string, unknown>(Object.entries(given))
     const changed = [...new Set([...former.keys(), ...wanted.keys()])].filter((role) => !isDeepStrictEqual(former.get(role), wanted.get(role)))
     if (holdsRole(target.roles, names.manager) && changed.includes(names.manager) && (target.id !== actor.user_id || actor.isUser === false)) {
-      throw denied(`roles: only an admin may change or remove the role ${names.manager} of another user`)
+      throw permError('roles', `only an admin may change or remove the role ${names.manager} of another user`)
     }
     // The message does not name the role: the caller may not be allowed to read the user's.
     if (managerRoles !== undefined && !changed.every((role) => managerRoles.includes(role))) {
-      throw denied('roles: only an admin may grant, change or remove a role that managers may not grant')
+      throw permError('roles', 'only an admin may grant, change or remove a role that managers may not grant')
     }
   }
 
   return (target, { data, disable }, actor) => {
     if (actor.isAdmin) return
-    if (holdsRole(target.roles, names.admin)) throw denied('userId: only an admin may change an admin')
+    if (holdsRole(target.roles, names.admin)) throw permError('userId', 'only an admin may change an admin')
     if (data?.roles !== undefined) checkRoles(target, data.roles, actor)
     if (disable !== undefined && holdsRole(target.roles, names.manager)) {
-      throw denied('disable: only an admin may disable or enable a manager')
+      throw permError('disable', 'only an admin may disable or enable a manager')
     }
   }
 }

@@ -4,11 +4,12 @@ import { type Checks, checkAccount, checkFields, checkMap, checkRoles, checkText
 import { type Clock, toTimestamp } from '../clock.ts'
 import { type Turn, toTurn } from '../fair-queue.ts'
 import { type Page, mapBatches, readPage, toStart } from '../lists/cursor.ts'
-import { IdentityError, paramError } from '../errors.ts'
+import { IdentityError, paramError, permError } from '../errors.ts'
 import { createReads } from '../lists/reads.ts'
 import type { CheckNewPassword } from './password-rules.ts'
 import type { Passwords } from './passwords.ts'
 import { type Roles, type UserRecord, createUserRecord } from '../records.ts'
+import { retryWrite } from '../retry.ts'
 import type { Actor, RoleNames } from '../roles.ts'
 import { parseSort } from '../lists/sort.ts'
 import type { Attempts, Target } from '../sign-in/attempts.ts'
@@ -21,9 +22,6 @@ import { createManagerRules } from './manager-rules.ts'
 import { showItemOf, showProfile, showUser } from './show-user.ts'
 
 const SORT_KEYS = { account: 'account', created: 'created_at', modified: 'modified_at', verified: 'verified_at', name: 'name' }
-
-/** Attempts at a patch before ErrBusy: a concurrent write to the same user makes one fail. */
-const ATTEMPTS = 8
 
 /** Checks of the fields that users set themselves. A schema field without a check or without a record field does not compile. */
 const CHECKS: Checks<Pick<UserRecord, Exclude<keyof PatchProfile['data'], 'password' | 'current_password'>>> = {
@@ -49,10 +47,6 @@ export interface UserServices {
 
 function notFound (): IdentityError {
   return new IdentityError('ErrNotFound', 'userId: no such user')
-}
-
-function denied (message: string): IdentityError {
-  return new IdentityError('ErrPerm', message)
 }
 
 /** `account` takes precedence over `contains`. Empty means absent. Accounts are stored lower-cased. */
@@ -95,18 +89,17 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
   }
 
   /** Reads, decides and writes; a concurrent write starts it again. An error from `decide` ends it. */
-  async function patch (id: string, decide: (record: UserRecord) => Change): Promise<void> {
-    for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+  async function patch (id: string, decide: (record: UserRecord) => Change): Promise<UserRecord> {
+    return await retryWrite('the user', async () => {
       const record = await users.get(id)
       if (record === null) throw notFound()
       const change = decide(record)
       const written = await write(record, change)
-      if (written === null) continue
+      if (written === null) return null
       if (change.increment?.epoch !== undefined) tokens.deleteOfUser(id, written.epoch)
       if (change.set?.password !== undefined) await onPasswordChange?.(written)
-      return
-    }
-    throw new IdentityError('ErrBusy', 'other requests are changing the user', { headers: { 'retry-after': '1' } })
+      return written
+    })
   }
 
   async function create (input: CreateUser, extra: { id?: string, roles?: Roles, bootstrap?: string, actor?: Actor } = {}): Promise<{ user_id: string }> {
@@ -262,18 +255,20 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
     /**
      * A patch of the user's own profile (service.md, 4.3, PATCH /user), refused once the actor's token is revoked. A new
      * password takes the current one, because a stolen token must not become the account.
+     * @returns the user's epoch after the patch
      * @throws ErrParam, ErrNotFound, ErrUnknown, ErrLimit
      */
-    async patchOwn (user_id: string, { data: { current_password, ...data } }: Pick<PatchProfile, 'data'>, actor?: Actor): Promise<void> {
+    async patchOwn (user_id: string, { data: { current_password, ...data } }: Pick<PatchProfile, 'data'>, actor?: Actor): Promise<{ epoch: number }> {
       const turn = toTurn(actor ?? { user_id })
       const owner = data.password === undefined ? null : await users.get(user_id)
       if (owner !== null) await checkCurrent(owner, current_password, turn, actor?.isUnrestricted)
       const change = await toChange(owner, data, turn)
       await actor?.confirm?.()
-      await patch(user_id, (record) => {
+      const { epoch } = await patch(user_id, (record) => {
         if (actor?.epoch !== undefined && record.epoch !== actor.epoch) throw invalidToken()
         return change
       })
+      return { epoch }
     },
 
     /**
@@ -338,7 +333,7 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
      * @throws ErrPerm for the actor's own account, ErrNotFound
      */
     async remove (user_id: string, actor: Actor): Promise<void> {
-      if (actor.user_id === user_id) throw denied('userId: users cannot delete themselves')
+      if (actor.user_id === user_id) throw permError('userId', 'users cannot delete themselves')
       if (!await users.delete(user_id)) throw notFound()
       tokens.deleteOfUser(user_id)
     },

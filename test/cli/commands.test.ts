@@ -228,3 +228,17 @@ t.test('keys rotate', async (t) => {
   t.not(first.kid, second.kid)
   t.match((await run('keys rotate')).stdout, /^kid {9}\S+\nsigns_from {2}20\S+Z\n$/)
 })
+
+t.test('client create and patch: what only the operator decides', async (t) => {
+  const dir = t.testdir()
+  const run = createCli(dir)
+  const services = await openBeside(t, dir)
+  await services.users.create({ data: { account: 'ann', password: 'p' } })
+  const made = (await run('client create --owner ann --name web --redirect-uri https://a/ --credentials --grant code --pkce optional --first-party --role clerk --id-token-claims on --json')).json()
+  const clientId = String(made.client_id)
+  const read = () => services.clients.require(clientId, OPERATOR)
+  t.match(await read(), { grants: ['code'], pkce: 'optional', first_party: true, roles: { clerk: true }, id_token_claims: true })
+  t.equal((await run(`client patch --client ${clientId} --pkce required --third-party --id-token-claims off`)).code, 0)
+  t.match(await read(), { grants: ['code'], pkce: undefined, first_party: undefined, roles: { clerk: true }, id_token_claims: undefined })
+  t.match(await run(`client patch --client ${clientId} --id-token-claims maybe`), { code: 1, stderr: /^fastify-identity: --id-token-claims: must be on or off$/m })
+})

@@ -2,9 +2,9 @@
 // in through the pages, in Chromium, and shows as JSON what its library makes of it.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { createServer, type AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
+import { findFreePort } from '../helpers/port.ts'
 import { type Harness, startHarness } from '../oidc/harness.ts'
 import { press, startChromium, skip, typeIn, withTab } from '../pages/chromium.ts'
 
@@ -65,15 +65,6 @@ const PROGRAMS: Program[] = [
   }
 ]
 
-async function findPort (): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  await once(server, 'close')
-  return port
-}
-
 /** Starts a program; resolves when it answers. It is killed when the test ends. */
 async function startProgram (t: Test, file: string, env: Record<string, string>): Promise<void> {
   const child = spawn(file.endsWith('.py') ? PYTHON : process.execPath, [join(ROOT, file)], {
@@ -101,7 +92,7 @@ t.test('client libraries', { skip }, async (t) => {
 
   for (const { name, file, callback = '/callback', result = callback, button, id_token_claims = false, expected, ...kind } of PROGRAMS) {
     await t.test(name, async (t) => {
-      const origin = `http://127.0.0.1:${await findPort()}`
+      const origin = `http://127.0.0.1:${await findFreePort()}`
       const app = await register({ ...kind, name, first_party: false, redirectUris: [origin + callback] })
       if (kind.public !== true) await mark(app, { pkce: 'optional', id_token_claims })
       await startProgram(t, file, { ISSUER: url, ORIGIN: origin, CLIENT_ID: app.client_id, CLIENT_SECRET: app.client_secret })

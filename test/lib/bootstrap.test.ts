@@ -53,7 +53,7 @@ function cases (t: Test, database: () => string): void {
 
   t.test('an admin, a confidential client of his, and a token, all of which work', async (t) => {
     const { bootstrap, store, tokens, users, clients } = await open(t)
-    const made = await bootstrap({ account: 'Root@Example.org', ttl: 5 })
+    const made = await bootstrap({ account: 'Root@Example.org', ttl: 600 })
     t.match(await tokens.authenticate(made.access_token), { isAdmin: true, user: { user_id: made.user_id, account: 'root@example.org' }, client: { clientId: made.client_id } })
     t.match(await users.verify(made.account, made.password), { account: 'root@example.org', roles: { admin: true } })
     t.match(await clients.require(made.client_id, OPERATOR), { userId: made.user_id, clientSecret: made.client_secret })

@@ -4,7 +4,7 @@ import type { Backend } from './backend.ts'
 import type { CollectionCache, Entry } from './cache.ts'
 import { guard } from './failure.ts'
 import type { Value } from './operations.ts'
-import type { Statement, Table } from './sql.ts'
+import { type Statement, type Table, toId } from './sql.ts'
 import type { Touched } from './writer.ts'
 
 /** Documents deleted in one step of deleteMany. Other writes run between the steps. */
@@ -125,9 +125,9 @@ export class SqliteCollection<T extends Document> implements Collection<T> {
     const { sql, values } = this.#table.findSome(filter, DELETE_STEP)
     for (let total = 0; ;) {
       this.#backend.verify()
-      const found = guard(() => this.#backend.connection.all<{ id: string }>(sql, ...values))
+      const found = guard(() => this.#backend.connection.all<{ bytes: Uint8Array }>(sql, ...values))
       // With the filter again: a document may have changed since.
-      const removed = await Promise.all(found.map(({ id }) => this.delete(id, filter)))
+      const removed = await Promise.all(found.map((row) => this.delete(toId(row), filter)))
       total += removed.filter(Boolean).length
       if (found.length < DELETE_STEP) return total
     }

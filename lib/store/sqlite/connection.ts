@@ -1,7 +1,8 @@
 import { accessSync, closeSync, constants, existsSync, fsyncSync, mkdirSync, openSync } from 'node:fs'
 import { dirname } from 'node:path'
-import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite'
+import type { DatabaseSync as Database, SQLInputValue, StatementSync } from 'node:sqlite'
 import { type FileId, checkFile } from './database-file.ts'
+import { DatabaseSync } from './node-sqlite.ts'
 import type { Statement } from './sql.ts'
 
 /** Prepared statements cached per connection. A program has some dozens, because their texts come from its code. */
@@ -19,7 +20,7 @@ export interface ConnectionOptions {
 
 /** One SQLite connection with its prepared statements. */
 export class Connection {
-  readonly database: DatabaseSync
+  readonly database: Database
   readonly #statements = new Map<string, StatementSync>()
 
   /**

@@ -4,7 +4,7 @@ import { Connection } from './connection.ts'
 import { guard } from './failure.ts'
 import { type Operation, type Value, readVersion, runBatch, unwrap } from './operations.ts'
 import { migrate } from './schema.ts'
-import { Table, quote } from './sql.ts'
+import { Table, quote, toId } from './sql.ts'
 
 /** `sqlite::memory:`, for tests: one connection on the main thread, whose data is gone when it is closed. */
 export class MemoryBackend implements Backend {
@@ -29,8 +29,8 @@ export class MemoryBackend implements Backend {
 
   /** Reads the ids first and then the documents: a cursor of the only connection would see what is written meanwhile. */
   async * list (table: Table, query: ListQuery): AsyncGenerator<string[], void, undefined> {
-    const { sql, values } = table.list(query, 'id')
-    const ids = guard(() => this.connection.all<{ id: string }>(sql, ...values).map(({ id }) => id))
+    const { sql, values } = table.list(query, 'bytes')
+    const ids = guard(() => this.connection.all<{ bytes: Uint8Array }>(sql, ...values).map(toId))
     const find = `SELECT "doc" FROM ${table.name} WHERE ${quote('id')} = ?`
     for (let start = 0; start < ids.length; start += BATCH_SIZE) {
       const docs = guard(() => ids.slice(start, start + BATCH_SIZE).flatMap((id) => this.connection.get<{ doc: string }>({ sql: find, values: [id] })?.doc ?? []))

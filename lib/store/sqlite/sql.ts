@@ -66,6 +66,12 @@ export function toColumn (value: Json | undefined): SQLInputValue {
   return typeof value === 'string' || typeof value === 'number' ? value : null
 }
 
+/** The id as bytes: node:sqlite of Node 22 reads text only up to its first NUL. Documents are JSON, which escapes it. */
+const ID_BYTES = 'CAST("id" AS BLOB) AS "bytes"'
+
+/** An id that was read as `bytes`. */
+export const toId = ({ bytes }: { bytes: Uint8Array }): string => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString()
+
 /**
  * The statements of one collection: a table with the document as JSON, and a column for each declared key.
  *
@@ -137,10 +143,10 @@ export class Table {
     return this.#one(`DELETE FROM ${this.name}`, id, where)
   }
 
-  /** Reads the ids of up to `limit` matching documents, in any order. */
+  /** Reads `bytes` of up to `limit` matching documents, in any order. */
   findSome (filter: Filter, limit: number): Statement {
     const { sql, values } = toWhere(filter)
-    return { sql: `SELECT "id" FROM ${this.name}${sql} LIMIT ?`, values: [...values, limit] }
+    return { sql: `SELECT ${ID_BYTES} FROM ${this.name}${sql} LIMIT ?`, values: [...values, limit] }
   }
 
   count (filter: Filter = {}): Statement {
@@ -148,8 +154,9 @@ export class Table {
     return { sql: `SELECT count(*) AS count FROM ${this.name}${sql}`, values }
   }
 
-  /** Reads one column of the documents that a query finds, in its order. With `after`, rows have the sort's columns too. */
-  list ({ filter = {}, sort = [], after, offset = 0, limit = 0 }: ListQuery, column: 'doc' | 'id'): Statement {
+  /** Reads `doc` or `bytes` of the documents that a query finds, in its order. With `after`, rows have the sort's columns too. */
+  list ({ filter = {}, sort = [], after, offset = 0, limit = 0 }: ListQuery, wanted: 'doc' | 'bytes'): Statement {
+    const column = wanted === 'doc' ? quote('doc') : ID_BYTES
     const { sql, values } = after === undefined ? this.#select([column], toConditions(filter)) : this.#selectAfter(column, filter, sort, after)
     return {
       sql: `${sql} ORDER BY ${toOrder(sort, this.#isStrict(sort, after))} LIMIT ? OFFSET ?`,
@@ -169,7 +176,7 @@ export class Table {
 
   /** One select per range: SQLite seeks to each, and merges them in order as far as they are read. */
   #selectAfter (column: string, filter: Filter, sort: SortKey[], after: Keyset): Statement {
-    const columns = [...new Set([column, ...sort.map(({ key }) => key), 'id'])]
+    const columns = [...new Set([column, ...sort.map(({ key }) => quote(key)), quote('id')])]
     const { sql, values } = toConditions(filter)
     const selects = toSeekRanges(sort, after).map((range) => {
       const bounds = range.map(toBound)
@@ -180,7 +187,7 @@ export class Table {
 
   #select (columns: string[], { sql, values }: { sql: string[], values: SQLInputValue[] }): Statement {
     const where = sql.length === 0 ? '' : ` WHERE ${sql.join(' AND ')}`
-    return { sql: `SELECT ${columns.map(quote).join(', ')} FROM ${this.name}${where}`, values }
+    return { sql: `SELECT ${columns.join(', ')} FROM ${this.name}${where}`, values }
   }
 
   #one (head: string, id: string, where: Filter = {}): Statement {

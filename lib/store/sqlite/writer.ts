@@ -217,7 +217,7 @@ export class Writer {
     this.#timer = setTimeout(() => this.#expire(deadline), Math.max(0, Math.ceil(deadline - this.#now())))
   }
 
-  /** Rejects the writes that were due by now. One that was sent may still happen; one that waits will not. */
+  /** Rejects the writes whose deadline has passed. One that was sent may still take effect; one that still waits will not. */
   #expire (now: number): void {
     for (const pending of this.#unsettled) {
       if (pending.deadline > now) {

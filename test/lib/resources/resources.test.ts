@@ -252,3 +252,13 @@ t.test('a declaration shows at once in every process, in spite of cached callers
   await nextTurn()
   t.match(here.tokens.authenticate(access_token), { token: { scopes: [] } }, 'by another process')
 })
+
+t.test('the operator vouches for a client whose administrator renews a name that was free before', async (t) => {
+  const rules = await open(t)
+  const { resources, clients } = rules
+  await resources.create({ data: ORDERS })
+  await insertClient(rules, 'c', ['orders:read'])
+  t.equal((await clients.require('c', { user_id: 'u', isAdmin: false })).clientId, 'c', 'the name alone is nothing')
+  await clients.patch('c', { data: { scopes: ['orders:read'] } }, ADMIN)
+  await t.rejects(clients.require('c', { user_id: 'u', isAdmin: false }), { code: 'ErrPerm' })
+})

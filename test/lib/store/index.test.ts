@@ -36,9 +36,9 @@ t.test('an unknown scheme is named, and nothing else of the URL', async (t) => {
 
 t.test('an engine that is not used is not loaded', async (t) => {
   const script = `
-    import { createRequire, registerHooks } from 'node:module'
+    import { registerHooks } from 'node:module'
     const loaded = []
-    registerHooks({ load (url, context, next) { loaded.push(url); return next(url, context) } })
+    registerHooks({ resolve (name, context, next) { const found = next(name, context); loaded.push(found.url); return found } })
     const { openStore } = await import(${JSON.stringify(new URL('../../../lib/store/index.ts', import.meta.url))})
     const store = await openStore('sqlite::memory:', { collections: [], now: Date.now })
     await store.close()

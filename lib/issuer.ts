@@ -1,0 +1,9 @@
+/** The issuer identifier of tokens and metadata (RFC 8414, 2). It has no slash at its end. */
+export function toIssuer ({ href }: URL): string {
+  return href.replace(/\/$/, '')
+}
+
+/** The URI of the service's own API, which is the audience of its tokens. */
+export function toApiUri (issuer: URL): string {
+  return `${toIssuer(issuer)}/api/v1`
+}
