@@ -22,7 +22,7 @@ export interface CopyContent {
 }
 
 /** The records that give somebody access until they expire: tokens, grants, sessions, codes and requests in progress. */
-const EPHEMERAL = COLLECTIONS.filter(({ expiry }) => expiry !== undefined).map(({ name }) => name)
+const EPHEMERAL = COLLECTIONS.filter(({ name, expiry }) => expiry !== undefined && name !== 'attempts').map(({ name }) => name)
 
 function count (connection: Connection, table: string): number {
   return connection.get<{ count: number }>({ sql: `SELECT count(*) AS count FROM ${quote(table)}`, values: [] })?.count ?? 0
