@@ -36,6 +36,7 @@ async function identity (app: FastifyInstance, given: IdentityOptions): Promise<
   await app.register(services, { ...options, ...(unlimited && { clientsPerUser: false }), ...signing, ...(getIssuer && { getIssuer }) })
   await app.register(async (scope) => {
     scope.setErrorHandler(handleError)
+    if (app.identity.metrics !== undefined) scope.addHook('onResponse', app.identity.metrics.onResponse)
     useOwnValidation(scope)
     placeInHostDocument(scope, options.inHostDocument)
     if (options.openapi) await scope.register(openapi)

@@ -7,15 +7,20 @@ import { openServices, type ServiceOptions, type Services } from '../lib/identit
 import type { Clock } from '../lib/clock.ts'
 import type { Counter } from '../lib/sign-in/counter.ts'
 import { createOptionsReader } from '../lib/options.ts'
+import { readVersion } from '../lib/version.ts'
 import { ReconnectedError, type Store, StoreLostError } from '../lib/store/port.ts'
 import { createAdmission, type GuardOptions } from './admission.ts'
 import { createGuard, decorateRequests } from './auth.ts'
+import { type Metrics, serveMetrics } from './metrics.ts'
 import { createProtect } from './protect.ts'
 
 export { type Identity } from './auth.ts'
 
 declare module './auth.ts' {
-  interface Identity extends Services {}
+  interface Identity extends Services {
+    /** With the option `metrics` only. */
+    readonly metrics?: Metrics
+  }
 }
 
 /** Options that are not plain data. */
@@ -54,8 +59,11 @@ interface ServerParts extends Pick<ServiceOptions, 'refreshTtl' | 'issuer' | 'se
 }
 
 async function identityPlugin (app: FastifyInstance, { getIssuer, ...options }: Options & HandedIn & ServerParts): Promise<void> {
+  // prom-client takes some MiB.
+  const meter = options.metrics === undefined ? undefined : (await import('../lib/metrics/prometheus.ts')).createMeter(readVersion())
   const services = await openServices({
     ...options,
+    meter,
     onWarning: (message) => app.log.warn(message),
     onError (error) {
       if (error instanceof StoreLostError) app.log.fatal({ err: error }, 'the store is lost: restart the service when its data is in place')
@@ -64,7 +72,8 @@ async function identityPlugin (app: FastifyInstance, { getIssuer, ...options }: 
     }
   })
   const guard = (rule: GuardOptions = {}) => createGuard(services.tokens, createAdmission(services.roles, rule))
-  app.decorate('identity', { ...services, guard, protect: createProtect(app, guard, getIssuer && (() => toIssuer(getIssuer()))) })
+  const metrics = meter !== undefined && options.metrics !== undefined ? { metrics: serveMetrics(app, meter, options.metrics) } : {}
+  app.decorate('identity', { ...services, ...metrics, guard, protect: createProtect(app, guard, getIssuer && (() => toIssuer(getIssuer()))) })
   decorateRequests(app)
   app.addHook('onClose', services.close)
 }
