@@ -3,7 +3,7 @@ import { createServer, type AddressInfo } from 'node:net'
 import t from 'tap'
 import { readVersion } from '../lib/version.ts'
 import { parseOpenMetrics } from './helpers/openmetrics.ts'
-import { runProgram, serviceEnv, startProgram } from './helpers/process.ts'
+import { runProgram, serviceEnv, startCommand, startProgram } from './helpers/process.ts'
 
 /** Whether this port can be listened on. */
 async function isFree (port: number): Promise<boolean> {
@@ -64,4 +64,19 @@ t.test('each worker serves its own metrics, from the given port on, and gets the
   t.equal(await service.ended, 0)
   const none = await runProgram(t, 'server.ts', { args: ['--workers', '2'], env: serviceEnv(t.testdir(), { IDENTITY_METRICS: '127.0.0.1:65535' }) })
   t.match(none, { code: 1, stderr: 'fastify-identity: IDENTITY_METRICS: must leave a port up to 65535 for each worker\n' })
+})
+
+t.test('without metrics no process loads the library', async (t) => {
+  for (const [metrics, loaded] of [['', false], ['127.0.0.1:0', true]] as const) {
+    const script = `
+      import { createRequire } from 'node:module'
+      const { startIdentity } = await import('./testing/index.ts')
+      const kit = await startIdentity(${metrics === '' ? '' : `{ metrics: '${metrics}' }`})
+      await kit.inject('/health/ready')
+      console.log(Object.keys(createRequire(import.meta.url).cache).some((path) => path.includes('prom-client')))
+      await kit.close()`
+    const program = startCommand(t, process.execPath, { args: ['--input-type=module', '--eval', script], env: {} })
+    t.equal(await program.ended, 0, program.stderr())
+    t.equal(program.stdout(), `${loaded}\n`)
+  }
 })

@@ -3,6 +3,8 @@ import type { AddressInfo } from 'node:net'
 import { once } from 'node:events'
 import t, { type Test } from 'tap'
 import { createMeter } from '../../lib/metrics/prometheus.ts'
+import { readOutbox } from '../../lib/metrics/read-outbox.ts'
+import { openStore } from '../../lib/store/index.ts'
 import { readVersion } from '../../lib/version.ts'
 import { type StartOptions, startIdentity } from '../../testing/index.ts'
 import { askCode, createFile, getCode, startHarness } from '../oidc/harness.ts'
@@ -149,4 +151,26 @@ t.test('the service works the same with metrics on, streamed lists too', async (
   t.equal((await admin.get<{ data: unknown[] }>('/user/list?limit=0')).body.data.length, 121)
   await createUser(admin)
   t.match(await admin.post('/user', { data: { account: 'user-1', password: 'p' } }), { status: 409 })
+})
+
+t.test('the outbox: what is due, what was given up, and for how long the oldest has waited', async (t) => {
+  const time = Date.parse('2126-11-21T00:00:00Z')
+  const collections = [{ name: 'deliveries', keys: { state: 'string', due_at: 'string' } as const, indexes: [['state', 'due_at']] }]
+  const store = await openStore('sqlite::memory:', { collections, now: () => time })
+  t.teardown(() => store.close())
+  const meter = createMeter('1.2.3')
+  readOutbox(store, collections, () => time, meter)
+  const read = async () => {
+    const families = parseOpenMetrics((await meter.render('openmetrics')).text)
+    return ['due', 'failed', 'oldest_seconds'].map((name) => families.get(`identity_outbox_${name}`)?.samples[0]?.value)
+  }
+  t.strictSame(await read(), [0, 0, 0])
+  const deliveries = store.collection<{ id: string, state: string, due_at: string }>('deliveries')
+  for (const [id, state, seconds] of [['a', 'due', -5], ['b', 'due', -90], ['c', 'due', 60], ['d', 'failed', -1000]] as const) {
+    await deliveries.insert({ id, state, due_at: new Date(time + 1000 * seconds).toISOString() })
+  }
+  t.strictSame(await read(), [2, 1, 90])
+  const without = createMeter('1.2.3')
+  readOutbox(store, [], () => time, without)
+  t.notMatch((await without.render('openmetrics')).text, /outbox/)
 })
