@@ -216,6 +216,7 @@ function toOidc (env: Environment): Partial<OidcOptions> {
     ...(name !== undefined && { name }),
     ...(logo !== undefined && { logo }),
     ...(accent !== undefined && { accent }),
+    accountPath: env.IDENTITY_ACCOUNT_PATH,
     accessTtl: env.IDENTITY_ACCESS_TTL,
     // The command line mints with it too.
     refreshTtl: Math.min(env.IDENTITY_REFRESH_TTL, env.IDENTITY_REFRESH_MAX),

@@ -1,4 +1,5 @@
 import type { Readable, Writable } from 'node:stream'
+import type { Config } from '../config.ts'
 import type { Services } from '../lib/identity.ts'
 import type { Actor } from '../lib/roles.ts'
 import type { Args, Flag } from './args.ts'
@@ -31,6 +32,8 @@ export type Command = { summary: string, flags: Record<string, Flag> } & (
     /** Whether it makes a missing database. Absent: unless in production. A command that only reads never does. */
     creates?: boolean
   }
+  /** For a command that reads the configuration, and opens the database itself or not at all. */
+  | { runConfigured (surroundings: Surroundings, config: Config): Promise<void> }
   /** For a command that needs neither the store nor the configuration. */
   | { runAlone (surroundings: Surroundings): Promise<void> }
 )

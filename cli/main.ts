@@ -5,9 +5,11 @@ import { openServices } from '../lib/identity.ts'
 import { findNearest } from '../lib/nearest.ts'
 import { readVersion } from '../lib/version.ts'
 import { UsageError, parseFlags } from './args.ts'
+import { backupCommands } from './backup.ts'
 import { bootstrapCommands } from './bootstrap.ts'
 import { clientCommands } from './client.ts'
 import type { Command, Commands, Streams, Surroundings } from './command.ts'
+import { configCommands } from './config-check.ts'
 import { helpAll, helpOne } from './help.ts'
 import { keysCommands } from './keys.ts'
 import { loginCommands } from './login.ts'
@@ -17,7 +19,7 @@ import { testingCommands } from './testing.ts'
 import { tokenCommands } from './token.ts'
 import { userCommands } from './user.ts'
 
-export const COMMANDS: Commands = { ...bootstrapCommands, ...tokenCommands, ...userCommands, ...clientCommands, ...resourceCommands, ...keysCommands, ...loginCommands, ...serveCommands, ...testingCommands }
+export const COMMANDS: Commands = { ...bootstrapCommands, ...tokenCommands, ...userCommands, ...clientCommands, ...resourceCommands, ...keysCommands, ...backupCommands, ...configCommands, ...loginCommands, ...serveCommands, ...testingCommands }
 
 /** Finds the command and its flags. Flags may also come before the command. */
 function findCommand (argv: string[]): { name: string, command: Command, flags: string[] } {
@@ -58,9 +60,11 @@ function explain (error: unknown, command: Command | undefined): string {
 
 async function run (command: Command, surroundings: Surroundings, env: NodeJS.ProcessEnv): Promise<void> {
   if ('runAlone' in command) return await command.runAlone(surroundings)
-  const { services: options, oidc, warnings } = readConfig(env)
+  const config = readConfig(env)
+  const { services: options, oidc, warnings } = config
   const onWarning = (message: string) => { surroundings.stderr.write(`fastify-identity: warning: ${message}\n`) }
   warnings.forEach(onWarning)
+  if ('runConfigured' in command) return await command.runConfigured(surroundings, config)
   const services = await openServices({ ...options, onWarning, createDatabase: command.creates ?? options.createDatabase, ...(oidc !== false && { refreshTtl: oidc.refreshTtl, issuer: oidc.issuer, serviceName: oidc.name }) })
   try {
     await command.run({ ...surroundings, services })

@@ -17,6 +17,7 @@ import { type RoleNames, checkRoleNames } from './roles.ts'
 import { deriveKey } from './crypto/derive-key.ts'
 import { createSecretBox } from './crypto/secrets.ts'
 import { checkSecretKey, isSealed, resolveSecretKey } from './crypto/secret-key.ts'
+import { type OwnSessions, createOwnSessions } from './tokens/own-sessions.ts'
 import { createTokenSessions, type TokenSessions } from './tokens/token-sessions.ts'
 import { type SignIns, createSignIns } from './sign-in/sign-ins.ts'
 import { createPasswordStep } from './sign-in/steps/password.ts'
@@ -68,6 +69,8 @@ export interface Services {
   readonly resources: Resources
   /** Lists and ends a user's token sessions. */
   readonly tokenSessions: TokenSessions
+  /** Where a user is signed in, for the account pages. */
+  readonly ownSessions: OwnSessions
   /** Signs people in by steps, for the pages. */
   readonly signIns: SignIns
   /** The cookies of browsers in which somebody has signed in. */
@@ -139,6 +142,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     tokens,
     resources,
     tokenSessions: createTokenSessions({ store, now, tokens }),
+    ownSessions: createOwnSessions({ store, now, tokens }),
     signIns: meter === undefined ? signIns : watchSignIns(signIns, meter),
     knownBrowsers: createKnownBrowsers({ key: deriveKey(box.key, 'known browsers'), now }),
     oidc: createOidc({ store, tokens, box, now, onGrant: meter?.tokens }),

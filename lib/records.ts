@@ -1,5 +1,6 @@
 import { toTimestamp } from './clock.ts'
 import { generateId } from './ids.ts'
+import type { Place } from './sign-in/place.ts'
 import type { Document, Json } from './store/port.ts'
 
 /** Role name -> `true` or an object of attributes. A role that is present is held. */
@@ -129,4 +130,6 @@ export interface GrantRecord extends TokenRecord {
   session_uid?: string
   /** Ends with that sign-in session, because offline access was not requested. */
   bound?: boolean
+  /** Where its user signed in from. */
+  place?: Place
 }

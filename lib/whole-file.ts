@@ -30,17 +30,17 @@ export async function makeDirectory (directory: string): Promise<void> {
 /**
  * Writes a file for the owner only, whole or not at all: as a draft beside it, which gets the name when its content is on
  * the disk. Resolves when the name is on the disk too.
- * @param write fills the draft
+ * @param write fills the draft, by its handle or by its path
  * @param place gives the draft its name: `rename` replaces a file of that name, `link` rejects with EEXIST
  */
 export async function writeWholeFile (
-  file: string, write: (draft: FileHandle) => Promise<unknown>, place: (draft: string, file: string) => Promise<void> = rename
+  file: string, write: (draft: FileHandle, path: string) => Promise<unknown>, place: (draft: string, file: string) => Promise<void> = rename
 ): Promise<void> {
   const draft = join(dirname(file), `.${basename(file)}.${randomUUID()}`)
   const handle = await open(draft, 'wx', 0o600)
   try {
     try {
-      await write(handle)
+      await write(handle, draft)
       await handle.sync()
     } finally {
       await handle.close()

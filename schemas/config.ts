@@ -38,10 +38,10 @@ export const EnvironmentSchema = Type.Object({
     default: options.rateLimit.default, description: 'Password changes per minute and user; further ones get ErrLimit. `off`: unlimited.'
   }),
   IDENTITY_WRITE_LIMIT: Type.Union([Off, ...options.writeLimit.anyOf.slice(1)], {
-    default: options.writeLimit.default, description: options.writeLimit.description?.replace('`false`, also by rateLimit', '`off`, also by IDENTITY_RATE_LIMIT')
+    default: options.writeLimit.default, description: options.writeLimit.description?.replace('`false` here or in rateLimit', '`off` here or in IDENTITY_RATE_LIMIT')
   }),
   IDENTITY_CLIENTS_PER_USER: Type.Union([Off, ...options.clientsPerUser.anyOf.slice(1)], {
-    default: options.clientsPerUser.default, description: options.clientsPerUser.description?.replace('`false`, also by rateLimit', '`off`, also by IDENTITY_RATE_LIMIT')
+    default: options.clientsPerUser.default, description: options.clientsPerUser.description?.replace('`false` here or in rateLimit', '`off` here or in IDENTITY_RATE_LIMIT')
   }),
   IDENTITY_STORE_TIMEOUT: options.storeTimeout,
   IDENTITY_WAL_LIMIT: options.walLimit,
@@ -73,13 +73,16 @@ export const EnvironmentSchema = Type.Object({
   IDENTITY_NAME: oidc.name,
   IDENTITY_LOGO: oidc.logo,
   IDENTITY_ACCENT: Type.Optional(Type.String({ ...oidc.accent, expects: 'a colour such as #24508f, or two with a space between' })),
+  IDENTITY_ACCOUNT_PATH: Type.Union([Off, Type.String({
+    ...oidc.accountPath.anyOf[1], pattern: '^(?!/(api/v1|docs|health|openapi\\.json|\\.well-known)(/|$))(/[\\w.~-]+)+$', expects: "a path such as /account that is not among the service's own"
+  })], { default: '/account', description: oidc.accountPath.description?.replace('`false`', '`off`') }),
   IDENTITY_ACCESS_TTL: oidc.accessTtl,
   IDENTITY_REFRESH_TTL: oidc.refreshTtl,
   IDENTITY_SESSION_TTL: oidc.sessionTtl,
   IDENTITY_SESSION_MAX: oidc.sessionMax,
   IDENTITY_REFRESH_MAX: oidc.refreshMax,
   IDENTITY_SIGN_IN_LIMIT: Type.Union([Off, ...oidc.signInLimit.anyOf.slice(1)], {
-    default: oidc.signInLimit.default, description: oidc.signInLimit.description?.replace('`false`', '`off`, also by IDENTITY_RATE_LIMIT')
+    default: oidc.signInLimit.default, description: oidc.signInLimit.description?.replace('`false`', '`off` here or in IDENTITY_RATE_LIMIT')
   }),
   IDENTITY_OPENAPI: options.openapi,
   IDENTITY_METRICS: Type.Optional(Type.String({

@@ -23,7 +23,7 @@ export const OptionsSchema = Type.Object({
     minimum: 100, maximum: 600_000, default: 10_000, description: 'Milliseconds for one store operation; a slower one fails with ErrDb.'
   }),
   walLimit: Type.Integer({
-    minimum: 64, maximum: 1_048_576, default: 1024, description: 'MiB that the write-ahead log of an SQLite database may have. Beyond it the oldest list is ended each second, with an error for its reader.'
+    minimum: 64, maximum: 1_048_576, default: 1024, description: 'MiB that the write-ahead log of an SQLite database may have. Beyond it, a list is ended each second, the oldest first; its reader gets an error.'
   }),
   secretKey: Type.Optional(Type.String({
     minLength: 1, description: '32 random bytes as base64 or hex. Client secrets are encrypted with it. Absent: a key file in dataDir, created at the first start.'
@@ -31,7 +31,7 @@ export const OptionsSchema = Type.Object({
   dataDir: Type.Optional(Type.String({
     minLength: 1, description: "Folder of the created key file. Absent: the SQLite database's folder, or `data`."
   })),
-  production: Type.Boolean({ default: false, description: 'Refuses to start without secretKey.' }),
+  production: Type.Boolean({ default: false, description: '`true` refuses to start without secretKey, and makes no database by itself.' }),
   createDatabase: Type.Optional(Type.Boolean({
     description: 'Makes a missing or empty database at the start; otherwise that is an error. Absent: not in production.'
   })),
@@ -48,12 +48,12 @@ export const OptionsSchema = Type.Object({
     admin: RoleName('admin'),
     manager: RoleName('manager'),
     service: RoleName('service')
-  }, { additionalProperties: false, default: {}, description: 'Names of the three roles in user records.' }),
+  }, { additionalProperties: false, default: {}, description: 'Other names for the roles `admin`, `manager` and `service` in user records.' }),
   managerRoles: Type.Optional(Type.Array(Type.String({ minLength: 1 }), {
     description: 'Roles that callers without the admin role may grant and remove. Absent: all but the admin and service roles.'
   })),
   access: Type.Record(Type.String(), AccessRuleSchema, {
-    default: {}, description: 'Overrides rows of the access table, by operationId: `{ any: true }`, `{ roles: [...] }`, `{ owner: true }`.'
+    default: {}, description: 'Overrides who may call an operation, by operationId, and never its scope, see docs/access.md: `{ any: true }`, `{ roles: [...] }`, `{ owner: true }`.'
   }),
   resources: FixedResourcesSchema,
   rateLimit: Type.Union([Type.Literal(false), Type.Integer({ minimum: 1, maximum: 1_000_000 })], {
@@ -61,11 +61,11 @@ export const OptionsSchema = Type.Object({
   }),
   writeLimit: Type.Union([Type.Literal(false), Type.Integer({ minimum: 1, maximum: 1_000_000 })], {
     default: 120,
-    description: 'Changes per minute and user through the client and user API; further ones get ErrLimit. Administrators have no limit. `false`, also by rateLimit: unlimited.'
+    description: 'Changes per minute and user through the client and user API; further ones get ErrLimit. Administrators have no limit. `false` here or in rateLimit: unlimited.'
   }),
   clientsPerUser: Type.Union([Type.Literal(false), Type.Integer({ minimum: 0, maximum: 1_000_000 })], {
     default: 100,
-    description: 'Clients that a user may have; further ones get ErrLimit. Administrators have no limit. `false`, also by rateLimit: unlimited.'
+    description: 'Clients that a user may have; further ones get ErrLimit. Administrators have no limit. `false` here or in rateLimit: unlimited.'
   }),
   stallTimeout: Type.Integer({
     minimum: 100, maximum: 3_600_000, default: 60_000, description: 'Milliseconds after which a client that reads nothing of a streamed list is disconnected.'

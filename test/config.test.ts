@@ -34,7 +34,7 @@ t.test('an empty environment gives the defaults, which are those of the options'
     openapi: true,
     logCallers: true,
     trustProxy: false,
-    oidc: { accessTtl: 3600, refreshTtl: 2_592_000, sessionTtl: 1_209_600, sessionMax: 7_776_000, refreshMax: 31_536_000, signInLimit: 10 },
+    oidc: { accountPath: '/account', accessTtl: 3600, refreshTtl: 2_592_000, sessionTtl: 1_209_600, sessionMax: 7_776_000, refreshMax: 31_536_000, signInLimit: 10 },
     bridge: { prefix: '/bridge/client' },
     services: {
       database: 'sqlite:data/identity.db',
@@ -84,6 +84,7 @@ t.test('every variable sets its part of the configuration', async (t) => {
     IDENTITY_NAME: 'Example ID',
     IDENTITY_LOGO: 'logo.svg',
     IDENTITY_ACCENT: '#24508f #a9c5f2',
+    IDENTITY_ACCOUNT_PATH: '/me',
     IDENTITY_ACCESS_TTL: '61',
     IDENTITY_REFRESH_TTL: '62',
     IDENTITY_SESSION_TTL: '63',
@@ -113,7 +114,7 @@ t.test('every variable sets its part of the configuration', async (t) => {
     metrics: '[::1]:9464',
     logCallers: false,
     trustProxy: ['loopback', '10.0.0.0/8', '::1'],
-    oidc: { issuer: 'https://id.example.org/base', name: 'Example ID', logo: 'logo.svg', accent: '#24508f #a9c5f2', accessTtl: 61, refreshTtl: 62, sessionTtl: 63, sessionMax: 64, refreshMax: 65, signInLimit: false },
+    oidc: { issuer: 'https://id.example.org/base', name: 'Example ID', logo: 'logo.svg', accent: '#24508f #a9c5f2', accountPath: '/me', accessTtl: 61, refreshTtl: 62, sessionTtl: 63, sessionMax: 64, refreshMax: 65, signInLimit: false },
     bridge: { prefix: '/a/b-c', upstream: 'https://identity:3000/base' },
     services: {
       database: 'mongodb://127.0.0.1/x',

@@ -1,26 +1,8 @@
-import { execFile } from 'node:child_process'
-import { randomUUID } from 'node:crypto'
-import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { promisify } from 'node:util'
 import t from 'tap'
-import { type Block, listBlocks, listDocs } from './helpers/docs.ts'
+import { isSuite, listPrograms, writeProgram } from './helpers/programs.ts'
 
-const ROOT = join(import.meta.dirname, '..')
 const { MONGODB_URL } = process.env
-
-const run = promisify(execFile)
-const toUrl = (path: string) => pathToFileURL(join(ROOT, path)).href
-
-/** The sources of what the package exports. */
-const EXPORTS: Record<string, string> = {
-  'fastify-identity': 'index.ts',
-  'fastify-identity/bridge': 'routes/bridge.ts',
-  'fastify-identity/remote': 'plugins/remote.ts',
-  'fastify-identity/testing': 'testing/index.ts'
-}
 
 /** What must hold at the end of the program that contains a text. */
 const CHECKS: [text: string, check: string][] = [
@@ -38,43 +20,18 @@ const CHECKS: [text: string, check: string][] = [
   ["mint({ roles: ['admin'] })", 'assert.equal(response.statusCode, 200)']
 ]
 
-/** Whole programs: the other blocks are parts of one. */
-const programs = listDocs().flatMap(listBlocks)
-  .filter(({ language, text }) => language === 'js' && /^import .* from 'fastify-identity/m.test(text))
-
-/** The program on our sources, with free ports and a database of its own, which checks its outcome and closes what it opened. */
-function complete ({ text }: Block, database: string): string {
-  const source = text
-    .replaceAll(/from '(fastify-identity[^']*)'/g, (_match, name: string) => `from '${toUrl(EXPORTS[name] ?? name)}'`)
-    .replaceAll(/port: \d+/g, 'port: 0')
-    .replaceAll('db.example.com/identity', `db.example.com/${database}`)
-  return [
-    "import assert from 'node:assert/strict'",
-    `import { createMint } from '${toUrl('testing/index.ts')}'`,
-    source,
-    ...CHECKS.filter(([part]) => text.includes(part)).map(([, check]) => check),
-    text.includes('MongoClient') ? `const client = new MongoClient(url)\nawait client.db('${database}').dropDatabase()\nawait client.close()` : '',
-    /^const app/m.test(text) ? 'await app.close()' : '',
-    /^const kit/m.test(text) ? 'await kit.close()' : ''
-  ].join('\n')
-}
+const programs = listPrograms().filter((block) => !isSuite(block))
 
 t.test('the programs on the pages run', async (t) => {
-  t.ok(programs.length >= 8, `${programs.length} programs`)
+  t.ok(programs.length >= 7, `${programs.length} programs`)
   const home = process.cwd()
   t.teardown(() => process.chdir(home))
   for (const [index, block] of programs.entries()) {
     const skip = block.text.includes('MongoClient') && MONGODB_URL === undefined && 'MONGODB_URL is not set'
     await t.test(`${block.page}, program ${index}`, { skip }, async (t) => {
-      const dir = mkdtempSync(join(tmpdir(), 'fastify-identity-docs-'))
-      t.teardown(() => rmSync(dir, { recursive: true, force: true }))
-      symlinkSync(join(ROOT, 'node_modules'), join(dir, 'node_modules'))
-      const file = join(dir, 'main.mjs')
-      writeFileSync(file, complete(block, `docs-${randomUUID()}`))
+      const { dir, file } = writeProgram(t, block, CHECKS.filter(([part]) => block.text.includes(part)).map(([, check]) => check).join('\n'))
       process.chdir(dir)
-      // Those that print something would disturb this test's own output.
-      const isAlone = /node:test|process\.stdout/.test(block.text)
-      await t.resolves(isAlone ? run(process.execPath, [file], { cwd: dir }) : import(pathToFileURL(file).href))
+      await t.resolves(import(pathToFileURL(file).href))
       process.chdir(home)
     })
   }

@@ -36,6 +36,7 @@ const COLLECTIONS_OF: Record<string, string> = {
   SignInSessionRecord: 'sign_in_sessions',
   DeviceRecord: 'device_codes',
   RequestRecord: 'interactions',
+  ProgressRecord: 'sign_ins',
   AttemptsRecord: 'attempts',
   KeysRecord: 'keys',
   Seal: 'meta'

@@ -117,7 +117,8 @@ function writeDefault (value: unknown): string {
   return typeof value === 'object' ? JSON.stringify(value) : String(value)
 }
 
-const listDefaults = (properties: Properties) => Object.entries(properties).map(([name, schema]) => [name, writeDefault(schema.default)])
+/** A text without code marks, and with the paths of the pages that it links. */
+const toPlain = (text = '') => text.replaceAll('`', '').replaceAll(/\[(\w+\.md)\]\(\1\)/g, 'docs/$1')
 
 t.test('the tables of options are their schemas', async (t) => {
   const tables: [path: string, properties: Properties][] = [
@@ -126,18 +127,15 @@ t.test('the tables of options are their schemas', async (t) => {
     ['docs/bridge.md', BridgeOptionsSchema.properties]
   ]
   for (const [path, properties] of tables) {
-    t.same(parseTable(readDoc(path), 'option', 'default').map(([name, fallback]) => [name, fallback]), listDefaults(properties), path)
+    const rows = parseTable(readDoc(path), 'option', 'default').map(([name, fallback, meaning]) => [name, fallback, toPlain(meaning)])
+    t.same(rows, Object.entries(properties).map(([name, schema]) => [name, writeDefault(schema.default), toPlain(schema.description)]), path)
   }
-  t.same(
-    parseTable(readDoc('docs/bridge.md'), 'option', 'default').map(([, , meaning]) => meaning),
-    Object.values<{ description?: string }>(BridgeOptionsSchema.properties).map(({ description }) => description?.replaceAll('`', ''))
-  )
 })
 
 t.test('the table of environment variables is their schema', async (t) => {
   const write = (value: unknown) => (typeof value === 'boolean' ? (value ? 'on' : 'off') : String(value ?? ''))
   const expected = Object.entries<Properties[string]>(EnvironmentSchema.properties)
-    .map(([name, schema]) => [name, write(schema.default), schema.description?.replaceAll('`', '')])
+    .map(([name, schema]) => [name, write(schema.default), toPlain(schema.description)])
   t.same(parseTable(readDoc('docs/configuration.md'), 'variable', 'default'), expected)
 })
 
@@ -156,11 +154,10 @@ t.test('the table of limits is that of the schemas', async (t) => {
 })
 
 t.test('the table of commands is the command line', async (t) => {
-  const plain = (text: string) => text.replaceAll('`', '')
   const expected = Object.entries(COMMANDS).flatMap(([name, { summary, flags }]) => [
-    [name, '', plain(summary)],
+    [name, '', toPlain(summary)],
     ...Object.entries<Flag>(flags).map(([flag, { value, text, required }]) =>
-      ['', `--${flag}${value === undefined ? '' : ` ${value}`}`, `${plain(text)}${required === true ? ' Required.' : ''}`])
+      ['', `--${flag}${value === undefined ? '' : ` ${value}`}`, `${toPlain(text)}${required === true ? ' Required.' : ''}`])
   ])
   t.same(parseTable(readDoc('docs/command-line.md'), 'command', 'flag', 'meaning'), expected)
   t.same(Object.keys(COMMON), ['json', 'help'], 'the flags of every command')

@@ -46,8 +46,8 @@ export async function runService (config: Config, role?: WorkerRole): Promise<vo
   async function close (code: number): Promise<void> {
     closing = true
     ending.abort()
-    // A process that has failed does not go on to serve.
-    if (code === 0 && config.shutdownDelay > 0) await delay(config.shutdownDelay)
+    // A process that has failed does not go on to serve, and no balancer knows of one that does not listen yet.
+    if (code === 0 && app.server.listening && config.shutdownDelay > 0) await delay(config.shutdownDelay)
     const limit = config.shutdownTimeout + STORE_CLOSE
     setTimeout(() => killProcess(`could not close within ${limit} ms: the process is killed`), limit)
     // Fastify cannot close while it starts to listen.

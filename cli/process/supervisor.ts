@@ -31,6 +31,9 @@ const MAX_DELAY = 5000
 /** Milliseconds for a killed worker to exit. */
 const KILL_WAIT = 1000
 
+/** The signals that end the service gracefully. */
+const CLEAN: ReadonlySet<string | null> = new Set(['SIGTERM', 'SIGINT', 'SIGHUP'])
+
 interface Entry { worker: Worker, startedAt: number, listening: boolean }
 
 /** Keeps the workers running. The first one starts alone, so that first-run setup and a start-up error happen once. */
@@ -59,7 +62,8 @@ export class Supervisor {
     if (entry === undefined) return
     entry.listening = true
     this.#parts.log.info({ worker: id, workerPid: entry.worker.pid }, 'worker listening')
-    if (this.#served) return
+    // The first worker may listen after the signal that closes it: a worker forked now would not get that signal.
+    if (this.#served || this.#exitCode !== undefined) return
     this.#served = true
     for (let count = 1; count < this.#parts.count; count++) this.#fork()
   }
@@ -71,8 +75,8 @@ export class Supervisor {
     this.#workers.delete(id)
     const how = { worker: id, workerPid: entry.worker.pid, ...(signal === null ? { exitCode: code } : { signal }) }
     if (this.#exitCode !== undefined) {
-      // A worker that has no signal handlers yet dies of SIGTERM: that is a clean exit.
-      if (code !== 0 && signal !== 'SIGTERM') this.#exitCode = 1
+      // A worker that has no signal handlers yet dies of the signal, ours or the terminal's: that is a clean exit.
+      if (code !== 0 && !CLEAN.has(signal)) this.#exitCode = 1
       if (this.#workers.size === 0) this.#parts.end(this.#exitCode)
     } else if (this.#served) {
       this.#replace(entry.startedAt, how)

@@ -50,7 +50,7 @@ async function makeKey (directory: string): Promise<Buffer> {
 }
 
 /** The file of the generated key; null where none is used. */
-function findKeyFile (options: SecretKeyOptions): string | null {
+export function findKeyFile (options: SecretKeyOptions): string | null {
   const directory = options.secretKey === undefined ? findDataDir(options) : null
   return directory === null ? null : join(directory, FILE)
 }
@@ -84,7 +84,8 @@ interface Seal extends Document {
   key_id: string
 }
 
-const SEAL_ID = 'secret-key'
+/** The id of the document in `meta` that names the key of the store. */
+export const SEAL_ID = 'secret-key'
 
 /** Whether the store was opened with a key before. */
 export async function isSealed (store: Store): Promise<boolean> {

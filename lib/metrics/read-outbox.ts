@@ -20,9 +20,7 @@ export function readOutbox (store: Store, collections: readonly { name: string }
   meter.read('outbox_due', 'Deliveries whose time has come.', async () => await deliveries.count(waiting()))
   meter.read('outbox_failed', 'Deliveries that were given up.', async () => await deliveries.count({ equal: { state: 'failed' } }))
   meter.read('outbox_oldest_seconds', 'How long the oldest delivery has been due.', async () => {
-    for await (const [oldest] of deliveries.list({ filter: waiting(), sort: [{ key: 'due_at', direction: 'asc' }], limit: 1 })) {
-      return oldest === undefined ? 0 : (now() - Date.parse(oldest.due_at)) / 1000
-    }
-    return 0
+    const [oldest] = (await Array.fromAsync(deliveries.list({ filter: waiting(), sort: [{ key: 'due_at', direction: 'asc' }], limit: 1 }))).flat()
+    return oldest === undefined ? 0 : (now() - Date.parse(oldest.due_at)) / 1000
   })
 }

@@ -7,7 +7,8 @@ import { createAdapterFactory } from './adapter.ts'
 import { GRANT_TYPES } from '../clients/kinds.ts'
 import type { ClientGrant } from '../records.ts'
 import type { OurClient } from './clients.ts'
-import { createConfiguration } from './configuration.ts'
+import { createBrowserSessions } from './browser-sessions.ts'
+import { createConfiguration, createCookie } from './configuration.ts'
 import type { AuthorizationServer, Interaction, OidcSettings } from './contract.ts'
 import type { KeyRing } from './keys.ts'
 import { createMiddleware } from './middleware.ts'
@@ -40,6 +41,8 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
   // The path prefix that a proxy strips before the request reaches the app.
   const mount = issuer.pathname.replace(/\/$/, '').slice(0, -prefix.length || undefined)
   const apiUri = toApiUri(issuer)
+  const secure = issuer.protocol === 'https:'
+  const browsers = createBrowserSessions(() => ({ provider, tokens, times, settings, cookie: createCookie(secure) }))
   const adapter = createAdapterFactory({
     store,
     tokens,
@@ -52,7 +55,7 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
     refreshMax: settings.refreshMax,
     refreshGrace: settings.refreshGrace,
     apiUri,
-    getContext: () => Provider.ctx as KoaContextWithOIDC | undefined
+    getContext: () => browsers.getContext() ?? Provider.ctx as KoaContextWithOIDC | undefined
   })
   const findAccount = createAccounts(store, times.now)
   const views = createViews(findAccount, async (scopes) => describeScopes(scopes, await readRegistry(store)), look)
@@ -60,7 +63,7 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
     settings,
     base,
     mount,
-    secure: issuer.protocol === 'https:',
+    secure,
     keys,
     adapter,
     findAccount,
@@ -103,6 +106,7 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
 
   return {
     issuer,
+    browsers,
     async handle (request, response, address) {
       setAddress(request, address)
       await callback(request, response)

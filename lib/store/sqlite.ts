@@ -30,8 +30,8 @@ export async function openSqliteStore (url: string, options: StoreOptions): Prom
   }
 }
 
-/** `sqlite:a/b` is relative to the working directory; `sqlite:/a/b` and `sqlite:///a/b` are absolute. */
-function parsePath (url: string): string {
+/** The path in a URL. `sqlite:a/b` is relative to the working directory; `sqlite:/a/b` and `sqlite:///a/b` are absolute. */
+export function parsePath (url: string): string {
   const path = url.replace(/^sqlite:/i, '')
   if (path === '') throw new Error('DATABASE_URL: sqlite: must be followed by a path')
   if (/^\/\/(?!\/)/.test(path)) throw new Error('DATABASE_URL: sqlite: takes a path, not a host: write sqlite:PATH')

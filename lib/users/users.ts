@@ -86,8 +86,8 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
   }
 
   /** Reads, decides and writes; a concurrent write starts it again. An error from `decide` ends it. */
-  async function patch (id: string, decide: (record: UserRecord) => Change): Promise<void> {
-    await retryWrite('the user', async () => {
+  async function patch (id: string, decide: (record: UserRecord) => Change): Promise<UserRecord> {
+    return await retryWrite('the user', async () => {
       const record = await users.get(id)
       if (record === null) throw notFound()
       const change = decide(record)
@@ -249,18 +249,20 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
     /**
      * A patch of the user's own profile (service.md, 4.3, PATCH /user), refused once the actor's token is revoked. A new
      * password takes the current one, because a stolen token must not become the account.
+     * @returns the user's epoch after the patch
      * @throws ErrParam, ErrNotFound, ErrUnknown, ErrLimit
      */
-    async patchOwn (user_id: string, { data: { current_password, ...data } }: Pick<PatchProfile, 'data'>, actor?: Actor): Promise<void> {
+    async patchOwn (user_id: string, { data: { current_password, ...data } }: Pick<PatchProfile, 'data'>, actor?: Actor): Promise<{ epoch: number }> {
       const turn = toTurn(actor ?? { user_id })
       const owner = data.password === undefined ? null : await users.get(user_id)
       if (owner !== null) await checkCurrent(owner, current_password, turn, actor?.isUnrestricted)
       const change = await toChange(owner, data, turn)
       await actor?.confirm?.()
-      await patch(user_id, (record) => {
+      const { epoch } = await patch(user_id, (record) => {
         if (actor?.epoch !== undefined && record.epoch !== actor.epoch) throw invalidToken()
         return change
       })
+      return { epoch }
     },
 
     /**

@@ -100,10 +100,13 @@ function sortBy<T extends { id: string }> (records: T[], text: string | undefine
       const order = compareValues((one as Sortable)[keys[key] as string], (other as Sortable)[keys[key] as string])
       if (order !== 0) return direction === 'asc' ? order : -order
     }
-    const order = compareValues(one.id, other.id)
+    const order = toNumber(one) - toNumber(other)
     return last === 'asc' ? order : -order
   })
 }
+
+/** Ids of the service begin with the time, so that they are in the order of creation. */
+const toNumber = ({ id }: { id: string }) => Number(id.slice(1))
 
 const page = <T>(records: T[], { offset = 0, limit = 100 }: { offset?: number, limit?: number }) => records.slice(offset, limit === 0 ? undefined : offset + limit)
 

@@ -79,13 +79,22 @@ class Subject {
     for (const list of [this.#users, this.#clients, this.#tokens]) list.length = 0
     this.#secrets.clear()
     for (const [account, roles] of CAST) {
-      const { user_id, client_id } = await this.#kit.mint({ user: account, roles, client: APP })
+      const { user_id } = await this.#kit.mint({ user: account, roles, ...(this.#clients[0] !== undefined && { client: this.#clients[0] }) })
       this.#users.push(user_id)
-      this.#clients[0] = client_id
+      // Its own clients come from the service, which numbers their ids by time.
+      this.#clients[0] ??= await this.#createApp(user_id)
       // So that ids, which begin with the time, are in the order of creation.
       this.advance()
     }
     for (const user of this.#users.keys()) await this.signIn({ op: 'signIn', user, client: 0 })
+  }
+
+  async #createApp (user_id: string): Promise<string> {
+    const { clients, store } = this.#kit.app.identity
+    // Minted with the first token.
+    await store.collection('clients').deleteMany({ equal: { name: 'test' } })
+    const { clientId } = await clients.create({ data: { redirectUris: [], scopes: [], name: APP } }, { user_id, isAdmin: true })
+    return clientId
   }
 
   advance (): void {
@@ -185,7 +194,7 @@ async function open (t: Test, database: string): Promise<Subject> {
 t.test('every sequence of calls has the answers of the model, on each store', async (t) => {
   const subjects = [await open(t, `sqlite:${t.testdir()}/identity.db`)]
   if (MONGODB_URL !== undefined) subjects.push(await open(t, createMongoDatabase(t, MONGODB_URL)))
-  await checkProperty(t, 60, fc.asyncProperty(steps, async (sequence) => {
+  await checkProperty(t, 40, fc.asyncProperty(steps, async (sequence) => {
     const model = new Model(showTime)
     for (const [ticks, [account, roles]] of CAST.entries()) model.addUser(account, roles, ticks)
     model.addClient(APP, 0)

@@ -14,4 +14,4 @@ function load (): typeof Sqlite {
   }
 }
 
-export const { DatabaseSync } = load()
+export const { DatabaseSync, backup } = load()

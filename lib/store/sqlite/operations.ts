@@ -49,11 +49,13 @@ export function readVersion (connection: Connection): string | null {
 /**
  * Runs operations as one transaction, with one sync of the disk for all. An operation that is refused changes nothing,
  * and the others go on, because SQLite undoes a failed statement only. When the transaction fails, all operations have failed.
+ * @param check throws when nothing may be written; called within the transaction
  */
-export function runBatch (connection: Connection, tables: ReadonlyMap<string, Table>, operations: readonly Operation[]): BatchResult {
+export function runBatch (connection: Connection, tables: ReadonlyMap<string, Table>, operations: readonly Operation[], check?: () => void): BatchResult {
   const { database } = connection
   try {
     connection.run({ sql: 'BEGIN IMMEDIATE', values: [] })
+    check?.()
     const before = readVersion(connection)
     const outcomes = operations.map((operation) => attempt(connection, tables, operation))
     const after = connection.get<{ version: string }>({ sql: RENEW_VERSION, values: [] })?.version ?? before!

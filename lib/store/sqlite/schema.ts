@@ -16,6 +16,9 @@ const LAYOUT = 2
  */
 const KEYS = quote('store.keys')
 
+/** All that a release changes when it opens a file, as one text. */
+const SCHEMA_STATE = `SELECT (SELECT user_version FROM pragma_user_version) || (SELECT group_concat(collection || '.' || key) FROM ${KEYS}) AS state`
+
 /** The version tables of layout 1 and of builds before the first release of layout 2. */
 const FORMER = ['"store.version"', '"store.state"']
 
@@ -62,6 +65,22 @@ export function migrate (connection: Connection, specs: readonly CollectionSpec[
   } catch (error) {
     if (database.isTransaction) database.exec('ROLLBACK')
     throw error
+  }
+}
+
+/**
+ * Creates the check of every transaction that the file is still as the collections declare it. Another release that opens the
+ * file may declare other keys: what this process writes would lack their columns, and the other process would not find it. So the
+ * process that opened the file last goes on, and the other one fails its writes, and with them its readiness.
+ * @returns a function that throws Error
+ */
+export function createSchemaCheck (connection: Connection, specs: readonly CollectionSpec[]): () => void {
+  let accepted: string | undefined
+  return () => {
+    const found = connection.get<{ state: string }>({ sql: SCHEMA_STATE, values: [] })!.state
+    if (found === accepted) return
+    if (!isCurrent(connection, specs)) throw new Error('another release has opened the database since: only processes of one release can write to it')
+    accepted = found
   }
 }
 

@@ -1,7 +1,7 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import { Connection, enableWal } from './connection.ts'
 import { runBatch } from './operations.ts'
-import { migrate } from './schema.ts'
+import { createSchemaCheck, migrate } from './schema.ts'
 import { Table } from './sql.ts'
 import { END, type ThreadData } from './thread.ts'
 import type { Batch } from './writer.ts'
@@ -12,6 +12,7 @@ const { file, collections, busy } = workerData as ThreadData
 const connection = new Connection(file, { busy })
 enableWal(connection, busy)
 migrate(connection, collections)
+const check = createSchemaCheck(connection, collections)
 const tables = new Map(collections.map((spec) => [spec.name, new Table(spec)]))
 
 parentPort!.on('message', (message: Batch | typeof END) => {
@@ -21,5 +22,5 @@ parentPort!.on('message', (message: Batch | typeof END) => {
     return
   }
   connection.database.exec(`PRAGMA busy_timeout = ${Math.floor(message.wait)}`)
-  parentPort!.postMessage(runBatch(connection, tables, message.operations))
+  parentPort!.postMessage(runBatch(connection, tables, message.operations, check))
 })

@@ -131,6 +131,7 @@ t.test('a shutdown waits for all workers, and starts none', async (t) => {
 for (const [what, code, signal, expected] of [
   ['gracefully', 0, null, 0],
   ['by SIGTERM, before it handles signals', null, 'SIGTERM', 0],
+  ["by SIGINT, the terminal's, before it handles signals", null, 'SIGINT', 0],
   ['with an error', 1, null, 1],
   ['by SIGKILL', null, 'SIGKILL', 1]
 ] as const) {
@@ -141,6 +142,62 @@ for (const [what, code, signal, expected] of [
     t.strictSame(ends, [expected])
   })
 }
+
+/** What happens to a worker, in this order; it may exit without having listened. */
+const LIFE = ['listens', 'exits'] as const
+
+t.test('a shutdown at any moment of the start ends with the last worker, and starts no other', async (t) => {
+  // The events of two workers in every order, and the shutdown between any two of them.
+  type Event = { id: number, what: typeof LIFE[number] }
+  const orders: Event[][] = []
+  function extend (done: Event[], left: Record<number, readonly (typeof LIFE[number])[]>): void {
+    let isWhole = true
+    for (const id of [1, 2]) {
+      const [what, ...rest] = left[id]!
+      if (what === undefined) continue
+      isWhole = false
+      extend([...done, { id, what }], { ...left, [id]: rest })
+      // A worker may die before it listens.
+      if (what === 'listens') extend([...done, { id, what: 'exits' }], { ...left, [id]: [] })
+    }
+    if (isWhole) orders.push(done)
+  }
+  extend([], { 1: LIFE, 2: LIFE })
+  let count = 0
+  for (const order of orders) {
+    for (let at = 0; at <= order.length; at++) {
+      const { supervisor, ends, killed, forked } = start(2)
+      const workers = new Set<number>()
+      let before = 0
+      // An event of a worker that is not there yet, or no more, does not happen.
+      const isThere = (id: number) => id <= forked() && !workers.has(id)
+      for (const [index, { id, what }] of [...order, { id: 0, what: 'exits' as const }].entries()) {
+        if (index === at) {
+          if (ends.length > 0) break
+          before = forked()
+          supervisor.close(0)
+        }
+        if (id === 0 || !isThere(id)) continue
+        if (what === 'listens') supervisor.onListening(id)
+        else {
+          workers.add(id)
+          supervisor.onExit(id, index < at ? 1 : 0, null)
+        }
+      }
+      if (before === 0) continue
+      const name = `${order.map(({ id, what }) => `${id} ${what}`).join(', ')}; closed at ${at}`
+      t.equal(forked(), before, `no worker after it: ${name}`)
+      for (let id = 1; id <= before; id++) {
+        if (!isThere(id)) continue
+        t.ok(killed.includes(`SIGTERM ${id}`), `each that is left has the signal: ${name}`)
+        supervisor.onExit(id, 0, null)
+      }
+      t.strictSame(ends, [0], `it ends once, without a timer: ${name}`)
+      count++
+    }
+  }
+  t.ok(count > 30, `${count} moments`)
+})
 
 t.test('workers that do not close in time are killed', async (t) => {
   const { supervisor, ends, killed, logged, next } = start(1)

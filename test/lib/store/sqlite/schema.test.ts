@@ -95,6 +95,56 @@ t.test('a backup of layout 1 that is restored over an open file fails the store,
   t.equal(await again.collection('users').count(), 2)
 })
 
+t.test('of processes of two releases on one file, the one that opened it last writes, and the other is refused', async (t) => {
+  const things = (keys: CollectionSpec['keys']): CollectionSpec[] => [{ name: 'things', keys }]
+  for (const [what, former, later] of [
+    ['a key is new', things({ name: 'string' }), things({ name: 'string', owner: 'string' })],
+    ['a key is gone', things({ name: 'string', owner: 'string' }), things({ name: 'string' })]
+  ] as const) {
+    const url = `sqlite:${t.testdir()}/${what.replaceAll(' ', '-')}.db`
+    const before = await openStore(url, { collections: former, now })
+    t.teardown(() => before.close())
+    await before.collection<Thing>('things').insert({ id: 'a', name: 'a', owner: 'o' })
+    const after = await openStore(url, { collections: later, now })
+    t.teardown(() => after.close())
+    await t.rejects(before.collection<Thing>('things').insert({ id: 'b', name: 'b', owner: 'o' }), { code: 'ErrDb', cause: { message: /another release/ } }, what)
+    await t.rejects(before.collection<Thing>('things').update('a', { set: { name: 'c' } }), { code: 'ErrDb' })
+    await t.rejects(before.ping(), { code: 'ErrDb' }, 'it is not ready')
+    t.match(await before.collection<Thing>('things').get('a'), { name: 'a' }, 'it still reads')
+    await after.collection<Thing>('things').insert({ id: 'd', name: 'd', owner: 'o' })
+    const key = what === 'a key is new' ? 'owner' : 'name'
+    t.equal(await after.collection<Thing>('things').count({ equal: key === 'owner' ? { owner: 'o' } : { name: 'd' } }), key === 'owner' ? 2 : 1)
+    const again = await openStore(url, { collections: former, now })
+    t.teardown(() => again.close())
+    await again.collection<Thing>('things').insert({ id: 'e', name: 'e', owner: 'o' })
+    await t.rejects(after.collection<Thing>('things').insert({ id: 'f', name: 'f' }), { code: 'ErrDb' }, 'a roll back takes the file again')
+  }
+})
+
+t.test('processes of two releases that declare the same keys write side by side', async (t) => {
+  const url = `sqlite:${t.testdir()}/store.db`
+  const stores = [await openStore(url, { collections: COLLECTIONS, now }), await openStore(url, { collections: [...COLLECTIONS, { name: 'more', keys: {} }], now })]
+  for (const [index, store] of stores.entries()) {
+    t.teardown(() => store.close())
+    await store.collection<Thing>('users').insert({ id: `u${index}`, account: `u${index}` })
+    await store.ping()
+  }
+  t.equal(await stores[0]!.collection('users').count(), 2)
+})
+
+t.test('a process is refused once a release of a later layout has opened the file', async (t) => {
+  const path = `${t.testdir()}/store.db`
+  const store = await openStore(`sqlite:${path}`, { collections: COLLECTIONS, now })
+  t.teardown(() => store.close())
+  await store.collection<Thing>('users').insert({ id: 'u', account: 'u' })
+  const later = new DatabaseSync(path)
+  later.exec('PRAGMA user_version = 3')
+  later.close()
+  await t.rejects(store.collection<Thing>('users').update('u', { set: { name: 'n' } }), { code: 'ErrDb', cause: { message: /later release/ } })
+  await t.rejects(store.ping(), { code: 'ErrDb' })
+  await t.rejects(openStore(`sqlite:${path}`, { collections: COLLECTIONS, now }), /later release/)
+})
+
 t.test('every change of a row takes the version away, whatever makes it, and nothing else does', async (t) => {
   const connection = open(`${t.testdir()}/store.db`)
   t.teardown(() => connection.close())

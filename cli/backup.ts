@@ -1,0 +1,45 @@
+import { resolve } from 'node:path'
+import type { Config } from '../config.ts'
+import { findKeyFile, resolveSecretKey } from '../lib/crypto/secret-key.ts'
+import { createSecretBox } from '../lib/crypto/secrets.ts'
+import type { Commands } from './command.ts'
+import { printRecord } from './output.ts'
+
+/** The database file. Throws for a store that is no file. */
+async function findDatabase ({ services: { database } }: Config): Promise<string> {
+  if (!database.startsWith('sqlite:')) throw new Error('DATABASE_URL: is not SQLite: use the tools of MongoDB, such as mongodump')
+  if (database === 'sqlite::memory:') throw new Error('DATABASE_URL: a store in memory has no file')
+  const { parsePath } = await import('../lib/store/sqlite.ts')
+  return resolve(parsePath(database))
+}
+
+function describeKey (config: Config, keyId: string): string {
+  const file = findKeyFile(config.services)
+  return `Keep the secret key with the id ${keyId}, ${file === null ? 'which the environment configures' : `in ${file}`}, in another place. The backup is useless without it.`
+}
+
+export const backupCommands: Commands = {
+  backup: {
+    summary: 'Write a whole copy of the SQLite database, while the service runs.',
+    flags: { file: { type: 'string', value: 'FILE', required: true, text: 'The new file; an existing one is not replaced.' } },
+    async runConfigured (surroundings, config) {
+      const { backUp } = await import('../lib/backup.ts')
+      const file = resolve(surroundings.args.required('file'))
+      const { users, clients, keyId: key_id } = await backUp(await findDatabase(config), file)
+      printRecord(surroundings, { file, users, clients, key_id }, describeKey(config, key_id))
+    }
+  },
+
+  restore: {
+    summary: 'Put a backup in the place of the SQLite database. All tokens and sessions end. Stop the service first.',
+    flags: { file: { type: 'string', value: 'FILE', required: true, text: 'The backup; it is only read.' } },
+    async runConfigured (surroundings, config) {
+      const { restore } = await import('../lib/backup.ts')
+      const path = await findDatabase(config)
+      // A missing key file is an error: a new key could not open what the backup holds.
+      const { keyId } = createSecretBox(await resolveSecretKey(config.services, async () => true))
+      const { users, clients, former } = await restore({ file: resolve(surroundings.args.required('file')), path, keyId, now: Date.now })
+      printRecord(surroundings, { database: path, users, clients, ...(former !== undefined && { former }) }, 'Everybody signs in once more.')
+    }
+  }
+}

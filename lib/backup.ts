@@ -1,0 +1,117 @@
+import { existsSync } from 'node:fs'
+import { copyFile, link, rename, statfs } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import { type Clock, toTimestamp } from './clock.ts'
+import { paramError } from './errors.ts'
+import { SEAL_ID } from './crypto/secret-key.ts'
+import { COLLECTIONS } from './store/collections.ts'
+import type { Connection } from './store/sqlite/connection.ts'
+import { isCurrent, isNew } from './store/sqlite/schema.ts'
+import { checkIntegrity, copyDatabase, measureDatabase, keepAside, openCopy } from './store/sqlite/snapshot.ts'
+import { quote } from './store/sqlite/sql.ts'
+import { makeDirectory, writeWholeFile } from './whole-file.ts'
+
+const MIB = 2 ** 20
+
+/** What a whole copy of a database holds. */
+export interface CopyContent {
+  users: number
+  clients: number
+  /** The key that its secrets are sealed with. */
+  keyId: string
+}
+
+/** The records that give somebody access until they expire: tokens, grants, sessions, codes and requests in progress. */
+const EPHEMERAL = COLLECTIONS.filter(({ name, expiry }) => expiry !== undefined && name !== 'attempts').map(({ name }) => name)
+
+function count (connection: Connection, table: string): number {
+  return connection.get<{ count: number }>({ sql: `SELECT count(*) AS count FROM ${quote(table)}`, values: [] })?.count ?? 0
+}
+
+/**
+ * Reads a copy, and checks that it is whole and one of ours.
+ * @throws Error that tells the operator why it cannot be used
+ */
+function inspect (connection: Connection): CopyContent {
+  checkIntegrity(connection)
+  if (isNew(connection)) throw new Error('it is empty')
+  // Throws for another program's file, and for one of a later release.
+  isCurrent(connection, COLLECTIONS)
+  const seal = connection.get<{ doc: string }>({ sql: 'SELECT "doc" FROM "meta" WHERE "id" = ?', values: [SEAL_ID] })
+  if (seal === undefined) throw new Error('no service has opened it with a key yet')
+  return { users: count(connection, 'users'), clients: count(connection, 'clients'), keyId: JSON.parse(seal.doc).key_id }
+}
+
+/** Opens a copy for `use`. An error names the file. */
+function useCopy<T> (copy: string, name: string, use: (connection: Connection) => T): T {
+  let connection: Connection | undefined
+  try {
+    connection = openCopy(copy)
+    return use(connection)
+  } catch (error) {
+    throw new Error(`${name}: cannot be used: ${(error as Error).message}`, { cause: error })
+  } finally {
+    connection?.close()
+  }
+}
+
+/**
+ * Writes a whole copy of a database, of one moment, while services use it. The copy gets its name once it has been read
+ * and checked.
+ * @param path the database file
+ * @param file the new file; an existing one is never replaced
+ * @throws ErrParam, Error
+ */
+export async function backUp (path: string, file: string): Promise<CopyContent> {
+  if (!existsSync(path)) throw new Error(`DATABASE_URL: there is no database at ${path}`)
+  if (existsSync(file)) throw paramError('file', 'exists already')
+  const needed = measureDatabase(path)
+  const { bavail, bsize } = await statfs(dirname(file)).catch(() => { throw paramError('file', 'its folder does not exist') })
+  if (bavail * bsize < needed) throw paramError('file', `needs ${Math.ceil(needed / MIB)} MiB, and ${Math.floor(bavail * bsize / MIB)} MiB are free`)
+  let content: CopyContent | undefined
+  await writeWholeFile(file, async (_handle, draft) => {
+    await copyDatabase(path, draft)
+    content = useCopy(draft, path, inspect)
+  }, link)
+  return content!
+}
+
+export interface RestoreOptions {
+  /** The backup. It is only read. */
+  file: string
+  /** The database file that it becomes. */
+  path: string
+  /** The configured key. */
+  keyId: string
+  now: Clock
+}
+
+/** What was restored, and where the former database is now. */
+export type Restored = CopyContent & { former?: string }
+
+/**
+ * Puts a backup in the place of the database. All tokens and sessions in it end, because some were revoked after it was
+ * made. The former database is kept beside it.
+ * @throws ErrParam, Error; then the database is as before
+ */
+export async function restore ({ file, path, keyId, now }: RestoreOptions): Promise<Restored> {
+  if (!existsSync(file)) throw paramError('file', 'does not exist')
+  await makeDirectory(dirname(path))
+  const former = existsSync(path) ? `${path}.before-${toTimestamp(now()).replaceAll(/[:.]/g, '-')}` : undefined
+  let content: CopyContent | undefined
+  await writeWholeFile(path, async (handle, draft) => {
+    await copyFile(file, draft)
+    // The mode was copied too.
+    await handle.chmod(0o600)
+    content = useCopy(draft, '--file', (connection) => {
+      const found = inspect(connection)
+      if (found.keyId !== keyId) throw new Error('it was sealed with another secret key than the configured one')
+      for (const table of EPHEMERAL) connection.run({ sql: `DELETE FROM ${quote(table)}`, values: [] })
+      return found
+    })
+  }, async (draft, name) => {
+    if (former !== undefined) await keepAside(name, former)
+    await rename(draft, name)
+  })
+  return { ...content!, ...(former !== undefined && { former }) }
+}

@@ -1,0 +1,70 @@
+import { existsSync } from 'node:fs'
+import { link, rename } from 'node:fs/promises'
+import { Connection } from './connection.ts'
+import { DatabaseSync, backup } from './node-sqlite.ts'
+
+/** SQLITE_BUSY and SQLITE_LOCKED. */
+const IN_USE = [5, 6]
+
+/** More pages than a database can have: all are copied in one step, and so of one moment, however much is written meanwhile. */
+const ALL_PAGES = 0x7fffffff
+
+/** The files beside a database that belong to it. */
+const LOGS = ['-wal', '-shm', '-journal']
+
+/** Bytes of the database at this path, with what its log holds at most. */
+export function measureDatabase (path: string): number {
+  const database = new DatabaseSync(path, { readOnly: true })
+  try {
+    const { bytes } = database.prepare('SELECT page_count * page_size AS bytes FROM pragma_page_count, pragma_page_size').get() as { bytes: number }
+    return bytes
+  } finally {
+    database.close()
+  }
+}
+
+/** Copies the content of one moment into an empty file, while other processes read and write the database. */
+export async function copyDatabase (path: string, copy: string): Promise<void> {
+  const database = new DatabaseSync(path, { readOnly: true })
+  try {
+    await backup(database, copy, { rate: ALL_PAGES })
+  } finally {
+    database.close()
+  }
+}
+
+/** Opens a copy that nobody else uses. It becomes a single file, without a log beside it. */
+export function openCopy (copy: string): Connection {
+  const connection = new Connection(copy, { busy: 0 })
+  try {
+    connection.database.exec('PRAGMA journal_mode = DELETE')
+    return connection
+  } catch (error) {
+    connection.close()
+    throw error
+  }
+}
+
+/** @throws Error for a damaged file */
+export function checkIntegrity (connection: Connection): void {
+  const [first] = connection.all<{ integrity_check: string }>('PRAGMA integrity_check(1)')
+  if (first?.integrity_check !== 'ok') throw new Error(`it is damaged: ${first?.integrity_check}`)
+}
+
+/**
+ * Gives a database a second name, so that another file can take its first one. One that cannot be read keeps its logs.
+ * @throws Error when a process has it open
+ */
+export async function keepAside (path: string, target: string): Promise<void> {
+  try {
+    // Takes the only lock that excludes every other connection. It also merges the log into the file.
+    openCopy(path).close()
+  } catch (error) {
+    const { errcode = 0 } = error as { errcode?: number }
+    if (IN_USE.includes(errcode & 0xff)) throw new Error(`DATABASE_URL: another process has ${path} open: stop the service first`, { cause: error })
+  }
+  for (const log of LOGS) {
+    if (existsSync(path + log)) await rename(path + log, target + log)
+  }
+  await link(path, target)
+}

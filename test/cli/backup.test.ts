@@ -1,0 +1,135 @@
+import { chmodSync, copyFileSync, existsSync, readFileSync, readdirSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import t, { type Test } from 'tap'
+import { readConfig } from '../../config.ts'
+import { openServices, type Services } from '../../lib/identity.ts'
+import { createCli } from '../helpers/cli.ts'
+
+async function openService (t: Test, dir: string): Promise<Services> {
+  const services = await openServices(readConfig({ DATABASE_URL: `sqlite:${join(dir, 'identity.db')}`, IDENTITY_BCRYPT_COST: '4' }).services)
+  t.teardown(() => services.close())
+  return services
+}
+
+const addUser = async (services: Services, account: string) => await services.users.create({ data: { account, password: 'p' } })
+
+t.test('a backup of a running service holds every write that was acknowledged before it', async (t) => {
+  const root = t.testdir({ data: {}, copy: {} })
+  const [dir, copy] = [join(root, 'data'), join(root, 'copy')]
+  const services = await openService(t, dir)
+  const { clientId } = await services.clients.create({ data: { redirectUris: [], scopes: [], name: 'c' }, credentials: true }, { user_id: 'u', isAdmin: true })
+  const { clientSecret } = await services.clients.require(clientId, { user_id: 'u', isAdmin: true })
+  for (let i = 0; i < 50; i++) await addUser(services, `early-${i}`)
+  const stop = new AbortController()
+  const writing = (async () => { for (let i = 0; !stop.signal.aborted; i++) await addUser(services, `late-${i}`) })()
+  const file = join(dir, 'backup.db')
+  const { code, stdout, stderr } = await createCli(dir)(['backup', '--file', file])
+  stop.abort()
+  await writing
+  t.equal(stderr, '')
+  t.equal(code, 0)
+  const [, keyId = '', named] = /^key_id {3}(\S+)\n\nKeep the secret key with the id (\S+), in .*secret\.key, in another place\./m.exec(stdout) ?? []
+  t.equal(keyId, named)
+  t.equal(statSync(file).mode & 0o777, 0o600)
+  t.strictSame(readdirSync(dir).sort(), ['backup.db', 'identity.db', 'identity.db-shm', 'identity.db-wal', 'secret.key'], 'one file, and no draft')
+
+  copyFileSync(join(dir, 'secret.key'), join(copy, 'secret.key'))
+  copyFileSync(file, join(copy, 'identity.db'))
+  const restored = await openService(t, copy)
+  for (let i = 0; i < 50; i++) if (await restored.users.getByAccount(`early-${i}`) === null) t.fail(`early-${i} is missing`)
+  t.equal((await restored.clients.require(clientId, { user_id: 'u', isAdmin: true })).clientSecret, clientSecret)
+})
+
+t.test('restore ends all tokens, and keeps the former database beside it', async (t) => {
+  const dir = t.testdir()
+  const run = createCli(dir)
+  const file = join(dir, 'backup.db')
+  await run('user create --account ann')
+  const { client_id: client = '' } = (await run('client create --owner ann --name c --credentials --json')).json()
+  const create = `token create --account ann --client ${client} --json`
+  const token = (await run(create)).json().access_token ?? ''
+  t.equal((await run(['backup', '--file', file])).code, 0)
+  const before = readFileSync(file)
+
+  // After the backup: the token is revoked, and a user is added.
+  const service = await openService(t, dir)
+  t.ok(await service.tokens.authenticate(token))
+  await addUser(service, 'bob')
+  t.match(await run(['restore', '--file', file]), { code: 1, stderr: /another process has .*identity\.db open: stop the service first/ })
+  t.ok(await service.tokens.authenticate(token), 'the service goes on')
+  await service.close()
+
+  const { code, stdout } = await run(['restore', '--file', file])
+  t.equal(code, 0)
+  const [, former = ''] = /^former\s+(\S+)$/m.exec(stdout) ?? []
+  t.strictSame(readdirSync(dir).filter((name) => name.includes('.db')).sort(), ['backup.db', 'identity.db', former.slice(dir.length + 1)].sort())
+  t.strictSame(readFileSync(file), before, 'the backup is as it was')
+  t.equal(statSync(join(dir, 'identity.db')).mode & 0o777, 0o600)
+  const restored = await openService(t, dir)
+  t.ok(await restored.users.getByAccount('ann'))
+  t.equal(await restored.users.getByAccount('bob'), null)
+  await t.rejects(async () => await restored.tokens.authenticate(token), { code: 'ErrUnknown' }, 'no token of the past comes back')
+  t.equal((await run(create)).code, 0)
+  const old = new DatabaseSync(former, { readOnly: true })
+  t.equal(old.prepare("SELECT count(*) AS count FROM users WHERE account = 'bob'").get()?.count, 1)
+  old.close()
+})
+
+t.test('what cannot be restored changes nothing', async (t) => {
+  const root = t.testdir({ data: {}, other: {} })
+  const [dir, other] = [join(root, 'data'), join(root, 'other')]
+  const run = createCli(dir)
+  await run('user create --account ann')
+  const path = join(dir, 'identity.db')
+  const content = readFileSync(path)
+  await createCli(other)('user create --account eve')
+  await createCli(other)(['backup', '--file', join(other, 'backup.db')])
+  const damaged = join(dir, 'damaged.db')
+  copyFileSync(join(other, 'backup.db'), damaged)
+  truncateSync(damaged, 40_960)
+  const foreign = join(dir, 'foreign.db')
+  const database = new DatabaseSync(foreign)
+  database.exec('CREATE TABLE a (b)')
+  database.close()
+  const later = join(dir, 'later.db')
+  copyFileSync(join(other, 'backup.db'), later)
+  const next = new DatabaseSync(later)
+  next.exec('PRAGMA user_version = 999')
+  next.close()
+  writeFileSync(join(dir, 'text.db'), 'x'.repeat(5000))
+  for (const [file, message] of [
+    [join(other, 'backup.db'), /--file: cannot be used: it was sealed with another secret key/],
+    [damaged, /--file: cannot be used: /],
+    [foreign, /--file: cannot be used: it has tables of another program/],
+    [later, /--file: cannot be used: it was written by a later release/],
+    [join(dir, 'text.db'), /--file: cannot be used: file is not a database/],
+    [join(dir, 'none.db'), /--file: does not exist/]
+  ] as const) {
+    t.match(await run(['restore', '--file', file]), { code: 1, stdout: '', stderr: message }, file)
+    t.strictSame(readFileSync(path), content, `${file}: the database is as it was`)
+  }
+  t.notOk(readdirSync(dir).some((name) => name.startsWith('.')), 'no draft is left')
+})
+
+t.test('where there is no database', async (t) => {
+  const root = t.testdir({ data: {}, new: { key: {} } })
+  const [dir, empty] = [join(root, 'data'), join(root, 'new')]
+  t.match(await createCli(dir)(['backup', '--file', join(dir, 'b.db')]), { code: 1, stderr: /DATABASE_URL: there is no database at/ })
+  t.notOk(existsSync(join(dir, 'identity.db')))
+  t.match(await createCli(dir, { DATABASE_URL: 'sqlite::memory:' })('backup --file b'), { code: 1, stderr: /DATABASE_URL: a store in memory has no file/ })
+  t.match(await createCli(dir, { DATABASE_URL: 'mongodb://127.0.0.1:1/x' })('backup --file b'), { code: 1, stderr: /DATABASE_URL: is not SQLite: use the tools of MongoDB/ })
+  const run = createCli(dir)
+  await run('user create --account ann')
+  t.match(await run(['backup', '--file', join(dir, 'identity.db')]), { code: 1, stderr: /--file: exists already/ })
+  t.match(await run(['backup', '--file', join(dir, 'none', 'b.db')]), { code: 1, stderr: /--file: its folder does not exist/ })
+
+  const backup = join(dir, 'b.db')
+  t.equal((await run(['backup', '--file', backup])).code, 0)
+  copyFileSync(join(dir, 'secret.key'), join(empty, 'key', 'secret.key'))
+  chmodSync(join(empty, 'key', 'secret.key'), 0o600)
+  const fresh = createCli(join(empty, 'data'), { IDENTITY_DATA_DIR: join(empty, 'key') })
+  t.match(await createCli(join(empty, 'data'))(['restore', '--file', backup]), { code: 1, stderr: /key file .*: it is missing/ }, 'no key is made')
+  t.equal((await fresh(['restore', '--file', backup])).code, 0, 'a new machine needs the key and the backup')
+  t.match(await fresh('user list --json'), { stdout: /"ann"/ })
+})
