@@ -5,7 +5,7 @@ import type { Meter } from './meter.ts'
 /** The collection of the outbox. */
 const OUTBOX = 'deliveries'
 
-interface Delivery extends Document {
+type Delivery = Document & {
   due_at: string
 }
 
