@@ -15,7 +15,7 @@ interface Operation {
   tags?: string[]
   summary?: string
   security?: object[]
-  parameters?: { name: string, in: string }[]
+  parameters?: { name: string, in: string, schema: object }[]
   responses: Record<string, { description: string, headers?: object, content?: Record<string, { schema: object }> }>
 }
 interface Document {
@@ -135,7 +135,7 @@ t.test('the limits of /openapi.json are those of the service', async (t) => {
     ['/api/v1/resource/list', 'sort', ['name:desc'], ['name:']],
     ['/api/v1/user/list', 'after', [''], ['a b', '=']]
   ] as const) {
-    const { schema } = (paths[path]!.get!.parameters as { name: string, schema: object }[]).find((parameter) => parameter.name === name)!
+    const { schema } = paths[path]!.get!.parameters!.find((parameter) => parameter.name === name)!
     for (const [values, isGood] of [[good, true], [bad, false]] as const) {
       for (const value of values) {
         const question = `${path}?${name}=${encodeURIComponent(value)}`
