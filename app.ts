@@ -80,6 +80,7 @@ export async function buildApp (config: Config, { logStream, ...parts }: AppPart
     if (config.openapi) await app.register(openapi)
     await app.register(identity, {
       ...config.services,
+      ...config.people,
       rateLimit: config.rateLimit,
       writeLimit: config.writeLimit,
       stallTimeout: config.stallTimeout,

@@ -7,9 +7,11 @@ import { BlockList, isIP } from 'node:net'
 import { availableParallelism } from 'node:os'
 import { Ajv } from 'ajv'
 import { EnvironmentSchema, type Environment } from './schemas/config.ts'
+import type { Options } from './schemas/options.ts'
 import type { OidcOptions } from './schemas/oidc.ts'
 import type { ServiceOptions } from './lib/identity.ts'
 import { warnOfMode } from './lib/file-mode.ts'
+import { findSender, parseMailUrl } from './lib/mail/smtp.ts'
 import { findNearest } from './lib/nearest.ts'
 import { OWN_SCHEMAS } from './lib/options.ts'
 import { parseSecretKey } from './lib/crypto/secrets.ts'
@@ -39,6 +41,8 @@ export interface Config {
   oidc: false | Partial<OidcOptions>
   /** Absent: no bridge. Without an upstream it relays to this service itself. */
   bridge?: { prefix: string, upstream?: string }
+  /** What people do about their own accounts. */
+  people: Pick<Options, 'mail' | 'signUp' | 'signUpDomains' | 'selfDelete'>
   services: Omit<ServiceOptions, 'store' | 'now' | 'onError' | 'onWarning'>
   /** For the log: what is odd, and no reason not to start. */
   warnings: readonly string[]
@@ -137,6 +141,31 @@ function readSecretKey (env: Environment, problems: string[], warnings: string[]
   }
 }
 
+/** Where mails go; undefined for nowhere. Adds to `problems` and `warnings`. */
+function readMail (env: Environment, problems: string[], warnings: string[]): { url: string, from: string } | undefined {
+  const { IDENTITY_MAIL_URL: given, IDENTITY_MAIL_URL_FILE: file, IDENTITY_MAIL_FROM: from } = env
+  if (given === undefined && file === undefined) {
+    if (from !== undefined) problems.push('IDENTITY_MAIL_FROM: needs IDENTITY_MAIL_URL')
+    if (env.IDENTITY_SIGN_UP) problems.push('IDENTITY_SIGN_UP: needs IDENTITY_MAIL_URL')
+    return
+  }
+  if (given !== undefined && file !== undefined) problems.push('IDENTITY_MAIL_URL: cannot be combined with IDENTITY_MAIL_URL_FILE')
+  const name = given === undefined ? 'IDENTITY_MAIL_URL_FILE' : 'IDENTITY_MAIL_URL'
+  if (!env.IDENTITY_OIDC) problems.push(`${name}: needs the authorization server`)
+  else if (env.IDENTITY_ISSUER === undefined) problems.push(`${name}: needs IDENTITY_ISSUER, to which the links lead`)
+  if (from === undefined) problems.push(`${name}: needs IDENTITY_MAIL_FROM`)
+  else if (findSender(from) === null) problems.push('IDENTITY_MAIL_FROM: must be an email address, or a name with the address in < >')
+  try {
+    const url = (given ?? readFileSync(file ?? '', 'utf8')).trim()
+    parseMailUrl(url)
+    if (file !== undefined) warnOfMode('mail', file, (message) => warnings.push(`${name}: ${message}`))
+    return { url, from: from ?? '' }
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException
+    problems.push(`${name}: ${code === undefined ? message : `the file cannot be read (${code})`}`)
+  }
+}
+
 /** Whether somebody configured the key itself where its file is expected. */
 function isSecretKey (text = ''): boolean {
   try {
@@ -186,8 +215,9 @@ export function readConfig (env: Readonly<Record<string, string | undefined>>): 
     problems.push('IDENTITY_MANAGER_ROLES: must not contain the admin role or the service role')
   }
   const secretKey = readSecretKey(read, problems, warnings)
+  const mail = readMail(read, problems, warnings)
   if (problems.length > 0) throw new ConfigError(problems)
-  return { ...toConfig({ ...read, IDENTITY_WORKERS: workers }, secretKey), warnings }
+  return { ...toConfig({ ...read, IDENTITY_WORKERS: workers }, secretKey), people: toPeople(read, mail), warnings }
 }
 
 function toRoleNames (env: Environment): RoleNames {
@@ -223,7 +253,17 @@ function toOidc (env: Environment): Partial<OidcOptions> {
   }
 }
 
-function toConfig (env: Environment & { IDENTITY_WORKERS: number }, secretKey: string | undefined): Omit<Config, 'warnings'> {
+function toPeople (env: Environment, mail: { url: string, from: string } | undefined): Config['people'] {
+  const domains = splitList(env.IDENTITY_SIGN_UP_DOMAINS ?? false)
+  return {
+    ...(mail && { mail }),
+    signUp: env.IDENTITY_SIGN_UP,
+    ...(domains !== false && { signUpDomains: domains }),
+    selfDelete: env.IDENTITY_SELF_DELETE
+  }
+}
+
+function toConfig (env: Environment & { IDENTITY_WORKERS: number }, secretKey: string | undefined): Omit<Config, 'warnings' | 'people'> {
   const { IDENTITY_BRIDGE_PREFIX: prefix, IDENTITY_BRIDGE_UPSTREAM: upstream } = env
   return {
     host: env.HOST,

@@ -35,7 +35,7 @@ async function identity (app: FastifyInstance, given: IdentityOptions): Promise<
   const oidcOptions = options.oidc === false ? false : readOidcOptions(options.oidc)
   const getIssuer = oidcOptions === false ? undefined : createGetIssuer(app, app.prefix + options.prefix, oidcOptions)
   const signing = oidcOptions === false ? {} : { refreshTtl: Math.min(oidcOptions.refreshTtl, oidcOptions.refreshMax), issuer: oidcOptions.issuer, serviceName: oidcOptions.name }
-  await app.register(services, { ...options, ...(unlimited && { clientsPerUser: false }), ...signing, ...(getIssuer && { getIssuer }) })
+  await app.register(services, { ...options, counter, ...(unlimited && { clientsPerUser: false }), ...signing, ...(getIssuer && { getIssuer }) })
   const limitWrites = createUserLimit('write', !unlimited && options.writeLimit, counter)
   await app.register(async (scope) => {
     scope.setErrorHandler(handleError)

@@ -1,5 +1,6 @@
 import type { Options } from '../schemas/options.ts'
 import { bootstrap, type BootstrapOptions, type Bootstrapped } from './bootstrap.ts'
+import { type AccountEvent, type AccountOptions, type Accounts, createAccounts } from './accounts/index.ts'
 import { createClients, type Clients } from './clients/clients.ts'
 import { createClientQuota } from './clients/quota.ts'
 import { toApiUri } from './issuer.ts'
@@ -8,11 +9,13 @@ import { createPasswords } from './users/passwords.ts'
 import { createPasswordRules } from './users/password-rules.ts'
 import { createOidc, type Oidc } from './oidc/index.ts'
 import { registerRenderers } from './renderers.ts'
+import type { UserRecord } from './records.ts'
 import { createResources, type Resources } from './resources/resources.ts'
 import { type RoleNames, checkRoleNames } from './roles.ts'
 import { deriveKey } from './crypto/derive-key.ts'
 import { createSecretBox } from './crypto/secrets.ts'
 import { checkSecretKey, isSealed, resolveSecretKey } from './crypto/secret-key.ts'
+import { type Counter, createCounter } from './sign-in/counter.ts'
 import { type OwnSessions, createOwnSessions } from './tokens/own-sessions.ts'
 import { createTokenSessions, type TokenSessions } from './tokens/token-sessions.ts'
 import { type SignIns, createSignIns } from './sign-in/sign-ins.ts'
@@ -46,6 +49,14 @@ export interface ServiceOptions extends Pick<
   processes?: number | undefined
   /** Lifetime of minted refresh tokens in seconds. Absent: none are minted, because no authorization server redeems them. */
   refreshTtl?: number | undefined
+  /** People's accounts: mail, sign-up, links. Absent: no mail, no sign-up. */
+  accounts?: Partial<AccountOptions> | undefined
+  /** Counts the mails that are asked for. Absent: in memory. */
+  counter?: Counter | undefined
+  /** Sends what is due in the outbox, whoever accepted it, until `close`. Absent: only what this process accepts. */
+  sendsMail?: boolean | undefined
+  /** Receives what happened to accounts, for the log. */
+  onEvent?: ((event: AccountEvent | { type: 'mail.failed', id: string, kind: string, attempts: number, failure: string }) => void) | undefined
   /** Receives failures that no caller waits for. */
   onError?: ((error: unknown) => void) | undefined
   /** Receives what an operator should know at once, such as that a new database was made. */
@@ -61,6 +72,8 @@ export interface Services {
   readonly tokens: Tokens
   /** Declared resources: what the scopes of other APIs mean. */
   readonly resources: Resources
+  /** What people do about their own accounts, and what is done for somebody else's. */
+  readonly accounts: Accounts
   /** Lists and ends a user's token sessions. */
   readonly tokenSessions: TokenSessions
   /** Where a user is signed in, for the account pages. */
@@ -82,7 +95,7 @@ export interface Services {
  * @throws Error for a wrong option, a store that cannot be opened, and a missing or wrong secret key
  */
 export async function openServices (options: ServiceOptions): Promise<Services> {
-  const { roles, managerRoles, now = Date.now, onError = () => {}, onWarning = () => {}, processes = 1 } = options
+  const { roles, managerRoles, now = Date.now, onError = () => {}, onEvent = () => {}, onWarning = () => {}, processes = 1 } = options
   checkRoleNames(roles)
   checkManagerRoles(roles, managerRoles)
   const { store: handedIn, createDatabase: create = !options.production } = options
@@ -100,8 +113,11 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
   const store = handedIn ?? await openStore(options.database, { ...storeOptions, renderers: registerRenderers(box.key) })
   const passwords = createPasswords({ cost: options.bcryptCost, queue: options.hashQueue, processes })
   const tokens = createTokens({ store, now, roles, onError, refreshTtl: options.refreshTtl })
+  // Assigned below: its parts need one another.
+  const people: { accounts?: Accounts } = {}
   async function close () {
     try {
+      await people.accounts?.outbox?.close()
       await passwords.close()
       await tokens.close()
     } finally {
@@ -119,12 +135,33 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
   }
   const checkNewPassword = createPasswordRules({ min: options.passwordMin, serviceName: options.serviceName })
   const attempts = createAttempts({ store, now, key: deriveKey(box.key, 'attempts') })
-  const users = createUsers({ store, now, roles, managerRoles, passwords, checkNewPassword, attempts, tokens, onError })
+  async function onPasswordChange (user: UserRecord) {
+    onEvent({ type: 'user.password_changed', user_id: user.id })
+    await people.accounts?.notifyOfPassword(user)
+  }
+  const users = createUsers({ store, now, roles, managerRoles, passwords, checkNewPassword, attempts, tokens, onError, onPasswordChange })
   const checkQuota = createClientQuota(store.collection('clients'), options.clientsPerUser)
   const clients = createClients({ store, now, box, tokens, checkQuota })
+  const accounts = people.accounts = createAccounts({
+    store,
+    now,
+    roles,
+    passwords,
+    tokens,
+    clients,
+    box,
+    checkNewPassword,
+    openPassword: users.unlock,
+    counter: options.counter ?? createCounter(),
+    onEvent,
+    onError,
+    onMailFailed: (delivery) => onEvent({ type: 'mail.failed', ...delivery })
+  }, { signUp: false, selfDelete: false, accountPath: '/account', ...options.accounts })
+  if (options.sendsMail === true) accounts.outbox?.start()
   return {
     store,
     roles,
+    accounts,
     users,
     clients,
     tokens,

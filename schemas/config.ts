@@ -84,6 +84,14 @@ export const EnvironmentSchema = Type.Object({
   IDENTITY_SIGN_IN_LIMIT: Type.Union([Off, ...oidc.signInLimit.anyOf.slice(1)], {
     default: oidc.signInLimit.default, description: oidc.signInLimit.description?.replace('`false`', '`off` here or in IDENTITY_RATE_LIMIT')
   }),
+  IDENTITY_MAIL_URL: Type.Optional(Type.String({
+    maxLength: 2048, description: 'The mail server: `smtps://USER:PASSWORD@HOST`, or `smtp:` for STARTTLS. Takes IDENTITY_MAIL_FROM and IDENTITY_ISSUER. Absent: nothing is mailed.'
+  })),
+  IDENTITY_MAIL_URL_FILE: Type.Optional(Type.String({ description: 'A file with this URL, instead of IDENTITY_MAIL_URL.' })),
+  IDENTITY_MAIL_FROM: Type.Optional(Type.String({ maxLength: 320, description: 'The sender of mails: `person@example.com` or `Name <person@example.com>`.' })),
+  IDENTITY_SIGN_UP: Type.Boolean({ default: false, description: '`on`: people make accounts for themselves. Takes IDENTITY_MAIL_URL.' }),
+  IDENTITY_SIGN_UP_DOMAINS: Type.Optional(Type.String({ description: 'Comma-separated: the domains whose addresses may sign up. Absent: all.' })),
+  IDENTITY_SELF_DELETE: Type.Boolean({ default: false, description: '`on`: users may delete their own accounts.' }),
   IDENTITY_OPENAPI: options.openapi,
   IDENTITY_TRUST_PROXY: Type.Union([Off, Type.String()], {
     default: false,

@@ -70,6 +70,23 @@ export const OptionsSchema = Type.Object({
   stallTimeout: Type.Integer({
     minimum: 100, maximum: 3_600_000, default: 60_000, description: 'Milliseconds after which a client that reads nothing of a streamed list is disconnected.'
   }),
+  mail: Type.Optional(Type.Object({
+    url: Type.String({ minLength: 1, maxLength: 2048 }),
+    from: Type.String({ minLength: 1, maxLength: 320 })
+  }, {
+    additionalProperties: false,
+    description: '`{ url, from }`: a mail server, as `smtps://USER:PASSWORD@HOST` or `smtp:` for STARTTLS, and the sender; or `{ send }`, a function of yours. Takes `oidc.issuer`. Absent: nothing is mailed.'
+  })),
+  signUp: Type.Boolean({ default: false, description: 'Whether people make accounts for themselves. Takes `mail`.' }),
+  signUpDomains: Type.Optional(Type.Array(Type.String({ minLength: 1, maxLength: 253 }), {
+    minItems: 1, description: 'The domains whose addresses may sign up. Absent: all.'
+  })),
+  links: Type.Optional(Type.Object({
+    reset: Type.Optional(Type.String()), verify: Type.Optional(Type.String()), invite: Type.Optional(Type.String()), signUp: Type.Optional(Type.String())
+  }, {
+    additionalProperties: false, description: 'URLs of your own pages, with `{token}`, for the links of `reset`, `verify`, `invite` and `signUp`. Absent: the pages of the service.'
+  })),
+  selfDelete: Type.Boolean({ default: false, description: 'Whether users may delete their own accounts.' }),
   oidc: Type.Union([Type.Literal(false), Type.Object({}, { additionalProperties: true })], {
     default: {}, description: 'Options of the authorization server, see docs/oidc.md. `false`: none, and nobody can sign in.'
   }),
