@@ -67,9 +67,9 @@ export async function runService (config: Config, role?: WorkerRole): Promise<vo
   }
 
   try {
+    await app.listen({ host: config.host, port: config.port })
     const version = readVersion()
     log.info({ version, node: process.version, store: app.identity.store.engine }, `fastify-identity ${version}`)
-    await app.listen({ host: config.host, port: config.port })
   } catch (error) {
     throw explainListenError(error, config)
   } finally {
