@@ -9,6 +9,7 @@ import { device, deviceCompare, deviceConfirm, deviceDone } from './device.ts'
 import { failure } from './failure.ts'
 import { Html, html } from './html.ts'
 import type { Context, Part } from './parts.ts'
+import { askLink, confirmLink, linkDone, linkSent, setPassword } from './people.ts'
 import { signIn } from './sign-in.ts'
 import { signedOut, signOut } from './sign-out.ts'
 import type { Look } from './look.ts'
@@ -36,6 +37,11 @@ const PAGES: { [Name in PageName]: (data: Pages[Name], context: Context) => Part
   'account-clients': clients,
   'account-client': client,
   'account-confirm': confirm,
+  'ask-link': askLink,
+  'link-sent': linkSent,
+  'set-password': setPassword,
+  'confirm-link': confirmLink,
+  'link-done': linkDone,
   error: failure
 }
 
