@@ -39,6 +39,7 @@ async function identity (app: FastifyInstance, given: IdentityOptions): Promise<
   const limitWrites = createUserLimit('write', !unlimited && options.writeLimit, counter)
   await app.register(async (scope) => {
     scope.setErrorHandler(handleError)
+    if (app.identity.metrics !== undefined) scope.addHook('onResponse', app.identity.metrics.onResponse)
     useOwnValidation(scope)
     placeInHostDocument(scope, options.inHostDocument)
     if (options.openapi) await scope.register(openapi)
