@@ -67,7 +67,8 @@ export async function deliver (database: string, { processes, mails, kills }: { 
   let number = 0
   let killed = 0
   const give = (sender: typeof senders[number], count: number) => {
-    for (let index = 0; index < count && number < mails; index++) sender.write(`to m${number++}@example.com`)
+    const end = Math.min(number + count, mails)
+    while (number < end) sender.write(`to m${number++}@example.com`)
   }
   while (killed < kills) {
     const place = killed % processes
