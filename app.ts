@@ -11,7 +11,7 @@ import { answerHalfClosed } from './plugins/connections.ts'
 import { endConnectionsAtClose } from './plugins/draining.ts'
 import { handleError, handleNotFound } from './plugins/errors.ts'
 import { RequestLog, SERIALIZERS, chooseRequestId } from './plugins/logging.ts'
-import { handleMalformed } from './plugins/malformed.ts'
+import { handleMalformed, refuseExpectations } from './plugins/malformed.ts'
 import openapi from './plugins/openapi.ts'
 import { bridge } from './routes/bridge.ts'
 
@@ -45,7 +45,7 @@ export function getUrl (app: FastifyInstance): string {
 export async function buildApp (config: Config, { logStream, ...parts }: AppParts = {}): Promise<FastifyInstance> {
   const app = Fastify({
     logger: { level: config.logLevel, serializers: SERIALIZERS, ...(logStream && { stream: logStream }) },
-    logController: new RequestLog(),
+    logController: new RequestLog({ callers: config.logCallers }),
     genReqId: chooseRequestId,
     trustProxy: config.trustProxy,
     bodyLimit: LIMITS.body,
@@ -54,14 +54,14 @@ export async function buildApp (config: Config, { logStream, ...parts }: AppPart
     keepAliveTimeout: KEEP_ALIVE,
     // While the app closes, a request on an open connection is still answered, with `connection: close`.
     return503OnClosing: false,
-    // The schemas check the length of ids.
-    routerOptions: { maxParamLength: 2 * LIMITS.id },
+    routerOptions: { maxParamLength: LIMITS.encodedId },
     clientErrorHandler: handleMalformed,
     frameworkErrors: handleError
   })
   app.setErrorHandler(handleError)
   app.setNotFoundHandler(handleNotFound)
   answerHalfClosed(app)
+  refuseExpectations(app)
   endConnectionsAtClose(app, { limit: config.shutdownTimeout })
   const isSecure = config.oidc !== false && config.oidc.issuer?.startsWith('https:') === true
   app.addHook('onRequest', (request, reply, done) => {
@@ -86,8 +86,11 @@ export async function buildApp (config: Config, { logStream, ...parts }: AppPart
       stallTimeout: config.stallTimeout,
       oidc: config.oidc,
       openapi: false,
+      ...(config.metrics !== undefined && { metrics: config.metrics }),
       ...parts
     })
+    // Beside the plugin's own routes: the bridge, and routes that do not exist.
+    if (app.identity.metrics !== undefined) app.addHook('onResponse', app.identity.metrics.onResponse)
     if (config.bridge !== undefined) {
       const { prefix, upstream = () => getUrl(app) } = config.bridge
       await app.register(bridge, { prefix, upstream, stallTimeout: config.stallTimeout })

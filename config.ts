@@ -35,6 +35,10 @@ export interface Config {
   /** Processes that serve. */
   workers: number
   openapi: boolean
+  /** `HOST:PORT` of the metrics of this process, or of the first worker; absent: none. */
+  metrics?: string
+  /** Whether log lines have the ids of the user and the client. */
+  logCallers: boolean
   /** Addresses and networks of trusted proxies. */
   trustProxy: false | string[]
   /** The authorization server's options; false: none. */
@@ -100,8 +104,9 @@ function explainUnknown (name: string): string {
   return `${name}: is not a variable of this release and has no effect${meant === undefined ? '' : `, did you mean ${meant}?`}`
 }
 
-function splitList (text: string | false): string[] | false {
-  return text === false ? false : text.split(/, ?/)
+/** @param text `on` was read as true, which names nothing */
+function splitList (text: string | boolean): string[] | false {
+  return text === false ? false : String(text).split(/, ?/)
 }
 
 /** An address, a network as address/bits, or a name that Fastify knows. */
@@ -276,6 +281,8 @@ function toConfig (env: Environment & { IDENTITY_WORKERS: number }, secretKey: s
     shutdownDelay: env.IDENTITY_SHUTDOWN_DELAY ?? (env.NODE_ENV === 'production' ? SHUTDOWN_DELAY : 0),
     workers: env.IDENTITY_WORKERS,
     openapi: env.IDENTITY_OPENAPI,
+    ...(env.IDENTITY_METRICS !== undefined && { metrics: env.IDENTITY_METRICS }),
+    logCallers: env.IDENTITY_LOG_CALLERS,
     trustProxy: splitList(env.IDENTITY_TRUST_PROXY),
     oidc: env.IDENTITY_OIDC && toOidc(env),
     ...(prefix !== false && { bridge: { prefix, ...(upstream !== undefined && { upstream }) } }),

@@ -41,6 +41,7 @@ async function identity (app: FastifyInstance, given: IdentityOptions): Promise<
   const limitWrites = createUserLimit('write', !unlimited && options.writeLimit, counter)
   await app.register(async (scope) => {
     scope.setErrorHandler(handleError)
+    if (app.identity.metrics !== undefined) scope.addHook('onResponse', app.identity.metrics.onResponse)
     useOwnValidation(scope)
     placeInHostDocument(scope, options.inHostDocument)
     if (options.openapi) await scope.register(openapi)
@@ -66,7 +67,7 @@ async function identity (app: FastifyInstance, given: IdentityOptions): Promise<
         await signing.register(peoplePages, { ...people, prefix: accountPath || DEFAULT_ACCOUNT_PATH })
         if (accountPath !== false) {
           const limitPasswords = createUserLimit('password', options.rateLimit, counter)
-          await signing.register(accountRoutes, { ...mount, getHome, now: options.now ?? Date.now, limitWrites, limitPasswords, prefix: accountPath })
+          await signing.register(accountRoutes, { ...mount, getHome, now: options.now ?? Date.now, passwordMin: options.passwordMin, limitWrites, limitPasswords, prefix: accountPath })
         }
       })
     }

@@ -9,6 +9,10 @@ import type { Clock } from './clock.ts'
 import { createPasswords } from './users/passwords.ts'
 import { createPasswordRules } from './users/password-rules.ts'
 import { createOidc, type Oidc } from './oidc/index.ts'
+import type { Meter } from './metrics/meter.ts'
+import { readOutbox } from './metrics/read-outbox.ts'
+import { readWalSize, watchSignIns, watchTokens } from './metrics/watch-services.ts'
+import { watchStore } from './metrics/watch-store.ts'
 import { registerRenderers } from './renderers.ts'
 import type { UserRecord } from './records.ts'
 import { createResources, type Resources } from './resources/resources.ts'
@@ -58,6 +62,8 @@ export interface ServiceOptions extends Pick<
   sendsMail?: boolean | undefined
   /** Receives what happened to accounts, for the log. */
   onEvent?: ((event: AccountEvent | { type: 'mail.failed', id: string, kind: string, attempts: number, failure: string }) => void) | undefined
+  /** Counts and measures. Absent: nothing is, and nothing pays for it. */
+  meter?: Meter | undefined
   /** Receives failures that no caller waits for. */
   onError?: ((error: unknown) => void) | undefined
   /** Receives what an operator should know at once, such as that a new database was made. */
@@ -96,7 +102,7 @@ export interface Services {
  * @throws Error for a wrong option, a store that cannot be opened, and a missing or wrong secret key
  */
 export async function openServices (options: ServiceOptions): Promise<Services> {
-  const { roles, managerRoles, now = Date.now, onError = () => {}, onEvent = () => {}, onWarning = () => {}, processes = 1 } = options
+  const { roles, managerRoles, now = Date.now, onError = () => {}, onEvent = () => {}, onWarning = () => {}, processes = 1, meter } = options
   checkRoleNames(roles)
   checkManagerRoles(roles, managerRoles)
   const { store: handedIn, createDatabase: create = !options.production } = options
@@ -111,9 +117,11 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     }
   }
   const box = createSecretBox(await resolveSecretKey(options, isOpenedBefore, onWarning))
-  const store = handedIn ?? await openStore(options.database, { ...storeOptions, renderers: registerRenderers(box.key) })
+  const opened = handedIn ?? await openStore(options.database, { ...storeOptions, renderers: registerRenderers(box.key) })
+  const store = meter === undefined ? opened : watchStore(opened, meter)
   const passwords = createPasswords({ cost: options.bcryptCost, queue: options.hashQueue, processes })
-  const tokens = createTokens({ store, now, roles, onError, refreshTtl: options.refreshTtl })
+  const issued = createTokens({ store, now, roles, onError, refreshTtl: options.refreshTtl })
+  const tokens = meter === undefined ? issued : watchTokens(issued, meter)
   // Assigned below: its parts need one another.
   const people: { accounts?: Accounts } = {}
   async function close () {
@@ -141,6 +149,10 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     await people.accounts?.notifyOfPassword(user)
   }
   const users = createUsers({ store, now, roles, managerRoles, passwords, checkNewPassword, attempts, tokens, onError, onPasswordChange })
+  const signIns = createSignIns({ store, now, steps: [createPasswordStep(users)] })
+  meter?.read('hash_queue', 'Password hashes that wait for a thread.', passwords.countWaiting)
+  meter?.read('wal_bytes', 'Size of the write-ahead log of an SQLite database.', () => readWalSize(handedIn === undefined ? options.database : undefined))
+  if (meter !== undefined) readOutbox(opened, COLLECTIONS, now, meter)
   const checkQuota = createClientQuota(store.collection('clients'), options.clientsPerUser)
   const clients = createClients({ store, now, box, tokens, checkQuota })
   const accounts = people.accounts = createAccounts({
@@ -169,9 +181,9 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     resources,
     tokenSessions: createTokenSessions({ store, now, tokens }),
     ownSessions: createOwnSessions({ store, now, tokens }),
-    signIns: createSignIns({ store, now, steps: [createPasswordStep(users)] }),
+    signIns: meter === undefined ? signIns : watchSignIns(signIns, meter),
     knownBrowsers: createKnownBrowsers({ key: deriveKey(box.key, 'known browsers'), now }),
-    oidc: createOidc({ store, tokens, box, now }),
+    oidc: createOidc({ store, tokens, box, now, onGrant: meter?.tokens }),
     bootstrap: (asked) => bootstrap({ store, users, clients, tokens, roles, now }, asked),
     close
   }

@@ -10,15 +10,20 @@ import type { Mail } from '../lib/mail/port.ts'
 import { createSmtp, findSender } from '../lib/mail/smtp.ts'
 import type { Counter } from '../lib/sign-in/counter.ts'
 import { createOptionsReader } from '../lib/options.ts'
+import { readVersion } from '../lib/version.ts'
 import { ReconnectedError, type Store, StoreLostError } from '../lib/store/port.ts'
 import { createAdmission, type GuardOptions } from './admission.ts'
 import { createGuard, decorateRequests } from './auth.ts'
+import { type Metrics, serveMetrics } from './metrics.ts'
 import { createProtect } from './protect.ts'
 
 export { type Identity } from './auth.ts'
 
 declare module './auth.ts' {
-  interface Identity extends Services {}
+  interface Identity extends Services {
+    /** With the option `metrics` only. */
+    readonly metrics?: Metrics
+  }
 }
 
 /** Options that are not plain data. */
@@ -85,8 +90,11 @@ async function identityPlugin (app: FastifyInstance, { getIssuer, serviceName, a
   if (sender !== undefined && getIssuer === undefined) throw new Error('option mail: needs the authorization server')
   if (sender !== undefined && sender.local !== true && options.issuer === undefined) throw new Error('option oidc.issuer: is required with the option mail, since its links lead there')
   if (sender === undefined && getIssuer !== undefined) app.log.info('mail is not configured: people who forget their password need an administrator')
+  // prom-client takes some MiB.
+  const meter = options.metrics === undefined ? undefined : (await import('../lib/metrics/prometheus.ts')).createMeter(readVersion())
   const services = await openServices({
     ...options,
+    meter,
     serviceName,
     accounts: { mail: sender, getIssuer, signUp, signUpDomains, links, selfDelete, serviceName, accountPath: accountPath || DEFAULT_ACCOUNT_PATH },
     sendsMail: sender?.local !== true,
@@ -99,7 +107,8 @@ async function identityPlugin (app: FastifyInstance, { getIssuer, serviceName, a
     }
   })
   const guard = (rule: GuardOptions = {}) => createGuard(services.tokens, createAdmission(services.roles, rule))
-  app.decorate('identity', { ...services, guard, protect: createProtect(app, guard, getIssuer && (() => toIssuer(getIssuer()))) })
+  const metrics = meter !== undefined && options.metrics !== undefined ? { metrics: serveMetrics(app, meter, options.metrics) } : {}
+  app.decorate('identity', { ...services, ...metrics, guard, protect: createProtect(app, guard, getIssuer && (() => toIssuer(getIssuer()))) })
   decorateRequests(app)
   app.addHook('onClose', services.close)
 }

@@ -93,6 +93,10 @@ export const EnvironmentSchema = Type.Object({
   IDENTITY_SIGN_UP_DOMAINS: Type.Optional(Type.String({ description: 'Comma-separated: the domains whose addresses may sign up. Absent: all.' })),
   IDENTITY_SELF_DELETE: Type.Boolean({ default: false, description: '`on`: users may delete their own accounts.' }),
   IDENTITY_OPENAPI: options.openapi,
+  IDENTITY_METRICS: Type.Optional(Type.String({
+    ...options.metrics, description: `${options.metrics.description} With several workers, each listens on a port of its own: PORT, PORT + 1 and so on.`
+  })),
+  IDENTITY_LOG_CALLERS: Type.Boolean({ default: true, description: 'Log lines of authenticated requests have `user_id` and `client_id`.' }),
   IDENTITY_TRUST_PROXY: Type.Union([Off, Type.String()], {
     default: false,
     description: 'Trusted proxies, whose `X-Forwarded-` headers are used: comma-separated addresses, networks such as `10.0.0.0/8`, or `loopback`.'

@@ -92,6 +92,11 @@ export const OptionsSchema = Type.Object({
   }),
   openapi: Type.Boolean({ default: true, description: 'Serves `/openapi.json` and the page `/docs`.' }),
   inHostDocument: InHostDocumentSchema,
+  metrics: Type.Optional(Type.String({
+    pattern: '^(\\[[0-9a-fA-F:.]+\\]|[^:\\[\\]\\s]+):([0-9]{1,4}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$',
+    expects: 'HOST:PORT, such as 127.0.0.1:9464',
+    description: 'Address of a listener that serves the metrics of this process at `/metrics`: `HOST:PORT`. Absent: nothing is measured.'
+  })),
   health: Type.Boolean({ default: true, description: 'Serves `/health/live` and `/health/ready`.' })
 }, { additionalProperties: false })
 

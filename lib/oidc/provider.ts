@@ -4,6 +4,8 @@ import { Provider, errors, interactionPolicy, type KoaContextWithOIDC } from 'oi
 import { toApiUri, toIssuer } from '../issuer.ts'
 import { createAccounts } from './accounts.ts'
 import { createAdapterFactory } from './adapter.ts'
+import { GRANT_TYPES } from '../clients/kinds.ts'
+import type { ClientGrant } from '../records.ts'
 import type { OurClient } from './clients.ts'
 import { createBrowserSessions } from './browser-sessions.ts'
 import { createConfiguration, createCookie } from './configuration.ts'
@@ -29,6 +31,8 @@ export interface ProviderParts extends Pick<AdapterParts, 'store' | 'tokens' | '
   keys: KeyRing
   /** Receives failures on our side. */
   onError (error: unknown, request: IncomingMessage): void
+  /** Told of each answer with an access token. */
+  onGrant?: ((grant: ClientGrant) => void) | undefined
 }
 
 export async function buildServer (parts: ProviderParts): Promise<AuthorizationServer> {
@@ -80,6 +84,12 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
   koa.on('error', (error: Error, ctx?: KoaContextWithOIDC) => {
     if (ctx !== undefined) parts.onError(error, ctx.req)
   })
+  const { onGrant } = parts
+  if (onGrant !== undefined) {
+    provider.on('grant.success', ({ oidc: { params } }: KoaContextWithOIDC) => {
+      for (const [grant, type] of Object.entries(GRANT_TYPES)) if (type === params?.grant_type) onGrant(grant as ClientGrant)
+    })
+  }
   provider.use(createMiddleware(base, mount, views, look))
   const callback = provider.callback()
 

@@ -101,6 +101,10 @@ export interface Pages {
   'link-done': { what: 'password' | 'account' | 'verified' | 'undone', to?: string }
   'account-profile': AccountView & { name: string, created_at: string }
   'account-password': AccountView
+  /** `email` is the address that the person has shown to be theirs, `unverified` the one that they have not. */
+  'account-email': AccountView & { email?: string, unverified?: string, typed?: string }
+  'account-delete': AccountView
+  'account-deleted': object
   /** `more` is the number of entries that are left out. */
   'account-sessions': AccountView & { browsers: SessionView[], apps: SessionView[], more: number }
   'account-apps': AccountView & {

@@ -1,5 +1,6 @@
 import { apps } from './account/apps.ts'
 import { client, clients, confirm } from './account/clients.ts'
+import { email, remove, removed } from './account/email.ts'
 import { password, profile } from './account/profile.ts'
 import { sessions } from './account/sessions.ts'
 import { consent } from './consent.ts'
@@ -28,6 +29,9 @@ const PAGES: { [Name in PageName]: (data: Pages[Name], context: Context) => Part
   'signed-out': signedOut,
   'account-profile': profile,
   'account-password': password,
+  'account-email': email,
+  'account-delete': remove,
+  'account-deleted': removed,
   'account-sessions': sessions,
   'account-apps': apps,
   'account-clients': clients,

@@ -79,6 +79,7 @@ button.danger { border-color: var(--error); color: var(--error); }
   body { background: var(--background); }
   body::before, body::after { content: ""; flex: 1 1 0; }
   body::after { flex-grow: 1.6; }
+  main, nav, header { width: calc(100% - 2rem); }
   main { margin: 1rem; padding: 2.25rem; border: 1px solid var(--divider); border-radius: 1rem; background: var(--surface); }
   header { padding: 1.25rem .25rem 0; }
   nav { padding: .75rem .25rem 0; }

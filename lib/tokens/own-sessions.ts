@@ -45,7 +45,7 @@ export interface OwnApp {
 /** A list, and how many entries it leaves out. */
 export interface Shown<T> { entries: T[], more: number }
 
-interface BrowserRecord extends Revocable {
+type StoredBrowser = Revocable & {
   uid: string
   created_at: string
   signed_in_at?: string
@@ -69,7 +69,7 @@ export function createOwnSessions ({ store, now, tokens }: { store: Store, now: 
   const users = store.collection<UserRecord>('users')
   const clients = store.collection<ClientRecord>('clients')
   const grants = store.collection<GrantRecord>('grants')
-  const browsers = store.collection<BrowserRecord>('sign_in_sessions')
+  const browsers = store.collection<StoredBrowser>('sign_in_sessions')
 
   /** The valid token sessions of a user, with their clients. */
   async function * scanGrants (user_id: string): AsyncIterable<{ grant: GrantRecord, client: ClientRecord }[]> {

@@ -194,4 +194,3 @@ await race('of the last two administrators who delete themselves at once, one st
     }
   }
 }, 300)
-

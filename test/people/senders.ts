@@ -68,7 +68,8 @@ export async function deliver (database: string, { processes, mails, kills }: { 
   let killed = 0
   const give = (sender: typeof senders[number], count: number) => {
     const end = Math.min(number + count, mails)
-    while (number < end) sender.write(`to m${number++}@example.com`)
+    for (let next = number; next < end; next++) sender.write(`to m${next}@example.com`)
+    number = end
   }
   while (killed < kills) {
     const place = killed % processes

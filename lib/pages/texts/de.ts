@@ -159,13 +159,17 @@ export const de: Texts = {
     sections: {
       profile: 'Profil',
       password: 'Passwort',
+      email: 'E-Mail-Adresse',
       sessions: 'Wo Sie angemeldet sind',
       apps: 'Verbundene Apps',
-      clients: 'Von Ihnen registrierte Apps'
+      clients: 'Von Ihnen registrierte Apps',
+      delete: 'Konto löschen'
     },
     done: {
       name: 'Ihr Name wurde geändert.',
       password: 'Ihr Passwort wurde geändert. Sie wurden überall sonst abgemeldet.',
+      verification: 'Ein Link an Ihre Adresse ist unterwegs.',
+      address: 'Ein Link an die neue Adresse ist unterwegs. Sie gehört zu Ihrem Konto, sobald Sie ihn dort öffnen; bis dahin ändert sich nichts.',
       ended: 'Diese Sitzung ist beendet.',
       others: 'Sie sind überall sonst abgemeldet.',
       disconnected: 'Die App ist getrennt.',
@@ -219,8 +223,20 @@ export const de: Texts = {
     scopes: 'Scopes',
     none: 'Keine',
     registeredAt: 'Registriert',
+    verifiedAddress: (address) => html`Ihre Adresse ist <strong>${address}</strong>. E-Mails zu Ihrem Konto gehen dorthin.`,
+    unverifiedAddress: (address) => html`Sie haben noch nicht gezeigt, dass <strong>${address}</strong> Ihnen gehört.`,
+    noAddress: 'Ihr Konto hat keine Adresse. Mit einer können Sie ein neues Passwort festlegen, wenn Sie es vergessen.',
+    sendVerification: 'Link dorthin senden',
+    newAddress: 'Neue E-Mail-Adresse',
+    changeAddress: 'Link an die neue Adresse senden',
+    changeEffect: 'An Ihre frühere Adresse geht eine E-Mail, mit der sich die Änderung 72 Stunden lang rückgängig machen lässt.',
+    wrongAddress: 'Geben Sie eine andere Adresse ein, zum Beispiel ann@example.com.',
+    deleteWhy: 'Ihr Profil, Ihre Sitzungen und die Apps, die Sie registriert haben, werden sofort gelöscht. Das lässt sich nicht rückgängig machen.',
+    deleteAccount: 'Mein Konto löschen',
+    lastAdmin: 'Sie sind der letzte Administrator. Machen Sie zuerst jemand anderen dazu.',
+    deletedTitle: 'Konto gelöscht',
+    deleted: 'Ihr Konto wurde gelöscht.',
     wrongCurrent: 'Das jetzige Passwort ist falsch.',
-    emptyPassword: 'Geben Sie ein neues Passwort ein.',
     vouchedFor: 'Der Betreiber dieses Dienstes bürgt für diese App. Deshalb darf nur ein Administrator sie ändern oder ihr Geheimnis sehen.',
     refused: 'Das war nicht möglich.'
   }

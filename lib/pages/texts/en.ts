@@ -165,14 +165,18 @@ export const en = {
     sections: {
       profile: 'Profile',
       password: 'Password',
+      email: 'Email address',
       sessions: 'Where you are signed in',
       apps: 'Connected apps',
-      clients: 'Apps you registered'
+      clients: 'Apps you registered',
+      delete: 'Delete the account'
     },
     /** What a form has done. */
     done: {
       name: 'Your name was changed.',
       password: 'Your password was changed. You were signed out everywhere else.',
+      verification: 'A link is on its way to your address.',
+      address: 'A link is on its way to the new address. It becomes yours when you open the link there; until then nothing changes.',
       ended: 'That session has ended.',
       others: 'You are signed out everywhere else.',
       disconnected: 'The app is disconnected.',
@@ -228,8 +232,20 @@ export const en = {
     scopes: 'Scopes',
     none: 'None',
     registeredAt: 'Registered',
+    verifiedAddress: (address: Slot): Html => html`Your address is <strong>${address}</strong>. Mails about your account go there.`,
+    unverifiedAddress: (address: Slot): Html => html`You have not shown yet that <strong>${address}</strong> is yours.`,
+    noAddress: 'Your account has no address. With one you can set a new password when you forget it.',
+    sendVerification: 'Send a link to it',
+    newAddress: 'New email address',
+    changeAddress: 'Send a link to the new address',
+    changeEffect: 'Your former address gets a mail with which the change can be undone for 72 hours.',
+    wrongAddress: 'Type another address, such as ann@example.com.',
+    deleteWhy: 'Your profile, your sessions and the apps that you registered are deleted at once. This cannot be undone.',
+    deleteAccount: 'Delete my account',
+    lastAdmin: 'You are the last administrator. Make somebody else one first.',
+    deletedTitle: 'Account deleted',
+    deleted: 'Your account was deleted.',
     wrongCurrent: 'The current password is wrong.',
-    emptyPassword: 'Type a new password.',
     vouchedFor: 'The operator of this service vouches for this app, so only an administrator may change it or see its secret.',
     refused: 'That could not be done.'
   }

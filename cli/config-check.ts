@@ -1,0 +1,32 @@
+import { createSecretBox } from '../lib/crypto/secrets.ts'
+import { resolveSecretKey } from '../lib/crypto/secret-key.ts'
+import { openServices } from '../lib/identity.ts'
+import type { Commands } from './command.ts'
+import { printRecord } from './output.ts'
+import { checkExposure } from './process/exposure.ts'
+
+/** A database URL without its user and password. */
+const hideUser = (url: string): string => url.replace(/(?<=^mongodb(?:\+srv)?:\/\/)[^/]*@/i, '')
+
+export const configCommands: Commands = {
+  'config check': {
+    summary: 'Read the configuration, open the database with the secret key, and say what the service would use. Changes nothing.',
+    flags: {},
+    async runConfigured (surroundings, config) {
+      checkExposure(config)
+      const { host, port, workers, oidc, logLevel, services: options } = config
+      const box = createSecretBox(await resolveSecretKey(options, async () => true))
+      const services = await openServices({ ...options, createDatabase: false })
+      await services.close()
+      printRecord(surroundings, {
+        database: hideUser(options.database),
+        key_id: box.keyId,
+        issuer: oidc === false ? 'none' : oidc.issuer ?? 'the address it listens on',
+        address: `${host}:${port}`,
+        workers,
+        log_level: logLevel,
+        production: options.production
+      })
+    }
+  }
+}

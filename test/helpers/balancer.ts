@@ -1,0 +1,136 @@
+import { once } from 'node:events'
+import { Agent, createServer, request as httpRequest, type IncomingMessage, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { setTimeout as delay } from 'node:timers/promises'
+import { createMint } from '../../testing/mint.ts'
+import { call } from './upstream.ts'
+
+/** Milliseconds between two looks at a backend's readiness. */
+const INTERVAL = 20
+
+interface Backend { url: string, agent: Agent, isReady: boolean, inFlight: number }
+
+/** A reverse proxy that sends each request once, to one of the backends whose readiness said yes when it last looked. */
+export class Balancer {
+  readonly #backends = new Set<Backend>()
+  readonly #server = createServer((request, response) => this.#relay(request, response))
+  #next = 0
+  /** What went wrong on the way to a backend. */
+  readonly failures: string[] = []
+
+  async listen (): Promise<string> {
+    await once(this.#server.listen(0, '127.0.0.1'), 'listening')
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`
+  }
+
+  /** Resolves when the balancer sends requests there. */
+  async add (url: string): Promise<void> {
+    const backend: Backend = { url, agent: new Agent({ keepAlive: true }), isReady: false, inFlight: 0 }
+    this.#backends.add(backend)
+    this.#watch(backend)
+    while (!backend.isReady) await delay(INTERVAL)
+  }
+
+  /** Resolves when the balancer has seen that this backend is not ready, and has the answers to what it sent before. */
+  async hasLeft (url: string): Promise<void> {
+    while ([...this.#backends].some((backend) => backend.url === url && (backend.isReady || backend.inFlight > 0))) await delay(INTERVAL)
+  }
+
+  remove (url: string): void {
+    for (const backend of this.#backends) {
+      if (backend.url !== url) continue
+      this.#backends.delete(backend)
+      backend.agent.destroy()
+    }
+  }
+
+  async close (): Promise<void> {
+    for (const { url } of this.#backends) this.remove(url)
+    this.#server.closeAllConnections()
+    this.#server.close()
+  }
+
+  async #watch (backend: Backend): Promise<void> {
+    while (this.#backends.has(backend)) {
+      backend.isReady = await call(`${backend.url}/health/ready`).then(({ status }) => status === 200, () => false)
+      await delay(INTERVAL)
+    }
+  }
+
+  #relay (request: IncomingMessage, response: ServerResponse): void {
+    const ready = [...this.#backends].filter(({ isReady }) => isReady)
+    const backend = ready[this.#next++ % ready.length]
+    const fail = (reason: string) => {
+      this.failures.push(`${request.method} ${request.url}: ${reason}`)
+      response.destroy()
+    }
+    if (backend === undefined) return fail('no backend is ready')
+    const { method = 'GET', headers } = request
+    const upstream = httpRequest(`${backend.url}${request.url}`, { method, headers: { ...headers, connection: 'keep-alive' }, agent: backend.agent })
+    backend.inFlight++
+    upstream.on('close', () => { backend.inFlight-- })
+    upstream.on('error', (error: NodeJS.ErrnoException) => fail(`${error.code} from ${backend.url}, reused: ${upstream.reusedSocket}`))
+    upstream.on('response', (answer: IncomingMessage) => {
+      response.writeHead(answer.statusCode!, { 'content-type': answer.headers['content-type'] ?? 'text/plain' })
+      answer.on('aborted', () => fail('the answer was cut')).pipe(response)
+    })
+    request.pipe(upstream)
+  }
+}
+
+/** Headers with tokens of this many users, none of whom waits for a write of another. */
+export async function mintMany (services: Parameters<typeof createMint>[0], count: number): Promise<{ authorization: string }[]> {
+  const mint = createMint(services)
+  return await Promise.all(Array.from({ length: count }, async (_, index) => (await mint({ user: `busy${index}` })).headers))
+}
+
+/** Keep-alive clients that ask one thing after another. */
+export class BusyClients {
+  readonly failures: string[] = []
+  /** How many answers they got. */
+  answered = 0
+  #isStopped = false
+  readonly #running: Promise<void>[]
+
+  /** @param everyone the headers of each client */
+  constructor (url: string, everyone: Record<string, string>[]) {
+    this.#running = everyone.map((headers, index) => this.#run(url, index, headers))
+  }
+
+  /** Resolves when this many more answers have come. */
+  async more (count: number): Promise<void> {
+    for (const goal = this.answered + count; this.answered < goal;) await delay(INTERVAL)
+  }
+
+  async stop (): Promise<void> {
+    this.#isStopped = true
+    await Promise.all(this.#running)
+  }
+
+  async #run (url: string, index: number, headers: Record<string, string>): Promise<void> {
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 })
+    for (let turn = index; !this.#isStopped; turn++) {
+      const path = ['/api/v1/auth/tokeninfo', '/api/v1/user', '/api/v1/client/list?limit=5', '/api/v1/user'][turn % 4]!
+      const body = turn % 4 === 3 ? JSON.stringify({ data: { name: `client ${index}` } }) : undefined
+      try {
+        const status = await ask(`${url}${path}`, agent, headers, body)
+        if (status >= 300) this.failures.push(`${path}: ${status}`)
+      } catch (error) {
+        this.failures.push(`${path}: ${String(error)}`)
+      }
+      this.answered++
+    }
+    agent.destroy()
+  }
+}
+
+async function ask (url: string, agent: Agent, headers: Record<string, string>, body?: string): Promise<number> {
+  const request = httpRequest(url, {
+    method: body === undefined ? 'GET' : 'PATCH', agent, headers: { ...headers, ...(body !== undefined && { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) }) }
+  })
+  request.end(body)
+  const [response] = await once(request, 'response') as [IncomingMessage]
+  await once(response.resume(), 'close')
+  if (!response.complete) throw new Error('the answer was cut')
+  return response.statusCode!
+}
