@@ -72,7 +72,8 @@ export function createConfiguration (parts: ConfigurationParts): Configuration {
     responseTypes: ['code'],
     scopes: ['openid', 'offline_access'],
     acrValues: [PASSWORD_ACR],
-    discovery: { prompt_values_supported: ['none', 'login', 'consent', ...(settings.signUp === true ? ['create'] : [])] },
+    // Initiating User Registration via OpenID Connect 1.0, 4.1.
+    ...(settings.signUp === true && { discovery: { prompt_values_supported: ['none', 'login', 'consent', 'create'] } }),
     claims: {
       ...Object.fromEntries(Object.entries(CLAIMS).map(([scope, claims]) => [scope, [...claims]])),
       // Never issued, so it is not listed as supported either. oidc-provider lists claims whose value here is null, its default.
