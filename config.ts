@@ -12,7 +12,7 @@ import type { ServiceOptions } from './lib/identity.ts'
 import { warnOfMode } from './lib/file-mode.ts'
 import { findNearest } from './lib/nearest.ts'
 import { OWN_SCHEMAS } from './lib/options.ts'
-import { parseSecretKey } from './lib/crypto/secrets.ts'
+import { parseSecretKeys } from './lib/crypto/secrets.ts'
 import { type RoleNames, findSharedRole } from './lib/roles.ts'
 import { findAdminsRole } from './lib/users/manager-rules.ts'
 
@@ -39,7 +39,7 @@ export interface Config {
   oidc: false | Partial<OidcOptions>
   /** Absent: no bridge. Without an upstream it relays to this service itself. */
   bridge?: { prefix: string, upstream?: string }
-  services: Omit<ServiceOptions, 'store' | 'now' | 'onError' | 'onWarning'>
+  services: Omit<ServiceOptions, 'store' | 'now' | 'dryRun' | 'onError' | 'onWarning'>
   /** For the log: what is odd, and no reason not to start. */
   warnings: readonly string[]
 }
@@ -128,7 +128,7 @@ function readSecretKey (env: Environment, problems: string[], warnings: string[]
   const name = given === undefined ? 'IDENTITY_SECRET_KEY_FILE' : 'IDENTITY_SECRET_KEY'
   try {
     const key = (given ?? readFileSync(file ?? '', 'utf8')).trim()
-    parseSecretKey(key)
+    parseSecretKeys(key)
     if (file !== undefined) warnOfMode('key', file, (message) => warnings.push(`${name}: ${message}`))
     return key
   } catch (error) {
@@ -140,7 +140,7 @@ function readSecretKey (env: Environment, problems: string[], warnings: string[]
 /** Whether somebody configured the key itself where its file is expected. */
 function isSecretKey (text = ''): boolean {
   try {
-    parseSecretKey(text.trim())
+    parseSecretKeys(text)
     return true
   } catch {
     return false

@@ -12,7 +12,9 @@ import { createResources, type Resources } from './resources/resources.ts'
 import { type RoleNames, checkRoleNames } from './roles.ts'
 import { deriveKey } from './crypto/derive-key.ts'
 import { createSecretBox } from './crypto/secrets.ts'
-import { checkSecretKey, isSealed, resolveSecretKey } from './crypto/secret-key.ts'
+import { type Sealing, createSealing } from './crypto/reseal.ts'
+import { checkSecretKeys, isSealed } from './crypto/seal.ts'
+import { resolveSecretKeys } from './crypto/secret-key.ts'
 import { createTokenSessions, type TokenSessions } from './tokens/token-sessions.ts'
 import { type SignIns, createSignIns } from './sign-in/sign-ins.ts'
 import { createPasswordStep } from './sign-in/steps/password.ts'
@@ -39,6 +41,8 @@ export interface ServiceOptions extends Pick<
   serviceName?: string | undefined
   /** An open store, which is left open. Absent: one is opened from `database`, and closed with the services. */
   store?: Store | undefined
+  /** Only looks whether the services can be opened with these keys, and records nothing about them. */
+  dryRun?: boolean | undefined
   /** Milliseconds since the epoch. */
   now?: Clock | undefined
   /** Processes on this machine, including this one. Each takes an equal part of the cores for hashing. */
@@ -68,6 +72,8 @@ export interface Services {
   readonly knownBrowsers: KnownBrowsers
   /** The authorization server; `oidc.rotateKeys()` is for the command line. */
   readonly oidc: Oidc
+  /** Everything that is sealed under the secret key, for the command line. */
+  readonly sealing: Sealing
   /** Creates the first admin (lib/bootstrap.ts). */
   bootstrap (options?: BootstrapOptions): Promise<Bootstrapped>
   /** Finishes the accepted work, then closes what openServices opened. */
@@ -93,8 +99,8 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
       if (handedIn === undefined) await store.close()
     }
   }
-  const box = createSecretBox(await resolveSecretKey(options, isOpenedBefore, onWarning))
-  const store = handedIn ?? await openStore(options.database, { ...storeOptions, renderers: registerRenderers(box.key) })
+  const box = createSecretBox(...await resolveSecretKeys(options, isOpenedBefore, onWarning))
+  const store = handedIn ?? await openStore(options.database, { ...storeOptions, renderers: registerRenderers(box.keys) })
   const passwords = createPasswords({ cost: options.bcryptCost, queue: options.hashQueue, processes })
   const tokens = createTokens({ store, now, roles, onError, refreshTtl: options.refreshTtl })
   async function close () {
@@ -107,7 +113,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
   }
   const resources = createResources({ store, now, onError, ...(options.issuer !== undefined && { api: toApiUri(new URL(options.issuer)) }) })
   try {
-    await checkSecretKey(store, box.keyId, options)
+    await checkSecretKeys(store, box.keyIds, options, options.dryRun)
     await resources.ensure()
     if (options.resources !== undefined) await resources.declareFixed(options.resources)
   } catch (error) {
@@ -130,6 +136,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     signIns: createSignIns({ store, now, steps: [createPasswordStep(users)] }),
     knownBrowsers: createKnownBrowsers({ key: deriveKey(box.key, 'known browsers'), now }),
     oidc: createOidc({ store, tokens, box, now }),
+    sealing: createSealing({ store, box }),
     bootstrap: (asked) => bootstrap({ store, users, clients, tokens, roles, now }, asked),
     close
   }
