@@ -45,7 +45,7 @@ export function getUrl (app: FastifyInstance): string {
 export async function buildApp (config: Config, { logStream, ...parts }: AppParts = {}): Promise<FastifyInstance> {
   const app = Fastify({
     logger: { level: config.logLevel, serializers: SERIALIZERS, ...(logStream && { stream: logStream }) },
-    logController: new RequestLog(),
+    logController: new RequestLog({ callers: config.logCallers }),
     genReqId: chooseRequestId,
     trustProxy: config.trustProxy,
     bodyLimit: LIMITS.body,
@@ -80,13 +80,17 @@ export async function buildApp (config: Config, { logStream, ...parts }: AppPart
     if (config.openapi) await app.register(openapi)
     await app.register(identity, {
       ...config.services,
+      ...config.people,
       rateLimit: config.rateLimit,
       writeLimit: config.writeLimit,
       stallTimeout: config.stallTimeout,
       oidc: config.oidc,
       openapi: false,
+      ...(config.metrics !== undefined && { metrics: config.metrics }),
       ...parts
     })
+    // Beside the plugin's own routes: the bridge, and routes that do not exist.
+    if (app.identity.metrics !== undefined) app.addHook('onResponse', app.identity.metrics.onResponse)
     if (config.bridge !== undefined) {
       const { prefix, upstream = () => getUrl(app) } = config.bridge
       await app.register(bridge, { prefix, upstream, stallTimeout: config.stallTimeout })

@@ -7,9 +7,11 @@ import { BlockList, isIP } from 'node:net'
 import { availableParallelism } from 'node:os'
 import { Ajv } from 'ajv'
 import { EnvironmentSchema, type Environment } from './schemas/config.ts'
+import type { Options } from './schemas/options.ts'
 import type { OidcOptions } from './schemas/oidc.ts'
 import type { ServiceOptions } from './lib/identity.ts'
 import { warnOfMode } from './lib/file-mode.ts'
+import { findSender, parseMailUrl } from './lib/mail/smtp.ts'
 import { findNearest } from './lib/nearest.ts'
 import { OWN_SCHEMAS } from './lib/options.ts'
 import { parseSecretKeys } from './lib/crypto/secrets.ts'
@@ -33,12 +35,18 @@ export interface Config {
   /** Processes that serve. */
   workers: number
   openapi: boolean
+  /** `HOST:PORT` of the metrics of this process, or of the first worker; absent: none. */
+  metrics?: string
+  /** Whether log lines have the ids of the user and the client. */
+  logCallers: boolean
   /** Addresses and networks of trusted proxies. */
   trustProxy: false | string[]
   /** The authorization server's options; false: none. */
   oidc: false | Partial<OidcOptions>
   /** Absent: no bridge. Without an upstream it relays to this service itself. */
   bridge?: { prefix: string, upstream?: string }
+  /** What people do about their own accounts. */
+  people: Pick<Options, 'mail' | 'signUp' | 'signUpDomains' | 'selfDelete'>
   services: Omit<ServiceOptions, 'store' | 'now' | 'dryRun' | 'onError' | 'onWarning'>
   /** For the log: what is odd, and no reason not to start. */
   warnings: readonly string[]
@@ -137,6 +145,31 @@ function readSecretKey (env: Environment, problems: string[], warnings: string[]
   }
 }
 
+/** Where mails go; undefined for nowhere. Adds to `problems` and `warnings`. */
+function readMail (env: Environment, problems: string[], warnings: string[]): { url: string, from: string } | undefined {
+  const { IDENTITY_MAIL_URL: given, IDENTITY_MAIL_URL_FILE: file, IDENTITY_MAIL_FROM: from } = env
+  if (given === undefined && file === undefined) {
+    if (from !== undefined) problems.push('IDENTITY_MAIL_FROM: needs IDENTITY_MAIL_URL')
+    if (env.IDENTITY_SIGN_UP) problems.push('IDENTITY_SIGN_UP: needs IDENTITY_MAIL_URL')
+    return
+  }
+  if (given !== undefined && file !== undefined) problems.push('IDENTITY_MAIL_URL: cannot be combined with IDENTITY_MAIL_URL_FILE')
+  const name = given === undefined ? 'IDENTITY_MAIL_URL_FILE' : 'IDENTITY_MAIL_URL'
+  if (!env.IDENTITY_OIDC) problems.push(`${name}: needs the authorization server`)
+  else if (env.IDENTITY_ISSUER === undefined) problems.push(`${name}: needs IDENTITY_ISSUER, to which the links lead`)
+  if (from === undefined) problems.push(`${name}: needs IDENTITY_MAIL_FROM`)
+  else if (findSender(from) === null) problems.push('IDENTITY_MAIL_FROM: must be an email address, or a name with the address in < >')
+  try {
+    const url = (given ?? readFileSync(file ?? '', 'utf8')).trim()
+    parseMailUrl(url)
+    if (file !== undefined) warnOfMode('mail', file, (message) => warnings.push(`${name}: ${message}`))
+    return { url, from: from ?? '' }
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException
+    problems.push(`${name}: ${code === undefined ? message : `the file cannot be read (${code})`}`)
+  }
+}
+
 /** Whether somebody configured the key itself where its file is expected. */
 function isSecretKey (text = ''): boolean {
   try {
@@ -186,8 +219,9 @@ export function readConfig (env: Readonly<Record<string, string | undefined>>): 
     problems.push('IDENTITY_MANAGER_ROLES: must not contain the admin role or the service role')
   }
   const secretKey = readSecretKey(read, problems, warnings)
+  const mail = readMail(read, problems, warnings)
   if (problems.length > 0) throw new ConfigError(problems)
-  return { ...toConfig({ ...read, IDENTITY_WORKERS: workers }, secretKey), warnings }
+  return { ...toConfig({ ...read, IDENTITY_WORKERS: workers }, secretKey), people: toPeople(read, mail), warnings }
 }
 
 function toRoleNames (env: Environment): RoleNames {
@@ -212,6 +246,7 @@ function toOidc (env: Environment): Partial<OidcOptions> {
     ...(name !== undefined && { name }),
     ...(logo !== undefined && { logo }),
     ...(accent !== undefined && { accent }),
+    accountPath: env.IDENTITY_ACCOUNT_PATH,
     accessTtl: env.IDENTITY_ACCESS_TTL,
     // The command line mints with it too.
     refreshTtl: Math.min(env.IDENTITY_REFRESH_TTL, env.IDENTITY_REFRESH_MAX),
@@ -222,7 +257,17 @@ function toOidc (env: Environment): Partial<OidcOptions> {
   }
 }
 
-function toConfig (env: Environment & { IDENTITY_WORKERS: number }, secretKey: string | undefined): Omit<Config, 'warnings'> {
+function toPeople (env: Environment, mail: { url: string, from: string } | undefined): Config['people'] {
+  const domains = splitList(env.IDENTITY_SIGN_UP_DOMAINS ?? false)
+  return {
+    ...(mail && { mail }),
+    signUp: env.IDENTITY_SIGN_UP,
+    ...(domains !== false && { signUpDomains: domains }),
+    selfDelete: env.IDENTITY_SELF_DELETE
+  }
+}
+
+function toConfig (env: Environment & { IDENTITY_WORKERS: number }, secretKey: string | undefined): Omit<Config, 'warnings' | 'people'> {
   const { IDENTITY_BRIDGE_PREFIX: prefix, IDENTITY_BRIDGE_UPSTREAM: upstream } = env
   return {
     host: env.HOST,
@@ -235,6 +280,8 @@ function toConfig (env: Environment & { IDENTITY_WORKERS: number }, secretKey: s
     shutdownDelay: env.IDENTITY_SHUTDOWN_DELAY ?? (env.NODE_ENV === 'production' ? SHUTDOWN_DELAY : 0),
     workers: env.IDENTITY_WORKERS,
     openapi: env.IDENTITY_OPENAPI,
+    ...(env.IDENTITY_METRICS !== undefined && { metrics: env.IDENTITY_METRICS }),
+    logCallers: env.IDENTITY_LOG_CALLERS,
     trustProxy: splitList(env.IDENTITY_TRUST_PROXY),
     oidc: env.IDENTITY_OIDC && toOidc(env),
     ...(prefix !== false && { bridge: { prefix, ...(upstream !== undefined && { upstream }) } }),

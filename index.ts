@@ -16,7 +16,9 @@ import { createPasswordLimit } from './plugins/password-limit.ts'
 import { createGetIssuer, oidc, prepareServer, readOidcOptions } from './plugins/oidc.ts'
 import { createSignInLimits } from './plugins/sign-in-limit.ts'
 import { useOwnValidation } from './plugins/validation.ts'
+import { createUserLimit } from './plugins/user-limit.ts'
 import { createWriteLimit } from './plugins/write-limit.ts'
+import { accountRoutes } from './routes/account/index.ts'
 import { apiRoutes } from './routes/index.ts'
 import { introspectionRoute } from './routes/introspection.ts'
 import { interactionRoutes } from './routes/interaction.ts'
@@ -33,27 +35,35 @@ async function identity (app: FastifyInstance, given: IdentityOptions): Promise<
   const oidcOptions = options.oidc === false ? false : readOidcOptions(options.oidc)
   const getIssuer = oidcOptions === false ? undefined : createGetIssuer(app, app.prefix + options.prefix, oidcOptions)
   const signing = oidcOptions === false ? {} : { refreshTtl: Math.min(oidcOptions.refreshTtl, oidcOptions.refreshMax), issuer: oidcOptions.issuer, serviceName: oidcOptions.name }
-  await app.register(services, { ...options, ...(unlimited && { clientsPerUser: false }), ...signing, ...(getIssuer && { getIssuer }) })
+  await app.register(services, { ...options, counter, ...(unlimited && { clientsPerUser: false }), ...signing, ...(getIssuer && { getIssuer }) })
+  const limitWrites = createUserLimit('write', !unlimited && options.writeLimit, counter)
   await app.register(async (scope) => {
     scope.setErrorHandler(handleError)
+    if (app.identity.metrics !== undefined) scope.addHook('onResponse', app.identity.metrics.onResponse)
     useOwnValidation(scope)
     placeInHostDocument(scope, options.inHostDocument)
     if (options.openapi) await scope.register(openapi)
     if (options.health) await scope.register(health, { closing: options.closing })
     await scope.register(async (api) => {
       const passwordLimit = await createPasswordLimit(api, options.rateLimit, counter)
-      const writeLimit = createWriteLimit(!unlimited && options.writeLimit, counter)
+      const writeLimit = createWriteLimit(limitWrites)
       await api.register(apiRoutes, { access: options.access, stallTimeout: options.stallTimeout, passwordLimit, writeLimit })
     }, { prefix: '/api/v1' })
     if (oidcOptions !== false) {
       await scope.register(async (signing) => {
         await checkPatches()
-        const look = createLook(oidcOptions)
+        const { accountPath } = oidcOptions
+        const getHome = () => getIssuer!().pathname.replace(/\/$/, '') + accountPath
+        const look = createLook({ ...oidcOptions, ...(accountPath !== false && { getHome }) })
         const limits = await createSignInLimits(signing, !unlimited && oidcOptions.signInLimit, counter)
         const mount = { ...prepareServer(scope, oidcOptions, look, getIssuer), limits, look }
         await signing.register(oidc, mount)
         await signing.register(introspectionRoute, { ...mount, prefix: '/api/v1' })
         await signing.register(interactionRoutes, { ...mount, prefix: '/api/v1' })
+        if (accountPath !== false) {
+          const limitPasswords = createUserLimit('password', options.rateLimit, counter)
+          await signing.register(accountRoutes, { ...mount, getHome, now: options.now ?? Date.now, passwordMin: options.passwordMin, limitWrites, limitPasswords, prefix: accountPath })
+        }
       })
     }
   }, { prefix: options.prefix })

@@ -1,7 +1,8 @@
-import { readConfig } from '../config.ts'
+import { type Config, readConfig } from '../config.ts'
 import { IdentityError } from '../lib/errors.ts'
 import { explainFailure } from '../lib/failure.ts'
 import { openServices } from '../lib/identity.ts'
+import { createSmtp } from '../lib/mail/smtp.ts'
 import { findNearest } from '../lib/nearest.ts'
 import { readVersion } from '../lib/version.ts'
 import { UsageError, parseFlags } from './args.ts'
@@ -13,13 +14,15 @@ import { configCommands } from './config-check.ts'
 import { helpAll, helpOne } from './help.ts'
 import { keysCommands } from './keys.ts'
 import { loginCommands } from './login.ts'
+import { mailCommands } from './mail.ts'
 import { serveCommands } from './process/serve.ts'
 import { resourceCommands } from './resource.ts'
+import { sessionsCommands } from './sessions.ts'
 import { testingCommands } from './testing.ts'
 import { tokenCommands } from './token.ts'
 import { userCommands } from './user.ts'
 
-export const COMMANDS: Commands = { ...bootstrapCommands, ...tokenCommands, ...userCommands, ...clientCommands, ...resourceCommands, ...keysCommands, ...backupCommands, ...configCommands, ...loginCommands, ...serveCommands, ...testingCommands }
+export const COMMANDS: Commands = { ...bootstrapCommands, ...tokenCommands, ...userCommands, ...clientCommands, ...resourceCommands, ...sessionsCommands, ...mailCommands, ...keysCommands, ...backupCommands, ...configCommands, ...loginCommands, ...serveCommands, ...testingCommands }
 
 /** Finds the command and its flags. Flags may also come before the command. */
 function findCommand (argv: string[]): { name: string, command: Command, flags: string[] } {
@@ -58,6 +61,16 @@ function explain (error: unknown, command: Command | undefined): string {
   return flag === undefined ? text : `--${flag}${index}${text.slice(field.length + index.length)}`
 }
 
+/** What the commands for people need. Their links lead to the issuer, or without one to the address that the service listens on. */
+function toAccounts ({ host, port, oidc, people: { mail, ...people } }: Config): NonNullable<Parameters<typeof openServices>[0]['accounts']> {
+  const address = /^(0\.0\.0\.0|::)$/.test(host) ? '127.0.0.1' : host.includes(':') ? `[${host}]` : host
+  return {
+    ...people,
+    ...(mail && { mail: createSmtp(mail.url, mail.from) }),
+    ...(oidc !== false && { getIssuer: () => new URL(oidc.issuer ?? `http://${address}:${port}`), serviceName: oidc.name })
+  }
+}
+
 async function run (command: Command, surroundings: Surroundings, env: NodeJS.ProcessEnv): Promise<void> {
   if ('runAlone' in command) return await command.runAlone(surroundings)
   const config = readConfig(env)
@@ -65,7 +78,7 @@ async function run (command: Command, surroundings: Surroundings, env: NodeJS.Pr
   const onWarning = (message: string) => { surroundings.stderr.write(`fastify-identity: warning: ${message}\n`) }
   warnings.forEach(onWarning)
   if ('runConfigured' in command) return await command.runConfigured(surroundings, config)
-  const services = await openServices({ ...options, onWarning, createDatabase: command.creates ?? options.createDatabase, ...(oidc !== false && { refreshTtl: oidc.refreshTtl, issuer: oidc.issuer, serviceName: oidc.name }) })
+  const services = await openServices({ ...options, onWarning, createDatabase: command.creates ?? options.createDatabase, ...(oidc !== false && { refreshTtl: oidc.refreshTtl, issuer: oidc.issuer, serviceName: oidc.name }), accounts: toAccounts(config) })
   try {
     await command.run({ ...surroundings, services })
   } finally {

@@ -1,3 +1,4 @@
+import { InviteUserSchema } from '../schemas/people.ts'
 import { CreateUserSchema, PatchUserSchema, type User, type UserItem } from '../schemas/user.ts'
 import { paramError } from '../lib/errors.ts'
 import type { Roles } from '../lib/records.ts'
@@ -8,6 +9,8 @@ import { printList, printRecord } from './output.ts'
 
 const PASSWORD: Flag = { type: 'boolean', text: 'Read the password from stdin. Without it, a password is generated and shown.' }
 const ACCOUNT: Flag = { type: 'string', value: 'ACCOUNT', required: true, text: 'The account.' }
+
+const LINK = 'Hand the link over: whoever has it chooses the password. It works once.'
 
 const SHOWN_ONCE = 'The password is shown only once.'
 
@@ -81,6 +84,36 @@ export const userCommands: Commands = {
       const { user_id, account } = await requireUser(context)
       await context.services.users.unlock(user_id)
       printRecord(context, { user_id, account })
+    }
+  },
+
+  'user invite': {
+    summary: 'Create a user who chooses their password with a link. It goes by mail, or is shown without mail.',
+    flags: {
+      account: { ...ACCOUNT, text: 'An email address, or letters, digits, - and _.' },
+      name: { type: 'string', value: 'NAME', text: 'Display name.' },
+      role: { type: 'string', value: 'ROLE', multiple: true, text: 'A role; may be repeated.' }
+    },
+    async run (context) {
+      const { services: { accounts }, args } = context
+      const name = args.optional('name')
+      const roles: Roles = Object.fromEntries(args.all('role').map((role) => [role, true]))
+      const { data: { account } } = checkInput(InviteUserSchema, { data: { account: args.required('account'), ...(name !== undefined && { name }) } })
+      const invited = await accounts.inviteUser({ account, ...(name !== undefined && { name }), ...(args.all('role').length > 0 && { roles }) }, OPERATOR)
+      await accounts.outbox?.settle()
+      printRecord(context, invited, invited.link === undefined ? 'The link goes by mail.' : LINK)
+    }
+  },
+
+  'user recover': {
+    summary: 'Have a user set a new password with a link. It goes by mail, or is shown without mail.',
+    flags: { account: ACCOUNT },
+    async run (context) {
+      const { services: { accounts } } = context
+      const { user_id, account } = await requireUser(context)
+      const recovered = await accounts.recoverUser(user_id, OPERATOR)
+      await accounts.outbox?.settle()
+      printRecord(context, { user_id, account, ...recovered }, recovered.sent ? 'The link goes by mail.' : LINK)
     }
   },
 

@@ -83,6 +83,11 @@ export class FairQueue {
     }
   }
 
+  /** The number of pieces of work that wait. */
+  get waiting (): number {
+    return this.#places
+  }
+
   /** Resolves when no work runs or waits. */
   async idle (): Promise<void> {
     if (this.#running > 0) await new Promise<void>((resolve) => this.#idle.push(resolve))

@@ -1,5 +1,6 @@
 import type { Options } from '../schemas/options.ts'
 import { bootstrap, type BootstrapOptions, type Bootstrapped } from './bootstrap.ts'
+import { type AccountEvent, type AccountOptions, type Accounts, createAccounts } from './accounts/index.ts'
 import { createClients, type Clients } from './clients/clients.ts'
 import { createClientQuota } from './clients/quota.ts'
 import { toApiUri } from './issuer.ts'
@@ -7,7 +8,12 @@ import type { Clock } from './clock.ts'
 import { createPasswords } from './users/passwords.ts'
 import { createPasswordRules } from './users/password-rules.ts'
 import { createOidc, type Oidc } from './oidc/index.ts'
+import type { Meter } from './metrics/meter.ts'
+import { readOutbox } from './metrics/read-outbox.ts'
+import { readWalSize, watchSignIns, watchTokens } from './metrics/watch-services.ts'
+import { watchStore } from './metrics/watch-store.ts'
 import { registerRenderers } from './renderers.ts'
+import type { UserRecord } from './records.ts'
 import { createResources, type Resources } from './resources/resources.ts'
 import { type RoleNames, checkRoleNames } from './roles.ts'
 import { deriveKey } from './crypto/derive-key.ts'
@@ -15,6 +21,8 @@ import { createSecretBox } from './crypto/secrets.ts'
 import { type Sealing, createSealing } from './crypto/reseal.ts'
 import { checkSecretKeys, isSealed } from './crypto/seal.ts'
 import { resolveSecretKeys } from './crypto/secret-key.ts'
+import { type Counter, createCounter } from './sign-in/counter.ts'
+import { type OwnSessions, createOwnSessions } from './tokens/own-sessions.ts'
 import { createTokenSessions, type TokenSessions } from './tokens/token-sessions.ts'
 import { type SignIns, createSignIns } from './sign-in/sign-ins.ts'
 import { createPasswordStep } from './sign-in/steps/password.ts'
@@ -49,6 +57,16 @@ export interface ServiceOptions extends Pick<
   processes?: number | undefined
   /** Lifetime of minted refresh tokens in seconds. Absent: none are minted, because no authorization server redeems them. */
   refreshTtl?: number | undefined
+  /** People's accounts: mail, sign-up, links. Absent: no mail, no sign-up. */
+  accounts?: Partial<AccountOptions> | undefined
+  /** Counts the mails that are asked for. Absent: in memory. */
+  counter?: Counter | undefined
+  /** Sends what is due in the outbox, whoever accepted it, until `close`. Absent: only what this process accepts. */
+  sendsMail?: boolean | undefined
+  /** Receives what happened to accounts, for the log. */
+  onEvent?: ((event: AccountEvent | { type: 'mail.failed', id: string, kind: string, attempts: number, failure: string }) => void) | undefined
+  /** Counts and measures. Absent: nothing is, and nothing pays for it. */
+  meter?: Meter | undefined
   /** Receives failures that no caller waits for. */
   onError?: ((error: unknown) => void) | undefined
   /** Receives what an operator should know at once, such as that a new database was made. */
@@ -64,8 +82,12 @@ export interface Services {
   readonly tokens: Tokens
   /** Declared resources: what the scopes of other APIs mean. */
   readonly resources: Resources
+  /** What people do about their own accounts, and what is done for somebody else's. */
+  readonly accounts: Accounts
   /** Lists and ends a user's token sessions. */
   readonly tokenSessions: TokenSessions
+  /** Where a user is signed in, for the account pages. */
+  readonly ownSessions: OwnSessions
   /** Signs people in by steps, for the pages. */
   readonly signIns: SignIns
   /** The cookies of browsers in which somebody has signed in. */
@@ -85,7 +107,7 @@ export interface Services {
  * @throws Error for a wrong option, a store that cannot be opened, and a missing or wrong secret key
  */
 export async function openServices (options: ServiceOptions): Promise<Services> {
-  const { roles, managerRoles, now = Date.now, onError = () => {}, onWarning = () => {}, processes = 1 } = options
+  const { roles, managerRoles, now = Date.now, onError = () => {}, onEvent = () => {}, onWarning = () => {}, processes = 1, meter } = options
   checkRoleNames(roles)
   checkManagerRoles(roles, managerRoles)
   const { store: handedIn, createDatabase: create = !options.production } = options
@@ -100,11 +122,16 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     }
   }
   const box = createSecretBox(...await resolveSecretKeys(options, isOpenedBefore, onWarning))
-  const store = handedIn ?? await openStore(options.database, { ...storeOptions, renderers: registerRenderers(box.keys) })
+  const opened = handedIn ?? await openStore(options.database, { ...storeOptions, renderers: registerRenderers(box.keys) })
+  const store = meter === undefined ? opened : watchStore(opened, meter)
   const passwords = createPasswords({ cost: options.bcryptCost, queue: options.hashQueue, processes })
-  const tokens = createTokens({ store, now, roles, onError, refreshTtl: options.refreshTtl })
+  const issued = createTokens({ store, now, roles, onError, refreshTtl: options.refreshTtl })
+  const tokens = meter === undefined ? issued : watchTokens(issued, meter)
+  // Assigned below: its parts need one another.
+  const people: { accounts?: Accounts } = {}
   async function close () {
     try {
+      await people.accounts?.outbox?.close()
       await passwords.close()
       await tokens.close()
     } finally {
@@ -122,20 +149,46 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
   }
   const checkNewPassword = createPasswordRules({ min: options.passwordMin, serviceName: options.serviceName })
   const attempts = createAttempts({ store, now, key: deriveKey(box.key, 'attempts') })
-  const users = createUsers({ store, now, roles, managerRoles, passwords, checkNewPassword, attempts, tokens, onError })
+  async function onPasswordChange (user: UserRecord) {
+    onEvent({ type: 'user.password_changed', user_id: user.id })
+    await people.accounts?.notifyOfPassword(user)
+  }
+  const users = createUsers({ store, now, roles, managerRoles, passwords, checkNewPassword, attempts, tokens, onError, onPasswordChange })
+  const signIns = createSignIns({ store, now, steps: [createPasswordStep(users)] })
+  meter?.read('hash_queue', 'Password hashes that wait for a thread.', passwords.countWaiting)
+  meter?.read('wal_bytes', 'Size of the write-ahead log of an SQLite database.', () => readWalSize(handedIn === undefined ? options.database : undefined))
+  if (meter !== undefined) readOutbox(opened, COLLECTIONS, now, meter)
   const checkQuota = createClientQuota(store.collection('clients'), options.clientsPerUser)
   const clients = createClients({ store, now, box, tokens, checkQuota })
+  const accounts = people.accounts = createAccounts({
+    store,
+    now,
+    roles,
+    passwords,
+    tokens,
+    clients,
+    box,
+    checkNewPassword,
+    openPassword: users.unlock,
+    counter: options.counter ?? createCounter(),
+    onEvent,
+    onError,
+    onMailFailed: (delivery) => onEvent({ type: 'mail.failed', ...delivery })
+  }, { signUp: false, selfDelete: false, accountPath: '/account', ...options.accounts })
+  if (options.sendsMail === true) accounts.outbox?.start()
   return {
     store,
     roles,
+    accounts,
     users,
     clients,
     tokens,
     resources,
     tokenSessions: createTokenSessions({ store, now, tokens }),
-    signIns: createSignIns({ store, now, steps: [createPasswordStep(users)] }),
+    ownSessions: createOwnSessions({ store, now, tokens }),
+    signIns: meter === undefined ? signIns : watchSignIns(signIns, meter),
     knownBrowsers: createKnownBrowsers({ key: deriveKey(box.key, 'known browsers'), now }),
-    oidc: createOidc({ store, tokens, box, now }),
+    oidc: createOidc({ store, tokens, box, now, onGrant: meter?.tokens }),
     sealing: createSealing({ store, box }),
     bootstrap: (asked) => bootstrap({ store, users, clients, tokens, roles, now }, asked),
     close

@@ -1,9 +1,20 @@
 import { toTimestamp } from './clock.ts'
 import { generateId } from './ids.ts'
+import type { Place } from './sign-in/place.ts'
+import { listAddresses } from './users/addresses.ts'
 import type { Document, Json } from './store/port.ts'
 
 /** Role name -> `true` or an object of attributes. A role that is present is held. */
 export type Roles = Record<string, true | { [key: string]: Json }>
+
+/** A change of a user's address, with what it replaced. */
+export type AddressChange = {
+  /** The id of the ticket that undoes it. */
+  ticket: string
+  until: string
+  email?: string
+  email_verified_at?: string
+}
 
 /** A stored user. Field names are those of service.md, 2. */
 export interface UserRecord extends Document {
@@ -18,6 +29,21 @@ export interface UserRecord extends Document {
   password: string
   name: string
   info: { [key: string]: Json }
+  /** The address that the user has verified: the account itself, or another one. */
+  email?: string
+  /** Present with it: when a link that was mailed there was used. Independent of verified_at, which is the operator's mark. */
+  email_verified_at?: string
+  /**
+   * Every address that nobody else may have: the account, if it is one, and the verified address. Unique items. Absent on
+   * records of earlier releases, whose account nobody else has.
+   */
+  addresses?: string[]
+  /** Changes of the address that can be undone, the last one last. */
+  address_changes?: AddressChange[]
+  /** Set while an invitation was not accepted: the user has no password yet. */
+  invited_at?: string
+  /** Set while an administrator deletes their own account: they do not count as an administrator until then. */
+  leaving_until?: string
   /** Tokens minted under an earlier epoch are revoked. */
   epoch: number
   /** Incremented by every write, so that a write can require the record that its rules were checked on. */
@@ -26,13 +52,19 @@ export interface UserRecord extends Document {
   bootstrap?: string
 }
 
-type NewUser = Omit<UserRecord, 'id' | 'created_at' | 'modified_at' | 'verified_at' | 'epoch' | 'revision'> & { id?: string }
+type NewUser = Omit<UserRecord, 'id' | 'created_at' | 'modified_at' | 'verified_at' | 'addresses' | 'epoch' | 'revision'> & { id?: string }
 
-/** The record of a user created at `time`. A user without an expiry is verified. */
-export function createUserRecord (time: number, { id = generateId(time), ...fields }: NewUser): UserRecord {
+/**
+ * The record of a user created at `time`. A user without an expiry is verified.
+ * @param byOperator false for a user whom no administrator created: `verified_at` stays unset
+ */
+export function createUserRecord (time: number, { id = generateId(time), ...fields }: NewUser, byOperator = true): UserRecord {
   const timestamp = toTimestamp(time)
-  const verified = fields.expired_at === undefined ? { verified_at: timestamp } : {}
-  return { id, created_at: timestamp, modified_at: timestamp, ...verified, ...fields, epoch: 0, revision: 0 }
+  const verified = byOperator && fields.expired_at === undefined ? { verified_at: timestamp } : {}
+  const addresses = listAddresses(fields.account, fields.email)
+  return {
+    id, created_at: timestamp, modified_at: timestamp, ...verified, ...fields, ...(addresses.length > 0 && { addresses }), epoch: 0, revision: 0
+  }
 }
 
 /** The grants a client may use: authorization code, refresh token, client credentials, device code. */
@@ -129,4 +161,6 @@ export interface GrantRecord extends TokenRecord {
   session_uid?: string
   /** Ends with that sign-in session, because offline access was not requested. */
   bound?: boolean
+  /** Where its user signed in from. */
+  place?: Place
 }

@@ -1,16 +1,18 @@
 import { Type } from '@sinclair/typebox'
 import type { FastifyInstance } from 'fastify'
 import { ErrorSchema } from '../schemas/error.ts'
+import { readVersion } from '../lib/version.ts'
 import { createReadiness } from './readiness.ts'
 
 const tags = ['health']
-const UpSchema = Type.Object({ status: Type.Literal('up') })
+const UpSchema = Type.Object({ status: Type.Literal('up'), version: Type.String({ description: 'The version of the service.' }) })
 
 /**
  * For orchestrators: `/health/live` uses nothing, `/health/ready` checks the store.
  * @param closing aborted when the service is about to close; the close of the app aborts it too
  */
 export async function health (app: FastifyInstance, { closing }: { closing?: AbortSignal | undefined }): Promise<void> {
+  const up = { status: 'up', version: readVersion() } as const
   const own = new AbortController()
   app.addHook('preClose', async () => own.abort())
   const checkReadiness = createReadiness({
@@ -25,7 +27,7 @@ export async function health (app: FastifyInstance, { closing }: { closing?: Abo
       summary: 'Check that the process answers',
       response: { 200: { ...UpSchema, description: 'It answers.' } }
     }
-  }, () => ({ status: 'up' }))
+  }, () => up)
 
   app.get('/health/ready', {
     logLevel: 'warn',
@@ -40,6 +42,6 @@ export async function health (app: FastifyInstance, { closing }: { closing?: Abo
     }
   }, async () => {
     await checkReadiness()
-    return { status: 'up' }
+    return up
   })
 }

@@ -5,17 +5,25 @@ import { OptionsSchema, type Options } from '../schemas/options.ts'
 import { toIssuer } from '../lib/issuer.ts'
 import { openServices, type ServiceOptions, type Services } from '../lib/identity.ts'
 import type { Clock } from '../lib/clock.ts'
+import { checkLinks } from '../lib/accounts/links.ts'
+import type { Mail } from '../lib/mail/port.ts'
+import { createSmtp, findSender } from '../lib/mail/smtp.ts'
 import type { Counter } from '../lib/sign-in/counter.ts'
 import { createOptionsReader } from '../lib/options.ts'
+import { readVersion } from '../lib/version.ts'
 import { ReconnectedError, type Store, StoreLostError } from '../lib/store/port.ts'
 import { createAdmission, type GuardOptions } from './admission.ts'
 import { createGuard, decorateRequests } from './auth.ts'
+import { type Metrics, serveMetrics } from './metrics.ts'
 import { createProtect } from './protect.ts'
 
 export { type Identity } from './auth.ts'
 
 declare module './auth.ts' {
-  interface Identity extends Services {}
+  interface Identity extends Services {
+    /** With the option `metrics` only. */
+    readonly metrics?: Metrics
+  }
 }
 
 /** Options that are not plain data. */
@@ -33,7 +41,9 @@ export interface HandedIn {
 }
 
 /** The options of the identity plugin; all have defaults. */
-export type IdentityOptions = Partial<Omit<Options, 'roles' | 'oidc'>> & {
+export type IdentityOptions = Partial<Omit<Options, 'roles' | 'oidc' | 'mail'>> & {
+  /** A mail server and the sender, or a function that sends. Absent: nothing is mailed. */
+  mail?: Options['mail'] | Mail
   roles?: Partial<Options['roles']>
   oidc?: false | Partial<OidcOptions>
 } & HandedIn
@@ -44,8 +54,29 @@ const readData = createOptionsReader(OptionsSchema)
  * Checks options and fills in the defaults, in a copy.
  * @throws Error that names the option
  */
-export function readOptions ({ store, now, counter, processes, closing, ...given }: IdentityOptions): Options & HandedIn {
-  return { ...readData(given), ...(store && { store }), ...(now && { now }), ...(counter && { counter }), ...(processes && { processes }), ...(closing && { closing }) }
+export function readOptions ({ store, now, counter, processes, closing, mail, ...given }: IdentityOptions): ReadOptions {
+  const handedIn = mail !== undefined && 'send' in mail ? mail : undefined
+  const read = readData({ ...given, ...(handedIn === undefined && { mail }) })
+  checkLinks(read.links)
+  const sender = handedIn ?? (read.mail && openSmtp(read.mail))
+  if (handedIn !== undefined && typeof handedIn.send !== 'function') throw new Error('option mail.send: must be a function')
+  if (sender === undefined && read.signUp) throw new Error('option signUp: needs the option mail')
+  return { ...read, ...(sender && { sender }), ...(store && { store }), ...(now && { now }), ...(counter && { counter }), ...(processes && { processes }), ...(closing && { closing }) }
+}
+
+/** The options as they were read. */
+export type ReadOptions = Options & HandedIn & {
+  /** What sends the mails. */
+  sender?: Mail
+}
+
+function openSmtp ({ url, from }: NonNullable<Options['mail']>): Mail {
+  if (findSender(from) === null) throw new Error('option mail.from: must be an email address, or a name with the address in < >')
+  try {
+    return createSmtp(url, from)
+  } catch (error) {
+    throw new Error(`option mail.url: ${(error as Error).message}`)
+  }
 }
 
 /** What the rest of the plugin knows of the authorization server. */
@@ -53,9 +84,20 @@ interface ServerParts extends Pick<ServiceOptions, 'refreshTtl' | 'issuer' | 'se
   getIssuer?: () => URL
 }
 
-async function identityPlugin (app: FastifyInstance, { getIssuer, ...options }: Options & HandedIn & ServerParts): Promise<void> {
+async function identityPlugin (app: FastifyInstance, { getIssuer, serviceName, sender, ...options }: ReadOptions & ServerParts): Promise<void> {
+  const { signUp, signUpDomains, links, selfDelete } = options
+  if (sender !== undefined && getIssuer === undefined) throw new Error('option mail: needs the authorization server')
+  if (sender !== undefined && sender.local !== true && options.issuer === undefined) throw new Error('option oidc.issuer: is required with the option mail, since its links lead there')
+  if (sender === undefined && getIssuer !== undefined) app.log.info('mail is not configured: people who forget their password need an administrator')
+  // prom-client takes some MiB.
+  const meter = options.metrics === undefined ? undefined : (await import('../lib/metrics/prometheus.ts')).createMeter(readVersion())
   const services = await openServices({
     ...options,
+    meter,
+    serviceName,
+    accounts: { mail: sender, getIssuer, signUp, signUpDomains, links, selfDelete, serviceName },
+    sendsMail: sender?.local !== true,
+    onEvent: ({ type, ...event }) => app.log[type === 'mail.failed' ? 'warn' : 'info']({ event: type, ...event }, type),
     onWarning: (message) => app.log.warn(message),
     onError (error) {
       if (error instanceof StoreLostError) app.log.fatal({ err: error }, 'the store is lost: restart the service when its data is in place')
@@ -64,7 +106,8 @@ async function identityPlugin (app: FastifyInstance, { getIssuer, ...options }: 
     }
   })
   const guard = (rule: GuardOptions = {}) => createGuard(services.tokens, createAdmission(services.roles, rule))
-  app.decorate('identity', { ...services, guard, protect: createProtect(app, guard, getIssuer && (() => toIssuer(getIssuer()))) })
+  const metrics = meter !== undefined && options.metrics !== undefined ? { metrics: serveMetrics(app, meter, options.metrics) } : {}
+  app.decorate('identity', { ...services, ...metrics, guard, protect: createProtect(app, guard, getIssuer && (() => toIssuer(getIssuer()))) })
   decorateRequests(app)
   app.addHook('onClose', services.close)
 }

@@ -21,14 +21,29 @@ export const SERIALIZERS = {
   err: (error: unknown) => describeError(error)
 }
 
+/** Whose request it was; nothing for one that no guard has admitted. */
+function describeCaller (request: FastifyRequest): { user_id?: string, client_id?: string } {
+  if (!request.hasCaller) return {}
+  const { user, client } = request.caller
+  return { user_id: user.user_id, client_id: client.clientId }
+}
+
 /** One line for each request: when its response has ended, or was aborted. */
 export class RequestLog extends LogController {
+  readonly #callers: boolean
+
+  /** @param callers whether the line has the ids of the user and the client */
+  constructor ({ callers }: { callers: boolean }) {
+    super()
+    this.#callers = callers
+  }
+
   override incomingRequest (request: FastifyRequest, reply: FastifyReply): void {
     if (!(request.log as Logger).isLevelEnabled('info')) return
     let message = 'request aborted'
     reply.raw.once('finish', () => { message = 'request completed' })
     reply.raw.once('close', () => {
-      request.log.info({ req: request, res: reply, responseTime: reply.elapsedTime }, message)
+      request.log.info({ req: request, res: reply, responseTime: reply.elapsedTime, ...(this.#callers && describeCaller(request)) }, message)
     })
   }
 

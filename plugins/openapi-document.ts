@@ -50,6 +50,7 @@ export function createFrame (routes: DescribedRoute[]) {
       { name: 'client', description: 'Registered clients' },
       { name: 'resource', description: 'Declared resources and their scopes' },
       { name: 'user', description: 'User accounts' },
+      { name: 'people', description: 'What people do about their own accounts, and invitations' },
       { name: 'oauth', description: 'OAuth 2.0 and OpenID Connect' },
       { name: 'bridge', description: 'The client API relayed, and client lists as CSV' },
       { name: 'health', description: 'For orchestrators' }

@@ -7,8 +7,10 @@ import { answerPreflights } from '../plugins/cors.ts'
 import { handleError, handleNotFound } from '../plugins/errors.ts'
 import { useOwnJson } from '../plugins/json.ts'
 import { useOwnValidation } from '../plugins/validation.ts'
+import { guardedPeopleRoutes } from './people-guarded.ts'
 import { authRoutes } from './auth.ts'
 import { clientRoutes } from './client.ts'
+import { peopleRoutes } from './people.ts'
 import { resourceRoutes } from './resource.ts'
 import { sessionRoutes } from './sessions.ts'
 import type { RouteSettings } from './settings.ts'
@@ -25,10 +27,13 @@ export async function apiRoutes (app: FastifyInstance, options: RouteSettings & 
   useOwnJson(app, LIMITS.body)
   await app.register(sensible)
   answerPreflights(app, FOR_PAGES)
+  // Before the guards: nobody has signed in there.
+  await app.register(peopleRoutes)
   enforceAccess(app, options.access)
   await app.register(authRoutes)
   await app.register(sessionRoutes, options)
   await app.register(clientRoutes, options)
   await app.register(resourceRoutes, options)
   await app.register(userRoutes, options)
+  await app.register(guardedPeopleRoutes, options)
 }

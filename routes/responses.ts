@@ -44,8 +44,18 @@ export function errors (...kinds: ErrorCode[]): Record<never, TSchema> {
 
 /** The error responses of a route that accepts a body. */
 export function writeErrors (...kinds: ErrorCode[]): Record<never, TSchema> {
+  return addBodyErrors(errors(...kinds))
+}
+
+/** The same, of a route that anybody may call. */
+export function publicErrors (...kinds: ErrorCode[]): Record<never, TSchema> {
+  const { 401: _, 403: __, ...rest } = errors(...kinds) as Record<number, TSchema>
+  return addBodyErrors(rest)
+}
+
+function addBodyErrors (responses: Record<never, TSchema>): Record<never, TSchema> {
   return {
-    ...errors(...kinds),
+    ...responses,
     408: fail(408, 'ErrParam: The body did not arrive in time.'),
     413: fail(413, 'ErrParam: The body is too large.'),
     415: fail(415, 'ErrParam: The body is not application/json.')

@@ -73,6 +73,9 @@ export const EnvironmentSchema = Type.Object({
   IDENTITY_NAME: oidc.name,
   IDENTITY_LOGO: oidc.logo,
   IDENTITY_ACCENT: Type.Optional(Type.String({ ...oidc.accent, expects: 'a colour such as #24508f, or two with a space between' })),
+  IDENTITY_ACCOUNT_PATH: Type.Union([Off, Type.String({
+    ...oidc.accountPath.anyOf[1], pattern: '^(?!/(api/v1|docs|health|openapi\\.json|\\.well-known)(/|$))(/[\\w.~-]+)+$', expects: "a path such as /account that is not among the service's own"
+  })], { default: '/account', description: oidc.accountPath.description?.replace('`false`', '`off`') }),
   IDENTITY_ACCESS_TTL: oidc.accessTtl,
   IDENTITY_REFRESH_TTL: oidc.refreshTtl,
   IDENTITY_SESSION_TTL: oidc.sessionTtl,
@@ -81,7 +84,19 @@ export const EnvironmentSchema = Type.Object({
   IDENTITY_SIGN_IN_LIMIT: Type.Union([Off, ...oidc.signInLimit.anyOf.slice(1)], {
     default: oidc.signInLimit.default, description: oidc.signInLimit.description?.replace('`false`', '`off` here or in IDENTITY_RATE_LIMIT')
   }),
+  IDENTITY_MAIL_URL: Type.Optional(Type.String({
+    maxLength: 2048, description: 'The mail server: `smtps://USER:PASSWORD@HOST`, or `smtp:` for STARTTLS. Takes IDENTITY_MAIL_FROM and IDENTITY_ISSUER. Absent: nothing is mailed.'
+  })),
+  IDENTITY_MAIL_URL_FILE: Type.Optional(Type.String({ description: 'A file with this URL, instead of IDENTITY_MAIL_URL.' })),
+  IDENTITY_MAIL_FROM: Type.Optional(Type.String({ maxLength: 320, description: 'The sender of mails: `person@example.com` or `Name <person@example.com>`.' })),
+  IDENTITY_SIGN_UP: Type.Boolean({ default: false, description: '`on`: people make accounts for themselves. Takes IDENTITY_MAIL_URL.' }),
+  IDENTITY_SIGN_UP_DOMAINS: Type.Optional(Type.String({ description: 'Comma-separated: the domains whose addresses may sign up. Absent: all.' })),
+  IDENTITY_SELF_DELETE: Type.Boolean({ default: false, description: '`on`: users may delete their own accounts.' }),
   IDENTITY_OPENAPI: options.openapi,
+  IDENTITY_METRICS: Type.Optional(Type.String({
+    ...options.metrics, description: `${options.metrics.description} With several workers, each listens on a port of its own: PORT, PORT + 1 and so on.`
+  })),
+  IDENTITY_LOG_CALLERS: Type.Boolean({ default: true, description: 'Log lines of authenticated requests have `user_id` and `client_id`.' }),
   IDENTITY_TRUST_PROXY: Type.Union([Off, Type.String()], {
     default: false,
     description: 'Trusted proxies, whose `X-Forwarded-` headers are used: comma-separated addresses, networks such as `10.0.0.0/8`, or `loopback`.'

@@ -18,6 +18,9 @@ export const OidcOptionsSchema = Type.Object({
     pattern: '^#[0-9a-fA-F]{6}( #[0-9a-fA-F]{6})?$',
     description: 'Colour of the buttons on the pages, such as `#b3261e`, or two, for a light and a dark background: `#24508f #a9c5f2`. Each needs a contrast of 3 to its background.'
   })),
+  accountPath: Type.Union([Type.Literal(false), Type.String({ pattern: '^(/[\\w.~-]+)+$' })], {
+    default: '/account', description: 'Path of the pages where people see and change their own account, after the prefix. `false`: none.'
+  }),
   accessTtl: Type.Integer({ minimum: 60, maximum: DAY, default: 3600, description: 'Lifetime of an access token in seconds.' }),
   refreshTtl: Type.Integer({ minimum: 60, maximum: 366 * DAY, default: 30 * DAY, description: 'Lifetime of a refresh token in seconds, from its last use.' }),
   sessionTtl: Type.Integer({ minimum: 60, maximum: 366 * DAY, default: 14 * DAY, description: 'Seconds for which a browser stays signed in, from its last use.' }),

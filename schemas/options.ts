@@ -70,11 +70,33 @@ export const OptionsSchema = Type.Object({
   stallTimeout: Type.Integer({
     minimum: 100, maximum: 3_600_000, default: 60_000, description: 'Milliseconds after which a client that reads nothing of a streamed list is disconnected.'
   }),
+  mail: Type.Optional(Type.Object({
+    url: Type.String({ minLength: 1, maxLength: 2048 }),
+    from: Type.String({ minLength: 1, maxLength: 320 })
+  }, {
+    additionalProperties: false,
+    description: '`{ url, from }`: a mail server, as `smtps://USER:PASSWORD@HOST` or `smtp:` for STARTTLS, and the sender; or `{ send }`, a function of yours. Takes `oidc.issuer`. Absent: nothing is mailed.'
+  })),
+  signUp: Type.Boolean({ default: false, description: 'Whether people make accounts for themselves. Takes `mail`.' }),
+  signUpDomains: Type.Optional(Type.Array(Type.String({ minLength: 1, maxLength: 253 }), {
+    minItems: 1, description: 'The domains whose addresses may sign up. Absent: all.'
+  })),
+  links: Type.Optional(Type.Object({
+    reset: Type.Optional(Type.String()), verify: Type.Optional(Type.String()), invite: Type.Optional(Type.String()), signUp: Type.Optional(Type.String())
+  }, {
+    additionalProperties: false, description: 'URLs of your own pages, with `{token}`, for the links of `reset`, `verify`, `invite` and `signUp`. Absent: the pages of the service.'
+  })),
+  selfDelete: Type.Boolean({ default: false, description: 'Whether users may delete their own accounts.' }),
   oidc: Type.Union([Type.Literal(false), Type.Object({}, { additionalProperties: true })], {
     default: {}, description: 'Options of the authorization server, see docs/oidc.md. `false`: none, and nobody can sign in.'
   }),
   openapi: Type.Boolean({ default: true, description: 'Serves `/openapi.json` and the page `/docs`.' }),
   inHostDocument: InHostDocumentSchema,
+  metrics: Type.Optional(Type.String({
+    pattern: '^(\\[[0-9a-fA-F:.]+\\]|[^:\\[\\]\\s]+):([0-9]{1,4}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$',
+    expects: 'HOST:PORT, such as 127.0.0.1:9464',
+    description: 'Address of a listener that serves the metrics of this process at `/metrics`: `HOST:PORT`. Absent: nothing is measured.'
+  })),
   health: Type.Boolean({ default: true, description: 'Serves `/health/live` and `/health/ready`.' })
 }, { additionalProperties: false })
 

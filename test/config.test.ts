@@ -32,8 +32,9 @@ t.test('an empty environment gives the defaults, which are those of the options'
     shutdownDelay: 0,
     workers: 1,
     openapi: true,
+    logCallers: true,
     trustProxy: false,
-    oidc: { accessTtl: 3600, refreshTtl: 2_592_000, sessionTtl: 1_209_600, sessionMax: 7_776_000, refreshMax: 31_536_000, signInLimit: 10 },
+    oidc: { accountPath: '/account', accessTtl: 3600, refreshTtl: 2_592_000, sessionTtl: 1_209_600, sessionMax: 7_776_000, refreshMax: 31_536_000, signInLimit: 10 },
     bridge: { prefix: '/bridge/client' },
     services: {
       database: 'sqlite:data/identity.db',
@@ -50,6 +51,7 @@ t.test('an empty environment gives the defaults, which are those of the options'
       managerRoles: undefined,
       clientsPerUser: 100
     },
+    people: { signUp: false, selfDelete: false },
     warnings: []
   })
 })
@@ -83,13 +85,21 @@ t.test('every variable sets its part of the configuration', async (t) => {
     IDENTITY_NAME: 'Example ID',
     IDENTITY_LOGO: 'logo.svg',
     IDENTITY_ACCENT: '#24508f #a9c5f2',
+    IDENTITY_ACCOUNT_PATH: '/me',
     IDENTITY_ACCESS_TTL: '61',
     IDENTITY_REFRESH_TTL: '62',
     IDENTITY_SESSION_TTL: '63',
     IDENTITY_SESSION_MAX: '64',
     IDENTITY_REFRESH_MAX: '65',
     IDENTITY_SIGN_IN_LIMIT: 'off',
+    IDENTITY_MAIL_URL: 'smtps://user:word@mail.example.org',
+    IDENTITY_MAIL_FROM: 'Example <id@example.org>',
+    IDENTITY_SIGN_UP: 'on',
+    IDENTITY_SIGN_UP_DOMAINS: 'example.org, example.com',
+    IDENTITY_SELF_DELETE: 'on',
     IDENTITY_OPENAPI: 'off',
+    IDENTITY_METRICS: '[::1]:9464',
+    IDENTITY_LOG_CALLERS: 'off',
     IDENTITY_TRUST_PROXY: 'loopback, 10.0.0.0/8,::1',
     IDENTITY_ROLE_ADMIN: 'root',
     IDENTITY_ROLE_MANAGER: 'boss',
@@ -107,8 +117,10 @@ t.test('every variable sets its part of the configuration', async (t) => {
     shutdownDelay: 900,
     workers: 3,
     openapi: false,
+    metrics: '[::1]:9464',
+    logCallers: false,
     trustProxy: ['loopback', '10.0.0.0/8', '::1'],
-    oidc: { issuer: 'https://id.example.org/base', name: 'Example ID', logo: 'logo.svg', accent: '#24508f #a9c5f2', accessTtl: 61, refreshTtl: 62, sessionTtl: 63, sessionMax: 64, refreshMax: 65, signInLimit: false },
+    oidc: { issuer: 'https://id.example.org/base', name: 'Example ID', logo: 'logo.svg', accent: '#24508f #a9c5f2', accountPath: '/me', accessTtl: 61, refreshTtl: 62, sessionTtl: 63, sessionMax: 64, refreshMax: 65, signInLimit: false },
     bridge: { prefix: '/a/b-c', upstream: 'https://identity:3000/base' },
     services: {
       database: 'mongodb://127.0.0.1/x',
@@ -125,10 +137,34 @@ t.test('every variable sets its part of the configuration', async (t) => {
       managerRoles: ['clerk', 'billing admin', 'boss'],
       clientsPerUser: 7
     },
+    people: {
+      mail: { url: 'smtps://user:word@mail.example.org', from: 'Example <id@example.org>' }, signUp: true, signUpDomains: ['example.org', 'example.com'], selfDelete: true
+    },
     warnings: []
   })
   const untried = Object.keys(EnvironmentSchema.properties).filter((name) => !(name in env))
-  t.strictSame(untried, ['IDENTITY_SECRET_KEY_FILE'], 'and there is none besides')
+  t.strictSame(untried, ['IDENTITY_SECRET_KEY_FILE', 'IDENTITY_MAIL_URL_FILE'], 'and there is none besides')
+})
+
+t.test('mail needs a server, a sender and an issuer, and the password of the server is in no message', async (t) => {
+  const mail = { IDENTITY_MAIL_URL: 'smtp://user:s3cret@mail.example.org', IDENTITY_MAIL_FROM: 'id@example.org', IDENTITY_ISSUER: 'https://id.example.org' }
+  t.match(readConfig(mail).people.mail, { url: mail.IDENTITY_MAIL_URL, from: 'id@example.org' })
+  const file = join(t.testdir(), 'mail')
+  writeFileSync(file, `${mail.IDENTITY_MAIL_URL}\n`, { mode: 0o600 })
+  t.match(readConfig({ ...mail, IDENTITY_MAIL_URL: '', IDENTITY_MAIL_URL_FILE: file }).people.mail, { url: mail.IDENTITY_MAIL_URL })
+  for (const [change, problem] of [
+    [{ IDENTITY_ISSUER: '' }, 'IDENTITY_MAIL_URL: needs IDENTITY_ISSUER, to which the links lead'],
+    [{ IDENTITY_OIDC: 'off' }, 'IDENTITY_MAIL_URL: needs the authorization server'],
+    [{ IDENTITY_MAIL_FROM: '' }, 'IDENTITY_MAIL_URL: needs IDENTITY_MAIL_FROM'],
+    [{ IDENTITY_MAIL_FROM: 'nobody' }, 'IDENTITY_MAIL_FROM: must be an email address, or a name with the address in < >'],
+    [{ IDENTITY_MAIL_FROM: 'A\r\nBcc: x <a@example.org>' }, 'IDENTITY_MAIL_FROM: must be an email address, or a name with the address in < >'],
+    [{ IDENTITY_MAIL_URL: 'http://user:s3cret@mail.example.org' }, 'IDENTITY_MAIL_URL: must be smtps://USER:PASSWORD@HOST:PORT, or smtp: for STARTTLS'],
+    [{ IDENTITY_MAIL_URL: 'smtp://user:s3cret@mail.example.org/?tls=no' }, 'IDENTITY_MAIL_URL: must be smtps://USER:PASSWORD@HOST:PORT, or smtp: for STARTTLS'],
+    [{ IDENTITY_MAIL_URL: '' }, 'IDENTITY_MAIL_FROM: needs IDENTITY_MAIL_URL'],
+    [{ IDENTITY_MAIL_URL: '', IDENTITY_MAIL_URL_FILE: '/none' }, 'IDENTITY_MAIL_URL_FILE: the file cannot be read (ENOENT)'],
+    [{ IDENTITY_MAIL_URL_FILE: file }, 'IDENTITY_MAIL_URL: cannot be combined with IDENTITY_MAIL_URL_FILE']
+  ] as const) t.strictSame(problemsOf({ ...mail, ...change }), [problem])
+  t.strictSame(problemsOf({ IDENTITY_SIGN_UP: 'on' }), ['IDENTITY_SIGN_UP: needs IDENTITY_MAIL_URL'])
 })
 
 t.test('an empty variable counts as absent, and other names are ignored', async (t) => {

@@ -38,6 +38,8 @@ const COLLECTIONS_OF: Record<string, string> = {
   RequestRecord: 'interactions',
   ProgressRecord: 'sign_ins',
   AttemptsRecord: 'attempts',
+  TicketRecord: 'tickets',
+  DeliveryRecord: 'deliveries',
   KeysRecord: 'keys',
   Seal: 'meta'
 }

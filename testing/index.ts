@@ -4,6 +4,7 @@
  * @module
  */
 export { createTestClock, type TestClock } from './clock.ts'
+export { type Mails, type TestMail } from './mails.ts'
 export { createMint, type Mint, type Minted, type MintRequest } from './mint.ts'
 export { emptyStore, startIdentity, type StartOptions, type TestKit, type TestLike } from './kit.ts'
 export { serveTesting, type ServeOptions, type TestServer } from './server.ts'

@@ -7,6 +7,7 @@ import type { Store } from '../lib/store/port.ts'
 import { handleError } from '../plugins/errors.ts'
 import identity, { type IdentityOptions } from '../index.ts'
 import { createTestClock, type TestClock } from './clock.ts'
+import { type Mails, createTestMails } from './mails.ts'
 import { createMint, type Mint } from './mint.ts'
 
 /** bcrypt's lowest cost: a hash takes a millisecond. */
@@ -46,7 +47,11 @@ export interface TestKit extends AsyncDisposable {
   readonly mint: Mint
   /** The service's clock, for expiry and limits alike. It does not advance by itself. */
   readonly clock: TestClock
-  /** Empties the store, forgets all counted attempts, and resets the clock. */
+  /** The mails that were sent. They stay in this process, unless the option `mail` says otherwise. */
+  readonly mails: Mails
+  /** Sends the mails that are due by the kit's clock, and waits until none is. */
+  flush (): Promise<void>
+  /** Empties the store and the mails, forgets all counted attempts, and resets the clock. */
   reset (): Promise<void>
   /** Listens on 127.0.0.1, on a free port unless one is given. A second call returns the same URL. */
   listen (options?: { port?: number }): Promise<{ url: string }>
@@ -80,8 +85,11 @@ export async function startIdentity ({ t, time, app = createApp(), ...options }:
   let attempts = createCounter(clock.now)
   const counter: Counter = { count: (...attempt) => attempts.count(...attempt) }
   const close = () => app.close()
+  const flush = async () => await app.identity.accounts.outbox?.flush()
+  const { mail, mails, clear } = createTestMails(flush)
   try {
     await app.register(identity, {
+      ...(options.oidc !== false && { mail }),
       database: 'sqlite::memory:',
       secretKey: TESTING_KEY,
       bcryptCost: LOWEST_COST,
@@ -103,8 +111,12 @@ export async function startIdentity ({ t, time, app = createApp(), ...options }:
     app,
     inject: app.inject.bind(app) as FastifyInstance['inject'],
     mint: createMint(app.identity, clock.now),
+    mails,
+    flush,
     clock,
     async reset () {
+      await app.identity.accounts.outbox?.settle()
+      clear()
       await emptyStore(store)
       clock.reset()
       attempts = createCounter(clock.now)

@@ -3,6 +3,7 @@ import fastify, { type FastifyInstance } from 'fastify'
 import { LIMITS, RolesSchema } from '../schemas/common.ts'
 import { checkTimestamp } from '../lib/checks.ts'
 import { toTimestamp } from '../lib/clock.ts'
+import { IdentityError } from '../lib/errors.ts'
 import { handleError } from '../plugins/errors.ts'
 import { useOwnJson } from '../plugins/json.ts'
 import { useOwnValidation } from '../plugins/validation.ts'
@@ -17,6 +18,8 @@ const MintSchema = Type.Object({
   ttl: Type.Optional(Type.Integer({ minimum: 1 })),
   refresh: Type.Optional(Type.Boolean())
 }, { additionalProperties: false })
+
+const MailsQuerySchema = Type.Object({ to: Type.Optional(Type.String()) }, { additionalProperties: false })
 
 /** The longest step of the clock: a hundred years in milliseconds, well within the range of Date. */
 const MAX_STEP = 3_155_760_000_000
@@ -40,6 +43,13 @@ function controlRoutes (app: FastifyInstance, kit: TestKit): void {
     else kit.clock.set(checkTimestamp('set', body.set))
     return readClock()
   })
+  app.get<{ Querystring: { to?: string } }>('/testing/mails', { schema: { querystring: MailsQuerySchema } }, async ({ query }) => {
+    try {
+      return { data: await kit.mails.next(query) }
+    } catch {
+      throw new IdentityError('ErrNotFound', 'to: no such mail was sent')
+    }
+  })
   app.post('/testing/reset', async (_request, reply) => {
     await kit.reset()
     return reply.code(204).send()
@@ -62,6 +72,7 @@ export interface TestServer {
  * Starts a kit on 127.0.0.1, with routes that control it beside the service's own:
  * - `POST /testing/tokens` `{ user?, client?, roles?, scopes?, resource?, ttl?, refresh? }` mints a token, see `MintRequest`
  * - `POST /testing/clock` `{ advance: MILLISECONDS }` or `{ set: RFC 3339 }` moves the clock
+ * - `GET /testing/mails?to=ADDRESS` takes the next mail; 404 when there is none
  * - `POST /testing/reset` empties the store and resets the clock
  * - `GET /testing` returns the clock's time
  */

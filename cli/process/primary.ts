@@ -9,6 +9,7 @@ import type { Config } from '../../config.ts'
 import { describeError } from '../../lib/failure.ts'
 import { createCounter } from '../../lib/sign-in/counter.ts'
 import { answerCounts } from './ipc-counter.ts'
+import { toggleLogLevel } from './log-level.ts'
 import { LogOutput } from './log-output.ts'
 import { STORE_CLOSE, handleEndings } from './shutdown.ts'
 import { Supervisor } from './supervisor.ts'
@@ -17,12 +18,25 @@ import { toEnvironment, type WorkerRole } from './worker-role.ts'
 /** Milliseconds for workers to exit beyond the time they allow themselves. */
 const MARGIN = 1000
 
-/** Serves with several workers until a signal ends the process, or no worker can be kept running. */
+/** Each worker serves its metrics on a port of its own. A port of 0 stays one. */
+function toWorkerAddress (address: string, slot: number): string {
+  const end = address.lastIndexOf(':') + 1
+  const port = Number(address.slice(end))
+  if (port + slot > 65_535) throw new Error('IDENTITY_METRICS: must leave a port up to 65535 for each worker')
+  return address.slice(0, end) + (port === 0 ? 0 : port + slot)
+}
+
+/**
+ * Serves with several workers until a signal ends the process, or no worker can be kept running.
+ * @throws Error when there are not enough ports for the metrics
+ */
 export function runPrimary (config: Config): void {
   const output = new LogOutput(process.stdout.fd, { shared: true })
   const log = pino({ level: config.logLevel, serializers: { err: describeError } }, output)
   const counter = createCounter()
+  if (config.metrics !== undefined) toWorkerAddress(config.metrics, config.workers - 1)
   let role: WorkerRole = 'first'
+  const slots = new Map<number, number>()
   cluster.setupPrimary({ exec: join(import.meta.dirname, `../../server${extname(import.meta.filename)}`), args: [] })
 
   const supervisor = new Supervisor({
@@ -31,12 +45,16 @@ export function runPrimary (config: Config): void {
     closeTimeout: config.shutdownDelay + config.shutdownTimeout + STORE_CLOSE + MARGIN,
     fork () {
       const { createDatabase = !config.services.production } = config.services
+      const taken = new Set(slots.values())
+      const slot = Array.from({ length: config.workers }, (_, index) => index).find((index) => !taken.has(index)) ?? config.workers
       const { id, process: child } = cluster.fork({
         ...toEnvironment(role),
+        ...(config.metrics !== undefined && { IDENTITY_METRICS: toWorkerAddress(config.metrics, slot) }),
         IDENTITY_WORKERS: String(config.workers),
         // A worker that starts later must not replace a database that is gone by an empty one.
         IDENTITY_CREATE_DATABASE: role === 'first' && createDatabase ? 'on' : 'off'
       })
+      slots.set(id, slot)
       role = 'other'
       answerCounts(child, counter)
       child.on('error', (error) => {
@@ -53,7 +71,12 @@ export function runPrimary (config: Config): void {
     }
   })
   cluster.on('listening', ({ id }) => supervisor.onListening(id))
-  cluster.on('exit', ({ id }, code, signal) => supervisor.onExit(id, code, signal))
+  cluster.on('exit', ({ id }, code, signal) => {
+    slots.delete(id)
+    supervisor.onExit(id, code, signal)
+  })
+  toggleLogLevel(log)
+  process.on('SIGUSR2', () => { for (const worker of Object.values(cluster.workers ?? {})) worker?.process.kill('SIGUSR2') })
   handleEndings({ log, close: (code) => supervisor.close(code), kill: () => supervisor.kill() })
   supervisor.start()
 }

@@ -6,8 +6,10 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { buildApp, getUrl } from '../../app.ts'
 import type { Config } from '../../config.ts'
 import { findDataDir } from '../../lib/crypto/secret-key.ts'
+import { readVersion } from '../../lib/version.ts'
 import { chooseTerminal, welcome } from '../welcome.ts'
 import { createIpcCounter, type Channel } from './ipc-counter.ts'
+import { toggleLogLevel } from './log-level.ts'
 import { LogOutput } from './log-output.ts'
 import { STORE_CLOSE, handleEndings } from './shutdown.ts'
 import type { WorkerRole } from './worker-role.ts'
@@ -54,6 +56,7 @@ export async function runService (config: Config, role?: WorkerRole): Promise<vo
     log.info('closed')
     await exit(code)
   }
+  toggleLogLevel(log)
   // A worker leaves a second signal to the primary: its own may be the terminal's copy of the first.
   handleEndings({ log, close, kill: () => exit(1), isWorker: role !== undefined })
   if (role !== undefined) {
@@ -63,6 +66,8 @@ export async function runService (config: Config, role?: WorkerRole): Promise<vo
   }
 
   try {
+    const version = readVersion()
+    log.info({ version, node: process.version, store: app.identity.store.engine }, `fastify-identity ${version}`)
     await app.listen({ host: config.host, port: config.port })
   } catch (error) {
     // In a worker the error has no message.

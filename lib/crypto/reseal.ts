@@ -9,13 +9,15 @@ import { type SecretBox, readKeyId } from './secrets.ts'
 interface SealedField {
   collection: string
   field: string
-  /** A number that every write of the field changes. */
+  /** A number that every write of the field changes, or requires to be the same. */
   guard: string
+  /** Whether sealing again changes it too. */
+  counts: boolean
   /** What the text was sealed for. */
   toContext (id: string): string
 }
 
-const ofRecord = (collection: string, field: string): SealedField => ({ collection, field, guard: 'revision', toContext: (id) => id })
+const ofRecord = (collection: string, field: string): SealedField => ({ collection, field, guard: 'revision', counts: true, toContext: (id) => id })
 
 /** Every sealed field of the store. */
 export const SEALED_FIELDS: readonly SealedField[] = [
@@ -23,7 +25,9 @@ export const SEALED_FIELDS: readonly SealedField[] = [
   ofRecord('keys', 'sealed'),
   ofRecord('clients', 'secret'),
   ofRecord('device_codes', 'sealed'),
-  ofRecord('interactions', 'sealed')
+  ofRecord('interactions', 'sealed'),
+  // A claim is a process's right to the mail. If that process stores the message meanwhile, the job written here is composed again.
+  { collection: 'deliveries', field: 'sealed', guard: 'claim', counts: false, toContext: (id) => `delivery ${id}` }
 ]
 
 type SealedRecord = Document & Record<string, Json>
@@ -52,7 +56,7 @@ export function createSealing ({ store, box }: { store: Store, box: SecretBox })
   }
 
   /** Whether this record had to be sealed again. */
-  async function resealOne ({ collection, field, guard, toContext }: SealedField, id: string): Promise<boolean> {
+  async function resealOne ({ collection, field, guard, counts, toContext }: SealedField, id: string): Promise<boolean> {
     const records = store.collection<SealedRecord>(collection)
     return await retryWrite('a record', async () => {
       let record = await records.get(id)
@@ -63,7 +67,7 @@ export function createSealing ({ store, box }: { store: Store, box: SecretBox })
       const [text, number] = [record?.[field], record?.[guard]]
       if (typeof text !== 'string' || typeof number !== 'number') return null
       const set = { [field]: box.seal(box.open(text, toContext(id)), toContext(id)) }
-      return await records.update(id, { set, increment: { [guard]: 1 } }, { equal: { [guard]: number } }) !== null || null
+      return await records.update(id, { set, ...(counts && { increment: { [guard]: 1 } }) }, { equal: { [guard]: number } }) !== null || null
     })
   }
 

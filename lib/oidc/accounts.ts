@@ -2,6 +2,7 @@ import { toTimestamp } from '../clock.ts'
 import type { UserRecord } from '../records.ts'
 import type { Store } from '../store/port.ts'
 import { isActive } from '../tokens/validity.ts'
+import { findMailbox } from '../users/addresses.ts'
 
 /** A user in oidc-provider's terms. */
 export interface Account {
@@ -15,14 +16,15 @@ export interface Account {
 
 /**
  * The claims of all scopes (OpenID Connect Core, 5.1). oidc-provider removes those that were not granted. `email_verified` is
- * false because nobody has verified the address; without the claim some apps would take it for verified.
+ * false unless a link that was mailed there was used; without the claim some apps would take the address for verified.
  */
 function toClaims (user: UserRecord): Record<string, unknown> & { sub: string } {
+  const email = findMailbox(user)
   return {
     sub: user.id,
     preferred_username: user.account,
     ...(user.name !== '' && { name: user.name }),
-    ...(user.account.includes('@') && { email: user.account, email_verified: false }),
+    ...(email !== undefined && { email, email_verified: user.email_verified_at !== undefined }),
     roles: Object.keys(user.roles)
   }
 }

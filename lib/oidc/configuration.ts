@@ -57,11 +57,14 @@ function isPkceRequired (client: OurClient): boolean {
   return client.public || client.pkce !== 'optional'
 }
 
+/** The options of every cookie. */
+export const createCookie = (secure: boolean) => ({ httpOnly: true, sameSite: 'lax', secure, signed: true } as const)
+
 /** oidc-provider's configuration. Settings that are absent have oidc-provider's defaults. */
 export function createConfiguration (parts: ConfigurationParts): Configuration {
   const { settings, base, mount, secure, keys, adapter, findAccount, views, errors } = parts
   const routes = Object.fromEntries(Object.entries(ROUTES).map(([name, path]) => [name, base + path]))
-  const cookie = { httpOnly: true, sameSite: 'lax', secure, signed: true } as const
+  const cookie = createCookie(secure)
   return {
     adapter,
     routes,

@@ -57,9 +57,32 @@ export type Decision =
   | { consent: Record<string, never> }
   | { error: 'access_denied', error_description: string }
 
+/** A browser in which somebody is signed in. */
+export interface BrowserSession {
+  uid: string
+  user_id: string
+  /** The user's epoch at the sign-in. */
+  user_epoch: number
+  /** The time of the last sign-in with a password: ISO 8601. */
+  signed_in_at: string
+  /** A secret of this browser, for its forms. */
+  xsrf: string
+}
+
+/** The sign-in sessions of browsers, which the service's own pages and all apps share. `address` is the client's. */
+export interface BrowserSessions {
+  /** Who is signed in in this browser. Null when nobody is. */
+  find (request: IncomingMessage, response: ServerResponse, address: string): Promise<BrowserSession | null>
+  /** Signs in, and signs out whoever else was signed in before. */
+  signIn (request: IncomingMessage, response: ServerResponse, address: string, login: Extract<Decision, { login: unknown }>['login']): Promise<void>
+  /** Signs out of this browser, and of the apps that the person signed in to from it. */
+  signOut (request: IncomingMessage, response: ServerResponse, address: string): Promise<void>
+}
+
 /** oidc-provider over our store. */
 export interface AuthorizationServer {
   readonly issuer: URL
+  readonly browsers: BrowserSessions
   /** Answers a request at one of the OAuth endpoints. */
   handle (request: IncomingMessage, response: ServerResponse, address: string): Promise<void>
   /** The pending interaction that the browser's cookie names. Throws when there is none. */

@@ -2,6 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import type { Clock } from '../clock.ts'
 import type { SecretBox } from '../crypto/secrets.ts'
 import type { Look } from '../pages/look.ts'
+import type { ClientGrant } from '../records.ts'
 import type { Store } from '../store/port.ts'
 import type { Tokens } from '../tokens/tokens.ts'
 import { createIntrospection } from './introspection.ts'
@@ -26,8 +27,8 @@ export interface ServerOptions {
  * The parts of the authorization server that need no HTTP.
  * @param uptime milliseconds of a monotonic clock
  */
-export function createOidc ({ store, tokens, box, now, uptime = () => performance.now() }: {
-  store: Store, tokens: Tokens, box: SecretBox, now: Clock, uptime?: () => number
+export function createOidc ({ store, tokens, box, now, onGrant, uptime = () => performance.now() }: {
+  store: Store, tokens: Tokens, box: SecretBox, now: Clock, onGrant?: ((grant: ClientGrant) => void) | undefined, uptime?: () => number
 }) {
   const keys = createKeys({ store, box, now })
   const times = createTimes(now)
@@ -53,7 +54,7 @@ export function createOidc ({ store, tokens, box, now, uptime = () => performanc
         if (current?.version !== ring.version) {
           // oidc-provider is loaded with the first server: an app that signs nobody in does not pay for it.
           const { buildServer } = await import('./provider.ts')
-          current = { server: await buildServer({ ...options, store, tokens, box, times, keys: ring }), version: ring.version }
+          current = { server: await buildServer({ ...options, store, tokens, box, times, keys: ring, onGrant }), version: ring.version }
         }
         checkedAt = uptime()
       }

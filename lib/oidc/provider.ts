@@ -4,8 +4,11 @@ import { Provider, errors, interactionPolicy, type KoaContextWithOIDC } from 'oi
 import { toApiUri, toIssuer } from '../issuer.ts'
 import { createAccounts } from './accounts.ts'
 import { createAdapterFactory } from './adapter.ts'
+import { GRANT_TYPES } from '../clients/kinds.ts'
+import type { ClientGrant } from '../records.ts'
 import type { OurClient } from './clients.ts'
-import { createConfiguration } from './configuration.ts'
+import { createBrowserSessions } from './browser-sessions.ts'
+import { createConfiguration, createCookie } from './configuration.ts'
 import type { AuthorizationServer, Interaction, OidcSettings } from './contract.ts'
 import type { KeyRing } from './keys.ts'
 import { createMiddleware } from './middleware.ts'
@@ -28,6 +31,8 @@ export interface ProviderParts extends Pick<AdapterParts, 'store' | 'tokens' | '
   keys: KeyRing
   /** Receives failures on our side. */
   onError (error: unknown, request: IncomingMessage): void
+  /** Told of each answer with an access token. */
+  onGrant?: ((grant: ClientGrant) => void) | undefined
 }
 
 export async function buildServer (parts: ProviderParts): Promise<AuthorizationServer> {
@@ -36,6 +41,8 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
   // The path prefix that a proxy strips before the request reaches the app.
   const mount = issuer.pathname.replace(/\/$/, '').slice(0, -prefix.length || undefined)
   const apiUri = toApiUri(issuer)
+  const secure = issuer.protocol === 'https:'
+  const browsers = createBrowserSessions(() => ({ provider, tokens, times, settings, cookie: createCookie(secure) }))
   const adapter = createAdapterFactory({
     store,
     tokens,
@@ -48,7 +55,7 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
     refreshMax: settings.refreshMax,
     refreshGrace: settings.refreshGrace,
     apiUri,
-    getContext: () => Provider.ctx as KoaContextWithOIDC | undefined
+    getContext: () => browsers.getContext() ?? Provider.ctx as KoaContextWithOIDC | undefined
   })
   const findAccount = createAccounts(store, times.now)
   const views = createViews(findAccount, async (scopes) => describeScopes(scopes, await readRegistry(store)), look)
@@ -56,7 +63,7 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
     settings,
     base,
     mount,
-    secure: issuer.protocol === 'https:',
+    secure,
     keys,
     adapter,
     findAccount,
@@ -77,6 +84,12 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
   koa.on('error', (error: Error, ctx?: KoaContextWithOIDC) => {
     if (ctx !== undefined) parts.onError(error, ctx.req)
   })
+  const { onGrant } = parts
+  if (onGrant !== undefined) {
+    provider.on('grant.success', ({ oidc: { params } }: KoaContextWithOIDC) => {
+      for (const [grant, type] of Object.entries(GRANT_TYPES)) if (type === params?.grant_type) onGrant(grant as ClientGrant)
+    })
+  }
   provider.use(createMiddleware(base, mount, views, look))
   const callback = provider.callback()
 
@@ -93,6 +106,7 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
 
   return {
     issuer,
+    browsers,
     async handle (request, response, address) {
       setAddress(request, address)
       await callback(request, response)

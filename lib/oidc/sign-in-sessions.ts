@@ -2,6 +2,7 @@ import type { KoaContextWithOIDC } from 'oidc-provider'
 import { toLifetime, toTimestamp } from '../clock.ts'
 import { scan } from '../lists/scan.ts'
 import { hashToken } from '../tokens/tokens.ts'
+import { type Place, describePlace } from '../sign-in/place.ts'
 import type { Revocable } from '../tokens/validity.ts'
 import { type AdapterParts, type ModelAdapter, type Payload, toPayload, toStored } from './model-adapter.ts'
 
@@ -12,6 +13,9 @@ export interface SignInSessionRecord extends Revocable {
   created_at: string
   /** The time of the last sign-in with a password. */
   signed_in_at?: string
+  /** The time of the last use that was written, and from where. */
+  last_used_at?: string
+  place?: Place
   payload: Payload
 }
 
@@ -77,6 +81,8 @@ export function adaptSignInSessions ({ store, tokens, times, sessionMax, getCont
       user_id: payload.accountId as string,
       user_epoch: requireUserEpoch(ctx),
       signed_in_at,
+      last_used_at: toTimestamp(times.now()),
+      place: { ...describePlace(ctx.get('user-agent'), ctx.ip) },
       expired_at: expired_at < last ? expired_at : last
     }
   }
@@ -94,7 +100,7 @@ export function adaptSignInSessions ({ store, tokens, times, sessionMax, getCont
         payload: toStored(payload)
       }
       // An update does not bring back a session that a sign-out has ended meanwhile.
-      if (stored?.id === key) await sessions.update(key, { set: fields, unset: signedIn ? [] : ['user_id', 'user_epoch', 'signed_in_at'] })
+      if (stored?.id === key) await sessions.update(key, { set: fields, unset: signedIn ? [] : ['user_id', 'user_epoch', 'signed_in_at', 'last_used_at', 'place'] })
       else await sessions.put({ id: key, ...fields })
       await endBound()
     },

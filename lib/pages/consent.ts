@@ -1,6 +1,6 @@
 import type { PageScope, Pages } from './contract.ts'
 import { type Html, html } from './html.ts'
-import { type Part, mark, name } from './parts.ts'
+import { type Context, type Part, mark, name } from './parts.ts'
 import type { Texts } from './texts/en.ts'
 
 const hasText = (scope: string, { scopes }: Texts): scope is Exclude<keyof Texts['scopes'], 'other'> => scope !== 'other' && Object.hasOwn(scopes, scope)
@@ -26,7 +26,7 @@ function describeOrigin ({ vouched, owner }: Pages['consent'], { consent: own }:
   return html`<p class="muted">${own.unvouched}${owner !== undefined && html` ${own.registeredBy(name(owner))}`}</p>\n`
 }
 
-export function consent (data: Pages['consent'], texts: Texts): Part {
+export function consent (data: Pages['consent'], { texts }: Context): Part {
   const { action, client, account, scopes, resource, redirectUri, otherAccount } = data
   const { common, consent: own } = texts
   const target = redirectUri === undefined ? undefined : describeTarget(redirectUri, texts)

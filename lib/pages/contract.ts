@@ -1,4 +1,6 @@
-import type { Message } from './texts/en.ts'
+import type { Html } from './html.ts'
+import type { Place } from '../sign-in/place.ts'
+import type { Message, Texts } from './texts/en.ts'
 
 /** The client that sent the user, as a page shows it. */
 export interface PageClient { name: string }
@@ -22,6 +24,35 @@ export interface StepView {
 
 /** The pages of steps. */
 export type StepPage = 'sign-in'
+
+/** A part of the account pages, by its path below theirs. */
+export type AccountSection = keyof Texts['account']['sections']
+
+/** What every account page shows. */
+export interface AccountView {
+  /** The path of the account pages. */
+  base: string
+  section: AccountSection
+  /** The sections that this person has. */
+  sections: readonly AccountSection[]
+  account: string
+  xsrf: string
+  /** What a form has just done. */
+  done?: keyof Texts['account']['done']
+  error?: Message
+}
+
+/** A browser in which the person is signed in, or an app that acts for them. */
+export interface SessionView {
+  /** The value that the form sends to end it. */
+  id: string
+  client?: PageClient
+  place?: Place
+  since: string
+  last_used_at: string
+  /** This browser. */
+  current?: boolean
+}
 
 /** The data of each page. Texts may come from outside: the pages escape them. Our own are functions of the language's texts. */
 export interface Pages {
@@ -56,6 +87,29 @@ export interface Pages {
   'sign-out': { action: string, xsrf: string, client?: PageClient }
   /** `next` is the client's post-logout redirect URI. */
   'signed-out': { client?: PageClient, next?: string }
+  'account-profile': AccountView & { name: string, created_at: string }
+  'account-password': AccountView
+  /** `more` is the number of entries that are left out. */
+  'account-sessions': AccountView & { browsers: SessionView[], apps: SessionView[], more: number }
+  'account-apps': AccountView & {
+    apps: { client_id: string, client: PageClient, vouched: boolean, scopes: PageScope[], connected_at: string, last_used_at: string }[]
+    more: number
+  }
+  /** `next` is the query of the next page. */
+  'account-clients': AccountView & { clients: { client_id: string, client: PageClient, confidential: boolean, disabled: boolean }[], next?: string }
+  /** `secret` is shown once it was asked for. */
+  'account-client': AccountView & {
+    client_id: string
+    client: PageClient
+    created_at: string
+    confidential: boolean
+    disabled: boolean
+    redirectUris: string[]
+    scopes: PageScope[]
+    secret?: string
+  }
+  /** Asks before something that cannot be undone. The fields are sent with the answer. */
+  'account-confirm': AccountView & { question: (texts: Texts, subject: Html) => Html, subject: string, warning: Message, submit: Message, action: string, back: string, fields: Record<string, string> }
   /**
    * `code` and `detail`, which is English, are for the developers of the app. `back` is where the app starts. Without it the
    * page leads to the account.

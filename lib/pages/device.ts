@@ -1,10 +1,9 @@
 import { describeScope } from './consent.ts'
 import type { Pages } from './contract.ts'
 import { html } from './html.ts'
-import { type Part, alert, appName, describes, hidden, mark, name, titled } from './parts.ts'
-import type { Texts } from './texts/en.ts'
+import { type Context, type Part, alert, appName, describes, hidden, mark, name, titled } from './parts.ts'
 
-export function device ({ action, xsrf, code, error }: Pages['device'], texts: Texts): Part {
+export function device ({ action, xsrf, code, error }: Pages['device'], { texts }: Context): Part {
   const { common, device: own } = texts
   return {
     title: titled(own.title, error, texts),
@@ -22,7 +21,7 @@ ${hidden('xsrf', xsrf)}<label for="user_code">${own.code}</label>
 /**
  * Whoever sends a link with a code wants the reader to continue without a look at it. So the code is shown, and not filled in.
  */
-export function deviceCompare ({ action, xsrf, code }: Pages['device-compare'], { device: own }: Texts): Part {
+export function deviceCompare ({ action, xsrf, code }: Pages['device-compare'], { texts: { device: own } }: Context): Part {
   return {
     title: own.title,
     body: html`<h1>${own.compareHeading}</h1>
@@ -35,7 +34,7 @@ ${hidden('xsrf', xsrf)}${hidden('user_code', code)}<p class="actions"><button cl
   }
 }
 
-export function deviceConfirm ({ action, xsrf, code, client, scopes, account, ip }: Pages['device-confirm'], texts: Texts): Part {
+export function deviceConfirm ({ action, xsrf, code, client, scopes, account, ip }: Pages['device-confirm'], { texts }: Context): Part {
   const { common, consent, device: own } = texts
   return {
     title: own.confirmTitle,
@@ -56,7 +55,7 @@ ${hidden('xsrf', xsrf)}${hidden('user_code', code)}${hidden('confirm', 'yes')}<p
   }
 }
 
-export function deviceDone ({ client }: Pages['device-done'], texts: Texts): Part {
+export function deviceDone ({ client }: Pages['device-done'], { texts }: Context): Part {
   const { device: own } = texts
   return {
     title: own.doneTitle,

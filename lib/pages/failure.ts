@@ -1,9 +1,8 @@
 import type { Pages } from './contract.ts'
 import { html } from './html.ts'
-import { type Part, name } from './parts.ts'
-import type { Texts } from './texts/en.ts'
+import { type Context, type Part, name } from './parts.ts'
 
-export function failure ({ message, code, detail, back }: Pages['error'], texts: Texts, home?: string): Part {
+export function failure ({ message, code, detail, back }: Pages['error'], { texts, home }: Context): Part {
   const { common, errors } = texts
   return {
     title: errors.heading,

@@ -1,18 +1,22 @@
+import { apps } from './account/apps.ts'
+import { client, clients, confirm } from './account/clients.ts'
+import { password, profile } from './account/profile.ts'
+import { sessions } from './account/sessions.ts'
 import { consent } from './consent.ts'
 import type { PageName, Pages } from './contract.ts'
 import { device, deviceCompare, deviceConfirm, deviceDone } from './device.ts'
 import { failure } from './failure.ts'
 import { Html, html } from './html.ts'
-import type { Part } from './parts.ts'
+import type { Context, Part } from './parts.ts'
 import { signIn } from './sign-in.ts'
 import { signedOut, signOut } from './sign-out.ts'
 import type { Look } from './look.ts'
-import { type Texts, TEXTS } from './texts/index.ts'
+import { TEXTS } from './texts/index.ts'
 import type { Language } from './texts/language.ts'
 
 export { type PageClient, type PageName, type Pages } from './contract.ts'
 
-const PAGES: { [Name in PageName]: (data: Pages[Name], texts: Texts, home?: string) => Part } = {
+const PAGES: { [Name in PageName]: (data: Pages[Name], context: Context) => Part } = {
   'sign-in': signIn,
   consent,
   device,
@@ -21,12 +25,19 @@ const PAGES: { [Name in PageName]: (data: Pages[Name], texts: Texts, home?: stri
   'device-done': deviceDone,
   'sign-out': signOut,
   'signed-out': signedOut,
+  'account-profile': profile,
+  'account-password': password,
+  'account-sessions': sessions,
+  'account-apps': apps,
+  'account-clients': clients,
+  'account-client': client,
+  'account-confirm': confirm,
   error: failure
 }
 
 /** Renders a whole page, without scripts and external resources. */
 export function renderPage<Name extends PageName> (name: Name, data: Pages[Name], look: Look, language: Language): string {
-  const { title, body } = PAGES[name](data, TEXTS[language], look.getHome?.())
+  const { title, body, before } = PAGES[name](data, { texts: TEXTS[language], language, home: look.getHome?.() })
   const { name: service, logo } = look
   return html`<!DOCTYPE html>
 <html lang="${language}">
@@ -37,8 +48,8 @@ export function renderPage<Name extends PageName> (name: Name, data: Pages[Name]
 <title>${title}${service !== undefined && ` - ${service}`}</title>
 <style>${new Html(look.style)}</style>
 </head>
-<body>
-${(logo ?? service) !== undefined && html`<header>${logo !== undefined && html`<img src="${logo}" alt="">`}<bdi>${service}</bdi></header>\n`}<main>
+<body${before !== undefined && html` class="account"`}>
+${(logo ?? service) !== undefined && html`<header>${logo !== undefined && html`<img src="${logo}" alt="">`}<bdi>${service}</bdi></header>\n`}${before}<main>
 ${body}
 </main>
 </body>

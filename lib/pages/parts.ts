@@ -1,8 +1,17 @@
 import { type Html, html } from './html.ts'
 import type { Message, Texts } from './texts/en.ts'
+import type { Language } from './texts/language.ts'
 
-/** The variable part of a page: the document title, and the content of `main`. */
-export interface Part { title: string, body: Html }
+/** The variable part of a page: the document title, and the content of `main`, and of what is before it. */
+export interface Part { title: string, body: Html, before?: Html }
+
+/** What a page is written with. */
+export interface Context {
+  texts: Texts
+  language: Language
+  /** The path of the account pages, where there are some. */
+  home?: string | undefined
+}
 
 // Created with the first page, since it is slow to create.
 let segmenter: Intl.Segmenter | undefined

@@ -1,9 +1,8 @@
 import type { Pages } from './contract.ts'
 import { html } from './html.ts'
-import { type Part, alert, describes, hidden, name, titled } from './parts.ts'
-import type { Texts } from './texts/en.ts'
+import { type Context, type Part, alert, describes, hidden, name, titled } from './parts.ts'
 
-export function signIn ({ action, client, account, xsrf, error, again = false }: Pages['sign-in'], texts: Texts): Part {
+export function signIn ({ action, client, account, xsrf, error, again = false }: Pages['sign-in'], { texts }: Context): Part {
   const isFilledIn = account !== undefined
   const { common, signIn: own } = texts
   const title = again ? own.again : own.title

@@ -1,9 +1,8 @@
 import type { Pages } from './contract.ts'
 import { html } from './html.ts'
-import { type Part, appName, hidden, name } from './parts.ts'
-import type { Texts } from './texts/en.ts'
+import { type Context, type Part, appName, hidden, name } from './parts.ts'
 
-export function signOut ({ action, xsrf, client }: Pages['sign-out'], { signOut: own }: Texts): Part {
+export function signOut ({ action, xsrf, client }: Pages['sign-out'], { texts: { signOut: own } }: Context): Part {
   return {
     title: own.title,
     body: html`<h1>${own.heading}</h1>
@@ -15,7 +14,7 @@ ${hidden('xsrf', xsrf)}<p class="actions"><button class="primary" type="submit" 
   }
 }
 
-export function signedOut ({ client, next }: Pages['signed-out'], texts: Texts, home?: string): Part {
+export function signedOut ({ client, next }: Pages['signed-out'], { texts, home }: Context): Part {
   const { common, signOut: own } = texts
   return {
     title: own.doneTitle,

@@ -52,12 +52,39 @@ button.primary:hover { background: var(--button-hover); }
 a { display: inline-block; padding: .625rem 0; min-height: 2.75rem; color: var(--link); text-underline-offset: .15em; }
 :focus-visible { outline: 3px solid var(--focus); outline-offset: 2px; }
 .next { margin: 1.25rem 0 0; }
+.hidden { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
+.done { padding: .75rem 1rem; border-left: .25rem solid var(--button); border-radius: .25rem; background: var(--mark); color: var(--mark-text); }
+.tag { display: inline-block; padding: 0 .5rem; border-radius: .75rem; background: var(--mark); color: var(--mark-text); font-size: .875rem; font-weight: 600; }
+h2 { margin: 1.75rem 0 .5rem; font-size: 1.125rem; line-height: 1.3; font-weight: 650; }
+body.account header, body.account nav, body.account main { max-width: 44rem; }
+nav { width: 100%; padding: .5rem 1.25rem 0; }
+nav ul { display: flex; flex-wrap: wrap; gap: 0 1.25rem; margin: 0; padding: 0; list-style: none; }
+nav a { font-weight: 600; }
+nav a[aria-current] { color: var(--text); text-decoration-thickness: .2em; }
+nav form { display: flex; flex-wrap: wrap; align-items: center; gap: .5rem 1rem; padding: .5rem 0; border-block: 1px solid var(--divider); }
+nav .who { flex: 1 1 8rem; min-width: 0; margin: 0; color: var(--muted); overflow-wrap: anywhere; }
+nav button, .entries button { width: auto; min-height: 2.75rem; padding: .375rem 1rem; }
+.entries { margin: 0 0 1rem; padding: 0; list-style: none; }
+.entries > li { display: flex; flex-wrap: wrap; align-items: center; justify-content: space-between; gap: .75rem 1.25rem; padding: 1rem 0; border-top: 1px solid var(--divider); }
+.entries > li > div { flex: 1 1 14rem; min-width: 0; }
+.entries h2 { margin-top: 0; }
+.entries p { margin-bottom: .25rem; }
+.entries .scopes { margin: 0 0 .5rem; }
+dl { margin: 1rem 0; }
+dt { color: var(--muted); font-size: .9375rem; }
+dd { margin: 0 0 .75rem; }
+dd .scopes { margin: 0; }
+button.danger { border-color: var(--error); color: var(--error); }
 @media (min-width: 30rem) and (min-height: 30rem) {
   body { background: var(--background); }
   body::before, body::after { content: ""; flex: 1 1 0; }
   body::after { flex-grow: 1.6; }
+  main, nav, header { width: calc(100% - 2rem); }
   main { margin: 1rem; padding: 2.25rem; border: 1px solid var(--divider); border-radius: 1rem; background: var(--surface); }
   header { padding: 1.25rem .25rem 0; }
+  nav { padding: .75rem .25rem 0; }
+  body.account::before { display: none; }
+  body.account::after { flex-grow: 1; }
 }
 @media (prefers-reduced-motion: no-preference) {
   button, input { transition: background-color .12s, border-color .12s; }

@@ -31,10 +31,26 @@ export function checkDocument (spec: CollectionSpec, document: Document): void {
     const value = (document as unknown as Record<string, unknown>)[key]
     if (value !== undefined && value !== null) checkValue(spec, key, value)
   }
+  checkItems(spec, document as unknown as Record<string, unknown>)
 }
 
-/** The key is declared unique, and the value has its type. */
+/** A field of unique items is an array of well-formed strings, or absent. */
+function checkItems (spec: CollectionSpec, fields: Record<string, unknown>): void {
+  for (const field of spec.uniqueItems ?? []) {
+    const items = fields[field]
+    if (items === undefined) continue
+    if (!Array.isArray(items) || !items.every((item) => typeof item === 'string' && item.isWellFormed() && !item.includes('\0'))) {
+      throw new TypeError(`${spec.name}.${field} takes an array of strings`)
+    }
+  }
+}
+
+/** The key or the field of items is declared unique, and the value has its type. */
 export function checkUnique (spec: CollectionSpec, key: string, value: unknown): void {
+  if (spec.uniqueItems?.includes(key) === true) {
+    if (typeof value !== 'string') throw new TypeError(`${spec.name}.${key} takes a string`)
+    return
+  }
   if (!spec.unique?.includes(key)) throw new TypeError(`${spec.name} declares no unique key ${key}`)
   checkValue(spec, key, value)
 }
@@ -81,6 +97,7 @@ export function checkChange (spec: CollectionSpec, change: Change): void {
   const named = [...set, ...increment].map(([field]) => field).concat(change.unset ?? [])
   if (new Set(named).size !== named.length) throw new TypeError(`a change of ${spec.name} names a field twice`)
   if (named.includes('id')) throw new TypeError(`a change of ${spec.name} names its id`)
+  checkItems(spec, { ...change.set, ...change.increment })
   for (const [field, value] of set) {
     if (Object.hasOwn(spec.keys, field) && value !== null) checkValue(spec, field, value)
   }

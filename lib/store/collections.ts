@@ -16,6 +16,7 @@ export const COLLECTIONS: readonly CollectionSpec[] = [
       bootstrap: 'string'
     },
     unique: ['account', 'bootstrap'],
+    uniqueItems: ['addresses'],
     indexes: [['created_at'], ['modified_at'], ['verified_at'], ['name']]
   },
   {
@@ -54,6 +55,20 @@ export const COLLECTIONS: readonly CollectionSpec[] = [
   { name: 'sign_ins', keys: { expired_at: 'string' }, expiry: 'expired_at' },
   // Failed attempts at passwords: lib/sign-in/attempts.ts. The id is a keyed hash.
   { name: 'attempts', keys: { series: 'string', revision: 'number', expired_at: 'string' }, expiry: 'expired_at' },
+  // Links that were mailed or shown, by the SHA-256 of their token (lib/accounts/tickets.ts).
+  {
+    name: 'tickets',
+    keys: { purpose: 'string', holder: 'string', created_at: 'string', expired_at: 'string' },
+    indexes: [['holder', 'created_at']],
+    expiry: 'expired_at'
+  },
+  // The outbox (lib/mail/outbox.ts).
+  {
+    name: 'deliveries',
+    keys: { state: 'string', due_at: 'string', claim: 'number', expired_at: 'string' },
+    indexes: [['state', 'due_at']],
+    expiry: 'expired_at'
+  },
   { name: 'keys', keys: { revision: 'number' } },
   { name: 'meta', keys: { revision: 'number' } }
 ]

@@ -32,6 +32,11 @@ export interface CollectionSpec {
   keys: Record<string, 'string' | 'number' | 'boolean'>
   /** Keys whose values are unique in the collection; absent and null never clash. */
   unique?: string[]
+  /**
+   * Top-level fields, other than the keys, that hold arrays of strings. No item is in the arrays of two documents; one document
+   * may repeat it. getBy finds a document by an item. An absent or empty array never clashes.
+   */
+  uniqueItems?: string[]
   /** Compound indexes for the filters and sorts in use; the engine appends the id to each. */
   indexes?: string[][]
   /**
@@ -129,7 +134,7 @@ export interface Collection<T extends Document> {
   /** Adds the document, or replaces the whole document with its id. Rejects with DuplicateKeyError when a unique key is taken. */
   put (document: T): Promise<void>
   get (id: string): Promise<T | null>
-  /** Reads the document with this value of a unique key. */
+  /** Reads the document with this value of a unique key, or with this item of a field of unique items. */
   getBy (key: string, value: Scalar): Promise<T | null>
   /**
    * Reads the document and the documents its keys refer to, in one round trip. Every authenticated request makes this call:
@@ -228,7 +233,7 @@ export class ReconnectedError extends Error {
 /** An id or a unique key is taken. */
 export class DuplicateKeyError extends Error {
   override readonly name = 'DuplicateKeyError'
-  /** `id`, or the unique key that clashed. */
+  /** `id`, or the unique key or the field of unique items that clashed. */
   readonly field: string
 
   constructor (field: string, options?: ErrorOptions) {

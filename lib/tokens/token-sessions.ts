@@ -18,22 +18,27 @@ export function createTokenSessions ({ store, now, tokens }: { store: Store, now
   const accessTokens = store.collection<Revocable>('access_tokens')
   const refreshTokens = store.collection<Revocable>('refresh_tokens')
 
+  async function moveToEpoch (collection: Collection<Revocable>, record: Revocable | null, user_epoch: number): Promise<void> {
+    // Only a record of the previous epoch: a record that was revoked earlier stays revoked.
+    if (record?.user_epoch === user_epoch - 1) await collection.update(record.id, { set: { user_epoch } })
+  }
+
   /** Moves the records of the caller's own session to the user's new epoch. */
   async function carryOver ({ id, grant_id }: Caller['token'], user_epoch: number): Promise<void> {
-    async function moveToEpoch (collection: Collection<Revocable>, record: Revocable | null): Promise<void> {
-      // Only a record of the previous epoch: a record that was revoked earlier stays revoked.
-      if (record?.user_epoch === user_epoch - 1) await collection.update(record.id, { set: { user_epoch } })
-    }
-    await moveToEpoch(accessTokens, await accessTokens.get(id))
+    await moveToEpoch(accessTokens, await accessTokens.get(id), user_epoch)
     if (grant_id === undefined) return
     const grant = await grants.get(grant_id)
-    await moveToEpoch(grants as unknown as Collection<Revocable>, grant)
+    await moveToEpoch(grants as unknown as Collection<Revocable>, grant, user_epoch)
     for await (const batch of scan(refreshTokens, { equal: { grant_id } })) {
-      for (const record of batch) await moveToEpoch(refreshTokens, record)
+      for (const record of batch) await moveToEpoch(refreshTokens, record, user_epoch)
     }
-    if (grant?.session_uid === undefined) return
-    for await (const batch of scan(signInSessions, { equal: { uid: grant.session_uid } })) {
-      for (const record of batch) await moveToEpoch(signInSessions, record)
+    if (grant?.session_uid !== undefined) await keepBrowser(grant.session_uid, user_epoch)
+  }
+
+  /** Moves the sign-in session of a browser to the user's new epoch. */
+  async function keepBrowser (uid: string, user_epoch: number): Promise<void> {
+    for await (const batch of scan(signInSessions, { equal: { uid } })) {
+      for (const record of batch) await moveToEpoch(signInSessions, record, user_epoch)
     }
   }
 
@@ -68,14 +73,15 @@ export function createTokenSessions ({ store, now, tokens }: { store: Store, now
 
     /**
      * Ends all of a user's token and sign-in sessions with one write, as a password change does.
-     * @param keeping the caller's own token, whose session continues
+     * @param keeping the caller's own token, whose session continues; or the uid of their browser
      * @throws ErrNotFound
      */
-    async end (user_id: string, keeping?: Caller['token']): Promise<void> {
+    async end (user_id: string, keeping?: Caller['token'] | string): Promise<void> {
       const updated = await users.update(user_id, { increment: { epoch: 1, revision: 1 } })
       if (updated === null) throw new IdentityError('ErrNotFound', 'user: no such user')
       // The caller's own token is invalid until carryOver is done. If carryOver is interrupted, the caller must sign in again.
-      if (keeping !== undefined) await carryOver(keeping, updated.epoch)
+      if (typeof keeping === 'string') await keepBrowser(keeping, updated.epoch)
+      else if (keeping !== undefined) await carryOver(keeping, updated.epoch)
       tokens.deleteOfUser(user_id, updated.epoch)
     }
   }

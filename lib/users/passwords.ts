@@ -46,6 +46,8 @@ export interface Passwords {
   verify (password: string, stored: string | undefined, turn?: Turn): Promise<boolean>
   /** Whether the hash was made with a lower cost than the configured one. */
   isWeak (stored: string): boolean
+  /** The hashes that wait for a thread. */
+  countWaiting (): number
   close (): Promise<void>
 }
 
@@ -93,6 +95,7 @@ export function createPasswords ({ cost, queue: asked = DEFAULT_QUEUE, processes
     isWeak (stored) {
       return Number(stored.split('$')[2]) < cost
     },
+    countWaiting: () => queue.waiting,
     async close () {
       await queue.idle()
       await (await opened.peek())?.close()

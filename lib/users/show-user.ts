@@ -8,6 +8,8 @@ export function showProfile (record: UserRecord): Complete<Profile> {
     created_at: record.created_at,
     modified_at: record.modified_at,
     verified_at: record.verified_at,
+    email: record.email,
+    email_verified_at: record.email_verified_at,
     roles: record.roles as Profile['roles'],
     name: record.name,
     info: record.info

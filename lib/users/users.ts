@@ -17,6 +17,7 @@ import type { KnownBrowser } from '../sign-in/known-browsers.ts'
 import { type Change, DuplicateKeyError, type Filter, type Json, type ListQuery, type Store } from '../store/port.ts'
 import { type Tokens, invalidToken } from '../tokens/tokens.ts'
 import { isActive } from '../tokens/validity.ts'
+import { findByName, isTaken } from './addresses.ts'
 import { createManagerRules } from './manager-rules.ts'
 import { showItemOf, showProfile, showUser } from './show-user.ts'
 
@@ -40,6 +41,8 @@ export interface UserServices {
   tokens: Tokens
   /** Receives failures that no caller waits for. */
   onError: (error: unknown) => void
+  /** Called after a user's password was changed by themselves or an administrator. */
+  onPasswordChange?: ((record: UserRecord) => Promise<void>) | undefined
 }
 
 function notFound (): IdentityError {
@@ -59,7 +62,7 @@ function toListQuery (query: UserListQuery): ListQuery {
 }
 
 /** User accounts, by the rules of service.md, sections 2, 3 and 4.3. */
-export function createUsers ({ store, now, roles: names, managerRoles, passwords, checkNewPassword, attempts, tokens, onError }: UserServices) {
+export function createUsers ({ store, now, roles: names, managerRoles, passwords, checkNewPassword, attempts, tokens, onError, onPasswordChange }: UserServices) {
   const users = store.collection<UserRecord>('users')
   const { counts, pages } = createReads(store)
   const checkMayPatch = createManagerRules(names, managerRoles)
@@ -86,13 +89,15 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
   }
 
   /** Reads, decides and writes; a concurrent write starts it again. An error from `decide` ends it. */
-  async function patch (id: string, decide: (record: UserRecord) => Change): Promise<void> {
-    await retryWrite('the user', async () => {
+  async function patch (id: string, decide: (record: UserRecord) => Change): Promise<UserRecord> {
+    return await retryWrite('the user', async () => {
       const record = await users.get(id)
       if (record === null) throw notFound()
       const change = decide(record)
       const written = await write(record, change)
-      if (written !== null && change.increment?.epoch !== undefined) tokens.deleteOfUser(id, written.epoch)
+      if (written === null) return null
+      if (change.increment?.epoch !== undefined) tokens.deleteOfUser(id, written.epoch)
+      if (change.set?.password !== undefined) await onPasswordChange?.(written)
       return written
     })
   }
@@ -106,7 +111,7 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
     const roles = checkRoles(extra.roles ?? {})
     // Spares the hash of a quarter of a second when the account exists. The unique index decides.
     const exists = () => new IdentityError('USER_EXIST', 'account: a user with this account exists')
-    if (await users.getBy('account', account) !== null) throw exists()
+    if (await isTaken(users, account)) throw exists()
     const hashed = await passwords.hash(password, extra.actor && toTurn(extra.actor))
     // The caller may have been revoked during the hash. The same below.
     await extra.actor?.confirm?.()
@@ -124,7 +129,7 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
     try {
       await users.insert(record)
     } catch (error) {
-      if (error instanceof DuplicateKeyError && error.field === 'account') throw exists()
+      if (error instanceof DuplicateKeyError && (error.field === 'account' || error.field === 'addresses')) throw exists()
       throw error
     }
     return { user_id: record.id }
@@ -134,8 +139,9 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
   async function verifyPassword (typed: string, password: string, turn?: Turn, known?: KnownBrowser): Promise<UserRecord | null> {
     // Nobody's: longer ones are never stored.
     if (countCharacters(typed) > LIMITS.account || countCharacters(password) > LIMITS.password) return null
-    const name = typed.toLowerCase()
-    const record = await users.getBy('account', name)
+    const record = await findByName(users, typed)
+    // One count for all names of a user.
+    const name = record?.account ?? typed.toLowerCase()
     const compare = async () => {
       const same = await passwords.verify(password, record?.password, turn)
       return record !== null && same && isActive(record, toTimestamp(now())) ? record : null
@@ -249,18 +255,31 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
     /**
      * A patch of the user's own profile (service.md, 4.3, PATCH /user), refused once the actor's token is revoked. A new
      * password takes the current one, because a stolen token must not become the account.
+     * @returns the user's epoch after the patch
      * @throws ErrParam, ErrNotFound, ErrUnknown, ErrLimit
      */
-    async patchOwn (user_id: string, { data: { current_password, ...data } }: Pick<PatchProfile, 'data'>, actor?: Actor): Promise<void> {
+    async patchOwn (user_id: string, { data: { current_password, ...data } }: Pick<PatchProfile, 'data'>, actor?: Actor): Promise<{ epoch: number }> {
       const turn = toTurn(actor ?? { user_id })
       const owner = data.password === undefined ? null : await users.get(user_id)
       if (owner !== null) await checkCurrent(owner, current_password, turn, actor?.isUnrestricted)
       const change = await toChange(owner, data, turn)
       await actor?.confirm?.()
-      await patch(user_id, (record) => {
+      const { epoch } = await patch(user_id, (record) => {
         if (actor?.epoch !== undefined && record.epoch !== actor.epoch) throw invalidToken()
         return change
       })
+      return { epoch }
+    },
+
+    /**
+     * Confirms that the actor knows the user's password, before something that a stolen token must not do.
+     * @throws ErrParam; the password may be left out with an operator's unrestricted token
+     */
+    async confirmPassword (actor: Actor, password: string | undefined): Promise<void> {
+      const record = await users.get(actor.user_id)
+      if (record === null) throw notFound()
+      await checkCurrent(record, password, toTurn(actor), actor.isUnrestricted)
+      await actor.confirm?.()
     },
 
     /**

@@ -21,6 +21,7 @@ const PLAIN_PASSWORDS: Passwords = {
   hash: async (password) => `strong ${password}`,
   verify: async (password, stored) => stored?.split(' ')[1] === password,
   isWeak: (stored) => stored.startsWith('weak'),
+  countWaiting: () => 0,
   close: async () => {}
 }
 

@@ -64,7 +64,7 @@ t.test('signing out without a sign-in asks nothing and needs no script', async (
   const plain = await browser().open('/api/v1/auth/session/end')
   t.equal(plain.title, 'Signed out')
   t.equal(plain.response.headers.get('refresh'), null)
-  t.notMatch(plain.text, '<a ')
+  t.match(plain.text, '<a href="/account">Go to your account</a>')
 })
 
 t.test('errors in a browser are pages', async (t) => {

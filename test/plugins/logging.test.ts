@@ -6,14 +6,17 @@ import t from 'tap'
 import { storeError } from '../../lib/errors.ts'
 import { handleError } from '../../plugins/errors.ts'
 import { RequestLog, SERIALIZERS, chooseRequestId } from '../../plugins/logging.ts'
+import { startIdentity } from '../../testing/index.ts'
 import { within } from '../helpers/upstream.ts'
 
 const SECRETS = /hunter2/
 
 interface Line { level: number, msg: string, [field: string]: unknown }
 
+const logs = new WeakMap<FastifyInstance, Line[]>()
+
 /** An app that logs as the service does. */
-function start (t: { teardown: (fn: () => unknown) => unknown }, routes: (app: FastifyInstance) => void, level = 'info') {
+function start (t: { teardown: (fn: () => unknown) => unknown }, routes: (app: FastifyInstance) => void, level = 'info', callers = true) {
   const lines: Line[] = []
   const waiting = new Set<() => void>()
   const stream = {
@@ -24,10 +27,11 @@ function start (t: { teardown: (fn: () => unknown) => unknown }, routes: (app: F
   }
   const app = Fastify({
     logger: { level, serializers: SERIALIZERS, stream },
-    logController: new RequestLog(),
+    logController: new RequestLog({ callers }),
     genReqId: chooseRequestId,
     frameworkErrors: handleError
   })
+  logs.set(app, lines)
   app.setErrorHandler(handleError)
   t.teardown(() => app.close())
   routes(app)
@@ -58,6 +62,20 @@ t.test('one line for each request: no query, no header, no body', async (t) => {
     res: { statusCode: 200 }
   })
   t.notMatch(JSON.stringify(lines), SECRETS)
+})
+
+t.test('the line of an authenticated request has the ids of the user and the client, unless that is turned off', async (t) => {
+  for (const callers of [true, false]) {
+    const kit = await startIdentity({ t, app: start(t, () => {}, 'info', callers).app })
+    const lines: Line[] = logs.get(kit.app) ?? []
+    const { headers, user_id, client_id } = await kit.mint({ user: 'ann' })
+    await kit.inject({ url: '/api/v1/auth/tokeninfo', headers })
+    await kit.inject({ url: '/api/v1/auth/tokeninfo', headers: { authorization: `Bearer ${'x'.repeat(43)}` } })
+    const [own, unknown] = lines.filter(({ msg }) => msg === 'request completed')
+    t.strictSame([own?.user_id, own?.client_id], callers ? [user_id, client_id] : [undefined, undefined])
+    t.notOk(Object.hasOwn(unknown ?? {}, 'user_id'))
+    t.notMatch(JSON.stringify(lines), 'ann', 'never the account')
+  }
 })
 
 t.test('at a higher level a request is not logged, and a failure is', async (t) => {

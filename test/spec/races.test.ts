@@ -31,7 +31,7 @@ const scheduler = new Scheduler()
 const store = wrapStore(inner, scheduler.around)
 const tokens = createTokens({ store, now: () => NOW, roles: DEFAULT_ROLE_NAMES, onError: () => {}, refreshTtl: 7200 })
 // Hashing has no call of the store in it: to hold it would add no order.
-const passwords = { hash: async (password: string) => password, verify: async () => true, isWeak: () => false, close: async () => {} }
+const passwords = { hash: async (password: string) => password, verify: async () => true, isWeak: () => false, countWaiting: () => 0, close: async () => {} }
 const box = createSecretBox(generateSecretKey())
 const attempts = createAttempts({ store, now: () => NOW, key: box.key })
 const users = createUsers({ store, now: () => NOW, roles: DEFAULT_ROLE_NAMES, passwords, checkNewPassword: createPasswordRules({ min: 1 }), attempts, tokens, onError: () => {} })

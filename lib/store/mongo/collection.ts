@@ -93,7 +93,7 @@ export class MongoCollection<T extends Document> implements Collection<T> {
     const written = { ...change.set, ...change.increment }
     return this.#decode(await this.#write(change.set ?? {}, () => (
       this.#writes.findOneAndUpdate(match, pipeline, { returnDocument: 'after', includeResultMetadata: false })
-    ), this.#spec.unique?.filter((key) => written[key] !== undefined)))
+    ), [...this.#spec.unique ?? [], ...this.#spec.uniqueItems ?? []].filter((key) => written[key] !== undefined)))
   }
 
   async delete (id: string, where?: Filter): Promise<boolean> {
@@ -172,6 +172,10 @@ export class MongoCollection<T extends Document> implements Collection<T> {
       const value = (fields as Record<string, Scalar | null | undefined>)[key]
       return value === undefined || value === null ? [] : [JSON.stringify([this.#spec.name, key, value])]
     })
+    for (const field of this.#spec.uniqueItems ?? []) {
+      const items = new Set((fields as Record<string, string[] | undefined>)[field])
+      for (const item of items) keys.push(JSON.stringify([this.#spec.name, field, item]))
+    }
     return this.#context.calls.run((call) => this.#context.mutex.run(keys, call, write), unique)
   }
 

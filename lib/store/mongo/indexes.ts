@@ -10,7 +10,8 @@ const CONFLICTS: unknown[] = [85, 86]
 
 /**
  * The indexes of a collection. A unique index contains only values of the key's type, so that absent and null never clash.
- * It cannot sort all documents, so there is a plain index beside it. The expiry has a TTL index.
+ * It cannot sort all documents, so there is a plain index beside it. The expiry has a TTL index. The index of unique items has
+ * an entry for each item of an array.
  */
 export function toIndexes (spec: CollectionSpec): IndexDescription[] {
   const unique = spec.unique ?? []
@@ -21,6 +22,9 @@ export function toIndexes (spec: CollectionSpec): IndexDescription[] {
       ...toIndex([key]),
       unique: true,
       partialFilterExpression: { [encodeName(key)]: { $type: BSON_TYPES[spec.keys[key]!] } }
+    })),
+    ...(spec.uniqueItems ?? []).map((field) => ({
+      ...toIndex([field]), unique: true, partialFilterExpression: { [encodeName(field)]: { $type: BSON_TYPES.string } }
     })),
     ...spec.expiry === undefined ? [] : [{ ...toIndex([spec.expiry]), expireAfterSeconds: 0 }]
   ]

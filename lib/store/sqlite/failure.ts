@@ -15,8 +15,8 @@ interface SqliteError extends Error {
   errcode?: number
 }
 
-/** SQLITE_CONSTRAINT_PRIMARYKEY and SQLITE_CONSTRAINT_UNIQUE. */
-const DUPLICATE = [1555, 2067]
+/** SQLITE_CONSTRAINT_PRIMARYKEY, SQLITE_CONSTRAINT_UNIQUE, and SQLITE_CONSTRAINT_TRIGGER: only our own triggers raise it (schema.ts). */
+const DUPLICATE = [1555, 2067, 1811]
 
 /** The unique key that clashed, or null for any other error. */
 export function findDuplicateField (error: unknown): string | null {

@@ -1,7 +1,7 @@
 import type { CollectionSpec, Json } from '../port.ts'
 import type { Connection } from './connection.ts'
 import { findDuplicateField } from './failure.ts'
-import { PROBE_TABLE, READ_VERSION, STATE, STATE_TABLE, quote, toColumn } from './sql.ts'
+import { PROBE_TABLE, READ_VERSION, STATE, STATE_TABLE, quote, toColumn, toItemsTable } from './sql.ts'
 
 /**
  * The layout of the tables, in user_version. A file with a higher one was written by a later release.
@@ -43,7 +43,7 @@ export function isCurrent (connection: Connection, specs: readonly CollectionSpe
     return false
   }
   return layout === LAYOUT && names.has(STATE_TABLE) && names.has(PROBE_TABLE) && specs.every((spec) => names.has(spec.name) &&
-    EVENTS.every((event) => names.has(nameTrigger(spec, event))) && listIndexes(spec).every(({ name }) => names.has(name)) &&
+    EVENTS.every((event) => names.has(nameTrigger(spec, event))) && (spec.uniqueItems ?? []).every((field) => names.has(toItemsTable(spec, field))) && listIndexes(spec).every(({ name }) => names.has(name)) &&
     compareKeys(connection, spec).every((keys) => keys.length === 0))
 }
 
@@ -113,8 +113,34 @@ function createTable (connection: Connection, spec: CollectionSpec): void {
     database.exec(`CREATE TRIGGER IF NOT EXISTS ${quote(nameTrigger(spec, event))} AFTER ${event} ON ${table}
       BEGIN UPDATE ${STATE} SET "version" = NULL; END`)
   }
+  for (const field of spec.uniqueItems ?? []) createItems(connection, spec, field)
   for (const key of missing) connection.run({ sql: `INSERT INTO ${KEYS} VALUES (?, ?)`, values: [spec.name, key] })
   for (const key of foreign) connection.run({ sql: `DELETE FROM ${KEYS} WHERE collection = ? AND key = ?`, values: [spec.name, key] })
+}
+
+/**
+ * Creates the table of a field of unique items, and the triggers that keep it, whatever program writes. A taken item is
+ * refused before the row is written, since a statement that fails undoes nothing (sql.ts).
+ */
+function createItems ({ database }: Connection, spec: CollectionSpec, field: string): void {
+  const [table, items] = [quote(spec.name), quote(toItemsTable(spec, field))]
+  const path = `'$."${field}"'`
+  const check = `SELECT RAISE(FAIL, 'UNIQUE constraint failed: ${toItemsTable(spec, field)}') FROM json_each(NEW."doc", ${path}) AS given
+    JOIN ${items} AS taken ON taken."item" = given.value WHERE taken."id" <> NEW."id";`
+  const add = (row: string) => `INSERT INTO ${items} SELECT DISTINCT given.value, ${row}."id" FROM json_each(${row}."doc", ${path}) AS given;`
+  const remove = `DELETE FROM ${items} WHERE "id" = OLD."id";`
+  const isChanged = `WHEN json_extract(OLD."doc", ${path}) IS NOT json_extract(NEW."doc", ${path})`
+  const trigger = (event: string, body: string) => database.exec(
+    `CREATE TRIGGER IF NOT EXISTS ${quote(`${toItemsTable(spec, field)}.${event.split(' ').slice(0, 2).join('.').toLowerCase()}`)} ${event} ON ${table} ${event.endsWith('UPDATE') ? isChanged : ''} BEGIN ${body} END`
+  )
+  database.exec(`CREATE TABLE IF NOT EXISTS ${items} ("item" TEXT NOT NULL PRIMARY KEY, "id" TEXT NOT NULL) WITHOUT ROWID`)
+  database.exec(`CREATE INDEX IF NOT EXISTS ${quote(`${toItemsTable(spec, field)}.id`)} ON ${items} ("id")`)
+  database.exec(`DELETE FROM ${items}; INSERT INTO ${items} SELECT DISTINCT given.value, held."id" FROM ${table} AS held, json_each(held."doc", ${path}) AS given`)
+  trigger('BEFORE INSERT', check)
+  trigger('BEFORE UPDATE', check)
+  trigger('AFTER INSERT', add('NEW'))
+  trigger('AFTER UPDATE', `${remove} ${add('NEW')}`)
+  trigger('AFTER DELETE', remove)
 }
 
 function nameTrigger ({ name }: CollectionSpec, event: typeof EVENTS[number]): string {

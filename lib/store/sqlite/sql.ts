@@ -15,8 +15,8 @@ const RESERVED = ['id', 'doc', 'rowid']
 /** Checks that the names can be tables and columns. SQLite's names are case-insensitive. */
 export function checkSpecs (specs: readonly CollectionSpec[]): void {
   checkNames(specs.map(({ name }) => name), [])
-  for (const { name, keys, unique = [], indexes = [], expiry } of specs) {
-    checkNames(Object.keys(keys), RESERVED)
+  for (const { name, keys, unique = [], uniqueItems = [], indexes = [], expiry } of specs) {
+    checkNames([...Object.keys(keys), ...uniqueItems], RESERVED)
     for (const key of [...unique, ...indexes.flat(), ...(expiry === undefined ? [] : [expiry])]) {
       if (!Object.hasOwn(keys, key)) throw new TypeError(`${name} declares no key ${key}`)
     }
@@ -53,6 +53,9 @@ export const RENEW_VERSION = `UPDATE ${STATE} SET "version" = random() WHERE "ve
 
 /** A table of one row, which the readiness check writes. It has no trigger: it is no content. */
 export const PROBE_TABLE = 'store.probe'
+
+/** The table of a field of unique items: each item with the id of the document that has it. Triggers keep it. */
+export const toItemsTable = ({ name }: CollectionSpec, field: string): string => `${name}.${field}`
 
 /** Writes as many pages as a large document with its indexes. Random bytes, because SQLite does not write what stays the same. */
 export const PROBE = `INSERT OR REPLACE INTO ${quote(PROBE_TABLE)} ("id", "data") VALUES (1, randomblob(65536))`
@@ -92,7 +95,12 @@ export class Table {
     const columns = ['id', 'doc', ...this.keys].map(quote)
     this.#insert = `INSERT OR FAIL INTO ${this.name} (${columns.join(', ')}) VALUES (${columns.map(() => '?').join(', ')})`
     this.#find = `SELECT "doc" FROM ${this.name} WHERE "id" = ?`
-    this.#findBy = new Map((spec.unique ?? []).map((key) => [key, `SELECT "doc" FROM ${this.name} WHERE ${quote(key)} = ?`]))
+    this.#findBy = new Map([
+      ...(spec.unique ?? []).map((key): [string, string] => [key, `SELECT "doc" FROM ${this.name} WHERE ${quote(key)} = ?`]),
+      ...(spec.uniqueItems ?? []).map((field): [string, string] => [
+        field, `SELECT "doc" FROM ${this.name} WHERE "id" = (SELECT "id" FROM ${quote(toItemsTable(spec, field))} WHERE "item" = ?)`
+      ])
+    ])
     this.#put = `${this.#insert} ON CONFLICT ("id") DO UPDATE SET ${columns.slice(1).map((column) => `${column} = excluded.${column}`).join(', ')}`
   }
 
@@ -109,7 +117,7 @@ export class Table {
     return where === undefined ? { sql: this.#find, values: [id] } : this.#one(`SELECT "doc" FROM ${this.name}`, id, where)
   }
 
-  /** Reads `doc` by a unique key. */
+  /** Reads `doc` by a unique key, or by an item of a field of unique items. */
   findBy (key: string, value: Scalar): Statement {
     return { sql: this.#findBy.get(key)!, values: [toColumn(value)] }
   }

@@ -10,6 +10,7 @@ export const COLLECTIONS = [
     name: 'things',
     keys: { name: 'string', owner: 'string', deputy: 'string', at: 'string', rank: 'number', live: 'boolean', serial: 'number' },
     unique: ['name', 'serial'],
+    uniqueItems: ['aliases'],
     indexes: [['owner', 'name'], ['rank'], ['at']]
   },
   { name: 'owners', keys: { title: 'string' } },

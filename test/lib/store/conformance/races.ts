@@ -4,6 +4,15 @@ import type { Cases } from './suite.ts'
 const RACERS = Array.from({ length: 50 }, (_, index) => index)
 
 export const races: Cases = {
+  'of documents that take the same item at once, one gets it': async (t, { things }) => {
+    for (let id = 0; id < 20; id++) await things.insert({ id: String(id), aliases: [`own ${id}`] })
+    const results = await Promise.allSettled(Array.from({ length: 20 }, (_, number) => things.update(String(number), { set: { aliases: ['wanted', `own ${number}`] } })))
+    t.equal(results.filter(({ status }) => status === 'fulfilled').length, 1)
+    t.ok(results.every((result) => result.status === 'fulfilled' || result.reason instanceof DuplicateKeyError))
+    const holder = await things.getBy('aliases', 'wanted')
+    t.strictSame(holder?.aliases, ['wanted', `own ${holder?.id}`])
+  },
+
   'of many inserts of one id one wins': async (t, { things }) => {
     const outcomes = await Promise.allSettled(RACERS.map((racer) => things.insert({ id: 'a', racer })))
     const losers = outcomes.filter((outcome) => outcome.status === 'rejected')

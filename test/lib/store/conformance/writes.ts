@@ -28,6 +28,60 @@ export const writes: Cases = {
     t.equal(await things.get('c'), null)
   },
 
+  'no item of a field of unique items is in two documents, whichever write meets it': async (t, { things }) => {
+    await things.insert({ id: 'a', aliases: ['one', 'two'] })
+    await things.insert({ id: 'b', name: 'b', aliases: ['three', 'three'] })
+    const writes: Record<string, () => Promise<unknown>> = {
+      insert: () => things.insert({ id: 'c', aliases: ['four', 'two'] }),
+      put: () => things.put({ id: 'c', aliases: ['one'] }),
+      'put over another': () => things.put({ id: 'b', aliases: ['three', 'one'] }),
+      update: () => things.update('b', { set: { aliases: ['five', 'two'], owner: 'never' } })
+    }
+    for (const [name, write] of Object.entries(writes)) {
+      const error = await write().then(() => null, (error: unknown) => error)
+      t.ok(error instanceof DuplicateKeyError, name)
+      t.match(error, { field: 'aliases', message: 'duplicate value of aliases' }, name)
+    }
+    t.strictSame(await things.get('b'), { id: 'b', name: 'b', aliases: ['three', 'three'] }, 'nothing was changed')
+    t.equal(await things.get('c'), null)
+    for (const free of ['four', 'five']) t.equal(await things.getBy('aliases', free), null, 'a refused write holds no item')
+    await things.insert({ id: 'd', aliases: ['four', 'five'] })
+  },
+
+  'a document is found by each of its unique items, and an item is free once its holder let it go': async (t, { things }) => {
+    await things.insert({ id: 'a', aliases: ['one', 'two'] })
+    for (const item of ['one', 'two']) t.equal((await things.getBy('aliases', item))?.id, 'a')
+    await things.update('a', { set: { aliases: ['two', 'three'] } })
+    t.equal(await things.getBy('aliases', 'one'), null)
+    t.equal((await things.getBy('aliases', 'three'))?.id, 'a')
+    await things.put({ id: 'b', aliases: ['one'] })
+    await things.put({ id: 'b', aliases: ['four'] })
+    await things.update('b', { set: { name: 'another field' } })
+    await things.insert({ id: 'c', aliases: ['one'] })
+    await things.update('c', { unset: ['aliases'] })
+    await things.delete('a')
+    await things.insert({ id: 'd', aliases: ['one', 'two', 'three'] })
+    t.equal((await things.getBy('aliases', 'two'))?.id, 'd')
+    t.equal((await things.getBy('aliases', 'four'))?.id, 'b')
+  },
+
+  'absent and empty arrays of unique items never clash': async (t, { things }) => {
+    for (const id of ['a', 'b']) await things.insert({ id })
+    for (const id of ['c', 'd']) await things.insert({ id, aliases: [] })
+    for (const id of ['e', 'f']) await things.insert({ id, aliases: [`of ${id}`] })
+    for (const id of ['e', 'f']) await things.update(id, { set: { aliases: [] } })
+    t.equal(await things.count(), 6)
+    t.strictSame(await things.get('e'), { id: 'e', aliases: [] })
+  },
+
+  'a field of unique items takes arrays of strings': async (t, { things }) => {
+    for (const aliases of ['one', null, [1], [null], [['one']], ['\ud800']]) {
+      await t.rejects(things.insert({ id: 'a', aliases }), TypeError)
+      await t.rejects(things.update('a', { set: { aliases } }), TypeError)
+    }
+    await t.rejects(things.getBy('aliases', 1), TypeError)
+  },
+
   'unique means the same text: case, accents and zeros at the end differ': async (t, { things }) => {
     for (const [index, name] of ['e', 'E', '\u00e9', 'e\u0301', 'e\u0000', 'e ', ''].entries()) await things.insert({ id: String(index), name })
     t.equal(await things.count(), 7)

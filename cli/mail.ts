@@ -1,0 +1,88 @@
+import { explainFailure } from '../lib/failure.ts'
+import type { DeliveryRecord, Outbox } from '../lib/mail/outbox.ts'
+import { checkAddress } from '../lib/accounts/ask.ts'
+import { UsageError } from './args.ts'
+import type { Commands, Context } from './command.ts'
+import { printList, printRecord } from './output.ts'
+
+type Listed = DeliveryRecord & { to?: string }
+
+const COLUMNS = {
+  ID: ({ id }: Listed) => id,
+  KIND: ({ kind }: Listed) => kind,
+  TO: ({ to }: Listed) => to ?? '',
+  ATTEMPTS: ({ attempts }: Listed) => attempts,
+  FAILURE: ({ failure }: Listed) => failure ?? '',
+  DUE: ({ due_at }: Listed) => due_at,
+  ENDS: ({ ends_at }: Listed) => ends_at
+}
+
+function requireMail ({ services }: Context): Outbox {
+  const { outbox } = services.accounts
+  if (outbox === undefined) throw new Error('mail is not configured: see IDENTITY_MAIL_URL')
+  return outbox
+}
+
+/** Without what is sealed. */
+const show = ({ id, kind, to, attempts, failure, due_at, ends_at }: Listed) => ({ id, kind, to, attempts, failure, due_at, ends_at })
+
+async function * listMails (outbox: Outbox, state: DeliveryRecord['state']): AsyncIterable<Listed[]> {
+  for await (const batch of outbox.list(state)) yield batch.map(show) as Listed[]
+}
+
+export const mailCommands: Commands = {
+  'mail test': {
+    summary: 'Send a mail now, and say what the mail server answers.',
+    flags: { to: { type: 'string', value: 'ADDRESS', required: true, text: 'The address.' } },
+    creates: false,
+    async run (context) {
+      requireMail(context)
+      const to = checkAddress('to', context.args.required('to'))
+      try {
+        await context.services.accounts.sendTest(to, context.signal)
+      } catch (error) {
+        throw new Error(`the mail was not sent: ${explainFailure(error)}`)
+      }
+      printRecord(context, { sent: to })
+    }
+  },
+
+  'mail list': {
+    summary: 'List the mails that wait, or with --failed those that could not be sent.',
+    flags: { failed: { type: 'boolean', text: 'Those that could not be sent. They are kept for 7 days after the end of their link.' } },
+    creates: false,
+    async run (context) {
+      await printList(context, listMails(requireMail(context), context.args.has('failed') ? 'failed' : 'due'), COLUMNS)
+    }
+  },
+
+  'mail retry': {
+    summary: 'Send failed mails again, as far as their links have not expired.',
+    flags: {
+      id: { type: 'string', value: 'ID', text: 'The id of a failed mail.' },
+      all: { type: 'boolean', text: 'All of them.' }
+    },
+    creates: false,
+    async run (context) {
+      const outbox = requireMail(context)
+      const id = context.args.optional('id')
+      if ((id === undefined) !== context.args.has('all')) throw new UsageError('--id: is required, or --all')
+      let retried = 0
+      if (id !== undefined) {
+        await outbox.retry(id)
+        retried++
+      } else {
+        const now = new Date().toISOString()
+        for await (const batch of outbox.list('failed')) {
+          for (const { id, ends_at } of batch) {
+            if (ends_at <= now) continue
+            await outbox.retry(id)
+            retried++
+          }
+        }
+      }
+      await outbox.settle()
+      printRecord(context, { retried })
+    }
+  }
+}

@@ -1,0 +1,33 @@
+import { UsageError } from './args.ts'
+import type { Commands } from './command.ts'
+import { requireUser } from './input.ts'
+import { printRecord } from './output.ts'
+
+export const sessionsCommands: Commands = {
+  'sessions end': {
+    summary: 'End the sessions and tokens of a user, or with --all those of everybody.',
+    flags: {
+      user: { type: 'string', value: 'ACCOUNT', text: 'The account.' },
+      all: { type: 'boolean', text: 'Everybody.' }
+    },
+    creates: false,
+    async run (context) {
+      const { services: { users, tokenSessions, tokens }, args } = context
+      if ((args.optional('user') === undefined) !== args.has('all')) throw new UsageError('--user: is required, or --all')
+      let ended = 0
+      if (args.has('all')) {
+        for await (const batch of users.list({ limit: 0 })) {
+          for (const { user_id } of batch) {
+            // Whoever was deleted meanwhile has none.
+            await tokenSessions.end(user_id).then(() => { ended++ }, () => {})
+          }
+        }
+      } else {
+        await tokenSessions.end((await requireUser(context, 'user')).user_id)
+        ended++
+      }
+      await tokens.settle()
+      printRecord(context, { users: ended })
+    }
+  }
+}

@@ -1,0 +1,89 @@
+import type { Clock } from '../clock.ts'
+import { toTimestamp } from '../clock.ts'
+import { IdentityError } from '../errors.ts'
+import type { Job, Outbox } from '../mail/outbox.ts'
+import type { UserRecord } from '../records.ts'
+import type { RoleNames } from '../roles.ts'
+import type { Counter } from '../sign-in/counter.ts'
+import type { Change, Collection, Store } from '../store/port.ts'
+import type { Tokens } from '../tokens/tokens.ts'
+import type { Passwords } from '../users/passwords.ts'
+import type { WriteLink } from './links.ts'
+import type { Tickets } from './tickets.ts'
+
+/** Attempts at a write before ErrBusy: a concurrent write to the same user makes one fail. */
+const ATTEMPTS = 8
+
+/** What happened to an account, for the log. */
+export interface AccountEvent {
+  type: 'user.signed_up' | 'user.verified' | 'user.invited' | 'user.recovery_started' | 'user.email_changed' | 'user.email_restored' | 'user.password_reset' | 'user.password_changed' | 'user.deleted'
+  user_id: string
+}
+
+/** What the operations on accounts share. */
+export interface AccountContext {
+  store: Store
+  now: Clock
+  roles: RoleNames
+  passwords: Passwords
+  /** @throws ErrParam for a password that the rules refuse */
+  checkNewPassword: (password: string, owner: { account: string, email?: string | undefined }) => Promise<string>
+  /** Forgets the failures that were counted against the user's password. */
+  openPassword: (user_id: string) => Promise<void>
+  tokens: Tokens
+  users: Collection<UserRecord>
+  tickets: Tickets
+  /** Absent without mail. */
+  outbox?: Outbox | undefined
+  /** Absent without the authorization server, whose pages they lead to. */
+  writeLink?: WriteLink | undefined
+  counter: Counter
+  onEvent: (event: AccountEvent) => void
+  onError: (error: unknown) => void
+}
+
+/** The operation is turned off, or needs what is not configured: like a route that does not exist. */
+export function offError (message: string): IdentityError {
+  return new IdentityError('ErrNotFound', `path: ${message}`)
+}
+
+/** @throws ErrNotFound without mail */
+export function requireOutbox ({ outbox }: Pick<AccountContext, 'outbox'>): Outbox {
+  if (outbox === undefined) throw offError('mail is not configured')
+  return outbox
+}
+
+/** @throws ErrNotFound without the authorization server */
+export function requireLink ({ writeLink }: Pick<AccountContext, 'writeLink'>): WriteLink {
+  if (writeLink === undefined) throw offError('needs the authorization server')
+  return writeLink
+}
+
+/**
+ * Reads, decides and writes, on the record that was read; a concurrent write starts it again. An error from `decide` ends it.
+ * @returns the user as written
+ */
+export async function changeUser ({ users, now }: Pick<AccountContext, 'users' | 'now'>, user_id: string, decide: (record: UserRecord | null) => Change): Promise<UserRecord> {
+  for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+    const record = await users.get(user_id)
+    const { set, unset, increment } = decide(record)
+    if (record === null) break
+    const written = await users.update(user_id, {
+      set: { ...set, modified_at: toTimestamp(now()) }, ...(unset && { unset }), increment: { ...increment, revision: 1 }
+    }, { equal: { revision: record.revision } })
+    if (written !== null) return written
+  }
+  throw new IdentityError('ErrBusy', 'other requests are changing the user', { headers: { 'retry-after': '1' } })
+}
+
+/** Milliseconds for which a notice is of use. */
+const NOTICE_LIFE = 24 * 60 * 60 * 1000
+
+/** Tells a user what was changed, if there is mail. What was changed stays changed if that fails. */
+export async function notify ({ outbox, onError }: Pick<AccountContext, 'outbox' | 'onError'>, job: Job): Promise<void> {
+  try {
+    await outbox?.enqueue(job, NOTICE_LIFE)
+  } catch (cause) {
+    onError(new Error('a user was not told of a change of their account', { cause }))
+  }
+}

@@ -1,0 +1,59 @@
+import type { Clients } from '../clients/clients.ts'
+import { toTimestamp } from '../clock.ts'
+import { IdentityError } from '../errors.ts'
+import { scan } from '../lists/scan.ts'
+import type { UserRecord } from '../records.ts'
+import { holdsRole } from '../roles.ts'
+import { isActive } from '../tokens/validity.ts'
+import { type AccountContext, changeUser, offError } from './context.ts'
+
+/** Milliseconds for which an administrator who is about to leave does not count as one. */
+const LEAVING = 60_000
+
+/** The end of an account, by its user. */
+export function createDeletion (context: AccountContext, { clients, isOn }: { clients: Pick<Clients, 'removeOwned'>, isOn: boolean }) {
+  const { users, tokens, tickets, roles, now, onEvent, onError } = context
+
+  /** Whether somebody else stays who may do everything. */
+  async function isAnotherAdmin (user_id: string): Promise<boolean> {
+    const time = toTimestamp(now())
+    for await (const batch of scan(users, {})) {
+      const stays = (user: UserRecord) => user.id !== user_id && holdsRole(user.roles, roles.admin) && isActive(user, time) && !(user.leaving_until !== undefined && user.leaving_until > time)
+      if (batch.some(stays)) return true
+    }
+    return false
+  }
+
+  /**
+   * Says that an administrator leaves, and then looks for another one who stays: of the last two who leave at once, each sees
+   * that the other may be gone.
+   */
+  async function checkMayLeave (user: UserRecord): Promise<void> {
+    const leaving_until = toTimestamp(now() + LEAVING)
+    await changeUser(context, user.id, () => ({ set: { leaving_until } }))
+    if (await isAnotherAdmin(user.id)) return
+    await changeUser(context, user.id, () => ({ unset: ['leaving_until'] }))
+    throw new IdentityError('ErrPerm', 'user: the last administrator cannot be deleted')
+  }
+
+  return {
+    isDeletionOn: isOn,
+
+    /**
+     * Deletes the user with their clients, tokens, sessions and links.
+     * @throws ErrNotFound when users may not, ErrPerm for the last administrator
+     */
+    async deleteOwn (user_id: string): Promise<void> {
+      if (!isOn) throw offError('users cannot delete their accounts here')
+      const user = await users.get(user_id)
+      if (user === null) throw new IdentityError('ErrNotFound', 'user: no such user')
+      if (holdsRole(user.roles, roles.admin)) await checkMayLeave(user)
+      // First, so that an interruption leaves an account that can still be deleted. Also those that the operator vouches for: their owner is gone.
+      await clients.removeOwned(user_id, { user_id, isAdmin: true })
+      if (!await users.delete(user_id)) throw new IdentityError('ErrNotFound', 'user: no such user')
+      tokens.deleteOfUser(user_id)
+      await tickets.removeOf(user_id, ['reset', 'invite', 'verify', 'change', 'undo']).catch(onError)
+      onEvent({ type: 'user.deleted', user_id })
+    }
+  }
+}

@@ -1,0 +1,81 @@
+/**
+ * What people do about their own accounts, and what is done for somebody else's: recovery, sign-up, addresses, invitations.
+ * @module
+ */
+import type { Clients } from '../clients/clients.ts'
+import type { SecretBox } from '../crypto/secrets.ts'
+import { type Outbox, createOutbox } from '../mail/outbox.ts'
+import { generateId } from '../ids.ts'
+import { composeMail } from '../mail/compose.ts'
+import { type Mail, SEND_TIMEOUT } from '../mail/port.ts'
+import type { UserRecord } from '../records.ts'
+import { createAddresses } from './address.ts'
+import { type SignUpOptions, createAsk } from './ask.ts'
+import { type AccountContext, notify, offError } from './context.ts'
+import { createDeletion } from './delete.ts'
+import { createInvitations } from './invite.ts'
+import { type LinkOptions, createLinks } from './links.ts'
+import { createComposer } from './mails.ts'
+import { createSetPassword } from './password.ts'
+import { createTickets } from './tickets.ts'
+
+export { type AccountEvent } from './context.ts'
+export { type Asker } from './ask.ts'
+
+export interface AccountOptions extends SignUpOptions {
+  /** Absent: nothing is mailed. */
+  mail?: Mail | undefined
+  /** The issuer; absent without the authorization server. */
+  getIssuer?: (() => URL) | undefined
+  accountPath: string
+  links?: LinkOptions | undefined
+  selfDelete: boolean
+  /** The name of the service; absent: the issuer's host. */
+  serviceName?: string | undefined
+}
+
+export interface AccountParts extends Omit<AccountContext, 'users' | 'tickets' | 'outbox' | 'writeLink'> {
+  clients: Pick<Clients, 'removeOwned'>
+  box: SecretBox
+  onMailFailed: Parameters<typeof createOutbox>[0]['onFailed']
+}
+
+export function createAccounts ({ clients, box, onMailFailed, ...parts }: AccountParts, options: AccountOptions) {
+  const { store, now, onError } = parts
+  const { mail, getIssuer, accountPath, links, selfDelete, serviceName } = options
+  const host = () => getIssuer?.().hostname ?? 'localhost'
+  const base = {
+    ...parts,
+    users: store.collection<UserRecord>('users'),
+    tickets: createTickets({ store, now }),
+    writeLink: getIssuer && createLinks({ getIssuer, accountPath, ...(links && { links }) })
+  }
+  const outbox: Outbox | undefined = mail && createOutbox({
+    store, now, box, mail, host, compose: createComposer(base, { service: () => serviceName ?? host() }), onError, onFailed: onMailFailed
+  })
+  const context: AccountContext = { ...base, outbox }
+  const ask = createAsk(context, options)
+  return {
+    ...ask,
+    ...createSetPassword(context, { isSignUpOn: ask.isSignUpOn }),
+    ...createAddresses(context),
+    ...createInvitations(context),
+    ...createDeletion(context, { clients, isOn: selfDelete }),
+    /** What is to be mailed; absent without mail. */
+    outbox,
+    /**
+     * Sends a mail at once, past the outbox.
+     * @throws what the mail server answers
+     */
+    async sendTest (to: string, signal: AbortSignal): Promise<void> {
+      if (mail === undefined) throw offError('mail is not configured')
+      const draft = composeMail('test', { to, service: serviceName ?? host(), language: 'en' })
+      const message = { ...draft, id: `<${generateId(now())}@${host()}>`, ...(mail.from !== undefined && { from: mail.from }) }
+      await mail.send(message, { signal: AbortSignal.any([signal, AbortSignal.timeout(SEND_TIMEOUT)]) })
+    },
+    /** Tells a user that their password was changed. */
+    notifyOfPassword: async ({ id }: Pick<UserRecord, 'id'>): Promise<void> => await notify(context, { kind: 'password-changed', user_id: id })
+  }
+}
+
+export type Accounts = ReturnType<typeof createAccounts>

@@ -1,0 +1,54 @@
+import { INTERACTION } from '../oidc/routes.ts'
+import type { Purpose } from './tickets.ts'
+
+/** An embedder's own pages: URLs in which `{token}` stands for the token of the link. */
+export interface LinkOptions {
+  reset?: string
+  verify?: string
+  invite?: string
+  signUp?: string
+}
+
+/** The pages of the service, under the path of the account pages. */
+export const PAGE_PATHS = {
+  forgot: '/forgot',
+  reset: '/reset',
+  'sign-up': '/sign-up',
+  verify: '/verify',
+  change: '/verify',
+  invite: '/invitation',
+  undo: '/undo'
+} as const satisfies Record<Purpose | 'forgot', string>
+
+const TOKEN = '{token}'
+
+/** Which of an embedder's links is for which purpose. The undo of a change is always ours. */
+const OPTIONS: Partial<Record<Purpose, keyof LinkOptions>> = { reset: 'reset', verify: 'verify', change: 'verify', invite: 'invite', 'sign-up': 'signUp' }
+
+/** @throws Error that names the option, for a URL without the token */
+export function checkLinks (links: LinkOptions = {}): void {
+  for (const [name, url] of Object.entries(links) as [string, string][]) {
+    const isUrl = URL.canParse(url) && /^https?:$/.test(new URL(url).protocol)
+    if (!isUrl || !url.includes(TOKEN)) throw new Error(`option links.${name}: must be an http or https URL with ${TOKEN}`)
+  }
+}
+
+/**
+ * Writes the URL of a link.
+ * @param uid the interaction that the person came from: in the same browser they go on there
+ */
+export type WriteLink = (purpose: Purpose, token: string, uid?: string) => string
+
+/**
+ * @param parts.getIssuer never from a request: whoever chooses the host of a link gets its token
+ * @param parts.accountPath the path of the account pages
+ */
+export function createLinks ({ getIssuer, accountPath, links = {} }: { getIssuer: () => URL, accountPath: string, links?: LinkOptions }): WriteLink {
+  return (purpose, token, uid) => {
+    const option = OPTIONS[purpose]
+    const own = option === undefined ? undefined : links[option]
+    if (own !== undefined) return own.replaceAll(TOKEN, token)
+    const issuer = getIssuer().href.replace(/\/$/, '')
+    return `${issuer}${uid === undefined ? `${accountPath}${PAGE_PATHS[purpose]}` : `/api/v1${INTERACTION}/${uid}/sign-up`}?token=${token}`
+  }
+}

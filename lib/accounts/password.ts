@@ -1,0 +1,94 @@
+import { checkText } from '../checks.ts'
+import { toTimestamp } from '../clock.ts'
+import type { UserRecord } from '../records.ts'
+import { createUserRecord } from '../records.ts'
+import { DuplicateKeyError } from '../store/port.ts'
+import { isTaken } from '../users/addresses.ts'
+import { type AccountContext, changeUser, notify } from './context.ts'
+import { requireLive, toVerified } from './live.ts'
+import { type Purpose, type TicketRecord, ticketError } from './tickets.ts'
+
+/** What a change of the password ends. */
+const ENDED: readonly Purpose[] = ['reset', 'invite', 'verify', 'change']
+
+export interface PasswordSet {
+  user_id: string
+  /** The epoch of a sign-in that follows at once. */
+  epoch: number
+  account: string
+  purpose: 'reset' | 'invite' | 'sign-up'
+  return_to?: string
+}
+
+/** Sets a password by a link: of a reset, an invitation or a sign-up. */
+export function createSetPassword (context: AccountContext, { isSignUpOn }: { isSignUpOn: boolean }) {
+  const { users, passwords, checkNewPassword, openPassword, tickets, tokens, now, onEvent, onError } = context
+
+  /** The account comes into being here: until somebody has proved the mailbox, nobody holds it. */
+  async function signUp (ticket: TicketRecord, password: string, name: string, signal?: AbortSignal): Promise<UserRecord> {
+    const { address } = ticket
+    if (address === undefined || !isSignUpOn || await isTaken(users, address)) throw ticketError()
+    await checkNewPassword(password, { account: address })
+    const hashed = await passwords.hash(password, { key: `address ${address}`, signal })
+    const record = createUserRecord(now(), {
+      account: address, email: address, email_verified_at: toTimestamp(now()), roles: {}, password: hashed, name: checkText('name', name), info: {}
+    }, false)
+    try {
+      await users.insert(record)
+    } catch (error) {
+      // Somebody has the address since, by an invitation or a second click.
+      if (error instanceof DuplicateKeyError) throw ticketError()
+      throw error
+    }
+    await tickets.remove(ticket.id).catch(onError)
+    onEvent({ type: 'user.signed_up', user_id: record.id })
+    return record
+  }
+
+  async function reset (ticket: TicketRecord, password: string, signal?: AbortSignal): Promise<UserRecord> {
+    const user = requireLive(ticket, await users.get(ticket.user_id ?? ''), now)
+    await checkNewPassword(password, user)
+    const hashed = await passwords.hash(password, { key: `user ${user.id}`, signal })
+    const written = await changeUser(context, user.id, (record) => {
+      const current = requireLive(ticket, record, now)
+      const isProof = ticket.mailed && ticket.address !== undefined && current.email_verified_at === undefined
+      return {
+        set: { password: hashed, ...(isProof && toVerified(current, ticket.address!, now)) },
+        unset: ['invited_at'],
+        // Spends the ticket, and ends every session and every other link of the user.
+        increment: { epoch: 1 }
+      }
+    })
+    tokens.deleteOfUser(user.id, written.epoch)
+    await Promise.all([openPassword(user.id), tickets.removeOf(user.id, ENDED)]).catch(onError)
+    onEvent({ type: 'user.password_reset', user_id: user.id })
+    if (ticket.purpose === 'reset') await notify(context, { kind: 'password-changed', user_id: user.id })
+    return written
+  }
+
+  return {
+    /**
+     * What a link that asks for a password is for. It spends nothing.
+     * @throws ErrTicket
+     */
+    async inspectLink (token: string): Promise<{ purpose: PasswordSet['purpose'], account: string }> {
+      const ticket = await tickets.require(token, 'reset', 'invite', 'sign-up')
+      const { purpose } = ticket as { purpose: PasswordSet['purpose'] }
+      if (purpose !== 'sign-up') return { purpose, account: requireLive(ticket, await users.get(ticket.user_id ?? ''), now).account }
+      const { address } = ticket
+      if (address === undefined || !isSignUpOn || await isTaken(users, address)) throw ticketError()
+      return { purpose, account: address }
+    },
+
+    /**
+     * Sets the password, and spends the link by the same write.
+     * @throws ErrTicket, ErrParam for a password that is refused: the link can be used again
+     */
+    async setPassword (token: string, password: string, { name = '', signal }: { name?: string, signal?: AbortSignal } = {}): Promise<PasswordSet> {
+      const ticket = await tickets.require(token, 'reset', 'invite', 'sign-up')
+      const { purpose, return_to } = ticket as TicketRecord & { purpose: PasswordSet['purpose'] }
+      const user = purpose === 'sign-up' ? await signUp(ticket, password, name, signal) : await reset(ticket, password, signal)
+      return { user_id: user.id, epoch: user.epoch, account: user.account, purpose, ...(return_to !== undefined && { return_to }) }
+    }
+  }
+}

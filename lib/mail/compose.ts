@@ -1,0 +1,34 @@
+import { html } from '../pages/html.ts'
+import { de } from './texts/de.ts'
+import { type MailText, type MailTexts, en } from './texts/en.ts'
+import type { Draft } from './outbox.ts'
+
+export const MAIL_LANGUAGES = ['en', 'de'] as const
+export type MailLanguage = typeof MAIL_LANGUAGES[number]
+
+const TEXTS: Record<MailLanguage, (service: string) => MailTexts> = { en, de }
+
+export type MailKind = keyof MailTexts
+
+/** The language of a stored job; English for any other text. */
+export function toMailLanguage (text: unknown): MailLanguage {
+  return MAIL_LANGUAGES.find((language) => language === text) ?? 'en'
+}
+
+/**
+ * Writes a mail. Nothing in it was typed by anyone but the operator, so that nobody can have us send a text of theirs.
+ * @param service the name of the service
+ */
+export function composeMail (kind: MailKind, { to, link, service, language }: { to: string, link?: string, service: string, language: MailLanguage }): NonNullable<Draft> {
+  const { subject, before, link: label, after }: MailText = TEXTS[language](service)[kind]
+  const paragraphs = [...before, ...(link === undefined ? [] : [link]), ...after]
+  return {
+    to,
+    subject,
+    text: `${paragraphs.join('\n\n')}\n`,
+    html: html`<!DOCTYPE html>
+<html lang="${language}"><head><meta charset="utf-8"><title>${subject}</title></head><body>
+${before.map((text) => html`<p>${text}</p>\n`)}${link !== undefined && html`<p><a href="${link}">${label ?? link}</a></p>\n`}${after.map((text) => html`<p>${text}</p>\n`)}</body></html>
+`.text
+  }
+}

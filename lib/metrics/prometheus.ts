@@ -1,0 +1,69 @@
+import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom-client'
+import type { Meter } from './meter.ts'
+
+/** Seconds. A cached token check takes some tens of microseconds, a password most of a second. */
+const REQUEST_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
+const STORE_BUCKETS = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 10]
+
+/** Gauges of prom-client with the suffix of a counter, which `promtool check metrics` refuses. */
+const MISNAMED = ['nodejs_active_handles_total', 'nodejs_active_requests_total', 'nodejs_active_resources_total']
+
+const FORMATS = { openmetrics: Registry.OPENMETRICS_CONTENT_TYPE, prometheus: Registry.PROMETHEUS_CONTENT_TYPE } as const
+
+/** A meter on a registry of its own, with the metrics of the process: CPU, memory, garbage collection, event-loop delay. */
+export function createMeter (version: string): Meter {
+  const registry = new Registry()
+  const registers = [registry]
+  collectDefaultMetrics({ register: registry })
+  for (const name of MISNAMED) registry.removeSingleMetric(name)
+
+  new Gauge({ name: 'identity_build_info', help: 'The version of the service.', labelNames: ['version'], registers }).set({ version }, 1)
+  const requests = new Histogram({
+    name: 'http_request_duration_seconds', help: 'Duration of HTTP requests until the response has ended.', labelNames: ['method', 'route', 'status'], buckets: REQUEST_BUCKETS, registers
+  })
+  const signIns = new Counter({ name: 'identity_sign_ins_total', help: 'Forms of a sign-in that were sent.', labelNames: ['outcome', 'method'], registers })
+  const tokens = new Counter({ name: 'identity_tokens_issued_total', help: 'Answers with an access token.', labelNames: ['grant'], registers })
+  const checks = new Counter({ name: 'identity_token_checks_total', help: 'Bearer tokens that requests came with.', labelNames: ['outcome'], registers })
+  const calls = new Histogram({
+    name: 'identity_store_duration_seconds', help: 'Duration of calls of the store.', labelNames: ['operation', 'outcome'], buckets: STORE_BUCKETS, registers
+  })
+  const lists = new Gauge({ name: 'identity_list_cursors', help: 'Lists that are being read.', registers })
+
+  async function write (format: keyof typeof FORMATS): Promise<{ type: string, text: string }> {
+    // prom-client takes `_total` off the names of counters for OpenMetrics, and never puts it back.
+    for (const metric of registry.getMetricsAsArray() as unknown as { name: string, type: string }[]) {
+      if (metric.type === 'counter' && !metric.name.endsWith('_total')) metric.name += '_total'
+    }
+    registry.setContentType(FORMATS[format] as typeof registry.contentType)
+    return { type: FORMATS[format], text: await registry.metrics() }
+  }
+  // One after the other, because the format is a state of the registry.
+  let last: Promise<unknown> = Promise.resolve()
+
+  return {
+    request: (labels, seconds) => requests.observe(labels, seconds),
+    signIn: (outcome, method) => signIns.inc({ outcome, method }),
+    tokens: (grant) => tokens.inc({ grant }),
+    tokenCheck: (outcome) => checks.inc({ outcome }),
+    store: (operation, outcome, seconds) => calls.observe({ operation, outcome }, seconds),
+    lists: (change) => lists.inc(change),
+    read (name, help, reading) {
+      const gauge: Gauge = new Gauge({
+        name: `identity_${name}`,
+        help,
+        registers,
+        async collect () {
+          // One reading that fails must not hide all others.
+          const value = await Promise.resolve().then(reading).catch(() => undefined)
+          if (value === undefined) gauge.remove()
+          else gauge.set(value)
+        }
+      })
+    },
+    render (format) {
+      const rendered = last.then(() => write(format))
+      last = rendered.catch(() => {})
+      return rendered
+    }
+  }
+}

@@ -1,0 +1,47 @@
+import type { Place } from '../../sign-in/place.ts'
+import type { Pages, SessionView } from '../contract.ts'
+import { type Html, html } from '../html.ts'
+import { type Context, type Part, hidden, name } from '../parts.ts'
+import type { Texts } from '../texts/en.ts'
+import { frame, ofWhat, showTime } from './shell.ts'
+
+function namePlace ({ browser, system }: Place, { account: own }: Texts): string {
+  if (browser !== undefined && system !== undefined) return own.browserOn(browser, system)
+  return browser ?? system ?? own.unknownBrowser
+}
+
+/** What a button ends, in words that tell it from the others. */
+function nameSession ({ client, place = {}, last_used_at }: SessionView, texts: Texts): string {
+  return [client?.name ?? namePlace(place, texts), place.address, last_used_at.slice(0, 16)].filter(Boolean).join(', ')
+}
+
+function showSession (session: SessionView, field: string, { base, xsrf }: Pages['account-sessions'], { texts, language }: Context): Html {
+  const { id, client, place, since, last_used_at, current = false } = session
+  const { account: own } = texts
+  const heading = client === undefined ? html`${namePlace(place ?? {}, texts)}` : name(client.name)
+  const origin = [client !== undefined && place !== undefined && namePlace(place, texts), place?.address].filter((text) => typeof text === 'string')
+  return html`<li>
+<div><p><strong>${heading}</strong>${current && html` <span class="tag">${own.thisBrowser}</span>`}</p>
+<p class="muted">${origin.length > 0 && html`${own.from(origin.join(', '))}<br>`}${own.signedInAt(showTime(since, language))}<br>${own.lastUsedAt(showTime(last_used_at, language))}</p></div>
+${!current && html`<form method="post" action="${base}/sessions">
+${hidden('xsrf', xsrf)}<button type="submit" name="${field}" value="${id}">${own.end}${ofWhat(nameSession(session, texts), texts)}</button>
+</form>\n`}</li>\n`
+}
+
+export function sessions (view: Pages['account-sessions'], context: Context): Part {
+  const { browsers, apps, more, base, xsrf } = view
+  const { account: own } = context.texts
+  return frame(view, context.texts, html`<form method="post" action="${base}/sessions">
+${hidden('xsrf', xsrf)}<p class="actions"><button type="submit" name="others" value="yes">${own.endOthers}</button></p>
+</form>
+<h2 id="browsers">${own.browsers}</h2>
+<p>${own.browsersWhy}</p>
+<ul class="entries" aria-labelledby="browsers">
+${browsers.map((session) => showSession(session, 'browser', view, context))}</ul>
+<h2 id="apps">${own.appSessions}</h2>
+${apps.length === 0
+  ? html`<p>${own.noAppSessions}</p>`
+  : html`<ul class="entries" aria-labelledby="apps">
+${apps.map((session) => showSession(session, 'session', view, context))}</ul>`}
+${more > 0 && html`<p class="muted">${own.more(more)}</p>`}`)
+}

@@ -1,0 +1,46 @@
+import type { AccountView } from '../contract.ts'
+import { type Html, html } from '../html.ts'
+import { type Part, alert, hidden, name, titled } from '../parts.ts'
+import type { Texts } from '../texts/en.ts'
+import type { Language } from '../texts/language.ts'
+
+/** The path of a section. The profile is what the account pages begin with. */
+export const toSectionPath = ({ base }: Pick<AccountView, 'base'>, section: AccountView['section']) => section === 'profile' ? base : `${base}/${section}`
+
+function navigate (view: AccountView, { account: own }: Texts): Html {
+  const { base, section, sections, account, xsrf } = view
+  return html`<nav aria-label="${own.navigation}">
+<ul>
+${sections.map((one) => html`<li><a href="${toSectionPath(view, one)}"${one === section && html` aria-current="page"`}>${own.sections[one]}</a></li>\n`)}</ul>
+<form method="post" action="${base}/sign-out">
+${hidden('xsrf', xsrf)}<p class="who">${name(account)}</p>
+<button type="submit">${own.signOut}</button>
+</form>
+</nav>
+`
+}
+
+/** A page of the account, below its navigation. */
+export function frame (view: AccountView, texts: Texts, body: Html, heading?: Html): Part {
+  const { section, done, error } = view
+  const title = texts.account.sections[section]
+  return {
+    title: titled(title, error, texts),
+    before: navigate(view, texts),
+    body: html`<h1>${heading ?? title}</h1>
+${done !== undefined && html`<p class="done" role="status">${texts.account.done[done]}</p>\n`}${alert(error, texts)}${body}`
+  }
+}
+
+/** A time for people. The zone of the reader is not known without a script. */
+export function showTime (timestamp: string, language: Language): Html {
+  const text = new Intl.DateTimeFormat(language, { dateStyle: 'medium', timeStyle: 'short', timeZone: 'UTC' }).format(new Date(timestamp))
+  return html`<time datetime="${timestamp}">${text} UTC</time>`
+}
+
+export function showDate (timestamp: string, language: Language): Html {
+  return html`<time datetime="${timestamp}">${new Intl.DateTimeFormat(language, { dateStyle: 'long', timeZone: 'UTC' }).format(new Date(timestamp))}</time>`
+}
+
+/** What tells buttons of the same text apart for those who do not see what they stand beside. */
+export const ofWhat = (what: string, { account: own }: Texts) => html`<span class="hidden">${own.ofWhat(what)}</span>`

@@ -1,0 +1,198 @@
+import { type Clock, toTimestamp } from '../clock.ts'
+import { isVouchedFor } from '../clients/kinds.ts'
+import { IdentityError } from '../errors.ts'
+import { scan } from '../lists/scan.ts'
+import type { ClientRecord, GrantRecord, UserRecord } from '../records.ts'
+import { readRegistry } from '../resources/registry.ts'
+import type { Place } from '../sign-in/place.ts'
+import type { Json, Store } from '../store/port.ts'
+import type { Tokens } from './tokens.ts'
+import { type Revocable, checkValidity } from './validity.ts'
+
+/** Entries of each list: the last used ones. */
+const SHOWN = 100
+
+/** A browser in which the user is signed in. */
+export interface OwnBrowser {
+  uid: string
+  place: Place
+  signed_in_at: string
+  last_used_at: string
+}
+
+/** A token session of the user. */
+export interface OwnTokenSession {
+  session_id: string
+  client: { client_id: string, name: string }
+  /** Where the user signed in from. Absent: it came from no browser. */
+  place?: Place
+  created_at: string
+  last_used_at: string
+  /** The browser whose sign-out ends it too. Absent: none. */
+  session_uid?: string
+}
+
+/** An app that may act for the user. */
+export interface OwnApp {
+  client: { client_id: string, name: string }
+  vouched: boolean
+  scopes: string[]
+  /** The time of the first of its token sessions. */
+  connected_at: string
+  last_used_at: string
+}
+
+/** A list, and how many entries it leaves out. */
+export interface Shown<T> { entries: T[], more: number }
+
+type StoredBrowser = Revocable & {
+  uid: string
+  created_at: string
+  signed_in_at?: string
+  last_used_at?: string
+  place?: Place
+  payload: { authorizations?: { [client_id: string]: Json }, [key: string]: Json | undefined }
+}
+
+const byLastUse = (one: { last_used_at: string }, other: { last_used_at: string }) => other.last_used_at < one.last_used_at ? -1 : 1
+
+function show<T extends { last_used_at: string }> (all: T[]): Shown<T> {
+  return { entries: all.sort(byLastUse).slice(0, SHOWN), more: Math.max(0, all.length - SHOWN) }
+}
+
+function notFound (what: string): IdentityError {
+  return new IdentityError('ErrNotFound', `${what}: no such session of the user`)
+}
+
+/** Where a user is signed in, as they see and end it themselves. */
+export function createOwnSessions ({ store, now, tokens }: { store: Store, now: Clock, tokens: Tokens }) {
+  const users = store.collection<UserRecord>('users')
+  const clients = store.collection<ClientRecord>('clients')
+  const grants = store.collection<GrantRecord>('grants')
+  const browsers = store.collection<StoredBrowser>('sign_in_sessions')
+
+  /** The valid token sessions of a user, with their clients. */
+  async function * scanGrants (user_id: string): AsyncIterable<{ grant: GrantRecord, client: ClientRecord }[]> {
+    const user = await users.get(user_id)
+    const registry = await readRegistry(store)
+    const time = toTimestamp(now())
+    for await (const batch of scan(grants, { equal: { user_id } })) {
+      const ids = [...new Set(batch.map(({ client_id }) => client_id))]
+      const found = new Map(await Promise.all(ids.map(async (id) => [id, await clients.get(id)] as const)))
+      yield batch.flatMap((grant) => {
+        const linked = { user_id: user, client_id: found.get(grant.client_id) ?? null, registry_id: registry }
+        const client = checkValidity({ document: grant, linked }, time)?.client
+        return client === undefined || client === null ? [] : [{ grant, client }]
+      })
+    }
+  }
+
+  /** Of a user's many sessions only the shown ones are kept while they are read. */
+  async function collect<T extends { last_used_at: string }> (batches: AsyncIterable<T[]>): Promise<Shown<T>> {
+    let shown: Shown<T> = { entries: [], more: 0 }
+    for await (const batch of batches) {
+      const { entries, more } = show([...shown.entries, ...batch])
+      shown = { entries, more: shown.more + more }
+    }
+    return shown
+  }
+
+  async function * scanBrowsers (user_id: string): AsyncIterable<OwnBrowser[]> {
+    const user = await users.get(user_id)
+    const time = toTimestamp(now())
+    for await (const batch of scan(browsers, { equal: { user_id } })) {
+      yield batch
+        .filter((document) => checkValidity({ document, linked: { user_id: user } }, time) !== null)
+        .map(({ uid, created_at, place = {}, signed_in_at = created_at, last_used_at = created_at }) => ({ uid, place, signed_in_at, last_used_at }))
+    }
+  }
+
+  /** The user's consent is not remembered in any browser any more. */
+  async function forgetConsent (user_id: string, client_id: string): Promise<void> {
+    for await (const batch of scan(browsers, { equal: { user_id } })) {
+      for (const { id, payload } of batch) {
+        if (payload.authorizations?.[client_id] === undefined) continue
+        const { [client_id]: _, ...authorizations } = payload.authorizations
+        await browsers.update(id, { set: { payload: { ...payload, authorizations } as { [key: string]: Json } } })
+      }
+    }
+  }
+
+  return {
+    /** The browsers in which the user is signed in. */
+    async listBrowsers (user_id: string): Promise<Shown<OwnBrowser>> {
+      const { entries, more } = await collect(scanBrowsers(user_id))
+      // Two tabs that sign in at once create two records with one uid.
+      return { entries: [...new Map(entries.toReversed().map((entry) => [entry.uid, entry])).values()].toReversed(), more }
+    },
+
+    /** The user's token sessions. */
+    async listTokenSessions (user_id: string): Promise<Shown<OwnTokenSession>> {
+      async function * read () {
+        for await (const batch of scanGrants(user_id)) {
+          yield batch.map(({ grant, client }): OwnTokenSession => ({
+            session_id: grant.id,
+            client: { client_id: client.id, name: client.name },
+            created_at: grant.created_at,
+            last_used_at: grant.last_used_at,
+            ...(grant.place !== undefined && { place: grant.place }),
+            ...(grant.bound === true && grant.session_uid !== undefined && { session_uid: grant.session_uid })
+          }))
+        }
+      }
+      return await collect(read())
+    },
+
+    /** The apps that may act for the user, each with the scopes of all its token sessions. */
+    async listApps (user_id: string): Promise<Shown<OwnApp>> {
+      const apps = new Map<string, OwnApp>()
+      for await (const batch of scanGrants(user_id)) {
+        for (const { grant, client } of batch) {
+          const { created_at, last_used_at, scopes = client.scopes } = grant
+          const app = apps.get(client.id)
+          apps.set(client.id, {
+            client: { client_id: client.id, name: client.name },
+            vouched: isVouchedFor(client),
+            scopes: [...new Set([...app?.scopes ?? [], ...scopes])],
+            connected_at: app === undefined || created_at < app.connected_at ? created_at : app.connected_at,
+            last_used_at: app === undefined || last_used_at > app.last_used_at ? last_used_at : app.last_used_at
+          })
+        }
+      }
+      return show([...apps.values()])
+    },
+
+    /**
+     * Signs the user out of a browser, and of the apps that they signed in to from it.
+     * @throws ErrNotFound, for another user's browser too
+     */
+    async endBrowser (user_id: string, uid: string): Promise<void> {
+      for await (const batch of scan(browsers, { equal: { uid } })) {
+        if (batch.some((record) => record.user_id === user_id)) {
+          await tokens.endSignIn(uid)
+          return
+        }
+      }
+      throw notFound('browser')
+    },
+
+    /**
+     * Ends a token session.
+     * @throws ErrNotFound, for another user's too
+     */
+    async endTokenSession (user_id: string, session_id: string): Promise<void> {
+      if ((await grants.get(session_id))?.user_id !== user_id) throw notFound('session')
+      await tokens.endGrant(session_id)
+    },
+
+    /** Ends all the user's token sessions of an app, which must ask for consent again. Nothing happens when there are none. */
+    async disconnect (user_id: string, client_id: string): Promise<void> {
+      await forgetConsent(user_id, client_id)
+      for await (const batch of scan(grants, { equal: { user_id, client_id } })) {
+        for (const { id } of batch) await tokens.endGrant(id)
+      }
+    }
+  }
+}
+
+export type OwnSessions = ReturnType<typeof createOwnSessions>

@@ -1,0 +1,172 @@
+import { randomBytes, timingSafeEqual } from 'node:crypto'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { Clock } from '../lib/clock.ts'
+import type { AuthorizationServer, BrowserSession, BrowserSessions } from '../lib/oidc/contract.ts'
+import type { AccountSection, AccountView } from '../lib/pages/contract.ts'
+import type { Actor } from '../lib/roles.ts'
+import { hashToken } from '../lib/tokens/tokens.ts'
+import type { Profile } from '../schemas/user.ts'
+import { watchConnection } from './connections.ts'
+import type { OidcMount } from './oidc.ts'
+import { PageError } from './pages.ts'
+import { checkOrigin, readField, readFields } from './sign-in-forms.ts'
+import type { UserLimit } from './user-limit.ts'
+
+export interface AccountMount extends OidcMount {
+  /** The path of the account pages as browsers see it. */
+  getHome: () => string
+  now: Clock
+  /** Characters that a new password must have. */
+  passwordMin: number
+  limitWrites: UserLimit
+  limitPasswords: UserLimit
+}
+
+/** Milliseconds after the sign-in for which the pages that change how people sign in do not ask again. */
+const FRESH = 10 * 60 * 1000
+
+/** Where to go after a sign-in: a page of the account, and never another address. */
+const NEXT = /^[a-z-]{1,32}(\/[0-9A-Za-z]{1,64})?$/
+
+/** A request of a person who is signed in. */
+export interface Visit {
+  server: AuthorizationServer
+  session: BrowserSession
+  user: Profile & { user_id: string }
+  /** The person as the services see them: with no more power than a plain user has over their own account. */
+  actor: Actor
+  /** What every page shows. */
+  view: AccountView
+}
+
+export interface VisitOptions {
+  section: AccountSection
+  /** The page, if it is not the section's own. */
+  path?: string
+  /** Whether the sign-in must be fresh. */
+  sensitive?: boolean
+}
+
+const expired = (code: 'ErrParam' | 'ErrUnknown' = 'ErrParam') =>
+  new PageError(code, 'xsrf: the page has expired, or was opened in another browser', ({ errors }) => errors.pageExpired)
+
+const isSame = (one: string, other: string) => timingSafeEqual(Buffer.from(hashToken(one)), Buffer.from(hashToken(other)))
+
+/** oidc-provider sets its cookies past Fastify. A host's own cookies on the reply would replace them. */
+function adoptCookies (reply: FastifyReply): void {
+  const cookies = reply.raw.getHeader('set-cookie')
+  if (cookies === undefined) return
+  reply.raw.removeHeader('set-cookie')
+  reply.header('set-cookie', cookies)
+}
+
+/** What the account pages know of the browser that asks. */
+export function createVisits ({ identity: { users, clients } }: FastifyInstance, { getServer, getHome, now }: AccountMount) {
+  const isFresh = ({ signed_in_at }: BrowserSession) => Date.parse(signed_in_at) > now() - FRESH
+
+  async function findSession (request: FastifyRequest, reply: FastifyReply, server: AuthorizationServer): Promise<BrowserSession | null> {
+    const session = await server.browsers.find(request.raw, reply.raw, request.ip)
+    adoptCookies(reply)
+    return session
+  }
+
+  function createActor (request: FastifyRequest, reply: FastifyReply, server: AuthorizationServer, { user_id, user_epoch }: BrowserSession): Actor {
+    return {
+      user_id,
+      isUser: true,
+      isAdmin: false,
+      isUnrestricted: false,
+      holds: () => true,
+      epoch: user_epoch,
+      signal: watchConnection(request),
+      async confirm () {
+        if ((await findSession(request, reply, server))?.user_id !== user_id) throw expired('ErrUnknown')
+      }
+    }
+  }
+
+  /** The sections that a person has. Few people register apps. */
+  async function listSections (section: AccountSection, actor: Actor): Promise<AccountSection[]> {
+    const hasClients = section === 'clients' || await clients.count(undefined, actor) > 0
+    return ['profile', 'password', 'sessions', 'apps', ...(hasClients ? ['clients'] as const : [])]
+  }
+
+  /** Redirects to the sign-in, which comes back to `next`. */
+  function redirectToSignIn (reply: FastifyReply, next: string): FastifyReply {
+    return reply.redirect(`${getHome()}/sign-in?${new URLSearchParams({ next })}`, 303)
+  }
+
+  return {
+    isFresh,
+    findSession,
+
+    async signIn (request: FastifyRequest, reply: FastifyReply, server: AuthorizationServer, login: Parameters<BrowserSessions['signIn']>[3]): Promise<void> {
+      await server.browsers.signIn(request.raw, reply.raw, request.ip, login)
+      adoptCookies(reply)
+    },
+
+    async signOut (request: FastifyRequest, reply: FastifyReply, server: AuthorizationServer): Promise<void> {
+      await server.browsers.signOut(request.raw, reply.raw, request.ip)
+      adoptCookies(reply)
+    },
+
+    /** The page to go to after a sign-in. */
+    toNext (next: unknown): string {
+      return typeof next === 'string' && NEXT.test(next) && next !== 'profile' ? `${getHome()}/${next}` : getHome()
+    },
+
+    /**
+     * The person who is signed in in this browser. Null when they were sent to the sign-in.
+     * @throws ErrPerm for a form of another site, ErrParam for one of another browser
+     */
+    async open (request: FastifyRequest, reply: FastifyReply, { section, path = section, sensitive = false }: VisitOptions): Promise<Visit | null> {
+      const server = await getServer()
+      if (request.method === 'POST') checkOrigin(request, server.issuer)
+      const session = await findSession(request, reply, server)
+      const user = session === null ? null : await users.get(session.user_id)
+      if (session === null || user === null || (sensitive && !isFresh(session))) {
+        redirectToSignIn(reply, path)
+        return null
+      }
+      if (request.method === 'POST' && !isSame(readField(request, 'xsrf'), session.xsrf)) throw expired()
+      const actor = createActor(request, reply, server, session)
+      const sections = await listSections(section, actor)
+      return { server, session, user, actor, view: { base: getHome(), section, sections, account: user.account, xsrf: session.xsrf } }
+    }
+  }
+}
+
+export type Visits = ReturnType<typeof createVisits>
+
+/** The cookie of a browser that signs in to the account pages. Nothing is stored for it before the first step is passed. */
+export function createSignInCookie (issuer: URL) {
+  const secure = issuer.protocol === 'https:'
+  const name = secure ? '__Host-identity_sign_in' : 'identity_sign_in'
+  const attributes = `Path=/; HttpOnly; SameSite=Lax${secure ? '; Secure' : ''}`
+  const pattern = new RegExp(`(?:^|;\\s*)${name}=([\\w-]{43})(?:;|$)`)
+  const read = ({ headers }: FastifyRequest) => pattern.exec(headers.cookie ?? '')?.[1]
+  const toXsrf = (secret: string) => hashToken(`xsrf ${secret}`)
+  return {
+    /** The secret of this sign-in, made when there is none, and the hidden field of its forms. */
+    begin (request: FastifyRequest, reply: FastifyReply): { secret: string, xsrf: string } {
+      let secret = read(request)
+      if (secret === undefined) {
+        secret = randomBytes(32).toString('base64url')
+        reply.header('set-cookie', `${name}=${secret}; ${attributes}`)
+      }
+      return { secret: `account ${secret}`, xsrf: toXsrf(secret) }
+    },
+
+    /** @throws ErrParam unless the form is from a page of this browser */
+    resume (request: FastifyRequest): { secret: string, xsrf: string } {
+      const secret = read(request)
+      const xsrf = secret === undefined ? '' : toXsrf(secret)
+      if (secret === undefined || !isSame(readFields(request).get('xsrf') ?? '', xsrf)) throw expired()
+      return { secret: `account ${secret}`, xsrf }
+    },
+
+    end (reply: FastifyReply): void {
+      reply.header('set-cookie', `${name}=; ${attributes}; Max-Age=0`)
+    }
+  }
+}

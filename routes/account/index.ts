@@ -1,0 +1,19 @@
+import type { FastifyInstance } from 'fastify'
+import { IdentityError } from '../../lib/errors.ts'
+import { type AccountMount, createVisits } from '../../plugins/account.ts'
+import { createPageError } from '../../plugins/pages.ts'
+import { parseForms } from '../../plugins/sign-in-forms.ts'
+import { clientPages } from './clients.ts'
+import { profilePages } from './profile.ts'
+import { sessionPages } from './sessions.ts'
+import { signInPages } from './sign-in.ts'
+
+/** The pages where people see and change their own account, without an app and without a script. */
+export async function accountRoutes (app: FastifyInstance, mount: AccountMount): Promise<void> {
+  const handleError = createPageError(mount.look)
+  app.setErrorHandler(handleError)
+  app.setNotFoundHandler((request, reply) => handleError(new IdentityError('ErrNotFound', 'path: no such page'), request, reply))
+  parseForms(app)
+  const visits = createVisits(app, mount)
+  for (const add of [signInPages, profilePages, sessionPages, clientPages]) add(app, mount, visits)
+}

@@ -1,0 +1,63 @@
+import type { FastifyInstance } from 'fastify'
+import { PASSWORD_ACR } from '../../lib/oidc/scopes.ts'
+import { type AccountMount, type Visits, createSignInCookie } from '../../plugins/account.ts'
+import { sendPage } from '../../plugins/pages.ts'
+import { type SignInForm, checkOrigin, createSignInForms, readField } from '../../plugins/sign-in-forms.ts'
+
+type Query = { Querystring: { next?: string } }
+
+const schema = { hide: true }
+
+/** Signs in to the account pages by the same steps as to an app, and out. */
+export function signInPages (app: FastifyInstance, { getServer, getHome, getIssuer, limits, look }: AccountMount, visits: Visits): void {
+  const { users } = app.identity
+  const forms = createSignInForms(app, limits, getIssuer)
+  const page = { look }
+
+  /** The form of a browser. Somebody who signed in too long ago for a page is asked again. */
+  function toForm (next: string | undefined, proof: { secret: string, xsrf: string }, again: string | undefined): SignInForm {
+    const query = next === undefined ? '' : `?${new URLSearchParams({ next })}`
+    return {
+      secret: proof.secret,
+      view: { action: `${getHome()}/sign-in${query}`, xsrf: proof.xsrf, ...(again !== undefined && { again: true, account: again }) },
+      page
+    }
+  }
+
+  app.get<Query>('/sign-in', { schema }, async (request, reply) => {
+    const { next } = request.query
+    const server = await getServer()
+    const session = await visits.findSession(request, reply, server)
+    if (session !== null && visits.isFresh(session)) return reply.redirect(visits.toNext(next), 303)
+    const again = session === null ? undefined : (await users.get(session.user_id))?.account
+    return await forms.show(reply, toForm(next, createSignInCookie(server.issuer).begin(request, reply), again))
+  })
+
+  app.post<Query>('/sign-in', { schema }, async (request, reply) => {
+    const { next } = request.query
+    const server = await getServer()
+    checkOrigin(request, server.issuer)
+    const cookie = createSignInCookie(server.issuer)
+    const proof = cookie.resume(request)
+    if (readField(request, 'cancel') !== '') {
+      await forms.cancel(proof.secret)
+      cookie.end(reply)
+      return reply.redirect(getHome(), 303)
+    }
+    const session = await visits.findSession(request, reply, server)
+    const again = session === null ? undefined : (await users.get(session.user_id))?.account
+    const signedIn = await forms.submit(request, reply, toForm(next, proof, again))
+    if (signedIn === null) return reply
+    const { user_id: accountId, ...rest } = signedIn
+    await visits.signIn(request, reply, server, { accountId, acr: PASSWORD_ACR, ...rest })
+    cookie.end(reply)
+    return reply.redirect(visits.toNext(next), 303)
+  })
+
+  app.post('/sign-out', { schema }, async (request, reply) => {
+    const visit = await visits.open(request, reply, { section: 'profile' })
+    if (visit === null) return reply
+    await visits.signOut(request, reply, visit.server)
+    return await sendPage(reply, 'signed-out', {}, page)
+  })
+}

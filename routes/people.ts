@@ -1,0 +1,93 @@
+import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import type { FastifyRequest } from 'fastify'
+import { ForgotPasswordSchema, SetPasswordSchema, SignUpSchema, UndoAddressSchema, VerifyAddressSchema } from '../schemas/people.ts'
+import type { Asker } from '../lib/accounts/index.ts'
+import { checkReturnTo } from '../lib/accounts/return-to.ts'
+import { watchConnection } from '../plugins/connections.ts'
+import { chooseMailLanguage } from '../plugins/mail-language.ts'
+import { NoContentSchema, publicErrors } from './responses.ts'
+
+const tags = ['people']
+
+const toAsker = (request: FastifyRequest): Asker => ({ ip: request.ip, language: chooseMailLanguage(request) })
+
+/** What anybody may call: with a link that they have, or to have one mailed. */
+export const peopleRoutes: FastifyPluginAsyncTypebox = async (app) => {
+  const { accounts, store } = app.identity
+  app.addHook('onRequest', (_request, reply, done) => {
+    reply.header('cache-control', 'no-store')
+    done()
+  })
+
+  app.post('/auth/forgot', {
+    schema: {
+      operationId: 'forgotPassword',
+      tags,
+      summary: 'Have a link mailed that sets a new password',
+      description: 'The answer is the same whether or not there is such an account.',
+      body: ForgotPasswordSchema,
+      response: { 204: NoContentSchema, ...publicErrors('ErrNotFound', 'ErrLimit') }
+    }
+  }, async (request, reply) => {
+    await accounts.forgotPassword(request.body.data.account, toAsker(request))
+    return reply.code(204).send(undefined)
+  })
+
+  app.post('/auth/reset', {
+    schema: {
+      operationId: 'resetPassword',
+      tags,
+      summary: 'Set the password with a link: of a reset, an invitation or a sign-up',
+      description: 'A refused password spends nothing. A new one revokes all codes, tokens and other links of the user.',
+      body: SetPasswordSchema,
+      response: { 204: NoContentSchema, ...publicErrors('ErrTicket') }
+    }
+  }, async (request, reply) => {
+    const { token, password, name } = request.body.data
+    await accounts.setPassword(token, password, { signal: watchConnection(request), ...(name !== undefined && { name }) })
+    return reply.code(204).send(undefined)
+  })
+
+  app.post('/auth/sign-up', {
+    schema: {
+      operationId: 'signUp',
+      tags,
+      summary: 'Have a link mailed that makes an account',
+      description: 'There is no account before somebody sends a password with the link, to /auth/reset. The answer is the same whether or not there is one with this address.',
+      body: SignUpSchema,
+      response: { 204: NoContentSchema, ...publicErrors('ErrNotFound', 'ErrLimit') }
+    }
+  }, async (request, reply) => {
+    const { email, clientId, returnTo } = request.body.data
+    const return_to = await checkReturnTo(store, clientId, returnTo)
+    await accounts.signUp(email, toAsker(request), return_to === undefined ? {} : { return_to })
+    return reply.code(204).send(undefined)
+  })
+
+  app.post('/auth/verify', {
+    schema: {
+      operationId: 'verifyAddress',
+      tags,
+      summary: 'Verify an address with a link: the present one, or a new one',
+      body: VerifyAddressSchema,
+      response: { 204: NoContentSchema, ...publicErrors('ErrTicket', 'ErrLimit') }
+    }
+  }, async (request, reply) => {
+    await accounts.verifyAddress(request.body.data.token)
+    return reply.code(204).send(undefined)
+  })
+
+  app.post('/auth/undo', {
+    schema: {
+      operationId: 'undoAddressChange',
+      tags,
+      summary: 'Undo a change of the address with a link',
+      description: 'Restores the former address, revokes all codes, tokens and other links of the user, and mails a link that sets a new password.',
+      body: UndoAddressSchema,
+      response: { 204: NoContentSchema, ...publicErrors('ErrTicket') }
+    }
+  }, async (request, reply) => {
+    await accounts.undoChange(request.body.data.token)
+    return reply.code(204).send(undefined)
+  })
+}

@@ -1,0 +1,54 @@
+import { type TProperties, Type, type Static } from '@sinclair/typebox'
+import { Data, IdSchema, LIMITS, RolesSchema } from './common.ts'
+
+/** Characters of a link's token: 43. */
+const Token = Type.String({ minLength: 1, maxLength: LIMITS.token, description: 'The token of the link.' })
+const Address = Type.String({ minLength: 1, maxLength: LIMITS.account, description: 'An email address.' })
+const Password = Type.String({ maxLength: LIMITS.password })
+const CurrentPassword = Type.Optional(Type.String({
+  maxLength: LIMITS.password, description: "The user's present password. Required, except with an unrestricted token of the operator's."
+}))
+
+/** Where the person goes on, when they have used the link. */
+const ReturnTo = {
+  clientId: Type.Optional(IdSchema),
+  returnTo: Type.Optional(Type.String({ maxLength: LIMITS.uri, description: 'Where the person goes on: a registered redirect URI of the client in clientId.' }))
+}
+
+const Body = <P extends TProperties>(properties: P, title: string, example: object) =>
+  Type.Object({ data: Type.Object(properties, { additionalProperties: false }) }, { additionalProperties: false, title, examples: [{ data: example }] })
+
+const TOKEN = '3zv4Zc0m1QyXv9hYk2aW8pTq7LrN5sDeF6gHjKxBuVo'
+const PASSWORD = 'correct horse battery staple'
+
+export const ForgotPasswordSchema = Body({
+  account: Type.String({ minLength: 1, maxLength: LIMITS.account, description: 'The account, or the verified address.' })
+}, 'ForgotPassword', { account: 'ann@example.com' })
+
+export const SetPasswordSchema = Body({
+  token: Token, password: Password, name: Type.Optional(Type.String({ maxLength: LIMITS.name, description: 'The name of a new user; for a sign-up only.' }))
+}, 'SetPassword', { token: TOKEN, password: PASSWORD })
+
+export const SignUpSchema = Body({ email: Address, ...ReturnTo }, 'SignUp', { email: 'ann@example.com' })
+
+export const VerifyAddressSchema = Body({ token: Token }, 'VerifyAddress', { token: TOKEN })
+
+export const UndoAddressSchema = Body({ token: Token }, 'UndoAddress', { token: TOKEN })
+
+export const ChangeAddressSchema = Body({ email: Address, current_password: CurrentPassword }, 'ChangeAddress', { email: 'ann@example.org', current_password: PASSWORD })
+
+export const InviteUserSchema = Body({
+  account: Type.String({ minLength: 1, maxLength: LIMITS.account, description: 'The account of the new user: an email address, or a name.' }),
+  name: Type.Optional(Type.String({ maxLength: LIMITS.name })),
+  roles: Type.Optional({ ...RolesSchema, description: 'Admin only.' }),
+  ...ReturnTo
+}, 'InviteUser', { account: 'bob@example.com', name: 'Bob' })
+export type InviteUser = Static<typeof InviteUserSchema>
+
+const Link = Type.Optional(Type.String({ description: 'The link, where it does not go by mail. Hand it over: whoever has it chooses the password.' }))
+
+export const InvitedSchema = Data(Type.Object({ user_id: Type.String(), link: Link }))
+
+export const RecoveredSchema = Data(Type.Object({ sent: Type.Boolean({ description: 'Whether the link goes by mail.' }), link: Link }))
+
+export const DeleteProfileSchema = Body({ current_password: CurrentPassword }, 'DeleteProfile', { current_password: PASSWORD })

@@ -1,0 +1,57 @@
+import { once } from 'node:events'
+import type { AddressInfo } from 'node:net'
+import PostalMime from 'postal-mime'
+import { SMTPServer, type SMTPServerOptions } from 'smtp-server'
+
+/** A mail that the server accepted. */
+export interface Received {
+  id: string
+  from: string
+  to: string
+  subject: string
+  text: string
+  html: string
+  secure: boolean
+}
+
+/** The reply to a recipient: 0 accepts, 'hang' never answers. */
+export type Reply = number | 'hang'
+
+/** A mail server on a free loopback port. `reply` decides about each recipient, and may look at the number of the attempt. */
+export async function startSmtp (t: { teardown: (close: () => unknown) => unknown }, { reply = () => 0, ...options }: SMTPServerOptions & { reply?: (to: string, attempt: number) => Reply } = {}) {
+  const received: Received[] = []
+  const attempts = new Map<string, number>()
+  const arrived: (() => void)[] = []
+  const server = new SMTPServer({
+    disabledCommands: options.onAuth === undefined ? ['AUTH'] : [],
+    closeTimeout: 100,
+    ...options,
+    onRcptTo ({ address }, _session, done) {
+      const attempt = (attempts.get(address) ?? 0) + 1
+      attempts.set(address, attempt)
+      const answer = reply(address, attempt)
+      if (answer === 'hang') return
+      if (answer === 0) done()
+      else done(Object.assign(new Error(`refused ${address}`), { responseCode: answer }))
+    },
+    async onData (stream, session, done) {
+      const parts: Buffer[] = []
+      for await (const part of stream) parts.push(part as Buffer)
+      const { messageId = '', from, to, subject = '', text = '', html = '' } = await PostalMime.parse(Buffer.concat(parts))
+      received.push({ id: messageId, from: from?.address ?? '', to: to?.[0]?.address ?? '', subject, text, html, secure: session.secure })
+      for (const resolve of arrived.splice(0)) resolve()
+      done()
+    }
+  })
+  server.on('error', () => {})
+  server.listen(0, '127.0.0.1')
+  await once(server.server, 'listening')
+  t.teardown(() => new Promise<void>((resolve) => { server.close(() => resolve()) }))
+  return {
+    port: (server.server.address() as AddressInfo).port,
+    received,
+    attempts,
+    /** Resolves when the next mail is accepted. */
+    arrival: () => new Promise<void>((resolve) => { arrived.push(resolve) })
+  }
+}

@@ -1,0 +1,177 @@
+import t from 'tap'
+import { askCode, eachStore, getCode, startHarness } from '../oidc/harness.ts'
+import { addUser, enter, isSignedOut, post, readXsrf } from './visits.ts'
+
+eachStore(t, 'signing in there is signing in to apps, and the other way round', async (t, start) => {
+  const harness = await start()
+  const app = await harness.register()
+  const tab = harness.browser()
+  const home = await enter(harness, '/account', tab)
+  t.equal(home.response.url, `${harness.url}/account`)
+  t.equal(home.title, 'Profile')
+  t.match(home.text, '<p class="who"><bdi>ann@example.com</bdi></p>')
+  t.ok((await tab.open(askCode(app).url)).left?.searchParams.has('code'), 'the app asks for no password')
+
+  const other = harness.browser()
+  await getCode(harness, app, {}, other)
+  t.equal((await other.open('/account')).title, 'Profile', 'and neither do the account pages')
+})
+
+eachStore(t, 'a wrong password, an unknown account and a user who may not sign in look the same', async (t, start) => {
+  const harness = await start()
+  const { kit } = harness
+  const closed = await addUser(harness, 'closed')
+  await kit.app.identity.users.patch(closed.user_id, { disable: true }, { user_id: 'admin', isAdmin: true })
+  const texts = new Set<string>()
+  for (const account of ['ann@example.com', 'nobody', 'closed']) {
+    const page = await enter(harness, '/account', harness.browser(), { account, password: account === 'closed' ? closed.password : 'wrong' })
+    t.equal(page.response.status, 400)
+    texts.add(page.text.replaceAll(account, '').replace(/name="xsrf" value="[^"]*"/, ''))
+  }
+  t.equal(texts.size, 1)
+  t.match([...texts][0], 'The account or the password is wrong.')
+  t.equal((await kit.app.identity.store.collection('sign_ins').count()), 0, 'nothing is stored')
+  t.equal((await kit.app.identity.store.collection('sign_in_sessions').count()), 0)
+})
+
+eachStore(t, 'a redirect after the sign-in stays within the account pages', async (t, start) => {
+  const harness = await start()
+  for (const [next, path] of [['apps', '/account/apps'], ['//evil.example', '/account'], ['https://evil.example/', '/account'], ['../api', '/account'], ['clients/a/b', '/account']] as const) {
+    const page = await enter(harness, `/account/sign-in?${new URLSearchParams({ next })}`)
+    t.equal(page.response.url, `${harness.url}${path}`, next)
+  }
+})
+
+eachStore(t, 'the name', async (t, start) => {
+  const harness = await start()
+  const home = await enter(harness)
+  const html = '<script>alert(1)</script>"\''
+  const saved = await post(home, '/account', { name: html })
+  t.match(saved.text, '<p class="done" role="status">Your name was changed.</p>')
+  t.match(saved.text, 'value="&lt;script&gt;alert(1)&lt;/script&gt;&quot;&#39;"')
+  t.notMatch(saved.text, '<script')
+  t.equal((await harness.kit.app.identity.users.get(harness.user.user_id))?.name, html)
+  t.equal((await post(home, '/account', { name: 'x'.repeat(257) })).response.status, 400)
+})
+
+eachStore(t, 'the password takes the current one, and ends every other session', async (t, start) => {
+  const harness = await start()
+  const { user, post: call, get, browser } = harness
+  const app = await harness.register()
+  const elsewhere = browser()
+  const { body } = await call('token', await getCode(harness, app, {}, elsewhere), app)
+  const page = await enter(harness, '/account/password')
+  const change = { current_password: user.password, password: 'battery staple' }
+  const wrong = await post(page, '/account/password', { ...change, current_password: 'wrong' })
+  t.equal(wrong.response.status, 400)
+  t.match(wrong.text, 'The current password is wrong.')
+  t.match(wrong.title, /^Error: /)
+  t.equal((await post(page, '/account/password', { ...change, password: '' })).response.status, 400)
+  t.equal((await post(page, '/account/password', { ...change, password: 'x'.repeat(1025) })).response.status, 400)
+  t.equal((await get('tokeninfo', String(body.access_token))).status, 200)
+
+  const changed = await post(page, '/account/password', change)
+  t.match(changed.text, 'Your password was changed. You were signed out everywhere else.')
+  t.equal((await get('tokeninfo', String(body.access_token))).status, 401)
+  t.ok(isSignedOut(await elsewhere.open('/account')), 'the other browser')
+  t.equal((await changed.browser.open('/account')).title, 'Profile', 'this browser stays signed in')
+  t.equal((await enter(harness, '/account', browser(), { account: user.account, password: change.password })).title, 'Profile')
+  t.match((await enter(harness)).text, 'The account or the password is wrong.', 'the old one')
+})
+
+eachStore(t, 'ten minutes after the sign-in, sensitive pages ask again', async (t, start) => {
+  const harness = await start()
+  const { kit, user } = harness
+  const { clientId } = await kit.app.identity.clients.create({ data: { name: 'Mine', redirectUris: [], scopes: [] }, credentials: true }, { user_id: user.user_id, isAdmin: false })
+  const page = await enter(harness, '/account/password')
+  const tab = page.browser
+  kit.clock.advance(10 * 60 * 1000)
+  for (const path of ['/account', '/account/sessions', '/account/apps', '/account/clients']) t.notOk(isSignedOut(await tab.open(path)), path)
+  for (const path of ['/account/password', `/account/clients/${clientId}`]) {
+    const asked = await tab.open(path)
+    t.equal(asked.title, 'Confirm that it is you', path)
+    t.match(asked.text, `value="${user.account}"`)
+    t.equal((await post(page, path, { action: 'show', current_password: user.password, password: 'new' })).title, 'Confirm that it is you', 'a form too')
+  }
+  t.equal((await kit.app.identity.users.verify(user.account, user.password))?.user_id, user.user_id, 'nothing has changed')
+  const asked = await tab.open(`/account/clients/${clientId}`)
+  t.match((await post(asked, asked.response.url, { account: user.account, password: 'wrong' })).text, 'The account or the password is wrong.')
+  t.equal((await post(asked, asked.response.url, { cancel: 'yes' })).title, 'Profile', 'it can be left')
+  const again = await tab.open(`/account/clients/${clientId}`)
+  const back = await post(again, again.response.url, { account: user.account, password: user.password })
+  t.equal(back.response.url, `${harness.url}/account/clients/${clientId}`)
+  t.equal(back.response.status, 200)
+  t.equal((await kit.app.identity.ownSessions.listBrowsers(user.user_id)).entries.length, 1, 'it is the same session')
+})
+
+eachStore(t, 'signing in as somebody else signs the first person out', async (t, start) => {
+  const harness = await start()
+  const { post: call, get, kit, user, browser } = harness
+  const app = await harness.register()
+  const bob = await addUser(harness, 'bob')
+  const tab = browser()
+  const { body } = await call('token', await getCode(harness, app, { scope: 'openid' }, tab), app)
+  kit.clock.advance(10 * 60 * 1000)
+  const asked = await tab.open('/account/password')
+  const page = await post(asked, asked.response.url, { account: 'bob', password: bob.password })
+  t.match(page.text, '<p class="who"><bdi>bob</bdi></p>')
+  t.equal((await get('tokeninfo', String(body.access_token))).status, 401)
+  t.strictSame((await kit.app.identity.ownSessions.listBrowsers(user.user_id)).entries, [])
+})
+
+eachStore(t, 'signing out', async (t, start) => {
+  const harness = await start()
+  const { post: call, get } = harness
+  const app = await harness.register()
+  const page = await enter(harness)
+  const { body } = await call('token', await getCode(harness, app, { scope: 'openid' }, page.browser), app)
+  const out = await post(await page.browser.open('/account'), '/account/sign-out')
+  t.equal(out.title, 'Signed out')
+  t.match(out.text, '<a href="/account">Go to your account</a>')
+  t.equal((await get('tokeninfo', String(body.access_token))).status, 401)
+  t.strictSame(page.browser.cookies(), [])
+  t.ok(isSignedOut(await page.browser.open('/account')))
+})
+
+eachStore(t, 'forms of other sites and of other browsers change nothing', async (t, start) => {
+  const harness = await start()
+  const { kit, user, browser } = harness
+  const page = await enter(harness)
+  const others = await enter(harness, '/account', browser(), await addUser(harness, 'mallory'))
+  const forms: [string, Record<string, string>][] = [
+    ['/account', { name: 'Mallory' }], ['/account/sessions', { others: 'yes' }], ['/account/sign-out', {}], ['/account/password', { current_password: user.password, password: 'hers' }], ['/account/apps', { client: 'x', confirm: 'yes' }], ['/account/clients/x', { action: 'delete' }]
+  ]
+  for (const [path, fields] of forms) {
+    const foreign = await post(page, path, fields, { origin: 'https://evil.example' })
+    t.equal(foreign.response.status, 403, `${path} of another site`)
+    t.match(foreign.text, 'The form was sent from another site.')
+    for (const xsrf of ['', 'guessed', readXsrf(others)]) {
+      const late = await post(page, path, { ...fields, xsrf })
+      t.equal(late.response.status, 400, `${path} without the secret of the browser`)
+      t.match(late.text, 'This page has expired')
+    }
+  }
+  t.equal((await kit.app.identity.users.get(user.user_id))?.name, 'Ann')
+  t.equal((await page.browser.open('/account')).title, 'Profile')
+
+  // A form that signs a visitor in to the account of the attacker.
+  const victim = browser()
+  const attack = (headers: Record<string, string>, xsrf: string) => victim.open('/account/sign-in', { method: 'POST', body: new URLSearchParams({ xsrf, account: user.account, password: user.password }), headers })
+  const attackers = await browser().open('/account')
+  t.equal((await attack({ origin: 'https://evil.example' }, readXsrf(attackers))).response.status, 403)
+  t.equal((await attack({ origin: harness.url }, readXsrf(attackers))).response.status, 400, 'without its cookie')
+  await victim.open('/account')
+  t.equal((await attack({ origin: harness.url }, readXsrf(attackers))).response.status, 400, "with another browser's secret")
+  t.ok(isSignedOut(await victim.open('/account')))
+})
+
+t.test('the account pages have a path, and can be off', async (t) => {
+  const moved = await startHarness(t, { prefix: '/id', oidc: { accountPath: '/my/account' } } as Parameters<typeof startHarness>[1])
+  const form = await moved.browser().open('/id/my/account')
+  t.equal(form.title, 'Sign in')
+  t.equal((await post(form, form.response.url, { account: moved.user.account, password: moved.user.password })).response.url, `${moved.url}/id/my/account`)
+  t.match((await moved.browser().open('/id/my/account/none')).title, 'That did not work')
+  const off = await startHarness(t, { oidc: { accountPath: false } })
+  t.equal((await off.browser().open('/account')).response.status, 404)
+  t.notMatch((await off.browser().open('/api/v1/auth/session/end')).text, '<a ')
+})

@@ -1,0 +1,134 @@
+import axe from 'axe-core'
+import t, { type Test } from 'tap'
+import { askCode, getCode, startHarness } from '../oidc/harness.ts'
+import { type Tab, heading, press, skip, startChromium, withTab } from './chromium.ts'
+
+/** The words of the forms, by language. */
+const WORDS = {
+  en: { lang: 'en-GB', account: 'Account', password: 'Password', signIn: 'Sign in', name: 'Name', save: 'Save', current: 'Current password', next: 'New password', change: 'Change password', end: /^End\s*: /, others: 'Sign out everywhere else', disconnect: /^Disconnect\s*: /, yes: 'Disconnect', show: 'Show the secret', renew: 'Make a new secret', remove: 'Delete the app', signOut: 'Sign out', out: 'Signed out' },
+  de: { lang: 'de-AT', account: 'Konto', password: 'Passwort', signIn: 'Anmelden', name: 'Name', save: 'Speichern', current: 'Jetziges Passwort', next: 'Neues Passwort', change: 'Passwort ändern', end: /^Beenden\s*: /, others: 'Überall sonst abmelden', disconnect: /^Trennen\s*: /, yes: 'Trennen', show: 'Geheimnis zeigen', renew: 'Neues Geheimnis erzeugen', remove: 'App löschen', signOut: 'Abmelden', out: 'Abgemeldet' }
+} as const
+
+const LOOKS = [
+  { language: 'en', colorScheme: 'light', viewport: { width: 1280, height: 900 } },
+  { language: 'de', colorScheme: 'dark', viewport: { width: 390, height: 844 } }
+] as const
+
+/** Goes through all of the account pages as a person does. */
+async function walk (t: Test, look: typeof LOOKS[number]): Promise<void> {
+  const harness = await startHarness(t)
+  const { kit, user, post, get, browser } = harness
+  const words = WORDS[look.language]
+  const app = await harness.register({ first_party: false, name: '<img src=x onerror=alert(1)>' })
+  const { clientId } = await kit.app.identity.clients.create({ data: { name: 'Mine', redirectUris: ['https://mine.example/cb'], scopes: [] }, credentials: true }, { user_id: user.user_id, isAdmin: false })
+  const elsewhere = browser()
+  const { body } = await post('token', await getCode(harness, app, {}, elsewhere), app)
+  const token = String(body.access_token)
+
+  await withTab(t, { javaScriptEnabled: false, locale: words.lang, colorScheme: look.colorScheme, viewport: look.viewport }, async (tab) => {
+    const open = async (section: string) => { await tab.locator(`nav a[href$="/${section}"]`).click() }
+    const shown = async (what: string) => {
+      t.equal(await tab.locator('html').getAttribute('lang'), look.language, what)
+      t.equal(await tab.locator('main').getByRole('status').count(), 1, `${what}: the page says so`)
+    }
+
+    await tab.goto(`${harness.url}/account`)
+    await tab.getByLabel(words.account).fill(user.account)
+    await tab.getByLabel(words.password).fill(user.password)
+    await press(tab, words.signIn)
+    t.equal(new URL(tab.url()).pathname, '/account')
+
+    await tab.getByLabel(words.name).fill('Ann Übel')
+    await press(tab, words.save)
+    await shown('name')
+    t.equal((await kit.app.identity.users.get(user.user_id))?.name, 'Ann Übel')
+
+    await open('apps')
+    t.equal(await tab.locator('main img').count(), 0, 'a name is a text')
+    await tab.getByRole('button', { name: words.disconnect }).click()
+    await press(tab, words.yes)
+    await shown('disconnected')
+    t.equal((await get('tokeninfo', token)).status, 401)
+
+    await open('sessions')
+    t.equal(await tab.getByRole('button', { name: words.end }).count(), 1)
+    await tab.getByRole('button', { name: words.end }).click()
+    await shown('ended')
+    t.match((await elsewhere.open('/account')).title, 'Sign in')
+    await press(tab, words.others)
+    await shown('others')
+
+    await open('clients')
+    await tab.getByRole('link', { name: 'Mine' }).click()
+    await press(tab, words.show)
+    const secret = await tab.locator('#secret').textContent()
+    await press(tab, words.renew)
+    await press(tab, words.renew)
+    await shown('renewed')
+    await press(tab, words.show)
+    t.not(await tab.locator('#secret').textContent(), secret)
+    await press(tab, words.remove)
+    await press(tab, words.remove)
+    await shown('removed')
+    t.equal(await kit.app.identity.store.collection('clients').get(clientId), null)
+
+    await open('password')
+    await tab.getByLabel(words.current).fill(user.password)
+    await tab.getByLabel(words.next).fill('battery staple')
+    await press(tab, words.change)
+    await shown('password')
+    await press(tab, words.signOut)
+    t.equal(await heading(tab), words.out)
+    await tab.goto(`${harness.url}${askCode(app).url}`)
+    t.equal(await heading(tab), words.signIn, 'the single sign-on is over')
+  })
+}
+
+async function findViolations (tab: Tab): Promise<unknown[]> {
+  await tab.evaluate(axe.source)
+  const { violations } = await tab.evaluate<axe.AxeResults>('axe.run()')
+  return violations.map(({ id, nodes }) => [id, ...nodes.map((node) => node.html)])
+}
+
+t.test('in Chromium', { skip, timeout: 110_000 }, async (t) => {
+  startChromium(t)
+  for (const look of LOOKS) await t.test(`the account without a script: ${Object.values(look).slice(0, 2).join(', ')}`, async (t) => await walk(t, look))
+
+  await t.test('axe finds nothing on the pages as they are served', async (t) => {
+    const harness = await startHarness(t)
+    const app = await harness.register({ name: 'Harbour' })
+    await getCode(harness, app)
+    await withTab(t, { bypassCSP: true }, async (tab) => {
+      await tab.goto(`${harness.url}/account`)
+      t.strictSame(await findViolations(tab), [])
+      await tab.getByLabel('Account').fill(harness.user.account)
+      await tab.getByLabel('Password').fill(harness.user.password)
+      await press(tab, 'Sign in')
+      for (const section of ['', '/password', '/sessions', '/apps', '/clients']) {
+        await tab.goto(`${harness.url}/account${section}`)
+        t.strictSame(await findViolations(tab), [], section)
+      }
+      // Without the policy Chromium asks for an icon, which there is not.
+      t.ok(tab.complaints.splice(0).every((text) => text.includes('status of 404')))
+    })
+  })
+
+  await t.test('a form of another site changes nothing, with a script either', async (t) => {
+    const harness = await startHarness(t)
+    await withTab(t, {}, async (tab) => {
+      await tab.goto(`${harness.url}/account`)
+      await tab.getByLabel('Account').fill(harness.user.account)
+      await tab.getByLabel('Password').fill(harness.user.password)
+      await press(tab, 'Sign in')
+      await tab.route('https://evil.example/', async (route) => await route.fulfill({
+        contentType: 'text/html',
+        body: `<!DOCTYPE html><form method="post" action="${harness.url}/account"><input name="name" value="Mallory"><button>Win</button></form>`
+      }))
+      await tab.goto('https://evil.example/')
+      await press(tab, 'Win')
+      t.equal(await heading(tab), 'That did not work')
+      t.ok(tab.complaints.splice(0).every((text) => /status of 40[03]|favicon/.test(text)))
+      t.equal((await harness.kit.app.identity.users.get(harness.user.user_id))?.name, 'Ann')
+    })
+  })
+})

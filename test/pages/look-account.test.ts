@@ -1,0 +1,53 @@
+import t from 'tap'
+import { skip } from './chromium.ts'
+import { LONG, type Row, action, checkLook, client } from './look.ts'
+
+const view = { base: '/account', sections: ['profile', 'password', 'sessions', 'apps', 'clients'], account: 'ann@example.com', xsrf: 'x' } as const
+const longView = { ...view, account: `${LONG.toLowerCase()}@example.com` }
+const since = '2026-11-20T09:30:00.000Z'
+const last_used_at = '2026-11-22T02:51:00.000Z'
+const place = { browser: 'Firefox', system: 'Linux', address: '203.0.113.7' }
+const scopes = [{ scope: 'openid' }, { scope: 'orders:read', meaning: 'read your orders' }, { scope: 'clients:write' }]
+
+/** Every page of the account, in each state that looks different. */
+const ROWS: Row[] = [
+  ['account-profile', 'account-profile', { ...view, section: 'profile', name: 'Ann', created_at: since, done: 'name' }, 'Northwind ID'],
+  ['account-profile-long', 'account-profile', { ...longView, section: 'profile', name: LONG, created_at: since }],
+  ['account-password', 'account-password', { ...view, section: 'password' }, 'Northwind ID'],
+  ['account-password-wrong', 'account-password', { ...view, section: 'password', error: ({ account }) => account.wrongCurrent }],
+  ['account-sessions', 'account-sessions', {
+    ...view,
+    section: 'sessions',
+    browsers: [{ id: 'a', place, since, last_used_at, current: true }, { id: 'b', place: { browser: 'Safari', system: 'iPhone', address: '2001:db8:1:2:3:4:5:6' }, since, last_used_at }, { id: 'c', place: {}, since, last_used_at }],
+    apps: [{ id: 'd', client, place, since, last_used_at }, { id: 'e', client: { name: LONG }, since, last_used_at }],
+    more: 12
+  }, 'Northwind ID'],
+  ['account-sessions-one', 'account-sessions', { ...view, section: 'sessions', browsers: [{ id: 'a', place, since, last_used_at, current: true }], apps: [], more: 0, done: 'others' }],
+  ['account-apps', 'account-apps', {
+    ...view,
+    section: 'apps',
+    apps: [
+      { client_id: 'a', client, vouched: true, scopes, connected_at: since, last_used_at },
+      { client_id: 'b', client: { name: LONG }, vouched: false, scopes: [{ scope: `https://api.example/${LONG}` }], connected_at: since, last_used_at }
+    ],
+    more: 0
+  }, 'Northwind ID'],
+  ['account-apps-none', 'account-apps', { ...view, section: 'apps', apps: [], more: 0, done: 'disconnected' }],
+  ['account-clients', 'account-clients', {
+    ...view,
+    section: 'clients',
+    clients: [
+      { client_id: 'a', client, confidential: true, disabled: false }, { client_id: 'b', client: { name: LONG }, confidential: false, disabled: true }, { client_id: 'c', client: { name: '' }, confidential: false, disabled: false }
+    ],
+    next: 'after=x'
+  }, 'Northwind ID'],
+  ['account-client', 'account-client', {
+    ...view, section: 'clients', client_id: 'a', client, created_at: since, confidential: true, disabled: false, redirectUris: ['https://harbour.example/cb', `https://${LONG.slice(0, 60)}.example/cb`], scopes, secret: 'Qw8Zr2Lm5Tx9Vb3N'
+  }, 'Northwind ID'],
+  ['account-client-public', 'account-client', { ...view, section: 'clients', client_id: 'b', client, created_at: since, confidential: false, disabled: true, redirectUris: [], scopes: [] }],
+  ['account-confirm', 'account-confirm', {
+    ...view, section: 'apps', question: ({ account }, name) => account.disconnectQuestion(name), subject: client.name, warning: ({ account }) => account.disconnectWarning, submit: ({ account }) => account.disconnect, action, back: '/account/apps', fields: { client: 'a' }
+  }, 'Northwind ID']
+]
+
+t.test('every page of the account, wide and narrow, light and dark, in every language', { skip, timeout: 180_000 }, async (t) => await checkLook(t, ROWS))

@@ -1,0 +1,71 @@
+import axe from 'axe-core'
+import type { Test } from 'tap'
+import { pageHeaders } from '../../lib/pages/headers.ts'
+import { type PageName, type Pages, renderPage } from '../../lib/pages/index.ts'
+import { createLook } from '../../lib/pages/look.ts'
+import { LANGUAGES } from '../../lib/pages/texts/language.ts'
+import { startChromium, takePicture, withTab, type Tab } from './chromium.ts'
+
+export const action = '/form'
+export const client = { name: 'Harbour Logistics' }
+export const shared = { action, client }
+export const LONG = 'Gesellschaft-zur-Erforschung-sehr-langer-Namen-und-ihrer-Darstellung'.repeat(3)
+
+export type Row = { [Name in PageName]: [file: string, name: Name, data: Pages[Name], service?: string] }[PageName]
+
+/** A logo in two colours, wider than high. */
+const LOGO = `data:image/svg+xml;base64,${btoa('<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 120 40"><rect width="120" height="40" fill="#24508f"/><circle cx="20" cy="20" r="12" fill="#fff"/></svg>')}`
+
+const lookOf = (name: string | undefined) => createLook({ getHome: () => '/account', ...(name !== undefined && { name, logo: LOGO, accent: '#c2410c' }) })
+
+const ADDRESS = 'https://id.example/page'
+const OVERFLOW = 'document.documentElement.scrollWidth - document.documentElement.clientWidth'
+const SMALL = `[...document.querySelectorAll('input:not([type=hidden]), button, a')]
+  .filter((element) => element.getBoundingClientRect().height < 44).map((element) => element.outerHTML)`
+
+/** Returns a function that shows a page in the tab with the headers of the service. */
+async function serve (tab: Tab): Promise<(body: string) => Promise<unknown>> {
+  let body = ''
+  await tab.route('https://id.example/**', async (route) => await route.fulfill({ headers: { ...pageHeaders({ look: createLook() }), 'content-type': 'text/html; charset=utf-8' }, body }))
+  return async (text) => {
+    body = text
+    return await tab.goto(ADDRESS)
+  }
+}
+
+const WIDTHS = { wide: { width: 1280, height: 900 }, phone: { width: 390, height: 844 }, narrow: { width: 320, height: 568 } }
+
+/** Checks that each page is accessible, wide and narrow, light and dark, in every language. */
+export async function checkLook (t: Test, rows: readonly Row[]): Promise<void> {
+  startChromium(t)
+  for (const colorScheme of ['light', 'dark'] as const) {
+    // The policy would block axe. The flows test the style under the policy.
+    await withTab(t, { colorScheme, bypassCSP: true }, async (tab) => {
+      const show = await serve(tab)
+      for (const [row, name, data, service] of rows) {
+        for (const language of LANGUAGES) {
+          const what = `${row}-${language}-${colorScheme}`
+          await show(renderPage(name, data as never, lookOf(service), language))
+          for (const [size, viewport] of Object.entries(WIDTHS)) {
+            await tab.setViewportSize(viewport)
+            t.equal(await tab.evaluate(OVERFLOW), 0, `${what}, ${size}: no horizontal scrolling`)
+            t.strictSame(await tab.evaluate(SMALL), [], `${what}, ${size}: targets are large enough`)
+            if (size !== 'narrow' && language === 'en') await takePicture(tab, `${what}-${size}`)
+          }
+          await tab.evaluate(axe.source)
+          const { violations } = await tab.evaluate<axe.AxeResults>('axe.run()')
+          t.strictSame(violations.map(({ id, nodes }) => [id, ...nodes.map((node) => node.html)]), [], `${what}: axe reports no violation`)
+          t.equal(await tab.locator('h1').count(), 1)
+        }
+      }
+    })
+  }
+  // Like a zoom of 200% on a phone 320 CSS pixels wide.
+  await withTab(t, { viewport: { width: 640, height: 800 }, bypassCSP: true }, async (tab) => {
+    const show = await serve(tab)
+    for (const [file, name, data, service] of rows) {
+      await show(renderPage(name, data as never, lookOf(service), 'de').replace('</head>', '<style>html { font-size: 200% !important }</style></head>'))
+      t.equal(await tab.evaluate(OVERFLOW), 0, `${file}: no horizontal scrolling at twice the text size`)
+    }
+  })
+}

@@ -1,0 +1,219 @@
+import t, { type Test } from 'tap'
+import { createSecretBox, generateSecretKey } from '../../lib/crypto/secrets.ts'
+import { type DeliveryRecord, type Draft, type Job, createOutbox } from '../../lib/mail/outbox.ts'
+import type { Mail } from '../../lib/mail/port.ts'
+import { createSmtp, findSender, parseMailUrl } from '../../lib/mail/smtp.ts'
+import { COLLECTIONS } from '../../lib/store/collections.ts'
+import { openStore } from '../../lib/store/index.ts'
+import type { Store } from '../../lib/store/port.ts'
+import { createTestClock } from '../../testing/clock.ts'
+import { Scheduler, exhaust } from '../helpers/scheduler.ts'
+import { startSmtp } from '../helpers/smtp.ts'
+import { createTimers } from '../helpers/timers.ts'
+import { type Around, wrapStore } from '../helpers/wrap-store.ts'
+
+const MINUTE = 60_000
+const HOUR = 60 * MINUTE
+const box = createSecretBox(generateSecretKey())
+
+const draftOf = ({ to }: Job): Draft => ({ to: String(to), subject: 'A subject', text: 'A text.\n', html: '<p>A text.</p>\n' })
+
+async function open (t: Test, { around = (_call, run) => run() }: { around?: Around } = {}) {
+  const clock = createTestClock()
+  const inner = await openStore('sqlite::memory:', { collections: COLLECTIONS, now: clock.now })
+  t.teardown(() => inner.close())
+  const errors: unknown[] = []
+  const failed: string[] = []
+  return {
+    clock,
+    errors,
+    failed,
+    records: inner.collection<DeliveryRecord>('deliveries'),
+    /** A process. */
+    start (mail: Mail, parts: { compose?: (job: Job) => Promise<Draft>, store?: Store } = {}) {
+      const outbox = createOutbox({
+        store: wrapStore(inner, around),
+        now: clock.now,
+        box,
+        mail,
+        host: () => 'id.example.com',
+        compose: async (job) => draftOf(job),
+        onError: (error) => { errors.push(error) },
+        onFailed: ({ failure }) => { failed.push(failure) },
+        timers: createTimers(),
+        ...parts
+      })
+      t.teardown(() => outbox.close())
+      return outbox
+    }
+  }
+}
+
+t.test('a mail is sent at once, by SMTP, with its Message-ID, sender, text and HTML; then nothing is left', async (t) => {
+  const { start, records } = await open(t)
+  const server = await startSmtp(t, { authOptional: true })
+  const outbox = start(createSmtp(`smtp://127.0.0.1:${server.port}`, 'Example <id@example.com>'))
+  await outbox.enqueue({ kind: 'test', to: 'ann@example.com' }, HOUR)
+  t.equal(await records.count(), 1, 'durable before it is sent')
+  await outbox.settle()
+  t.match(server.received, [{ id: /^<[0-9A-Za-z]{34}@id\.example\.com>$/, from: 'id@example.com', to: 'ann@example.com', subject: 'A subject', text: 'A text.\n', html: /<p>A text\.<\/p>/ }])
+  t.equal(await records.count(), 0)
+})
+
+t.test('what waits is sealed', async (t) => {
+  const { start, records } = await open(t)
+  const outbox = start({ send: async () => { throw new Error('down') } })
+  await outbox.enqueue({ kind: 'test', to: 'ann@example.com' }, HOUR)
+  await outbox.settle()
+  for await (const [record] of records.list()) t.notMatch(JSON.stringify(record), /ann|A text/)
+})
+
+t.test('credentials are sent over TLS only, which a self-signed certificate does not make', async (t) => {
+  const { start, failed, records } = await open(t)
+  const server = await startSmtp(t, { onAuth: ({ username, password }, _session, done) => done(null, username === 'user' && password === 'wörd' ? { user: 'user' } : undefined) })
+  const outbox = start(createSmtp(`smtp://user:w%C3%B6rd@127.0.0.1:${server.port}`, 'id@example.com'))
+  await outbox.enqueue({ kind: 'test', to: 'ann@example.com' }, HOUR)
+  await outbox.settle()
+  t.same(server.received, [], 'the server offers STARTTLS with a certificate of nobody')
+  t.same(failed, [])
+  for await (const [record] of records.list()) t.match(record, { state: 'due', attempts: 1 }, 'a mistake of the configuration: it waits')
+})
+
+t.test('the URL and the sender of mails', async (t) => {
+  t.strictSame(parseMailUrl('smtps://u%40x:p%3A@mail.example.com'), { host: 'mail.example.com', port: 465, secure: true, auth: { user: 'u@x', pass: 'p:' } })
+  t.strictSame(parseMailUrl('smtp://[::1]:2525/'), { host: '::1', port: 2525, secure: false })
+  for (const url of ['mail.example.com', 'http://mail', 'smtp://', 'smtp://mail/path', 'smtp://mail?x=1', 'smtp://u:%zz@mail']) t.throws(() => parseMailUrl(url), Error, url)
+  t.equal(findSender('Example Inc. <id@example.com>'), null, 'a dot needs quotes')
+  t.equal(findSender('"Example Inc." <id@example.com>'), 'id@example.com')
+  t.equal(findSender('Überall <id@example.com>'), 'id@example.com')
+  for (const from of ['', 'id', 'a <b', 'x\r\nBcc: y@z.example <id@example.com>', '"x\ny" <id@example.com>', 'a@b.example, c@d.example']) t.equal(findSender(from), null, from)
+})
+
+t.test('4xx is tried again after 1, 5, 30, 120 and 360 minutes with the same Message-ID, and 5xx is final at once', async (t) => {
+  const { start, clock, failed, records } = await open(t)
+  const server = await startSmtp(t, { authOptional: true, reply: (to, attempt) => to.startsWith('never') ? 451 : to.startsWith('no') ? 550 : attempt < 3 ? 421 : 0 })
+  const outbox = start(createSmtp(`smtp://127.0.0.1:${server.port}`, 'id@example.com'))
+  for (const to of ['late@example.com', 'nobody@example.com', 'never@example.com', 'fine@example.com']) await outbox.enqueue({ kind: 'test', to }, 24 * HOUR)
+  await outbox.settle()
+  t.same(failed, ['EENVELOPE 550'])
+  for (const [minutes, sent] of [[1, 0], [5, 2], [30, 2], [120, 2], [360, 2]] as const) {
+    clock.advance(minutes * MINUTE - 1)
+    const before = server.attempts.get('never@example.com')
+    await outbox.flush()
+    t.equal(server.attempts.get('never@example.com'), before, `not before ${minutes} minutes`)
+    clock.advance(1)
+    await outbox.flush()
+    t.equal(server.received.length, sent, `after ${minutes} minutes`)
+  }
+  t.equal(server.attempts.get('never@example.com'), 6)
+  t.same(failed, ['EENVELOPE 550', 'EENVELOPE 451'])
+  clock.advance(24 * HOUR)
+  await outbox.flush()
+  t.equal(server.attempts.get('never@example.com'), 6, 'final')
+  t.equal(await records.count({ equal: { state: 'failed' } }), 2)
+})
+
+t.test('no attempt is made when the link has expired', async (t) => {
+  const { start, clock, failed } = await open(t)
+  let sent = 0
+  const outbox = start({ send: async () => { sent++; throw new Error('down') } })
+  await outbox.enqueue({ kind: 'test', to: 'ann@example.com' }, 4 * MINUTE)
+  await outbox.settle()
+  clock.advance(MINUTE)
+  await outbox.flush()
+  t.same([sent, failed], [2, ['ERROR']], 'the third would be too late')
+})
+
+t.test('a server that hangs holds up nobody beyond the other places, and close ends it', async (t) => {
+  const { start, records } = await open(t)
+  const server = await startSmtp(t, { authOptional: true, reply: (to) => to.startsWith('hang') ? 'hang' : 0 })
+  const outbox = start(createSmtp(`smtp://127.0.0.1:${server.port}`, 'id@example.com'))
+  for (const to of ['hang1', 'hang2', 'hang3', 'ann', 'bob']) await outbox.enqueue({ kind: 'test', to: `${to}@example.com` }, HOUR)
+  while (server.received.length < 2) await server.arrival()
+  t.same(server.received.map(({ to }) => to), ['ann@example.com', 'bob@example.com'])
+  await outbox.close()
+  t.equal(await records.count({ equal: { state: 'due' } }), 3, 'they are tried again when their lease is over')
+})
+
+t.test('what cannot be unsealed, and what kills its process, is final and blocks nobody', async (t) => {
+  const { start, clock, failed, records } = await open(t)
+  const sent: string[] = []
+  const outbox = start({ send: async ({ to }) => { sent.push(to) } })
+  const { release } = await outbox.enqueue({ kind: 'test', to: 'ann@example.com' }, 24 * HOUR, { waits: true })
+  for await (const [record] of records.list()) await records.update(record!.id, { set: { sealed: `${record!.sealed.slice(0, -2)}AA` } })
+  release()
+  await outbox.enqueue({ kind: 'test', to: 'bob@example.com' }, HOUR)
+  await outbox.settle()
+  t.same([sent, failed], [['bob@example.com'], ['UNREADABLE']])
+  const { release: another } = await outbox.enqueue({ kind: 'test', to: 'carl@example.com' }, 24 * HOUR, { waits: true })
+  for await (const [record] of records.list({ filter: { equal: { state: 'due' } } })) await records.update(record!.id, { set: { attempts: 6 } })
+  another()
+  await outbox.settle()
+  t.same(failed, ['UNREADABLE', 'INTERRUPTED'])
+  clock.advance(1)
+})
+
+t.test('at most 10,000 are due', async (t) => {
+  const { start, records } = await open(t)
+  const outbox = start({ send: async () => { throw new Error('down') } })
+  await outbox.enqueue({ kind: 'test', to: 'ann@example.com' }, HOUR)
+  t.equal(await records.count(), 1)
+  const full = start({ send: async () => {} }, { store: new Proxy({} as Store, { get: () => () => ({ count: async () => 10_000, insert: async () => t.fail('it is full') }) }) })
+  await t.rejects(full.enqueue({ kind: 'test', to: 'ann@example.com' }, HOUR), { code: 'ErrBusy' })
+})
+
+t.test('a failed mail is listed with its address, and tried again on request', async (t) => {
+  const { start, clock } = await open(t)
+  let isUp = false
+  const outbox = start({ send: async () => { if (!isUp) throw Object.assign(new Error('no'), { responseCode: 554 }) } })
+  await outbox.enqueue({ kind: 'reset', to: 'ann@example.com' }, HOUR)
+  await outbox.settle()
+  const [listed] = await Array.fromAsync(outbox.list('failed'))
+  t.match(listed, [{ kind: 'reset', to: 'ann@example.com', failure: '554', attempts: 1 }])
+  isUp = true
+  await outbox.retry(listed![0]!.id)
+  await outbox.settle()
+  t.same(await Array.fromAsync(outbox.list('failed')), [])
+  await t.rejects(outbox.retry(listed![0]!.id), { code: 'ErrNotFound' })
+  isUp = false
+  await outbox.enqueue({ kind: 'reset', to: 'ann@example.com' }, HOUR)
+  await outbox.settle()
+  const [[late] = []] = await Array.fromAsync(outbox.list('failed'))
+  clock.advance(HOUR)
+  await t.rejects(outbox.retry(late!.id), { code: 'ErrParam' })
+})
+
+t.test('of two processes that claim the same mail one sends it, in every order of their calls', async (t) => {
+  const scheduler = new Scheduler()
+  const { start, records } = await open(t, { around: scheduler.around })
+  const sent: string[] = []
+  const processes = [0, 1].map(() => start({ send: async ({ id }) => { sent.push(id) } }))
+  const { runs, complete } = await exhaust(20_000, async (choose) => {
+    sent.length = 0
+    const waiting = await processes[0]!.enqueue({ kind: 'test', to: 'ann@example.com' }, HOUR, { waits: true })
+    for await (const [record] of records.list()) await records.update(record!.id, { set: { due_at: '2000-01-01T00:00:00.000Z' } })
+    await scheduler.run({ one: async () => { waiting.release(); await processes[0]!.settle() }, two: async () => { await processes[1]!.flush() } }, choose)
+    if (sent.length !== 1 || await records.count() !== 0) t.fail(`sent ${sent.length} times, ${await records.count()} left`)
+  })
+  t.ok(complete, `${runs} orders`)
+})
+
+t.test('a process that ends at any point leaves a mail that another one sends, once or with the same Message-ID', async (t) => {
+  const scheduler = new Scheduler()
+  const { start, records, clock } = await open(t, { around: scheduler.around })
+  const sent: string[] = []
+  const mail: Mail = { send: async ({ id }) => { sent.push(id) } }
+  for (let calls = 0; calls < 6; calls++) {
+    sent.length = 0
+    const dying = start(mail)
+    const waiting = await dying.enqueue({ kind: 'test', to: 'ann@example.com' }, HOUR, { waits: true })
+    scheduler.interrupt = (_step, log) => { if (log.length >= calls) throw new Error('the process has ended') }
+    await scheduler.run({ dying: async () => { waiting.release(); await dying.settle() } }, () => 0)
+    scheduler.interrupt = () => {}
+    clock.advance(10 * MINUTE)
+    await start(mail).flush()
+    t.ok(sent.length >= 1 && sent.length <= 2, `${sent.length} sent after ${calls} calls`)
+    t.equal(new Set(sent).size, 1)
+    t.equal(await records.count(), 0)
+  }
+})

@@ -1,0 +1,176 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { once } from 'node:events'
+import t, { type Test } from 'tap'
+import { createMeter } from '../../lib/metrics/prometheus.ts'
+import { readOutbox } from '../../lib/metrics/read-outbox.ts'
+import { openStore } from '../../lib/store/index.ts'
+import { readVersion } from '../../lib/version.ts'
+import { type StartOptions, startIdentity } from '../../testing/index.ts'
+import { askCode, createFile, getCode, startHarness } from '../oidc/harness.ts'
+import { createUser, signIn as mintPerson } from '../helpers/people.ts'
+import { parseOpenMetrics, type Sample } from '../helpers/openmetrics.ts'
+
+const METRICS = { metrics: '127.0.0.1:0' }
+
+async function start (t: Test, options: StartOptions = {}) {
+  const harness = await startHarness(t, { ...METRICS, ...options })
+  const url = harness.kit.app.identity.metrics?.url ?? ''
+  async function scrape () {
+    const reply = await fetch(url)
+    t.equal(reply.headers.get('content-type'), 'application/openmetrics-text; version=1.0.0; charset=utf-8')
+    return parseOpenMetrics(await reply.text())
+  }
+  /** The value of the one sample with these labels; 0 for none. */
+  async function read (name: string, labels: Record<string, string | number> = {}): Promise<number> {
+    const samples = [...(await scrape()).values()].flatMap(({ samples }) => samples).filter((sample: Sample) => sample.name === name)
+    return samples.filter((sample) => Object.entries(labels).every(([label, value]) => sample.labels[label] === String(value))).reduce((sum, { value }) => sum + value, 0)
+  }
+  return { ...harness, harness, metricsUrl: url, scrape, read }
+}
+
+t.test('what the service does is counted, in strict OpenMetrics', async (t) => {
+  const { kit, harness, user, register, browser, post, get, scrape, read } = await start(t)
+  const app = await register()
+  const code = await getCode(harness, app)
+  const { body } = await post('token', code, app)
+  t.match(await post('token', { grant_type: 'refresh_token', refresh_token: String(body.refresh_token) }, app), { status: 200 })
+  t.match(await post('token', { grant_type: 'client_credentials' }, app), { status: 200 })
+  t.match(await post('token', { grant_type: 'made-up-by-a-caller' }, app), { status: 400 })
+  for (const [grant, count] of [['code', 1], ['refresh', 1], ['client', 1], ['device', 0]] as const) t.equal(await read('identity_tokens_issued_total', { grant }), count, grant)
+
+  const wrong = await (await browser().open(askCode(app).url)).submit({ account: user.account, password: 'wrong' })
+  t.equal(wrong.response.status, 400)
+  t.equal(await read('identity_sign_ins_total', { outcome: 'success', method: 'pwd' }), 1)
+  t.equal(await read('identity_sign_ins_total', { outcome: 'failure', method: 'pwd' }), 1)
+  for (let made = 1; made < 20; made++) await kit.app.identity.users.verify(user.account, 'wrong')
+  await (await browser().open(askCode(app).url)).submit({ account: user.account, password: 'wrong' })
+  t.equal(await read('identity_sign_ins_total', { outcome: 'limited', method: 'pwd' }), 1)
+
+  const before = await read('identity_token_checks_total', { outcome: 'success' })
+  t.equal((await get('tokeninfo', String((await kit.mint({ user: 'ann' })).access_token))).status, 200)
+  t.equal((await get('tokeninfo', 'x'.repeat(43))).status, 401)
+  t.equal(await read('identity_token_checks_total', { outcome: 'success' }), before + 1)
+  t.equal(await read('identity_token_checks_total', { outcome: 'failure' }), 1)
+  t.equal(await read('identity_tokens_issued_total', { grant: 'mint' }), 1)
+  t.equal(await read('http_request_duration_seconds_count', { method: 'GET', route: '/api/v1/auth/tokeninfo', status: 200 }), 1)
+  t.equal(await read('http_request_duration_seconds_count', { method: 'GET', route: '/api/v1/auth/tokeninfo', status: 401 }), 1)
+  t.equal(await read('http_request_duration_seconds_count', { method: 'POST', route: '/api/v1/auth/token', status: 200 }), 3, 'those of oidc-provider too')
+  t.ok(await read('http_request_duration_seconds_count', { route: '/api/v1/auth/interaction/:uid' }) >= 3)
+
+  const families = await scrape()
+  t.strictSame(families.get('identity_build_info')?.samples, [{ name: 'identity_build_info', labels: { version: readVersion() }, value: 1 }])
+  t.equal(await read('identity_hash_queue'), 0)
+  t.equal(await read('identity_list_cursors'), 0)
+  t.ok(await read('identity_wal_bytes') > 0)
+  for (const operation of ['insert', 'update', 'delete']) t.ok(await read('identity_store_duration_seconds_count', { operation, outcome: 'success' }) > 0, operation)
+  t.ok(families.has('nodejs_eventloop_lag_p99_seconds'), 'event-loop delay')
+  const labels = new Set([...families.entries()].filter(([name]) => /^(identity|http)_/.test(name)).flatMap(([, { samples }]) => samples.flatMap((sample) => Object.keys(sample.labels))))
+  t.strictSame([...labels].sort(), ['grant', 'le', 'method', 'operation', 'outcome', 'route', 'status', 'version'])
+  const values = JSON.stringify([...families.values()])
+  for (const secret of [user.user_id, user.account, app.client_id, 'made-up-by-a-caller']) t.notOk(values.includes(secret))
+})
+
+t.test('open lists are counted, and what waits for a thread', async (t) => {
+  const { kit, read } = await start(t, { bcryptCost: 8 })
+  const { users } = kit.app.identity
+  for (let made = 0; made < 3; made++) await users.create({ data: { account: `user-${made}`, password: 'p' } })
+  const list = users.list({ limit: 0 })[Symbol.asyncIterator]()
+  t.equal((await list.next()).value?.length, 4)
+  t.equal(await read('identity_list_cursors'), 1)
+  await list.return?.()
+  t.equal(await read('identity_list_cursors'), 0)
+  const verified = Array.from({ length: 64 }, (_, index) => users.verify(`nobody-${index}`, 'p'))
+  await users.get('nobody')
+  t.ok(await read('identity_hash_queue') >= 0)
+  await Promise.all(verified)
+})
+
+t.test('both formats, each whole, however scrapes interleave', async (t) => {
+  const { metricsUrl } = await start(t)
+  const ask = async (accept: string) => {
+    const reply = await fetch(metricsUrl, { headers: { accept } })
+    return { type: reply.headers.get('content-type'), text: await reply.text() }
+  }
+  const prometheus3 = 'application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,application/openmetrics-text;version=0.0.1;q=0.4,text/plain;version=0.0.4;q=0.2,*/*;q=0.1'
+  const answers = await Promise.all(Array.from({ length: 8 }, (_, index) => ask(['text/plain', prometheus3][index % 2]!)))
+  for (const [index, { type, text }] of answers.entries()) {
+    if (index % 2 === 1) {
+      t.match(type, 'application/openmetrics-text; version=1.0.0')
+      t.ok(parseOpenMetrics(text).has('identity_sign_ins'))
+    } else {
+      t.match(type, 'text/plain; version=0.0.4')
+      t.match(text, /^# TYPE identity_sign_ins_total counter$/m)
+      t.notMatch(text, /# EOF/)
+    }
+  }
+  t.equal((await fetch(metricsUrl, { method: 'POST' })).status, 405)
+  t.equal((await fetch(metricsUrl.replace('/metrics', '/'))).status, 404)
+})
+
+t.test('without the option nothing is there, and the listener closes with the app', async (t) => {
+  const plain = await startIdentity({ t })
+  t.equal(plain.app.identity.metrics, undefined)
+  const kit = await startIdentity({ ...METRICS })
+  await kit.app.ready()
+  const url = kit.app.identity.metrics?.url ?? ''
+  t.equal((await fetch(url)).status, 200)
+  await kit.close()
+  await t.rejects(fetch(url))
+})
+
+t.test('an address that is none, or is taken, is refused at the start', async (t) => {
+  for (const metrics of ['9464', 'localhost', 'localhost:', ':9464', '127.0.0.1:65536', '::1:9464']) {
+    await t.rejects(startIdentity({ metrics }), { message: 'option metrics: must be HOST:PORT, such as 127.0.0.1:9464' }, metrics)
+  }
+  const other = createServer().listen(0, '127.0.0.1')
+  await once(other, 'listening')
+  t.teardown(() => other.close())
+  const { port } = other.address() as AddressInfo
+  const kit = await startIdentity({ metrics: `127.0.0.1:${port}` })
+  await t.rejects(async () => { await kit.app.ready() }, { message: `option metrics: 127.0.0.1:${port} cannot be listened on (EADDRINUSE)` })
+  await kit.close()
+})
+
+t.test('a reading that fails hides no other', async (t) => {
+  const meter = createMeter('1.2.3')
+  meter.read('good', 'A good one.', () => 7)
+  meter.read('bad', 'A bad one.', () => { throw new Error('no') })
+  meter.read('absent', 'None.', () => undefined)
+  const families = parseOpenMetrics((await meter.render('openmetrics')).text)
+  t.equal(families.get('identity_good')?.samples[0]?.value, 7)
+  t.strictSame(families.get('identity_bad')?.samples, [])
+  t.strictSame(families.get('identity_absent')?.samples, [])
+})
+
+t.test('the service works the same with metrics on, streamed lists too', async (t) => {
+  const kit = await startIdentity({ t, ...METRICS, database: createFile(t) })
+  const admin = await mintPerson(kit, { roles: ['admin'] })
+  for (let made = 0; made < 120; made++) await kit.mint({ user: `user-${made}` })
+  t.match(await admin.get('/user/count'), { body: { data: { count: 121 } } })
+  t.equal((await admin.get<{ data: unknown[] }>('/user/list?limit=0')).body.data.length, 121)
+  await createUser(admin)
+  t.match(await admin.post('/user', { data: { account: 'user-1', password: 'p' } }), { status: 409 })
+})
+
+t.test('the outbox: what is due, what was given up, and for how long the oldest has waited', async (t) => {
+  const time = Date.parse('2126-11-21T00:00:00Z')
+  const collections = [{ name: 'deliveries', keys: { state: 'string', due_at: 'string' } as const, indexes: [['state', 'due_at']] }]
+  const store = await openStore('sqlite::memory:', { collections, now: () => time })
+  t.teardown(() => store.close())
+  const meter = createMeter('1.2.3')
+  readOutbox(store, collections, () => time, meter)
+  const read = async () => {
+    const families = parseOpenMetrics((await meter.render('openmetrics')).text)
+    return ['due', 'failed', 'oldest_seconds'].map((name) => families.get(`identity_outbox_${name}`)?.samples[0]?.value)
+  }
+  t.strictSame(await read(), [0, 0, 0])
+  const deliveries = store.collection<{ id: string, state: string, due_at: string }>('deliveries')
+  for (const [id, state, seconds] of [['a', 'due', -5], ['b', 'due', -90], ['c', 'due', 60], ['d', 'failed', -1000]] as const) {
+    await deliveries.insert({ id, state, due_at: new Date(time + 1000 * seconds).toISOString() })
+  }
+  t.strictSame(await read(), [2, 1, 90])
+  const without = createMeter('1.2.3')
+  readOutbox(store, [], () => time, without)
+  t.notMatch((await without.render('openmetrics')).text, /outbox/)
+})
