@@ -20,11 +20,12 @@ import { deriveKey } from './crypto/derive-key.ts'
 import { createSecretBox } from './crypto/secrets.ts'
 import { type Sealing, createSealing } from './crypto/reseal.ts'
 import { checkSecretKeys, isSealed } from './crypto/seal.ts'
-import { resolveSecretKeys } from './crypto/secret-key.ts'
+import { findDataDir, resolveSecretKeys } from './crypto/secret-key.ts'
 import { type Counter, createCounter } from './sign-in/counter.ts'
 import { type OwnSessions, createOwnSessions } from './tokens/own-sessions.ts'
 import { createTokenSessions, type TokenSessions } from './tokens/token-sessions.ts'
 import { type SignIns, createSignIns } from './sign-in/sign-ins.ts'
+import { createFirstSecrets } from './sign-in/first-secrets.ts'
 import { createPasswordStep } from './sign-in/steps/password.ts'
 import { createAttempts } from './sign-in/attempts.ts'
 import { createKnownBrowsers, type KnownBrowsers } from './sign-in/known-browsers.ts'
@@ -154,7 +155,9 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     await people.accounts?.notifyOfPassword(user)
   }
   const users = createUsers({ store, now, roles, managerRoles, passwords, checkNewPassword, attempts, tokens, onError, onPasswordChange })
-  const signIns = createSignIns({ store, now, steps: [createPasswordStep(users)] })
+  const signIns = createSignIns({
+    store, now, steps: [createPasswordStep(users)], onDone: createFirstSecrets({ store, directory: findDataDir(options) ?? 'data', onWarning })
+  })
   meter?.read('hash_queue', 'Password hashes that wait for a thread.', passwords.countWaiting)
   meter?.read('wal_bytes', 'Size of the write-ahead log of an SQLite database.', () => readWalSize(handedIn === undefined ? options.database : undefined))
   if (meter !== undefined) readOutbox(opened, COLLECTIONS, now, meter)
