@@ -14,7 +14,7 @@ import { warnOfMode } from './lib/file-mode.ts'
 import { findSender, parseMailUrl } from './lib/mail/smtp.ts'
 import { findNearest } from './lib/nearest.ts'
 import { OWN_SCHEMAS } from './lib/options.ts'
-import { parseSecretKey } from './lib/crypto/secrets.ts'
+import { parseSecretKeys } from './lib/crypto/secrets.ts'
 import { type RoleNames, findSharedRole } from './lib/roles.ts'
 import { findAdminsRole } from './lib/users/manager-rules.ts'
 
@@ -47,7 +47,7 @@ export interface Config {
   bridge?: { prefix: string, upstream?: string }
   /** What people do about their own accounts. */
   people: Pick<Options, 'mail' | 'signUp' | 'signUpDomains' | 'selfDelete'>
-  services: Omit<ServiceOptions, 'store' | 'now' | 'onError' | 'onWarning'>
+  services: Omit<ServiceOptions, 'store' | 'now' | 'dryRun' | 'onError' | 'onWarning'>
   /** For the log: what is odd, and no reason not to start. */
   warnings: readonly string[]
 }
@@ -137,7 +137,7 @@ function readSecretKey (env: Environment, problems: string[], warnings: string[]
   const name = given === undefined ? 'IDENTITY_SECRET_KEY_FILE' : 'IDENTITY_SECRET_KEY'
   try {
     const key = (given ?? readFileSync(file ?? '', 'utf8')).trim()
-    parseSecretKey(key)
+    parseSecretKeys(key)
     if (file !== undefined) warnOfMode('key', file, (message) => warnings.push(`${name}: ${message}`))
     return key
   } catch (error) {
@@ -174,7 +174,7 @@ function readMail (env: Environment, problems: string[], warnings: string[]): { 
 /** Whether somebody configured the key itself where its file is expected. */
 function isSecretKey (text = ''): boolean {
   try {
-    parseSecretKey(text.trim())
+    parseSecretKeys(text)
     return true
   } catch {
     return false

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { type GrantRecord, type TokenRecord, createClientRecord, createUserRecord } from '../lib/records.ts'
 import { REGISTRY_ID } from '../lib/resources/registry.ts'
-import { createSecretBox, parseSecretKey } from '../lib/crypto/secrets.ts'
+import { createSecretBox, parseSecretKeys } from '../lib/crypto/secrets.ts'
 import { COLLECTIONS } from '../lib/store/collections.ts'
 import { openStore } from '../lib/store/index.ts'
 import type { Document } from '../lib/store/port.ts'
@@ -63,7 +63,7 @@ export async function copyDatabase (fill: Fill, directory: string, log: (text: s
 /** The records by collection: their number, and each record. */
 async function toRecords (fill: Fill): Promise<[name: string, length: number, at: (index: number) => Document][]> {
   const password = await hashPassword()
-  const box = createSecretBox(parseSecretKey(SECRET_KEY))
+  const box = createSecretBox(...parseSecretKeys(SECRET_KEY))
   const toUser = (index: number) => {
     const { user_id: id, created_at, ...rest } = userAt(index)
     return createUserRecord(Date.parse(created_at), { id, password, ...rest })

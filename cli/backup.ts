@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
 import type { Config } from '../config.ts'
-import { findKeyFile, resolveSecretKey } from '../lib/crypto/secret-key.ts'
+import { findKeyFile, resolveSecretKeys } from '../lib/crypto/secret-key.ts'
 import { createSecretBox } from '../lib/crypto/secrets.ts'
 import type { Commands } from './command.ts'
 import { printRecord } from './output.ts'
@@ -37,8 +37,8 @@ export const backupCommands: Commands = {
       const { restore } = await import('../lib/backup.ts')
       const path = await findDatabase(config)
       // A missing key file is an error: a new key could not open what the backup holds.
-      const { keyId } = createSecretBox(await resolveSecretKey(config.services, async () => true))
-      const { users, clients, former } = await restore({ file: resolve(surroundings.args.required('file')), path, keyId, now: Date.now })
+      const { keyIds } = createSecretBox(...await resolveSecretKeys(config.services, async () => true))
+      const { users, clients, former } = await restore({ file: resolve(surroundings.args.required('file')), path, keyIds, now: Date.now })
       printRecord(surroundings, { database: path, users, clients, ...(former !== undefined && { former }) }, 'Everybody signs in once more.')
     }
   }

@@ -1,5 +1,5 @@
 import { createSecretBox } from '../lib/crypto/secrets.ts'
-import { resolveSecretKey } from '../lib/crypto/secret-key.ts'
+import { resolveSecretKeys } from '../lib/crypto/secret-key.ts'
 import { openServices } from '../lib/identity.ts'
 import type { Commands } from './command.ts'
 import { printRecord } from './output.ts'
@@ -15,12 +15,13 @@ export const configCommands: Commands = {
     async runConfigured (surroundings, config) {
       checkExposure(config)
       const { host, port, workers, oidc, logLevel, services: options } = config
-      const box = createSecretBox(await resolveSecretKey(options, async () => true))
-      const services = await openServices({ ...options, createDatabase: false })
+      const box = createSecretBox(...await resolveSecretKeys(options, async () => true))
+      const services = await openServices({ ...options, createDatabase: false, dryRun: true })
       await services.close()
       printRecord(surroundings, {
         database: hideUser(options.database),
         key_id: box.keyId,
+        ...(box.keyIds.length > 1 && { further_key_ids: box.keyIds.slice(1) }),
         issuer: oidc === false ? 'none' : oidc.issuer ?? 'the address it listens on',
         address: `${host}:${port}`,
         workers,

@@ -6,6 +6,7 @@ import { fstatSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { IdentityError } from '../lib/errors.ts'
 import type { Services } from '../lib/identity.ts'
+import { toFirstSecretsFile } from '../lib/sign-in/first-secrets.ts'
 import { writeSecretFile } from './secret-files.ts'
 
 const OPERATOR = { user_id: '', isAdmin: true }
@@ -77,7 +78,7 @@ export async function welcome (services: Services, { url, production, secretsDir
   if (secretsDir === undefined) {
     return ['', `${made} This is shown only once:`, '', ...secrets, ...call(`'Authorization: Bearer ${first.access_token}'`)].join('\n')
   }
-  const [file, token] = [resolve(join(secretsDir, 'first-admin.txt')), resolve(join(secretsDir, 'first-token'))]
+  const [file, token] = [toFirstSecretsFile(secretsDir), resolve(join(secretsDir, 'first-token'))]
   await writeSecretFile(file, secrets.join('\n'))
   await writeSecretFile(token, `${first.access_token}\n`)
   return ['', `${made} The password and the token are in ${file}`, '', ...call(`"Authorization: Bearer $(cat ${quote(token)})"`)].join('\n')

@@ -3,7 +3,7 @@ import { copyFile, link, rename, statfs } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { type Clock, toTimestamp } from './clock.ts'
 import { paramError } from './errors.ts'
-import { SEAL_ID } from './crypto/secret-key.ts'
+import { SEAL_ID, type Seal, toRestored } from './crypto/seal.ts'
 import { COLLECTIONS } from './store/collections.ts'
 import type { Connection } from './store/sqlite/connection.ts'
 import { isCurrent, isNew } from './store/sqlite/schema.ts'
@@ -32,14 +32,15 @@ function count (connection: Connection, table: string): number {
  * Reads a copy, and checks that it is whole and one of ours.
  * @throws Error that tells the operator why it cannot be used
  */
-function inspect (connection: Connection): CopyContent {
+function inspect (connection: Connection): CopyContent & { seal: Seal } {
   checkIntegrity(connection)
   if (isNew(connection)) throw new Error('it is empty')
   // Throws for another program's file, and for one of a later release.
   isCurrent(connection, COLLECTIONS)
-  const seal = connection.get<{ doc: string }>({ sql: 'SELECT "doc" FROM "meta" WHERE "id" = ?', values: [SEAL_ID] })
-  if (seal === undefined) throw new Error('no service has opened it with a key yet')
-  return { users: count(connection, 'users'), clients: count(connection, 'clients'), keyId: JSON.parse(seal.doc).key_id }
+  const found = connection.get<{ doc: string }>({ sql: 'SELECT "doc" FROM "meta" WHERE "id" = ?', values: [SEAL_ID] })
+  if (found === undefined) throw new Error('no service has opened it with a key yet')
+  const seal = JSON.parse(found.doc) as Seal
+  return { users: count(connection, 'users'), clients: count(connection, 'clients'), keyId: seal.key_id, seal }
 }
 
 /** Opens a copy for `use`. An error names the file. */
@@ -81,8 +82,8 @@ export interface RestoreOptions {
   file: string
   /** The database file that it becomes. */
   path: string
-  /** The configured key. */
-  keyId: string
+  /** The configured keys; the first one seals. */
+  keyIds: readonly string[]
   now: Clock
 }
 
@@ -94,7 +95,7 @@ export type Restored = CopyContent & { former?: string }
  * made. The former database is kept beside it.
  * @throws ErrParam, Error; then the database is as before
  */
-export async function restore ({ file, path, keyId, now }: RestoreOptions): Promise<Restored> {
+export async function restore ({ file, path, keyIds, now }: RestoreOptions): Promise<Restored> {
   if (!existsSync(file)) throw paramError('file', 'does not exist')
   await makeDirectory(dirname(path))
   const former = existsSync(path) ? `${path}.before-${toTimestamp(now()).replaceAll(/[:.]/g, '-')}` : undefined
@@ -104,8 +105,10 @@ export async function restore ({ file, path, keyId, now }: RestoreOptions): Prom
     // The mode was copied too.
     await handle.chmod(0o600)
     content = useCopy(draft, '--file', (connection) => {
-      const found = inspect(connection)
-      if (found.keyId !== keyId) throw new Error('it was sealed with another secret key than the configured one')
+      const { seal, ...found } = inspect(connection)
+      const missing = [seal.key_id, ...seal.former ?? []].find((id) => !keyIds.includes(id))
+      if (missing !== undefined) throw new Error(`it was sealed with another secret key than the configured one: it needs the one with the id ${missing}`)
+      connection.run({ sql: 'UPDATE "meta" SET "doc" = ? WHERE "id" = ?', values: [JSON.stringify(toRestored(seal, keyIds)), SEAL_ID] })
       for (const table of EPHEMERAL) connection.run({ sql: `DELETE FROM ${quote(table)}`, values: [] })
       return found
     })

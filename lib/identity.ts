@@ -19,11 +19,14 @@ import { createResources, type Resources } from './resources/resources.ts'
 import { type RoleNames, checkRoleNames } from './roles.ts'
 import { deriveKey } from './crypto/derive-key.ts'
 import { createSecretBox } from './crypto/secrets.ts'
-import { checkSecretKey, isSealed, resolveSecretKey } from './crypto/secret-key.ts'
+import { type Sealing, createSealing } from './crypto/reseal.ts'
+import { checkSecretKeys, isSealed } from './crypto/seal.ts'
+import { findDataDir, resolveSecretKeys } from './crypto/secret-key.ts'
 import { type Counter, createCounter } from './sign-in/counter.ts'
 import { type OwnSessions, createOwnSessions } from './tokens/own-sessions.ts'
 import { createTokenSessions, type TokenSessions } from './tokens/token-sessions.ts'
 import { type SignIns, createSignIns } from './sign-in/sign-ins.ts'
+import { createFirstSecrets } from './sign-in/first-secrets.ts'
 import { createPasswordStep } from './sign-in/steps/password.ts'
 import { createAttempts } from './sign-in/attempts.ts'
 import { createKnownBrowsers, type KnownBrowsers } from './sign-in/known-browsers.ts'
@@ -48,6 +51,8 @@ export interface ServiceOptions extends Pick<
   serviceName?: string | undefined
   /** An open store, which is left open. Absent: one is opened from `database`, and closed with the services. */
   store?: Store | undefined
+  /** Only looks whether the services can be opened with these keys, and records nothing about them. */
+  dryRun?: boolean | undefined
   /** Milliseconds since the epoch. */
   now?: Clock | undefined
   /** Processes on this machine, including this one. Each takes an equal part of the cores for hashing. */
@@ -91,6 +96,8 @@ export interface Services {
   readonly knownBrowsers: KnownBrowsers
   /** The authorization server; `oidc.rotateKeys()` is for the command line. */
   readonly oidc: Oidc
+  /** Everything that is sealed under the secret key, for the command line. */
+  readonly sealing: Sealing
   /** Creates the first admin (lib/bootstrap.ts). */
   bootstrap (options?: BootstrapOptions): Promise<Bootstrapped>
   /** Finishes the accepted work, then closes what openServices opened. */
@@ -116,8 +123,8 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
       if (handedIn === undefined) await store.close()
     }
   }
-  const box = createSecretBox(await resolveSecretKey(options, isOpenedBefore, onWarning))
-  const opened = handedIn ?? await openStore(options.database, { ...storeOptions, renderers: registerRenderers(box.key) })
+  const box = createSecretBox(...await resolveSecretKeys(options, isOpenedBefore, onWarning))
+  const opened = handedIn ?? await openStore(options.database, { ...storeOptions, renderers: registerRenderers(box.keys) })
   const store = meter === undefined ? opened : watchStore(opened, meter)
   const passwords = createPasswords({ cost: options.bcryptCost, queue: options.hashQueue, processes })
   const issued = createTokens({ store, now, roles, onError, refreshTtl: options.refreshTtl })
@@ -135,7 +142,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
   }
   const resources = createResources({ store, now, onError, ...(options.issuer !== undefined && { api: toApiUri(new URL(options.issuer)) }) })
   try {
-    await checkSecretKey(store, box.keyId, options)
+    await checkSecretKeys(store, box.keyIds, options, options.dryRun)
     await resources.ensure()
     if (options.resources !== undefined) await resources.declareFixed(options.resources)
   } catch (error) {
@@ -149,7 +156,9 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     await people.accounts?.notifyOfPassword(user)
   }
   const users = createUsers({ store, now, roles, managerRoles, passwords, checkNewPassword, attempts, tokens, onError, onPasswordChange })
-  const signIns = createSignIns({ store, now, steps: [createPasswordStep(users)] })
+  const signIns = createSignIns({
+    store, now, steps: [createPasswordStep(users)], onDone: createFirstSecrets({ store, directory: findDataDir(options) ?? 'data', onWarning })
+  })
   meter?.read('hash_queue', 'Password hashes that wait for a thread.', passwords.countWaiting)
   meter?.read('wal_bytes', 'Size of the write-ahead log of an SQLite database.', () => readWalSize(handedIn === undefined ? options.database : undefined))
   if (meter !== undefined) readOutbox(opened, COLLECTIONS, now, meter)
@@ -184,6 +193,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     signIns: meter === undefined ? signIns : watchSignIns(signIns, meter),
     knownBrowsers: createKnownBrowsers({ key: deriveKey(box.key, 'known browsers'), now }),
     oidc: createOidc({ store, tokens, box, now, onGrant: meter?.tokens }),
+    sealing: createSealing({ store, box }),
     bootstrap: (asked) => bootstrap({ store, users, clients, tokens, roles, now }, asked),
     close
   }

@@ -1,23 +1,22 @@
-import type { KeyObject } from 'node:crypto'
 import { type ClientView, showClientItemTo } from './clients/show-client.ts'
-import { createSecretBox } from './crypto/secrets.ts'
+import { type SecretBox, createSecretBox } from './crypto/secrets.ts'
 import type { ClientRecord, UserRecord } from './records.ts'
 import type { Renderer, StoreOptions } from './store/port.ts'
 import { showItemOf } from './users/show-user.ts'
 
 interface RendererData {
-  /** Opens client secrets. */
-  key: KeyObject
+  /** Open client secrets. */
+  keys: SecretBox['keys']
 }
 
 /** The renderers of lists, for the options of a store. */
-export function registerRenderers (key: KeyObject): StoreOptions['renderers'] {
-  return { module: import.meta.url, data: { key } satisfies RendererData }
+export function registerRenderers (keys: SecretBox['keys']): StoreOptions['renderers'] {
+  return { module: import.meta.url, data: { keys } satisfies RendererData }
 }
 
 /** What a store loads, see StoreOptions.renderers. */
-export function createRenderers ({ key }: RendererData) {
-  const { open } = createSecretBox(key)
+export function createRenderers ({ keys: [first, ...others] }: RendererData) {
+  const { open } = createSecretBox(first, ...others)
   return {
     clients: (view: ClientView): Renderer<ClientRecord> => {
       const show = showClientItemTo(view, open)

@@ -27,7 +27,7 @@ export const EnvironmentSchema = Type.Object({
   NODE_ENV: Type.Optional(Type.String({ description: '`production` refuses to start without a configured secret key, or on a public address without an https issuer, and never creates a first admin.' })),
   IDENTITY_DATA_DIR: options.dataDir,
   IDENTITY_SECRET_KEY: options.secretKey,
-  IDENTITY_SECRET_KEY_FILE: Type.Optional(Type.String({ description: 'A file with the secret key, instead of IDENTITY_SECRET_KEY.' })),
+  IDENTITY_SECRET_KEY_FILE: Type.Optional(Type.String({ description: 'A file with the secret key, instead of IDENTITY_SECRET_KEY; for a rotation with a key in each line.' })),
   IDENTITY_CREATE_DATABASE: Type.Optional(Type.Boolean({
     description: `\`on\` or \`off\`. ${options.createDatabase.description} The flag \`--create\` takes precedence.`
   })),

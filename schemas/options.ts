@@ -26,7 +26,7 @@ export const OptionsSchema = Type.Object({
     minimum: 64, maximum: 1_048_576, default: 1024, description: 'MiB that the write-ahead log of an SQLite database may have. Beyond it, a list is ended each second, the oldest first; its reader gets an error.'
   }),
   secretKey: Type.Optional(Type.String({
-    minLength: 1, description: '32 random bytes as base64 or hex. Client secrets are encrypted with it. Absent: a key file in dataDir, created at the first start.'
+    minLength: 1, description: '32 random bytes as base64 or hex. Client secrets are encrypted with it. Several keys, with commas or white space between them, for a rotation: the first encrypts, all decrypt. Absent: a key file in dataDir, created at the first start.'
   })),
   dataDir: Type.Optional(Type.String({
     minLength: 1, description: "Folder of the created key file. Absent: the SQLite database's folder, or `data`."

@@ -31,6 +31,8 @@ interface DeviceRecord extends Revocable {
   polled_at: string
   /** The HMAC of the user code, see KeyRing. */
   user_code: string
+  /** Counts the writes of `sealed`. */
+  revision?: number
   /** The payload, sealed: it holds both codes, which oidc-provider needs again when the user has signed in. */
   sealed: string
 }
@@ -149,7 +151,7 @@ export function adaptDeviceCodes (parts: AdapterParts): ModelAdapter {
       approval = { user_id, user_epoch, grant_id }
     }
     const set = { sealed, decided: approved || refused, ...approval }
-    if (await codes.update(record.id, { set }, { equal: { decided: false } }) !== null) return
+    if (await codes.update(record.id, { set, increment: { revision: 1 } }, { equal: { decided: false } }) !== null) return
     if ('grant_id' in approval) await tokens.endGrant(grant_id)
     // The name of oidc-provider's own error for this; views.ts has the text for it.
     throw Object.assign(new errors.InvalidRequest('the code was used before'), { name: 'AlreadyUsedError' })
@@ -173,6 +175,7 @@ export function adaptDeviceCodes (parts: AdapterParts): ModelAdapter {
         consumed: false,
         decided: false,
         polled_at: toTimestamp(0),
+        revision: 0,
         user_code: keys.nameUserCode((payload as unknown as DeviceCode).userCode),
         sealed
       })

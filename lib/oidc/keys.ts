@@ -70,6 +70,10 @@ async function createGeneration (since: number): Promise<Generation> {
 /** `nonce` is for DPoP nonces, `codes` the key of the user codes' HMAC. */
 interface Secrets { generations: Generation[], nonce: string, codes: string }
 
+function createSecrets (): Omit<Secrets, 'generations'> {
+  return { nonce: randomBytes(32).toString('base64url'), codes: randomBytes(32).toString('base64url') }
+}
+
 /** Signing keys and other secrets of the authorization server: created at first use, stored sealed. */
 export function createKeys ({ store, box, now }: { store: Store, box: SecretBox, now: Clock }) {
   const records = store.collection<KeysRecord>('keys')
@@ -83,11 +87,7 @@ export function createKeys ({ store, box, now }: { store: Store, box: SecretBox,
     const created: KeysRecord = {
       id: ID,
       revision: 0,
-      sealed: seal({
-        generations: [await createGeneration(0)],
-        nonce: randomBytes(32).toString('base64url'),
-        codes: randomBytes(32).toString('base64url')
-      })
+      sealed: seal({ ...createSecrets(), generations: [await createGeneration(0)] })
     }
     try {
       await records.insert(created)
@@ -120,17 +120,19 @@ export function createKeys ({ store, box, now }: { store: Store, box: SecretBox,
     /**
      * Creates a new signing key. It is published at once and used after PUBLISHED_BEFORE_USE; the previous key stays
      * published.
+     * @param dropFormer replaces all that the record holds, and uses it at once: for keys in the wrong hands
      * @returns the new key's id, and the start of its use in milliseconds since the epoch
      */
-    async rotate (): Promise<{ kid: string, since: number }> {
+    async rotate ({ dropFormer = false }: { dropFormer?: boolean } = {}): Promise<{ kid: string, since: number }> {
       for (;;) {
         const record = await readOrCreate()
         const secrets = open(record)
-        const next = await createGeneration(now() + PUBLISHED_BEFORE_USE)
+        const next = await createGeneration(dropFormer ? now() : now() + PUBLISHED_BEFORE_USE)
         const pending = secrets.generations.filter(({ since }) => since > now())
         const generations = [next, ...pending, ...secrets.generations.filter(({ since }) => since <= now()).slice(0, RETAINED)]
+        const replaced = dropFormer ? { ...createSecrets(), generations: [next] } : { ...secrets, generations }
         const updated = await records.update(
-          ID, { set: { sealed: seal({ ...secrets, generations }) }, increment: { revision: 1 } }, { equal: { revision: record.revision } }
+          ID, { set: { sealed: seal(replaced) }, increment: { revision: 1 } }, { equal: { revision: record.revision } }
         )
         if (updated !== null) return { kid: next.signing.kid, since: next.since }
       }

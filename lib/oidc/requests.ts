@@ -1,3 +1,4 @@
+import { randomInt } from 'node:crypto'
 import { type Document, DuplicateKeyError } from '../store/port.ts'
 import { hashToken } from '../tokens/tokens.ts'
 import { type AdapterParts, type ModelAdapter, type Payload, toPayload, toStored } from './model-adapter.ts'
@@ -8,6 +9,8 @@ interface RequestRecord extends Document {
   consumed: boolean
   payload?: Payload
   sealed?: string
+  /** On interactions: another random number for each `put`, so that a conditional write notices one. */
+  revision?: number
 }
 
 /** Interactions: authorizations that wait for their user. The payload holds codes and cookie values, so it is sealed. */
@@ -16,7 +19,7 @@ export function adaptInteractions ({ store, box, times }: AdapterParts): ModelAd
   return {
     async upsert (id, payload, expiresIn) {
       const key = hashToken(id)
-      await interactions.put({ id: key, ...times.lifetime(expiresIn), consumed: false, sealed: box.seal(JSON.stringify(payload), key) })
+      await interactions.put({ id: key, ...times.lifetime(expiresIn), consumed: false, revision: randomInt(2 ** 40), sealed: box.seal(JSON.stringify(payload), key) })
     },
     async find (id) {
       const record = await interactions.get(hashToken(id))

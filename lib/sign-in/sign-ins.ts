@@ -22,8 +22,11 @@ export type Outcome = { done: Progress } | { next: Step } | { again: Step, refus
  * Signs people in by steps. What a browser has proved is in the store, and never in the browser. Nothing is stored for a
  * sign-in that has no further step.
  * @param steps in their order
+ * @param onDone called with the user after the last step, before the sign-in is answered
  */
-export function createSignIns ({ store, now, steps }: { store: Store, now: Clock, steps: readonly [Step, ...Step[]] }) {
+export function createSignIns ({ store, now, steps, onDone = async () => {} }: {
+  store: Store, now: Clock, steps: readonly [Step, ...Step[]], onDone?: (user_id: string) => Promise<void>
+}) {
   const records = store.collection<ProgressRecord>('sign_ins')
 
   async function load (secret: string): Promise<Progress | null> {
@@ -73,6 +76,7 @@ export function createSignIns ({ store, now, steps }: { store: Store, now: Clock
         return { next }
       }
       if (progress !== null) await records.delete(hashToken(secret))
+      await onDone(user_id)
       return { done: reached }
     },
 

@@ -42,12 +42,13 @@ export const COLLECTIONS: readonly CollectionSpec[] = [
   { name: 'sign_in_sessions', keys: { user_id: 'string', uid: 'string', expired_at: 'string' }, indexes: [['user_id'], ['uid']], expiry: 'expired_at' },
   {
     name: 'device_codes',
-    keys: { ...TOKEN_KEYS, user_code: 'string', decided: 'boolean', polled_at: 'string' },
+    keys: { ...TOKEN_KEYS, user_code: 'string', decided: 'boolean', polled_at: 'string', revision: 'number' },
     unique: ['user_code'],
     indexes: [['user_id'], ['client_id'], ['grant_id']],
     expiry: 'expired_at'
   },
-  ...['interactions', 'pushed_requests', 'proofs'].map((name) => ({
+  { name: 'interactions', keys: { consumed: 'boolean', revision: 'number', expired_at: 'string' }, expiry: 'expired_at' },
+  ...['pushed_requests', 'proofs'].map((name) => ({
     name, keys: { consumed: 'boolean', expired_at: 'string' } as const, expiry: 'expired_at'
   })),
   // Sign-ins between two steps: lib/sign-in/sign-ins.ts.
@@ -69,5 +70,5 @@ export const COLLECTIONS: readonly CollectionSpec[] = [
     expiry: 'expired_at'
   },
   { name: 'keys', keys: { revision: 'number' } },
-  { name: 'meta', keys: {} }
+  { name: 'meta', keys: { revision: 'number' } }
 ]

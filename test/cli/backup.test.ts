@@ -7,7 +7,7 @@ import { openServices, type Services } from '../../lib/identity.ts'
 import { createCli } from '../helpers/cli.ts'
 
 async function openService (t: Test, dir: string): Promise<Services> {
-  const services = await openServices(readConfig({ DATABASE_URL: `sqlite:${join(dir, 'identity.db')}`, IDENTITY_BCRYPT_COST: '4' }).services)
+  const services = await openServices(readConfig({ DATABASE_URL: `sqlite:${join(dir, 'identity.db')}`, IDENTITY_BCRYPT_COST: '4', IDENTITY_PASSWORD_MIN: '1' }).services)
   t.teardown(() => services.close())
   return services
 }
@@ -132,4 +132,20 @@ t.test('where there is no database', async (t) => {
   t.match(await createCli(join(empty, 'data'))(['restore', '--file', backup]), { code: 1, stderr: /key file .*: it is missing/ }, 'no key is made')
   t.equal((await fresh(['restore', '--file', backup])).code, 0, 'a new machine needs the key and the backup')
   t.match(await fresh('user list --json'), { stdout: /"ann"/ })
+})
+
+t.test('restore during a rotation of the secret key', async (t) => {
+  const dir = t.testdir()
+  const [former, next, other] = [1, 2, 3].map((byte) => Buffer.alloc(32, byte).toString('base64')) as [string, string, string]
+  const cli = (...keys: string[]) => createCli(dir, { IDENTITY_SECRET_KEY: keys.join(' ') })
+  const file = join(dir, 'backup.db')
+  await cli(former)('user create --account ann')
+  await cli(former)('client create --owner ann --name c --credentials')
+  t.equal((await cli(former)(['backup', '--file', file])).code, 0)
+  t.match(await cli(next, other)(['restore', '--file', file]), { code: 1, stderr: /it was sealed with another secret key than the configured one: it needs the one with the id \S{8}/ })
+  t.match(await cli(next, former)(['restore', '--file', file]), { code: 0 }, 'a backup from before the rotation')
+  t.match(await cli(next)('user list'), { code: 1, stderr: /is missing, and stored secrets may still be sealed with it/ })
+  t.match((await cli(next, former)('client export --csv -')).stdout, /,\w{16},/)
+  t.match(await cli(next, former)('keys reseal --json'), { stdout: '{"resealed":1}\n' })
+  t.match((await cli(next)('client export --csv -')).stdout, /,\w{16},/)
 })

@@ -9,7 +9,7 @@ import { ClientSchema } from '../../schemas/client.ts'
 import { UserItemSchema } from '../../schemas/user.ts'
 
 const box = createSecretBox(randomBytes(32))
-const renderers = createRenderers({ key: box.key })
+const renderers = createRenderers({ keys: box.keys })
 
 const ID = '01J87IMPFF4VT1FJ9UFVGONNID00000001'
 const TIME = '2126-01-01T00:00:00.000Z'

@@ -2,7 +2,7 @@ import { readFileSync, readdirSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { writeSecretFile } from '../../cli/secret-files.ts'
-import { resolveSecretKey } from '../../lib/crypto/secret-key.ts'
+import { resolveSecretKeys } from '../../lib/crypto/secret-key.ts'
 import { createCli } from '../helpers/cli.ts'
 import { recordFiles } from '../helpers/record-files.ts'
 
@@ -14,9 +14,9 @@ t.test('secret.key, and the directories made for it', async (t) => {
   const dir = t.testdir({ root: {} })
   const options = { database: `sqlite:${join(dir, 'root', 'made', 'data', 'identity.db')}`, production: false }
   const steps = recordFiles(t)
-  const key = await resolveSecretKey(options, unsealed)
+  const key = await resolveSecretKeys(options, unsealed)
   t.strictSame(steps.splice(0), ['sync made', 'sync root', 'sync secret.key', 'link secret.key', 'sync data'])
-  t.same(await resolveSecretKey(options, unsealed), key)
+  t.same(await resolveSecretKeys(options, unsealed), key)
   t.strictSame(readdirSync(join(dir, 'root', 'made', 'data')), ['secret.key'])
   t.strictSame([statSync(join(dir, 'root', 'made')).mode & 0o777, statSync(join(dir, 'root', 'made', 'data', 'secret.key')).mode & 0o777], [0o700, 0o600])
 })
@@ -25,7 +25,7 @@ t.test('the key that another process was first to make: it counts once its name 
   const dir = t.testdir()
   const steps = recordFiles(t)
   const options = { database: 'mongodb://127.0.0.1/x', dataDir: dir, production: false }
-  const keys = await Promise.all([resolveSecretKey(options, unsealed), resolveSecretKey(options, unsealed)])
+  const keys = await Promise.all([resolveSecretKeys(options, unsealed), resolveSecretKeys(options, unsealed)])
   t.same(keys[0], keys[1])
   t.strictSame(steps.filter((step) => !step.endsWith('secret.key')).length, 2, 'both sync the directory')
   t.equal(steps.filter((step) => step === 'link secret.key').length, 1)
@@ -58,7 +58,7 @@ t.test('a write that fails leaves the old file, and no draft', async (t) => {
   await t.rejects(writeSecretFile(join(dir, 'there'), 'new'), { code: 'EISDIR' })
   await t.rejects(writeSecretFile(join(dir, 'old.txt', 'below'), 'new'), { code: /ENOTDIR|EEXIST/ })
   writeFileSync(join(dir, 'secret.key'), 'no key')
-  await t.rejects(resolveSecretKey({ database: 'mongodb://127.0.0.1/x', dataDir: dir, production: false }, unsealed), /the secret key must be/)
+  await t.rejects(resolveSecretKeys({ database: 'mongodb://127.0.0.1/x', dataDir: dir, production: false }, unsealed), /the secret key must be/)
   t.strictSame(readdirSync(dir).sort(), ['old.txt', 'secret.key', 'there'])
   t.equal(readFileSync(join(dir, 'old.txt'), 'utf8'), 'old')
 })
