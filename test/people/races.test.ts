@@ -26,6 +26,7 @@ const passwords: Passwords = {
   hash: async (password) => `strong ${password}`,
   verify: async (password, stored) => stored?.split(' ')[1] === password,
   isWeak: () => false,
+  countWaiting: () => 0,
   close: async () => {}
 }
 const mailed: string[] = []

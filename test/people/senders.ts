@@ -64,12 +64,10 @@ export async function deliver (database: string, { processes, mails, kills }: { 
   const url = `smtp://127.0.0.1:${server.port}`
   const senders = await Promise.all(Array.from({ length: processes }, () => startSender(database, url)))
   const accepted = new Set<string>()
-  let number = 0
+  const waiting = Array.from({ length: mails }, (_, number) => `m${number}@example.com`)
   let killed = 0
   const give = (sender: typeof senders[number], count: number) => {
-    const end = Math.min(number + count, mails)
-    for (let next = number; next < end; next++) sender.write(`to m${next}@example.com`)
-    number = end
+    for (const address of waiting.splice(0, count)) sender.write(`to ${address}`)
   }
   while (killed < kills) {
     const place = killed % processes
@@ -82,7 +80,7 @@ export async function deliver (database: string, { processes, mails, kills }: { 
     killed++
     senders[place] = await startSender(database, url)
   }
-  for (let place = 0; number < mails; place = (place + 1) % processes) give(senders[place]!, Math.ceil(mails / processes / 4))
+  for (let place = 0; waiting.length > 0; place = (place + 1) % processes) give(senders[place]!, Math.ceil(mails / processes / 4))
   for (const sender of senders) await sender.look()
   for (const sender of senders) {
     await sender.end()
