@@ -58,7 +58,7 @@ export function renderPage<Name extends PageName> (name: Name, data: Pages[Name]
 <title>${title}${service !== undefined && ` - ${service}`}</title>
 <style>${new Html(look.style)}</style>
 </head>
-<body${before !== undefined && html` class="account"`}>
+<body${before !== undefined && html` class="own"`}>
 ${(logo ?? service) !== undefined && html`<header>${logo !== undefined && html`<img src="${logo}" alt="">`}<bdi>${service}</bdi></header>\n`}${before}<main>
 ${body}
 </main>

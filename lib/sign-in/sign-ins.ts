@@ -7,7 +7,10 @@ import type { Attempt, Progress, Step, Verdict } from './steps/step.ts'
 const PROGRESS_TTL = 10 * 60
 
 /** A sign-in between two steps. The id is the hash of a secret that only the browser has. */
-interface ProgressRecord extends Document, Progress {
+interface ProgressRecord extends Document {
+  user_id: string
+  user_epoch: number
+  amr: string[]
   created_at: string
   expired_at: string
 }
