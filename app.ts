@@ -11,7 +11,7 @@ import { answerHalfClosed } from './plugins/connections.ts'
 import { endConnectionsAtClose } from './plugins/draining.ts'
 import { handleError, handleNotFound } from './plugins/errors.ts'
 import { RequestLog, SERIALIZERS, chooseRequestId } from './plugins/logging.ts'
-import { handleMalformed } from './plugins/malformed.ts'
+import { handleMalformed, refuseExpectations } from './plugins/malformed.ts'
 import openapi from './plugins/openapi.ts'
 import { bridge } from './routes/bridge.ts'
 
@@ -54,14 +54,14 @@ export async function buildApp (config: Config, { logStream, ...parts }: AppPart
     keepAliveTimeout: KEEP_ALIVE,
     // While the app closes, a request on an open connection is still answered, with `connection: close`.
     return503OnClosing: false,
-    // The schemas check the length of ids.
-    routerOptions: { maxParamLength: 2 * LIMITS.id },
+    routerOptions: { maxParamLength: LIMITS.encodedId },
     clientErrorHandler: handleMalformed,
     frameworkErrors: handleError
   })
   app.setErrorHandler(handleError)
   app.setNotFoundHandler(handleNotFound)
   answerHalfClosed(app)
+  refuseExpectations(app)
   endConnectionsAtClose(app, { limit: config.shutdownTimeout })
   const isSecure = config.oidc !== false && config.oidc.issuer?.startsWith('https:') === true
   app.addHook('onRequest', (request, reply, done) => {

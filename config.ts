@@ -104,8 +104,9 @@ function explainUnknown (name: string): string {
   return `${name}: is not a variable of this release and has no effect${meant === undefined ? '' : `, did you mean ${meant}?`}`
 }
 
-function splitList (text: string | false): string[] | false {
-  return text === false ? false : text.split(/, ?/)
+/** @param text `on` was read as true, which names nothing */
+function splitList (text: string | boolean): string[] | false {
+  return text === false ? false : String(text).split(/, ?/)
 }
 
 /** An address, a network as address/bits, or a name that Fastify knows. */

@@ -5,6 +5,7 @@
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import { createLook } from './lib/pages/look.ts'
+import { DEFAULT_ACCOUNT_PATH } from './lib/accounts/links.ts'
 import { checkPatches } from './lib/oidc/patches.ts'
 import { createCounter } from './lib/sign-in/counter.ts'
 import { handleError } from './plugins/errors.ts'
@@ -22,6 +23,7 @@ import { accountRoutes } from './routes/account/index.ts'
 import { apiRoutes } from './routes/index.ts'
 import { introspectionRoute } from './routes/introspection.ts'
 import { interactionRoutes } from './routes/interaction.ts'
+import { peoplePages } from './routes/people-pages.ts'
 
 /**
  * The identity service as a plugin. It decorates the app with `identity` and its requests with `caller` and `isAdmin`, and
@@ -34,7 +36,7 @@ async function identity (app: FastifyInstance, given: IdentityOptions): Promise<
   const unlimited = options.rateLimit === false
   const oidcOptions = options.oidc === false ? false : readOidcOptions(options.oidc)
   const getIssuer = oidcOptions === false ? undefined : createGetIssuer(app, app.prefix + options.prefix, oidcOptions)
-  const signing = oidcOptions === false ? {} : { refreshTtl: Math.min(oidcOptions.refreshTtl, oidcOptions.refreshMax), issuer: oidcOptions.issuer, serviceName: oidcOptions.name }
+  const signing = oidcOptions === false ? {} : { refreshTtl: Math.min(oidcOptions.refreshTtl, oidcOptions.refreshMax), issuer: oidcOptions.issuer, serviceName: oidcOptions.name, accountPath: oidcOptions.accountPath }
   await app.register(services, { ...options, counter, ...(unlimited && { clientsPerUser: false }), ...signing, ...(getIssuer && { getIssuer }) })
   const limitWrites = createUserLimit('write', !unlimited && options.writeLimit, counter)
   await app.register(async (scope) => {
@@ -56,10 +58,13 @@ async function identity (app: FastifyInstance, given: IdentityOptions): Promise<
         const getHome = () => getIssuer!().pathname.replace(/\/$/, '') + accountPath
         const look = createLook({ ...oidcOptions, ...(accountPath !== false && { getHome }) })
         const limits = await createSignInLimits(signing, !unlimited && oidcOptions.signInLimit, counter)
-        const mount = { ...prepareServer(scope, oidcOptions, look, getIssuer), limits, look }
+        const mount = { ...prepareServer(scope, { ...oidcOptions, signUp: options.signUp }, look, getIssuer), limits, look }
         await signing.register(oidc, mount)
         await signing.register(introspectionRoute, { ...mount, prefix: '/api/v1' })
-        await signing.register(interactionRoutes, { ...mount, prefix: '/api/v1' })
+        const getPath = () => getIssuer!().pathname.replace(/\/$/, '') + (accountPath || DEFAULT_ACCOUNT_PATH)
+        const people = { ...mount, getPath, passwordMin: options.passwordMin }
+        await signing.register(interactionRoutes, { ...people, prefix: '/api/v1' })
+        await signing.register(peoplePages, { ...people, prefix: accountPath || DEFAULT_ACCOUNT_PATH })
         if (accountPath !== false) {
           const limitPasswords = createUserLimit('password', options.rateLimit, counter)
           await signing.register(accountRoutes, { ...mount, getHome, now: options.now ?? Date.now, passwordMin: options.passwordMin, limitWrites, limitPasswords, prefix: accountPath })

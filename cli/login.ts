@@ -1,4 +1,5 @@
 import { LOGIN_CLIENT_ID } from '../lib/bootstrap.ts'
+import { UsageError } from './args.ts'
 import type { Commands } from './command.ts'
 import { printRecord } from './output.ts'
 
@@ -15,9 +16,11 @@ export const loginCommands: Commands = {
     },
     async runAlone ({ args, json, stdout, stderr, signal }) {
       const scopes = args.all('scope')
+      const issuer = args.optional('issuer') ?? 'http://127.0.0.1:3000'
+      if (!/^https?:\/\//.test(issuer) || !URL.canParse(issuer)) throw new UsageError('--issuer: must be an http or https URL')
       const { loginByDevice } = await import('./device-login.ts')
       const { access_token, expires_in, refresh_token, scope } = await loginByDevice({
-        issuer: args.optional('issuer') ?? 'http://127.0.0.1:3000',
+        issuer,
         client_id: args.optional('client') ?? LOGIN_CLIENT_ID,
         scope: (scopes.length > 0 ? scopes : LOGIN_SCOPES).join(' '),
         signal,

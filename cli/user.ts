@@ -128,6 +128,7 @@ export const userCommands: Commands = {
       const { services, args } = context
       const [added, removed] = [args.all('add'), args.all('remove')]
       if (added.length + removed.length === 0) throw new UsageError('--add: is required, or --remove')
+      for (const [flag, names] of [['add', added], ['remove', removed]] as const) if (names.includes('')) throw new UsageError(`--${flag}: must not be empty`)
       const both = added.find((role) => removed.includes(role))
       if (both !== undefined) throw new UsageError('--add: names a role that --remove also names')
       const { user_id, account, roles: held } = await requireUser(context)

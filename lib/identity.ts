@@ -1,6 +1,7 @@
 import type { Options } from '../schemas/options.ts'
 import { bootstrap, type BootstrapOptions, type Bootstrapped } from './bootstrap.ts'
 import { type AccountEvent, type AccountOptions, type Accounts, createAccounts } from './accounts/index.ts'
+import { DEFAULT_ACCOUNT_PATH } from './accounts/links.ts'
 import { createClients, type Clients } from './clients/clients.ts'
 import { createClientQuota } from './clients/quota.ts'
 import { toApiUri } from './issuer.ts'
@@ -177,7 +178,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     onEvent,
     onError,
     onMailFailed: (delivery) => onEvent({ type: 'mail.failed', ...delivery })
-  }, { signUp: false, selfDelete: false, accountPath: '/account', ...options.accounts })
+  }, { signUp: false, selfDelete: false, accountPath: DEFAULT_ACCOUNT_PATH, ...options.accounts })
   if (options.sendsMail === true) accounts.outbox?.start()
   return {
     store,

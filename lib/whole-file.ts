@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
-import { type FileHandle, mkdir, open, rename, rm } from 'node:fs/promises'
+import { type FileHandle, open, rename, rm } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
+import { makeMissing } from './directories.ts'
 
 /** What systems and file systems say that cannot sync a directory. */
 const UNSUPPORTED = ['EISDIR', 'EPERM', 'EACCES', 'EINVAL', 'ENOTSUP']
@@ -21,7 +22,7 @@ async function syncDirectory (directory: string): Promise<void> {
 
 /** Makes a directory and those above it, for the owner only, and waits until they are on the disk. */
 export async function makeDirectory (directory: string): Promise<void> {
-  const first = await mkdir(directory, { recursive: true, mode: 0o700 })
+  const first = makeMissing(directory)
   if (first === undefined) return
   const last = dirname(resolve(first))
   for (let at = resolve(directory); at !== last;) await syncDirectory(at = dirname(at))

@@ -6,6 +6,7 @@ import type { AccountSection, AccountView } from '../lib/pages/contract.ts'
 import type { Actor } from '../lib/roles.ts'
 import { hashToken } from '../lib/tokens/tokens.ts'
 import type { Profile } from '../schemas/user.ts'
+import { IdentityError } from '../lib/errors.ts'
 import { watchConnection } from './connections.ts'
 import type { OidcMount } from './oidc.ts'
 import { PageError } from './pages.ts'
@@ -61,7 +62,7 @@ function adoptCookies (reply: FastifyReply): void {
 }
 
 /** What the account pages know of the browser that asks. */
-export function createVisits ({ identity: { users, clients } }: FastifyInstance, { getServer, getHome, now }: AccountMount) {
+export function createVisits ({ identity: { users, clients, accounts } }: FastifyInstance, { getServer, getHome, now }: AccountMount) {
   const isFresh = ({ signed_in_at }: BrowserSession) => Date.parse(signed_in_at) > now() - FRESH
 
   async function findSession (request: FastifyRequest, reply: FastifyReply, server: AuthorizationServer): Promise<BrowserSession | null> {
@@ -85,10 +86,13 @@ export function createVisits ({ identity: { users, clients } }: FastifyInstance,
     }
   }
 
-  /** The sections that a person has. Few people register apps. */
+  /** The sections that a person has, in their order. Few people register apps. */
   async function listSections (section: AccountSection, actor: Actor): Promise<AccountSection[]> {
     const hasClients = section === 'clients' || await clients.count(undefined, actor) > 0
-    return ['profile', 'password', 'sessions', 'apps', ...(hasClients ? ['clients'] as const : [])]
+    const shown: Record<AccountSection, boolean> = {
+      profile: true, password: true, email: accounts.outbox !== undefined, sessions: true, apps: true, clients: hasClients, delete: accounts.isDeletionOn
+    }
+    return (Object.keys(shown) as AccountSection[]).filter((one) => shown[one])
   }
 
   /** Redirects to the sign-in, which comes back to `next`. */
@@ -131,6 +135,7 @@ export function createVisits ({ identity: { users, clients } }: FastifyInstance,
       if (request.method === 'POST' && !isSame(readField(request, 'xsrf'), session.xsrf)) throw expired()
       const actor = createActor(request, reply, server, session)
       const sections = await listSections(section, actor)
+      if (!sections.includes(section)) throw new IdentityError('ErrNotFound', 'path: no such page')
       return { server, session, user, actor, view: { base: getHome(), section, sections, account: user.account, xsrf: session.xsrf } }
     }
   }

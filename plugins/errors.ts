@@ -11,7 +11,8 @@ const MESSAGES: Record<string, string> = {
   FST_ERR_CTP_BODY_TOO_LARGE: 'body: is too large',
   FST_ERR_CTP_INVALID_MEDIA_TYPE: 'content-type: must be application/json',
   FST_ERR_CTP_INVALID_CONTENT_LENGTH: 'content-length: does not match the body',
-  FST_ERR_BAD_URL: 'path: is not a valid URL path'
+  FST_ERR_BAD_URL: 'path: is not a valid URL path',
+  FST_ERR_MAX_PARAM_LENGTH: 'path: an id in it is too long'
 }
 
 /** Kinds by status, for errors without one of our codes. */

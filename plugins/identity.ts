@@ -5,7 +5,7 @@ import { OptionsSchema, type Options } from '../schemas/options.ts'
 import { toIssuer } from '../lib/issuer.ts'
 import { openServices, type ServiceOptions, type Services } from '../lib/identity.ts'
 import type { Clock } from '../lib/clock.ts'
-import { checkLinks } from '../lib/accounts/links.ts'
+import { DEFAULT_ACCOUNT_PATH, checkLinks } from '../lib/accounts/links.ts'
 import type { Mail } from '../lib/mail/port.ts'
 import { createSmtp, findSender } from '../lib/mail/smtp.ts'
 import type { Counter } from '../lib/sign-in/counter.ts'
@@ -82,9 +82,10 @@ function openSmtp ({ url, from }: NonNullable<Options['mail']>): Mail {
 /** What the rest of the plugin knows of the authorization server. */
 interface ServerParts extends Pick<ServiceOptions, 'refreshTtl' | 'issuer' | 'serviceName'> {
   getIssuer?: () => URL
+  accountPath?: string | false
 }
 
-async function identityPlugin (app: FastifyInstance, { getIssuer, serviceName, sender, ...options }: ReadOptions & ServerParts): Promise<void> {
+async function identityPlugin (app: FastifyInstance, { getIssuer, serviceName, accountPath, sender, ...options }: ReadOptions & ServerParts): Promise<void> {
   const { signUp, signUpDomains, links, selfDelete } = options
   if (sender !== undefined && getIssuer === undefined) throw new Error('option mail: needs the authorization server')
   if (sender !== undefined && sender.local !== true && options.issuer === undefined) throw new Error('option oidc.issuer: is required with the option mail, since its links lead there')
@@ -95,7 +96,7 @@ async function identityPlugin (app: FastifyInstance, { getIssuer, serviceName, s
     ...options,
     meter,
     serviceName,
-    accounts: { mail: sender, getIssuer, signUp, signUpDomains, links, selfDelete, serviceName },
+    accounts: { mail: sender, getIssuer, signUp, signUpDomains, links, selfDelete, serviceName, accountPath: accountPath || DEFAULT_ACCOUNT_PATH },
     sendsMail: sender?.local !== true,
     onEvent: ({ type, ...event }) => app.log[type === 'mail.failed' ? 'warn' : 'info']({ event: type, ...event }, type),
     onWarning: (message) => app.log.warn(message),

@@ -1,4 +1,4 @@
-import { STATUS_CODES } from 'node:http'
+import { type IncomingMessage, STATUS_CODES, type ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { ConnectionError, FastifyInstance } from 'fastify'
 import { IdentityError } from '../lib/errors.ts'
@@ -9,6 +9,14 @@ const REASONS: Record<string, [statusCode: number, message: string]> = {
   ERR_HTTP_REQUEST_TIMEOUT: [408, 'request: did not arrive in time'],
   HPE_HEADER_OVERFLOW: [431, 'headers: are too large'],
   HPE_CHUNK_EXTENSIONS_OVERFLOW: [413, 'body: has chunk extensions that are too large']
+}
+
+/** Answers an `Expect` other than 100-continue (RFC 9110, 10.1.1) in the form of every error: Node's own answer has no body. */
+export function refuseExpectations (app: FastifyInstance): void {
+  app.server.on('checkExpectation', (_request: IncomingMessage, response: ServerResponse) => {
+    const body = JSON.stringify(toErrorBody(new IdentityError('ErrParam', 'expect: only 100-continue is known', { statusCode: 417 })))
+    response.writeHead(417, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body), connection: 'close' }).end(body)
+  })
 }
 
 /** Answers input that is not HTTP in the form of every error, and closes the connection. There is no request yet. */

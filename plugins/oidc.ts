@@ -47,7 +47,7 @@ export function createGetIssuer (app: FastifyInstance, prefix: string, { issuer:
  * @throws Error when the issuer does not end with the prefix of this scope
  */
 export function prepareServer (
-  app: FastifyInstance, options: OidcOptions, look: Look, getIssuer = createGetIssuer(app, app.prefix, options)
+  app: FastifyInstance, options: OidcOptions & { signUp?: boolean }, look: Look, getIssuer = createGetIssuer(app, app.prefix, options)
 ): Pick<OidcMount, 'getServer' | 'getIssuer' | 'introspect'> {
   const { issuer: given, ...settings } = options
   const prefix = app.prefix

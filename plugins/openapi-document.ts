@@ -5,7 +5,7 @@ import { API_SCOPES } from '../lib/resources/api-scopes.ts'
 import { ROUTES } from '../lib/oidc/routes.ts'
 import { ACCESS, type AccessRow } from './access-table.ts'
 import { findOAuthDocs } from './oauth-docs.ts'
-import { addLimits } from './openapi-limits.ts'
+import { addLimits, addQueryLimits } from './openapi-limits.ts'
 
 const DESCRIPTION = `User accounts, registered clients and token sessions.
 
@@ -81,10 +81,10 @@ interface Described extends FastifySchema {
 }
 
 /** Leaves out the format of JSON lists: it would give each list two types. The bridge's CSV stays. */
-function omitFormat (query: Properties): Properties {
+function omitFormat (query: Properties, operationId: string): Properties {
   const { format, ...properties } = query.properties ?? {}
   const csv = format?.anyOf?.find((choice) => choice.const === 'csv')
-  return { ...query, properties: { ...properties, ...(csv !== undefined && { format: { ...format, anyOf: undefined, ...csv } }) } }
+  return { ...query, properties: { ...addQueryLimits(operationId, properties), ...(csv !== undefined && { format: { ...format, anyOf: undefined, ...csv } }) } }
 }
 
 const TooLarge = { ...ErrorSchema, description: 'ErrParam: The headers are too large.' }
@@ -98,7 +98,7 @@ export function describeSchema ({ schema }: DescribedRoute, routes: DescribedRou
     ...schema,
     description: [description, row === undefined ? security.length === 0 && 'Needs no token.' : describeAccess(row)].filter(Boolean).join(' '),
     response: { 431: TooLarge, ...response },
-    ...(querystring !== undefined && { querystring: omitFormat(querystring) }),
+    ...(querystring !== undefined && { querystring: omitFormat(querystring, operationId ?? '') }),
     security: (row === undefined ? security : [{ bearer: [] }, ...oauth2]) as never
   }
 }

@@ -3,10 +3,11 @@ import { INTERACTION } from '../lib/oidc/routes.ts'
 import { PASSWORD_ACR } from '../lib/oidc/scopes.ts'
 import type { AuthorizationServer, Decision, Interaction } from '../lib/oidc/contract.ts'
 import { pageHeaders } from '../lib/pages/headers.ts'
-import type { OidcMount } from '../plugins/oidc.ts'
+import { PAGE_PATHS } from '../lib/accounts/links.ts'
 import { createPageError, sendPage, signInOver } from '../plugins/pages.ts'
 import { type SignInForm, checkOrigin, createSignInForms, parseForms, readField } from '../plugins/sign-in-forms.ts'
 import { LIMITS } from '../schemas/common.ts'
+import { type PeopleMount, createAskForm, createPasswordForm, toAsker } from './people-pages.ts'
 
 /** The value of the query parameter `account` for a signed-in user who wants to use another account. */
 const OTHER_ACCOUNT = 'other'
@@ -16,8 +17,11 @@ const DENIED: Decision = { error: 'access_denied', error_description: 'the user 
 type InteractionRoute = { Params: { uid: string }, Querystring: { account?: string } }
 
 /** The pages between an authorization request and its response: sign-in and consent. */
-export async function interactionRoutes (app: FastifyInstance, { getServer, getIssuer, limits, look }: OidcMount): Promise<void> {
-  const { users } = app.identity
+export async function interactionRoutes (app: FastifyInstance, mount: PeopleMount): Promise<void> {
+  const { getServer, getIssuer, getPath, limits, look } = mount
+  const { users, accounts } = app.identity
+  const passwordForm = createPasswordForm(app, mount)
+  const askForm = createAskForm(app, mount)
   const forms = createSignInForms(app, limits, getIssuer)
   app.setErrorHandler(createPageError(look))
   parseForms(app)
@@ -32,19 +36,28 @@ export async function interactionRoutes (app: FastifyInstance, { getServer, getI
   }
 
   const isSigningIn = (request: FastifyRequest, interaction: Interaction) =>
-    interaction.prompt === 'login' || (request.query as InteractionRoute['Querystring']).account === OTHER_ACCOUNT
+    interaction.prompt !== 'consent' || (request.query as InteractionRoute['Querystring']).account === OTHER_ACCOUNT
+
+  /** Whether the app has asked for a new account, and the person has not chosen to sign in with one that they have. */
+  const isCreating = (request: FastifyRequest, interaction: Interaction) =>
+    interaction.prompt === 'create' && (request.query as InteractionRoute['Querystring']).account !== OTHER_ACCOUNT
+
+  const toSignUp = ({ action }: Interaction) => ({ kind: 'sign-up' as const, action: `${action}/sign-up`, signIn: `${action}?account=${OTHER_ACCOUNT}` })
 
   const toPage = ({ redirectUri, locales }: Interaction) => ({ look, redirectUri, locales })
 
   function toForm (interaction: Interaction): SignInForm {
     const isOther = interaction.prompt !== 'login'
+    const signUp = `${interaction.action}/sign-up`
     const account = isOther ? undefined : interaction.loginHint?.slice(0, LIMITS.account)
     return {
       secret: interaction.uid,
       view: {
         action: isOther ? `${interaction.action}?account=${OTHER_ACCOUNT}` : interaction.action,
         client: { name: interaction.clientName },
-        ...(account !== undefined && { account })
+        ...(account !== undefined && { account }),
+        ...(accounts.isForgotOn && { forgot: `${getPath()}${PAGE_PATHS.forgot}` }),
+        ...(accounts.isSignUpOn && { signUp })
       },
       page: toPage(interaction)
     }
@@ -73,6 +86,7 @@ export async function interactionRoutes (app: FastifyInstance, { getServer, getI
 
   app.get<InteractionRoute>(`${INTERACTION}/:uid`, { schema: { hide: true } }, async (request, reply) => {
     const { interaction } = await findInteraction(request, reply)
+    if (isCreating(request, interaction)) return await askForm.show(reply, toSignUp(interaction))
     return isSigningIn(request, interaction) ? await forms.show(reply, toForm(interaction)) : await showConsent(reply, interaction)
   })
 
@@ -89,6 +103,28 @@ export async function interactionRoutes (app: FastifyInstance, { getServer, getI
     const signedIn = await forms.submit(request, reply, toForm(interaction))
     if (signedIn === null) return reply
     const { user_id: accountId, ...proof } = signedIn
-    return await decide(request, reply, server, { login: { accountId, acr: PASSWORD_ACR, ...proof } })
+    return await decide(request, reply, server, { login: { accountId, acr: PASSWORD_ACR, ...proof }, create: {} })
+  })
+
+  const toPath = (request: FastifyRequest) => `${getIssuer().pathname.replace(/\/$/, '')}/api/v1${INTERACTION}/${(request.params as InteractionRoute['Params']).uid}/sign-up`
+
+  app.get<InteractionRoute & { Querystring: { token?: string } }>(`${INTERACTION}/:uid/sign-up`, { schema: { hide: true } }, async (request, reply) => {
+    if (request.query.token !== undefined) return await passwordForm.show(request, reply, toPath(request))
+    const { interaction } = await findInteraction(request, reply)
+    if (!accounts.isSignUpOn || interaction.prompt === 'consent') throw signInOver()
+    return await askForm.show(reply, toSignUp(interaction))
+  })
+
+  app.post<InteractionRoute>(`${INTERACTION}/:uid/sign-up`, { schema: { hide: true } }, async (request, reply) => {
+    if (readField(request, 'token') === '') {
+      const { interaction } = await findInteraction(request, reply)
+      return await askForm.submit(request, reply, toSignUp(interaction), async (typed) => await accounts.signUp(typed, toAsker(request), { uid: interaction.uid }))
+    }
+    return await passwordForm.submit(request, reply, toPath(request), async (request, reply, { user_id: accountId, epoch: user_epoch }) => {
+      // In another browser, or too late: the account is there, and the person signs in from the app.
+      const found = await findInteraction(request, reply).catch(() => null)
+      if (found === null || found.interaction.prompt === 'consent') return null
+      return await decide(request, reply, found.server, { login: { accountId, acr: PASSWORD_ACR, amr: ['pwd'], user_epoch }, create: {} })
+    })
   })
 }

@@ -15,6 +15,8 @@ export const LIMITS = {
   info: 16 * 1024,
   /** Characters of any id in a path or a query. */
   id: 128,
+  /** Characters of an id in a path, where each of its characters may take 12. */
+  encodedId: 12 * 128,
   /** Characters of a query parameter that is a list or a text. */
   query: 1024,
   /** Characters of a cursor: the longest that a list gives is shorter. */

@@ -33,6 +33,7 @@ async function findPorts (): Promise<number> {
 t.test('the process serves its metrics, tells its version, and changes its log level at SIGUSR2', async (t) => {
   const service = startProgram(t, 'server.ts', { env: serviceEnv(t.testdir(), { IDENTITY_METRICS: '127.0.0.1:0' }) })
   const [, url = ''] = await service.seen(/"msg":"Server listening at (http:[^"]+)"/)
+  await service.seen(/"version"/)
   t.match(service.log().find(({ version }) => version !== undefined), { level: 30, version: readVersion(), node: process.version, store: 'sqlite', msg: `fastify-identity ${readVersion()}` })
   t.strictSame(await (await fetch(`${url}/health/ready`)).json(), { status: 'up', version: readVersion() })
   t.strictSame(await (await fetch(`${url}/health/live`)).json(), { status: 'up', version: readVersion() })

@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { closeSync, openSync, readFileSync } from 'node:fs'
+import { closeSync, openSync, readFileSync, readdirSync } from 'node:fs'
 import { Agent, request as httpRequest, type IncomingMessage } from 'node:http'
 import { connect } from 'node:net'
 import { join } from 'node:path'
@@ -74,9 +74,11 @@ t.test('the first start on an empty store: the printed call works, no secret is 
   })
 
   await t.test('a second service on the same port reports it, and creates no admin', async (t) => {
-    const second = await runProgram(t, 'server.ts', { env: serviceEnv(t.testdir(), { PORT: new URL(url).port }) })
+    const dir = t.testdir()
+    const second = await runProgram(t, 'server.ts', { env: serviceEnv(dir, { PORT: new URL(url).port }) })
     t.equal(second.code, 1)
-    t.match(second.stderr, /^fastify-identity: .*address already in use/)
+    t.strictSame(readdirSync(dir), [], 'and leaves nothing behind')
+    t.match(second.stderr, /^fastify-identity: PORT: address already in use: 127\.0\.0\.1:\d+\n$/)
     t.notMatch(second.stdout + second.stderr, /password/)
   })
 

@@ -161,12 +161,13 @@ t.test('a start-up error is printed once', async (t) => {
   await once(taken, 'listening')
   t.teardown(() => taken.close())
   const { port } = taken.address() as AddressInfo
-  const first = serviceEnv(t.testdir())
+  const dir = t.testdir({ sealed: {}, empty: {} })
+  const first = serviceEnv(join(dir, 'sealed'))
   await (await openServices(readConfig(first).services)).close()
   for (const [env, message] of [
-    [serviceEnv(t.testdir(), { PORT: String(port) }), `listen EADDRINUSE: address already in use 127.0.0.1:${port}`],
+    [serviceEnv(join(dir, 'empty'), { PORT: String(port) }), `PORT: address already in use: 127.0.0.1:${port}`],
     [{ ...first, IDENTITY_SECRET_KEY: '11'.repeat(32) }, 'the secret key is not the one this database was sealed with'],
-    [serviceEnv(t.testdir(), { DATABASE_URL: 'sqlite::memory:' }), '--workers: must be 1 with sqlite::memory:, as each process would have its own database']
+    [serviceEnv(join(dir, 'empty'), { DATABASE_URL: 'sqlite::memory:' }), '--workers: must be 1 with sqlite::memory:, as each process would have its own database']
   ] as const) {
     const { code, stdout, stderr } = await runProgram(t, 'server.ts', { args: TWO, env })
     t.strictSame({ code, stderr }, { code: 1, stderr: `fastify-identity: ${message}\n` })

@@ -18,7 +18,7 @@ const TESTING_KEY = hash('sha256', 'fastify-identity/testing', 'base64')
 
 /** An app with the settings of the service's own process. */
 export function createApp (options: FastifyServerOptions = {}): FastifyInstance {
-  return fastify({ ...options, frameworkErrors: handleError, routerOptions: { maxParamLength: 2 * LIMITS.id } })
+  return fastify({ ...options, frameworkErrors: handleError, routerOptions: { maxParamLength: LIMITS.encodedId } })
 }
 
 /** A test with a teardown hook, such as tap's or node:test's. */

@@ -4,6 +4,7 @@ import { type Args, parseFlags } from '../args.ts'
 import type { Command } from '../command.ts'
 import { helpOne } from '../help.ts'
 import { checkExposure } from './exposure.ts'
+import { checkListener } from './listener.ts'
 import { getWorkerRole } from './worker-role.ts'
 
 /** The configuration; a flag takes precedence over its variable. Throws a ConfigError that names the flag for a bad value. */
@@ -24,6 +25,7 @@ async function serve (args: Args): Promise<void> {
   const config = configure(args)
   const role = getWorkerRole()
   checkExposure(config)
+  if (role === undefined) await checkListener(config)
   if (role !== undefined || config.workers === 1) {
     const { runService } = await import('./service.ts')
     return await runService(config, role)

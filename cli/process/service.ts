@@ -10,6 +10,7 @@ import { readVersion } from '../../lib/version.ts'
 import { chooseTerminal, welcome } from '../welcome.ts'
 import { createIpcCounter, type Channel } from './ipc-counter.ts'
 import { toggleLogLevel } from './log-level.ts'
+import { explainListenError } from './listener.ts'
 import { LogOutput } from './log-output.ts'
 import { STORE_CLOSE, handleEndings } from './shutdown.ts'
 import type { WorkerRole } from './worker-role.ts'
@@ -66,13 +67,11 @@ export async function runService (config: Config, role?: WorkerRole): Promise<vo
   }
 
   try {
+    await app.listen({ host: config.host, port: config.port })
     const version = readVersion()
     log.info({ version, node: process.version, store: app.identity.store.engine }, `fastify-identity ${version}`)
-    await app.listen({ host: config.host, port: config.port })
   } catch (error) {
-    // In a worker the error has no message.
-    const taken = role !== undefined && (error as NodeJS.ErrnoException).code === 'EADDRINUSE'
-    throw taken ? new Error(`listen EADDRINUSE: address already in use ${config.host}:${config.port}`) : error
+    throw explainListenError(error, config)
   } finally {
     listening.resolve()
   }

@@ -57,7 +57,7 @@ export function createAccounts ({ clients, box, onMailFailed, ...parts }: Accoun
   const ask = createAsk(context, options)
   return {
     ...ask,
-    ...createSetPassword(context, { isSignUpOn: ask.isSignUpOn }),
+    ...createSetPassword(context, { isSignUpOn: options.signUp }),
     ...createAddresses(context),
     ...createInvitations(context),
     ...createDeletion(context, { clients, isOn: selfDelete }),

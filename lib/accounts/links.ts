@@ -20,6 +20,9 @@ export const PAGE_PATHS = {
   undo: '/undo'
 } as const satisfies Record<Purpose | 'forgot', string>
 
+/** Where these pages are without account pages. */
+export const DEFAULT_ACCOUNT_PATH = '/account'
+
 const TOKEN = '{token}'
 
 /** Which of an embedder's links is for which purpose. The undo of a change is always ours. */

@@ -38,15 +38,15 @@ async function readKeys (file: string, onWarning: (message: string) => void): Pr
 
 /** Writes a new key file. If another process was first, its key is used. */
 async function makeKey (directory: string): Promise<Keys> {
-  await makeDirectory(directory)
   const key = generateSecretKey()
   const file = join(directory, FILE)
   try {
+    await makeDirectory(directory)
     await writeWholeFile(file, (draft) => draft.writeFile(`${key.toString('base64')}\n`), link)
     return [key]
   } catch (error) {
     const other = (error as NodeJS.ErrnoException).code === 'EEXIST' ? await readKeys(file, () => {}) : null
-    if (other === null) throw error
+    if (other === null) throw new Error(`key file ${file}: it cannot be written (IDENTITY_DATA_DIR names its folder): ${(error as NodeJS.ErrnoException).code}`, { cause: error })
     return other
   }
 }

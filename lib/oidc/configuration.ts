@@ -72,6 +72,8 @@ export function createConfiguration (parts: ConfigurationParts): Configuration {
     responseTypes: ['code'],
     scopes: ['openid', 'offline_access'],
     acrValues: [PASSWORD_ACR],
+    // Initiating User Registration via OpenID Connect 1.0, 4.1.
+    ...(settings.signUp === true && { discovery: { prompt_values_supported: ['none', 'login', 'consent', 'create'] } }),
     claims: {
       ...Object.fromEntries(Object.entries(CLAIMS).map(([scope, claims]) => [scope, [...claims]])),
       // Never issued, so it is not listed as supported either. oidc-provider lists claims whose value here is null, its default.
@@ -142,7 +144,7 @@ export function createConfiguration (parts: ConfigurationParts): Configuration {
       return (client.clientAuthMethod === 'none' || ctx.oidc.route === 'userinfo') && isOwnOrigin(registered_uris, origin)
     },
     interactions: {
-      policy: createPolicy(parts.policy),
+      policy: createPolicy(parts.policy, settings.signUp === true),
       url: (_ctx, { uid }) => `${mount}${base}${INTERACTION}/${uid}`
     },
     async findAccount (ctx, sub, token) {

@@ -7,6 +7,8 @@ import type { PageScope } from '../pages/contract.ts'
 
 /** The operator's options; schemas/oidc.ts describes each. */
 export interface OidcSettings {
+  /** Whether people make accounts for themselves: then an app may ask for it by prompt=create. */
+  signUp?: boolean
   accessTtl: number
   refreshTtl: number
   sessionTtl: number
@@ -31,7 +33,7 @@ export interface Interaction {
   uid: string
   /** The URL that the page's form is posted to. */
   action: string
-  prompt: 'login' | 'consent'
+  prompt: 'login' | 'consent' | 'create'
   clientId: string
   clientName: string
   /** Whether the operator vouches for the client. */
@@ -53,7 +55,8 @@ export interface Interaction {
 
 /** The user's decision. */
 export type Decision =
-  | { login: { accountId: string, acr: string, amr: string[], user_epoch: number } }
+  /** `create` answers prompt=create too. */
+  | { login: { accountId: string, acr: string, amr: string[], user_epoch: number }, create?: Record<string, never> }
   | { consent: Record<string, never> }
   | { error: 'access_denied', error_description: string }
 

@@ -19,8 +19,10 @@ const readClient = (ctx: KoaContextWithOIDC) => ctx.oidc.client as unknown as Ou
  * but in the device flow everyone is asked, because the client's id does not say who started it; and a public client counts as
  * native by the redirect URI of this request, not by all the URIs it registered.
  */
-export function createPolicy ({ base, Check }: typeof interactionPolicy): interactionPolicy.DefaultPolicy {
+export function createPolicy ({ base, Check, Prompt }: typeof interactionPolicy, signUp: boolean): interactionPolicy.DefaultPolicy {
   const policy = base()
+  // Initiating User Registration via OpenID Connect 1.0: before the sign-in, which it ends with.
+  if (signUp) policy.add(new Prompt({ name: 'create', requestable: true }), 0)
   const consent = policy.get('consent')
   for (const reason of ['consent_prompt', 'native_client_prompt']) {
     if (consent?.checks.get(reason) === undefined) throw new Error(`oidc-provider has no check ${reason}: this release of it is not supported`)

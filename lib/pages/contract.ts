@@ -20,6 +20,9 @@ export interface StepView {
   error?: Message
   /** Whether somebody who is signed in is asked again. */
   again?: boolean
+  /** The URL of the page for a forgotten password, and of the one that makes an account. */
+  forgot?: string
+  signUp?: string
 }
 
 /** The pages of steps. */
@@ -87,8 +90,21 @@ export interface Pages {
   'sign-out': { action: string, xsrf: string, client?: PageClient }
   /** `next` is the client's post-logout redirect URI. */
   'signed-out': { client?: PageClient, next?: string }
+  /** Asks where a link is to be mailed. `signIn` is the URL of the sign-in page, if there is one. */
+  'ask-link': { kind: 'forgot' | 'sign-up', action: string, value?: string, signIn?: string, error?: Message }
+  'link-sent': { kind: 'forgot' | 'sign-up' }
+  /** `min` is the number of characters that a password needs. */
+  'set-password': { action: string, token: string, purpose: 'reset' | 'invite' | 'sign-up', account: string, min: number, error?: Message }
+  /** Asks before a link does what it is for. */
+  'confirm-link': { action: string, token: string, purpose: 'verify' | 'change' | 'undo', address?: string }
+  /** `to` is where the person goes on, if it is not their account. */
+  'link-done': { what: 'password' | 'account' | 'verified' | 'undone', to?: string }
   'account-profile': AccountView & { name: string, created_at: string }
   'account-password': AccountView
+  /** `email` is the address that the person has shown to be theirs, `unverified` the one that they have not. */
+  'account-email': AccountView & { email?: string, unverified?: string, typed?: string }
+  'account-delete': AccountView
+  'account-deleted': object
   /** `more` is the number of entries that are left out. */
   'account-sessions': AccountView & { browsers: SessionView[], apps: SessionView[], more: number }
   'account-apps': AccountView & {

@@ -1,5 +1,6 @@
 import { apps } from './account/apps.ts'
 import { client, clients, confirm } from './account/clients.ts'
+import { email, remove, removed } from './account/email.ts'
 import { password, profile } from './account/profile.ts'
 import { sessions } from './account/sessions.ts'
 import { consent } from './consent.ts'
@@ -8,6 +9,7 @@ import { device, deviceCompare, deviceConfirm, deviceDone } from './device.ts'
 import { failure } from './failure.ts'
 import { Html, html } from './html.ts'
 import type { Context, Part } from './parts.ts'
+import { askLink, confirmLink, linkDone, linkSent, setPassword } from './people.ts'
 import { signIn } from './sign-in.ts'
 import { signedOut, signOut } from './sign-out.ts'
 import type { Look } from './look.ts'
@@ -27,11 +29,19 @@ const PAGES: { [Name in PageName]: (data: Pages[Name], context: Context) => Part
   'signed-out': signedOut,
   'account-profile': profile,
   'account-password': password,
+  'account-email': email,
+  'account-delete': remove,
+  'account-deleted': removed,
   'account-sessions': sessions,
   'account-apps': apps,
   'account-clients': clients,
   'account-client': client,
   'account-confirm': confirm,
+  'ask-link': askLink,
+  'link-sent': linkSent,
+  'set-password': setPassword,
+  'confirm-link': confirmLink,
+  'link-done': linkDone,
   error: failure
 }
 
@@ -48,7 +58,7 @@ export function renderPage<Name extends PageName> (name: Name, data: Pages[Name]
 <title>${title}${service !== undefined && ` - ${service}`}</title>
 <style>${new Html(look.style)}</style>
 </head>
-<body${before !== undefined && html` class="account"`}>
+<body${before !== undefined && html` class="own"`}>
 ${(logo ?? service) !== undefined && html`<header>${logo !== undefined && html`<img src="${logo}" alt="">`}<bdi>${service}</bdi></header>\n`}${before}<main>
 ${body}
 </main>

@@ -2,7 +2,7 @@ import type { Pages } from './contract.ts'
 import { html } from './html.ts'
 import { type Context, type Part, alert, describes, hidden, name, titled } from './parts.ts'
 
-export function signIn ({ action, client, account, xsrf, error, again = false }: Pages['sign-in'], { texts }: Context): Part {
+export function signIn ({ action, client, account, xsrf, error, again = false, forgot, signUp }: Pages['sign-in'], { texts }: Context): Part {
   const isFilledIn = account !== undefined
   const { common, signIn: own } = texts
   const title = again ? own.again : own.title
@@ -17,6 +17,8 @@ ${xsrf !== undefined && hidden('xsrf', xsrf)}<label for="account">${common.accou
 <input id="password" name="password" type="password" autocomplete="current-password" maxlength="1024" required${describes(error)}${isFilledIn && html` autofocus`}>
 <p class="actions"><button class="primary" type="submit">${own.submit}</button>${(client !== undefined || again) && html`
 <button type="submit" name="cancel" value="yes" formnovalidate>${common.cancel}</button>`}</p>
-</form>`
+</form>${forgot !== undefined && html`
+<p class="next"><a href="${forgot}">${own.forgot}</a></p>`}${signUp !== undefined && html`
+<p class="next"><a href="${signUp}">${own.signUp}</a></p>`}`
   }
 }

@@ -56,7 +56,7 @@ a { display: inline-block; padding: .625rem 0; min-height: 2.75rem; color: var(-
 .done { padding: .75rem 1rem; border-left: .25rem solid var(--button); border-radius: .25rem; background: var(--mark); color: var(--mark-text); }
 .tag { display: inline-block; padding: 0 .5rem; border-radius: .75rem; background: var(--mark); color: var(--mark-text); font-size: .875rem; font-weight: 600; }
 h2 { margin: 1.75rem 0 .5rem; font-size: 1.125rem; line-height: 1.3; font-weight: 650; }
-body.account header, body.account nav, body.account main { max-width: 44rem; }
+body.own header, body.own nav, body.own main { max-width: 44rem; }
 nav { width: 100%; padding: .5rem 1.25rem 0; }
 nav ul { display: flex; flex-wrap: wrap; gap: 0 1.25rem; margin: 0; padding: 0; list-style: none; }
 nav a { font-weight: 600; }
@@ -83,8 +83,8 @@ button.danger { border-color: var(--error); color: var(--error); }
   main { margin: 1rem; padding: 2.25rem; border: 1px solid var(--divider); border-radius: 1rem; background: var(--surface); }
   header { padding: 1.25rem .25rem 0; }
   nav { padding: .75rem .25rem 0; }
-  body.account::before { display: none; }
-  body.account::after { flex-grow: 1; }
+  body.own::before { display: none; }
+  body.own::after { flex-grow: 1; }
 }
 @media (prefers-reduced-motion: no-preference) {
   button, input { transition: background-color .12s, border-color .12s; }

@@ -140,8 +140,8 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
     // Nobody's: longer ones are never stored.
     if (countCharacters(typed) > LIMITS.account || countCharacters(password) > LIMITS.password) return null
     const record = await findByName(users, typed)
-    // One count for all names of a user.
-    const name = record?.account ?? typed.toLowerCase()
+    // By what was typed: one count for all names of a user would tell that two names are one user's.
+    const name = typed.toLowerCase()
     const compare = async () => {
       const same = await passwords.verify(password, record?.password, turn)
       return record !== null && same && isActive(record, toTimestamp(now())) ? record : null
@@ -167,7 +167,8 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
 
   /** The counts of a user's password. Those of tokens are separate, so that strangers cannot keep the user from a new password. */
   function toTargets (record: UserRecord): Target[] {
-    return [{ kind: 'account', name: record.account, holder: record }, { kind: 'user', name: record.id, holder: record }]
+    const names = new Set([record.account, ...record.addresses ?? []])
+    return [...[...names].map((name): Target => ({ kind: 'account', name, holder: record })), { kind: 'user', name: record.id, holder: record }]
   }
 
   async function openPassword (record: UserRecord): Promise<void> {

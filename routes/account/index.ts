@@ -4,6 +4,7 @@ import { type AccountMount, createVisits } from '../../plugins/account.ts'
 import { createPageError } from '../../plugins/pages.ts'
 import { parseForms } from '../../plugins/sign-in-forms.ts'
 import { clientPages } from './clients.ts'
+import { addressPages } from './address.ts'
 import { profilePages } from './profile.ts'
 import { sessionPages } from './sessions.ts'
 import { signInPages } from './sign-in.ts'
@@ -15,5 +16,5 @@ export async function accountRoutes (app: FastifyInstance, mount: AccountMount):
   app.setNotFoundHandler((request, reply) => handleError(new IdentityError('ErrNotFound', 'path: no such page'), request, reply))
   parseForms(app)
   const visits = createVisits(app, mount)
-  for (const add of [signInPages, profilePages, sessionPages, clientPages]) add(app, mount, visits)
+  for (const add of [signInPages, profilePages, addressPages, sessionPages, clientPages]) add(app, mount, visits)
 }

@@ -1,4 +1,5 @@
 import type { FastifyInstance } from 'fastify'
+import { PAGE_PATHS } from '../../lib/accounts/links.ts'
 import { PASSWORD_ACR } from '../../lib/oidc/scopes.ts'
 import { type AccountMount, type Visits, createSignInCookie } from '../../plugins/account.ts'
 import { sendPage } from '../../plugins/pages.ts'
@@ -9,17 +10,21 @@ type Query = { Querystring: { next?: string } }
 const schema = { hide: true }
 
 /** Signs in to the account pages by the same steps as to an app, and out. */
-export function signInPages (app: FastifyInstance, { getServer, getHome, getIssuer, limits, look }: AccountMount, visits: Visits): void {
-  const { users } = app.identity
+export function signInPages (app: FastifyInstance, { getServer, getIssuer, getHome, limits, look }: AccountMount, visits: Visits): void {
+  const { users, accounts } = app.identity
   const forms = createSignInForms(app, limits, getIssuer)
   const page = { look }
+  const toLinks = () => ({
+    ...(accounts.isForgotOn && { forgot: `${getHome()}${PAGE_PATHS.forgot}` }),
+    ...(accounts.isSignUpOn && { signUp: `${getHome()}${PAGE_PATHS['sign-up']}` })
+  })
 
   /** The form of a browser. Somebody who signed in too long ago for a page is asked again. */
   function toForm (next: string | undefined, proof: { secret: string, xsrf: string }, again: string | undefined): SignInForm {
     const query = next === undefined ? '' : `?${new URLSearchParams({ next })}`
     return {
       secret: proof.secret,
-      view: { action: `${getHome()}/sign-in${query}`, xsrf: proof.xsrf, ...(again !== undefined && { again: true, account: again }) },
+      view: { action: `${getHome()}/sign-in${query}`, xsrf: proof.xsrf, ...(again !== undefined && { again: true, account: again }), ...toLinks() },
       page
     }
   }

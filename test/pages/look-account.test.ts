@@ -2,7 +2,7 @@ import t from 'tap'
 import { skip } from './chromium.ts'
 import { LONG, type Row, action, checkLook, client } from './look.ts'
 
-const view = { base: '/account', sections: ['profile', 'password', 'sessions', 'apps', 'clients'], account: 'ann@example.com', xsrf: 'x' } as const
+const view = { base: '/account', sections: ['profile', 'password', 'email', 'sessions', 'apps', 'clients', 'delete'], account: 'ann@example.com', xsrf: 'x' } as const
 const longView = { ...view, account: `${LONG.toLowerCase()}@example.com` }
 const since = '2026-11-20T09:30:00.000Z'
 const last_used_at = '2026-11-22T02:51:00.000Z'
@@ -15,6 +15,11 @@ const ROWS: Row[] = [
   ['account-profile-long', 'account-profile', { ...longView, section: 'profile', name: LONG, created_at: since }],
   ['account-password', 'account-password', { ...view, section: 'password' }, 'Northwind ID'],
   ['account-password-wrong', 'account-password', { ...view, section: 'password', error: ({ account }) => account.wrongCurrent }],
+  ['account-email', 'account-email', { ...view, section: 'email', email: 'ann@example.com' }, 'Northwind ID'],
+  ['account-email-unverified', 'account-email', { ...view, section: 'email', unverified: `${LONG.toLowerCase()}@example.com`, typed: 'x', error: ({ account }) => account.wrongAddress }],
+  ['account-email-none', 'account-email', { ...view, section: 'email', done: 'address' }],
+  ['account-delete', 'account-delete', { ...view, section: 'delete' }, 'Northwind ID'],
+  ['account-deleted', 'account-deleted', {}, 'Northwind ID'],
   ['account-sessions', 'account-sessions', {
     ...view,
     section: 'sessions',

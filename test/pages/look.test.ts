@@ -32,6 +32,15 @@ const ROWS: Row[] = [
   ['sign-in-account', 'sign-in', { action, xsrf: 'x' }, 'Northwind ID'],
   ['sign-in-again', 'sign-in', { action, xsrf: 'x', account: 'ann@example.com', again: true }, 'Northwind ID'],
   ['signed-out-alone', 'signed-out', {}],
+  ['sign-in-links', 'sign-in', { ...shared, forgot: '/account/forgot', signUp: '/account/sign-up' }],
+  ['forgot', 'ask-link', { kind: 'forgot', action }],
+  ['sign-up', 'ask-link', { kind: 'sign-up', action, value: 'ann', signIn: '/form', error: ({ links }) => links.signUp.invalid }],
+  ['link-sent', 'link-sent', { kind: 'forgot' }],
+  ['set-password', 'set-password', { action, token: 'x', purpose: 'reset', account: `${LONG.toLowerCase()}@example.com`, min: 8 }],
+  ['set-password-short', 'set-password', { action, token: 'x', purpose: 'sign-up', account: 'ann@example.com', min: 8, error: ({ errors }) => errors.passwordShort(8) }],
+  ['confirm-address', 'confirm-link', { action, token: 'x', purpose: 'change', address: `${LONG.toLowerCase()}@example.com` }],
+  ['undo', 'confirm-link', { action, token: 'x', purpose: 'undo' }],
+  ['link-done', 'link-done', { what: 'account', to: 'https://harbour.example/' }],
   ['error', 'error', { message: ({ errors }) => errors.refused, code: 'invalid_redirect_uri', detail: 'redirect_uri did not match any of the registered redirect URIs', back: { client, uri: 'https://harbour.example/' } }],
   ['error-plain', 'error', { message: ({ errors }) => errors.ourSide }, 'Northwind ID']
 ]

@@ -31,11 +31,11 @@ function contrast (one: string, other: string): number {
 const PAIRS: [least: number, foreground: string, ...backgrounds: string[]][] = [
   [4.5, 'text', 'background', 'surface', 'hover'],
   [4.5, 'muted', 'background', 'surface'],
-  [4.5, 'link', 'surface'],
+  [4.5, 'link', 'background', 'surface'],
   [4.5, 'button-text', 'button', 'button-hover'],
   [4.5, 'mark-text', 'mark'],
   [4.5, 'error', 'error-background', 'surface'],
-  [3, 'border', 'surface', 'hover'],
+  [3, 'border', 'background', 'surface', 'hover'],
   [3, 'button', 'surface'],
   [3, 'focus', 'surface']
 ]

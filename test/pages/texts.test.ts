@@ -33,7 +33,7 @@ function describe (texts: object, path = ''): string[] {
 t.test('every language has every text', async (t) => {
   for (const language of LANGUAGES) t.strictSame(describe(TEXTS[language]).sort(), describe(TEXTS.en).sort(), language)
   const [own, german] = [TEXTS.en, TEXTS.de].map((texts) => JSON.stringify(texts, (_key, value: unknown) =>
-    typeof value === 'function' ? String((value as (arg: Html) => unknown)(new Html('X'))) : value))
+    typeof value === 'function' ? String((value as (...args: Html[]) => unknown)(new Html('X'), new Html('Y'))) : value))
   t.notMatch(german, /undefined|null|\[object/)
   t.notMatch(own, /undefined|null|\[object/)
 })

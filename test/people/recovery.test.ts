@@ -81,7 +81,7 @@ t.test('recovery', async (t) => {
       t.match(await anybody.post('/auth/reset', { data: { token, password: 'the second password' } }), { status: 204 })
     })
 
-    await t.test('known, unknown, disabled and expired accounts get the same answer for the same store calls', async (t) => {
+    await t.test('known, unknown, disabled and expired accounts get the same answer', async (t) => {
       const setting = await start(kit)
       const { anybody, email, admin } = setting
       const disabled = `${unique('bob')}@example.com`

@@ -4,10 +4,11 @@ import { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import Fastify from 'fastify'
 import t from 'tap'
-import { handleMalformed } from '../../plugins/malformed.ts'
+import { handleMalformed, refuseExpectations } from '../../plugins/malformed.ts'
 import { within } from '../helpers/upstream.ts'
 
 const app = Fastify({ clientErrorHandler: handleMalformed })
+refuseExpectations(app)
 app.get('/', () => 'fine')
 app.get('/stream', (_request, reply) => reply.header('content-length', '1000').send(Readable.from((async function * () {
   yield 'a part'
@@ -29,15 +30,16 @@ t.test('what is not HTTP is answered in the form of every error', async (t) => {
   for (const [bytes, statusCode, error, message] of [
     ['GARBAGE\r\n\r\n', 400, 'Bad Request', 'request: is not valid HTTP'],
     ['GET / HTTP/1.1\r\nHost: a\r\nno colon\r\n\r\n', 400, 'Bad Request', 'request: is not valid HTTP'],
+    ['GET / HTTP/1.1\r\nHost: a\r\nExpect: foo\r\n\r\n', 417, 'Expectation Failed', 'expect: only 100-continue is known'],
     ['POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\nabc', 400, 'Bad Request', 'request: is not valid HTTP'],
     [`GET / HTTP/1.1\r\nHost: a\r\nX: ${'x'.repeat(20_000)}\r\n\r\n`, 431, 'Request Header Fields Too Large', 'headers: are too large']
   ] as const) {
     const reply = await send(bytes)
     const [head = '', body = ''] = reply.split('\r\n\r\n')
     t.equal(head.split('\r\n')[0], `HTTP/1.1 ${statusCode} ${error}`)
-    t.match(head, /^Content-Type: application\/json$/m)
-    t.match(head, /^Connection: close$/m)
-    t.equal(head.match(/^Content-Length: (\d+)$/m)?.[1], String(Buffer.byteLength(body)))
+    t.match(head, /^Content-Type: application\/json$/mi)
+    t.match(head, /^Connection: close$/mi)
+    t.equal(head.match(/^Content-Length: (\d+)$/mi)?.[1], String(Buffer.byteLength(body)))
     t.strictSame(JSON.parse(body), { statusCode, code: 'ErrParam', error, message })
   }
 })

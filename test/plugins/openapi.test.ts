@@ -15,7 +15,7 @@ interface Operation {
   tags?: string[]
   summary?: string
   security?: object[]
-  parameters?: { name: string, in: string }[]
+  parameters?: { name: string, in: string, schema: object }[]
   responses: Record<string, { description: string, headers?: object, content?: Record<string, { schema: object }> }>
 }
 interface Document {
@@ -105,6 +105,7 @@ t.test('the limits of /openapi.json are those of the service', async (t) => {
     ['CreateUser', 'POST', '/api/v1/user', { data: { account: 'bob', password: '' } }],
     ['CreateUser', 'POST', '/api/v1/user', { data: { account: 'bob', password: 'correct horse battery staple' }, expired_at: 'tomorrow' }],
     ['PatchUser', 'PATCH', `/api/v1/user/${user_id}`, {}],
+    ['PatchUser', 'PATCH', `/api/v1/user/${user_id}`, { data: {} }],
     ['PatchUser', 'PATCH', `/api/v1/user/${user_id}`, { data: { verified_at: 'today' } }],
     ['PatchUser', 'PATCH', `/api/v1/user/${user_id}`, { data: { password: '' } }],
     ['PatchProfile', 'PATCH', '/api/v1/user', { data: {} }],
@@ -116,11 +117,32 @@ t.test('the limits of /openapi.json are those of the service', async (t) => {
     ['CreateUser', 'POST', '/api/v1/user', { data: { account: 'bob', password: 'correct horse battery staple', info: { '': 1 } } }],
     ['CreateResource', 'POST', '/api/v1/resource', { data: { id: 'https://a.example', name: '', scopes: {} } }],
     ['PatchClient', 'PATCH', `/api/v1/client/${clientId}`, {}],
+    ['PatchClient', 'PATCH', `/api/v1/client/${clientId}`, { data: {} }],
+    ['PatchClient', 'PATCH', `/api/v1/client/${clientId}`, { data: {}, regen_secret: false }],
     ['PatchClient', 'PATCH', `/api/v1/client/${clientId}`, { data: { redirectUris: ['no uri'] } }]
   ] as const) {
     const name = `${title} ${JSON.stringify(body)}`
     t.notOk(ajv.validate(schemas[title]!, body), `the document refuses ${name}`)
     t.match((await kit.inject({ method, url, headers, payload: body })).statusCode, 400, `the service refuses ${name}`)
+  }
+  for (const [title, body] of [
+    ['PatchUser', { data: {}, disable: true }], ['PatchUser', { disable: false }], ['PatchClient', { data: {}, regen_secret: true }], ['PatchClient', { data: { image: null } }]
+  ] as const) t.ok(ajv.validate(schemas[title]!, body), `the document allows ${title} ${JSON.stringify(body)}`)
+  for (const [path, name, good, bad] of [
+    ['/api/v1/user/list', 'sort', ['', 'account:asc', 'verified:desc,name:asc'], ['account', 'account:up', 'account:asc:asc', 'id:asc', 'account:asc,']],
+    ['/api/v1/client/list', 'sort', ['created:asc'], ['account:asc']],
+    ['/api/v1/client/list', 'fields', ['', 'name', 'name,clientSecret'], ['secret', 'name,', 'name secret']],
+    ['/api/v1/resource/list', 'sort', ['name:desc'], ['name:']],
+    ['/api/v1/user/list', 'after', [''], ['a b', '=']]
+  ] as const) {
+    const { schema } = paths[path]!.get!.parameters!.find((parameter) => parameter.name === name)!
+    for (const [values, isGood] of [[good, true], [bad, false]] as const) {
+      for (const value of values) {
+        const question = `${path}?${name}=${encodeURIComponent(value)}`
+        t.equal(ajv.validate(schema, value), isGood, `the document on ${question}`)
+        t.equal((await kit.inject({ url: question, headers })).statusCode, isGood ? 200 : 400, `the service on ${question}`)
+      }
+    }
   }
   for (const [path, method, title] of [
     ['/api/v1/user', 'post', 'CreateUser'], ['/api/v1/user', 'patch', 'PatchProfile'], ['/api/v1/user/{userId}', 'patch', 'PatchUser'],

@@ -122,10 +122,12 @@ await forEachStore(t, async (t, build) => {
       t.match(await ann.get(path), WRONG)
     }
     for (const path of [`/user/count?account=${'a'.repeat(1025)}`, `/user/list?contains=${'a'.repeat(1025)}`]) t.match(await admin.get(path), WRONG)
-    const replies = await Promise.all([100, 128, 129, 256, 257].map((length) => ann.get(`/client/${'a'.repeat(length)}`)))
+    const replies = await Promise.all([100, 128, 129, 1536, 1537].map((length) => ann.get(`/client/${'a'.repeat(length)}`)))
     t.strictSame(replies.map(({ status, body }) => [status, body.code]), [
       [404, 'ErrNotFound'], [404, 'ErrNotFound'], [400, 'ErrParam'], [400, 'ErrParam'], [414, 'ErrParam']
     ])
+    t.equal(replies.at(-1)!.body.message, 'path: an id in it is too long')
+    t.equal((await ann.get(`/client/${encodeURIComponent('\u{10ffff}'.repeat(128))}`)).status, 404, 'characters count, and not their bytes')
   })
 
   t.test('8 Limits: the random part of ids, the secret and the salt', async (t) => {

@@ -12,7 +12,8 @@ export const de: Texts = {
     signedInAs: (account) => html`Sie sind angemeldet als <strong>${account}</strong>.`,
     goBack: (app) => html`Zurück zu ${app}`,
     theApp: 'der App',
-    toAccount: 'Zu Ihrem Konto'
+    toAccount: 'Zu Ihrem Konto',
+    goBackToSignIn: 'Zurück zur Anmeldung'
   },
   errors: {
     heading: 'Das hat nicht geklappt',
@@ -39,7 +40,9 @@ export const de: Texts = {
     toAccount: 'um Ihr Konto zu sehen und zu ändern',
     again: 'Bestätigen Sie, dass Sie es sind',
     againWhy: 'Ihre Anmeldung ist länger als zehn Minuten her. Geben Sie Ihr Passwort noch einmal ein, um fortzufahren.',
-    submit: 'Anmelden'
+    submit: 'Anmelden',
+    forgot: 'Passwort vergessen?',
+    signUp: 'Konto anlegen'
   },
   consent: {
     title: (app) => `Weiter zu ${app}`,
@@ -70,6 +73,51 @@ export const de: Texts = {
     'users:read': 'alle Benutzer, ihre Apps und Sitzungen lesen, soweit Ihre Rollen es erlauben',
     'users:write': 'Benutzer, ihre Apps und Sitzungen ändern und entfernen, soweit Ihre Rollen es erlauben',
     other: (scope) => html`${scope} verwenden`
+  },
+  links: {
+    gone: 'Dieser Link wurde verwendet oder ersetzt, ist abgelaufen oder unvollständig. Fordern Sie einen neuen an.',
+    continue: 'Weiter',
+    forgot: {
+      title: 'Passwort vergessen?',
+      why: 'Geben Sie Ihr Konto ein. Wir senden an seine Adresse einen Link, mit dem Sie ein neues Passwort festlegen.',
+      field: 'Konto oder E-Mail-Adresse',
+      submit: 'Link senden'
+    },
+    signUp: {
+      title: 'Konto anlegen',
+      why: 'Geben Sie Ihre E-Mail-Adresse ein. Wir senden Ihnen einen Link, mit dem Sie Ihr Konto anlegen.',
+      field: 'E-Mail-Adresse',
+      submit: 'Link senden',
+      haveOne: 'Mit einem vorhandenen Konto anmelden',
+      invalid: 'Geben Sie eine E-Mail-Adresse ein, mit der man sich hier anmelden darf.'
+    },
+    invalidAccount: 'Geben Sie ein Konto oder eine E-Mail-Adresse ein.',
+    sent: {
+      title: 'Sehen Sie in Ihre E-Mails',
+      forgot: 'Wenn es dieses Konto gibt und es eine E-Mail-Adresse hat, ist ein Link für ein neues Passwort unterwegs. Er gilt eine Stunde lang.',
+      signUp: 'Ein Link an diese Adresse ist unterwegs. Er gilt 24 Stunden lang.',
+      hint: 'Nach einigen Minuten ist nichts da? Sehen Sie im Spam-Ordner nach, und prüfen Sie Ihre Eingabe.'
+    },
+    setPassword: {
+      reset: { title: 'Neues Passwort festlegen', submit: 'Passwort festlegen' },
+      invite: { title: 'Passwort wählen', submit: 'Konto verwenden' },
+      'sign-up': { title: 'Passwort wählen', submit: 'Konto anlegen' },
+      forAccount: (account) => html`für <strong>${account}</strong>`,
+      field: 'Neues Passwort',
+      hint: (characters) => `Mindestens ${characters} Zeichen; je länger, desto besser.`
+    },
+    verify: { title: 'Adresse bestätigen', text: 'Bestätigen Sie, dass diese Adresse Ihnen gehört.', submit: 'Adresse bestätigen' },
+    undo: {
+      title: 'Änderung der Adresse rückgängig machen',
+      text: 'Damit gilt wieder Ihre frühere Adresse, alle Browser und Apps werden abgemeldet, und wir senden Ihnen einen Link für ein neues Passwort.',
+      submit: 'Änderung rückgängig machen'
+    },
+    done: {
+      password: { title: 'Ihr Passwort ist festgelegt', text: 'Sie wurden überall abgemeldet. Melden Sie sich mit dem neuen Passwort an.' },
+      account: { title: 'Ihr Konto ist bereit', text: 'Melden Sie sich mit Ihrem Passwort an.' },
+      verified: { title: 'Ihre Adresse ist bestätigt', text: 'Sie gehört jetzt zu Ihrem Konto.' },
+      undone: { title: 'Die Änderung ist rückgängig gemacht', text: 'Alle Browser und Apps wurden abgemeldet. Sehen Sie in Ihre E-Mails: Legen Sie mit dem Link darin ein neues Passwort fest.' }
+    }
   },
   device: {
     title: 'Gerät verbinden',
@@ -111,13 +159,17 @@ export const de: Texts = {
     sections: {
       profile: 'Profil',
       password: 'Passwort',
+      email: 'E-Mail-Adresse',
       sessions: 'Wo Sie angemeldet sind',
       apps: 'Verbundene Apps',
-      clients: 'Von Ihnen registrierte Apps'
+      clients: 'Von Ihnen registrierte Apps',
+      delete: 'Konto löschen'
     },
     done: {
       name: 'Ihr Name wurde geändert.',
       password: 'Ihr Passwort wurde geändert. Sie wurden überall sonst abgemeldet.',
+      verification: 'Ein Link an Ihre Adresse ist unterwegs.',
+      address: 'Ein Link an die neue Adresse ist unterwegs. Sie gehört zu Ihrem Konto, sobald Sie ihn dort öffnen; bis dahin ändert sich nichts.',
       ended: 'Diese Sitzung ist beendet.',
       others: 'Sie sind überall sonst abgemeldet.',
       disconnected: 'Die App ist getrennt.',
@@ -171,6 +223,19 @@ export const de: Texts = {
     scopes: 'Scopes',
     none: 'Keine',
     registeredAt: 'Registriert',
+    verifiedAddress: (address) => html`Ihre Adresse ist <strong>${address}</strong>. E-Mails zu Ihrem Konto gehen dorthin.`,
+    unverifiedAddress: (address) => html`Sie haben noch nicht gezeigt, dass <strong>${address}</strong> Ihnen gehört.`,
+    noAddress: 'Ihr Konto hat keine Adresse. Mit einer können Sie ein neues Passwort festlegen, wenn Sie es vergessen.',
+    sendVerification: 'Link dorthin senden',
+    newAddress: 'Neue E-Mail-Adresse',
+    changeAddress: 'Link an die neue Adresse senden',
+    changeEffect: 'An Ihre frühere Adresse geht eine E-Mail, mit der sich die Änderung 72 Stunden lang rückgängig machen lässt.',
+    wrongAddress: 'Geben Sie eine andere Adresse ein, zum Beispiel ann@example.com.',
+    deleteWhy: 'Ihr Profil, Ihre Sitzungen und die Apps, die Sie registriert haben, werden sofort gelöscht. Das lässt sich nicht rückgängig machen.',
+    deleteAccount: 'Mein Konto löschen',
+    lastAdmin: 'Sie sind der letzte Administrator. Machen Sie zuerst jemand anderen dazu.',
+    deletedTitle: 'Konto gelöscht',
+    deleted: 'Ihr Konto wurde gelöscht.',
     wrongCurrent: 'Das jetzige Passwort ist falsch.',
     vouchedFor: 'Der Betreiber dieses Dienstes bürgt für diese App. Deshalb darf nur ein Administrator sie ändern oder ihr Geheimnis sehen.',
     refused: 'Das war nicht möglich.'

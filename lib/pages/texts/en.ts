@@ -19,7 +19,8 @@ export const en = {
     signedInAs: (account: Slot): Html => html`You are signed in as <strong>${account}</strong>.`,
     goBack: (app: Slot): Html => html`Go back to ${app}`,
     theApp: 'the app',
-    toAccount: 'Go to your account'
+    toAccount: 'Go to your account',
+    goBackToSignIn: 'Go back to the sign-in'
   },
   errors: {
     heading: 'That did not work',
@@ -47,7 +48,9 @@ export const en = {
     toAccount: 'to see and change your account',
     again: 'Confirm that it is you',
     againWhy: 'You signed in more than ten minutes ago. Type your password again to go on.',
-    submit: 'Sign in'
+    submit: 'Sign in',
+    forgot: 'Forgot your password?',
+    signUp: 'Create an account'
   },
   consent: {
     title: (app: string) => `Continue to ${app}`,
@@ -74,6 +77,52 @@ export const en = {
     ...API_SCOPES,
     /** A free scope, which only its app knows the meaning of. */
     other: (scope: Html): Html => html`use ${scope}`
+  },
+  /** The pages of links that were mailed or handed over. */
+  links: {
+    gone: 'This link was used or replaced, has expired, or is not complete. Ask for another one.',
+    continue: 'Continue',
+    forgot: {
+      title: 'Forgot your password?',
+      why: 'Type your account, and we mail a link that sets a new password to its address.',
+      field: 'Account or email address',
+      submit: 'Send the link'
+    },
+    signUp: {
+      title: 'Create an account',
+      why: 'Type your email address, and we mail a link that creates your account.',
+      field: 'Email address',
+      submit: 'Send the link',
+      haveOne: 'Sign in with an account that you have',
+      invalid: 'Type an email address that may sign up here.'
+    },
+    invalidAccount: 'Type an account or an email address.',
+    sent: {
+      title: 'Look at your mail',
+      forgot: 'If there is such an account with an email address, a link that sets a new password is on its way. It expires in an hour.',
+      signUp: 'A link is on its way to this address. It expires in 24 hours.',
+      hint: 'Nothing has come after some minutes? Look among the unwanted mail, and check what you typed.'
+    },
+    setPassword: {
+      reset: { title: 'Set a new password', submit: 'Set the password' },
+      invite: { title: 'Choose a password', submit: 'Use my account' },
+      'sign-up': { title: 'Choose a password', submit: 'Create the account' },
+      forAccount: (account: Slot): Html => html`for <strong>${account}</strong>`,
+      field: 'New password',
+      hint: (characters: number) => `At least ${characters} characters; the longer the better.`
+    },
+    verify: { title: 'Confirm your address', text: 'Confirm that this address is yours.', submit: 'Confirm the address' },
+    undo: {
+      title: 'Undo the change of your address',
+      text: 'This restores your former address, signs out every browser and app, and mails a link that sets a new password.',
+      submit: 'Undo the change'
+    },
+    done: {
+      password: { title: 'Your password is set', text: 'You were signed out everywhere. Sign in with the new password.' },
+      account: { title: 'Your account is ready', text: 'Sign in with your password.' },
+      verified: { title: 'Your address is confirmed', text: 'It belongs to your account now.' },
+      undone: { title: 'The change is undone', text: 'Every browser and app was signed out. Look at your mail: set a new password with the link that we sent.' }
+    }
   },
   device: {
     title: 'Connect a device',
@@ -116,14 +165,18 @@ export const en = {
     sections: {
       profile: 'Profile',
       password: 'Password',
+      email: 'Email address',
       sessions: 'Where you are signed in',
       apps: 'Connected apps',
-      clients: 'Apps you registered'
+      clients: 'Apps you registered',
+      delete: 'Delete the account'
     },
     /** What a form has done. */
     done: {
       name: 'Your name was changed.',
       password: 'Your password was changed. You were signed out everywhere else.',
+      verification: 'A link is on its way to your address.',
+      address: 'A link is on its way to the new address. It becomes yours when you open the link there; until then nothing changes.',
       ended: 'That session has ended.',
       others: 'You are signed out everywhere else.',
       disconnected: 'The app is disconnected.',
@@ -179,6 +232,19 @@ export const en = {
     scopes: 'Scopes',
     none: 'None',
     registeredAt: 'Registered',
+    verifiedAddress: (address: Slot): Html => html`Your address is <strong>${address}</strong>. Mails about your account go there.`,
+    unverifiedAddress: (address: Slot): Html => html`You have not shown yet that <strong>${address}</strong> is yours.`,
+    noAddress: 'Your account has no address. With one you can set a new password when you forget it.',
+    sendVerification: 'Send a link to it',
+    newAddress: 'New email address',
+    changeAddress: 'Send a link to the new address',
+    changeEffect: 'Your former address gets a mail with which the change can be undone for 72 hours.',
+    wrongAddress: 'Type another address, such as ann@example.com.',
+    deleteWhy: 'Your profile, your sessions and the apps that you registered are deleted at once. This cannot be undone.',
+    deleteAccount: 'Delete my account',
+    lastAdmin: 'You are the last administrator. Make somebody else one first.',
+    deletedTitle: 'Account deleted',
+    deleted: 'Your account was deleted.',
     wrongCurrent: 'The current password is wrong.',
     vouchedFor: 'The operator of this service vouches for this app, so only an administrator may change it or see its secret.',
     refused: 'That could not be done.'

@@ -1,6 +1,7 @@
-import { accessSync, closeSync, constants, existsSync, fsyncSync, mkdirSync, openSync } from 'node:fs'
+import { accessSync, closeSync, constants, existsSync, fsyncSync, openSync } from 'node:fs'
 import { dirname } from 'node:path'
 import type { DatabaseSync as Database, SQLInputValue, StatementSync } from 'node:sqlite'
+import { makeMissing } from '../../directories.ts'
 import { type FileId, checkFile } from './database-file.ts'
 import { DatabaseSync } from './node-sqlite.ts'
 import type { Statement } from './sql.ts'
@@ -96,7 +97,7 @@ function sleep (): void {
 
 /** Creates missing directories and a missing file, for the owner only. Throws when the file is not writable. */
 export function prepareFile (path: string): void {
-  const created = mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+  const created = makeMissing(dirname(path))
   // An existing file is not opened: on POSIX, closing it would release the locks of this process's connections to it.
   if (existsSync(path)) accessSync(path, constants.W_OK)
   else closeSync(openSync(path, 'a', 0o600))

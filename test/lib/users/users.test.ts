@@ -195,3 +195,16 @@ t.test('a sign-in makes the same store calls and hashes as often for known and u
     advance(15 * 60_000)
   }
 })
+
+t.test('failures at one name of a user do not show at another, and both are opened together', async (t) => {
+  const { users, records } = await openRules(t, { passwords: { verify: async () => false } })
+  const { user_id } = await users.create({ data: { account: 'ann', password: 'p' } })
+  const address = 'ann@example.com'
+  await records.users.update(user_id, { set: { email: address, email_verified_at: '2126-01-01T00:00:00.000Z', addresses: ['ann', address] } })
+  for (const name of ['ann', address]) {
+    for (let made = 0; made < 20; made++) t.equal(await users.verify(name, 'wrong'), null, `${name}, attempt ${made}`)
+    await t.rejects(users.verify(name, 'wrong'), { code: 'ErrLimit', reason: 'paused' })
+  }
+  await users.unlock(user_id)
+  for (const name of ['ann', address]) t.equal(await users.verify(name, 'wrong'), null)
+})

@@ -1,0 +1,32 @@
+import { once } from 'node:events'
+import { createServer } from 'node:net'
+import { ConfigError, type Config } from '../../config.ts'
+
+/** What the variables have to do with why a listener cannot be had. */
+const REASONS: Record<string, (config: Pick<Config, 'host' | 'port'>) => string> = {
+  EADDRINUSE: ({ host, port }) => `PORT: address already in use: ${host}:${port}`,
+  EACCES: ({ port }) => `PORT: this user may not listen on ${port}`,
+  EADDRNOTAVAIL: () => 'HOST: is not an address of this machine',
+  ENOTFOUND: () => 'HOST: is not a known name',
+  EAI_AGAIN: () => 'HOST: the name cannot be looked up now'
+}
+
+/** A failure to listen as one of the configuration that names the variable; any other error as it is. */
+export function explainListenError (error: unknown, config: Pick<Config, 'host' | 'port'>): unknown {
+  const reason = REASONS[(error as NodeJS.ErrnoException).code ?? '']
+  return reason === undefined ? error : new ConfigError([reason(config)])
+}
+
+/**
+ * Listens for a moment, before anything is made: a start that cannot listen leaves no database and no key behind.
+ * @throws ConfigError that names the variable
+ */
+export async function checkListener (config: Pick<Config, 'host' | 'port'>): Promise<void> {
+  const server = createServer()
+  try {
+    await once(server.listen({ host: config.host, port: config.port }), 'listening')
+  } catch (error) {
+    throw explainListenError(error, config)
+  }
+  await new Promise((resolve) => server.close(resolve))
+}

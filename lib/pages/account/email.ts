@@ -1,0 +1,46 @@
+import type { Pages } from '../contract.ts'
+import { html } from '../html.ts'
+import { type Context, type Part, describes, hidden, name } from '../parts.ts'
+import { frame } from './shell.ts'
+
+export function email (view: Pages['account-email'], { texts }: Context): Part {
+  const { email: verified, unverified, typed, base, xsrf, account, error } = view
+  const { account: own } = texts
+  return frame(view, texts, html`${verified !== undefined
+    ? html`<p>${own.verifiedAddress(name(verified))}</p>`
+    : unverified === undefined
+      ? html`<p>${own.noAddress}</p>`
+      : html`<p>${own.unverifiedAddress(name(unverified))}</p>
+<form method="post" action="${base}/email">
+${hidden('xsrf', xsrf)}<p class="actions"><button type="submit" name="verify" value="yes">${own.sendVerification}</button></p>
+</form>`}
+<form method="post" action="${base}/email">
+${hidden('xsrf', xsrf)}<input type="hidden" name="account" autocomplete="username" value="${account}">
+<label for="email">${own.newAddress}</label>
+<p class="hint" id="hint">${own.changeEffect}</p>
+<input id="email" name="email" type="email" autocomplete="email" maxlength="254" required value="${typed}"${describes(error, 'hint')}>
+<label for="current">${own.currentPassword}</label>
+<input id="current" name="current_password" type="password" autocomplete="current-password" maxlength="1024" required${describes(error)}>
+<p class="actions"><button class="primary" type="submit">${own.changeAddress}</button></p>
+</form>`)
+}
+
+export function remove (view: Pages['account-delete'], { texts }: Context): Part {
+  const { base, xsrf, account, error } = view
+  const { account: own } = texts
+  return frame(view, texts, html`<p>${own.deleteWhy}</p>
+<form method="post" action="${base}/delete">
+${hidden('xsrf', xsrf)}<input type="hidden" name="account" autocomplete="username" value="${account}">
+<label for="current">${own.currentPassword}</label>
+<input id="current" name="current_password" type="password" autocomplete="current-password" maxlength="1024" required${describes(error)}>
+<p class="actions"><button class="danger" type="submit">${own.deleteAccount}</button></p>
+</form>`)
+}
+
+export function removed (_data: Pages['account-deleted'], { texts: { account: own } }: Context): Part {
+  return {
+    title: own.deletedTitle,
+    body: html`<h1>${own.deletedTitle}</h1>
+<p>${own.deleted}</p>`
+  }
+}

@@ -1,0 +1,76 @@
+import type { Pages } from './contract.ts'
+import { type Html, html } from './html.ts'
+import { type Context, type Part, alert, describes, hidden, name, titled } from './parts.ts'
+
+const ACCOUNT_INPUT = html`type="text" inputmode="email" autocomplete="username" autocapitalize="none" autocorrect="off" spellcheck="false" maxlength="254" required autofocus`
+
+const next = (href: string, text: Html | string) => html`<p class="next"><a href="${href}">${text}</a></p>\n`
+
+/** Asks for the name or the address that a link is mailed to. */
+export function askLink ({ kind, action, value, signIn, error }: Pages['ask-link'], { texts }: Context): Part {
+  const { common, links } = texts
+  const { title, why, field, submit } = kind === 'forgot' ? links.forgot : links.signUp
+  return {
+    title: titled(title, error, texts),
+    body: html`<h1>${title}</h1>
+<p>${why}</p>
+${alert(error, texts)}<form method="post" action="${action}">
+<label for="typed">${field}</label>
+<input id="typed" name="typed" value="${value}" ${ACCOUNT_INPUT}${describes(error)}>
+<p class="actions"><button class="primary" type="submit">${submit}</button></p>
+</form>
+${signIn !== undefined && next(signIn, kind === 'forgot' ? common.goBackToSignIn : links.signUp.haveOne)}`
+  }
+}
+
+/** The same for every name and address. */
+export function linkSent ({ kind }: Pages['link-sent'], { texts: { links } }: Context): Part {
+  return {
+    title: links.sent.title,
+    body: html`<h1>${links.sent.title}</h1>
+<p>${kind === 'forgot' ? links.sent.forgot : links.sent.signUp}</p>
+<p class="muted">${links.sent.hint}</p>`
+  }
+}
+
+/** Asks for a new password. Opening the page spends nothing: the form does. */
+export function setPassword ({ action, token, purpose, account, min, error }: Pages['set-password'], { texts }: Context): Part {
+  const { common, links } = texts
+  const { title, submit } = links.setPassword[purpose]
+  return {
+    title: titled(title, error, texts),
+    body: html`<h1>${title}</h1>
+<p>${links.setPassword.forAccount(name(account))}</p>
+${alert(error, texts)}<form method="post" action="${action}">
+${hidden('token', token)}<input type="hidden" name="username" autocomplete="username" value="${account}">
+<label for="password">${links.setPassword.field}</label>
+${min > 1 && html`<p class="hint" id="hint">${links.setPassword.hint(min)}</p>\n`}<input id="password" name="password" type="password" autocomplete="new-password" maxlength="1024" required autofocus${describes(error, min > 1 ? 'hint' : undefined)}>
+<p class="actions"><button class="primary" type="submit">${submit}</button></p>
+</form>
+<p class="muted">${common.account}: ${name(account)}</p>`
+  }
+}
+
+/** Asks a person to do what a link is for: a program that opens links does nothing. */
+export function confirmLink ({ action, token, purpose, address }: Pages['confirm-link'], { texts: { links } }: Context): Part {
+  const { title, text, submit } = purpose === 'undo' ? links.undo : links.verify
+  return {
+    title,
+    body: html`<h1>${title}</h1>
+<p>${text}</p>
+${address !== undefined && html`<p class="account"><span><strong>${name(address)}</strong></span></p>\n`}<form method="post" action="${action}">
+${hidden('token', token)}<p class="actions"><button class="primary" type="submit">${submit}</button></p>
+</form>`
+  }
+}
+
+export function linkDone ({ what, to }: Pages['link-done'], { texts: { common, links }, home }: Context): Part {
+  const { title, text } = links.done[what]
+  const target = to ?? home
+  return {
+    title,
+    body: html`<h1>${title}</h1>
+<p>${text}</p>
+${target !== undefined && next(target, to === undefined ? common.toAccount : links.continue)}`
+  }
+}

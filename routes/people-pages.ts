@@ -1,0 +1,141 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { Asker } from '../lib/accounts/index.ts'
+import { PAGE_PATHS } from '../lib/accounts/links.ts'
+import { IdentityError } from '../lib/errors.ts'
+import type { Pages } from '../lib/pages/index.ts'
+import type { Message } from '../lib/pages/texts/en.ts'
+import { LIMITS } from '../schemas/common.ts'
+import { watchConnection } from '../plugins/connections.ts'
+import { chooseMailLanguage } from '../plugins/mail-language.ts'
+import type { OidcMount } from '../plugins/oidc.ts'
+import { PageError, createPageError, describeLimit, describePassword, sendPage } from '../plugins/pages.ts'
+import { checkOrigin, parseForms, readField } from '../plugins/sign-in-forms.ts'
+
+const schema = { hide: true }
+
+type Route = { Querystring: { token?: string } }
+
+export interface PeopleMount extends OidcMount {
+  /** The path of these pages as browsers see it. */
+  getPath: () => string
+  /** The option passwordMin. */
+  passwordMin: number
+}
+
+const gone = (error: unknown): unknown => error instanceof IdentityError && error.code === 'ErrTicket'
+  ? new PageError('ErrTicket', error.message, ({ links }) => links.gone)
+  : error
+
+const readToken = (request: FastifyRequest) => String((request.query as Route['Querystring']).token ?? '').slice(0, LIMITS.token)
+
+/** Who asks for a mail by a page. */
+export const toAsker = (request: FastifyRequest): Asker => ({ ip: request.ip, language: chooseMailLanguage(request) })
+
+/** A link was used: to whom, and where they go on. */
+export type AfterPassword = (request: FastifyRequest, reply: FastifyReply, set: Awaited<ReturnType<FastifyInstance['identity']['accounts']['setPassword']>>) => Promise<FastifyReply | null>
+
+/** The form that sets a password by a link, for the paths of the links and for a sign-in that a sign-up is part of. */
+export function createPasswordForm ({ identity: { accounts } }: FastifyInstance, { getIssuer, look, passwordMin }: Pick<PeopleMount, 'getIssuer' | 'look' | 'passwordMin'>) {
+  const page = { look }
+
+  async function show (reply: FastifyReply, action: string, token: string, error?: Message): Promise<FastifyReply> {
+    const { purpose, account } = await accounts.inspectLink(token).catch((thrown) => { throw gone(thrown) })
+    return await sendPage(reply, 'set-password', { action, token, purpose, account, min: passwordMin, ...(error !== undefined && { error }) }, page)
+  }
+
+  return {
+    /** Shows the form, which spends nothing. */
+    show: async (request: FastifyRequest, reply: FastifyReply, action: string) => await show(reply, action, readToken(request)),
+
+    /** Sets the password. `after` may take the person elsewhere; otherwise they are told that it is done. */
+    async submit (request: FastifyRequest, reply: FastifyReply, action: string, after?: AfterPassword): Promise<FastifyReply> {
+      checkOrigin(request, getIssuer())
+      const [token, password] = [readField(request, 'token').slice(0, LIMITS.token), readField(request, 'password')]
+      try {
+        if (password.length > LIMITS.password) throw new IdentityError('ErrParam', `password: must have at most ${LIMITS.password} characters`)
+        const set = await accounts.setPassword(token, password, { signal: watchConnection(request) })
+        const answered = await after?.(request, reply, set) ?? null
+        if (answered !== null) return answered
+        return await sendPage(reply, 'link-done', { what: set.purpose === 'reset' ? 'password' : 'account', ...(set.return_to !== undefined && { to: set.return_to }) }, page)
+      } catch (error) {
+        const refusal = error instanceof IdentityError ? describePassword(error, passwordMin) : undefined
+        if (refusal === undefined) throw gone(error)
+        return await show(reply.code(400), action, token, refusal)
+      }
+    }
+  }
+}
+
+/** The form that has a link mailed. */
+export function createAskForm ({ identity: { accounts } }: FastifyInstance, { getIssuer, look }: Pick<PeopleMount, 'getIssuer' | 'look'>) {
+  const page = { look }
+  return {
+    show: async (reply: FastifyReply, view: Pages['ask-link']) => await sendPage(reply, 'ask-link', view, page),
+
+    /** @param ask sends the link */
+    async submit (request: FastifyRequest, reply: FastifyReply, view: Pages['ask-link'], ask: (typed: string) => Promise<void>): Promise<FastifyReply> {
+      checkOrigin(request, getIssuer())
+      const { kind } = view
+      if (kind === 'forgot' ? !accounts.isForgotOn : !accounts.isSignUpOn) throw new IdentityError('ErrNotFound', 'path: no such page')
+      const typed = readField(request, 'typed').trim().slice(0, LIMITS.account)
+      try {
+        await ask(typed)
+      } catch (error) {
+        if (!(error instanceof IdentityError) || !(error.code === 'ErrParam' || error.code === 'ErrLimit')) throw error
+        const message: Message = error.code === 'ErrLimit' ? describeLimit(error) : ({ links }) => kind === 'forgot' ? links.invalidAccount : links.signUp.invalid
+        return await sendPage(reply.code(error.statusCode).headers(error.headers), 'ask-link', { ...view, value: typed, error: message }, page)
+      }
+      return await sendPage(reply, 'link-sent', { kind }, page)
+    }
+  }
+}
+
+/**
+ * The pages of links, and those that ask for one. They need no script and no sign-in. Opening a page spends nothing, however
+ * often and by whatever program: only its form does.
+ */
+export async function peoplePages (app: FastifyInstance, mount: PeopleMount): Promise<void> {
+  const { getIssuer, getPath, look } = mount
+  const { accounts } = app.identity
+  const page = { look }
+  app.setErrorHandler(createPageError(look))
+  parseForms(app)
+  const passwordForm = createPasswordForm(app, mount)
+  const askForm = createAskForm(app, mount)
+  const toAction = (path: string) => `${getPath()}${path}`
+
+  for (const [path, kind] of [[PAGE_PATHS.forgot, 'forgot'], [PAGE_PATHS['sign-up'], 'sign-up']] as const) {
+    const isSignUp = kind === 'sign-up'
+    app.get<Route>(path, { schema }, async (request, reply) => {
+      if (isSignUp && request.query.token !== undefined) return await passwordForm.show(request, reply, toAction(path))
+      if (isSignUp ? !accounts.isSignUpOn : !accounts.isForgotOn) throw new IdentityError('ErrNotFound', 'path: no such page')
+      return await askForm.show(reply, { kind, action: toAction(path) })
+    })
+    app.post(path, { schema }, async (request, reply) => {
+      if (isSignUp && readField(request, 'token') !== '') return await passwordForm.submit(request, reply, toAction(path))
+      const ask = isSignUp ? accounts.signUp : accounts.forgotPassword
+      return await askForm.submit(request, reply, { kind, action: toAction(path) }, async (typed) => await ask(typed, toAsker(request)))
+    })
+  }
+
+  for (const path of [PAGE_PATHS.reset, PAGE_PATHS.invite]) {
+    app.get<Route>(path, { schema }, async (request, reply) => await passwordForm.show(request, reply, toAction(path)))
+    app.post(path, { schema }, async (request, reply) => await passwordForm.submit(request, reply, toAction(path)))
+  }
+
+  for (const path of [PAGE_PATHS.verify, PAGE_PATHS.undo]) {
+    const isUndo = path === PAGE_PATHS.undo
+    app.get<Route>(path, { schema }, async (request, reply) => {
+      const token = readToken(request)
+      const link = await accounts.inspectAddressLink(token).catch((error) => { throw gone(error) })
+      if ((link.purpose === 'undo') !== isUndo) throw gone(new IdentityError('ErrTicket', 'token: is of another link'))
+      return await sendPage(reply, 'confirm-link', { action: toAction(path), token, ...link }, page)
+    })
+    app.post(path, { schema }, async (request, reply) => {
+      checkOrigin(request, getIssuer())
+      const token = readField(request, 'token').slice(0, LIMITS.token)
+      await (isUndo ? accounts.undoChange(token) : accounts.verifyAddress(token)).catch((error) => { throw gone(error) })
+      return await sendPage(reply, 'link-done', { what: isUndo ? 'undone' : 'verified' }, page)
+    })
+  }
+}

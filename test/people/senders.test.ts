@@ -1,0 +1,14 @@
+import t from 'tap'
+import { deliver } from './senders.ts'
+
+t.test('several processes on one database send every mail once', async (t) => {
+  const { mails, lost, duplicates } = await deliver(`sqlite:${t.testdir()}/mails.db`, { processes: 2, mails: 60, kills: 0 })
+  t.strictSame({ mails, lost, duplicates }, { mails: 60, lost: 0, duplicates: 0 })
+})
+
+t.test('processes that are killed lose no mail, and what arrives twice has one Message-ID', async (t) => {
+  const { lost, duplicates, ids, kills, inFlight } = await deliver(`sqlite:${t.testdir()}/mails.db`, { processes: 2, mails: 30, kills: 2 })
+  t.equal(lost, 0)
+  t.ok(duplicates <= kills * inFlight, `${duplicates} duplicates after ${kills} kills`)
+  t.equal(ids, 1)
+})
