@@ -89,7 +89,6 @@ async function identityPlugin (app: FastifyInstance, { getIssuer, serviceName, a
   const { signUp, signUpDomains, links, selfDelete } = options
   if (sender !== undefined && getIssuer === undefined) throw new Error('option mail: needs the authorization server')
   if (sender !== undefined && sender.local !== true && options.issuer === undefined) throw new Error('option oidc.issuer: is required with the option mail, since its links lead there')
-  if (sender === undefined && getIssuer !== undefined) app.log.info('mail is not configured: people who forget their password need an administrator')
   // prom-client takes some MiB.
   const meter = options.metrics === undefined ? undefined : (await import('../lib/metrics/prometheus.ts')).createMeter(readVersion())
   const services = await openServices({

@@ -40,7 +40,7 @@ export const ChangeAddressSchema = Body({ email: Address, current_password: Curr
 export const InviteUserSchema = Body({
   account: Type.String({ minLength: 1, maxLength: LIMITS.account, description: 'The account of the new user: an email address, or a name.' }),
   name: Type.Optional(Type.String({ maxLength: LIMITS.name })),
-  roles: Type.Optional({ ...RolesSchema, description: 'Admin only.' }),
+  roles: Type.Optional({ ...RolesSchema, description: 'Admin only.' } as typeof RolesSchema),
   ...ReturnTo
 }, 'InviteUser', { account: 'bob@example.com', name: 'Bob' })
 export type InviteUser = Static<typeof InviteUserSchema>

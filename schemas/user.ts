@@ -8,7 +8,7 @@ export const ProfileSchema = Type.Object({
   modified_at: TimestampSchema,
   verified_at: Type.Optional(TimestampSchema),
   email: Type.Optional(Type.String({ description: 'The verified address, if there is one: the account itself, or another.' })),
-  email_verified_at: Type.Optional({ ...TimestampSchema, description: 'When the user used a link that was mailed to it. Independent of verified_at, which an administrator sets.' }),
+  email_verified_at: Type.Optional(Type.String({ ...TimestampSchema, description: 'When the user used a link that was mailed to it. Independent of verified_at, which an administrator sets.' })),
   roles: HeldRolesSchema,
   name: Type.String(),
   info: InfoSchema

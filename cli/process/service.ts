@@ -80,6 +80,9 @@ export async function runService (config: Config, role?: WorkerRole): Promise<vo
   if (config.services.production && config.oidc !== false && config.oidc.issuer === undefined) {
     log.warn(`IDENTITY_ISSUER is not configured: the service names itself ${getUrl(app)}`)
   }
+  if (config.oidc !== false && app.identity.accounts.outbox === undefined) {
+    log.info('mail is not configured: people who forget their password need an administrator')
+  }
   const terminal = chooseTerminal()
   // A reader that has closed the stream is no reason to exit.
   const stream = (terminal ?? process.stderr).on('error', () => {})

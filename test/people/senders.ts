@@ -64,10 +64,10 @@ export async function deliver (database: string, { processes, mails, kills }: { 
   const url = `smtp://127.0.0.1:${server.port}`
   const senders = await Promise.all(Array.from({ length: processes }, () => startSender(database, url)))
   const accepted = new Set<string>()
+  const waiting = Array.from({ length: mails }, (_, number) => `m${number}@example.com`)
   let killed = 0
-  const waiting = Array.from({ length: mails }, (_, index) => `to m${index}@example.com`)
   const give = (sender: typeof senders[number], count: number) => {
-    for (const line of waiting.splice(0, count)) sender.write(line)
+    for (const address of waiting.splice(0, count)) sender.write(`to ${address}`)
   }
   while (killed < kills) {
     const place = killed % processes

@@ -1,0 +1,113 @@
+import axe from 'axe-core'
+import t, { type Test } from 'tap'
+import { startHarness } from '../oidc/harness.ts'
+import { de } from '../../lib/pages/texts/de.ts'
+import { en } from '../../lib/pages/texts/en.ts'
+import { type Tab, heading, press, skip, startChromium, withTab } from './chromium.ts'
+
+const LOOKS = [
+  { texts: en, locale: 'en-GB', colorScheme: 'light', viewport: { width: 1280, height: 900 } },
+  { texts: de, locale: 'de-AT', colorScheme: 'dark', viewport: { width: 390, height: 844 } }
+] as const
+
+const start = async (t: Test) => await startHarness(t, { signUp: true, passwordMin: 8 })
+
+/** A person signs up, forgets the password and comes back, changes the address and takes that back. */
+async function walk (t: Test, { texts: { links, common, signIn: entry, account: own }, ...look }: typeof LOOKS[number]): Promise<void> {
+  const { kit, url } = await start(t)
+  const { users } = kit.app.identity
+  const OLD = 'bob@example.com'
+  const NEW = 'robert@example.com'
+  const open = async (tab: Tab, to: string) => await tab.goto((await kit.mails.next({ to })).link!)
+  async function signIn (tab: Tab, account: string, password: string): Promise<void> {
+    await tab.goto(`${url}/account`)
+    await tab.getByLabel(common.account, { exact: true }).fill(account)
+    await tab.getByLabel(common.password).fill(password)
+    await press(tab, entry.submit)
+    t.equal(new URL(tab.url()).pathname, '/account', account)
+  }
+  await withTab(t, { javaScriptEnabled: false, ...look }, async (tab) => {
+    await tab.goto(`${url}/account`)
+    await tab.getByRole('link', { name: entry.signUp }).click()
+    await tab.getByLabel(links.signUp.field).fill(OLD)
+    await press(tab, links.signUp.submit)
+    t.equal(await heading(tab), links.sent.title)
+    await open(tab, OLD)
+    await tab.getByLabel(links.setPassword.field).fill('password')
+    await press(tab, links.setPassword['sign-up'].submit)
+    t.equal(await tab.getByRole('alert').count(), 1, 'a common password is refused, and the link stays')
+    await tab.getByLabel(links.setPassword.field).fill('the first password')
+    await press(tab, links.setPassword['sign-up'].submit)
+    t.match(await users.getByAccount(OLD), { email: OLD })
+    await tab.context().clearCookies()
+    await signIn(tab, OLD, 'the first password')
+
+    await tab.context().clearCookies()
+    await tab.goto(`${url}/account`)
+    await tab.getByRole('link', { name: entry.forgot }).click()
+    await tab.getByLabel(links.forgot.field).fill(OLD)
+    await press(tab, links.forgot.submit)
+    await open(tab, OLD)
+    await tab.getByLabel(links.setPassword.field).fill('the second password')
+    await press(tab, links.setPassword.reset.submit)
+    t.equal(await heading(tab), links.done.password.title)
+    await signIn(tab, OLD, 'the second password')
+    await kit.mails.all()
+
+    await tab.locator('nav a[href$="/address"]').click()
+    await tab.locator('input[type=email], input[inputmode=email]').fill(NEW)
+    await tab.getByLabel(own.currentPassword).fill('the second password')
+    await tab.locator('main form button.primary').click()
+    await open(tab, NEW)
+    await press(tab, links.verify.submit)
+    t.equal(await heading(tab), links.done.verified.title)
+    t.equal((await users.getByAccount(OLD))?.email, NEW)
+    await open(tab, OLD)
+    await press(tab, links.undo.submit)
+    t.equal(await heading(tab), links.done.undone.title)
+    t.equal((await users.getByAccount(OLD))?.email, OLD)
+    t.ok((await kit.mails.next({ to: OLD })).link, 'a link for another password')
+  })
+}
+
+async function findViolations (tab: Tab): Promise<unknown[]> {
+  await tab.evaluate(axe.source)
+  const { violations } = await tab.evaluate<axe.AxeResults>('axe.run()')
+  return violations.map(({ id, nodes }) => [id, ...nodes.map((node) => node.html)])
+}
+
+t.test('in Chromium', { skip, timeout: 110_000 }, async (t) => {
+  startChromium(t)
+  for (const look of LOOKS) await t.test(`without a script: ${look.locale}, ${look.colorScheme}`, async (t) => await walk(t, look))
+
+  await t.test('a browser with scripts that opens every link ten times, as mail scanners do, spends nothing; axe finds nothing', async (t) => {
+    const { kit, url, user } = await start(t)
+    const { users, accounts } = kit.app.identity
+    await accounts.forgotPassword(user.account, { ip: '127.0.0.1' })
+    await accounts.signUp('eve@example.com', { ip: '127.0.0.1' })
+    const [reset, signUp] = [(await kit.mails.next({ to: user.account })).link!, (await kit.mails.next({ to: 'eve@example.com' })).link!]
+    await withTab(t, { bypassCSP: true }, async (tab) => {
+      for (const link of [reset, signUp]) {
+        for (let count = 0; count < 10; count++) await tab.goto(link, { waitUntil: 'networkidle' })
+        t.strictSame(await findViolations(tab), [], 'axe')
+      }
+      for (const path of ['/account/forgot', '/account/sign-up']) {
+        await tab.goto(`${url}${path}`)
+        t.strictSame(await findViolations(tab), [], path)
+      }
+      // Without the policy Chromium asks for an icon, which there is not.
+      t.ok(tab.complaints.splice(0).every((text) => text.includes('status of 404')))
+    })
+    t.equal(await users.getByAccount('eve@example.com'), null)
+    t.ok(await users.verify(user.account, user.password), 'the password is as it was')
+    await withTab(t, { javaScriptEnabled: false }, async (tab) => {
+      for (const link of [reset, signUp]) {
+        await tab.goto(link)
+        await tab.getByLabel(en.links.setPassword.field).fill('the second password')
+        await tab.locator('form button').click()
+      }
+    })
+    t.ok(await users.verify(user.account, 'the second password'))
+    t.ok(await users.verify('eve@example.com', 'the second password'))
+  })
+})
