@@ -54,8 +54,8 @@ async function walk (t: Test, { texts: { links, common, signIn: entry, account: 
     await signIn(tab, OLD, 'the second password')
     await kit.mails.all()
 
-    await tab.locator('nav a[href$="/address"]').click()
-    await tab.locator('input[type=email], input[inputmode=email]').fill(NEW)
+    await tab.locator('nav a[href$="/email"]').click()
+    await tab.getByLabel(own.newAddress).fill(NEW)
     await tab.getByLabel(own.currentPassword).fill('the second password')
     await tab.locator('main form button.primary').click()
     await open(tab, NEW)
