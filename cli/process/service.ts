@@ -81,7 +81,7 @@ export async function runService (config: Config, role?: WorkerRole): Promise<vo
     log.warn(`IDENTITY_ISSUER is not configured: the service names itself ${getUrl(app)}`)
   }
   if (config.oidc !== false && app.identity.accounts.outbox === undefined) {
-    log.info('mail is not configured: people who forget their password need an administrator')
+    log.info('mail is not configured: nobody can recover an account by mail')
   }
   const terminal = chooseTerminal()
   // A reader that has closed the stream is no reason to exit.
