@@ -19,6 +19,8 @@ t.setTimeout(600_000)
  * but with all others.
  *
  * p m a: a user without a role, a manager, an administrator.
+ * A manager sees no link to another's account, and the users here have no address, so /recovery is for administrators.
+ * 400: the token suffices; the wrong password, or an account without an address, keeps the account as it is.
  * own: a client that acts for itself, with any scopes and whatever its owner's roles; M A: such a client with the role manager or admin.
  */
 const TABLE = `
@@ -45,6 +47,9 @@ DELETE  /auth/sessions             account:write   204  ok  ok  ok     ok  ok  o
 DELETE  /auth/sessions?user=:other account:write   204  403 403 ok     403 403 403       scope scope scope      403  403 scope   403 scope    403 scope
 GET     /user                      account:read    200  ok  ok  ok     ok  ok  ok        scope scope scope      403  403 scope   403 scope    403 scope
 PATCH   /user                      account:write   204  ok  ok  ok     ok  ok  ok        scope scope scope      403  403 scope   403 scope    403 scope
+DELETE  /user                      account:security 400 ok  ok  ok     ok  ok  ok        scope scope scope      403  403 scope   403 scope    403 scope
+POST    /user/email                account:security 400 ok  ok  ok     ok  ok  ok        scope scope scope      403  403 scope   403 scope    403 scope
+POST    /auth/verify/send          account:security 400 ok  ok  ok     ok  ok  ok        scope scope scope      403  403 scope   403 scope    403 scope
 POST    /resource                  users:write     200  403 403 ok     403 403 ok        403   403   scope      403  403 ok      403 ok       403 scope
 GET     /resource/count            users:write     200  403 403 ok     403 403 ok        403   403   scope      403  403 ok      403 ok       403 scope
 GET     /resource/list             users:write     200  403 403 ok     403 403 ok        403   403   scope      403  403 ok      403 ok       403 scope
@@ -56,6 +61,8 @@ GET     /user/count                users:read      200  403 403 ok     403 403 o
 GET     /user/list                 users:read      200  403 403 ok     403 403 ok        403   403   scope      403  403 ok      403 ok       403 scope
 GET     /user/:other               users:read      200  403 403 ok     403 403 ok        403   403   scope      403  403 ok      403 ok       403 scope
 PATCH   /user/:other               users:write     204  403 ok  ok     403 ok  ok        403   scope scope      403  ok  ok      ok  ok       scope scope
+POST    /user/invite               users:write     200  403 ok  ok     403 ok  ok        403   scope scope      403  ok  ok      ok  ok       scope scope
+POST    /user/:other/recovery      users:write     200  403 403 ok     403 403 ok        403   scope scope      403  403 ok      403 ok       scope scope
 DELETE  /user/:other               users:write     204  403 403 ok     403 403 ok        403   403   scope      403  403 ok      403 ok       403 scope
 `
 
@@ -113,7 +120,11 @@ function expect (row: Row, kind: Kind, held: HeldScopes, role: Role): Expected {
 /** A valid body, for the operations that take one. */
 function bodyOf ({ method, path }: Row): object | undefined {
   if (method === 'PATCH') return path === '/user/:other' ? { data: { roles: {} } } : { data: { name: 'new' } }
-  if (method !== 'POST' || path === '/auth/logout') return
+  // The token suffices, and the password does not: the account stays.
+  if (path === '/user' && method === 'DELETE') return { data: { current_password: 'wrong' } }
+  if (path === '/user/email') return { data: { email: 'new@example.com', current_password: 'wrong' } }
+  if (path === '/user/invite') return { data: { account: unique('new') } }
+  if (method !== 'POST' || ['/auth/logout', '/auth/verify/send', '/user/:other/recovery'].includes(path)) return
   if (path === '/user') return { data: { account: unique('new'), password: 'p' } }
   if (path === '/resource') return { data: { id: `https://${unique('new')}.example/`, name: 'n', scopes: {} } }
   return { data: { redirectUris: [], scopes: [], name: 'n' } }
@@ -181,12 +192,14 @@ await forEachStore(t, async (t, build: Build) => {
   })
 })
 
-/** The endpoints and pages of the authorization server, which are governed by OAuth and not by the access table. */
+/** What no token is for: endpoints and pages of the authorization server, and what people ask for or do by a mailed link. */
 const OUTSIDE = `
 GET /auth/authorize, POST /auth/authorize, GET /auth/authorize/:uid, GET /auth/interaction/:uid, POST /auth/interaction/:uid, POST /auth/par
 GET /auth/device, POST /auth/device, GET /auth/device/:uid, POST /auth/device_authorization
 POST /auth/token, POST /auth/introspect, POST /auth/revoke, GET /auth/jwks, GET /auth/userinfo, POST /auth/userinfo
 GET /auth/session/end, POST /auth/session/end, POST /auth/session/end/confirm, GET /auth/session/end/success
+GET /auth/interaction/:uid/sign-up, POST /auth/interaction/:uid/sign-up
+POST /auth/forgot, POST /auth/reset, POST /auth/sign-up, POST /auth/verify, POST /auth/undo
 `.trim().split(/, |\n/)
 
 t.test('every route has a row in TABLE', async (t) => {
