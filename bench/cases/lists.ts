@@ -3,7 +3,8 @@ import type { Child } from '../child.ts'
 import { readRss } from '../machine.ts'
 import { admin } from '../loads.ts'
 import { ensureFile } from '../seed.ts'
-import { findFreePort, readStartFlags } from '../start.ts'
+import { findFreePort } from '../../test/helpers/port.ts'
+import { readStartFlags } from '../start.ts'
 import type { Column, Ready, Sample, Subject } from '../types.ts'
 
 const USERS = 1_000
