@@ -1,5 +1,6 @@
 import { subscribe } from 'node:diagnostics_channel'
-import type { AddressInfo, Server } from 'node:net'
+import { Server } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { expose } from '../expose.ts'
 import type { Ready } from '../types.ts'
 import { usage } from './serve.ts'
@@ -8,6 +9,9 @@ import { usage } from './serve.ts'
 
 expose({ usage })
 subscribe('tracing:net.server.listen:asyncEnd', (message) => {
-  const { port } = (message as { server: Server }).server.address() as AddressInfo
+  const { server } = message as { server: unknown }
+  // The start tries the port with a server of its own before it makes anything.
+  if (!(server instanceof Server)) return
+  const { port } = server.address() as AddressInfo
   process.send!({ ready: { port } satisfies Ready })
 })
