@@ -1,4 +1,5 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { toApiPath } from '../lib/issuer.ts'
 import { IdentityError } from '../lib/errors.ts'
 import { ROUTES } from '../lib/oidc/routes.ts'
 import type { OidcMount } from './oidc.ts'
@@ -29,7 +30,7 @@ export async function formRequests (app: FastifyInstance, { getIssuer, look }: O
     app.post<{ Body: string | undefined }>(`/api/v1${path}`, { schema: { hide: true } }, (request, reply) => {
       const query = request.body ?? ''
       if (query.length > QUERY_LIMIT) throw formError('body: is too large', 413)
-      const target = `${getIssuer().pathname.replace(/\/$/, '')}/api/v1${path}${query === '' ? '' : `?${query}`}`
+      const target = `${toApiPath(getIssuer())}${path}${query === '' ? '' : `?${query}`}`
       return reply.header('cache-control', 'no-store').redirect(target, 303)
     })
   }

@@ -3,6 +3,7 @@ import { IdentityError } from '../lib/errors.ts'
 import type { StepView } from '../lib/pages/contract.ts'
 import { groupAddress } from '../lib/sign-in/addresses.ts'
 import type { Progress, Step } from '../lib/sign-in/steps/step.ts'
+import { LIMITS } from '../schemas/common.ts'
 import { watchConnection } from './connections.ts'
 import { createBrowserCookies } from './known-browsers.ts'
 import { type PageOptions, PageError, describeLimit, sendPage } from './pages.ts'
@@ -80,7 +81,7 @@ export function createSignInForms ({ identity: { signIns, knownBrowsers } }: Fas
         else await show(reply.code(400), outcome.again, form, outcome.refused)
       } catch (error) {
         if (!(error instanceof IdentityError) || error.code !== 'ErrLimit') throw error
-        const account = readField(request, 'account').trim().slice(0, 254)
+        const account = readField(request, 'account').trim().slice(0, LIMITS.account)
         await show(reply.code(429).headers(error.headers), await signIns.find(form.secret), form, { account, error: describeLimit(error) })
       }
       return null

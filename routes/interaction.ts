@@ -1,4 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { toApiPath } from '../lib/issuer.ts'
 import { INTERACTION } from '../lib/oidc/routes.ts'
 import { PASSWORD_ACR } from '../lib/oidc/scopes.ts'
 import type { AuthorizationServer, Decision, Interaction } from '../lib/oidc/contract.ts'
@@ -106,7 +107,7 @@ export async function interactionRoutes (app: FastifyInstance, mount: PeopleMoun
     return await decide(request, reply, server, { login: { accountId, acr: PASSWORD_ACR, ...proof }, create: {} })
   })
 
-  const toPath = (request: FastifyRequest) => `${getIssuer().pathname.replace(/\/$/, '')}/api/v1${INTERACTION}/${(request.params as InteractionRoute['Params']).uid}/sign-up`
+  const toPath = (request: FastifyRequest) => `${toApiPath(getIssuer())}${INTERACTION}/${(request.params as InteractionRoute['Params']).uid}/sign-up`
 
   app.get<InteractionRoute & { Querystring: { token?: string } }>(`${INTERACTION}/:uid/sign-up`, { schema: { hide: true } }, async (request, reply) => {
     if (request.query.token !== undefined) return await passwordForm.show(request, reply, toPath(request))

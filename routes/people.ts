@@ -1,15 +1,11 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import type { FastifyRequest } from 'fastify'
 import { ForgotPasswordSchema, SetPasswordSchema, SignUpSchema, UndoAddressSchema, VerifyAddressSchema } from '../schemas/people.ts'
-import type { Asker } from '../lib/accounts/index.ts'
 import { checkReturnTo } from '../lib/accounts/return-to.ts'
 import { watchConnection } from '../plugins/connections.ts'
-import { chooseMailLanguage } from '../plugins/mail-language.ts'
+import { toAsker } from './people-pages.ts'
 import { NoContentSchema, publicErrors } from './responses.ts'
 
 const tags = ['people']
-
-const toAsker = (request: FastifyRequest): Asker => ({ ip: request.ip, language: chooseMailLanguage(request) })
 
 /** What anybody may call: with a link that they have, or to have one mailed. */
 export const peopleRoutes: FastifyPluginAsyncTypebox = async (app) => {

@@ -7,12 +7,10 @@ import { findMailbox, isTaken, listAddresses } from '../users/addresses.ts'
 import { checkAddress, checkMayMail } from './ask.ts'
 import { type AccountContext, changeUser, notify, requireOutbox } from './context.ts'
 import { requireLive, toVerified } from './live.ts'
-import { PURPOSES, type Purpose, type TicketRecord, ticketError } from './tickets.ts'
+import { ENDED_BY_EPOCH, PURPOSES, type TicketRecord, ticketError } from './tickets.ts'
 
-/** Changes of an address that can be undone at once. A fourth a day is nobody's need. */
+/** Changes of an address that can be undone at the same time. Three days have room for more than anybody needs. */
 const MAX_CHANGES = 10
-
-const ENDED: readonly Purpose[] = ['reset', 'invite', 'verify', 'change']
 
 /** The addresses of an account: how they are verified and changed, and how a change is undone. */
 export function createAddresses (context: AccountContext) {
@@ -157,7 +155,7 @@ export function createAddresses (context: AccountContext) {
         }
       })
       tokens.deleteOfUser(written.id, written.epoch)
-      await Promise.all([tickets.remove(ticket.id), tickets.removeOf(written.id, ENDED)]).catch(onError)
+      await Promise.all([tickets.remove(ticket.id), tickets.removeOf(written.id, ENDED_BY_EPOCH)]).catch(onError)
       onEvent({ type: 'user.email_restored', user_id: written.id })
       await notify(context, { kind: 'address-restored', user_id: written.id, epoch: written.epoch })
     }

@@ -3,6 +3,7 @@ import { toTimestamp } from '../clock.ts'
 import { IdentityError } from '../errors.ts'
 import type { Job, Outbox } from '../mail/outbox.ts'
 import type { UserRecord } from '../records.ts'
+import { retryWrite } from '../retry.ts'
 import type { RoleNames } from '../roles.ts'
 import type { Counter } from '../sign-in/counter.ts'
 import type { Change, Collection, Store } from '../store/port.ts'
@@ -10,9 +11,6 @@ import type { Tokens } from '../tokens/tokens.ts'
 import type { Passwords } from '../users/passwords.ts'
 import type { WriteLink } from './links.ts'
 import type { Tickets } from './tickets.ts'
-
-/** Attempts at a write before ErrBusy: a concurrent write to the same user makes one fail. */
-const ATTEMPTS = 8
 
 /** What happened to an account, for the log. */
 export interface AccountEvent {
@@ -64,16 +62,13 @@ export function requireLink ({ writeLink }: Pick<AccountContext, 'writeLink'>): 
  * @returns the user as written
  */
 export async function changeUser ({ users, now }: Pick<AccountContext, 'users' | 'now'>, user_id: string, decide: (record: UserRecord | null) => Change): Promise<UserRecord> {
-  for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+  return await retryWrite('the user', async () => {
     const record = await users.get(user_id)
     const { set, unset, increment } = decide(record)
-    if (record === null) break
-    const written = await users.update(user_id, {
+    return record && await users.update(user_id, {
       set: { ...set, modified_at: toTimestamp(now()) }, ...(unset && { unset }), increment: { ...increment, revision: 1 }
     }, { equal: { revision: record.revision } })
-    if (written !== null) return written
-  }
-  throw new IdentityError('ErrBusy', 'other requests are changing the user', { headers: { 'retry-after': '1' } })
+  })
 }
 
 /** Milliseconds for which a notice is of use. */

@@ -1,11 +1,12 @@
 import type { Clients } from '../clients/clients.ts'
 import { toTimestamp } from '../clock.ts'
-import { IdentityError } from '../errors.ts'
+import { IdentityError, permError } from '../errors.ts'
 import { scan } from '../lists/scan.ts'
 import type { UserRecord } from '../records.ts'
 import { holdsRole } from '../roles.ts'
 import { isActive } from '../tokens/validity.ts'
 import { type AccountContext, changeUser, offError } from './context.ts'
+import { ENDED_BY_EPOCH } from './tickets.ts'
 
 /** Milliseconds for which an administrator who is about to leave does not count as one. */
 const LEAVING = 60_000
@@ -33,7 +34,7 @@ export function createDeletion (context: AccountContext, { clients, isOn }: { cl
     await changeUser(context, user.id, () => ({ set: { leaving_until } }))
     if (await isAnotherAdmin(user.id)) return
     await changeUser(context, user.id, () => ({ unset: ['leaving_until'] }))
-    throw new IdentityError('ErrPerm', 'user: the last administrator cannot be deleted')
+    throw permError('user', 'the last administrator cannot be deleted')
   }
 
   return {
@@ -48,11 +49,12 @@ export function createDeletion (context: AccountContext, { clients, isOn }: { cl
       const user = await users.get(user_id)
       if (user === null) throw new IdentityError('ErrNotFound', 'user: no such user')
       if (holdsRole(user.roles, roles.admin)) await checkMayLeave(user)
-      // First, so that an interruption leaves an account that can still be deleted. Also those that the operator vouches for: their owner is gone.
+      // The clients first, so that an interruption leaves an account that can still be deleted. As an administrator, because
+      // the ones that the operator vouches for go with their owner too.
       await clients.removeOwned(user_id, { user_id, isAdmin: true })
       if (!await users.delete(user_id)) throw new IdentityError('ErrNotFound', 'user: no such user')
       tokens.deleteOfUser(user_id)
-      await tickets.removeOf(user_id, ['reset', 'invite', 'verify', 'change', 'undo']).catch(onError)
+      await tickets.removeOf(user_id, [...ENDED_BY_EPOCH, 'undo']).catch(onError)
       onEvent({ type: 'user.deleted', user_id })
     }
   }

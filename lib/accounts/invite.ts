@@ -1,5 +1,5 @@
 import { checkAccount, checkRoles, checkText } from '../checks.ts'
-import { IdentityError } from '../errors.ts'
+import { IdentityError, permError } from '../errors.ts'
 import { type Roles, type UserRecord, createUserRecord } from '../records.ts'
 import { type Actor, holdsRole } from '../roles.ts'
 import { DuplicateKeyError } from '../store/port.ts'
@@ -21,10 +21,6 @@ export interface Invitation {
   /** A URI that is registered by a client: the caller has checked it. */
   return_to?: string
   language?: string
-}
-
-function denied (message: string): IdentityError {
-  return new IdentityError('ErrPerm', message)
 }
 
 /** What an administrator or a manager does for somebody else's account. */
@@ -59,7 +55,7 @@ export function createInvitations (context: AccountContext) {
      * @throws ErrParam, ErrPerm, USER_EXIST, ErrLimit, ErrBusy
      */
     async inviteUser (invitation: Invitation, actor: Actor): Promise<{ user_id: string, link?: string }> {
-      if (invitation.roles !== undefined && !actor.isAdmin) throw denied('roles: only an admin may give roles with an invitation')
+      if (invitation.roles !== undefined && !actor.isAdmin) throw permError('roles', 'only an admin may give roles with an invitation')
       const writeLink = requireLink(context)
       const account = checkAccount(invitation.account)
       const { return_to, language = 'en' } = invitation
@@ -71,7 +67,7 @@ export function createInvitations (context: AccountContext) {
         return { user_id: user.id }
       }
       // Whoever sees the link may use it.
-      if (!actor.isAdmin && Object.keys(user.roles).length > 0) throw denied('account: only an admin may see the link of a user with roles')
+      if (!actor.isAdmin && Object.keys(user.roles).length > 0) throw permError('account', 'only an admin may see the link of a user with roles')
       const token = await tickets.issue({ purpose: 'invite', user_id: user.id, user_epoch: user.epoch, mailed: false, ...(return_to !== undefined && { return_to }) })
       return { user_id: user.id, link: writeLink('invite', token) }
     },
@@ -85,7 +81,7 @@ export function createInvitations (context: AccountContext) {
       const writeLink = requireLink(context)
       const user = await users.get(user_id)
       if (user === null) throw new IdentityError('ErrNotFound', 'userId: no such user')
-      if (!actor.isAdmin && holdsRole(user.roles, names.admin)) throw denied('userId: only an admin may recover an admin')
+      if (!actor.isAdmin && holdsRole(user.roles, names.admin)) throw permError('userId', 'only an admin may recover an admin')
       if (!isActive(user, toTimestamp(now()))) throw new IdentityError('ErrParam', 'userId: the user is disabled or has expired')
       const mailbox = findMailbox(user)
       onEvent({ type: 'user.recovery_started', user_id })
@@ -95,7 +91,7 @@ export function createInvitations (context: AccountContext) {
         return { sent: true }
       }
       // Whoever sees the link may use it: for a manager that would be the password of another.
-      if (!actor.isAdmin) throw denied('userId: only an admin may see the link of a user who gets no mail')
+      if (!actor.isAdmin) throw permError('userId', 'only an admin may see the link of a user who gets no mail')
       const token = await tickets.issue({ purpose: 'reset', user_id, user_epoch: user.epoch, mailed: false })
       return { sent: false, link: writeLink('reset', token) }
     }

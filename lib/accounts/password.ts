@@ -6,10 +6,7 @@ import { DuplicateKeyError } from '../store/port.ts'
 import { isTaken } from '../users/addresses.ts'
 import { type AccountContext, changeUser, notify } from './context.ts'
 import { requireLive, toVerified } from './live.ts'
-import { type Purpose, type TicketRecord, ticketError } from './tickets.ts'
-
-/** What a change of the password ends. */
-const ENDED: readonly Purpose[] = ['reset', 'invite', 'verify', 'change']
+import { ENDED_BY_EPOCH, type TicketRecord, ticketError } from './tickets.ts'
 
 export interface PasswordSet {
   user_id: string
@@ -60,7 +57,7 @@ export function createSetPassword (context: AccountContext, { isSignUpOn }: { is
       }
     })
     tokens.deleteOfUser(user.id, written.epoch)
-    await Promise.all([openPassword(user.id), tickets.removeOf(user.id, ENDED)]).catch(onError)
+    await Promise.all([openPassword(user.id), tickets.removeOf(user.id, ENDED_BY_EPOCH)]).catch(onError)
     onEvent({ type: 'user.password_reset', user_id: user.id })
     if (ticket.purpose === 'reset') await notify(context, { kind: 'password-changed', user_id: user.id })
     return written

@@ -19,6 +19,9 @@ export const PURPOSES = {
 
 export type Purpose = keyof typeof PURPOSES
 
+/** What a new epoch of the user ends. */
+export const ENDED_BY_EPOCH: readonly Purpose[] = ['reset', 'invite', 'verify', 'change']
+
 /** A link that was handed out, under the SHA-256 of its token. */
 export interface TicketRecord extends Document {
   purpose: Purpose

@@ -1,7 +1,6 @@
-import axe from 'axe-core'
 import t, { type Test } from 'tap'
 import { askCode, getCode, startHarness } from '../oidc/harness.ts'
-import { type Tab, heading, press, skip, startChromium, withTab } from './chromium.ts'
+import { findViolations, heading, press, skip, startChromium, withTab } from './chromium.ts'
 
 /** The words of the forms, by language. */
 const WORDS = {
@@ -82,12 +81,6 @@ async function walk (t: Test, look: typeof LOOKS[number]): Promise<void> {
     await tab.goto(`${harness.url}${askCode(app).url}`)
     t.equal(await heading(tab), words.signIn, 'the single sign-on is over')
   })
-}
-
-async function findViolations (tab: Tab): Promise<unknown[]> {
-  await tab.evaluate(axe.source)
-  const { violations } = await tab.evaluate<axe.AxeResults>('axe.run()')
-  return violations.map(({ id, nodes }) => [id, ...nodes.map((node) => node.html)])
 }
 
 t.test('in Chromium', { skip, timeout: 110_000 }, async (t) => {

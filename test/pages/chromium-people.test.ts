@@ -1,9 +1,8 @@
-import axe from 'axe-core'
 import t, { type Test } from 'tap'
 import { startHarness } from '../oidc/harness.ts'
 import { de } from '../../lib/pages/texts/de.ts'
 import { en } from '../../lib/pages/texts/en.ts'
-import { type Tab, heading, press, skip, startChromium, withTab } from './chromium.ts'
+import { type Tab, findViolations, heading, press, skip, startChromium, withTab } from './chromium.ts'
 
 const LOOKS = [
   { texts: en, locale: 'en-GB', colorScheme: 'light', viewport: { width: 1280, height: 900 } },
@@ -69,12 +68,6 @@ async function walk (t: Test, { texts: { links, common, signIn: entry, account: 
     t.equal((await users.getByAccount(OLD))?.email, OLD)
     t.ok((await kit.mails.next({ to: OLD })).link, 'a link for another password')
   })
-}
-
-async function findViolations (tab: Tab): Promise<unknown[]> {
-  await tab.evaluate(axe.source)
-  const { violations } = await tab.evaluate<axe.AxeResults>('axe.run()')
-  return violations.map(({ id, nodes }) => [id, ...nodes.map((node) => node.html)])
 }
 
 t.test('in Chromium', { skip, timeout: 110_000 }, async (t) => {

@@ -1,5 +1,6 @@
 import { existsSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
+import axe from 'axe-core'
 import { chromium, type Browser, type BrowserContextOptions, type Page } from 'playwright-core'
 import type { Test } from 'tap'
 
@@ -57,6 +58,13 @@ export async function withTab (t: Test, options: BrowserContextOptions, run: (ta
 
 export const heading = async (tab: Page) => await tab.getByRole('heading', { level: 1 }).textContent()
 export const press = async (tab: Page, name: string) => await tab.getByRole('button', { name }).click()
+
+/** What axe finds on the page, each with the elements. The page's policy must allow scripts. */
+export async function findViolations (tab: Tab): Promise<unknown[]> {
+  await tab.evaluate(axe.source)
+  const { violations } = await tab.evaluate<axe.AxeResults>('axe.run()')
+  return violations.map(({ id, nodes }) => [id, ...nodes.map((node) => node.html)])
+}
 
 /** Fills in the sign-in form and submits it. */
 export async function typeIn (tab: Page, { account, password }: { account: string, password: string }): Promise<void> {
