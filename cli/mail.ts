@@ -48,8 +48,8 @@ export const mailCommands: Commands = {
   },
 
   'mail list': {
-    summary: 'List the mails that wait, or with --failed those that could not be sent.',
-    flags: { failed: { type: 'boolean', text: 'Those that could not be sent. They are kept for 7 days after the end of their link.' } },
+    summary: 'List the waiting mails, or with --failed the undeliverable ones.',
+    flags: { failed: { type: 'boolean', text: 'The undeliverable mails. They are kept until 7 days after their link has expired.' } },
     creates: false,
     async run (context) {
       await printList(context, listMails(requireMail(context), context.args.has('failed') ? 'failed' : 'due'), COLUMNS)

@@ -1,3 +1,4 @@
+import { IdentityError } from '../lib/errors.ts'
 import { UsageError } from './args.ts'
 import type { Commands } from './command.ts'
 import { requireUser } from './input.ts'
@@ -18,8 +19,10 @@ export const sessionsCommands: Commands = {
       if (args.has('all')) {
         for await (const batch of users.list({ limit: 0 })) {
           for (const { user_id } of batch) {
-            // Whoever was deleted meanwhile has none.
-            await tokenSessions.end(user_id).then(() => { ended++ }, () => {})
+            await tokenSessions.end(user_id).then(() => { ended++ }, (error) => {
+              // The user was deleted meanwhile, and their sessions with them.
+              if (!(error instanceof IdentityError) || error.code !== 'ErrNotFound') throw error
+            })
           }
         }
       } else {
