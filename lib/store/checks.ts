@@ -55,10 +55,12 @@ export function checkUnique (spec: CollectionSpec, key: string, value: unknown):
   checkValue(spec, key, value)
 }
 
+const FILTER_KINDS: string[] = ['equal', 'contains', 'before', 'since'] satisfies (keyof Filter)[]
+
 /** Every value is a string, number or boolean of the key's type: nothing from outside can become an operator. */
 export function checkFilter (spec: CollectionSpec, filter: Filter = {}): void {
   for (const [kind, conditions] of Object.entries(filter)) {
-    if (kind !== 'equal' && kind !== 'contains' && kind !== 'before') throw new TypeError(`a filter has no ${kind}`)
+    if (!FILTER_KINDS.includes(kind)) throw new TypeError(`a filter has no ${kind}`)
     for (const [key, value] of Object.entries(conditions ?? {})) {
       checkValue(spec, key, value)
       if (kind !== 'equal' && typeof value !== 'string') throw new TypeError(`${kind} takes a string key`)

@@ -44,6 +44,11 @@ export interface CollectionSpec {
    * still checks the expiry of what it reads. Absent: documents never expire.
    */
   expiry?: string
+  /**
+   * Fields whose names begin with this prefix are for the keeper of the collection only: getLinked may answer with former
+   * values of them. So an engine that caches keeps what it has when nothing else was changed. Empty: all fields.
+   */
+  hidden?: string
 }
 
 /** Conditions that must all hold. Every field named must be a declared key or the id, every value of its type. */
@@ -51,8 +56,10 @@ export interface Filter {
   equal?: Record<string, Scalar>
   /** The key's string contains this substring, compared character by character. Every string contains the empty one. */
   contains?: Record<string, string>
-  /** The key's ISO time is before this one. */
+  /** The key's string sorts before this one: an earlier ISO time, for example. */
   before?: Record<string, string>
+  /** The key's string is this one or sorts after it. */
+  since?: Record<string, string>
 }
 
 /** An atomic update of one document. It names top-level fields other than the id; a field named twice throws TypeError. */

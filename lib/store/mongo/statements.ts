@@ -7,13 +7,14 @@ import { encodeName, encodeValue, toDate } from './documents.ts'
 type Conditions = Record<string, Record<string, unknown>>
 
 /** Each value is the operand of an operator written here, so that no value can be read as an operator. */
-export function toFilter (spec: CollectionSpec, { equal = {}, contains = {}, before = {} }: Filter = {}): Conditions {
+export function toFilter (spec: CollectionSpec, { equal = {}, contains = {}, before = {}, since = {} }: Filter = {}): Conditions {
   const conditions: Conditions = {}
   const add = (key: string, operator: string, operand: unknown) => {
     (conditions[encodeName(key)] ??= {})[operator] = operand
   }
   for (const [key, value] of Object.entries(equal)) add(key, '$eq', toOperand(spec, key, value))
   for (const [key, value] of Object.entries(before)) add(key, '$lt', toOperand(spec, key, value))
+  for (const [key, value] of Object.entries(since)) add(key, '$gte', toOperand(spec, key, value))
   for (const [key, value] of Object.entries(contains)) {
     if (key === spec.expiry) throw new TypeError(`${spec.name}.${key} is a time, so it cannot contain a text`)
     add(key, '$regex', toPattern(value))

@@ -3,9 +3,8 @@ import type { Change, Collection, Document, Filter, Linked, ListQuery, Scalar } 
 import type { Backend } from './backend.ts'
 import type { CollectionCache, Entry } from './cache.ts'
 import { guard } from './failure.ts'
-import type { Value } from './operations.ts'
+import type { Operation, Value } from './operations.ts'
 import { type Statement, type Table, toId } from './sql.ts'
-import type { Touched } from './writer.ts'
 
 /** Documents deleted in one step of deleteMany. Other writes run between the steps. */
 const DELETE_STEP = 100
@@ -33,12 +32,12 @@ export class SqliteCollection<T extends Document> implements Collection<T> {
   async insert (document: T): Promise<void> {
     checkDocument(this.#table.spec, document)
     // It changes no document that exists, so nothing that is cached.
-    await this.#backend.write({ kind: 'run', ...this.#table.insert(document) }, null)
+    await this.#backend.write({ kind: 'run', ...this.#table.insert(document), quiet: this.#isQuiet() }, null)
   }
 
   async put (document: T): Promise<void> {
     checkDocument(this.#table.spec, document)
-    await this.#backend.write({ kind: 'run', ...this.#table.put(document) }, this.#touch(document.id))
+    await this.#write({ kind: 'run', ...this.#table.put(document), quiet: this.#isQuiet() }, document.id)
   }
 
   async get (id: string): Promise<T | null> {
@@ -108,14 +107,16 @@ export class SqliteCollection<T extends Document> implements Collection<T> {
     checkId(spec, id)
     checkChange(spec, change)
     checkFilter(spec, where)
-    const operation = { kind: 'update', collection: spec.name, change: JSON.stringify(change), ...this.#table.find(id, where) } as const
-    return parse(await this.#backend.write(operation, this.#touch(id)))
+    const fields = [...Object.keys(change.set ?? {}), ...change.unset ?? [], ...Object.keys(change.increment ?? {})]
+    return parse(await this.#write({
+      kind: 'update', collection: spec.name, change: JSON.stringify(change), ...this.#table.find(id, where), quiet: this.#isQuiet(fields)
+    }, id))
   }
 
   async delete (id: string, where?: Filter): Promise<boolean> {
     checkId(this.#table.spec, id)
     checkFilter(this.#table.spec, where)
-    return await this.#backend.write({ kind: 'run', ...this.#table.delete(id, where) }, this.#touch(id)) === 1
+    return await this.#write({ kind: 'run', ...this.#table.delete(id, where), quiet: this.#isQuiet() }, id) === 1
   }
 
   /** Deletes by id, so that other documents stay cached, and nothing is written when none matches. */
@@ -161,8 +162,15 @@ export class SqliteCollection<T extends Document> implements Collection<T> {
     }
   }
 
-  #touch (id: string): Touched {
-    return { collection: this.#table.spec.name, id }
+  /** Writes a document that may be cached. What is cached stays so if look-ups would not see the difference. */
+  #write (operation: Operation, id: string): Promise<Value> {
+    return this.#backend.write(operation, operation.quiet === true ? null : { collection: this.#table.spec.name, id })
+  }
+
+  /** Whether a write is one that look-ups need not see: of these fields, or of any. */
+  #isQuiet (fields: readonly string[] = ['']): boolean {
+    const { hidden } = this.#table.spec
+    return hidden !== undefined && fields.every((field) => field.startsWith(hidden))
   }
 
   #read (statement: Statement): T | null {

@@ -2,14 +2,18 @@ import type { SQLInputValue } from 'node:sqlite'
 import { type Change, type Document, DuplicateKeyError, type Json } from '../port.ts'
 import type { Connection } from './connection.ts'
 import { type Failure, findDuplicateField, fromFailure, toFailure } from './failure.ts'
-import { READ_VERSION, RENEW_VERSION, type Table } from './sql.ts'
+import { KEEP_VERSION, READ_VERSION, RENEW_VERSION, type Table } from './sql.ts'
 
 /** One write as plain data, so that it can be sent to another thread. */
-export type Operation =
+export type Operation = {
+  /** It changes nothing that look-ups answer with, see CollectionSpec.hidden. */
+  quiet?: boolean
+} & (
   /** Runs a statement; the value is the number of rows written. */
   | { kind: 'run', sql: string, values: SQLInputValue[] }
   /** Changes the document that the statement reads; the value is the new `doc`, or null. `change` is JSON. */
   | { kind: 'update', collection: string, sql: string, values: SQLInputValue[], change: string }
+)
 
 /** What an operation resolves to. */
 export type Value = number | string | null
@@ -22,7 +26,7 @@ export type Outcome =
   | { mistake: string }
   | { failure: Failure }
 
-/** The version of the store's content around one transaction: equal when it changed nothing. See STATE. */
+/** The version of the store's content around one transaction: equal when look-ups answer the same before and after. See STATE. */
 export interface Versions {
   before: string | null
   after: string
@@ -58,6 +62,8 @@ export function runBatch (connection: Connection, tables: ReadonlyMap<string, Ta
     check?.()
     const before = readVersion(connection)
     const outcomes = operations.map((operation) => attempt(connection, tables, operation))
+    // The triggers have cleared it.
+    if (before !== null && operations.every(({ quiet }) => quiet === true)) connection.run({ sql: KEEP_VERSION, values: [before] })
     const after = connection.get<{ version: string }>({ sql: RENEW_VERSION, values: [] })?.version ?? before!
     connection.run({ sql: 'COMMIT', values: [] })
     return { outcomes, versions: { before, after } }

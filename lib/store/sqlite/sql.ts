@@ -51,6 +51,9 @@ export const READ_VERSION = `SELECT ${VERSION} FROM ${STATE}`
 /** Sets and reads a new version if there is none. */
 export const RENEW_VERSION = `UPDATE ${STATE} SET "version" = random() WHERE "version" IS NULL RETURNING ${VERSION}`
 
+/** Sets the version again that the content had before. */
+export const KEEP_VERSION = `UPDATE ${STATE} SET "version" = CAST(? AS INTEGER) WHERE "version" IS NULL`
+
 /** A table of one row, which the readiness check writes. It has no trigger: it is no content. */
 export const PROBE_TABLE = 'store.probe'
 
@@ -207,8 +210,11 @@ function toWhere (filter: Filter): Statement {
 }
 
 /** The conditions of a filter. `instr` compares character by character; a null column matches no condition. */
-function toConditions ({ equal = {}, contains = {}, before = {} }: Filter): { sql: string[], values: SQLInputValue[] } {
-  const kinds = [[equal, (column: string) => `${column} = ?`], [contains, (column: string) => `instr(${column}, ?) > 0`], [before, (column: string) => `${column} < ?`]] as const
+function toConditions ({ equal = {}, contains = {}, before = {}, since = {} }: Filter): { sql: string[], values: SQLInputValue[] } {
+  const kinds = [
+    [equal, (column: string) => `${column} = ?`], [contains, (column: string) => `instr(${column}, ?) > 0`],
+    [before, (column: string) => `${column} < ?`], [since, (column: string) => `${column} >= ?`]
+  ] as const
   const conditions = kinds.flatMap(([named, toSql]) => Object.entries(named).map(([key, value]) => ({ sql: toSql(quote(key)), value: toColumn(value) })))
   return { sql: conditions.map(({ sql }) => sql), values: conditions.map(({ value }) => value) }
 }

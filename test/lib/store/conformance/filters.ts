@@ -83,6 +83,17 @@ export const filters: Cases = {
     t.strictSame(await found(things, { contains: { owner: '' } }), ['a', 'b'])
   },
 
+  'since includes its bound, and never holds for what is absent or null': async (t, { things }) => {
+    const times = ['1999-12-31T23:59:59.999Z', '2000-01-01T00:00:00.000Z', '2000-01-01T00:00:00.001Z']
+    for (const [index, at] of times.entries()) await things.insert({ id: String(index), at })
+    await things.insert({ id: 'absent' })
+    await things.insert({ id: 'null', at: null })
+    t.strictSame(await found(things, { since: { at: times[1]! } }), ['1', '2'])
+    t.strictSame(await found(things, { since: { at: '' } }), ['0', '1', '2'])
+    t.strictSame(await found(things, { since: { at: times[1]! }, before: { at: times[2]! } }), ['1'])
+    await t.rejects(async () => found(things, { since: { rank: 1 } } as unknown as Filter), TypeError)
+  },
+
   'before is strict, and never holds for what is absent or null': async (t, { things }) => {
     const times = ['2998-12-31T23:59:59.999Z', '2999-01-01T00:00:00.000Z', '2999-01-01T00:00:00.001Z']
     for (const [index, at] of times.entries()) await things.insert({ id: String(index), at })

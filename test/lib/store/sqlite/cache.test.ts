@@ -11,7 +11,11 @@ import type { CollectionSpec, Document, Linked } from '../../../../lib/store/por
 interface Token extends Document { user: string, epoch: number }
 interface User extends Document { name: string, epoch: number }
 
-const collections: CollectionSpec[] = [{ name: 'tokens', keys: { user: 'string' } }, { name: 'users', keys: { name: 'string' } }]
+const collections: CollectionSpec[] = [
+  { name: 'tokens', keys: { user: 'string' } },
+  { name: 'users', keys: { name: 'string' }, hidden: 'aside' },
+  { name: 'notes', keys: {}, hidden: '' }
+]
 const LINKS = { user: 'users' }
 
 async function start (t: Test) {
@@ -283,4 +287,25 @@ t.test('it is bounded in documents and in their size', async (t) => {
   const tokens = cache.collection('tokens')
   t.ok(tokens.add('long', JSON.stringify('x'.repeat(24_000_000))))
   t.equal(tokens.get('long'), undefined)
+})
+
+t.test('a write of hidden fields, or of a hidden collection, leaves the caches of all processes as they are', async (t) => {
+  const { file, tokens, users, look } = await start(t)
+  const other = await openSqliteStore(`sqlite:${file}`, { collections, now: Date.now })
+  t.teardown(() => other.close())
+  const { stamp } = look()!
+  await other.collection<User>('users').update('u', { set: { 'aside:1': 1 }, unset: ['aside:2'] })
+  await other.collection('notes').insert({ id: 'n' })
+  await other.collection('notes').update('n', { set: { text: 'new' } })
+  await other.collection('notes').delete('n')
+  await nextTurn()
+  t.equal(look()?.stamp, stamp)
+  await users.update('u', { set: { 'aside:3': 1 } })
+  t.equal(look()?.stamp, stamp, 'an own write too')
+  t.match(await users.get('u'), { 'aside:1': 1, 'aside:3': 1 })
+  await other.collection<User>('users').update('u', { set: { 'aside:1': 2, name: 'second' } })
+  await nextTurn()
+  t.equal((look()?.linked.user as User).name, 'second')
+  await tokens.update('t', { increment: { epoch: 1 } })
+  t.equal(look()?.document.epoch, 1)
 })
