@@ -299,7 +299,9 @@ function toConfig (env: Environment & { IDENTITY_WORKERS: number }, secretKey: s
       passwordMin: env.IDENTITY_PASSWORD_MIN,
       roles: toRoleNames(env),
       managerRoles: toManagerRoles(env),
-      clientsPerUser: env.IDENTITY_CLIENTS_PER_USER
+      clientsPerUser: env.IDENTITY_CLIENTS_PER_USER,
+      auditDays: env.IDENTITY_AUDIT_DAYS,
+      addresses: env.IDENTITY_ADDRESSES
     }
   }
 }

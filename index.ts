@@ -11,10 +11,11 @@ import { createCounter } from './lib/sign-in/counter.ts'
 import { handleError } from './plugins/errors.ts'
 import { health } from './plugins/health.ts'
 import { placeInHostDocument } from './plugins/host-document.ts'
+import { recordOrigins } from './plugins/origin.ts'
 import services, { readOptions, type IdentityOptions } from './plugins/identity.ts'
 import openapi from './plugins/openapi.ts'
 import { createPasswordLimit } from './plugins/password-limit.ts'
-import { createGetIssuer, oidc, prepareServer, readOidcOptions } from './plugins/oidc.ts'
+import { createGetIssuer, isForPrograms, oidc, prepareServer, readOidcOptions } from './plugins/oidc.ts'
 import { createSignInLimits } from './plugins/sign-in-limit.ts'
 import { useOwnValidation } from './plugins/validation.ts'
 import { createUserLimit } from './plugins/user-limit.ts'
@@ -47,12 +48,14 @@ async function identity (app: FastifyInstance, given: IdentityOptions): Promise<
     if (options.openapi) await scope.register(openapi)
     if (options.health) await scope.register(health, { closing: options.closing })
     await scope.register(async (api) => {
+      recordOrigins(api, ({ method }) => method === 'GET' || method === 'HEAD' ? undefined : 'api')
       const passwordLimit = await createPasswordLimit(api, options.rateLimit, counter)
       const writeLimit = createWriteLimit(limitWrites)
       await api.register(apiRoutes, { access: options.access, stallTimeout: options.stallTimeout, passwordLimit, writeLimit })
     }, { prefix: '/api/v1' })
     if (oidcOptions !== false) {
       await scope.register(async (signing) => {
+        recordOrigins(signing, ({ routeOptions: { url } }) => isForPrograms(url) ? 'api' : 'page')
         await checkPatches()
         const { accountPath } = oidcOptions
         const getHome = () => getIssuer!().pathname.replace(/\/$/, '') + accountPath

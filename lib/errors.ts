@@ -10,6 +10,7 @@ export const ERRORS = {
   ErrNotFound: { status: 404, title: 'Not Found', when: 'No such client, user, resource or route, or none that the caller may see.' },
   USER_EXIST: { status: 409, title: 'Conflict', when: 'A user with this account exists.' },
   ErrTicket: { status: 410, title: 'Gone', when: 'A link is unknown, was used or replaced, or has expired.' },
+  ErrGone: { status: 410, title: 'Gone', when: 'A cursor of the event feed is older than the events that are kept, or of another feed.' },
   RESOURCE_EXIST: { status: 409, title: 'Conflict', when: 'A resource with this id or one of these scopes exists, or the scope is reserved.' },
   USER_NOT_EXIST: { status: 422, title: 'Unprocessable Entity', when: 'The given owner does not exist.' },
   ErrLimit: { status: 429, title: 'Too Many Requests', when: 'Too many requests, and Retry-After says when to try again; or too many clients.' },

@@ -1,7 +1,10 @@
 import type { Options } from '../schemas/options.ts'
 import { bootstrap, type BootstrapOptions, type Bootstrapped } from './bootstrap.ts'
-import { type AccountEvent, type AccountOptions, type Accounts, createAccounts } from './accounts/index.ts'
+import { type AccountOptions, type Accounts, createAccounts } from './accounts/index.ts'
 import { DEFAULT_ACCOUNT_PATH } from './accounts/links.ts'
+import type { Event } from '../schemas/event.ts'
+import { type Events, createEvents } from './events/index.ts'
+import type { Origin } from './events/origin.ts'
 import { createClients, type Clients } from './clients/clients.ts'
 import { createClientQuota } from './clients/quota.ts'
 import { toApiUri } from './issuer.ts'
@@ -40,7 +43,7 @@ import { createUsers, type Users } from './users/users.ts'
 /** The options of the services; `schemas/options.ts` describes those that are plain data. */
 export interface ServiceOptions extends Pick<
   Options,
-  'database' | 'storeTimeout' | 'secretKey' | 'dataDir' | 'production' | 'createDatabase' | 'bcryptCost' | 'hashQueue' | 'passwordMin' | 'roles' | 'managerRoles' | 'clientsPerUser'
+  'database' | 'storeTimeout' | 'secretKey' | 'dataDir' | 'production' | 'createDatabase' | 'bcryptCost' | 'hashQueue' | 'passwordMin' | 'roles' | 'managerRoles' | 'clientsPerUser' | 'auditDays' | 'addresses'
 > {
   walLimit?: Options['walLimit'] | undefined
   /** Resources that the host declares. Absent: the ones from earlier starts stay declared. */
@@ -65,8 +68,14 @@ export interface ServiceOptions extends Pick<
   counter?: Counter | undefined
   /** Sends what is due in the outbox, whoever accepted it, until `close`. Absent: only what this process accepts. */
   sendsMail?: boolean | undefined
-  /** Receives what happened to accounts, for the log. */
-  onEvent?: ((event: AccountEvent | { type: 'mail.failed', id: string, kind: string, attempts: number, failure: string }) => void) | undefined
+  /** Publishes events, whichever process recorded them, until `close`. Absent: others do, or `events.flush`. */
+  relaysEvents?: boolean | undefined
+  /** Who acts where no request says it. */
+  via?: Origin['via'] | undefined
+  /** Receives the events that this process publishes, for the log. */
+  onEvents?: ((events: Event[]) => void) | undefined
+  /** Receives mails that were not sent and will not be tried again. */
+  onMailFailed?: ((delivery: { id: string, kind: string, attempts: number, failure: string }) => void) | undefined
   /** Counts and measures. Absent: nothing is, and nothing pays for it. */
   meter?: Meter | undefined
   /** Receives failures that no caller waits for. */
@@ -79,6 +88,8 @@ export interface ServiceOptions extends Pick<
 export interface Services {
   readonly store: Store
   readonly roles: RoleNames
+  /** What happened: the feed, lists, and listeners of this process. */
+  readonly events: Events
   readonly users: Users
   readonly clients: Clients
   readonly tokens: Tokens
@@ -109,7 +120,7 @@ export interface Services {
  * @throws Error for a wrong option, a store that cannot be opened, and a missing or wrong secret key
  */
 export async function openServices (options: ServiceOptions): Promise<Services> {
-  const { roles, managerRoles, now = Date.now, onError = () => {}, onEvent = () => {}, onWarning = () => {}, processes = 1, meter } = options
+  const { roles, managerRoles, now = Date.now, onError = () => {}, onEvents = () => {}, onMailFailed = () => {}, onWarning = () => {}, processes = 1, meter } = options
   checkRoleNames(roles)
   checkManagerRoles(roles, managerRoles)
   const { store: handedIn, createDatabase: create = !options.production } = options
@@ -127,12 +138,18 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
   const opened = handedIn ?? await openStore(options.database, { ...storeOptions, renderers: registerRenderers(box.keys) })
   const store = meter === undefined ? opened : watchStore(opened, meter)
   const passwords = createPasswords({ cost: options.bcryptCost, queue: options.hashQueue, processes })
-  const issued = createTokens({ store, now, roles, onError, refreshTtl: options.refreshTtl })
+  const { auditDays: days, addresses, via = 'system' } = options
+  const record = createEvents({
+    store, now, via, days, addresses, key: deriveKey(box.key, 'events'), onPublish: async () => {}, onPublished: onEvents, onError
+  })
+  const { recorder } = record
+  const issued = createTokens({ store, now, roles, recorder, onError, refreshTtl: options.refreshTtl })
   const tokens = meter === undefined ? issued : watchTokens(issued, meter)
   // Assigned below: its parts need one another.
   const people: { accounts?: Accounts } = {}
   async function close () {
     try {
+      await record.close()
       await people.accounts?.outbox?.close()
       await passwords.close()
       await tokens.close()
@@ -140,7 +157,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
       if (handedIn === undefined) await store.close()
     }
   }
-  const resources = createResources({ store, now, onError, ...(options.issuer !== undefined && { api: toApiUri(new URL(options.issuer)) }) })
+  const resources = createResources({ store, now, recorder, onError, ...(options.issuer !== undefined && { api: toApiUri(new URL(options.issuer)) }) })
   try {
     await checkSecretKeys(store, box.keyIds, options, options.dryRun)
     await resources.ensure()
@@ -152,18 +169,24 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
   const checkNewPassword = createPasswordRules({ min: options.passwordMin, serviceName: options.serviceName })
   const attempts = createAttempts({ store, now, key: deriveKey(box.key, 'attempts') })
   async function onPasswordChange (user: UserRecord) {
-    onEvent({ type: 'user.password_changed', user_id: user.id })
     await people.accounts?.notifyOfPassword(user)
   }
-  const users = createUsers({ store, now, roles, managerRoles, passwords, checkNewPassword, attempts, tokens, onError, onPasswordChange })
+  const users = createUsers({ store, now, roles, managerRoles, passwords, checkNewPassword, attempts, tokens, recorder, failures: record.failures, onError, onPasswordChange })
+  const removeFirstSecrets = createFirstSecrets({ store, directory: findDataDir(options) ?? 'data', onWarning })
   const signIns = createSignIns({
-    store, now, steps: [createPasswordStep(users)], onDone: createFirstSecrets({ store, directory: findDataDir(options) ?? 'data', onWarning })
+    store,
+    now,
+    steps: [createPasswordStep(users)],
+    async onDone (user_id) {
+      await recorder.insert({ type: 'sign_in.succeeded', id: user_id })
+      await removeFirstSecrets(user_id)
+    }
   })
   meter?.read('hash_queue', 'Password hashes that wait for a thread.', passwords.countWaiting)
   meter?.read('wal_bytes', 'Size of the write-ahead log of an SQLite database.', () => readWalSize(handedIn === undefined ? options.database : undefined))
   if (meter !== undefined) readOutbox(opened, COLLECTIONS, now, meter)
   const checkQuota = createClientQuota(store.collection('clients'), options.clientsPerUser)
-  const clients = createClients({ store, now, box, tokens, checkQuota })
+  const clients = createClients({ store, now, box, tokens, recorder, checkQuota })
   const accounts = people.accounts = createAccounts({
     store,
     now,
@@ -175,25 +198,27 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     checkNewPassword,
     openPassword: users.unlock,
     counter: options.counter ?? createCounter(),
-    onEvent,
+    recorder,
     onError,
-    onMailFailed: (delivery) => onEvent({ type: 'mail.failed', ...delivery })
+    onMailFailed
   }, { signUp: false, selfDelete: false, accountPath: DEFAULT_ACCOUNT_PATH, ...options.accounts })
   if (options.sendsMail === true) accounts.outbox?.start()
+  if (options.relaysEvents === true) record.start()
   return {
     store,
     roles,
+    events: record.events,
     accounts,
     users,
     clients,
     tokens,
     resources,
-    tokenSessions: createTokenSessions({ store, now, tokens }),
-    ownSessions: createOwnSessions({ store, now, tokens }),
+    tokenSessions: createTokenSessions({ store, now, tokens, recorder }),
+    ownSessions: createOwnSessions({ store, now, tokens, recorder }),
     signIns: meter === undefined ? signIns : watchSignIns(signIns, meter),
     knownBrowsers: createKnownBrowsers({ key: deriveKey(box.key, 'known browsers'), now }),
-    oidc: createOidc({ store, tokens, box, now, onGrant: meter?.tokens }),
-    sealing: createSealing({ store, box }),
+    oidc: createOidc({ store, tokens, box, now, recorder, addresses, onGrant: meter?.tokens }),
+    sealing: createSealing({ store, box, recorder }),
     bootstrap: (asked) => bootstrap({ store, users, clients, tokens, roles, now }, asked),
     close
   }

@@ -1,5 +1,7 @@
 import { type ClientView, showClientItemTo } from './clients/show-client.ts'
 import { type SecretBox, createSecretBox } from './crypto/secrets.ts'
+import { showEvent } from './events/feed.ts'
+import type { EventRecord } from './events/types.ts'
 import type { ClientRecord, UserRecord } from './records.ts'
 import type { Renderer, StoreOptions } from './store/port.ts'
 import { showItemOf } from './users/show-user.ts'
@@ -22,6 +24,7 @@ export function createRenderers ({ keys: [first, ...others] }: RendererData) {
       const show = showClientItemTo(view, open)
       return (record) => JSON.stringify(show(record))
     },
+    events: ({ generation }: { generation: string }): Renderer<EventRecord> => (record) => JSON.stringify(showEvent(record, generation)),
     users: ({ fields }: { fields: string | undefined }): Renderer<UserRecord> => {
       const show = showItemOf(fields)
       return (record) => JSON.stringify(show(record))

@@ -3,6 +3,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Clock } from '../lib/clock.ts'
 import type { AuthorizationServer, BrowserSession, BrowserSessions } from '../lib/oidc/contract.ts'
 import type { AccountSection, AccountView } from '../lib/pages/contract.ts'
+import { nameCaller } from '../lib/events/origin.ts'
 import type { Actor } from '../lib/roles.ts'
 import { hashToken } from '../lib/tokens/tokens.ts'
 import type { Profile } from '../schemas/user.ts'
@@ -133,6 +134,7 @@ export function createVisits ({ identity: { users, clients, accounts } }: Fastif
         return null
       }
       if (request.method === 'POST' && !isSame(readField(request, 'xsrf'), session.xsrf)) throw expired()
+      nameCaller({ user_id: user.user_id })
       const actor = createActor(request, reply, server, session)
       const sections = await listSections(section, actor)
       if (!sections.includes(section)) throw new IdentityError('ErrNotFound', 'path: no such page')

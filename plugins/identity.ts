@@ -97,7 +97,9 @@ async function identityPlugin (app: FastifyInstance, { getIssuer, serviceName, a
     serviceName,
     accounts: { mail: sender, getIssuer, signUp, signUpDomains, links, selfDelete, serviceName, accountPath: accountPath || DEFAULT_ACCOUNT_PATH },
     sendsMail: sender?.local !== true,
-    onEvent: ({ type, ...event }) => app.log[type === 'mail.failed' ? 'warn' : 'info']({ event: type, ...event }, type),
+    relaysEvents: true,
+    onEvents: (events) => events.forEach(({ id, type, cursor, ...event }) => app.log.info({ event: type, event_id: id, ...event }, type)),
+    onMailFailed: (delivery) => app.log.warn({ event: 'mail.failed', ...delivery }, 'mail.failed'),
     onWarning: (message) => app.log.warn(message),
     onError (error) {
       if (error instanceof StoreLostError) app.log.fatal({ err: error }, 'the store is lost: restart the service when its data is in place')

@@ -98,6 +98,12 @@ const ENDPOINTS: [path: string, ...methods: string[]][] = [
   [ROUTES.pushed_authorization_request, 'POST', 'OPTIONS']
 ]
 
+/** Whether an endpoint is called by programs, and not shown to people. */
+export function isForPrograms (url = ''): boolean {
+  const { token, revocation, introspection, userinfo, jwks, device_authorization, pushed_authorization_request } = ROUTES
+  return [token, revocation, introspection, userinfo, jwks, device_authorization, pushed_authorization_request].some((path) => url.endsWith(`/api/v1${path}`))
+}
+
 const DISCOVERY = ['/.well-known/openid-configuration', '/.well-known/oauth-authorization-server']
 
 /** Sends an error as OAuth clients expect it (RFC 6749, 5.2), where oidc-provider does not. */

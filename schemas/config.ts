@@ -92,6 +92,8 @@ export const EnvironmentSchema = Type.Object({
   IDENTITY_SIGN_UP: Type.Boolean({ default: false, description: '`on`: people make accounts for themselves. Takes IDENTITY_MAIL_URL.' }),
   IDENTITY_SIGN_UP_DOMAINS: Type.Optional(Type.String({ description: 'Comma-separated: the domains whose addresses may sign up. Absent: all.' })),
   IDENTITY_SELF_DELETE: Type.Boolean({ default: false, description: '`on`: users may delete their own accounts.' }),
+  IDENTITY_AUDIT_DAYS: options.auditDays,
+  IDENTITY_ADDRESSES: options.addresses,
   IDENTITY_OPENAPI: options.openapi,
   IDENTITY_METRICS: Type.Optional(Type.String({
     ...options.metrics, description: `${options.metrics.description} With several workers, each listens on a port of its own: PORT, PORT + 1 and so on.`

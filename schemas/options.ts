@@ -90,6 +90,10 @@ export const OptionsSchema = Type.Object({
   oidc: Type.Union([Type.Literal(false), Type.Object({}, { additionalProperties: true })], {
     default: {}, description: 'Options of the authorization server, see docs/oidc.md. `false`: none, and nobody can sign in.'
   }),
+  auditDays: Type.Integer({ minimum: 1, maximum: 36_500, default: 400, description: 'Days for which events are kept.' }),
+  addresses: Type.Union([Type.Literal('full'), Type.Literal('net'), Type.Literal('off')], {
+    default: 'full', description: 'How much of the network addresses of people is kept, in events and for their account pages: `full`; `net`, the network (/24, or /48 of IPv6); `off`, nothing.'
+  }),
   openapi: Type.Boolean({ default: true, description: 'Serves `/openapi.json` and the page `/docs`.' }),
   inHostDocument: InHostDocumentSchema,
   metrics: Type.Optional(Type.String({

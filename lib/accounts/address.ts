@@ -1,5 +1,6 @@
 import { toTimestamp } from '../clock.ts'
 import { IdentityError, paramError } from '../errors.ts'
+import type { EventType } from '../events/types.ts'
 import type { AddressChange, UserRecord } from '../records.ts'
 import { type Change, DuplicateKeyError } from '../store/port.ts'
 import { createToken, hashToken } from '../tokens/tokens.ts'
@@ -14,7 +15,7 @@ const MAX_CHANGES = 10
 
 /** The addresses of an account: how they are verified and changed, and how a change is undone. */
 export function createAddresses (context: AccountContext) {
-  const { users, tickets, tokens, now, onEvent, onError } = context
+  const { users, tickets, tokens, now, recorder, onError } = context
 
   async function requireUser (user_id: string): Promise<UserRecord> {
     const user = await users.get(user_id)
@@ -23,9 +24,9 @@ export function createAddresses (context: AccountContext) {
   }
 
   /** Writes an address to the user. Somebody else may have verified it since. @throws ErrTicket */
-  async function write (user_id: string, decide: (record: UserRecord | null) => Change): Promise<UserRecord> {
+  async function write (user_id: string, type: EventType, decide: (record: UserRecord | null) => Change): Promise<UserRecord> {
     try {
-      return await changeUser(context, user_id, decide)
+      return await changeUser(context, user_id, decide, type)
     } catch (error) {
       if (error instanceof DuplicateKeyError) throw ticketError()
       throw error
@@ -33,13 +34,12 @@ export function createAddresses (context: AccountContext) {
   }
 
   async function verify (ticket: TicketRecord): Promise<void> {
-    const user = await write(ticket.user_id!, (record) => {
+    await write(ticket.user_id!, 'user.verified', (record) => {
       const current = requireLive(ticket, record, now)
       // Spent by this write, as it is by the first of two.
       if (current.email_verified_at !== undefined) throw ticketError()
       return { set: toVerified(current, ticket.address!, now) }
     })
-    onEvent({ type: 'user.verified', user_id: user.id })
   }
 
   const listLive = ({ address_changes = [] }: UserRecord): AddressChange[] => {
@@ -58,7 +58,7 @@ export function createAddresses (context: AccountContext) {
       // Durable before the change, and sent after it: a thief's change is never without the mail that undoes it.
       notice = await context.outbox?.enqueue({ kind: 'address-changed', user_id, token, to: former }, PURPOSES.undo.life, { waits: true })
     }
-    await write(user_id, (record) => {
+    await write(user_id, 'user.email_changed', (record) => {
       const current = requireLive(ticket, record, now)
       const live = listLive(current)
       if (live.length >= MAX_CHANGES) throw new IdentityError('ErrLimit', 'email: was changed too often, try again in a day')
@@ -73,7 +73,6 @@ export function createAddresses (context: AccountContext) {
       return { set: { ...toVerified(current, address, now), address_changes: former === undefined ? live : [...live, undo] } }
     })
     notice?.release()
-    onEvent({ type: 'user.email_changed', user_id })
   }
 
   return {
@@ -89,6 +88,7 @@ export function createAddresses (context: AccountContext) {
       if (user.email_verified_at !== undefined) throw paramError('email', 'is verified already')
       await checkMayMail(context, mailbox)
       await outbox.enqueue({ kind: 'verify', user_id, epoch: user.epoch, language }, PURPOSES.verify.life)
+      await recorder.insert({ type: 'user.verification_requested', id: user_id })
     },
 
     /**
@@ -104,6 +104,7 @@ export function createAddresses (context: AccountContext) {
       await checkMayMail(context, address)
       const kind = address === findMailbox(user) ? 'verify' : 'change'
       await outbox.enqueue({ kind, user_id, address, epoch: user.epoch, language }, PURPOSES.change.life)
+      await recorder.insert({ type: 'user.email_change_requested', id: user_id })
     },
 
     /**
@@ -138,7 +139,7 @@ export function createAddresses (context: AccountContext) {
      */
     async undoChange (token: string): Promise<void> {
       const ticket = await tickets.require(token, 'undo')
-      const written = await write(ticket.user_id!, (record) => {
+      const written = await write(ticket.user_id!, 'user.email_restored', (record) => {
         const live = record === null ? [] : listLive(record)
         const index = live.findIndex((one) => one.ticket === ticket.id)
         if (record === null || index < 0) throw ticketError()
@@ -156,7 +157,6 @@ export function createAddresses (context: AccountContext) {
       })
       tokens.deleteOfUser(written.id, written.epoch)
       await Promise.all([tickets.remove(ticket.id), tickets.removeOf(written.id, ENDED_BY_EPOCH)]).catch(onError)
-      onEvent({ type: 'user.email_restored', user_id: written.id })
       await notify(context, { kind: 'address-restored', user_id: written.id, epoch: written.epoch })
     }
   }

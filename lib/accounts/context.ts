@@ -1,6 +1,8 @@
 import type { Clock } from '../clock.ts'
 import { toTimestamp } from '../clock.ts'
 import { IdentityError } from '../errors.ts'
+import type { Recorder } from '../events/recorder.ts'
+import type { EventType } from '../events/types.ts'
 import type { Job, Outbox } from '../mail/outbox.ts'
 import type { UserRecord } from '../records.ts'
 import { retryWrite } from '../retry.ts'
@@ -11,12 +13,6 @@ import type { Tokens } from '../tokens/tokens.ts'
 import type { Passwords } from '../users/passwords.ts'
 import type { WriteLink } from './links.ts'
 import type { Tickets } from './tickets.ts'
-
-/** What happened to an account, for the log. */
-export interface AccountEvent {
-  type: 'user.signed_up' | 'user.verified' | 'user.invited' | 'user.recovery_started' | 'user.email_changed' | 'user.email_restored' | 'user.password_reset' | 'user.password_changed' | 'user.deleted'
-  user_id: string
-}
 
 /** What the operations on accounts share. */
 export interface AccountContext {
@@ -36,7 +32,7 @@ export interface AccountContext {
   /** Absent without the authorization server, whose pages they lead to. */
   writeLink?: WriteLink | undefined
   counter: Counter
-  onEvent: (event: AccountEvent) => void
+  recorder: Recorder
   onError: (error: unknown) => void
 }
 
@@ -59,14 +55,18 @@ export function requireLink ({ writeLink }: Pick<AccountContext, 'writeLink'>): 
 
 /**
  * Reads, decides and writes, on the record that was read; a concurrent write starts it again. An error from `decide` ends it.
+ * @param types what happens by it
  * @returns the user as written
  */
-export async function changeUser ({ users, now }: Pick<AccountContext, 'users' | 'now'>, user_id: string, decide: (record: UserRecord | null) => Change): Promise<UserRecord> {
+export async function changeUser (
+  { users, recorder, now }: Pick<AccountContext, 'users' | 'recorder' | 'now'>, user_id: string, decide: (record: UserRecord | null) => Change, ...types: EventType[]
+): Promise<UserRecord> {
   return await retryWrite('the user', async () => {
     const record = await users.get(user_id)
     const { set, unset, increment } = decide(record)
+    const events = recorder.attach(record, ...types.map((type) => ({ type, id: user_id })))
     return record && await users.update(user_id, {
-      set: { ...set, modified_at: toTimestamp(now()) }, ...(unset && { unset }), increment: { ...increment, revision: 1 }
+      set: { ...set, modified_at: toTimestamp(now()), ...events }, ...(unset && { unset }), increment: { ...increment, revision: 1 }
     }, { equal: { revision: record.revision } })
   })
 }

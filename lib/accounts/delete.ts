@@ -13,7 +13,7 @@ const LEAVING = 60_000
 
 /** The end of an account, by its user. */
 export function createDeletion (context: AccountContext, { clients, isOn }: { clients: Pick<Clients, 'removeOwned'>, isOn: boolean }) {
-  const { users, tokens, tickets, roles, now, onEvent, onError } = context
+  const { users, tokens, tickets, roles, now, recorder, onError } = context
 
   /** Whether somebody else stays who may do everything. */
   async function isAnotherAdmin (user_id: string): Promise<boolean> {
@@ -52,10 +52,9 @@ export function createDeletion (context: AccountContext, { clients, isOn }: { cl
       // The clients first, so that an interruption leaves an account that can still be deleted. As an administrator, because
       // the ones that the operator vouches for go with their owner too.
       await clients.removeOwned(user_id, { user_id, isAdmin: true })
-      if (!await users.delete(user_id)) throw new IdentityError('ErrNotFound', 'user: no such user')
+      if (!await recorder.remove('users', user_id, { type: 'user.deleted', id: user_id })) throw new IdentityError('ErrNotFound', 'user: no such user')
       tokens.deleteOfUser(user_id)
       await tickets.removeOf(user_id, [...ENDED_BY_EPOCH, 'undo']).catch(onError)
-      onEvent({ type: 'user.deleted', user_id })
     }
   }
 }

@@ -19,7 +19,6 @@ import { createComposer } from './mails.ts'
 import { createSetPassword } from './password.ts'
 import { createTickets } from './tickets.ts'
 
-export { type AccountEvent } from './context.ts'
 export { type Asker } from './ask.ts'
 
 export interface AccountOptions extends SignUpOptions {

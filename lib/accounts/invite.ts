@@ -25,7 +25,7 @@ export interface Invitation {
 
 /** What an administrator or a manager does for somebody else's account. */
 export function createInvitations (context: AccountContext) {
-  const { users, tickets, outbox, now, roles: names, onEvent } = context
+  const { users, tickets, outbox, now, roles: names, recorder } = context
 
   /** The user that is invited: a new one, or one whose invitation was not accepted yet, who stays as they are. */
   async function findInvited (account: string, { name = '', roles = {} }: Invitation, actor: Actor): Promise<UserRecord> {
@@ -39,12 +39,11 @@ export function createInvitations (context: AccountContext) {
       account, roles: checkRoles(roles), password: NO_PASSWORD, name: checkText('name', name), info: {}, invited_at: toTimestamp(now())
     }, actor.isAdmin)
     try {
-      await users.insert(record)
+      await users.insert({ ...record, ...recorder.attach(null, { type: 'user.invited', id: record.id, granted: Object.keys(roles) }) })
     } catch (error) {
       if (error instanceof DuplicateKeyError) throw exists()
       throw error
     }
-    onEvent({ type: 'user.invited', user_id: record.id })
     return record
   }
 
@@ -84,7 +83,7 @@ export function createInvitations (context: AccountContext) {
       if (!actor.isAdmin && holdsRole(user.roles, names.admin)) throw permError('userId', 'only an admin may recover an admin')
       if (!isActive(user, toTimestamp(now()))) throw new IdentityError('ErrParam', 'userId: the user is disabled or has expired')
       const mailbox = findMailbox(user)
-      onEvent({ type: 'user.recovery_started', user_id })
+      await recorder.insert({ type: 'user.recovery_started', id: user_id })
       if (outbox !== undefined && mailbox !== undefined) {
         await checkMayMail(context, mailbox)
         await outbox.enqueue({ kind: 'recovery', user_id, epoch: user.epoch, language }, PURPOSES.reset.life)

@@ -19,7 +19,7 @@ export interface PasswordSet {
 
 /** Sets a password by a link: of a reset, an invitation or a sign-up. */
 export function createSetPassword (context: AccountContext, { isSignUpOn }: { isSignUpOn: boolean }) {
-  const { users, passwords, checkNewPassword, openPassword, tickets, tokens, now, onEvent, onError } = context
+  const { users, passwords, checkNewPassword, openPassword, tickets, tokens, now, recorder, onError } = context
 
   /** The account comes into being here: until somebody has proved the mailbox, nobody holds it. */
   async function signUp (ticket: TicketRecord, password: string, name: string, signal?: AbortSignal): Promise<UserRecord> {
@@ -31,14 +31,13 @@ export function createSetPassword (context: AccountContext, { isSignUpOn }: { is
       account: address, email: address, email_verified_at: toTimestamp(now()), roles: {}, password: hashed, name: checkText('name', name), info: {}
     }, false)
     try {
-      await users.insert(record)
+      await users.insert({ ...record, ...recorder.attach(null, { type: 'user.signed_up', id: record.id }) })
     } catch (error) {
       // Somebody has the address since, by an invitation or a second click.
       if (error instanceof DuplicateKeyError) throw ticketError()
       throw error
     }
     await tickets.remove(ticket.id).catch(onError)
-    onEvent({ type: 'user.signed_up', user_id: record.id })
     return record
   }
 
@@ -55,10 +54,9 @@ export function createSetPassword (context: AccountContext, { isSignUpOn }: { is
         // Spends the ticket, and ends every session and every other link of the user.
         increment: { epoch: 1 }
       }
-    })
+    }, 'user.password_reset')
     tokens.deleteOfUser(user.id, written.epoch)
     await Promise.all([openPassword(user.id), tickets.removeOf(user.id, ENDED_BY_EPOCH)]).catch(onError)
-    onEvent({ type: 'user.password_reset', user_id: user.id })
     if (ticket.purpose === 'reset') await notify(context, { kind: 'password-changed', user_id: user.id })
     return written
   }

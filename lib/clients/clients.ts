@@ -2,6 +2,8 @@ import type { Client, ClientItem, ClientListQuery, CreateClient, PatchClient } f
 import { type Clock, toTimestamp } from '../clock.ts'
 import type { SecretBox } from '../crypto/secrets.ts'
 import { IdentityError, paramError, permError } from '../errors.ts'
+import type { Recorder } from '../events/recorder.ts'
+import type { Happening } from '../events/types.ts'
 import { generateId, randomText } from '../ids.ts'
 import { toTurn } from '../fair-queue.ts'
 import { type Page, mapBatches, readPage, toStart } from '../lists/cursor.ts'
@@ -30,8 +32,12 @@ export interface ClientServices {
   now: Clock
   box: SecretBox
   tokens: Tokens
+  recorder: Recorder
   checkQuota: CheckClientQuota
 }
+
+/** A change of a client, and the fields that its caller named. */
+type Decision = Change & { changed: string[] }
 
 function notFound (): IdentityError {
   return new IdentityError('ErrNotFound', 'clientId: no such client')
@@ -48,6 +54,14 @@ function toListQuery (query: ClientListQuery, actor: Actor): ListQuery {
   return { filter: toFilter(query.user, actor), sort, ...toStart(query, sort), limit: query.limit ?? 100 }
 }
 
+/** What a change of a client means, as events. */
+function listHappenings ({ id, userId: user_id }: ClientRecord, { set = {}, changed }: Decision): Happening[] {
+  return [
+    ...(changed.length === 0 ? [] : [{ type: 'client.updated', id, user_id, changed }] as const),
+    ...('secret' in set ? [{ type: 'client.secret_changed', id, user_id }] as const : [])
+  ]
+}
+
 /** What the actor may see of clients. Secrets take the scopes of changes, because whoever reads one can use the client. */
 function toView ({ user_id, isUser = true, isAdmin, holds = () => true }: Actor): ClientView {
   const own = isUser ? 'own' : 'none'
@@ -56,7 +70,7 @@ function toView ({ user_id, isUser = true, isAdmin, holds = () => true }: Actor)
 }
 
 /** Registered clients, by the rules of service.md, sections 2, 3 and 4.1. */
-export function createClients ({ store, now, box, tokens, checkQuota }: ClientServices) {
+export function createClients ({ store, now, box, tokens, recorder, checkQuota }: ClientServices) {
   const clients = store.collection<ClientRecord>('clients')
   const users = store.collection<UserRecord>('users')
   const { counts, pages } = createReads(store)
@@ -85,18 +99,23 @@ export function createClients ({ store, now, box, tokens, checkQuota }: ClientSe
   }
 
   /** Reads a client, decides and writes; a concurrent write to the client starts it again. Null from `decide` writes nothing. */
-  async function write (clientId: string, actor: Actor, decide: (record: ClientRecord) => Change | null | Promise<Change | null>): Promise<void> {
+  async function write (clientId: string, actor: Actor, decide: (record: ClientRecord) => Decision | null | Promise<Decision | null>): Promise<void> {
     await retryWrite('the client', async () => {
       const record = await requireRecord(clientId, actor)
-      const change = await decide(record)
-      if (change === null) return record
+      const decision = await decide(record)
+      if (decision === null) return record
+      const { changed, ...change } = decision
       const { revision } = record
       const written = await clients.update(clientId, {
-        ...change, set: { ...change.set, modifiedAt: toTimestamp(now()) }, increment: { ...change.increment, revision: 1 }
+        ...change, set: { ...change.set, modifiedAt: toTimestamp(now()), ...recorder.attach(record, ...listHappenings(record, decision)) }, increment: { ...change.increment, revision: 1 }
       }, revision === undefined ? undefined : { equal: { revision } })
       if (written !== null && change.increment?.epoch !== undefined) tokens.deleteOfClient(clientId, written.epoch)
       return written
     })
+  }
+
+  async function remove ({ id, userId: user_id }: ClientRecord): Promise<boolean> {
+    return await recorder.remove('clients', id, { type: 'client.deleted', id, user_id })
   }
 
   return {
@@ -113,7 +132,8 @@ export function createClients ({ store, now, box, tokens, checkQuota }: ClientSe
       const { set } = toClientChange(data, fields, await readRegistry(store), actor, toTimestamp(time))
       const userId = await findOwner(owner, actor)
       await checkQuota(userId, actor)
-      await clients.insert(createClientRecord(time, { ...set as Pick<ClientRecord, 'redirectUris' | 'scopes' | 'name'>, id, secret, userId, revision: 0 }))
+      const record = createClientRecord(time, { ...set as Pick<ClientRecord, 'redirectUris' | 'scopes' | 'name'>, id, secret, userId, revision: 0 })
+      await clients.insert({ ...record, ...recorder.attach(null, { type: 'client.created', id, user_id: userId }) })
       return { clientId: id }
     },
 
@@ -145,9 +165,9 @@ export function createClients ({ store, now, box, tokens, checkQuota }: ClientSe
         const isNew = !isVouchedFor(record) && isVouchedFor({ ...record, ...set } as ClientRecord)
         const isKnown = record.userId !== actor.user_id || actor.isUser === false
         if (regen_secret === true || (isNew && isKnown && record.secret !== undefined)) {
-          return { ...change, set: { ...set, secret: createSecret(clientId) }, increment: { ...change.increment, epoch: 1 } }
+          return { ...change, set: { ...set, secret: createSecret(clientId) }, increment: { ...change.increment, epoch: 1 }, changed: Object.keys(data) }
         }
-        return change
+        return { ...change, changed: Object.keys(data) }
       })
     },
 
@@ -160,7 +180,7 @@ export function createClients ({ store, now, box, tokens, checkQuota }: ClientSe
         for (const { id } of batch) {
           await write(id, actor, (record) => {
             const isKept = record.secret === undefined || record.userId !== userId || (!actor.isAdmin && isVouchedFor(record))
-            return isKept ? null : { set: { secret: createSecret(id) }, increment: { epoch: 1 } }
+            return isKept ? null : { set: { secret: createSecret(id) }, increment: { epoch: 1 }, changed: [] }
           }).catch((error) => {
             // It was deleted meanwhile.
             if (!(error instanceof IdentityError) || error.code !== 'ErrNotFound') throw error
@@ -176,8 +196,9 @@ export function createClients ({ store, now, box, tokens, checkQuota }: ClientSe
      */
     async remove (clientId: string, actor: Actor): Promise<void> {
       if (clientId === actor.client_id) throw permError('clientId', 'a client cannot delete itself')
-      checkMayManage(await requireRecord(clientId, actor), actor)
-      if (!await clients.delete(clientId)) throw notFound()
+      const record = await requireRecord(clientId, actor)
+      checkMayManage(record, actor)
+      if (!await remove(record)) throw notFound()
       tokens.deleteOfClient(clientId)
     },
 
@@ -190,9 +211,9 @@ export function createClients ({ store, now, box, tokens, checkQuota }: ClientSe
         for await (const batch of scan(clients, { equal: { userId } })) for (const record of batch) checkMayManage(record, actor)
       }
       for await (const batch of scan(clients, { equal: { userId } })) {
-        await Promise.all(batch.map(async ({ id }) => {
-          await clients.delete(id)
-          tokens.deleteOfClient(id)
+        await Promise.all(batch.map(async (record) => {
+          await remove(record)
+          tokens.deleteOfClient(record.id)
         }))
       }
     },

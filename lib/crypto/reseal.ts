@@ -1,4 +1,5 @@
 import { IdentityError } from '../errors.ts'
+import type { Recorder } from '../events/recorder.ts'
 import { scan } from '../lists/scan.ts'
 import { retryWrite } from '../retry.ts'
 import type { Document, Json, Store } from '../store/port.ts'
@@ -48,7 +49,7 @@ export interface SealingKey {
 }
 
 /** Everything sealed in the store, for a rotation of the secret key. */
-export function createSealing ({ store, box }: { store: Store, box: SecretBox }) {
+export function createSealing ({ store, box, recorder }: { store: Store, box: SecretBox, recorder: Pick<Recorder, 'insert'> }) {
   const meta = store.collection<Seal>('meta')
 
   async function readSeal (): Promise<Seal> {
@@ -126,7 +127,10 @@ export function createSealing ({ store, box }: { store: Store, box: SecretBox })
         if (unreadable.length > 0) {
           throw new Error(`${unreadable.length} sealed texts cannot be opened, ${unreadable.slice(0, NAMED).join(', ')}: configure the key that they were sealed with, or replace the secrets`)
         }
-        if (count === 0 && (seal.former === undefined || seal.former.length === 0 || await retireFormer(store, seal))) return total
+        if (count === 0 && (seal.former === undefined || seal.former.length === 0 || await retireFormer(store, seal))) {
+          await recorder.insert({ type: 'key.resealed', id: box.keyId, count: total })
+          return total
+        }
       }
       throw new Error('some process still seals with a former key: restart every process with the new key first, and reseal again')
     }

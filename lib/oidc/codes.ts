@@ -2,6 +2,7 @@ import type { DeviceCode, Grant } from 'oidc-provider'
 import { toTimestamp } from '../clock.ts'
 import type { GrantRecord, TokenRecord } from '../records.ts'
 import type { Json } from '../store/port.ts'
+import { keepAddress } from '../events/address.ts'
 import { describePlace } from '../sign-in/place.ts'
 import { type Subject, hashToken } from '../tokens/tokens.ts'
 import type { Revocable } from '../tokens/validity.ts'
@@ -70,7 +71,7 @@ async function writeGrant (parts: AdapterParts, payload: Payload, ttl: number): 
     refreshed_at: [],
     session_uid: payload.sessionUid as string,
     bound,
-    place: { ...describePlace(parts.getContext()!.get('user-agent'), parts.getContext()!.ip) },
+    place: { ...describePlace(parts.getContext()!.get('user-agent'), keepAddress(parts.getContext()!.ip, parts.addresses)) },
     payload: JSON.parse(JSON.stringify({ kind: 'Grant', accountId, clientId, openid, resources, rejected })) as Payload
   })
   const session = findStoredSession(parts.getContext()!)

@@ -5,6 +5,8 @@ import type { Look } from '../pages/look.ts'
 import type { ClientGrant } from '../records.ts'
 import type { Store } from '../store/port.ts'
 import type { Tokens } from '../tokens/tokens.ts'
+import type { AddressMode } from '../events/address.ts'
+import type { Recorder } from '../events/recorder.ts'
 import { createIntrospection } from './introspection.ts'
 import { createKeys } from './keys.ts'
 import type { AuthorizationServer, OidcSettings } from './contract.ts'
@@ -27,15 +29,19 @@ export interface ServerOptions {
  * The parts of the authorization server that need no HTTP.
  * @param uptime milliseconds of a monotonic clock
  */
-export function createOidc ({ store, tokens, box, now, onGrant, uptime = () => performance.now() }: {
-  store: Store, tokens: Tokens, box: SecretBox, now: Clock, onGrant?: ((grant: ClientGrant) => void) | undefined, uptime?: () => number
+export function createOidc ({ store, tokens, box, now, recorder, addresses, onGrant, uptime = () => performance.now() }: {
+  store: Store, tokens: Tokens, box: SecretBox, now: Clock, recorder: Recorder, addresses: AddressMode, onGrant?: ((grant: ClientGrant) => void) | undefined, uptime?: () => number
 }) {
   const keys = createKeys({ store, box, now })
   const times = createTimes(now)
 
   return {
     /** Creates a new signing key, see lib/oidc/keys.ts. Running services notice it within 15 seconds. */
-    rotateKeys: keys.rotate,
+    async rotateKeys (options?: Parameters<typeof keys.rotate>[0]): ReturnType<typeof keys.rotate> {
+      const rotated = await keys.rotate(options)
+      await recorder.insert({ type: 'key.rotated', id: rotated.kid })
+      return rotated
+    },
 
     /** Answers introspection requests, see introspection.ts. */
     createIntrospection: (settings: Pick<OidcSettings, 'refreshGrace'>) => createIntrospection({ store, tokens, box, times, ...settings }),
@@ -54,7 +60,7 @@ export function createOidc ({ store, tokens, box, now, onGrant, uptime = () => p
         if (current?.version !== ring.version) {
           // oidc-provider is loaded with the first server: an app that signs nobody in does not pay for it.
           const { buildServer } = await import('./provider.ts')
-          current = { server: await buildServer({ ...options, store, tokens, box, times, keys: ring, onGrant }), version: ring.version }
+          current = { server: await buildServer({ ...options, store, tokens, box, times, recorder, addresses, keys: ring, onGrant }), version: ring.version }
         }
         checkedAt = uptime()
       }

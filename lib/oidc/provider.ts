@@ -22,7 +22,7 @@ import type { Look } from '../pages/look.ts'
 import { INTERACTION } from './routes.ts'
 import { createViews } from './views.ts'
 
-export interface ProviderParts extends Pick<AdapterParts, 'store' | 'tokens' | 'box' | 'times'> {
+export interface ProviderParts extends Pick<AdapterParts, 'store' | 'tokens' | 'box' | 'times' | 'recorder' | 'addresses'> {
   issuer: URL
   /** The path before `/api/v1`, as the app sees it. */
   prefix: string
@@ -36,7 +36,7 @@ export interface ProviderParts extends Pick<AdapterParts, 'store' | 'tokens' | '
 }
 
 export async function buildServer (parts: ProviderParts): Promise<AuthorizationServer> {
-  const { issuer, prefix, settings, look, keys, store, tokens, box, times } = parts
+  const { issuer, prefix, settings, look, keys, store, tokens, box, times, recorder, addresses } = parts
   const base = `${prefix}/api/v1`
   // The path prefix that a proxy strips before the request reaches the app.
   const mount = issuer.pathname.replace(/\/$/, '').slice(0, -prefix.length || undefined)
@@ -48,6 +48,8 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
     tokens,
     box,
     times,
+    recorder,
+    addresses,
     keys,
     errors,
     accessTtl: settings.accessTtl,

@@ -1,5 +1,6 @@
 import type { KoaContextWithOIDC } from 'oidc-provider'
 import { toLifetime, toTimestamp } from '../clock.ts'
+import { keepAddress } from '../events/address.ts'
 import { scan } from '../lists/scan.ts'
 import { hashToken } from '../tokens/tokens.ts'
 import { type Place, describePlace } from '../sign-in/place.ts'
@@ -51,7 +52,7 @@ export function requireUserEpoch (ctx: KoaContextWithOIDC): number {
   return epoch
 }
 
-export function adaptSignInSessions ({ store, tokens, times, sessionMax, getContext }: AdapterParts): ModelAdapter {
+export function adaptSignInSessions ({ store, tokens, times, sessionMax, recorder, addresses, getContext }: AdapterParts): ModelAdapter {
   const sessions = store.collection<SignInSessionRecord>('sign_in_sessions')
 
   async function find (key: string, jti?: string): Promise<Payload | undefined> {
@@ -82,7 +83,7 @@ export function adaptSignInSessions ({ store, tokens, times, sessionMax, getCont
       user_epoch: requireUserEpoch(ctx),
       signed_in_at,
       last_used_at: toTimestamp(times.now()),
-      place: { ...describePlace(ctx.get('user-agent'), ctx.ip) },
+      place: { ...describePlace(ctx.get('user-agent'), keepAddress(ctx.ip, addresses)) },
       expired_at: expired_at < last ? expired_at : last
     }
   }
@@ -116,7 +117,10 @@ export function adaptSignInSessions ({ store, tokens, times, sessionMax, getCont
       return undefined
     },
     async destroy (id) {
-      await sessions.delete(hashToken(id))
+      const record = await sessions.get(hashToken(id))
+      // A session that gets another id, as after a sign-in, is destroyed too.
+      const isSignOut = await sessions.delete(hashToken(id)) && getContext()?.oidc?.route === 'end_session_confirm'
+      if (isSignOut && record?.user_id !== undefined) await recorder.insert({ type: 'browser.signed_out', id: record.uid, user_id: record.user_id })
       await endBound()
     }
   }

@@ -2,6 +2,8 @@ import type { CreateResource, NewResource, PatchResource, Resource, ResourceList
 import { checkFields } from '../checks.ts'
 import { type Clock, toTimestamp } from '../clock.ts'
 import { IdentityError, paramError, permError } from '../errors.ts'
+import type { Recorder } from '../events/recorder.ts'
+import type { Happening } from '../events/types.ts'
 import { generateId } from '../ids.ts'
 import { mapBatches, type Page } from '../lists/cursor.ts'
 import { pageDocuments } from '../lists/documents.ts'
@@ -21,6 +23,7 @@ export interface ResourceServices {
   now: Clock
   /** The URI of the service's own API, where it is known. */
   api?: string | undefined
+  recorder: Recorder
   /** Receives failures that no caller waits for. */
   onError: (error: unknown) => void
 }
@@ -47,13 +50,23 @@ function toText ({ created_at, modified_at, ...fields }: ResourceEntry): string 
   return JSON.stringify(Object.entries(fields).sort(([one], [other]) => (one < other ? -1 : 1)))
 }
 
+/** What a change of the resources means, as events. */
+function listHappenings ({ resources: former }: Registry, { resources: next }: Registry): Happening[] {
+  const kept = Object.keys(next).filter((id) => Object.hasOwn(former, id))
+  return [
+    ...Object.keys(next).filter((id) => !kept.includes(id)).map((id) => ({ type: 'resource.created', id }) as const),
+    ...kept.filter((id) => former[id]!.modified_at !== next[id]!.modified_at || toText(former[id]!) !== toText(next[id]!)).map((id) => ({ type: 'resource.updated', id }) as const),
+    ...Object.keys(former).filter((id) => !kept.includes(id)).map((id) => ({ type: 'resource.deleted', id }) as const)
+  ]
+}
+
 /**
  * Declared resources: each is the audience of its tokens, and says what its scopes mean. All of them are one document, which
  * changes by conditional writes, so of two changes at once the second is decided on what the first left.
  */
-export function createResources ({ store, now, api, onError }: ResourceServices) {
+export function createResources ({ store, now, api, recorder, onError }: ResourceServices) {
   const registries = store.collection<Registry>('resources')
-  const strip = createStrip({ store, now })
+  const strip = createStrip({ store, now, recorder })
 
   /** Creates the registry where there is none. The look-up of every token refers to it, and is cached only if it exists. */
   async function ensure (): Promise<void> {
@@ -87,7 +100,7 @@ export function createResources ({ store, now, api, onError }: ResourceServices)
       const moved = listMoved(registry, next)
       // Clients may still carry a reserved name whose removal was cut short. The resource that had it may declare it again.
       const count = await strip(moved.filter((scope) => findDeclarer(registry, scope) === null))
-      const set = { resources: next.resources as never, names: next.names }
+      const set = { resources: next.resources as never, names: next.names, ...recorder.attach(registry, ...listHappenings(registry, next)) }
       if (await registries.update(REGISTRY_ID, { set, increment: { revision: 1 } }, { equal: { revision: registry.revision } }) === null) {
         await ensure()
         return null

@@ -1,4 +1,5 @@
 import { type Clock, toTimestamp } from '../clock.ts'
+import type { Recorder } from '../events/recorder.ts'
 import { scan } from '../lists/scan.ts'
 import type { ClientRecord } from '../records.ts'
 import type { Change, Collection, Store } from '../store/port.ts'
@@ -11,7 +12,7 @@ const ATTEMPTS = 8
  * Removes scopes from the clients that carry them without being allowed to use them (listUsableScopes). No token depends on
  * it: it keeps clients' records true, and makes a name that is declared again begin without holders.
  */
-export function createStrip ({ store, now }: { store: Store, now: Clock }) {
+export function createStrip ({ store, now, recorder }: { store: Store, now: Clock, recorder: Recorder }) {
   const clients: Collection<ClientRecord> = store.collection('clients')
 
   async function toChange (client: ClientRecord, names: readonly string[]): Promise<Change | undefined> {
@@ -22,7 +23,8 @@ export function createStrip ({ store, now }: { store: Store, now: Clock }) {
     if (lost.size === 0) return
     const scopes = client.scopes.filter((scope) => !lost.has(scope))
     const declared = Object.entries(client.declared ?? {}).filter(([scope]) => !lost.has(scope))
-    const set = { scopes, modifiedAt: toTimestamp(now()) }
+    const events = recorder.attach(client, { type: 'client.updated', id: client.id, user_id: client.userId, changed: ['scopes'] })
+    const set = { scopes, modifiedAt: toTimestamp(now()), ...events }
     return {
       ...(declared.length > 0 ? { set: { ...set, declared: Object.fromEntries(declared) } } : { set, unset: ['declared'] }),
       increment: { revision: 1 }

@@ -32,13 +32,13 @@ const SYSTEMS: [name: string, pattern: RegExp][] = [
 ]
 
 /** The place of a request, by its User-Agent field (RFC 9110, 10.1.5) and its address. */
-export function describePlace (agent: string, address: string): Place {
+export function describePlace (agent: string, address: string | undefined): Place {
   const start = agent.slice(0, READ)
   const browser = BROWSERS.find(([, pattern]) => pattern.test(start))?.[0]
   const system = SYSTEMS.find(([, pattern]) => pattern.test(start))?.[0]
   return {
     ...(browser !== undefined && { browser }),
     ...(system !== undefined && { system }),
-    ...(address !== '' && { address: address.slice(0, 64) })
+    ...(address !== undefined && address !== '' && { address: address.slice(0, 64) })
   }
 }

@@ -2,6 +2,12 @@ import type { CollectionSpec } from './port.ts'
 
 const TOKEN_KEYS = { user_id: 'string', client_id: 'string', grant_id: 'string', registry_id: 'string', consumed: 'boolean', expired_at: 'string' } as const
 
+/** What the names of the fields begin with that hold events until the relay has published them (lib/events). */
+export const EVENT_PREFIX = 'event'
+
+/** The key by which the relay finds the documents that carry events. */
+const EVENTS_DUE = { event_due: 'string' } as const
+
 /** All collections of the service. Times are ISO 8601 strings; a token's id is the SHA-256 of the token, base64url. */
 export const COLLECTIONS: readonly CollectionSpec[] = [
   {
@@ -13,22 +19,25 @@ export const COLLECTIONS: readonly CollectionSpec[] = [
       verified_at: 'string',
       name: 'string',
       revision: 'number',
-      bootstrap: 'string'
+      bootstrap: 'string',
+      ...EVENTS_DUE
     },
+    hidden: EVENT_PREFIX,
     unique: ['account', 'bootstrap'],
     uniqueItems: ['addresses'],
-    indexes: [['created_at'], ['modified_at'], ['verified_at'], ['name']]
+    indexes: [['created_at'], ['modified_at'], ['verified_at'], ['name'], ['event_due']]
   },
   {
     name: 'clients',
-    keys: { userId: 'string', createdAt: 'string', modifiedAt: 'string', name: 'string', revision: 'number' },
+    keys: { userId: 'string', createdAt: 'string', modifiedAt: 'string', name: 'string', revision: 'number', ...EVENTS_DUE },
+    hidden: EVENT_PREFIX,
     indexes: [
-      ['name'], ['createdAt'], ['modifiedAt'],
+      ['name'], ['createdAt'], ['modifiedAt'], ['event_due'],
       ['userId', 'name'], ['userId', 'createdAt'], ['userId', 'modifiedAt']
     ]
   },
   // One document: lib/resources/registry.ts.
-  { name: 'resources', keys: { revision: 'number' } },
+  { name: 'resources', keys: { revision: 'number', ...EVENTS_DUE }, indexes: [['event_due']], hidden: EVENT_PREFIX },
   ...['authorization_codes', 'access_tokens', 'refresh_tokens'].map((name) => ({
     name, keys: TOKEN_KEYS, indexes: [['user_id'], ['client_id'], ['grant_id']], expiry: 'expired_at'
   })),
@@ -69,6 +78,17 @@ export const COLLECTIONS: readonly CollectionSpec[] = [
     indexes: [['state', 'due_at']],
     expiry: 'expired_at'
   },
+  // What happened (lib/events): events in the order of the feed, events that wait for it, and the state of the feed.
+  {
+    name: 'events',
+    keys: { key: 'string', once: 'string', type: 'string', user: 'string', client: 'string', expired_at: 'string' },
+    unique: ['key', 'once'],
+    indexes: [['type', 'key'], ['user', 'key'], ['client', 'key']],
+    expiry: 'expired_at',
+    hidden: ''
+  },
+  { name: 'event_inbox', keys: EVENTS_DUE, indexes: [['event_due']], hidden: '' },
+  { name: 'feed', keys: { claim: 'number' }, hidden: '' },
   { name: 'keys', keys: { revision: 'number' } },
   { name: 'meta', keys: { revision: 'number' } }
 ]

@@ -1,6 +1,7 @@
 import { type Clock, toTimestamp } from '../clock.ts'
 import { isVouchedFor } from '../clients/kinds.ts'
 import { IdentityError } from '../errors.ts'
+import type { Recorder } from '../events/recorder.ts'
 import { scan } from '../lists/scan.ts'
 import type { ClientRecord, GrantRecord, UserRecord } from '../records.ts'
 import { readRegistry } from '../resources/registry.ts'
@@ -65,7 +66,7 @@ function notFound (what: string): IdentityError {
 }
 
 /** Where a user is signed in, as they see and end it themselves. */
-export function createOwnSessions ({ store, now, tokens }: { store: Store, now: Clock, tokens: Tokens }) {
+export function createOwnSessions ({ store, now, tokens, recorder }: { store: Store, now: Clock, tokens: Tokens, recorder: Recorder }) {
   const users = store.collection<UserRecord>('users')
   const clients = store.collection<ClientRecord>('clients')
   const grants = store.collection<GrantRecord>('grants')
@@ -191,6 +192,7 @@ export function createOwnSessions ({ store, now, tokens }: { store: Store, now: 
       for await (const batch of scan(grants, { equal: { user_id, client_id } })) {
         for (const { id } of batch) await tokens.endGrant(id)
       }
+      await recorder.insert({ type: 'app.disconnected', id: client_id, user_id })
     }
   }
 }

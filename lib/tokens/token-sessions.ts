@@ -1,6 +1,7 @@
 import type { Session } from '../../schemas/sessions.ts'
 import { type Clock, toTimestamp } from '../clock.ts'
 import { IdentityError } from '../errors.ts'
+import type { Recorder } from '../events/recorder.ts'
 import { scan } from '../lists/scan.ts'
 import type { ClientRecord, GrantRecord, UserRecord } from '../records.ts'
 import { readRegistry } from '../resources/registry.ts'
@@ -10,7 +11,7 @@ import type { Tokens } from './tokens.ts'
 import { type Revocable, checkValidity } from './validity.ts'
 
 /** Lists and ends the token sessions of a user. */
-export function createTokenSessions ({ store, now, tokens }: { store: Store, now: Clock, tokens: Tokens }) {
+export function createTokenSessions ({ store, now, tokens, recorder }: { store: Store, now: Clock, tokens: Tokens, recorder: Recorder }) {
   const users = store.collection<UserRecord>('users')
   const clients = store.collection<ClientRecord>('clients')
   const grants = store.collection<GrantRecord>('grants')
@@ -77,7 +78,9 @@ export function createTokenSessions ({ store, now, tokens }: { store: Store, now
      * @throws ErrNotFound
      */
     async end (user_id: string, keeping?: Caller['token'] | string): Promise<void> {
-      const updated = await users.update(user_id, { increment: { epoch: 1, revision: 1 } })
+      const record = await users.get(user_id)
+      const events = recorder.attach(record, { type: 'user.sessions_ended', id: user_id })
+      const updated = record && await users.update(user_id, { set: events, increment: { epoch: 1, revision: 1 } })
       if (updated === null) throw new IdentityError('ErrNotFound', 'user: no such user')
       // The caller's own token is invalid until carryOver is done. If carryOver is interrupted, the caller must sign in again.
       if (typeof keeping === 'string') await keepBrowser(keeping, updated.epoch)

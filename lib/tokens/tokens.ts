@@ -2,6 +2,7 @@ import { hash, randomBytes } from 'node:crypto'
 import { Background } from '../background.ts'
 import { type Clock, toLifetime, toTimestamp } from '../clock.ts'
 import { IdentityError, paramError } from '../errors.ts'
+import type { Recorder } from '../events/recorder.ts'
 import { scan } from '../lists/scan.ts'
 import type { ClientRecord, GrantRecord, TokenRecord, UserRecord } from '../records.ts'
 import type { RoleNames } from '../roles.ts'
@@ -88,10 +89,11 @@ export function invalidToken (): IdentityError {
  *
  * A grant is a token session: the tokens and codes of one authorization. It never expires before a token under it.
  */
-export function createTokens ({ store, now, roles, onError, refreshTtl }: {
+export function createTokens ({ store, now, roles, recorder, onError, refreshTtl }: {
   store: Store
   now: Clock
   roles: RoleNames
+  recorder: Pick<Recorder, 'insert'>
   /** Receives failures to delete the records of revoked tokens. */
   onError: (error: unknown) => void
   /** Lifetime of minted refresh tokens in seconds. Absent: none are minted, because no authorization server redeems them. */
@@ -156,7 +158,10 @@ export function createTokens ({ store, now, roles, onError, refreshTtl }: {
 
   /** Ends a token session: deleting the grant revokes every token and code under it. */
   async function endGrant (grant_id: string): Promise<void> {
-    await grants.delete(grant_id)
+    const grant = await grants.get(grant_id)
+    if (await grants.delete(grant_id) && grant !== null) {
+      await recorder.insert({ type: 'session.ended', id: grant_id, user_id: grant.user_id, client_id: grant.client_id })
+    }
     deleteRevoked(OWNED_BY_GRANT, { equal: { grant_id } })
   }
 
@@ -310,14 +315,21 @@ export function createTokens ({ store, now, roles, onError, refreshTtl }: {
 
     /** Ends a sign-in session and the token sessions bound to it. */
     async endSignIn (uid: string): Promise<void> {
-      await store.collection('sign_in_sessions').deleteMany({ equal: { uid } })
+      const browsers = store.collection<Revocable>('sign_in_sessions')
+      let user_id: string | undefined
+      for await (const batch of scan(browsers, { equal: { uid } })) {
+        for (const record of batch) if (await browsers.delete(record.id)) user_id ??= record.user_id
+      }
+      if (user_id !== undefined) await recorder.insert({ type: 'browser.signed_out', id: uid, user_id })
       await endBoundGrants(uid)
     },
 
     /** Ends the caller's token session: the access token and, if it has a grant, every token under that grant (service.md, 4.2). */
     async revoke ({ id, grant_id }: Pick<Caller['token'], 'id' | 'grant_id'>): Promise<void> {
-      if (grant_id !== undefined) await endGrant(grant_id)
-      else await accessTokens.delete(id)
+      if (grant_id !== undefined) return await endGrant(grant_id)
+      const record = await accessTokens.get(id)
+      if (!await accessTokens.delete(id) || record === null) return
+      await recorder.insert({ type: 'token.revoked', id, user_id: record.user_id, client_id: record.client_id })
     },
 
     /**

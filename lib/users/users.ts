@@ -17,6 +17,9 @@ import type { KnownBrowser } from '../sign-in/known-browsers.ts'
 import { type Change, DuplicateKeyError, type Filter, type Json, type ListQuery, type Store } from '../store/port.ts'
 import { type Tokens, invalidToken } from '../tokens/tokens.ts'
 import { isActive } from '../tokens/validity.ts'
+import type { Failures } from '../events/failures.ts'
+import type { Recorder } from '../events/recorder.ts'
+import { listHappenings } from './happenings.ts'
 import { findByName, isTaken } from './addresses.ts'
 import { createManagerRules } from './manager-rules.ts'
 import { showItemOf, showProfile, showUser } from './show-user.ts'
@@ -39,6 +42,8 @@ export interface UserServices {
   checkNewPassword: CheckNewPassword
   attempts: Attempts
   tokens: Tokens
+  recorder: Recorder
+  failures: Pick<Failures, 'record'>
   /** Receives failures that no caller waits for. */
   onError: (error: unknown) => void
   /** Called after a user's password was changed by themselves or an administrator. */
@@ -62,7 +67,7 @@ function toListQuery (query: UserListQuery): ListQuery {
 }
 
 /** User accounts, by the rules of service.md, sections 2, 3 and 4.3. */
-export function createUsers ({ store, now, roles: names, managerRoles, passwords, checkNewPassword, attempts, tokens, onError, onPasswordChange }: UserServices) {
+export function createUsers ({ store, now, roles: names, managerRoles, passwords, checkNewPassword, attempts, tokens, recorder, failures, onError, onPasswordChange }: UserServices) {
   const users = store.collection<UserRecord>('users')
   const { counts, pages } = createReads(store)
   const checkMayPatch = createManagerRules(names, managerRoles)
@@ -82,7 +87,7 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
       throw new IdentityError('ErrParam', 'body: must contain a change')
     }
     return await users.update(record.id, {
-      set: { ...change.set, modified_at: toTimestamp(now()) },
+      set: { ...change.set, modified_at: toTimestamp(now()), ...recorder.attach(record, ...listHappenings(record, change)) },
       unset: change.unset,
       increment: { ...change.increment, revision: 1 }
     }, { equal: { revision: record.revision } })
@@ -127,7 +132,7 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
       bootstrap: extra.bootstrap
     })
     try {
-      await users.insert(record)
+      await users.insert({ ...record, ...recorder.attach(null, { type: 'user.created', id: record.id, granted: Object.keys(roles) }) })
     } catch (error) {
       if (error instanceof DuplicateKeyError && (error.field === 'account' || error.field === 'addresses')) throw exists()
       throw error
@@ -148,9 +153,14 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
     }
     const holder = record ?? undefined
     const isKnown = known !== undefined && known.user_id === holder?.id && known.epoch === holder.epoch
-    const found = isKnown
-      ? await runKnown({ kind: 'browser', name: known.browser, holder }, { kind: 'account', name, holder }, compare)
-      : await attempts.run({ kind: 'account', name, holder }, compare)
+    const found = await (isKnown
+      ? runKnown({ kind: 'browser', name: known.browser, holder }, { kind: 'account', name, holder }, compare)
+      : attempts.run({ kind: 'account', name, holder }, compare)
+    ).catch((error: unknown) => {
+      if (error instanceof IdentityError && error.reason !== undefined) failures.record(holder?.id, name)
+      throw error
+    })
+    if (found === null) failures.record(holder?.id, name)
     if (found !== null && passwords.isWeak(found.password)) await renewHash(found, password, turn)
     return found
   }
@@ -320,6 +330,7 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
       const record = await users.get(user_id)
       if (record === null) throw notFound()
       await openPassword(record)
+      await recorder.insert({ type: 'user.unlocked', id: user_id })
     },
 
     /**
@@ -335,7 +346,7 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
      */
     async remove (user_id: string, actor: Actor): Promise<void> {
       if (actor.user_id === user_id) throw permError('userId', 'users cannot delete themselves')
-      if (!await users.delete(user_id)) throw notFound()
+      if (!await recorder.remove('users', user_id, { type: 'user.deleted', id: user_id })) throw notFound()
       tokens.deleteOfUser(user_id)
     },
 

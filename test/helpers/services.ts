@@ -1,3 +1,4 @@
+import { SILENT_FAILURES, createSilentRecorder } from './events.ts'
 import type { Test } from 'tap'
 import { createClients } from '../../lib/clients/clients.ts'
 import { createSecretBox, generateSecretKey } from '../../lib/crypto/secrets.ts'
@@ -35,17 +36,18 @@ export async function openRules (t: Test, { around = (_call, run) => run(), pass
   const errors: unknown[] = []
   const onError = (error: unknown) => { errors.push(error) }
   const roles = DEFAULT_ROLE_NAMES
-  const tokens = createTokens({ store, now, roles, onError, refreshTtl })
+  const recorder = createSilentRecorder(store)
+  const tokens = createTokens({ store, now, roles, recorder, onError, refreshTtl })
   const box = createSecretBox(generateSecretKey())
   const attempts = createAttempts({ store, now, key: box.key })
   const checkNewPassword = createPasswordRules({ min: 1 })
   return {
     store,
     now,
-    users: createUsers({ store, now, roles, passwords: { ...PLAIN_PASSWORDS, ...passwords }, checkNewPassword, attempts, tokens, onError }),
-    clients: createClients({ store, now, box, tokens, checkQuota: async () => {} }),
+    users: createUsers({ store, now, roles, passwords: { ...PLAIN_PASSWORDS, ...passwords }, checkNewPassword, attempts, tokens, recorder, failures: SILENT_FAILURES, onError }),
+    clients: createClients({ store, now, box, tokens, recorder, checkQuota: async () => {} }),
     tokens,
-    resources: createResources({ store, now, onError, api: 'https://id.example/api/v1' }),
+    resources: createResources({ store, now, recorder, onError, api: 'https://id.example/api/v1' }),
     /** The stored records, past `around`. */
     records: { users: inner.collection<UserRecord>('users'), clients: inner.collection<ClientRecord>('clients'), resources: inner.collection<Registry>('resources'), tokens: inner.collection<TokenRecord>('access_tokens') },
     /** What the services reported to the operator. */

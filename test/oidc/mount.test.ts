@@ -1,3 +1,4 @@
+import { createSilentRecorder } from '../helpers/events.ts'
 import fastify from 'fastify'
 import t from 'tap'
 import identity from '../../index.ts'
@@ -143,8 +144,9 @@ t.test('a running service notices new keys', async (t) => {
   const store = await openStore('sqlite::memory:', { collections: COLLECTIONS, now: Date.now })
   t.teardown(() => store.close())
   let time = 0
-  const tokens = createTokens({ store, now: Date.now, roles: DEFAULT_ROLE_NAMES, onError: () => {} })
-  const parts = { store, tokens, box: createSecretBox(generateSecretKey()), now: Date.now }
+  const recorder = createSilentRecorder(store)
+  const tokens = createTokens({ store, now: Date.now, roles: DEFAULT_ROLE_NAMES, recorder, onError: () => {} })
+  const parts = { store, tokens, recorder, addresses: 'full' as const, box: createSecretBox(generateSecretKey()), now: Date.now }
   const settings = { accessTtl: 60, refreshTtl: 60, sessionTtl: 60, sessionMax: 60, refreshMax: 60, refreshGrace: 0 }
   const running = createOidc({ ...parts, uptime: () => time }).createSource({ issuer: new URL('http://127.0.0.1:1'), prefix: '', settings, look: createLook(), onError: (error) => { throw error } })
   const before = await running()

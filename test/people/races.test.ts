@@ -1,3 +1,4 @@
+import { createTestRecorder } from '../helpers/events.ts'
 import t from 'tap'
 import { createAccounts } from '../../lib/accounts/index.ts'
 import { createTickets } from '../../lib/accounts/tickets.ts'
@@ -31,7 +32,7 @@ const passwords: Passwords = {
 }
 const mailed: string[] = []
 const parts = {
-  store, now, roles: { admin: 'admin', manager: 'manager', service: 'service' }, passwords, tokens, clients, box: createSecretBox(generateSecretKey()), checkNewPassword: async (password: string) => password, openPassword: async () => {}, counter: { count: async () => ({ current: 1, ttl: 1 }) }, onEvent: () => {}, onError: (error: unknown) => { t.fail(String(error)) }, onMailFailed: () => {}
+  store, now, roles: { admin: 'admin', manager: 'manager', service: 'service' }, passwords, tokens, clients, box: createSecretBox(generateSecretKey()), checkNewPassword: async (password: string) => password, openPassword: async () => {}, counter: { count: async () => ({ current: 1, ttl: 1 }) }, recorder: createTestRecorder(store, now), onError: (error: unknown) => { t.fail(String(error)) }, onMailFailed: () => {}
 }
 const options = { signUp: true, selfDelete: true, accountPath: '/account', getIssuer: () => new URL('https://id.example') }
 const mail = { local: true, send: async ({ text }: { text: string }) => { mailed.push(/token=([\w-]+)/.exec(text)?.[1] ?? '') } }

@@ -1,3 +1,4 @@
+import { createTestRecorder } from '../helpers/events.ts'
 import t from 'tap'
 import { createAccounts } from '../../lib/accounts/index.ts'
 import { createSecretBox, generateSecretKey } from '../../lib/crypto/secrets.ts'
@@ -27,7 +28,7 @@ t.test('forgot and sign-up make the same store calls for known, unknown, disable
     checkNewPassword: async (password) => password,
     openPassword: async () => {},
     counter: createCounter(),
-    onEvent: () => {},
+    recorder: createTestRecorder(store, now),
     onError: (error) => { t.fail(String(error)) },
     onMailFailed: () => {}
   }, { signUp: true, selfDelete: false, accountPath: '/account', getIssuer: () => new URL('https://id.example'), mail: { send: async ({ to }) => { sent.push(to) } } })

@@ -1,3 +1,4 @@
+import { SILENT_FAILURES, createSilentRecorder } from '../helpers/events.ts'
 import t, { type Test } from 'tap'
 import { createClients } from '../../lib/clients/clients.ts'
 import { storeError } from '../../lib/errors.ts'
@@ -29,13 +30,14 @@ const inner = await openStore('sqlite::memory:', { collections: COLLECTIONS, now
 t.teardown(() => inner.close())
 const scheduler = new Scheduler()
 const store = wrapStore(inner, scheduler.around)
-const tokens = createTokens({ store, now: () => NOW, roles: DEFAULT_ROLE_NAMES, onError: () => {}, refreshTtl: 7200 })
+const recorder = createSilentRecorder(store)
+const tokens = createTokens({ store, now: () => NOW, roles: DEFAULT_ROLE_NAMES, recorder, onError: () => {}, refreshTtl: 7200 })
 // Hashing has no call of the store in it: to hold it would add no order.
 const passwords = { hash: async (password: string) => password, verify: async () => true, isWeak: () => false, countWaiting: () => 0, close: async () => {} }
 const box = createSecretBox(generateSecretKey())
 const attempts = createAttempts({ store, now: () => NOW, key: box.key })
-const users = createUsers({ store, now: () => NOW, roles: DEFAULT_ROLE_NAMES, passwords, checkNewPassword: createPasswordRules({ min: 1 }), attempts, tokens, onError: () => {} })
-const clients = createClients({ store, now: () => NOW, box, tokens, checkQuota: async () => {} })
+const users = createUsers({ store, now: () => NOW, roles: DEFAULT_ROLE_NAMES, passwords, checkNewPassword: createPasswordRules({ min: 1 }), attempts, tokens, recorder, failures: SILENT_FAILURES, onError: () => {} })
+const clients = createClients({ store, now: () => NOW, box, tokens, recorder, checkQuota: async () => {} })
 
 /**
  * What becomes of a token does not depend on when tokens of the other kind are written: the orders are walked through

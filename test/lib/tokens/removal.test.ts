@@ -1,3 +1,4 @@
+import { createTestRecorder } from '../../helpers/events.ts'
 import t, { type Test } from 'tap'
 import { createTokenSessions } from '../../../lib/tokens/token-sessions.ts'
 import { type Tokens, createToken } from '../../../lib/tokens/tokens.ts'
@@ -52,7 +53,7 @@ for (const [name, revoke] of Object.entries(WAYS)) {
     const access_token = createToken()
     await tokens.issue({ token: access_token, ttl: 60 }, { user_id: parts.user_id, client_id: parts.client_id, user_epoch: 0, client_epoch: 0 })
     await tokens.authenticate(access_token)
-    await revoke({ ...parts, sessions: createTokenSessions({ store, now, tokens }) })
+    await revoke({ ...parts, sessions: createTokenSessions({ store, now, tokens, recorder: createTestRecorder(store, now) }) })
     await t.rejects(async () => await tokens.authenticate(access_token), { code: 'ErrUnknown' }, 'the token is revoked')
     t.equal(await left(), count + 1, 'and its record is still there')
 

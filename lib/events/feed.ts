@@ -1,0 +1,164 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Event } from '../../schemas/event.ts'
+import { IdentityError, paramError } from '../errors.ts'
+import type { Store } from '../store/port.ts'
+import { type FeedRecord, readFeedRecord } from './lease.ts'
+import { type EventRecord, toNumberId } from './types.ts'
+
+/** Events of one read at most. */
+export const FEED_BATCH = 100
+
+/** Milliseconds between two looks at the store while somebody waits for an event of another process. */
+const POLL_INTERVAL = 500
+
+/** Milliseconds that a reader waits when there are events that it could not read yet. */
+const SHORT = 50
+
+/** A place in the feed: the number of the last event that a reader has. */
+const CURSOR = /^([0-9A-Za-z]{1,16})\.(0|[1-9]\d{0,15})$/
+
+function goneError (why: string): IdentityError {
+  return new IdentityError('ErrGone', `after: ${why}`)
+}
+
+/** The event of a published record, as everybody sees it. */
+export function showEvent ({ id, key, content }: EventRecord, generation: string): Event {
+  const { actor, target, ...rest } = content!
+  return { id: key!, cursor: `${generation}.${Number(id)}`, ...rest, actor, target } as Event
+}
+
+/**
+ * The events in their one order, for readers that follow it. It stops at the first number that is missing, because its event
+ * may yet come.
+ */
+export function createFeed ({ store }: { store: Store }) {
+  const events = store.collection<EventRecord>('events')
+  const feeds = store.collection<FeedRecord>('feed')
+  const waiting = new Set<() => void>()
+  let generation: string | undefined
+  let polling = false
+
+  async function readEdge (direction: 'asc' | 'desc'): Promise<number | undefined> {
+    for await (const [record] of events.list({ sort: [{ key: 'id', direction }], limit: 1 })) return Number(record!.id)
+  }
+
+  async function readLast (): Promise<number> {
+    const { last } = await readFeedRecord(feeds)
+    return Math.max(last, await readEdge('desc') ?? 0)
+  }
+
+  async function getGeneration (): Promise<string> {
+    return generation ??= (await readFeedRecord(feeds)).generation
+  }
+
+  async function toCursor (number: number): Promise<string> {
+    return `${await getGeneration()}.${number}`
+  }
+
+  async function parse (after: string): Promise<number> {
+    const [, given, number] = CURSOR.exec(after) ?? []
+    if (given === undefined) throw paramError('after', 'is not a cursor of the feed')
+    if (given !== await getGeneration()) throw goneError('is a cursor of another feed: a backup was restored, or it is another service')
+    return Number(number)
+  }
+
+  async function readAfter (number: number, limit: number): Promise<EventRecord[]> {
+    const found: EventRecord[] = []
+    const position = { values: [toNumberId(number)], id: toNumberId(number) }
+    for await (const batch of events.list({ sort: [{ key: 'id', direction: 'asc' }], after: position, limit })) found.push(...batch)
+    const end = found.findIndex(({ id }, index) => Number(id) !== number + 1 + index)
+    return end < 0 ? found : found.slice(0, end)
+  }
+
+  /** @throws ErrGone when events after this number were removed, and for a number that was never given */
+  async function checkKept (number: number): Promise<void> {
+    const last = await readLast()
+    if (number > last) throw goneError('is ahead of the feed')
+    const oldest = await readEdge('asc') ?? last + 1
+    if (number < oldest - 1) throw goneError('is older than the events that are kept: begin again')
+  }
+
+  function announce (): void {
+    for (const resolve of waiting) resolve()
+    waiting.clear()
+  }
+
+  /** Looks for events of other processes while somebody waits. */
+  async function poll (): Promise<void> {
+    if (polling) return
+    polling = true
+    try {
+      for (let last = await readLast(); waiting.size > 0;) {
+        await sleep(POLL_INTERVAL, undefined, { ref: false })
+        if (waiting.size === 0) return
+        const now = await readLast()
+        if (now !== last) announce()
+        last = now
+      }
+    } catch {
+      // Whoever waits reads again, and meets the failure.
+      announce()
+    } finally {
+      polling = false
+    }
+  }
+
+  return {
+    /**
+     * The events after a cursor, the oldest first.
+     * @returns with the cursor to go on with
+     * @throws ErrParam, ErrGone
+     */
+    async read ({ after, limit = FEED_BATCH }: { after: string, limit?: number }): Promise<{ events: Event[], after: string }> {
+      const number = await parse(after)
+      const records = await readAfter(number, Math.min(limit, FEED_BATCH))
+      if (records.length === 0) await checkKept(number)
+      const shown = records.filter(({ key }) => key !== undefined)
+      const name = await getGeneration()
+      return { events: shown.map((record) => showEvent(record, name)), after: `${name}.${number + records.length}` }
+    },
+
+    /** The cursor of the last event. */
+    last: async (): Promise<string> => await toCursor(await readLast()),
+
+    /** The oldest cursor that the feed can be read from. */
+    async first (): Promise<string> {
+      return await toCursor((await readEdge('asc') ?? await readLast() + 1) - 1)
+    },
+
+    getGeneration,
+
+    /**
+     * Resolves when there may be events after a cursor that was read to the end, and after `timeout` milliseconds.
+     * @throws as `read`
+     */
+    async wait (after: string, { timeout, signal }: { timeout: number, signal?: AbortSignal | undefined }): Promise<void> {
+      const number = await parse(after)
+      const { promise, resolve } = Promise.withResolvers<void>()
+      waiting.add(resolve)
+      // One may have come since the read. It may also be one behind a hole, so this is no reason to read again at once.
+      const isBehind = await readLast() > number
+      const timer = setTimeout(resolve, isBehind ? Math.min(timeout, SHORT) : timeout)
+      signal?.addEventListener('abort', () => resolve(), { once: true })
+      if (signal?.aborted === true) resolve()
+      poll()
+      await promise
+      clearTimeout(timer)
+      waiting.delete(resolve)
+    },
+
+    /** The events of published records, without gaps. */
+    async show (records: readonly EventRecord[]): Promise<Event[]> {
+      const name = await getGeneration()
+      return records.filter(({ key }) => key !== undefined).map((record) => showEvent(record, name))
+    },
+
+    /** How many readers wait. */
+    countWaiting: () => waiting.size,
+
+    /** Events were published by this process. */
+    announce
+  }
+}
+
+export type Feed = ReturnType<typeof createFeed>

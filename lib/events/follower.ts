@@ -1,0 +1,61 @@
+import type { Event } from '../../schemas/event.ts'
+import type { Feed } from './feed.ts'
+import type { EventType } from './types.ts'
+
+/** Milliseconds of one wait for events, and after a failure. */
+const WAIT = 25_000
+const PAUSE = 1_000
+
+type Listener = (event: Event) => void
+
+/** Calls the listeners of this process, which read the feed together, from the first one on. */
+export function createFollower ({ feed, onError }: { feed: Feed, onError: (error: unknown) => void }) {
+  const listeners = new Set<{ type: EventType | '*', listener: Listener }>()
+  const closing = new AbortController()
+  let following = false
+
+  function tell (event: Event): void {
+    for (const { type, listener } of listeners) {
+      if (type !== '*' && type !== event.type) continue
+      try {
+        listener(event)
+      } catch (error) {
+        onError(error)
+      }
+    }
+  }
+
+  async function follow (start: Promise<string>): Promise<void> {
+    let after = await start
+    while (listeners.size > 0 && !closing.signal.aborted) {
+      try {
+        const read = await feed.read({ after })
+        if (closing.signal.aborted) return
+        read.events.forEach(tell)
+        if (read.events.length === 0) await feed.wait(after, { timeout: WAIT, signal: closing.signal })
+        after = read.after
+      } catch (error) {
+        if (closing.signal.aborted) return
+        onError(error)
+        await new Promise((resolve) => { setTimeout(resolve, PAUSE).unref() })
+      }
+    }
+  }
+
+  return {
+    on (type: EventType | '*', listener: Listener): () => void {
+      const entry = { type, listener }
+      listeners.add(entry)
+      if (!following) {
+        following = true
+        follow(feed.last()).catch(onError).finally(() => { following = false })
+      }
+      return () => { listeners.delete(entry) }
+    },
+
+    close (): void {
+      listeners.clear()
+      closing.abort()
+    }
+  }
+}

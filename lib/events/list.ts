@@ -1,0 +1,75 @@
+import { encodeTime } from 'ulid'
+import type { Event, EventListQuery } from '../../schemas/event.ts'
+import { checkTimestamp } from '../checks.ts'
+import { type Page, mapBatches, readPage, toStart } from '../lists/cursor.ts'
+import { createReads } from '../lists/reads.ts'
+import { parseSort } from '../lists/sort.ts'
+import type { Actor } from '../roles.ts'
+import { toTurn } from '../fair-queue.ts'
+import type { Filter, ListQuery, Store } from '../store/port.ts'
+import { type Feed, showEvent } from './feed.ts'
+import type { EventRecord } from './types.ts'
+
+/** ULIDs begin with the time, so the events of a time are those whose ULID follows it. */
+const SORT_KEYS = { time: 'key' }
+
+/** Characters of a ULID that are its time. */
+const TIME_LENGTH = 10
+
+/** Events of a user that their account pages show. */
+const OWN = 100
+
+function toBound (name: string, time: string): string {
+  return encodeTime(Math.max(0, Date.parse(checkTimestamp(name, time))), TIME_LENGTH)
+}
+
+/** Empty means absent. Gaps have no ULID, so they match no bound. */
+function toFilter ({ type, user, client, from, to }: EventListQuery): Filter {
+  return {
+    equal: { ...(type && { type }), ...(user && { user }), ...(client && { client }) },
+    since: { key: from ? toBound('from', from) : '' },
+    ...(to && { before: { key: toBound('to', to) } })
+  }
+}
+
+function toListQuery (query: EventListQuery): ListQuery {
+  const sort = parseSort(query.sort, SORT_KEYS, 'time:desc')
+  return { filter: toFilter(query), sort, ...toStart(query, sort), limit: query.limit ?? 100 }
+}
+
+/** Lists of events by their time. */
+export function createEventList ({ store, feed }: { store: Store, feed: Pick<Feed, 'getGeneration'> }) {
+  const events = store.collection<EventRecord>('events')
+  const { pages } = createReads(store)
+
+  return {
+    /**
+     * A page of the list, with the cursor of the next one.
+     * @throws ErrParam for a sort, a time or a cursor that is not one
+     */
+    async page (query: EventListQuery = {}, actor?: Actor): Promise<Page<Event>> {
+      const listQuery = toListQuery(query)
+      const generation = await feed.getGeneration()
+      const show = (record: EventRecord) => showEvent(record, generation)
+      return await pages.run(() => readPage(events, listQuery, show, { renderer: 'events', options: { generation } }), actor && toTurn(actor))
+    },
+
+    /**
+     * Batches of events.
+     * @throws as `page`
+     */
+    async * list (query: EventListQuery = {}): AsyncGenerator<Event[], void, undefined> {
+      const generation = await feed.getGeneration()
+      yield * mapBatches(events.list(toListQuery(query)), (record) => showEvent(record, generation))
+    },
+
+    /** The last events of a user's account, the newest first. */
+    async listOwn (user: string): Promise<Event[]> {
+      const generation = await feed.getGeneration()
+      const query: ListQuery = { filter: { equal: { user }, since: { key: '' } }, sort: [{ key: 'key', direction: 'desc' }], limit: OWN }
+      const found: Event[] = []
+      for await (const batch of events.list(query)) found.push(...batch.map((record) => showEvent(record, generation)))
+      return found
+    }
+  }
+}

@@ -1,0 +1,268 @@
+import { type Clock, toTimestamp } from '../clock.ts'
+import { type Collection, type Document, DuplicateKeyError, type Store } from '../store/port.ts'
+import { TIMERS, type Timers } from '../timers.ts'
+import { createLease, type FeedRecord, readFeedRecord } from './lease.ts'
+import { EVENT_DUE, type Pending, listPending, toField, toFields } from './pending.ts'
+import type { InboxRecord, Versioned } from './recorder.ts'
+import { type EventRecord, toNumberId } from './types.ts'
+
+/** Collections whose documents carry events. */
+export const CARRIERS = ['event_inbox', 'users', 'clients', 'resources'] as const
+
+/** Documents of each of them that are read at once; an event of each is published. */
+const BATCH = 100
+
+/** The numbers below the last one among which a former holder may have left holes: those of its last batch. */
+const WINDOW = 2 * CARRIERS.length * BATCH
+
+/** Milliseconds that whoever decides a deletion has to carry it out. */
+const GRACE = 10_000
+
+/** Milliseconds to the first look after something was recorded, and to the following ones. */
+const FIRST_DELAY = 20
+const LAST_DELAY = 1_000
+
+/** Milliseconds for which a write that carries an event may take, and so for which looks go on. */
+const PATIENCE = 6_000
+
+/** Milliseconds between two looks for what a process that died has left. */
+const POLL_INTERVAL = 5_000
+
+const DAY = 24 * 60 * 60 * 1000
+
+/** A document, and the event of it that is published next. */
+interface Item {
+  collection: Collection<Document>
+  document: Document
+  pending: Pending
+  /** Whether it is the only one. */
+  isLast: boolean
+  /** Whether the document is there for its events only. */
+  isInbox: boolean
+  /** On the event of a deletion: what can be deleted once. */
+  once?: string
+}
+
+export interface RelayParts {
+  store: Store
+  now: Clock
+  /** Days for which events are kept. */
+  days: number
+  /** Called before an event is published, with work that must not be lost; it may be called again. */
+  onPublish: (record: EventRecord) => Promise<void>
+  /** Called with what was published. */
+  onPublished: (records: EventRecord[]) => void
+  /** Receives failures that no caller waits for. */
+  onError: (error: unknown) => void
+  timers?: Timers
+}
+
+/**
+ * Moves pending events from the documents that carry them to the feed, in one order. One process does it at a time, by a
+ * lease. Each event is published once, because its ULID is unique in the feed, and so is its number.
+ */
+export function createRelay ({ store, now, days, onPublish, onPublished, onError, timers = TIMERS }: RelayParts) {
+  const events = store.collection<EventRecord>('events')
+  const inbox = store.collection<InboxRecord>('event_inbox')
+  const feeds = store.collection<FeedRecord>('feed')
+  const lease = createLease({ store, now })
+  /** The number of the last event. Undefined until it was read, and after a write whose result is unknown. */
+  let last: number | undefined
+  let running: Promise<void> | undefined
+  let timer: NodeJS.Timeout | undefined
+  let delay = FIRST_DELAY
+  let lookUntil = Number.NEGATIVE_INFINITY
+  let started = false
+  let closed = false
+
+  const toExpiry = () => toTimestamp(now() + days * DAY)
+
+  async function insertGap (number: number): Promise<void> {
+    try {
+      await events.insert({ id: toNumberId(number), expired_at: toExpiry() })
+    } catch (error) {
+      if (!(error instanceof DuplicateKeyError)) throw error
+    }
+  }
+
+  /** Finds the last number, and fills holes below it, so that a late write of a former holder fails. */
+  async function resume (): Promise<number> {
+    const { last: stored } = await readFeedRecord(feeds)
+    let highest = stored
+    for await (const [record] of events.list({ sort: [{ key: 'id', direction: 'desc' }], limit: 1 })) highest = Math.max(highest, Number(record!.id))
+    const start = Math.max(0, highest - WINDOW)
+    const position = { values: [toNumberId(start)], id: toNumberId(start) }
+    const found = new Set<number>()
+    for await (const batch of events.list({ sort: [{ key: 'id', direction: 'asc' }], after: position })) for (const { id } of batch) found.add(Number(id))
+    const lowest = Math.min(...found, highest + 1)
+    for (let number = lowest; number <= highest; number++) if (!found.has(number)) await insertGap(number)
+    return highest
+  }
+
+  /** Finishes a deletion that was decided. @returns the document of the deletion when its events can be published */
+  async function finishDeletion (record: InboxRecord): Promise<InboxRecord | null> {
+    const { collection: name, target, id, created_at } = record
+    if (name === undefined || target === undefined) return record
+    const collection = store.collection<Versioned>(name)
+    const document = await collection.get(target)
+    if (document === null) return record
+    if (Date.parse(created_at) > now() - GRACE) return null
+    const carried = listPending(document)
+    if (carried.length > 0 && await inbox.update(id, { set: toFields(carried) }) === null) return null
+    if (document.revision !== undefined) await collection.delete(target, { equal: { revision: document.revision } })
+    return null
+  }
+
+  async function toItems (name: string, document: Document): Promise<Item[]> {
+    const collection = store.collection<Document>(name)
+    if (name !== 'event_inbox') {
+      const [pending, ...others] = listPending(document)
+      return pending === undefined ? [] : [{ collection, document, pending, isLast: others.length === 0, isInbox: false }]
+    }
+    const record = await finishDeletion(document as InboxRecord)
+    if (record === null) return []
+    const all = listPending(record)
+    const deletion = all.filter(({ key }) => key === record.last)
+    const [pending, ...others] = [...all.filter(({ key }) => key !== record.last), ...deletion]
+    if (pending === undefined) return []
+    return [{ collection, document, pending, isLast: others.length === 0, isInbox: true, ...(deletion[0] === pending && { once: record.id }) }]
+  }
+
+  /** The oldest event of each document that carries some. */
+  async function gather (): Promise<Item[]> {
+    const query = { filter: { since: { [EVENT_DUE]: '' } }, sort: [{ key: EVENT_DUE, direction: 'asc' as const }], limit: BATCH }
+    const found = await Promise.all(CARRIERS.map(async (name) => {
+      const items: Item[] = []
+      for await (const batch of store.collection<Document>(name).list(query)) {
+        items.push(...(await Promise.all(batch.map((document) => toItems(name, document)))).flat())
+      }
+      return items
+    }))
+    return found.flat().sort((one, other) => one.pending.key < other.pending.key ? -1 : 1)
+  }
+
+  /** @returns the record; null when the number was used by another process, and the event is not published yet */
+  async function publish ({ pending: { key, content }, once }: Item, number: number): Promise<EventRecord | null> {
+    const record: EventRecord = {
+      id: toNumberId(number),
+      key,
+      ...(once !== undefined && { once }),
+      type: content.type as NonNullable<EventRecord['type']>,
+      ...(content.user_id !== undefined && { user: content.user_id }),
+      ...(content.client_id !== undefined && { client: content.client_id }),
+      content,
+      expired_at: toExpiry()
+    }
+    await onPublish(record)
+    try {
+      await events.insert(record)
+      return record
+    } catch (error) {
+      if (!(error instanceof DuplicateKeyError)) throw error
+      const published = await events.getBy('key', key) ?? (once === undefined ? null : await events.getBy('once', once))
+      if (published === null) return null
+      if (published.id !== record.id) await insertGap(number)
+      return published
+    }
+  }
+
+  async function clear ({ collection, document, pending, isLast, isInbox }: Item): Promise<void> {
+    const field = toField(pending.key)
+    const { [EVENT_DUE]: due } = document as Document & { [EVENT_DUE]: string }
+    if (isLast) {
+      // Unless another event was added since.
+      const where = { equal: { [EVENT_DUE]: due } }
+      const isCleared = isInbox ? await collection.delete(document.id, where) : await collection.update(document.id, { unset: [field, EVENT_DUE] }, where) !== null
+      if (isCleared) return
+    }
+    await collection.update(document.id, { unset: [field] })
+  }
+
+  /** Publishes an event of each document that carries some. @returns whether there may be more at once */
+  async function publishSome (): Promise<boolean> {
+    const items = await gather()
+    if (items.length === 0) return false
+    const right = await lease.hold(last)
+    if (right === false) {
+      last = undefined
+      return false
+    }
+    if (right === 'new' || last === undefined) last = await resume()
+    const first = last + 1
+    last = undefined
+    const results = await Promise.allSettled(items.map((item, index) => publish(item, first + index)))
+    const published = results.map((result) => result.status === 'fulfilled' ? result.value : null)
+    await Promise.all(items.filter((_, index) => published[index] !== null).map(clear))
+    onPublished(published.filter((record) => record !== null))
+    const failed = results.find((result) => result.status === 'rejected')
+    if (failed !== undefined) throw failed.reason
+    // A number that another process has used: this one was stopped for longer than its lease.
+    if (published.includes(null)) lease.doubt()
+    else last = first + items.length - 1
+    return true
+  }
+
+  /** Publishes until nothing is pending, or another process does it. */
+  async function drain (): Promise<void> {
+    while (!closed && await publishSome());
+  }
+
+  function schedule (): void {
+    if (closed || timer !== undefined || running !== undefined || !started) return
+    const isExpected = timers.now() < lookUntil
+    timer = timers.set(run, isExpected ? delay : POLL_INTERVAL)
+    timer.unref?.()
+    delay = Math.min(2 * delay, LAST_DELAY)
+  }
+
+  function begin (): Promise<void> {
+    timers.clear(timer)
+    timer = undefined
+    return running = drain().finally(() => {
+      running = undefined
+      schedule()
+    })
+  }
+
+  function run (): void {
+    begin().then(async () => {
+      if (timers.now() >= lookUntil) await lease.release(last)
+    }).catch((error: unknown) => {
+      if (!closed) onError(error)
+    })
+  }
+
+  return {
+    /** Something was recorded in this process, or is about to be. */
+    notice (): void {
+      lookUntil = timers.now() + PATIENCE
+      delay = FIRST_DELAY
+      if (running !== undefined) return
+      timers.clear(timer)
+      timer = undefined
+      schedule()
+    },
+
+    /** Begins to publish, what other processes record too, until `close`. */
+    start (): void {
+      started = true
+      lookUntil = timers.now() + PATIENCE
+      schedule()
+    },
+
+    /** Publishes all that is pending. Resolves at once when another process does it. */
+    async flush (): Promise<void> {
+      while (running !== undefined) await running.catch(() => {})
+      await begin()
+    },
+
+    async close (): Promise<void> {
+      closed = true
+      timers.clear(timer)
+      await running?.catch(() => {})
+      await lease.release(last).catch(onError)
+    }
+  }
+}
+
+export type Relay = ReturnType<typeof createRelay>

@@ -1,0 +1,84 @@
+import type { Event } from '../../schemas/event.ts'
+import type { Document, Json } from '../store/port.ts'
+
+/** What can happen, each with the kind of its target. Nothing else is recorded. */
+export const EVENT_TYPES = {
+  'user.created': 'user',
+  'user.invited': 'user',
+  'user.signed_up': 'user',
+  'user.updated': 'user',
+  'user.roles_changed': 'user',
+  'user.disabled': 'user',
+  'user.enabled': 'user',
+  'user.verified': 'user',
+  'user.password_changed': 'user',
+  'user.password_reset': 'user',
+  'user.recovery_started': 'user',
+  'user.verification_requested': 'user',
+  'user.email_change_requested': 'user',
+  'user.email_changed': 'user',
+  'user.email_restored': 'user',
+  'user.unlocked': 'user',
+  'user.sessions_ended': 'user',
+  'user.deleted': 'user',
+  'sign_in.succeeded': 'user',
+  'sign_in.failed': 'user',
+  'session.ended': 'session',
+  'token.revoked': 'token',
+  'browser.signed_out': 'browser',
+  'app.disconnected': 'client',
+  'client.created': 'client',
+  'client.updated': 'client',
+  'client.secret_changed': 'client',
+  'client.deleted': 'client',
+  'resource.created': 'resource',
+  'resource.updated': 'resource',
+  'resource.deleted': 'resource',
+  'webhook.created': 'webhook',
+  'webhook.updated': 'webhook',
+  'webhook.secret_changed': 'webhook',
+  'webhook.replayed': 'webhook',
+  'webhook.disabled': 'webhook',
+  'webhook.deleted': 'webhook',
+  'key.rotated': 'key',
+  'key.resealed': 'key',
+  'mail.retried': 'mail',
+  'operation.refused': 'operation'
+} as const
+
+export type EventType = keyof typeof EVENT_TYPES
+
+/** What happened, before it is known who did it. */
+export interface Happening extends Partial<Pick<Event, 'changed' | 'granted' | 'removed' | 'outcome' | 'count'>> {
+  type: EventType
+  /** The kind of the target, where it is not that of the type. */
+  kind?: string
+  /** The id of the target: a user, client, resource and so on, by the type. */
+  id: string
+  /** The user whose account it is about. Absent: the target, if that is a user; otherwise whoever acts. */
+  user_id?: string | undefined
+  /** The client that it is about. Absent: the target, if that is a client; otherwise the one that acts. */
+  client_id?: string | undefined
+}
+
+/** An event without its place in the feed. */
+export type EventContent = Omit<Event, 'cursor' | 'id'> & { [field: string]: Json | undefined }
+
+/** A published event. The id is its number in the feed, with leading zeros. */
+export interface EventRecord extends Document {
+  /** The ULID of the event. Absent on a gap: a number that nobody used. */
+  key?: string
+  /** On the deletion of a document: its collection and id, because it is deleted once. */
+  once?: string
+  type?: EventType
+  /** The user whose account it is about, and the client. */
+  user?: string
+  client?: string
+  content?: EventContent
+  expired_at: string
+}
+
+/** The digits of an event's number, as many as JavaScript counts exactly. */
+const DIGITS = 16
+
+export const toNumberId = (number: number): string => String(number).padStart(DIGITS, '0')

@@ -1,0 +1,22 @@
+import type { Happening } from '../events/types.ts'
+import type { Roles, UserRecord } from '../records.ts'
+import type { Change } from '../store/port.ts'
+
+/** Fields with events of their own, and fields that say nothing to anybody. */
+const APART = ['password', 'roles', 'disabled_at', 'modified_at', 'expired_at']
+
+const listMissing = (roles: Roles, among: Roles): string[] => Object.keys(among).filter((role) => !Object.hasOwn(roles, role))
+
+/** What a change of a user means, as events. */
+export function listHappenings (record: UserRecord, { set = {}, unset = [] }: Change): Happening[] {
+  const { id } = record
+  const changed = Object.keys(set).filter((field) => !APART.includes(field)).sort()
+  const roles = set.roles as Roles | undefined
+  return [
+    ...(changed.length === 0 ? [] : [{ type: 'user.updated', id, changed }] as const),
+    ...(roles === undefined ? [] : [{ type: 'user.roles_changed', id, granted: listMissing(record.roles, roles), removed: listMissing(roles, record.roles) }] as const),
+    ...('password' in set ? [{ type: 'user.password_changed', id }] as const : []),
+    ...('disabled_at' in set ? [{ type: 'user.disabled', id }] as const : []),
+    ...(unset.includes('disabled_at') && record.disabled_at !== undefined ? [{ type: 'user.enabled', id }] as const : [])
+  ]
+}

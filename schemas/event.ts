@@ -1,0 +1,62 @@
+import { Type, type Static } from '@sinclair/typebox'
+import { LIMITS, PageSchema, QueryText, TimestampSchema } from './common.ts'
+
+/** Who acted, and how. */
+const ActorSchema = Type.Object({
+  via: Type.Union([Type.Literal('page'), Type.Literal('api'), Type.Literal('cli'), Type.Literal('system')], {
+    description: 'A page, a call of the API, the command line, or the service itself and the program that embeds it.'
+  }),
+  user_id: Type.Optional(Type.String()),
+  client_id: Type.Optional(Type.String({ description: 'The client of the token.' })),
+  token_id: Type.Optional(Type.String({ description: 'The id of the token, which is not the token.' }))
+})
+
+/** Something that happened. */
+export const EventSchema = Type.Object({
+  id: Type.String({ description: 'A ULID, the same wherever the event appears.', examples: ['01KAGZ3V5M7Q2W8E9R0T1Y2U3A'] }),
+  cursor: Type.String({ description: 'Its place in the feed, which `after` takes.', examples: ['5f0c1a2b.1042'] }),
+  type: Type.String({ examples: ['user.disabled'] }),
+  time: TimestampSchema,
+  actor: ActorSchema,
+  target: Type.Object({ kind: Type.String({ examples: ['user'] }), id: Type.String() }),
+  user_id: Type.Optional(Type.String({ description: 'The user whose account it is about.' })),
+  client_id: Type.Optional(Type.String({ description: 'The client that it is about.' })),
+  address: Type.Optional(Type.String({ description: 'The network address that the request came from, as far as the service keeps it.' })),
+  request_id: Type.Optional(Type.String()),
+  outcome: Type.Union([Type.Literal('success'), Type.Literal('failure')]),
+  changed: Type.Optional(Type.Array(Type.String(), { description: 'The names of changed fields, never their values.' })),
+  granted: Type.Optional(Type.Array(Type.String(), { description: 'Roles that the user got.' })),
+  removed: Type.Optional(Type.Array(Type.String(), { description: 'Roles that the user lost.' })),
+  count: Type.Optional(Type.Integer({ description: 'How many times it happened, where one event stands for several.' }))
+}, { title: 'Event' })
+export type Event = Static<typeof EventSchema>
+
+const FILTER = {
+  type: QueryText('Only events of this type, such as `user.deleted`.', 64),
+  user: QueryText('Only events about the account of this user.', LIMITS.id),
+  client: QueryText('Only events about this client.', LIMITS.id),
+  from: QueryText('Only events at or after this time (RFC 3339).', 64),
+  to: QueryText('Only events before this time (RFC 3339).', 64)
+}
+
+export const EventListQuerySchema = Type.Object({
+  ...FILTER,
+  sort: QueryText('`time:desc` (default) or `time:asc`.', 16),
+  ...PageSchema
+}, { additionalProperties: false })
+export type EventListQuery = Static<typeof EventListQuerySchema>
+
+export const EventFeedQuerySchema = Type.Object({
+  after: Type.Optional(Type.String({
+    maxLength: 64,
+    description: 'The cursor of the last event that the caller has, or `now` to begin. Absent: from the oldest event that is kept.'
+  })),
+  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100, default: 100 })),
+  wait: Type.Optional(Type.Integer({ minimum: 0, maximum: 25, default: 25, description: 'Seconds that an answer waits for an event, if there is none yet.' }))
+}, { additionalProperties: false })
+export type EventFeedQuery = Static<typeof EventFeedQuerySchema>
+
+export const EventFeedSchema = Type.Object({
+  data: Type.Array(EventSchema),
+  after: Type.String({ description: 'The cursor to go on with.' })
+}, { title: 'EventFeed' })
