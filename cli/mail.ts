@@ -65,18 +65,19 @@ export const mailCommands: Commands = {
     creates: false,
     async run (context) {
       const outbox = requireMail(context)
+      const { accounts } = context.services
       const id = context.args.optional('id')
       if ((id === undefined) !== context.args.has('all')) throw new UsageError('--id: is required, or --all')
       let retried = 0
       if (id !== undefined) {
-        await outbox.retry(id)
+        await accounts.retryMail(id)
         retried++
       } else {
         const now = new Date().toISOString()
         for await (const batch of outbox.list('failed')) {
           for (const { id, ends_at } of batch) {
             if (ends_at <= now) continue
-            await outbox.retry(id)
+            await accounts.retryMail(id)
             retried++
           }
         }

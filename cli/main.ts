@@ -11,6 +11,7 @@ import { bootstrapCommands } from './bootstrap.ts'
 import { clientCommands } from './client.ts'
 import type { Command, Commands, Streams, Surroundings } from './command.ts'
 import { configCommands } from './config-check.ts'
+import { eventCommands } from './event.ts'
 import { helpAll, helpOne } from './help.ts'
 import { keysCommands } from './keys.ts'
 import { loginCommands } from './login.ts'
@@ -22,7 +23,7 @@ import { testingCommands } from './testing.ts'
 import { tokenCommands } from './token.ts'
 import { userCommands } from './user.ts'
 
-export const COMMANDS: Commands = { ...bootstrapCommands, ...tokenCommands, ...userCommands, ...clientCommands, ...resourceCommands, ...sessionsCommands, ...mailCommands, ...keysCommands, ...backupCommands, ...configCommands, ...loginCommands, ...serveCommands, ...testingCommands }
+export const COMMANDS: Commands = { ...bootstrapCommands, ...tokenCommands, ...userCommands, ...clientCommands, ...resourceCommands, ...sessionsCommands, ...eventCommands, ...mailCommands, ...keysCommands, ...backupCommands, ...configCommands, ...loginCommands, ...serveCommands, ...testingCommands }
 
 /** Finds the command and its flags. Flags may also come before the command. */
 function findCommand (argv: string[]): { name: string, command: Command, flags: string[] } {
@@ -78,7 +79,7 @@ async function run (command: Command, surroundings: Surroundings, env: NodeJS.Pr
   const onWarning = (message: string) => { surroundings.stderr.write(`fastify-identity: warning: ${message}\n`) }
   warnings.forEach(onWarning)
   if ('runConfigured' in command) return await command.runConfigured(surroundings, config)
-  const services = await openServices({ ...options, onWarning, createDatabase: command.creates ?? options.createDatabase, ...(oidc !== false && { refreshTtl: oidc.refreshTtl, issuer: oidc.issuer, serviceName: oidc.name }), accounts: toAccounts(config) })
+  const services = await openServices({ ...options, via: 'cli', onWarning, createDatabase: command.creates ?? options.createDatabase, ...(oidc !== false && { refreshTtl: oidc.refreshTtl, issuer: oidc.issuer, serviceName: oidc.name }), accounts: toAccounts(config) })
   try {
     await command.run({ ...surroundings, services })
   } finally {

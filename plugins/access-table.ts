@@ -39,6 +39,8 @@ export const ACCESS: Readonly<Record<string, AccessRow>> = {
   getResource: admin('users:write'),
   patchResource: admin('users:write'),
   deleteResource: admin('users:write'),
+  listEvents: admin('events:read'),
+  readEvents: admin('events:read'),
   createUser: admin('users:write'),
   countUsers: admin('users:read'),
   listUsers: admin('users:read'),

@@ -1,7 +1,7 @@
 import type { FastifyRequest } from 'fastify'
 import type { AccessRule } from '../schemas/options.ts'
 import { IdentityError } from '../lib/errors.ts'
-import { type ApiScope, includesScope } from '../lib/resources/api-scopes.ts'
+import { type ApiScope, includesScope, isForAdmins } from '../lib/resources/api-scopes.ts'
 import { type Actor, type RoleNames, holdsRole } from '../lib/roles.ts'
 import { POWER, type Power } from '../lib/tokens/caller.ts'
 import { type Caller, invalidToken } from '../lib/tokens/tokens.ts'
@@ -76,7 +76,7 @@ export function createApiAdmission (names: RoleNames, rule: AccessRule, scope: A
     const admitting = rule.any === true ? [names.admin] : roles
     if (!isAdmitted && !admitting.some((role) => holdsRole(power.roles, role))) throw denied()
     const roleScope = getRoleScope(request)
-    const needed = isAdmitted || roleScope === scope ? [scope] : [scope, roleScope]
+    const needed = isAdmitted || roleScope === scope || isForAdmins(scope) ? [scope] : [scope, roleScope]
     if (!needed.every((one) => grantsScope(power, one))) throw insufficientScope(needed)
     return holdsRole(power.roles, names.admin) && grantsScope(power, roleScope)
   }

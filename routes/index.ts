@@ -7,6 +7,7 @@ import { answerPreflights } from '../plugins/cors.ts'
 import { handleError, handleNotFound } from '../plugins/errors.ts'
 import { useOwnJson } from '../plugins/json.ts'
 import { useOwnValidation } from '../plugins/validation.ts'
+import { eventRoutes } from './event.ts'
 import { guardedPeopleRoutes } from './people-guarded.ts'
 import { authRoutes } from './auth.ts'
 import { clientRoutes } from './client.ts'
@@ -35,5 +36,6 @@ export async function apiRoutes (app: FastifyInstance, options: RouteSettings & 
   await app.register(clientRoutes, options)
   await app.register(resourceRoutes, options)
   await app.register(userRoutes, options)
+  await app.register(eventRoutes, options)
   await app.register(guardedPeopleRoutes, options)
 }

@@ -1,8 +1,10 @@
 import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { IdentityError } from '../lib/errors.ts'
-import { LIST_TYPES, type ListSource, renderList } from '../lib/lists/listing.ts'
-import { JSON_TYPE, NDJSON_TYPE, selectType } from '../lib/lists/negotiation.ts'
+import { toCsv } from '../lib/lists/csv.ts'
+import { mapBatches } from '../lib/lists/cursor.ts'
+import { LIST_TYPES, type ListOptions, type ListSource, renderList } from '../lib/lists/listing.ts'
+import { JSON_TYPE, NDJSON_TYPE, prefersCsv, selectType } from '../lib/lists/negotiation.ts'
 import { requireCaller } from '../plugins/auth.ts'
 
 export interface ListReplyOptions {
@@ -10,6 +12,8 @@ export interface ListReplyOptions {
   format?: 'object' | 'array' | undefined
   /** Milliseconds, see lib/lists/listing.ts. */
   stallTimeout: number
+  /** Absent: the list is not given as CSV. */
+  csv?: { columns: readonly string[], toRow: (record: never) => object }
 }
 
 /** Streamed lists that one user may read at once. Each holds a cursor, and a store has some dozens of them. */
@@ -36,20 +40,32 @@ function countStream (request: FastifyRequest, body: Readable): void {
   })
 }
 
+async function * writeCsv<T> (batches: AsyncIterable<T[]>, { columns, toRow }: NonNullable<ListReplyOptions['csv']>): AsyncGenerator<string> {
+  const rows = mapBatches(batches, (record) => toRow(record as never))
+  for await (const lines of toCsv(rows, { escapeFormulae: true, columns, isRecord: () => true })) if (lines.length > 0) yield lines.toString()
+}
+
+async function send<T> (request: FastifyRequest, reply: FastifyReply, list: ListSource<T>, options: ListOptions): Promise<FastifyReply> {
+  const isHead = request.method === 'HEAD'
+  // A stream, so that Fastify sends no Content-Length: the length is unknown before the list is read.
+  const body = isHead ? Readable.from([]) : await renderList(list, options)
+  if (typeof body !== 'string' && !isHead) countStream(request, body)
+  reply.vary('Accept')
+  return reply.type(LIST_TYPES[options.format]).send(body)
+}
+
 /**
  * Sends a list in the format that the request asks for. A failure after the first byte destroys the connection. HEAD is
  * answered with headers only; the list is not read.
  */
 export async function sendList<T> (
-  request: FastifyRequest, reply: FastifyReply, list: ListSource<T>, { format = 'object', stallTimeout }: ListReplyOptions
+  request: FastifyRequest, reply: FastifyReply, list: ListSource<T>, { format = 'object', stallTimeout, csv }: ListReplyOptions
 ): Promise<FastifyReply> {
+  if (csv !== undefined && prefersCsv(request.headers.accept)) {
+    return await send(request, reply, { batches: list.batches, render: () => writeCsv(list.batches, csv) }, { format: 'csv', stallTimeout })
+  }
   const chosen = selectType(request.headers.accept, [JSON_TYPE, NDJSON_TYPE]) === NDJSON_TYPE ? 'ndjson' : format
-  const isHead = request.method === 'HEAD'
-  // A stream, so that Fastify sends no Content-Length: the length is unknown before the list is read.
-  const body = isHead ? Readable.from([]) : await renderList(list, { format: chosen, stallTimeout })
-  if (typeof body !== 'string' && !isHead) countStream(request, body)
-  reply.vary('Accept')
-  return reply.type(LIST_TYPES[chosen]).send(body)
+  return await send(request, reply, list, { format: chosen, stallTimeout })
 }
 
 /**

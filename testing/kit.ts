@@ -1,3 +1,4 @@
+import type { Event, EventListQuery } from '../schemas/event.ts'
 import { hash } from 'node:crypto'
 import fastify, { type FastifyInstance, type FastifyServerOptions } from 'fastify'
 import { LIMITS } from '../schemas/common.ts'
@@ -49,7 +50,12 @@ export interface TestKit extends AsyncDisposable {
   readonly clock: TestClock
   /** The mails that were sent. They stay in this process, unless the option `mail` says otherwise. */
   readonly mails: Mails
-  /** Sends the mails that are due by the kit's clock, and waits until none is. */
+  /** What happened, also just before. */
+  readonly events: {
+    /** The events that match, the first one first; absent: all since the start or the last reset. */
+    list (query?: Pick<EventListQuery, 'type' | 'user' | 'client' | 'from' | 'to'>): Promise<Event[]>
+  }
+  /** Publishes the events, and sends the mails that are due by the kit's clock, until nothing is left to do. */
   flush (): Promise<void>
   /** Empties the store and the mails, forgets all counted attempts, and resets the clock. */
   reset (): Promise<void>
@@ -62,8 +68,8 @@ export interface TestKit extends AsyncDisposable {
 /** Sorts after every id: they begin with a letter, a digit, `-` or `_`. */
 const AFTER_EVERY_ID = '~'
 
-/** Collections that a running service has cached: its keys. */
-const PRESERVED = ['meta', 'keys']
+/** Collections that a running service has cached: its keys, and the state of the feed. */
+const PRESERVED = ['meta', 'keys', 'feed']
 
 /** Deletes all records, except the keys. */
 export async function emptyStore (store: Store): Promise<void> {
@@ -85,7 +91,10 @@ export async function startIdentity ({ t, time, app = createApp(), ...options }:
   let attempts = createCounter(clock.now)
   const counter: Counter = { count: (...attempt) => attempts.count(...attempt) }
   const close = () => app.close()
-  const flush = async () => await app.identity.accounts.outbox?.flush()
+  const flush = async () => {
+    await app.identity.events.flush()
+    await app.identity.accounts.outbox?.flush()
+  }
   const { mail, mails, clear } = createTestMails(flush)
   try {
     await app.register(identity, {
@@ -112,9 +121,19 @@ export async function startIdentity ({ t, time, app = createApp(), ...options }:
     inject: app.inject.bind(app) as FastifyInstance['inject'],
     mint: createMint(app.identity, clock.now),
     mails,
+    events: {
+      async list (query = {}) {
+        const { events } = app.identity
+        await events.flush()
+        const found: Event[] = []
+        for await (const batch of events.list({ ...query, sort: 'time:asc', limit: 0 })) found.push(...batch)
+        return found
+      }
+    },
     flush,
     clock,
     async reset () {
+      await app.identity.events.flush()
       await app.identity.accounts.outbox?.settle()
       clear()
       await emptyStore(store)

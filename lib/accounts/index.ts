@@ -11,7 +11,7 @@ import { type Mail, SEND_TIMEOUT } from '../mail/port.ts'
 import type { UserRecord } from '../records.ts'
 import { createAddresses } from './address.ts'
 import { type SignUpOptions, createAsk } from './ask.ts'
-import { type AccountContext, notify, offError } from './context.ts'
+import { type AccountContext, notify, offError, requireOutbox } from './context.ts'
 import { createDeletion } from './delete.ts'
 import { createInvitations } from './invite.ts'
 import { type LinkOptions, createLinks } from './links.ts'
@@ -62,6 +62,14 @@ export function createAccounts ({ clients, box, onMailFailed, ...parts }: Accoun
     ...createDeletion(context, { clients, isOn: selfDelete }),
     /** What is to be mailed; absent without mail. */
     outbox,
+    /**
+     * Makes a failed mail due again.
+     * @throws as Outbox.retry
+     */
+    async retryMail (id: string): Promise<void> {
+      await requireOutbox(context).retry(id)
+      await context.recorder.insert({ type: 'mail.retried', id })
+    },
     /**
      * Sends a mail at once, past the outbox.
      * @throws what the mail server answers

@@ -42,6 +42,8 @@ export interface Events {
   first: Feed['first']
   last: Feed['last']
   wait: Feed['wait']
+  /** Readers that wait in this process. */
+  countWaiting: Feed['countWaiting']
   page (query?: EventListQuery, actor?: Actor): Promise<Page<Event>>
   list (query?: EventListQuery): AsyncIterable<Event[]>
   listOwn (user_id: string): Promise<Event[]>
@@ -81,9 +83,9 @@ export function createEvents ({ store, now, via, addresses, days, key, onPublish
   const recorder = createRecorder({ store, now, via, addresses, onRecord: relay.notice })
   const failures = createFailures({ recorder, key, onError })
   const follower = createFollower({ feed, onError })
-  const { read, first, last, wait } = feed
+  const { read, first, last, wait, countWaiting } = feed
   return {
-    events: { read, first, last, wait, ...createEventList({ store, feed }), on: follower.on, flush: relay.flush },
+    events: { read, first, last, wait, countWaiting, ...createEventList({ store, feed }), on: follower.on, flush: relay.flush },
     recorder,
     failures,
     start: relay.start,

@@ -19,7 +19,7 @@ export interface FeedRecord extends Document {
   /** Incremented with each new holder. */
   claim: number
   leased_until: string
-  /** The number of the last event, as of the last renewal. Events may all have expired. */
+  /** A number up to which each one is used: that of the last event, as of the last renewal. */
   last: number
 }
 

@@ -12,9 +12,6 @@ export const CARRIERS = ['event_inbox', 'users', 'clients', 'resources'] as cons
 /** Documents of each of them that are read at once; an event of each is published. */
 const BATCH = 100
 
-/** The numbers below the last one among which a former holder may have left holes: those of its last batch. */
-const WINDOW = 2 * CARRIERS.length * BATCH
-
 /** Milliseconds that whoever decides a deletion has to carry it out. */
 const GRACE = 10_000
 
@@ -85,18 +82,18 @@ export function createRelay ({ store, now, days, onPublish, onPublished, onError
     }
   }
 
-  /** Finds the last number, and fills holes below it, so that a late write of a former holder fails. */
+  /** Finds the last number, and fills the holes below it, so that a late write of a former holder fails. */
   async function resume (): Promise<number> {
-    const { last: stored } = await readFeedRecord(feeds)
-    let highest = stored
-    for await (const [record] of events.list({ sort: [{ key: 'id', direction: 'desc' }], limit: 1 })) highest = Math.max(highest, Number(record!.id))
-    const start = Math.max(0, highest - WINDOW)
+    const { last: start } = await readFeedRecord(feeds)
     const position = { values: [toNumberId(start)], id: toNumberId(start) }
-    const found = new Set<number>()
-    for await (const batch of events.list({ sort: [{ key: 'id', direction: 'asc' }], after: position })) for (const { id } of batch) found.add(Number(id))
-    const lowest = Math.min(...found, highest + 1)
-    for (let number = lowest; number <= highest; number++) if (!found.has(number)) await insertGap(number)
-    return highest
+    let next = start + 1
+    for await (const batch of events.list({ sort: [{ key: 'id', direction: 'asc' }], after: position })) {
+      for (const { id } of batch) {
+        while (next < Number(id)) await insertGap(next++)
+        next++
+      }
+    }
+    return next - 1
   }
 
   /** Finishes a deletion that was decided. @returns the document of the deletion when its events can be published */
@@ -113,6 +110,12 @@ export function createRelay ({ store, now, days, onPublish, onPublished, onError
     return null
   }
 
+  /** The document that is to be deleted carried them too, and they may have been published from there. */
+  async function findUnpublished (carried: Pending[]): Promise<Pending[]> {
+    const published = await Promise.all(carried.map(async ({ key }) => await events.getBy('key', key) !== null))
+    return carried.filter((_, index) => !published[index])
+  }
+
   async function toItems (name: string, document: Document): Promise<Item[]> {
     const collection = store.collection<Document>(name)
     if (name !== 'event_inbox') {
@@ -123,7 +126,8 @@ export function createRelay ({ store, now, days, onPublish, onPublished, onError
     if (record === null) return []
     const all = listPending(record)
     const deletion = all.filter(({ key }) => key === record.last)
-    const [pending, ...others] = [...all.filter(({ key }) => key !== record.last), ...deletion]
+    const carried = deletion.length === 0 ? all : await findUnpublished(all.filter(({ key }) => key !== record.last))
+    const [pending, ...others] = [...carried, ...deletion]
     if (pending === undefined) return []
     return [{ collection, document, pending, isLast: others.length === 0, isInbox: true, ...(deletion[0] === pending && { once: record.id }) }]
   }

@@ -12,6 +12,8 @@ export interface CsvOptions {
   escapeFormulae: boolean
   /** The columns; absent: those of service.md. */
   columns?: readonly string[] | undefined
+  /** Whether a record is one of the list. Absent: whether it is a client. */
+  isRecord?: ((record: object) => boolean) | undefined
 }
 
 /** Characters that show nothing: a spreadsheet may skip them, and fast-csv drops NUL. Line breaks are for the next patterns. */
@@ -34,12 +36,13 @@ function toCell (value: unknown, { escapeFormulae }: CsvOptions): string {
 
 function toRow (record: object, options: CsvOptions): string[] {
   const fields = record as Record<string, unknown>
-  if (typeof fields.clientId !== 'string') throw new IdentityError('ErrRsc', 'the upstream sent a list that is not one of clients')
+  const { isRecord = () => typeof fields.clientId === 'string' } = options
+  if (!isRecord(record)) throw new IdentityError('ErrRsc', 'the upstream sent a list that is not one of clients')
   return (options.columns ?? COLUMNS).map((column) => toCell(fields[column], options))
 }
 
 /**
- * Writes clients as CSV (RFC 4180): a byte-order mark, the header, one line per client, each ended by a newline. One
+ * Writes records as CSV (RFC 4180): a byte-order mark, the header, one line per record, each ended by a newline. One
  * buffer per batch; the first also holds the header, even when there are no clients.
  * @throws IdentityError ErrRsc for a record that is not a client
  */

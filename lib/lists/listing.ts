@@ -2,17 +2,18 @@ import { Readable } from 'node:stream'
 import { setImmediate as yieldTurn } from 'node:timers/promises'
 import { TIMERS, type Timers } from '../timers.ts'
 import type { Page } from './cursor.ts'
-import { JSON_TYPE, NDJSON_TYPE } from './negotiation.ts'
+import { CSV_TYPE, JSON_TYPE, NDJSON_TYPE } from './negotiation.ts'
 
-/** How a list is written: `{"data":[...]}`, `[...]`, or a record per line. */
-export type ListFormat = 'object' | 'array' | 'ndjson'
+/** How a list is written: `{"data":[...]}`, `[...]`, a record per line, or the pieces as they are, which are CSV. */
+export type ListFormat = 'object' | 'array' | 'ndjson' | 'csv'
 
-export const LIST_TYPES: Record<ListFormat, string> = { object: JSON_TYPE, array: JSON_TYPE, ndjson: NDJSON_TYPE }
+export const LIST_TYPES: Record<ListFormat, string> = { object: JSON_TYPE, array: JSON_TYPE, ndjson: NDJSON_TYPE, csv: CSV_TYPE }
 
 const FRAMES: Record<ListFormat, { open: string, separator: string, close: string }> = {
   object: { open: '{"data":[', separator: ',', close: ']}' },
   array: { open: '[', separator: ',', close: ']' },
-  ndjson: { open: '', separator: '\n', close: '\n' }
+  ndjson: { open: '', separator: '\n', close: '\n' },
+  csv: { open: '', separator: '', close: '' }
 }
 
 export interface ListOptions {

@@ -3,7 +3,7 @@ import Negotiator from 'negotiator'
 export const JSON_TYPE = 'application/json; charset=utf-8'
 export const NDJSON_TYPE = 'application/x-ndjson; charset=utf-8'
 /** RFC 4180, 3. */
-const CSV_TYPE = 'text/csv; charset=utf-8; header=present'
+export const CSV_TYPE = 'text/csv; charset=utf-8; header=present'
 
 /**
  * The offered type that an Accept field prefers (RFC 9110, 12.5.1). Of equal weights the first in the field wins. The first

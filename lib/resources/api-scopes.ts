@@ -6,7 +6,8 @@ export const API_SCOPES = {
   'clients:read': 'see the apps you registered',
   'clients:write': 'register, change and remove your apps, and read their secrets',
   'users:read': 'read all users, and their apps and sessions, as far as your roles allow',
-  'users:write': 'change and remove users, and their apps and sessions, as far as your roles allow'
+  'users:write': 'change and remove users, and their apps and sessions, as far as your roles allow',
+  'events:read': 'read what happened to all accounts and apps'
 } as const
 
 export type ApiScope = keyof typeof API_SCOPES
@@ -18,7 +19,7 @@ export const API_RESOURCE_ID = 'api'
 export const COMMON_SCOPES: ReadonlySet<string> = new Set(['openid', 'profile', 'email', 'roles', 'offline_access'])
 
 /** API scopes that only an administrator may give to a client. */
-export const ADMIN_SCOPES: ReadonlySet<string> = new Set<ApiScope>(['account:security', 'users:read', 'users:write'])
+export const ADMIN_SCOPES: ReadonlySet<string> = new Set<ApiScope>(['account:security', 'users:read', 'users:write', 'events:read'])
 
 export function isApiScope (scope: string): scope is ApiScope {
   return Object.hasOwn(API_SCOPES, scope)
@@ -27,6 +28,11 @@ export function isApiScope (scope: string): scope is ApiScope {
 /** Whether a client may have the scope when it acts for itself: it has no account. */
 export function isForClients (scope: string): boolean {
   return !scope.startsWith('account:')
+}
+
+/** Whether everything that the scope is about is the operator's, so that nobody uses it without a role. */
+export function isForAdmins (scope: ApiScope): boolean {
+  return scope.startsWith('events:')
 }
 
 /** Whether these scopes grant the needed one. Write includes read. */

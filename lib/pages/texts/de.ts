@@ -72,6 +72,7 @@ export const de: Texts = {
     'clients:write': 'Ihre Apps registrieren, ändern und entfernen und ihre Geheimnisse lesen',
     'users:read': 'alle Benutzer, ihre Apps und Sitzungen lesen, soweit Ihre Rollen es erlauben',
     'users:write': 'Benutzer, ihre Apps und Sitzungen ändern und entfernen, soweit Ihre Rollen es erlauben',
+    'events:read': 'lesen, was mit allen Konten und Apps geschehen ist',
     other: (scope) => html`${scope} verwenden`
   },
   links: {

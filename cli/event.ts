@@ -1,0 +1,104 @@
+import { Readable, addAbortSignal } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import type { Event, EventListQuery } from '../schemas/event.ts'
+import { EVENT_COLUMNS, toEventRow } from '../lib/events/columns.ts'
+import { toCsv } from '../lib/lists/csv.ts'
+import { mapBatches } from '../lib/lists/cursor.ts'
+import { writeWholeFile } from '../lib/whole-file.ts'
+import { UsageError } from './args.ts'
+import type { Commands, Context } from './command.ts'
+import { printList } from './output.ts'
+
+/** Milliseconds of one wait for events. */
+const WAIT = 25_000
+
+const COLUMNS = {
+  TIME: (event: Event) => event.time,
+  TYPE: (event: Event) => event.type,
+  OUTCOME: (event: Event) => event.outcome,
+  TARGET: ({ target }: Event) => `${target.kind} ${target.id}`,
+  BY: ({ actor }: Event) => [actor.via, actor.user_id, actor.client_id].filter(Boolean).join(' '),
+  CHANGED: ({ changed, granted, removed }: Event) => [...changed ?? [], ...(granted ?? []).map((role) => `+${role}`), ...(removed ?? []).map((role) => `-${role}`)].join(' ')
+}
+
+const FILTERS = {
+  type: { type: 'string', value: 'TYPE', text: 'Only events of this type.' },
+  user: { type: 'string', value: 'ACCOUNT', text: 'Only events about this account; of a deleted one, its id.' },
+  client: { type: 'string', value: 'ID', text: 'Only events about this client.' },
+  from: { type: 'string', value: 'TIME', text: 'Only events at or after this time (RFC 3339).' },
+  to: { type: 'string', value: 'TIME', text: 'Only events before this time (RFC 3339).' }
+} as const
+
+async function readQuery ({ args, services: { users } }: Context): Promise<EventListQuery> {
+  const filters = Object.keys(FILTERS).map((name) => [name, args.optional(name)] as const)
+  const account = args.optional('user')
+  // A user who was deleted has an id only.
+  const user = account === undefined ? undefined : (await users.getByAccount(account))?.user_id ?? account
+  return { ...Object.fromEntries(filters.filter(([, value]) => value !== undefined)), ...(user !== undefined && { user }) }
+}
+
+/** The events from now on, until the command is stopped. */
+async function * follow ({ services: { events }, signal }: Context, { type, user, client }: EventListQuery): AsyncGenerator<Event[]> {
+  for (let after = await events.last(); !signal.aborted;) {
+    await events.flush()
+    const read = await events.read({ after })
+    const found = read.events.filter((event) => (!type || event.type === type) && (!user || event.user_id === user) && (!client || event.client_id === client))
+    if (found.length > 0) yield found
+    if (read.events.length === 0) await events.wait(after, { timeout: WAIT, signal })
+    after = read.after
+  }
+}
+
+async function list (context: Context): Promise<void> {
+  const { services: { events }, args, stdout, json } = context
+  const query = await readQuery(context)
+  if (args.has('follow')) {
+    if (query.from !== undefined || query.to !== undefined) throw new UsageError('--follow: cannot be combined with --from and --to')
+    for await (const batch of follow(context, query)) {
+      for (const event of batch) stdout.write(json ? `${JSON.stringify(event)}\n` : `${Object.values(COLUMNS).map((read) => read(event)).join('  ')}\n`)
+    }
+    return
+  }
+  await events.flush()
+  await printList(context, events.list({ ...query, limit: args.integer('limit', { minimum: 0, maximum: Number.MAX_SAFE_INTEGER }) ?? 100 }), COLUMNS)
+}
+
+async function * toLines (batches: AsyncIterable<Event[]>): AsyncGenerator<string> {
+  for await (const batch of batches) yield batch.map((event) => `${JSON.stringify(event)}\n`).join('')
+}
+
+async function exportEvents (context: Context): Promise<void> {
+  const { services: { events }, args, stdout, signal } = context
+  await events.flush()
+  const file = args.required('file')
+  const batches = events.list({ ...await readQuery(context), sort: 'time:asc', limit: 0 })
+  const body = args.has('csv')
+    ? Readable.from(toCsv(mapBatches(batches, toEventRow), { escapeFormulae: true, columns: EVENT_COLUMNS, isRecord: () => true }), { objectMode: false })
+    : Readable.from(toLines(batches), { objectMode: false })
+  if (file === '-') await pipeline(body, stdout, { end: false, signal })
+  else await writeWholeFile(file, (draft) => draft.writeFile(addAbortSignal(signal, body)))
+}
+
+export const eventCommands: Commands = {
+  'event list': {
+    summary: 'List events, the last one first.',
+    flags: {
+      ...FILTERS,
+      limit: { type: 'string', value: 'N', text: 'Events at most; 0 for all. Default 100.' },
+      follow: { type: 'boolean', text: 'Print events as they happen, from now on.' }
+    },
+    creates: false,
+    run: list
+  },
+
+  'event export': {
+    summary: 'Write events to a file, the first one first: a line of JSON each, or CSV.',
+    flags: {
+      ...FILTERS,
+      file: { type: 'string', value: 'FILE', required: true, text: 'The file; - is stdout.' },
+      csv: { type: 'boolean', text: 'Write CSV.' }
+    },
+    creates: false,
+    run: exportEvents
+  }
+}

@@ -1,0 +1,23 @@
+import type { Event } from '../../schemas/event.ts'
+
+/** The columns of events as CSV. */
+export const EVENT_COLUMNS = [
+  'cursor', 'id', 'time', 'type', 'outcome', 'count', 'via', 'actor_user_id', 'actor_client_id', 'actor_token_id', 'target_kind', 'target_id',
+  'user_id', 'client_id', 'address', 'request_id', 'changed', 'granted', 'removed'
+] as const
+
+/** An event with a value for each column that it has. */
+export function toEventRow ({ actor, target, changed, granted, removed, ...rest }: Event): { [column: string]: string | number | undefined } {
+  return {
+    ...rest,
+    via: actor.via,
+    actor_user_id: actor.user_id,
+    actor_client_id: actor.client_id,
+    actor_token_id: actor.token_id,
+    target_kind: target.kind,
+    target_id: target.id,
+    changed: changed?.join(' '),
+    granted: granted?.join(' '),
+    removed: removed?.join(' ')
+  }
+}

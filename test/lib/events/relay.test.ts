@@ -1,0 +1,205 @@
+import t from 'tap'
+import type { EventRecord } from '../../../lib/events/types.ts'
+import { type Choose, Scheduler, createRandom, exhaust } from '../../helpers/scheduler.ts'
+import { BEGIN, openEvents, toText } from './harness.ts'
+
+t.test('events are published once, in one order, and leave their documents', async (t) => {
+  const { create, change, remove, recorder, connect, readAll, countPending, inner, published } = await openEvents(t)
+  const relay = connect()
+  await create('a')
+  await change('a')
+  await change('a')
+  await create('b')
+  await recorder.insert({ type: 'session.ended', id: 's', user_id: 'a', client_id: 'c' })
+  await change('b')
+  await remove('b')
+  await relay.flush()
+  const records = await readAll()
+  const texts = records.map(toText)
+  t.strictSame(records.map(({ id }) => Number(id)), [1, 2, 3, 4, 5, 6, 7])
+  t.strictSame(texts.filter((text) => text.includes(' a')), ['user.created a', 'user.updated a 1', 'user.updated a 2'])
+  t.strictSame(texts.filter((text) => text.includes(' b')), ['user.created b', 'user.updated b 1', 'user.deleted b'], 'a deletion comes after what was still pending')
+  t.ok(texts.includes('session.ended s'))
+  t.equal(await countPending(), 0)
+  t.strictSame(await inner.collection('users').get('a'), { id: 'a', revision: 2, changes: 2 })
+  t.equal(published.length, 7)
+  t.match(records.find(({ type }) => type === 'session.ended'), { user: 'a', client: 'c', content: { target: { kind: 'session', id: 's' }, user_id: 'a', outcome: 'success', actor: { via: 'system' } } })
+  t.equal(records[0]!.expired_at, new Date(BEGIN + 400 * 24 * 60 * 60 * 1000).toISOString())
+  await relay.close()
+})
+
+t.test('a document carries 32 events; a further change is refused until they are published', async (t) => {
+  const { create, change, connect, readAll } = await openEvents(t)
+  await create('a')
+  for (let count = 0; count < 31; count++) await change('a')
+  await t.rejects(change('a'), { code: 'ErrBusy' })
+  await connect().flush()
+  t.ok(await change('a'))
+  t.equal((await readAll()).length, 32)
+})
+
+t.test('a process that has the lease keeps others out, until it gives the lease up or it runs out', async (t) => {
+  const { create, connect, countPending, advance } = await openEvents(t)
+  const [one, other] = [connect(), connect()]
+  await create('a')
+  await one.flush()
+  await create('b')
+  await other.flush()
+  t.equal(await countPending(), 1)
+  await one.close()
+  await other.flush()
+  t.equal(await countPending(), 0, 'given up')
+  await create('c')
+  advance(10_001)
+  const third = connect()
+  await third.flush()
+  t.equal(await countPending(), 0, 'run out')
+  await create('d')
+  await other.flush()
+  t.equal(await countPending(), 1, 'the former holder notices')
+})
+
+t.test('a hole that a process left is filled, and its late event comes after', async (t) => {
+  const { create, connect, readAll, inner, advance, feed } = await openEvents(t)
+  await create('a')
+  await create('b')
+  await create('c')
+  let late: (() => Promise<void>) | undefined
+  const failing = connect({
+    store: new Proxy(inner, {
+      get (target, key: keyof typeof inner) {
+        if (key !== 'collection') return target[key]
+        return (name: string) => {
+          const collection = target.collection<EventRecord>(name)
+          if (name !== 'events') return collection
+          return new Proxy(collection, {
+            get (events, method: keyof typeof events) {
+              if (method !== 'insert') return (events[method] as (...args: unknown[]) => unknown).bind(events)
+              return async (record: EventRecord) => {
+                if (record.content?.target.id !== 'b' || late !== undefined) return await events.insert(record)
+                late = async () => await events.insert(record)
+                throw new Error('the process stood still here')
+              }
+            }
+          })
+        }
+      }
+    })
+  })
+  await t.rejects(failing.flush(), /stood still/)
+  t.strictSame((await readAll()).map(toText), ['user.created a', 'user.created c'])
+  const start = await feed.first()
+  t.strictSame((await feed.read({ after: start })).events.map(({ target }) => target.id), ['a'], 'a reader stops before the hole')
+  advance(10_001)
+  const next = connect()
+  await next.flush()
+  t.strictSame((await readAll()).map(toText), ['user.created a', 'gap', 'user.created c', 'user.created b'])
+  await t.rejects(late!(), { name: 'DuplicateKeyError' }, 'the late write fails')
+  const read = await feed.read({ after: start })
+  t.strictSame(read.events.map(({ target }) => target.id), ['a', 'c', 'b'])
+  t.match(read.after, /\.4$/)
+})
+
+t.test('a deletion that was interrupted is finished, with its event', async (t) => {
+  const scheduler = new Scheduler()
+  const { create, change, remove, connect, readAll, inner, advance } = await openEvents(t, { around: scheduler.around })
+  const relay = connect()
+  await create('a')
+  await change('a')
+  scheduler.interrupt = ({ collection, method }) => {
+    if (collection === 'users' && method === 'delete') throw new Error('killed')
+  }
+  await scheduler.run({ remover: async () => await remove('a') }, () => 0)
+  t.not(await inner.collection('users').get('a'), null)
+  await relay.flush()
+  t.not(await inner.collection('users').get('a'), null, 'whoever decided it has some time')
+  t.strictSame((await readAll()).map(toText), ['user.created a', 'user.updated a 1'])
+  await change('a')
+  advance(10_001)
+  await relay.flush()
+  t.equal(await inner.collection('users').get('a'), null)
+  await relay.flush()
+  t.strictSame((await readAll()).map(toText), ['user.created a', 'user.updated a 1', 'user.updated a 2', 'user.deleted a'])
+})
+
+t.test('a deletion beside another one and beside a change: one of the deletions succeeds, with one event, whatever the order', async (t) => {
+  const scheduler = new Scheduler()
+  const { create, change, remove, connect, readAll, countPending, inner } = await openEvents(t, { around: scheduler.around })
+  scheduler.isShared = ({ collection, method }) => collection === 'users' || (collection === 'event_inbox' && method !== 'list')
+  let number = 0
+  async function race (choose: Choose, removers: number, changes: boolean): Promise<void> {
+    const id = `user-${number++}`
+    await create(id)
+    const results: boolean[] = []
+    let changed = false
+    const actors: Record<string, () => Promise<unknown>> = changes ? { changer: async () => { changed = await change(id) } } : {}
+    for (let count = 0; count < removers; count++) actors[`remover ${count}`] = async () => { results.push(await remove(id)) }
+    await scheduler.run(actors, choose)
+    const relay = connect()
+    await relay.flush()
+    await relay.close()
+    const types = (await readAll()).map(toText).filter((text) => text.split(' ')[1] === id).map((text) => text.split(' ')[0])
+    const expected = ['user.created', ...(changed ? ['user.updated'] : []), 'user.deleted']
+    if (types.join() !== expected.join()) t.strictSame(types, expected, JSON.stringify(scheduler.log))
+    if (results.filter(Boolean).length !== 1) t.strictSame(results, 'one of them true', JSON.stringify(scheduler.log))
+    if (await inner.collection('users').get(id) !== null || await countPending() > 0) t.fail('something is left')
+    await inner.collection('events').deleteMany({ before: { id: '9' } })
+  }
+  for (const [removers, changes] of [[2, false], [1, true]] as const) {
+    const { runs, complete } = await exhaust(5_000, async (choose) => await race(choose, removers, changes))
+    t.ok(complete, `${runs} orders`)
+  }
+  for (let seed = 1; seed <= 200; seed++) await race(createRandom(seed), 2, true)
+})
+
+t.test('relays that take over from one another at any moment publish each event once, in the order of its document', async (t) => {
+  const scheduler = new Scheduler()
+  for (let seed = 1; seed <= 40; seed++) {
+    const choose = createRandom(seed)
+    const { create, change, remove, connect, readAll, countPending, advance, recorder, feed } = await openEvents(t, { around: scheduler.around })
+    let failing = choose(2) === 0
+    scheduler.interrupt = () => {
+      if (failing && choose(40) === 0) throw new Error('a failure of the store')
+    }
+    const made: string[] = []
+    const write = (name: string) => async () => {
+      await create(name)
+      made.push(`user.created ${name}`)
+      for (let count = 1; count <= 3; count++) if (await change(name)) made.push(`user.updated ${name} ${count}`)
+      await recorder.insert({ type: 'session.ended', id: name })
+      made.push(`session.ended ${name}`)
+      if (name !== 'a' && await remove(name)) made.push(`user.deleted ${name}`)
+    }
+    const relay = () => async () => {
+      const own = connect()
+      for (let round = 0; round < 6; round++) {
+        await own.flush().catch(() => {})
+        // Longer than the lease, for whoever stands still now.
+        if (choose(3) === 0) advance(10_001)
+      }
+    }
+    await scheduler.run({ a: write('a'), b: write('b'), c: write('c'), one: relay(), other: relay(), third: relay() }, choose)
+    failing = false
+    const last = connect()
+    for (let round = 0; round < 8; round++) {
+      advance(10_001)
+      await last.flush()
+    }
+    const records = await readAll()
+    const texts = records.map(toText).filter((text) => text !== 'gap')
+    if (await countPending() > 0) t.fail(`seed ${seed}: something is left`)
+    if (new Set(texts).size !== texts.length) t.strictSame(texts, [...new Set(texts)], `seed ${seed}: published twice`)
+    for (const text of made) if (!texts.includes(text)) t.strictSame(texts, text, `seed ${seed}: lost`)
+    for (const name of ['a', 'b', 'c']) {
+      const own = texts.filter((text) => text.split(' ')[1] === name && text.startsWith('user.'))
+      const sorted = own.toSorted((x, y) => rank(x) - rank(y))
+      if (own.join() !== sorted.join()) t.strictSame(own, sorted, `seed ${seed}: another order`)
+    }
+    if (records.some(({ id }, index) => Number(id) !== index + 1)) t.fail(`seed ${seed}: a hole`)
+    const read = await feed.read({ after: await feed.first() })
+    if (read.events.length !== texts.length) t.equal(read.events.length, texts.length, `seed ${seed}: the feed`)
+  }
+  t.pass('40 random runs')
+})
+
+const rank = (text: string) => text.startsWith('user.created') ? 0 : text.startsWith('user.deleted') ? 9 : Number(text.split(' ')[2])
