@@ -11,7 +11,7 @@ import { createCounter } from './lib/sign-in/counter.ts'
 import { handleError } from './plugins/errors.ts'
 import { health } from './plugins/health.ts'
 import { placeInHostDocument } from './plugins/host-document.ts'
-import { recordOrigins } from './plugins/origin.ts'
+import { recordOrigins, recordRefusals } from './plugins/origin.ts'
 import services, { readOptions, type IdentityOptions } from './plugins/identity.ts'
 import openapi from './plugins/openapi.ts'
 import { createPasswordLimit } from './plugins/password-limit.ts'
@@ -48,6 +48,7 @@ async function identity (app: FastifyInstance, given: IdentityOptions): Promise<
     if (options.openapi) await scope.register(openapi)
     if (options.health) await scope.register(health, { closing: options.closing })
     await scope.register(async (api) => {
+      recordRefusals(api)
       recordOrigins(api, ({ method }) => method === 'GET' || method === 'HEAD' ? undefined : 'api')
       const passwordLimit = await createPasswordLimit(api, options.rateLimit, counter)
       const writeLimit = createWriteLimit(limitWrites)

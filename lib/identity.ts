@@ -4,6 +4,7 @@ import { type AccountOptions, type Accounts, createAccounts } from './accounts/i
 import { DEFAULT_ACCOUNT_PATH } from './accounts/links.ts'
 import type { Event } from '../schemas/event.ts'
 import { type Events, createEvents } from './events/index.ts'
+import type { Failures } from './events/failures.ts'
 import type { Origin } from './events/origin.ts'
 import { createClients, type Clients } from './clients/clients.ts'
 import { createClientQuota } from './clients/quota.ts'
@@ -90,6 +91,8 @@ export interface Services {
   readonly roles: RoleNames
   /** What happened: the feed, lists, and listeners of this process. */
   readonly events: Events
+  /** Records what failed or was refused. */
+  readonly failures: Pick<Failures, 'recordRefusal'>
   readonly users: Users
   readonly clients: Clients
   readonly tokens: Tokens
@@ -208,6 +211,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     store,
     roles,
     events: record.events,
+    failures: record.failures,
     accounts,
     users,
     clients,

@@ -5,6 +5,7 @@ import t from 'tap'
 import { COMMON, type Flag, parseFlags } from '../cli/args.ts'
 import { COMMANDS } from '../cli/main.ts'
 import identity, { ACCESS, COLLECTIONS, ERRORS, type Caller } from '../index.ts'
+import { EVENT_TYPES } from '../lib/events/types.ts'
 import { ADMIN_SCOPES, API_SCOPES, isForClients } from '../lib/resources/api-scopes.ts'
 import { DEFAULT_ROLE_NAMES } from '../lib/roles.ts'
 import { POWER } from '../lib/tokens/caller.ts'
@@ -201,6 +202,11 @@ t.test('the rooms of the architecture are the folders that there are', async (t)
     .map((path) => `${path.replace(/\/$/, '')}/`)
   for (const folder of folders) t.ok(listed.has(folder), folder)
   for (const one of listed) if (!one.includes('*')) t.equal(globSync(one.replace(/\/$/, ''), { cwd: ROOT }).length, 1, `${one} exists`)
+})
+
+t.test('every type of event has its row', async (t) => {
+  const rows = parseTable(readDoc('docs/events.md'), 'type', 'when').flatMap(([cell = '']) => cell.split(', '))
+  t.same(rows.filter((type) => !type.startsWith('webhook.')).sort(), Object.keys(EVENT_TYPES).filter((type) => !type.startsWith('webhook.')).sort())
 })
 
 t.test('every collection has its row', async (t) => {

@@ -39,7 +39,9 @@ export function createFeed ({ store }: { store: Store }) {
   let polling = false
 
   async function readEdge (direction: 'asc' | 'desc'): Promise<number | undefined> {
-    for await (const [record] of events.list({ sort: [{ key: 'id', direction }], limit: 1 })) return Number(record!.id)
+    let id: string | undefined
+    for await (const batch of events.list({ sort: [{ key: 'id', direction }], limit: 1 })) id = batch[0]?.id
+    return id === undefined ? undefined : Number(id)
   }
 
   async function readLast (): Promise<number> {
@@ -48,7 +50,8 @@ export function createFeed ({ store }: { store: Store }) {
   }
 
   async function getGeneration (): Promise<string> {
-    return generation ??= (await readFeedRecord(feeds)).generation
+    generation ??= (await readFeedRecord(feeds)).generation
+    return generation
   }
 
   async function toCursor (number: number): Promise<string> {

@@ -21,9 +21,7 @@ export interface InboxRecord extends Document {
 const toDeletionId = (collection: string, target: string): string => `${collection}/${target}`
 
 /** A document that every write gives a higher revision. */
-export interface Versioned extends Document {
-  revision?: number
-}
+export type Versioned = Document & { revision?: number }
 
 export interface RecorderParts {
   store: Store

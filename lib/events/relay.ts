@@ -208,7 +208,7 @@ export function createRelay ({ store, now, days, onPublish, onPublished, onError
 
   /** Publishes until nothing is pending, or another process does it. */
   async function drain (): Promise<void> {
-    while (!closed && await publishSome());
+    for (let more = true; more;) more = !closed && await publishSome()
   }
 
   function schedule (): void {
@@ -222,10 +222,11 @@ export function createRelay ({ store, now, days, onPublish, onPublished, onError
   function begin (): Promise<void> {
     timers.clear(timer)
     timer = undefined
-    return running = drain().finally(() => {
+    running = drain().finally(() => {
       running = undefined
       schedule()
     })
+    return running
   }
 
   function run (): void {
@@ -234,6 +235,12 @@ export function createRelay ({ store, now, days, onPublish, onPublished, onError
     }).catch((error: unknown) => {
       if (!closed) onError(error)
     })
+  }
+
+  /** Publishes all that is pending. Resolves at once when another process does it. */
+  async function flush (): Promise<void> {
+    for (let current = running; current !== undefined; current = running) await current.catch(() => {})
+    await begin()
   }
 
   return {
@@ -254,11 +261,7 @@ export function createRelay ({ store, now, days, onPublish, onPublished, onError
       schedule()
     },
 
-    /** Publishes all that is pending. Resolves at once when another process does it. */
-    async flush (): Promise<void> {
-      while (running !== undefined) await running.catch(() => {})
-      await begin()
-    },
+    flush,
 
     async close (): Promise<void> {
       closed = true

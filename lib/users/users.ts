@@ -43,7 +43,7 @@ export interface UserServices {
   attempts: Attempts
   tokens: Tokens
   recorder: Recorder
-  failures: Pick<Failures, 'record'>
+  failures: Pick<Failures, 'recordSignIn'>
   /** Receives failures that no caller waits for. */
   onError: (error: unknown) => void
   /** Called after a user's password was changed by themselves or an administrator. */
@@ -157,10 +157,10 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
       ? runKnown({ kind: 'browser', name: known.browser, holder }, { kind: 'account', name, holder }, compare)
       : attempts.run({ kind: 'account', name, holder }, compare)
     ).catch((error: unknown) => {
-      if (error instanceof IdentityError && error.reason !== undefined) failures.record(holder?.id, name)
+      if (error instanceof IdentityError && error.reason !== undefined) failures.recordSignIn(holder?.id, name)
       throw error
     })
-    if (found === null) failures.record(holder?.id, name)
+    if (found === null) failures.recordSignIn(holder?.id, name)
     if (found !== null && passwords.isWeak(found.password)) await renewHash(found, password, turn)
     return found
   }

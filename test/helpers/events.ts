@@ -17,4 +17,4 @@ export function createSilentRecorder (store: Store): Recorder {
 }
 
 /** Records no failures. */
-export const SILENT_FAILURES = { record: () => {} }
+export const SILENT_FAILURES = { recordSignIn: () => {} }

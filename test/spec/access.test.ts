@@ -33,6 +33,8 @@ PATCH  /user                              401   401   204   204   204     204   
 POST   /resource                          401   401   403   403   403     403     200
 GET    /resource/count                    401   401   403   403   403     403     200
 GET    /resource/list                     401   401   403   403   403     403     200
+GET    /event/list                        401   401   403   403   403     403     200
+GET    /event/feed                        401   401   403   403   403     403     200
 GET    /resource/:resourceId              401   401   403   403   403     403     404
 PATCH  /resource/:resourceId              401   401   403   403   403     403     404
 DELETE /resource/:resourceId              401   401   403   403   403     403     404

@@ -54,6 +54,8 @@ POST    /resource                  users:write     200  403 403 ok     403 403 o
 GET     /resource/count            users:write     200  403 403 ok     403 403 ok        403   403   scope      403  403 ok      403 ok       403 scope
 GET     /resource/list             users:write     200  403 403 ok     403 403 ok        403   403   scope      403  403 ok      403 ok       403 scope
 GET     /resource/:resource        users:write     200  403 403 ok     403 403 ok        403   403   scope      403  403 ok      403 ok       403 scope
+GET     /event/list                events:read     200  403 403 ok     403 403 ok        403   403   scope      403  403 ok      403 ok       403 scope
+GET     /event/feed                events:read     200  403 403 ok     403 403 ok        403   403   scope      403  403 ok      403 ok       403 scope
 PATCH   /resource/:resource        users:write     200  403 403 ok     403 403 ok        403   403   scope      403  403 ok      403 ok       403 scope
 DELETE  /resource/:resource        users:write     204  403 403 ok     403 403 ok        403   403   scope      403  403 ok      403 ok       403 scope
 POST    /user                      users:write     200  403 403 ok     403 403 ok        403   403   scope      403  403 ok      403 ok       403 scope

@@ -1,6 +1,7 @@
 import t from 'tap'
 import type { EventRecord } from '../../../lib/events/types.ts'
 import { type Choose, Scheduler, createRandom, exhaust } from '../../helpers/scheduler.ts'
+import { type Around, wrapStore } from '../../helpers/wrap-store.ts'
 import { BEGIN, openEvents, toText } from './harness.ts'
 
 t.test('events are published once, in one order, and leave their documents', async (t) => {
@@ -65,27 +66,13 @@ t.test('a hole that a process left is filled, and its late event comes after', a
   await create('b')
   await create('c')
   let late: (() => Promise<void>) | undefined
-  const failing = connect({
-    store: new Proxy(inner, {
-      get (target, key: keyof typeof inner) {
-        if (key !== 'collection') return target[key]
-        return (name: string) => {
-          const collection = target.collection<EventRecord>(name)
-          if (name !== 'events') return collection
-          return new Proxy(collection, {
-            get (events, method: keyof typeof events) {
-              if (method !== 'insert') return (events[method] as (...args: unknown[]) => unknown).bind(events)
-              return async (record: EventRecord) => {
-                if (record.content?.target.id !== 'b' || late !== undefined) return await events.insert(record)
-                late = async () => await events.insert(record)
-                throw new Error('the process stood still here')
-              }
-            }
-          })
-        }
-      }
-    })
-  })
+  const around: Around = (call, run) => {
+    const [record] = call.args as [EventRecord]
+    if (call.collection !== 'events' || call.method !== 'insert' || record.content?.target.id !== 'b' || late !== undefined) return run()
+    late = async () => { await run() }
+    throw new Error('the process stood still here')
+  }
+  const failing = connect({ store: wrapStore(inner, around) })
   await t.rejects(failing.flush(), /stood still/)
   t.strictSame((await readAll()).map(toText), ['user.created a', 'user.created c'])
   const start = await feed.first()
