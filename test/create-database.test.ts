@@ -1,4 +1,4 @@
-import { chmodSync, existsSync, readFileSync, readdirSync, renameSync, rmSync, truncateSync } from 'node:fs'
+import { chmodSync, existsSync, readFileSync, readdirSync, realpathSync, renameSync, rmSync, truncateSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { openStore } from '../lib/store/index.ts'
@@ -46,7 +46,7 @@ t.test('a command that reads makes no database, folder and key file', async (t) 
 })
 
 t.test('a missing key file is named and not replaced; a file that others may read is reported', async (t) => {
-  const dir = t.testdir()
+  const dir = realpathSync(t.testdir())
   const run = createCli(dir)
   await run('bootstrap')
   const key = join(dir, 'secret.key')
