@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { openStore } from '../lib/store/index.ts'
 import { createCli } from './helpers/cli.ts'
-import { createMongoDatabase } from './helpers/build.ts'
+import { createMongoDatabase } from './helpers/mongo-database.ts'
 import { MONGODB_URL } from './helpers/mongodb.ts'
 import { runProgram, serviceEnv, startProgram } from './helpers/process.ts'
 
