@@ -1,7 +1,7 @@
 import t, { type Test } from 'tap'
 import { readConfig } from '../config.ts'
 import { openServices } from '../lib/identity.ts'
-import { createMongoDatabase } from './helpers/build.ts'
+import { createMongoDatabase } from './helpers/mongo-database.ts'
 import { MONGODB_URL } from './helpers/mongodb.ts'
 import { runProgram, serviceEnv } from './helpers/process.ts'
 

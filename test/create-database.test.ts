@@ -1,9 +1,9 @@
-import { chmodSync, existsSync, readFileSync, readdirSync, renameSync, rmSync, truncateSync } from 'node:fs'
+import { chmodSync, existsSync, readFileSync, readdirSync, realpathSync, renameSync, rmSync, truncateSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { openStore } from '../lib/store/index.ts'
 import { createCli } from './helpers/cli.ts'
-import { createMongoDatabase } from './helpers/build.ts'
+import { createMongoDatabase } from './helpers/mongo-database.ts'
 import { MONGODB_URL } from './helpers/mongodb.ts'
 import { runProgram, serviceEnv, startProgram } from './helpers/process.ts'
 
@@ -46,7 +46,7 @@ t.test('a command that reads makes no database, folder and key file', async (t) 
 })
 
 t.test('a missing key file is named and not replaced; a file that others may read is reported', async (t) => {
-  const dir = t.testdir()
+  const dir = realpathSync(t.testdir())
   const run = createCli(dir)
   await run('bootstrap')
   const key = join(dir, 'secret.key')

@@ -68,6 +68,8 @@ export function createPasswords ({ cost, queue: asked = DEFAULT_QUEUE, processes
       minThreads: 0,
       maxThreads: threads,
       idleTimeout: 30_000,
+      // Without the process's flags: --import would load its module in the threads too.
+      execArgv: [],
       niceIncrement: process.platform === 'win32' ? 0 : 10
     })
   })

@@ -1,8 +1,7 @@
-import { randomUUID } from 'node:crypto'
-import { MongoClient } from 'mongodb'
 import type { Test } from 'tap'
 import { startIdentity, type StartOptions, type TestKit } from '../../testing/index.ts'
 import { createApp } from '../../testing/kit.ts'
+import { reuseMongoDatabase } from './mongo-database.ts'
 import { MONGODB_URL } from './mongodb.ts'
 import { checkResponses } from './openapi.ts'
 
@@ -10,21 +9,6 @@ import { checkResponses } from './openapi.ts'
 export async function build (t: Test, { app = createApp(), ...options }: Omit<StartOptions, 't'> = {}): Promise<TestKit> {
   if (options.openapi !== false) checkResponses(app, (problem) => t.fail(problem), options.prefix)
   return await startIdentity({ ...options, t, app })
-}
-
-/** The URL of an empty database on the test server, dropped when the test ends. */
-export function createMongoDatabase (t: Test, server: string): string {
-  const url = new URL(server)
-  url.pathname = `/identity_test_${randomUUID().replaceAll('-', '').slice(0, 16)}`
-  t.teardown(async () => {
-    const client = new MongoClient(url.href)
-    try {
-      await client.db().dropDatabase()
-    } finally {
-      await client.close()
-    }
-  })
-  return url.href
 }
 
 /** Starts the service on the store under test. */
@@ -37,7 +21,7 @@ export async function forEachStore (t: Test, run: (t: Test, build: Build) => Pro
     await run(t, (t, options) => build(t, { ...options, database }))
   })
   await t.test('on MongoDB', { skip: MONGODB_URL === undefined && 'MONGODB_URL is not set' }, async (t) => {
-    const database = createMongoDatabase(t, MONGODB_URL!)
+    const database = reuseMongoDatabase(t, MONGODB_URL!)
     await run(t, (t, options) => build(t, { ...options, database }))
   })
 }

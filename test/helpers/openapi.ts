@@ -18,6 +18,8 @@ type Paths = Record<string, Record<string, { responses: Record<string, Response>
 const ajv = new Ajv2020({ strict: false, allErrors: true })
 ajvFormats.default(ajv)
 const compiled = new Map<string, ValidateFunction>()
+/** The same by identity: a document is read once, and its responses are checked many times. */
+const known = new WeakMap<object, ValidateFunction>()
 
 /** Disallows additional properties in object schemas, so that a leaked field is a failure. */
 function close (schema: unknown): unknown {
@@ -26,13 +28,6 @@ function close (schema: unknown): unknown {
   const closed: Schema = Object.fromEntries(Object.entries(schema).map(([key, value]) => [key, close(value)]))
   if (closed.properties !== undefined && closed.additionalProperties === undefined) closed.additionalProperties = false
   return closed
-}
-
-function validate (schema: unknown, value: unknown): string | undefined {
-  const key = JSON.stringify(schema)
-  const check = compiled.get(key) ?? ajv.compile(close(schema) as Schema)
-  compiled.set(key, check)
-  if (!check(value)) return ajv.errorsText(check.errors, { dataVar: 'body' })
 }
 
 /** Puts the named schemas in the place of the references to them. */
@@ -44,9 +39,23 @@ function resolve (schema: unknown, named: Record<string, Schema>): unknown {
   return Object.fromEntries(Object.entries(schema).map(([key, inner]) => [key, resolve(inner, named)]))
 }
 
+function compile (schema: unknown, named: Record<string, Schema>): ValidateFunction {
+  const whole = resolve(schema, named)
+  const key = JSON.stringify(whole)
+  const check = compiled.get(key) ?? ajv.compile(close(whole) as Schema)
+  compiled.set(key, check)
+  return check
+}
+
+function validate (schema: object, named: Record<string, Schema>, value: unknown): string | undefined {
+  const check = known.get(schema) ?? compile(schema, named)
+  known.set(schema, check)
+  if (!check(value)) return ajv.errorsText(check.errors, { dataVar: 'body' })
+}
+
 /** The schema of a list's items, which are the lines of NDJSON and the items of a bare array. */
-function findItem (response: Response): unknown {
-  return (response.content?.['application/json']?.schema as { properties?: { data?: { items?: unknown } } }).properties?.data?.items
+function findItem (response: Response): object | undefined {
+  return (response.content?.['application/json']?.schema as { properties?: { data?: { items?: object } } }).properties?.data?.items
 }
 
 /** How a response differs from the OpenAPI document; undefined if it does not. */
@@ -61,12 +70,12 @@ export function findProblem (document: { paths: Paths, components?: { schemas?: 
   const media = type?.split(';')[0] ?? ''
   const named = document.components?.schemas ?? {}
   const item = findItem(response)
-  const checkItems = (items: unknown[]) => items.map((value) => validate(resolve(item, named), value)).find((problem) => problem !== undefined)
+  const checkItems = (items: unknown[]) => items.map((value) => validate(item!, named, value)).find((problem) => problem !== undefined)
   if (item !== undefined && media === 'application/x-ndjson') return checkItems(body === '' ? [] : body.replace(/\n$/, '').split('\n').map((line) => JSON.parse(line)))
   const schema = response.content[media]?.schema
   if (schema === undefined) return `content type ${type} is not documented`
   const value = JSON.parse(body)
-  return item !== undefined && Array.isArray(value) ? checkItems(value) : validate(resolve(schema, named), value)
+  return item !== undefined && Array.isArray(value) ? checkItems(value) : validate(schema, named, value)
 }
 
 /**

@@ -1,7 +1,7 @@
 import type { Test } from 'tap'
 import { openStore } from '../../lib/store/index.ts'
 import type { Store, StoreOptions } from '../../lib/store/port.ts'
-import { createMongoDatabase } from './build.ts'
+import { createMongoDatabase } from './mongo-database.ts'
 import { MONGODB_URL } from './mongodb.ts'
 
 /** Runs the cases on an open store of every engine: on SQLite in memory and in a file, and on MongoDB if MONGODB_URL is set. */

@@ -1,6 +1,7 @@
 import * as crypto from 'node:crypto'
 import t from 'tap'
 import * as ids from '../../lib/ids.ts'
+import { importMocked } from '../helpers/import-mocked.ts'
 
 const { generateId, randomText } = ids
 
@@ -33,7 +34,7 @@ t.test('random text has the length asked for', (t) => {
 t.test('no character is favoured: bytes that would favour some are drawn again', async (t) => {
   // Before each of 248, which are four for each character, one of the eight that have to be drawn again.
   const randomFillSync = (pool: Uint8Array) => pool.forEach((_, index) => { pool[index] = index % 2 === 0 ? 248 + index % 8 : (index >> 1) % 248 })
-  const forced = await t.mockImport<typeof ids>('../../lib/ids.ts', { 'node:crypto': { ...crypto, randomFillSync } })
+  const forced = await importMocked<typeof ids>(t, new URL('../../lib/ids.ts', import.meta.url), { 'node:crypto': { ...crypto, randomFillSync } })
   const counts = new Map<string, number>()
   for (const character of forced.randomText(4 * 62)) counts.set(character, (counts.get(character) ?? 0) + 1)
   t.equal(counts.size, 62)
@@ -46,7 +47,7 @@ t.test('a byte is used once, and not kept', async (t) => {
   const randomFillSync = (given: Uint8Array) => {
     pool = given.fill(++filled)
   }
-  const forced = await t.mockImport<typeof ids>('../../lib/ids.ts', { 'node:crypto': { ...crypto, randomFillSync } })
+  const forced = await importMocked<typeof ids>(t, new URL('../../lib/ids.ts', import.meta.url), { 'node:crypto': { ...crypto, randomFillSync } })
   t.equal(forced.randomText(1), '1')
   t.equal(pool[0], 0)
   t.equal(forced.randomText(pool.length), '1'.repeat(pool.length - 1) + '2')

@@ -3,6 +3,7 @@ import type { Test } from 'tap'
 import type { ClientRecord } from '../../lib/records.ts'
 import type { Json } from '../../lib/store/port.ts'
 import { startIdentity, type StartOptions, type TestKit } from '../../testing/index.ts'
+import { reuseMongoDatabase } from '../helpers/mongo-database.ts'
 import { MONGODB_URL } from '../helpers/mongodb.ts'
 import { Browser, type Page } from './browser.ts'
 
@@ -33,17 +34,8 @@ async function answer (response: Response): Promise<Answer> {
 export function eachStore (t: Test, name: string, run: (t: Test, start: (options?: StartOptions) => Promise<Harness>) => Promise<void>): void {
   t.test(`${name} on sqlite`, async (t) => await run(t, async (options) => await startHarness(t, options)))
   t.test(`${name} on mongodb`, { skip: MONGODB_URL === undefined && 'MONGODB_URL is not set' }, async (t) => {
-    const database = `oidc_${process.pid}_${randomBytes(4).toString('hex')}`
-    await run(t, async (options) => {
-      const harness = await startHarness(t, { database: `${MONGODB_URL}/${database}`, ...options })
-      t.teardown(async () => {
-        const { MongoClient } = await import('mongodb')
-        const client = new MongoClient(MONGODB_URL!)
-        await client.db(database).dropDatabase()
-        await client.close()
-      })
-      return harness
-    })
+    const database = reuseMongoDatabase(t, MONGODB_URL!)
+    await run(t, async (options) => await startHarness(t, { database, ...options }))
   })
 }
 

@@ -3,7 +3,7 @@ import { storeError } from '../../lib/errors.ts'
 import { COLLECTIONS } from '../../lib/store/collections.ts'
 import { openStore } from '../../lib/store/index.ts'
 import { createTestClock } from '../../testing/index.ts'
-import { createMongoDatabase } from '../helpers/build.ts'
+import { reuseMongoDatabase } from '../helpers/mongo-database.ts'
 import { MONGODB_URL } from '../helpers/mongodb.ts'
 import { type Answer, type App, type Harness, askCode, createFile, getCode, startHarness } from './harness.ts'
 import type { Page } from './browser.ts'
@@ -240,4 +240,4 @@ function race (t: Test, place: Place): void {
 
 t.test('on sqlite', async (t) => race(t, createFile))
 
-t.test('on mongodb', { skip: MONGODB_URL === undefined && 'MONGODB_URL is not set' }, async (t) => race(t, (t) => createMongoDatabase(t, MONGODB_URL!)))
+t.test('on mongodb', { skip: MONGODB_URL === undefined && 'MONGODB_URL is not set' }, async (t) => race(t, (t) => reuseMongoDatabase(t, MONGODB_URL!)))

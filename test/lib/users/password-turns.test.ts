@@ -1,5 +1,6 @@
 import t, { type Test } from 'tap'
 import type * as Main from '../../../lib/users/passwords.ts'
+import { importMocked } from '../../helpers/import-mocked.ts'
 
 /** Passwords with one thread, which hashes when the test says so. */
 async function load (t: Test) {
@@ -8,7 +9,7 @@ async function load (t: Test) {
     run = async () => await new Promise<boolean>((resolve) => running.push(() => resolve(false)))
     close = async () => {}
   }
-  const { createPasswords } = await t.mockImport<typeof Main>('../../../lib/users/passwords.ts', { piscina: { Piscina } })
+  const { createPasswords } = await importMocked<typeof Main>(t, new URL('../../../lib/users/passwords.ts', import.meta.url), { piscina: { Piscina } })
   const settle = () => new Promise((resolve) => setImmediate(resolve))
   // Of so many processes each has one thread.
   const passwords = createPasswords({ cost: 12, processes: 1000, queue: 10_000_000 })

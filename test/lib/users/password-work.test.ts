@@ -2,11 +2,12 @@ import * as bcrypt from 'bcryptjs'
 import t, { type Test } from 'tap'
 import type * as Worker from '../../../lib/users/password-worker.ts'
 import type * as Main from '../../../lib/users/passwords.ts'
+import { importMocked } from '../../helpers/import-mocked.ts'
 
 /** The password modules with a pool that runs its jobs at once, and counts the work: 2^cost for each hash. */
 async function load (t: Test) {
   let work = 0
-  const { default: run } = await t.mockImport<typeof Worker>('../../../lib/users/password-worker.ts', {
+  const { default: run } = await importMocked<typeof Worker>(t, new URL('../../../lib/users/password-worker.ts', import.meta.url), {
     bcryptjs: {
       ...bcrypt,
       hashSync (text: string, cost: number) {
@@ -29,7 +30,7 @@ async function load (t: Test) {
       pools.options.push(options)
     }
   }
-  const { createPasswords } = await t.mockImport<typeof Main>('../../../lib/users/passwords.ts', { piscina: { Piscina } })
+  const { createPasswords } = await importMocked<typeof Main>(t, new URL('../../../lib/users/passwords.ts', import.meta.url), { piscina: { Piscina } })
   return {
     createPasswords,
     pools,

@@ -1,0 +1,39 @@
+import { randomUUID } from 'node:crypto'
+import type { Db } from 'mongodb'
+import root, { type Test } from 'tap'
+
+async function withDatabase (url: string, run: (database: Db) => Promise<unknown>): Promise<void> {
+  const { MongoClient } = await import('mongodb')
+  const client = new MongoClient(url)
+  try {
+    await run(client.db())
+  } finally {
+    await client.close()
+  }
+}
+
+/** The URL of a new database on the test server, dropped when the test ends. */
+export function createMongoDatabase (t: Test, server: string): string {
+  const url = new URL(server)
+  url.pathname = `/identity_test_${randomUUID().replaceAll('-', '').slice(0, 16)}`
+  t.teardown(async () => await withDatabase(url.href, async (database) => await database.dropDatabase()))
+  return url.href
+}
+
+/** Databases that earlier tests of this process used: collections and indexes without documents. */
+const free: string[] = []
+
+/**
+ * The URL of a database of the service that has no documents, dropped when the process ends. Where it does not matter that
+ * the collections exist, it saves their creation, which takes a server a second or more.
+ */
+export function reuseMongoDatabase (t: Test, server: string): string {
+  const url = free.pop() ?? createMongoDatabase(root, server)
+  t.teardown(async () => {
+    await withDatabase(url, async (database) => {
+      for (const collection of await database.collections()) await collection.deleteMany({})
+    })
+    free.push(url)
+  })
+  return url
+}
