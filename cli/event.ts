@@ -39,7 +39,9 @@ async function readQuery ({ args, services: { users } }: Context): Promise<Event
 
 /** The events from now on, until the command is stopped. */
 async function * follow ({ services: { events }, signal }: Context, { type, user, client }: EventListQuery): AsyncGenerator<Event[]> {
-  for (let after = await events.last(); !signal.aborted;) {
+  // Once more when the command is stopped, for what happened before that.
+  for (let after = await events.last(), isLast = false; !isLast;) {
+    isLast = signal.aborted
     await events.flush()
     const read = await events.read({ after })
     const found = read.events.filter((event) => (!type || event.type === type) && (!user || event.user_id === user) && (!client || event.client_id === client))

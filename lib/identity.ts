@@ -92,7 +92,7 @@ export interface Services {
   /** What happened: the feed, lists, and listeners of this process. */
   readonly events: Events
   /** Records what failed or was refused. */
-  readonly failures: Pick<Failures, 'recordRefusal'>
+  readonly failures: Pick<Failures, 'recordRefusal' | 'flush'>
   readonly users: Users
   readonly clients: Clients
   readonly tokens: Tokens

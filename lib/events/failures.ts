@@ -94,10 +94,15 @@ export function createFailures ({ recorder, key, onError, timers = TIMERS }: Fai
     },
 
     /** Records what is counted. */
-    async close (): Promise<void> {
+    async flush (): Promise<void> {
       flush()
-      timers.clear(timer)
       await Promise.all(writing)
+    },
+
+    /** The same, at the end. */
+    async close (): Promise<void> {
+      await this.flush()
+      timers.clear(timer)
     }
   }
 }

@@ -1,0 +1,66 @@
+import t from 'tap'
+import { COMMANDS } from '../../cli/main.ts'
+import type { EVENT_TYPES } from '../../lib/events/types.ts'
+import type { Event } from '../../schemas/event.ts'
+import { createCli } from '../helpers/cli.ts'
+
+/** The commands that change something in the store, in an order in which each can do its work, with the types of their events. */
+const CHANGING: [line: string, ...types: (keyof typeof EVENT_TYPES)[]][] = [
+  ['bootstrap --account boss', 'user.created', 'client.created'],
+  ['user create --account ann@example.com', 'user.created'],
+  ['user roles --account ann@example.com --add editor', 'user.roles_changed'],
+  ['user password --account ann@example.com', 'user.password_changed'],
+  ['user unlock --account ann@example.com', 'user.unlocked'],
+  ['user invite --account guest@example.com', 'user.invited'],
+  ['user recover --account ann@example.com', 'user.recovery_started'],
+  ['client create --owner ann@example.com --name new --redirect-uri https://app.example/ --credentials', 'client.created'],
+  ['client patch --client CLIENT --name other', 'client.updated'],
+  ['resource create --id https://orders.example --name Orders --scope orders:read=read', 'resource.created'],
+  ['resource remove --id https://orders.example', 'resource.deleted'],
+  ['sessions end --user ann@example.com', 'user.sessions_ended'],
+  ['keys rotate', 'key.rotated'],
+  ['keys reseal', 'key.resealed']
+]
+
+/** Commands that change nothing that is recorded: they read, issue tokens, write files, or serve. */
+const OTHERS = ['token create', 'user list', 'client list', 'client export', 'resource list', 'event list', 'event export', 'mail test', 'mail list', 'keys status', 'backup', 'restore', 'config check', 'login', 'serve', 'testing']
+
+t.test('commands that change something have their events', async (t) => {
+  const recorded = CHANGING.map(([line]) => line.split(' --')[0]!)
+  // Only a mail that failed can be sent again: test/cli/mail.test.ts.
+  t.same([...recorded, ...OTHERS, 'mail retry'].sort(), Object.keys(COMMANDS).filter((name) => !/^(webhook|move)/.test(name)).sort(), 'every command is known')
+  const cli = createCli(t.testdir(), { IDENTITY_ISSUER: 'http://127.0.0.1:3000' })
+  let seen = 0
+  let client = ''
+  for (const [line, ...types] of CHANGING) {
+    const ran = await cli(`${line.replace('CLIENT', client)} --json`)
+    t.equal(ran.code, 0, `${line}: ${ran.stderr}`)
+    client = ran.json().client_id ?? client
+    const events = ((await cli('event list --limit 0 --json')).json() as unknown as { data: Event[] }).data.toReversed().slice(seen)
+    seen += events.length
+    t.strictSame([...new Set(events.map(({ type }) => type))].sort(), [...types].sort(), line)
+    t.ok(events.every(({ actor }) => actor.via === 'cli' && actor.user_id === undefined))
+  }
+})
+
+t.test('event list and event export: tables, JSON lines, CSV, filters', async (t) => {
+  const cli = createCli(t.testdir())
+  await cli('user create --account ann')
+  await cli('user create --account bob')
+  await cli('user roles --account bob --add editor')
+  const table = (await cli('event list --user bob')).stdout.trim().split('\n')
+  t.match(table[0], /^TIME +TYPE +OUTCOME +TARGET +BY +CHANGED$/)
+  t.match(table[1], /user\.roles_changed.*cli.*\+editor$/)
+  t.equal(table.length, 3)
+  const lines = (await cli('event export --file -')).stdout.trim().split('\n').map((line) => JSON.parse(line) as Event)
+  t.strictSame(lines.map(({ type }) => type), ['user.created', 'user.created', 'user.roles_changed'])
+  t.equal((await cli('event export --file - --csv --type user.created')).stdout.trim().split('\n').length, 3)
+  t.match(await cli('event list --from yesterday'), { code: 1, stderr: /--from: / })
+  t.match(await cli('event list --follow --from 2026-01-01T00:00:00Z'), { code: 1, stderr: /--follow: / })
+  const stopping = new AbortController()
+  const following = cli('event list --follow --json', { signal: stopping.signal })
+  await cli('user unlock --account bob')
+  for (let number = 0; number < 4; number++) await cli('user unlock --account ann')
+  stopping.abort()
+  t.match((await following).stdout, /"type":"user.unlocked"/)
+})

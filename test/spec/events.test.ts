@@ -1,0 +1,195 @@
+import t, { type Test } from 'tap'
+import type { EVENT_TYPES } from '../../lib/events/types.ts'
+import { ACCESS } from '../../plugins/access-table.ts'
+import type { Event } from '../../schemas/event.ts'
+import { startIdentity, type TestKit } from '../../testing/index.ts'
+import { forEachStore } from '../helpers/build.ts'
+
+const MAIL = { local: true, send: async () => {} }
+
+/** What the calls of one operation share: a user with a client, who acts, and an administrator. */
+interface Scene {
+  kit: TestKit
+  admin: Record<string, string>
+  user: { user_id: string, headers: Record<string, string>, client_id: string }
+  call (method: 'POST' | 'PATCH' | 'DELETE', url: string, headers: Record<string, string>, data?: object): Promise<{ data: Record<string, string> }>
+}
+
+/** The operations that change something: a call, and the types of the events that it leads to. */
+const OPERATIONS: Record<string, [run: (scene: Scene) => Promise<unknown>, ...types: (keyof typeof EVENT_TYPES)[]]> = {
+  createClient: [({ call, user }) => call('POST', '/client', user.headers, { data: { redirectUris: [], scopes: [], name: 'new' } }), 'client.created'],
+  patchClient: [({ call, user }) => call('PATCH', `/client/${user.client_id}`, user.headers, { data: { name: 'other' }, regen_secret: true }), 'client.updated', 'client.secret_changed'],
+  deleteClient: [({ call, user, admin }) => call('DELETE', `/client/${user.client_id}`, admin), 'client.deleted'],
+  deleteClientsOfUser: [({ call, user }) => call('DELETE', `/client/user/${user.user_id}`, user.headers), 'client.deleted'],
+  logout: [({ call, user }) => call('POST', '/auth/logout', user.headers), 'token.revoked'],
+  endSessions: [({ call, user }) => call('DELETE', '/auth/sessions?all=true&regen_secrets=true', user.headers), 'user.sessions_ended', 'client.secret_changed'],
+  patchProfile: [({ call, user }) => call('PATCH', '/user', user.headers, { data: { name: 'new', password: 'another' } }), 'user.updated', 'user.password_changed'],
+  sendVerification: [({ call, user }) => call('POST', '/auth/verify/send', user.headers), 'user.verification_requested'],
+  changeAddress: [({ call, user }) => call('POST', '/user/email', user.headers, { data: { email: 'new@example.com' } }), 'user.email_change_requested'],
+  deleteProfile: [({ call, user }) => call('DELETE', '/user', user.headers, { data: {} }), 'client.deleted', 'user.deleted'],
+  inviteUser: [({ call, admin }) => call('POST', '/user/invite', admin, { data: { account: 'guest@example.com' } }), 'user.invited'],
+  recoverUser: [({ call, user, admin }) => call('POST', `/user/${user.user_id}/recovery`, admin), 'user.recovery_started'],
+  createResource: [({ call, admin }) => call('POST', '/resource', admin, { data: { id: 'https://orders.example', name: 'Orders', scopes: { 'orders:read': 'read' } } }), 'resource.created'],
+  patchResource: [async ({ call, admin, kit }) => {
+    const { resourceId } = await kit.app.identity.resources.create({ data: { id: 'https://orders.example', name: 'Orders', scopes: {} } })
+    await call('PATCH', `/resource/${resourceId}`, admin, { data: { name: 'Other' } })
+  }, 'resource.created', 'resource.updated'],
+  deleteResource: [async ({ call, admin, kit }) => {
+    const { resourceId } = await kit.app.identity.resources.create({ data: { id: 'https://orders.example', name: 'Orders', scopes: {} } })
+    await call('DELETE', `/resource/${resourceId}`, admin)
+  }, 'resource.created', 'resource.deleted'],
+  createUser: [({ call, admin }) => call('POST', '/user', admin, { data: { account: 'created', password: 'p' } }), 'user.created'],
+  patchUser: [({ call, user, admin }) => call('PATCH', `/user/${user.user_id}`, admin, { data: { name: 'new', roles: { manager: true }, password: 'another' }, disable: true }), 'user.updated', 'user.roles_changed', 'user.password_changed', 'user.disabled'],
+  deleteUser: [({ call, user, admin }) => call('DELETE', `/user/${user.user_id}`, admin), 'user.deleted']
+}
+
+async function setUp (t: Test, kit: TestKit): Promise<Scene> {
+  const call: Scene['call'] = async (method, url, headers, payload) => {
+    const reply = await kit.inject({ method, url: `/api/v1${url}`, headers, ...(payload && { payload }) })
+    if (reply.statusCode >= 300) t.fail(`${method} ${url}: ${reply.statusCode} ${reply.body}`)
+    return reply.statusCode === 204 ? { data: {} } : reply.json()
+  }
+  await kit.reset()
+  const admin = await kit.mint({ user: 'boss', roles: ['admin'] })
+  const { user_id } = (await call('POST', '/user', admin.headers, { data: { account: 'ann@example.com', password: 'p' } })).data as { user_id: string }
+  const { headers, client_id } = await kit.mint({ user: user_id })
+  const { identity } = kit.app
+  const { clientId } = await identity.clients.create({ data: { redirectUris: [], scopes: [], name: 'own' }, credentials: true }, { user_id, isAdmin: true })
+  t.ok(client_id)
+  return { kit, call, admin: admin.headers, user: { user_id, headers, client_id: clientId } }
+}
+
+await forEachStore(t, async (t, build) => {
+  t.test('every operation that changes something has its events, with who did it', async (t) => {
+    const changing = Object.keys(ACCESS).filter((operation) => !/^(get|list|count|read)/.test(operation) && !/webhook/i.test(operation))
+    t.same(Object.keys(OPERATIONS).sort(), changing.sort(), 'the table has every operation')
+    const kit = await build(t, { mail: MAIL, selfDelete: true })
+    for (const [operation, [run, ...types]] of Object.entries(OPERATIONS)) {
+      const scene = await setUp(t, kit)
+      const before = (await kit.events.list()).length
+      await run(scene)
+      const events = (await kit.events.list()).slice(before)
+      t.strictSame([...new Set(events.map(({ type }) => type))].sort(), [...types].sort(), operation)
+      for (const event of events.filter(({ type }) => type !== 'resource.created' || operation === 'createResource')) {
+        t.match(event, { actor: { via: 'api', user_id: String, client_id: String, token_id: String }, address: '127.0.0.1', request_id: String, outcome: 'success', time: String }, `${operation}: ${event.type}`)
+      }
+    }
+  })
+
+  t.test('what an event says', async (t) => {
+    const kit = await build(t, { mail: MAIL })
+    const { call, admin, user: { user_id, headers, client_id } } = await setUp(t, kit)
+    const last = async () => (await kit.events.list()).at(-1)!
+    await call('PATCH', `/user/${user_id}`, admin, { data: { roles: { manager: true } } })
+    await call('PATCH', `/user/${user_id}`, admin, { data: { roles: { editor: true } } })
+    t.match(await last(), { type: 'user.roles_changed', granted: ['editor'], removed: ['manager'], target: { kind: 'user', id: user_id }, user_id })
+    await call('PATCH', '/user', headers, { data: { name: 'A Secret Name', info: { note: 'a secret note' } } })
+    t.match(await last(), { type: 'user.updated', changed: ['info', 'name'] })
+    await call('PATCH', `/client/${client_id}`, headers, { data: { redirectUris: ['https://secret.example/'] } })
+    t.match(await last(), { type: 'client.updated', changed: ['redirectUris'], client_id, user_id })
+    await call('PATCH', `/user/${user_id}`, admin, { disable: true })
+    await call('PATCH', `/user/${user_id}`, admin, { disable: false })
+    t.match(await last(), { type: 'user.enabled' })
+    const text = JSON.stringify(await kit.events.list())
+    for (const secret of ['A Secret Name', 'secret note', 'secret.example', headers.authorization!.slice(7), admin.authorization!.slice(7)]) t.notOk(text.includes(secret))
+  })
+
+  t.test('a refused operation of administrators, and failed sign-ins, up to ten of a kind', async (t) => {
+    const kit = await build(t, {})
+    const { user: { headers, user_id } } = await setUp(t, kit)
+    const before = (await kit.events.list()).length
+    for (let count = 0; count < 12; count++) {
+      t.equal((await kit.inject({ url: '/api/v1/user/list', headers })).statusCode, 403)
+      await kit.app.identity.users.verify('ann@example.com', 'wrong').catch(() => {})
+      await kit.app.identity.users.verify('Nobody@example.com', 'wrong')
+    }
+    t.equal((await kit.inject({ method: 'POST', url: '/api/v1/client', headers, payload: {} })).statusCode, 400, 'what is invalid is not refused')
+    const events = (await kit.events.list()).slice(before)
+    const of = (type: string, kind: string) => events.filter((event) => event.type === type && event.target.kind === kind)
+    t.equal(of('operation.refused', 'operation').length, 10)
+    t.match(of('operation.refused', 'operation')[0], { target: { id: 'listUsers' }, actor: { via: 'api', user_id }, outcome: 'failure', address: '127.0.0.1' })
+    t.equal(of('sign_in.failed', 'user').length, 10)
+    t.match(of('sign_in.failed', 'user')[0], { user_id, outcome: 'failure' })
+    t.equal(of('sign_in.failed', 'unknown').length, 10)
+    t.notOk(JSON.stringify(events).toLowerCase().includes('nobody'))
+    await kit.app.identity.failures.flush()
+    t.strictSame((await kit.events.list()).slice(-3).map(({ type, target, count }) => [type, target.kind, count]).sort(), [
+      ['operation.refused', 'operation', 2], ['sign_in.failed', 'unknown', 2], ['sign_in.failed', 'user', 2]
+    ])
+  })
+
+  t.test('the list: filters, sorts, pages and formats', async (t) => {
+    const kit = await build(t, {})
+    const { admin, user: { user_id }, call } = await setUp(t, kit)
+    for (let count = 0; count < 5; count++) {
+      kit.clock.advance(1000)
+      await call('PATCH', `/user/${user_id}`, admin, { data: { name: `n${count}` } })
+    }
+    await kit.flush()
+    const get = async (query: string, headers: Record<string, string> = {}) => await kit.inject({ url: `/api/v1/event/list${query}`, headers: { ...admin, ...headers } })
+    const read = async (query: string) => (await get(query)).json().data as Event[]
+    const all = await read('?limit=0&sort=time:asc')
+    t.strictSame((await read('?limit=0')), all.toReversed())
+    const updated = await read(`?type=user.updated&user=${user_id}&sort=time:asc`)
+    t.equal(updated.length, 5)
+    t.strictSame(await read(`?type=user.updated&from=${updated[1]!.time}&to=${updated[3]!.time}&sort=time:asc`), updated.slice(1, 3))
+    const paged: Event[] = []
+    for (let next: string | undefined = '?limit=2&sort=time:asc'; next !== undefined;) {
+      const reply = await get(next)
+      paged.push(...reply.json().data)
+      next = /<(.*)>/.exec(String(reply.headers.link ?? ''))?.[1]
+    }
+    t.strictSame(paged, all)
+    t.strictSame((await get('?limit=0&sort=time:asc', { accept: 'application/x-ndjson' })).body.trim().split('\n').map((line) => JSON.parse(line)), all)
+    const csv = await get('?type=user.updated&sort=time:asc', { accept: 'text/csv' })
+    t.match(csv.headers['content-type'], /^text\/csv/)
+    t.equal(csv.body.trim().split('\n').length, 6)
+    t.match(csv.body, updated[0]!.cursor)
+    for (const bad of ['?sort=name:asc', '?from=yesterday', '?to=2026', '?after=x', '?unknown=1']) t.equal((await get(bad)).statusCode, 400, bad)
+    t.equal((await kit.inject({ url: '/api/v1/event/list' })).statusCode, 401)
+  })
+
+  t.test('the feed: from the present, from the start, waiting, and cursors that are gone', async (t) => {
+    const kit = await build(t, { auditDays: 1 })
+    const { admin, user: { user_id }, call } = await setUp(t, kit)
+    await kit.flush()
+    const get = async (query: string) => await kit.inject({ url: `/api/v1/event/feed${query}`, headers: admin })
+    const { after } = (await get('?after=now')).json()
+    t.strictSame((await get(`?after=${after}&wait=0`)).json(), { data: [], after })
+    const waiting = get(`?after=${after}`)
+    await call('PATCH', `/user/${user_id}`, admin, { data: { name: 'new' } })
+    const { data, after: next } = (await waiting).json()
+    t.match(data, [{ type: 'user.updated', cursor: next }])
+    const first = (await get('?wait=0')).json()
+    t.equal((await get('?wait=0&limit=1')).json().data.length, 1)
+    const [generation, number] = String(next).split('.')
+    t.match((await get(`?after=${generation}.${Number(number) + 1}`)).json(), { code: 'ErrGone' })
+    t.match((await get(`?after=other.${number}`)).json(), { code: 'ErrGone' })
+    for (const bad of ['?after=x', `?after=${generation}.01`, '?after=', '?limit=0', '?wait=26']) t.equal((await get(bad)).statusCode, 400, bad)
+    const [oldest, second] = first.data as [Event, Event]
+    const before = `${generation}.${Number(oldest.cursor.split('.')[1]) - 1}`
+    t.equal((await get(`?after=${before}&wait=0`)).statusCode, 200)
+    await kit.app.identity.store.collection('events').deleteMany({ before: { id: second.cursor.split('.')[1]!.padStart(16, '0') } })
+    t.match((await get(`?after=${before}&wait=0`)).json(), { code: 'ErrGone' })
+    t.equal((await get('?wait=0')).json().data[0].cursor, second.cursor)
+  })
+})
+
+t.test('a listener of this process hears of events from now on, until it is removed', async (t) => {
+  const kit = await startIdentity({ t })
+  await kit.mint({ user: 'before' })
+  await kit.flush()
+  const heard: string[] = []
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const stop = kit.app.identity.events.on('user.created', ({ target }) => {
+    heard.push(target.id)
+    resolve()
+  })
+  kit.app.identity.events.on('*', () => { throw new Error('a listener that fails') })
+  await kit.app.identity.events.last()
+  const { user_id } = await kit.app.identity.users.create({ data: { account: 'after', password: 'p' } })
+  await kit.flush()
+  await promise
+  stop()
+  t.strictSame(heard, [user_id])
+})
