@@ -15,6 +15,7 @@ import { createPasswordRules } from './users/password-rules.ts'
 import { createOidc, type Oidc } from './oidc/index.ts'
 import type { Meter } from './metrics/meter.ts'
 import { readOutbox } from './metrics/read-outbox.ts'
+import { readRelay } from './metrics/read-relay.ts'
 import { readWalSize, watchSignIns, watchTokens } from './metrics/watch-services.ts'
 import { watchStore } from './metrics/watch-store.ts'
 import { registerRenderers } from './renderers.ts'
@@ -187,7 +188,10 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
   })
   meter?.read('hash_queue', 'Password hashes that wait for a thread.', passwords.countWaiting)
   meter?.read('wal_bytes', 'Size of the write-ahead log of an SQLite database.', () => readWalSize(handedIn === undefined ? options.database : undefined))
-  if (meter !== undefined) readOutbox(opened, COLLECTIONS, now, meter)
+  if (meter !== undefined) {
+    readOutbox(opened, COLLECTIONS, now, meter)
+    readRelay(opened, now, meter)
+  }
   const checkQuota = createClientQuota(store.collection('clients'), options.clientsPerUser)
   const clients = createClients({ store, now, box, tokens, recorder, checkQuota })
   const accounts = people.accounts = createAccounts({

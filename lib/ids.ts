@@ -1,5 +1,5 @@
 import { randomFillSync } from 'node:crypto'
-import { ulid } from 'ulid'
+import { monotonicFactory, ulid } from 'ulid'
 
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 
@@ -33,6 +33,12 @@ export function randomText (length: number): string {
 /** The random source for ulid, which picks one of 32 characters by a fraction. Its own makes a system call per character. */
 function drawFraction (): number {
   return drawByte() % 32 / 32
+}
+
+/** Returns a generator of ULIDs of which the later one is the larger one, in the same millisecond too. */
+export function createUlids (): (now: number) => string {
+  const generate = monotonicFactory(drawFraction)
+  return (now) => generate(now)
 }
 
 /** Generates a user or client id: a ULID, which sorts by time, and 8 random characters; 34 in all. */

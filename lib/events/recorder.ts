@@ -1,5 +1,5 @@
-import { monotonicFactory } from 'ulid'
 import { type Clock, toTimestamp } from '../clock.ts'
+import { createUlids } from '../ids.ts'
 import { retryWrite } from '../retry.ts'
 import { type Document, DuplicateKeyError, type Json, type Store } from '../store/port.ts'
 import { keepAddress, type AddressMode } from './address.ts'
@@ -36,8 +36,7 @@ export interface RecorderParts {
 /** Records what happens, so that no change is without its event, and no event without its change. */
 export function createRecorder ({ store, now, via, addresses, onRecord }: RecorderParts) {
   const inbox = store.collection<InboxRecord>('event_inbox')
-  // Of two events of one process, the later one has the larger ULID, in the same millisecond too.
-  const generateUlid = monotonicFactory()
+  const generateUlid = createUlids()
 
   function describe ({ type, id, kind = EVENT_TYPES[type], user_id, client_id, outcome = 'success', ...rest }: Happening): EventContent {
     const origin = findOrigin() ?? { via }

@@ -1,0 +1,22 @@
+import { decodeTime } from 'ulid'
+import type { Clock } from '../clock.ts'
+import { CARRIERS } from '../events/relay.ts'
+import type { Document, Store } from '../store/port.ts'
+import type { Meter } from './meter.ts'
+
+/** Reads at each scrape how many documents carry events that are not published yet, and since when. */
+export function readRelay (store: Store, now: Clock, meter: Meter): void {
+  const filter = { since: { event_due: '' } }
+  meter.read('events_pending', 'Documents with events that are not published yet.', async () => {
+    const counts = await Promise.all(CARRIERS.map((name) => store.collection(name).count(filter)))
+    return counts.reduce((sum, count) => sum + count, 0)
+  })
+  meter.read('events_pending_oldest_seconds', 'How long the oldest of them has waited.', async () => {
+    const oldest = await Promise.all(CARRIERS.map(async (name) => {
+      const documents = store.collection<Document & { event_due: string }>(name)
+      const [first] = (await Array.fromAsync(documents.list({ filter, sort: [{ key: 'event_due', direction: 'asc' }], limit: 1 }))).flat()
+      return first === undefined ? now() : decodeTime(first.event_due)
+    }))
+    return Math.max(0, now() - Math.min(...oldest)) / 1000
+  })
+}
