@@ -18,6 +18,8 @@ import { readOutbox } from './metrics/read-outbox.ts'
 import { readWalSize, watchSignIns, watchTokens } from './metrics/watch-services.ts'
 import { watchStore } from './metrics/watch-store.ts'
 import { registerRenderers } from './renderers.ts'
+import { LOOPBACK_HOSTS } from './outbound/addresses.ts'
+import { type Outbound, createOutbound } from './outbound/fetcher.ts'
 import type { UserRecord } from './records.ts'
 import { createResources, type Resources } from './resources/resources.ts'
 import { type RoleNames, checkRoleNames } from './roles.ts'
@@ -46,6 +48,7 @@ export interface ServiceOptions extends Pick<
   Options,
   'database' | 'storeTimeout' | 'secretKey' | 'dataDir' | 'production' | 'createDatabase' | 'bcryptCost' | 'hashQueue' | 'passwordMin' | 'roles' | 'managerRoles' | 'clientsPerUser' | 'auditDays' | 'addresses'
 > {
+  outboundHosts?: Options['outboundHosts'] | undefined
   walLimit?: Options['walLimit'] | undefined
   /** Resources that the host declares. Absent: the ones from earlier starts stay declared. */
   resources?: Options['resources'] | undefined
@@ -118,6 +121,15 @@ export interface Services {
   close (): Promise<void>
 }
 
+/** Calls URLs that users chose, as the options allow. */
+function openOutbound ({ outboundHosts = [], production }: ServiceOptions): Outbound {
+  try {
+    return createOutbound({ allow: [...outboundHosts, ...(production ? [] : LOOPBACK_HOSTS)] })
+  } catch (error) {
+    throw new Error(`option outboundHosts: ${(error as Error).message}`)
+  }
+}
+
 /**
  * Opens the services.
  * @throws Error for a wrong option, a store that cannot be opened, and a missing or wrong secret key
@@ -126,6 +138,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
   const { roles, managerRoles, now = Date.now, onError = () => {}, onEvents = () => {}, onMailFailed = () => {}, onWarning = () => {}, processes = 1, meter } = options
   checkRoleNames(roles)
   checkManagerRoles(roles, managerRoles)
+  const outbound = openOutbound(options)
   const { store: handedIn, createDatabase: create = !options.production } = options
   const storeOptions = { collections: COLLECTIONS, now, onError, onWarning, create, timeout: options.storeTimeout, ...(options.walLimit !== undefined && { walLimit: options.walLimit }) }
   /** Opens a store of our own for this question only: it is asked once, before the key file exists. */
@@ -153,6 +166,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
   async function close () {
     try {
       await record.close()
+      await outbound.close()
       await people.accounts?.outbox?.close()
       await passwords.close()
       await tokens.close()

@@ -37,6 +37,9 @@ export function isPublicAddress (address: string): boolean {
   return isIP(address) !== 0 && !isListed(special, address)
 }
 
+/** This device, which may be called outside production. */
+export const LOOPBACK_HOSTS = ['localhost', '127.0.0.0/8', '::1']
+
 /** What may be called although it is not public, and without TLS. */
 export interface AllowedHosts {
   hasName (hostname: string): boolean
