@@ -10,6 +10,7 @@ import { createClients, type Clients } from './clients/clients.ts'
 import { createClientQuota } from './clients/quota.ts'
 import { toApiUri } from './issuer.ts'
 import type { Clock } from './clock.ts'
+import { type Logouts, createLogouts } from './logout/logouts.ts'
 import { createPasswords } from './users/passwords.ts'
 import { createPasswordRules } from './users/password-rules.ts'
 import { createOidc, type Oidc } from './oidc/index.ts'
@@ -70,7 +71,7 @@ export interface ServiceOptions extends Pick<
   accounts?: Partial<AccountOptions> | undefined
   /** Counts the mails that are asked for. Absent: in memory. */
   counter?: Counter | undefined
-  /** Sends what is due in the outbox, whoever accepted it, until `close`. Absent: only what this process accepts. */
+  /** Sends what is due in the outbox of mails, whoever accepted it, until `close`. Absent: only what this process accepts. */
   sendsMail?: boolean | undefined
   /** Publishes events, whichever process recorded them, until `close`. Absent: others do, or `events.flush`. */
   relaysEvents?: boolean | undefined
@@ -80,6 +81,8 @@ export interface ServiceOptions extends Pick<
   onEvents?: ((events: Event[]) => void) | undefined
   /** Receives mails that were not sent and will not be tried again. */
   onMailFailed?: ((delivery: { id: string, kind: string, attempts: number, failure: string }) => void) | undefined
+  /** Receives logout tokens that were not delivered and will not be tried again. */
+  onLogoutFailed?: ((delivery: { id: string, client_id: string, user_id: string, attempts: number, failure: string }) => void) | undefined
   /** Counts and measures. Absent: nothing is, and nothing pays for it. */
   meter?: Meter | undefined
   /** Receives failures that no caller waits for. */
@@ -107,6 +110,8 @@ export interface Services {
   readonly tokenSessions: TokenSessions
   /** Where a user is signed in, for the account pages. */
   readonly ownSessions: OwnSessions
+  /** Tells clients that a sign-in has ended (OpenID Connect Back-Channel Logout). */
+  readonly logouts: Logouts
   /** Signs people in by steps, for the pages. */
   readonly signIns: SignIns
   /** The cookies of browsers in which somebody has signed in. */
@@ -135,7 +140,7 @@ function openOutbound ({ outboundHosts = [], production }: ServiceOptions): Outb
  * @throws Error for a wrong option, a store that cannot be opened, and a missing or wrong secret key
  */
 export async function openServices (options: ServiceOptions): Promise<Services> {
-  const { roles, managerRoles, now = Date.now, onError = () => {}, onEvents = () => {}, onMailFailed = () => {}, onWarning = () => {}, processes = 1, meter } = options
+  const { roles, managerRoles, now = Date.now, onError = () => {}, onEvents = () => {}, onMailFailed = () => {}, onLogoutFailed = () => {}, onWarning = () => {}, processes = 1, meter } = options
   checkRoleNames(roles)
   checkManagerRoles(roles, managerRoles)
   const outbound = openOutbound(options)
@@ -154,12 +159,13 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
   const opened = handedIn ?? await openStore(options.database, { ...storeOptions, renderers: registerRenderers(box.keys) })
   const store = meter === undefined ? opened : watchStore(opened, meter)
   const passwords = createPasswords({ cost: options.bcryptCost, queue: options.hashQueue, processes })
+  const logouts = createLogouts({ store, now, fetch: outbound.fetch, onError, onFailed: onLogoutFailed })
   const { auditDays: days, addresses, via = 'system' } = options
   const record = createEvents({
-    store, now, via, days, addresses, key: deriveKey(box.key, 'events'), onPublish: async () => {}, onPublished: onEvents, onError
+    store, now, via, days, addresses, key: deriveKey(box.key, 'events'), onPublish: logouts.makeUp, onPublished: onEvents, onError
   })
   const { recorder } = record
-  const issued = createTokens({ store, now, roles, recorder, onError, refreshTtl: options.refreshTtl })
+  const issued = createTokens({ store, now, roles, recorder, onError, refreshTtl: options.refreshTtl, logouts })
   const tokens = meter === undefined ? issued : watchTokens(issued, meter)
   // Assigned below: its parts need one another.
   const people: { accounts?: Accounts } = {}
@@ -170,6 +176,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
       await people.accounts?.outbox?.close()
       await passwords.close()
       await tokens.close()
+      await logouts.close()
     } finally {
       if (handedIn === undefined) await store.close()
     }
@@ -203,7 +210,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
   meter?.read('wal_bytes', 'Size of the write-ahead log of an SQLite database.', () => readWalSize(handedIn === undefined ? options.database : undefined))
   if (meter !== undefined) readOutbox(opened, COLLECTIONS, now, meter)
   const checkQuota = createClientQuota(store.collection('clients'), options.clientsPerUser)
-  const clients = createClients({ store, now, box, tokens, recorder, checkQuota })
+  const clients = createClients({ store, now, box, tokens, recorder, checkQuota, checkUrl: outbound.checkUrl })
   const accounts = people.accounts = createAccounts({
     store,
     now,
@@ -233,6 +240,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     resources,
     tokenSessions: createTokenSessions({ store, now, tokens, recorder }),
     ownSessions: createOwnSessions({ store, now, tokens, recorder }),
+    logouts,
     signIns: meter === undefined ? signIns : watchSignIns(signIns, meter),
     knownBrowsers: createKnownBrowsers({ key: deriveKey(box.key, 'known browsers'), now }),
     oidc: createOidc({ store, tokens, box, now, recorder, addresses, onGrant: meter?.tokens }),
