@@ -1,14 +1,16 @@
-import { createLocalJWKSet, decodeJwt, decodeProtectedHeader, type JSONWebKeySet, jwtVerify } from 'jose'
+import { createLocalJWKSet, decodeJwt, type JSONWebKeySet, jwtVerify } from 'jose'
 import t, { type Test } from 'tap'
 import { COLLECTIONS } from '../../lib/store/collections.ts'
 import { openStore } from '../../lib/store/index.ts'
-import { createTestClock } from '../../testing/index.ts'
-import type { StartOptions } from '../../testing/index.ts'
+import type { Store } from '../../lib/store/port.ts'
+import { emptyStore } from '../../testing/kit.ts'
+import { createMongoDatabase } from '../helpers/build.ts'
+import { MONGODB_URL } from '../helpers/mongodb.ts'
 import { callAs } from '../helpers/people.ts'
 import { type Received, startReceiver } from '../helpers/receiver.ts'
 import { wrapStore } from '../helpers/wrap-store.ts'
 import { addUser, enter, post as postPage } from '../pages/visits.ts'
-import { type App, type Harness, askCode, createFile, eachStore, getCode, startHarness } from './harness.ts'
+import { type App, type Harness, askCode, createFile, getCode, startHarness } from './harness.ts'
 import type { Browser } from './browser.ts'
 
 t.setTimeout(180_000)
@@ -51,18 +53,24 @@ interface Setting extends Harness {
 }
 
 /** A user who is signed in to all apps in one browser, and in another one to the first app. */
-async function prepare (t: Test, start: (options?: StartOptions) => Promise<Harness>, options?: StartOptions): Promise<Setting & { sids: Record<'one' | 'two' | 'elsewhere', string | undefined> }> {
-  const harness = await start(options)
+async function prepare (t: Test, store: Store): Promise<Setting & { sids: Record<'one' | 'two' | 'deaf' | 'elsewhere', string | undefined> }> {
+  await emptyStore(store)
+  const harness = await startHarness(t, { store })
   const { received, url } = await startReceiver(t)
   const [one, two, deaf] = [await harness.register({ name: 'One' }), await harness.register({ name: 'Two', public: true }), await harness.register({ name: 'Deaf' })]
   for (const app of [one, two]) await setUri(harness, app, `${url}/${app.client_id}`)
   const [browser1, browser2] = [harness.browser(), harness.browser()]
+  const enterOther = async () => {
+    harness.kit.clock.advance(1000)
+    return await enterApp(harness, one, browser2)
+  }
   const sids = {
     one: (await enterApp(harness, one, browser1)).sid,
     two: (await enterApp(harness, two, browser1, 'openid offline_access')).sid,
-    elsewhere: (await enterApp(harness, one, browser2)).sid
+    deaf: (await enterApp(harness, deaf, browser1)).sid,
+    elsewhere: (await enterOther()).sid
   }
-  t.notOk((await enterApp(harness, deaf, browser1)).sid, 'no sid for whoever is not told')
+  t.notOk(sids.deaf, 'no sid for whoever is not told')
   return { ...harness, one, two, deaf, received, browser1, browser2, sids }
 }
 
@@ -83,7 +91,7 @@ t.test('the metadata says so', async (t) => {
 })
 
 /** Every way in which sign-in sessions end, and what the apps are told: of one session by its sid, or of all. */
-const ENDINGS: Record<string, { end: (setting: Setting) => Promise<unknown>, told: (sids: Record<string, string | undefined>) => string[], options?: StartOptions }> = {
+const ENDINGS: Record<string, { end: (setting: Setting) => Promise<unknown>, told: (sids: Record<string, string | undefined>) => string[] }> = {
   'a sign-out that an app asked for': {
     async end ({ browser1, one }) {
       const page = await browser1.open(`/api/v1/auth/session/end?client_id=${one.client_id}`)
@@ -109,8 +117,8 @@ const ENDINGS: Record<string, { end: (setting: Setting) => Promise<unknown>, tol
     async end (setting) {
       const own = await enter(setting, '/account/sessions')
       const uids = (await setting.kit.app.identity.ownSessions.listBrowsers(setting.user.user_id)).entries.map(({ uid }) => uid)
-      // The last used one is this one, the first used one has both apps.
-      await postPage(own, '/account/sessions', { browser: uids.at(-1) ?? '' })
+      // The last used first: this one, the other one, and the first one, which has both apps.
+      await postPage(own, '/account/sessions', { browser: uids[2] ?? '' })
     },
     told: ({ one, two }) => [`one ${one}`, `two ${two}`]
   },
@@ -181,17 +189,108 @@ const ENDINGS: Record<string, { end: (setting: Setting) => Promise<unknown>, tol
   }
 }
 
-eachStore(t, 'every ending tells each app that the session signed in to, once', async (t, start) => {
-  for (const [name, { end, told, options }] of Object.entries(ENDINGS)) {
+/** Gives the URL of a new database. */
+type Place = (t: Test) => string
+
+async function walk (t: Test, place: Place): Promise<void> {
+  const inner = await openStore(place(t), { collections: COLLECTIONS, now: Date.now })
+  t.teardown(() => inner.close())
+  let log: string[] = []
+  const store = wrapStore(inner, ({ collection, method }, run) => {
+    if (collection === 'logouts' ? method === 'insert' : collection === 'grants' && method.startsWith('delete')) log.push(`${collection}.${method}`)
+    return run()
+  })
+  for (const [name, { end, told }] of Object.entries(ENDINGS)) {
     await t.test(name, async (t) => {
-      const setting = await prepare(t, start, options)
+      const setting = await prepare(t, store)
       t.ok(setting.sids.one && setting.sids.two && setting.sids.elsewhere)
-      t.equal(new Set(Object.values(setting.sids)).size, 3, 'a sid for each session and app')
+      t.equal(new Set(Object.values(setting.sids)).size, 4, 'a sid for each session and app')
       setting.kit.clock.advance(1000)
+      log = []
       await end(setting)
       t.strictSame(await takeTold(setting), told(setting.sids).sort())
+      t.equal(log[0], 'logouts.insert', 'stored before anything that names the apps is removed')
       setting.kit.clock.advance(60 * 60 * 1000)
       t.strictSame(await takeTold(setting), [], 'and no more')
     })
   }
+}
+
+t.test('every ending tells each app that the session signed in to, once', async (t) => {
+  await t.test('on sqlite', async (t) => await walk(t, createFile))
+  await t.test('on mongodb', { skip: MONGODB_URL === undefined && 'MONGODB_URL is not set' }, async (t) => await walk(t, (t) => createMongoDatabase(t, MONGODB_URL!)))
+})
+
+t.test('every way to get an ID token has the sid of the session, and a client that is told no more has none', async (t) => {
+  const harness = await startHarness(t)
+  const app = await harness.register()
+  const browser = harness.browser()
+  t.notOk((await enterApp(harness, app, browser)).sid)
+  await setUri(harness, app, 'https://app.example/logout')
+  const first = await enterApp(harness, app, browser, 'openid offline_access')
+  const { body } = await harness.post('token', { grant_type: 'refresh_token', refresh_token: first.refresh_token ?? '' }, app)
+  t.equal(decodeJwt(String(body.id_token)).sid, first.sid)
+  t.equal((await enterApp(harness, app, browser)).sid, first.sid, 'the same for the life of the session')
+  t.not((await enterApp(harness, app, harness.browser())).sid, first.sid)
+  await setUri(harness, app, null)
+  t.notOk((await enterApp(harness, app, browser)).sid)
+})
+
+t.test('a receiver that hangs answers nobody: sign-outs, password changes and mails go on', async (t) => {
+  const harness = await startHarness(t)
+  const [slow, quick] = [await harness.register({ name: 'Slow' }), await harness.register({ name: 'Quick' })]
+  const hanging = Promise.withResolvers<number>()
+  const told = Promise.withResolvers<void>()
+  const { url, received } = await startReceiver(t, async ({ path }) => {
+    if (path === '/slow') return await hanging.promise
+    told.resolve()
+    return 204
+  })
+  await setUri(harness, slow, `${url}/slow`)
+  await setUri(harness, quick, `${url}/quick`)
+  const { kit, user } = harness
+  const { users, accounts, logouts, store } = kit.app.identity
+  for (let count = 0; count < 12; count++) {
+    const browser = harness.browser()
+    await enterApp(harness, slow, browser)
+    const page = await browser.open('/api/v1/auth/session/end')
+    t.equal((await page.submit({ logout: 'yes' })).title, 'Signed out')
+  }
+  const browser = harness.browser()
+  await enterApp(harness, slow, browser)
+  await enterApp(harness, quick, browser)
+  await users.patchOwn(user.user_id, { data: { password: 'another horse' } })
+  await kit.app.identity.tokens.settle()
+  await accounts.outbox?.flush()
+  await told.promise
+  t.equal(received.filter(({ path }) => path === '/slow').length, 2, 'at most two at once')
+  t.equal(await store.collection('logouts').count({ equal: { state: 'due', client_id: slow.client_id } }), 13)
+  hanging.resolve(200)
+  await logouts.settle()
+  t.equal(await store.collection('logouts').count({ equal: { state: 'done' } }), 14)
+})
+
+t.test('where a client is told: a public https URL, or what outboundHosts allows', async (t) => {
+  const harness = await startHarness(t, { production: true, createDatabase: true, outboundHosts: ['10.1.0.0/16', 'logout.internal'] })
+  const app = await harness.register()
+  const wrong = {
+    'http://app.example/': /must be an https URL/,
+    'ftp://app.example/': /must be an https URL/,
+    '/logout': /absolute URL/,
+    'https://user:pass@app.example/': /user information/,
+    'https://app.example/#x': /fragment/,
+    'https://127.0.0.1/': /public address/,
+    'https://[::ffff:127.0.0.1]/': /public address/,
+    'https://169.254.169.254/': /public address/,
+    'https://10.2.0.1/': /public address/
+  }
+  for (const [uri, message] of Object.entries(wrong)) await t.rejects(setUri(harness, app, uri), { code: 'ErrParam', message: new RegExp(`^backchannelLogoutUri: .*${message.source}`) }, uri)
+  for (const uri of ['https://app.example/logout?a=b', 'http://10.1.2.3/logout', 'http://logout.internal/']) {
+    await setUri(harness, app, uri)
+    t.equal((await harness.kit.app.identity.clients.require(app.client_id, ADMIN)).backchannelLogoutUri, uri)
+  }
+  await setUri(harness, app, null)
+  const shown = await harness.kit.app.identity.clients.require(app.client_id, ADMIN)
+  t.notOk(shown.backchannelLogoutUri)
+  t.strictSame((await harness.kit.app.identity.store.collection('clients').get(app.client_id) as { backchannel?: boolean } | null)?.backchannel, undefined)
 })
