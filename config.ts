@@ -15,6 +15,7 @@ import { findSender, parseMailUrl } from './lib/mail/smtp.ts'
 import { findNearest } from './lib/nearest.ts'
 import { OWN_SCHEMAS } from './lib/options.ts'
 import { parseSecretKeys } from './lib/crypto/secrets.ts'
+import { readAllowedHosts } from './lib/outbound/addresses.ts'
 import { type RoleNames, findSharedRole } from './lib/roles.ts'
 import { findAdminsRole } from './lib/users/manager-rules.ts'
 
@@ -210,6 +211,11 @@ export function readConfig (env: Readonly<Record<string, string | undefined>>): 
   if (proxies !== false && !proxies.every(isNetwork)) {
     problems.push('IDENTITY_TRUST_PROXY: must be off, or comma-separated addresses or networks such as 10.0.0.0/8')
   }
+  try {
+    readAllowedHosts(toOutboundHosts(read))
+  } catch {
+    problems.push('IDENTITY_OUTBOUND_HOSTS: must be comma-separated hosts, addresses or networks such as 10.0.0.0/8')
+  }
   const workers = read.IDENTITY_WORKERS === 'auto' ? availableParallelism() : read.IDENTITY_WORKERS
   if (workers > 1 && read.DATABASE_URL === 'sqlite::memory:') {
     problems.push('IDENTITY_WORKERS: must be 1 with sqlite::memory:, as each process would have its own database')
@@ -227,6 +233,10 @@ export function readConfig (env: Readonly<Record<string, string | undefined>>): 
 
 function toRoleNames (env: Environment): RoleNames {
   return { admin: env.IDENTITY_ROLE_ADMIN, manager: env.IDENTITY_ROLE_MANAGER, service: env.IDENTITY_ROLE_SERVICE }
+}
+
+function toOutboundHosts ({ IDENTITY_OUTBOUND_HOSTS: hosts }: Environment): string[] {
+  return hosts?.split(',').map((host) => host.trim()).filter(Boolean) ?? []
 }
 
 /** The roles that managers may grant; undefined for the default. */
@@ -301,7 +311,8 @@ function toConfig (env: Environment & { IDENTITY_WORKERS: number }, secretKey: s
       managerRoles: toManagerRoles(env),
       clientsPerUser: env.IDENTITY_CLIENTS_PER_USER,
       auditDays: env.IDENTITY_AUDIT_DAYS,
-      addresses: env.IDENTITY_ADDRESSES
+      addresses: env.IDENTITY_ADDRESSES,
+      outboundHosts: toOutboundHosts(env)
     }
   }
 }

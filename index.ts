@@ -62,7 +62,7 @@ async function identity (app: FastifyInstance, given: IdentityOptions): Promise<
         const getHome = () => getIssuer!().pathname.replace(/\/$/, '') + accountPath
         const look = createLook({ ...oidcOptions, ...(accountPath !== false && { getHome }) })
         const limits = await createSignInLimits(signing, !unlimited && oidcOptions.signInLimit, counter)
-        const mount = { ...prepareServer(scope, { ...oidcOptions, signUp: options.signUp }, look, getIssuer), limits, look }
+        const mount = { ...prepareServer(scope, { ...oidcOptions, signUp: options.signUp, delivers: options.sender?.local !== true }, look, getIssuer), limits, look }
         await signing.register(oidc, mount)
         await signing.register(introspectionRoute, { ...mount, prefix: '/api/v1' })
         const getPath = () => getIssuer!().pathname.replace(/\/$/, '') + (accountPath || DEFAULT_ACCOUNT_PATH)

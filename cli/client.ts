@@ -19,6 +19,7 @@ const OPERATOR_FLAGS = {
   pkce: { type: 'string', value: 'HOW', text: 'required, or optional for a confidential client whose library has no PKCE.' },
   'first-party': { type: 'boolean', text: 'Your own client: it signs users in without asking for their consent.' },
   'id-token-claims': { type: 'string', value: 'WHEN', text: 'on: its ID tokens hold the claims of the granted scopes, for libraries that do not ask at userinfo; or off.' },
+  'backchannel-logout-uri': { type: 'string', value: 'URL', text: "Tell it there that a user's sign-in has ended (OpenID Connect Back-Channel Logout); '' for no more." },
   role: { type: 'string', value: 'ROLE', multiple: true, text: "A role of the client's own tokens, which make it a service account; may be repeated." }
 } as const
 
@@ -32,12 +33,13 @@ function readScopes (args: Args): string[] {
 function readOperatorFlags (args: Args): object {
   const [pkce, claims] = [args.optional('pkce'), args.optional('id-token-claims')]
   if (claims !== undefined && claims !== 'on' && claims !== 'off') throw new UsageError('--id-token-claims: must be on or off')
-  const [grants, roles] = [args.all('grant'), args.all('role')]
+  const [grants, roles, logoutUri] = [args.all('grant'), args.all('role'), args.optional('backchannel-logout-uri')]
   return {
     ...(grants.length > 0 && { grants }),
     ...(pkce !== undefined && { pkce }),
     ...(args.has('first-party') && { first_party: true }),
     ...(claims !== undefined && { id_token_claims: claims === 'on' }),
+    ...(logoutUri !== undefined && { backchannelLogoutUri: logoutUri === '' ? null : logoutUri }),
     ...(roles.length > 0 && { roles: Object.fromEntries(roles.map((role) => [role, true])) })
   }
 }

@@ -10,6 +10,7 @@ import { createClients, type Clients } from './clients/clients.ts'
 import { createClientQuota } from './clients/quota.ts'
 import { toApiUri } from './issuer.ts'
 import type { Clock } from './clock.ts'
+import { type Logouts, createLogouts } from './logout/logouts.ts'
 import { createPasswords } from './users/passwords.ts'
 import { createPasswordRules } from './users/password-rules.ts'
 import { createOidc, type Oidc } from './oidc/index.ts'
@@ -19,6 +20,8 @@ import { readRelay } from './metrics/read-relay.ts'
 import { readWalSize, watchSignIns, watchTokens } from './metrics/watch-services.ts'
 import { watchStore } from './metrics/watch-store.ts'
 import { registerRenderers } from './renderers.ts'
+import { LOOPBACK_HOSTS } from './outbound/addresses.ts'
+import { type Outbound, createOutbound } from './outbound/fetcher.ts'
 import type { UserRecord } from './records.ts'
 import { createResources, type Resources } from './resources/resources.ts'
 import { type RoleNames, checkRoleNames } from './roles.ts'
@@ -47,6 +50,7 @@ export interface ServiceOptions extends Pick<
   Options,
   'database' | 'storeTimeout' | 'secretKey' | 'dataDir' | 'production' | 'createDatabase' | 'bcryptCost' | 'hashQueue' | 'passwordMin' | 'roles' | 'managerRoles' | 'clientsPerUser' | 'auditDays' | 'addresses'
 > {
+  outboundHosts?: Options['outboundHosts'] | undefined
   walLimit?: Options['walLimit'] | undefined
   /** Resources that the host declares. Absent: the ones from earlier starts stay declared. */
   resources?: Options['resources'] | undefined
@@ -68,7 +72,7 @@ export interface ServiceOptions extends Pick<
   accounts?: Partial<AccountOptions> | undefined
   /** Counts the mails that are asked for. Absent: in memory. */
   counter?: Counter | undefined
-  /** Sends what is due in the outbox, whoever accepted it, until `close`. Absent: only what this process accepts. */
+  /** Sends what is due in the outbox of mails, whoever accepted it, until `close`. Absent: only what this process accepts. */
   sendsMail?: boolean | undefined
   /** Publishes events, whichever process recorded them, until `close`. Absent: others do, or `events.flush`. */
   relaysEvents?: boolean | undefined
@@ -78,6 +82,8 @@ export interface ServiceOptions extends Pick<
   onEvents?: ((events: Event[]) => void) | undefined
   /** Receives mails that were not sent and will not be tried again. */
   onMailFailed?: ((delivery: { id: string, kind: string, attempts: number, failure: string }) => void) | undefined
+  /** Receives logout tokens that were not delivered and will not be tried again. */
+  onLogoutFailed?: ((delivery: { id: string, client_id: string, user_id: string, attempts: number, failure: string }) => void) | undefined
   /** Counts and measures. Absent: nothing is, and nothing pays for it. */
   meter?: Meter | undefined
   /** Receives failures that no caller waits for. */
@@ -105,6 +111,8 @@ export interface Services {
   readonly tokenSessions: TokenSessions
   /** Where a user is signed in, for the account pages. */
   readonly ownSessions: OwnSessions
+  /** Tells clients that a sign-in has ended (OpenID Connect Back-Channel Logout). */
+  readonly logouts: Logouts
   /** Signs people in by steps, for the pages. */
   readonly signIns: SignIns
   /** The cookies of browsers in which somebody has signed in. */
@@ -119,14 +127,24 @@ export interface Services {
   close (): Promise<void>
 }
 
+/** Calls URLs that users chose, as the options allow. */
+function openOutbound ({ outboundHosts = [], production }: ServiceOptions): Outbound {
+  try {
+    return createOutbound({ allow: [...outboundHosts, ...(production ? [] : LOOPBACK_HOSTS)] })
+  } catch (error) {
+    throw new Error(`option outboundHosts: ${(error as Error).message}`)
+  }
+}
+
 /**
  * Opens the services.
  * @throws Error for a wrong option, a store that cannot be opened, and a missing or wrong secret key
  */
 export async function openServices (options: ServiceOptions): Promise<Services> {
-  const { roles, managerRoles, now = Date.now, onError = () => {}, onEvents = () => {}, onMailFailed = () => {}, onWarning = () => {}, processes = 1, meter } = options
+  const { roles, managerRoles, now = Date.now, onError = () => {}, onEvents = () => {}, onMailFailed = () => {}, onLogoutFailed = () => {}, onWarning = () => {}, processes = 1, meter } = options
   checkRoleNames(roles)
   checkManagerRoles(roles, managerRoles)
+  const outbound = openOutbound(options)
   const { store: handedIn, createDatabase: create = !options.production } = options
   const storeOptions = { collections: COLLECTIONS, now, onError, onWarning, create, timeout: options.storeTimeout, ...(options.walLimit !== undefined && { walLimit: options.walLimit }) }
   /** Opens a store of our own for this question only: it is asked once, before the key file exists. */
@@ -142,21 +160,24 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
   const opened = handedIn ?? await openStore(options.database, { ...storeOptions, renderers: registerRenderers(box.keys) })
   const store = meter === undefined ? opened : watchStore(opened, meter)
   const passwords = createPasswords({ cost: options.bcryptCost, queue: options.hashQueue, processes })
+  const logouts = createLogouts({ store, now, fetch: outbound.fetch, onError, onFailed: onLogoutFailed })
   const { auditDays: days, addresses, via = 'system' } = options
   const record = createEvents({
-    store, now, via, days, addresses, key: deriveKey(box.key, 'events'), onPublish: async () => {}, onPublished: onEvents, onError
+    store, now, via, days, addresses, key: deriveKey(box.key, 'events'), onPublish: logouts.makeUp, onPublished: onEvents, onError
   })
   const { recorder } = record
-  const issued = createTokens({ store, now, roles, recorder, onError, refreshTtl: options.refreshTtl })
+  const issued = createTokens({ store, now, roles, recorder, onError, refreshTtl: options.refreshTtl, logouts })
   const tokens = meter === undefined ? issued : watchTokens(issued, meter)
   // Assigned below: its parts need one another.
   const people: { accounts?: Accounts } = {}
   async function close () {
     try {
       await record.close()
+      await outbound.close()
       await people.accounts?.outbox?.close()
       await passwords.close()
       await tokens.close()
+      await logouts.close()
     } finally {
       if (handedIn === undefined) await store.close()
     }
@@ -193,7 +214,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     readRelay(opened, now, meter)
   }
   const checkQuota = createClientQuota(store.collection('clients'), options.clientsPerUser)
-  const clients = createClients({ store, now, box, tokens, recorder, checkQuota })
+  const clients = createClients({ store, now, box, tokens, recorder, checkQuota, checkUrl: outbound.checkUrl })
   const accounts = people.accounts = createAccounts({
     store,
     now,
@@ -223,6 +244,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     resources,
     tokenSessions: createTokenSessions({ store, now, tokens, recorder }),
     ownSessions: createOwnSessions({ store, now, tokens, recorder }),
+    logouts,
     signIns: meter === undefined ? signIns : watchSignIns(signIns, meter),
     knownBrowsers: createKnownBrowsers({ key: deriveKey(box.key, 'known browsers'), now }),
     oidc: createOidc({ store, tokens, box, now, recorder, addresses, onGrant: meter?.tokens }),

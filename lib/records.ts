@@ -91,6 +91,10 @@ export interface ClientRecord extends Document {
   roles?: Roles
   /** Whether ID tokens have the claims of the granted scopes, beside userinfo. */
   id_token_claims?: boolean
+  /** Where the client is told that a user's sign-in has ended (lib/logout/logouts.ts). */
+  backchannelLogoutUri?: string
+  /** Present, and true, with it: a key that finds whether there is any. */
+  backchannel?: boolean
   /** A disabled client gets no tokens. Disabling it increments the epoch. */
   disabled_at?: string
   /** The declared scopes among `scopes`: scope -> id of the record of its resource. */

@@ -100,6 +100,7 @@ async function identityPlugin (app: FastifyInstance, { getIssuer, serviceName, a
     relaysEvents: true,
     onEvents: (events) => events.forEach(({ id, type, cursor, ...event }) => app.log.info({ event: type, event_id: id, ...event }, type)),
     onMailFailed: (delivery) => app.log.warn({ event: 'mail.failed', ...delivery }, 'mail.failed'),
+    onLogoutFailed: (delivery) => app.log.warn({ event: 'logout.failed', ...delivery }, 'logout.failed'),
     onWarning: (message) => app.log.warn(message),
     onError (error) {
       if (error instanceof StoreLostError) app.log.fatal({ err: error }, 'the store is lost: restart the service when its data is in place')

@@ -43,11 +43,12 @@ export function createGetIssuer (app: FastifyInstance, prefix: string, { issuer:
 }
 
 /**
- * Prepares the authorization server, which is built at its first request.
+ * Prepares the authorization server, which is built at its first request, or when the first logout token is due.
+ * @param options.delivers whether it looks for logout tokens that other processes have left
  * @throws Error when the issuer does not end with the prefix of this scope
  */
 export function prepareServer (
-  app: FastifyInstance, options: OidcOptions & { signUp?: boolean }, look: Look, getIssuer = createGetIssuer(app, app.prefix, options)
+  app: FastifyInstance, { delivers = true, ...options }: OidcOptions & { signUp?: boolean, delivers?: boolean }, look: Look, getIssuer = createGetIssuer(app, app.prefix, options)
 ): Pick<OidcMount, 'getServer' | 'getIssuer' | 'introspect'> {
   const { issuer: given, ...settings } = options
   const prefix = app.prefix
@@ -68,6 +69,10 @@ export function prepareServer (
     })
     return await getCurrent()
   }
+  const { logouts } = app.identity
+  logouts.attach(async (claims) => await (await getServer()).signLogout(claims))
+  // Without a configured issuer it is known when the app listens.
+  if (delivers) app.addHook(given === undefined ? 'onListen' : 'onReady', async () => logouts.start())
   const { refreshGrace } = options
   return { getServer, getIssuer, introspect: app.identity.oidc.createIntrospection({ refreshGrace }) }
 }

@@ -3,6 +3,8 @@ import { Data, HeldRolesSchema, IdSchema, LIMITS, PageSchema, QueryText, RolesSc
 
 const ImageSchema = Type.String({ maxLength: LIMITS.uri, description: 'An http or https URL.' })
 
+const LogoutUriSchema = Type.String({ maxLength: LIMITS.uri, description: 'Where the client is told that a sign-in has ended (OpenID Connect Back-Channel Logout): an https URL with a public address.' })
+
 export const GrantsSchema = Type.Array(Type.Union([Type.Literal('code'), Type.Literal('refresh'), Type.Literal('client'), Type.Literal('device')]), {
   maxItems: 4,
   description: 'What the client may do to get tokens: `code`, `refresh`, `client` (client credentials) and `device`. Absent: `code` and `refresh` with redirect URIs, `client` for a confidential client without any.'
@@ -31,7 +33,8 @@ export const ClientSchema = Type.Object({
   ...OPERATOR_FIELDS,
   roles: Type.Optional(HeldRolesSchema),
   disabled: Type.Optional(Type.Boolean({ description: 'Present, and true, when the client is disabled: it gets no tokens.' })),
-  id_token_claims: Type.Optional(Type.Boolean({ description: "Whether the client's ID tokens have the claims of the granted scopes, beside userinfo." }))
+  id_token_claims: Type.Optional(Type.Boolean({ description: "Whether the client's ID tokens have the claims of the granted scopes, beside userinfo." })),
+  backchannelLogoutUri: Type.Optional(LogoutUriSchema)
 }, { title: 'Client' })
 export type Client = Static<typeof ClientSchema>
 
@@ -55,7 +58,8 @@ const NewClientSchema = Type.Object({
   grants: Type.Optional(GrantsSchema),
   ...OPERATOR_FIELDS,
   disabled: Type.Optional(Type.Boolean({ description: 'true revokes the tokens of the client and gives it no others. Set by admins.' })),
-  id_token_claims: Type.Optional(Type.Boolean({ description: 'Puts the claims of the granted scopes into ID tokens too.' }))
+  id_token_claims: Type.Optional(Type.Boolean({ description: 'Puts the claims of the granted scopes into ID tokens too.' })),
+  backchannelLogoutUri: Type.Optional(LogoutUriSchema)
 }, { additionalProperties: false })
 
 export const CreateClientSchema = Type.Object({
@@ -70,8 +74,9 @@ export type CreateClient = Static<typeof CreateClientSchema>
 
 export const PatchClientSchema = Type.Object({
   data: Type.Optional(Type.Object({
-    ...Type.Partial(Type.Omit(NewClientSchema, ['userId', 'image'])).properties,
-    image: Type.Optional(Type.Union([ImageSchema, Type.Null()], { description: 'null removes the image.' }))
+    ...Type.Partial(Type.Omit(NewClientSchema, ['userId', 'image', 'backchannelLogoutUri'])).properties,
+    image: Type.Optional(Type.Union([ImageSchema, Type.Null()], { description: 'null removes the image.' })),
+    backchannelLogoutUri: Type.Optional(Type.Union([LogoutUriSchema, Type.Null()], { description: 'null: the client is not told any more.' }))
   }, { additionalProperties: false })),
   regen_secret: Type.Optional(Type.Boolean({ description: "true creates a new secret and revokes the client's codes and tokens." }))
 }, { additionalProperties: false, title: 'PatchClient', examples: [{ data: { name: 'Web shop', image: 'https://shop.example/logo.png' } }] })

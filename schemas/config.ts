@@ -106,6 +106,7 @@ export const EnvironmentSchema = Type.Object({
   IDENTITY_ROLE_ADMIN: Type.String({ ...roles.admin, description: 'Name of the admin role in user records.' }),
   IDENTITY_ROLE_MANAGER: Type.String({ ...roles.manager, description: 'Name of the manager role in user records.' }),
   IDENTITY_ROLE_SERVICE: Type.String({ ...roles.service, description: 'Name of the service role in user records.' }),
+  IDENTITY_OUTBOUND_HOSTS: Type.Optional(Type.String({ description: `Comma-separated. ${options.outboundHosts.description}` })),
   IDENTITY_MANAGER_ROLES: Type.Optional(Type.Union([Off, Type.String()], {
     description: `Comma-separated. ${options.managerRoles.description} \`off\`: none.`
   }))

@@ -86,6 +86,11 @@ export const OptionsSchema = Type.Object({
   }, {
     additionalProperties: false, description: 'URLs of your own pages, with `{token}`, for the links of `reset`, `verify`, `invite` and `signUp`. Absent: the pages of the service.'
   })),
+  outboundHosts: Type.Array(Type.String({ minLength: 1, maxLength: 253 }), {
+    maxItems: 100,
+    default: [],
+    description: 'Hosts, addresses and networks such as 10.0.0.0/8 that the service may call although they are private, and without TLS. Outside production this device is among them. All others must be public, and are called with TLS.'
+  }),
   selfDelete: Type.Boolean({ default: false, description: 'Whether users may delete their own accounts.' }),
   oidc: Type.Union([Type.Literal(false), Type.Object({}, { additionalProperties: true })], {
     default: {}, description: 'Options of the authorization server, see docs/oidc.md. `false`: none, and nobody can sign in.'

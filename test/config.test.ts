@@ -49,6 +49,7 @@ t.test('an empty environment gives the defaults, which are those of the options'
       passwordMin: options.passwordMin.default,
       roles: { admin: 'admin', manager: 'manager', service: 'service' },
       managerRoles: undefined,
+      outboundHosts: [],
       clientsPerUser: 100
     },
     people: { signUp: false, selfDelete: false },
@@ -104,7 +105,8 @@ t.test('every variable sets its part of the configuration', async (t) => {
     IDENTITY_ROLE_ADMIN: 'root',
     IDENTITY_ROLE_MANAGER: 'boss',
     IDENTITY_ROLE_SERVICE: 'bot',
-    IDENTITY_MANAGER_ROLES: 'clerk, billing admin,boss,'
+    IDENTITY_MANAGER_ROLES: 'clerk, billing admin,boss,',
+    IDENTITY_OUTBOUND_HOSTS: 'hooks.internal, 10.1.0.0/16,::1'
   }
   t.strictSame(readConfig(env), {
     host: '::1',
@@ -135,6 +137,7 @@ t.test('every variable sets its part of the configuration', async (t) => {
       passwordMin: 15,
       roles: { admin: 'root', manager: 'boss', service: 'bot' },
       managerRoles: ['clerk', 'billing admin', 'boss'],
+      outboundHosts: ['hooks.internal', '10.1.0.0/16', '::1'],
       clientsPerUser: 7
     },
     people: {
@@ -212,6 +215,7 @@ t.test('a wrong value is reported by name, and never repeated', async (t) => {
     ['IDENTITY_CLIENTS_PER_USER', '-1', 'must be off or an integer from 0 to 1000000'],
     ['IDENTITY_MANAGER_ROLES', 'clerk,admin', 'must not contain the admin role or the service role'],
     ['IDENTITY_MANAGER_ROLES', 'service', 'must not contain the admin role or the service role'],
+    ['IDENTITY_OUTBOUND_HOSTS', 'https://hooks.example.com', 'must be comma-separated hosts, addresses or networks such as 10.0.0.0/8'],
     ['IDENTITY_OPENAPI', 'yes', 'must be on or off'],
     ['IDENTITY_BRIDGE_PREFIX', '/api/v1/client', "must be off or a path such as /bridge/client that is not among the service's own"],
     ['IDENTITY_BRIDGE_PREFIX', '/.well-known', "must be off or a path such as /bridge/client that is not among the service's own"],

@@ -39,7 +39,9 @@ const COLLECTIONS_OF: Record<string, string> = {
   ProgressRecord: 'sign_ins',
   AttemptsRecord: 'attempts',
   TicketRecord: 'tickets',
+  Delivery: 'deliveries',
   DeliveryRecord: 'deliveries',
+  LogoutRecord: 'logouts',
   KeysRecord: 'keys',
   Seal: 'meta'
 }
@@ -61,7 +63,7 @@ t.test('its keys are those that the collection declares', async (t) => {
 
 t.test('every stored record has its table', async (t) => {
   const declared = globSync('lib/**/*.ts', { cwd: join(import.meta.dirname, '..') }).flatMap((path) =>
-    [...readDoc(path).matchAll(/^(?:export )?interface (\w+) extends (?:Document|TokenRecord|Revocable)\b/gm)].map(([, name = '']) => name))
+    [...readDoc(path).matchAll(/^(?:export )?interface (\w+) extends (?:Document|TokenRecord|Revocable|Delivery)\b/gm)].map(([, name = '']) => name))
   // A part of several records.
   const records = declared.filter((name) => name !== 'Revocable')
   t.ok(records.length > 8)

@@ -55,7 +55,7 @@ export interface TestKit extends AsyncDisposable {
     /** The events that match, the first one first; absent: all since the start or the last reset. */
     list (query?: Pick<EventListQuery, 'type' | 'user' | 'client' | 'from' | 'to'>): Promise<Event[]>
   }
-  /** Publishes the events, and sends the mails that are due by the kit's clock, until nothing is left to do. */
+  /** Publishes the events, and sends the mails and logout tokens that are due by the kit's clock, until nothing is left to do. */
   flush (): Promise<void>
   /** Empties the store and the mails, forgets all counted attempts, and resets the clock. */
   reset (): Promise<void>
@@ -92,8 +92,10 @@ export async function startIdentity ({ t, time, app = createApp(), ...options }:
   const counter: Counter = { count: (...attempt) => attempts.count(...attempt) }
   const close = () => app.close()
   const flush = async () => {
+    await app.identity.tokens.settle()
     await app.identity.events.flush()
     await app.identity.accounts.outbox?.flush()
+    await app.identity.logouts.flush()
   }
   const { mail, mails, clear } = createTestMails(flush)
   try {
@@ -133,8 +135,10 @@ export async function startIdentity ({ t, time, app = createApp(), ...options }:
     flush,
     clock,
     async reset () {
+      await app.identity.tokens.settle()
       await app.identity.events.flush()
       await app.identity.accounts.outbox?.settle()
+      await app.identity.logouts.settle()
       clear()
       await emptyStore(store)
       clock.reset()

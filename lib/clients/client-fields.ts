@@ -59,18 +59,41 @@ function checkKind (client: Pick<ClientRecord, 'grants' | 'redirectUris' | 'secr
   }
 }
 
+/** What a change of a client depends on, beside the client. */
+export interface ChangeParts {
+  registry: Registry
+  actor: Actor
+  /** The present, for timestamps. */
+  time: string
+  /** Throws Error with the reason. */
+  checkUrl: (url: string) => string
+}
+
+/** Checks where a client wants to be told of the end of sign-ins. Throws ErrParam. */
+function checkReceiver (url: string, checkUrl: ChangeParts['checkUrl']): string {
+  try {
+    return checkUrl(url)
+  } catch (error) {
+    throw paramError('backchannelLogoutUri', (error as Error).message)
+  }
+}
+
 /**
  * Turns the fields that a caller gave into a change of a client.
  * @param before the client as it is; a new one has only its secret
  * @throws ErrParam, ErrPerm
  */
-export function toClientChange (data: Data, before: Pick<ClientRecord, 'scopes' | 'redirectUris' | 'secret' | 'declared'> & Partial<ClientRecord>, registry: Registry, actor: Actor, time: string): Change {
-  const { image, pkce, disabled, ...fields } = data
+export function toClientChange (
+  data: Data, before: Pick<ClientRecord, 'scopes' | 'redirectUris' | 'secret' | 'declared'> & Partial<ClientRecord>, { registry, actor, time, checkUrl }: ChangeParts
+): Change {
+  const { image, pkce, disabled, backchannelLogoutUri, ...fields } = data
   for (const field of ADMIN_FIELDS) if (data[field] !== undefined && !actor.isAdmin) throw permError(field, 'only an admin may set it')
   const set: Record<string, Json> = checkFields({ ...fields, ...(image !== undefined && image !== null && { image }) }, CHECKS)
   const unset: string[] = []
   const change: Change = { set, unset }
   if (image === null) unset.push('image')
+  if (backchannelLogoutUri === null) unset.push('backchannelLogoutUri', 'backchannel')
+  else if (backchannelLogoutUri !== undefined) Object.assign(set, { backchannelLogoutUri: checkReceiver(backchannelLogoutUri, checkUrl), backchannel: true })
   if (pkce === 'optional') set.pkce = pkce
   else if (pkce === 'required') unset.push('pkce')
   if (disabled === true) {

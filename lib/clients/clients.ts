@@ -34,6 +34,8 @@ export interface ClientServices {
   tokens: Tokens
   recorder: Recorder
   checkQuota: CheckClientQuota
+  /** Checks a URL that the service will call. Throws Error with the reason. */
+  checkUrl: (url: string) => string
 }
 
 /** A change of a client, and the fields that its caller named. */
@@ -70,7 +72,7 @@ function toView ({ user_id, isUser = true, isAdmin, holds = () => true }: Actor)
 }
 
 /** Registered clients, by the rules of service.md, sections 2, 3 and 4.1. */
-export function createClients ({ store, now, box, tokens, recorder, checkQuota }: ClientServices) {
+export function createClients ({ store, now, box, tokens, recorder, checkQuota, checkUrl }: ClientServices) {
   const clients = store.collection<ClientRecord>('clients')
   const users = store.collection<UserRecord>('users')
   const { counts, pages } = createReads(store)
@@ -129,7 +131,7 @@ export function createClients ({ store, now, box, tokens, recorder, checkQuota }
       const id = extra.id ?? generateId(time)
       const secret = credentials === true ? createSecret(id) : undefined
       const fields = { redirectUris: data.redirectUris, scopes: [], ...(secret !== undefined && { secret }) }
-      const { set } = toClientChange(data, fields, await readRegistry(store), actor, toTimestamp(time))
+      const { set } = toClientChange(data, fields, { registry: await readRegistry(store), actor, time: toTimestamp(time), checkUrl })
       const userId = await findOwner(owner, actor)
       await checkQuota(userId, actor)
       const record = createClientRecord(time, { ...set as Pick<ClientRecord, 'redirectUris' | 'scopes' | 'name'>, id, secret, userId, revision: 0 })
@@ -156,7 +158,7 @@ export function createClients ({ store, now, box, tokens, recorder, checkQuota }
       const { data = {}, regen_secret } = body
       await write(clientId, actor, async (record) => {
         checkMayManage(record, actor)
-        const change = toClientChange(data, record, await readRegistry(store), actor, toTimestamp(now()))
+        const change = toClientChange(data, record, { registry: await readRegistry(store), actor, time: toTimestamp(now()), checkUrl })
         const { set = {}, unset = [] } = change
         if (regen_secret === true && record.secret === undefined) throw paramError('regen_secret', 'a public client has no secret')
         if (Object.keys(set).length === 0 && unset.length === 0 && regen_secret !== true) {

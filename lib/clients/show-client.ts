@@ -34,7 +34,8 @@ export function showClientTo ({ isAdmin, secrets, user_id }: ClientView, open: (
       first_party: record.first_party,
       roles: record.roles,
       disabled: record.disabled_at === undefined ? undefined : true,
-      id_token_claims: record.id_token_claims
+      id_token_claims: record.id_token_claims,
+      backchannelLogoutUri: record.backchannelLogoutUri
     }
   }
 }

@@ -91,6 +91,8 @@ export function toMetadata (record: ClientRecord, box: SecretBox, registry: Regi
     // oidc-provider accepts client_secret_post too for a client with client_secret_basic.
     token_endpoint_auth_method: isPublic ? 'none' : 'client_secret_basic',
     ...(secret !== undefined && { client_secret: secret }),
+    // Our ID tokens for such a client always have `sid`.
+    ...(record.backchannelLogoutUri !== undefined && { backchannel_logout_uri: record.backchannelLogoutUri, backchannel_logout_session_required: true }),
     registered_uris: uris,
     own_scopes: usable,
     declared_scopes: usable.filter((scope) => findDeclarer(registry, scope) !== undefined),

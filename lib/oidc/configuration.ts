@@ -74,11 +74,7 @@ export function createConfiguration (parts: ConfigurationParts): Configuration {
     acrValues: [PASSWORD_ACR],
     // Initiating User Registration via OpenID Connect 1.0, 4.1.
     ...(settings.signUp === true && { discovery: { prompt_values_supported: ['none', 'login', 'consent', 'create'] } }),
-    claims: {
-      ...Object.fromEntries(Object.entries(CLAIMS).map(([scope, claims]) => [scope, [...claims]])),
-      // Never issued, so it is not listed as supported either. oidc-provider lists claims whose value here is null, its default.
-      sid: false as unknown as null
-    },
+    claims: Object.fromEntries(Object.entries(CLAIMS).map(([scope, claims]) => [scope, [...claims]])),
     // accounts.ts decides which claims an ID token has, per client.
     conformIdTokenClaims: false,
     pkce: { required: (_ctx, client) => isPkceRequired(client as unknown as OurClient) },
@@ -133,6 +129,8 @@ export function createConfiguration (parts: ConfigurationParts): Configuration {
         userCodeConfirmSource: views.confirmDevice,
         successSource: views.deviceDone
       },
+      // What is sent is ours: see patches.ts and lib/logout/.
+      backchannelLogout: { enabled: true },
       rpInitiatedLogout: { enabled: true, logoutSource: views.signOut, postLogoutSuccessSource: views.signedOut }
     },
     extraClientMetadata: { properties: [...CLIENT_PROPERTIES], validator: () => {} },

@@ -3,6 +3,7 @@
  * @module
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { SignLogout } from '../logout/attempt.ts'
 import type { PageScope } from '../pages/contract.ts'
 
 /** The operator's options; schemas/oidc.ts describes each. */
@@ -86,6 +87,7 @@ export interface BrowserSessions {
 export interface AuthorizationServer {
   readonly issuer: URL
   readonly browsers: BrowserSessions
+  readonly signLogout: SignLogout
   /** Answers a request at one of the OAuth endpoints. */
   handle (request: IncomingMessage, response: ServerResponse, address: string): Promise<void>
   /** The pending interaction that the browser's cookie names. Throws when there is none. */

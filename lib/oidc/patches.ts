@@ -82,7 +82,8 @@ function patchRedirectUris (provider: Provider): void {
 }
 
 interface IdTokenModel {
-  ctx: { oidc: { entities: { AccessToken?: { jti: string } } } }
+  /** Absent for a logout token. */
+  ctx?: { oidc: { entities: { AccessToken?: { jti: string } } } }
   set (claim: string, value: string): void
 }
 
@@ -95,7 +96,7 @@ function patchIdTokens (provider: Provider): void {
   const { issue } = prototype
   patch(prototype, 'issue', {
     value (this: IdTokenModel, options?: { use?: string }) {
-      const { AccessToken: access } = this.ctx.oidc.entities
+      const access = this.ctx?.oidc.entities.AccessToken
       if (options?.use === 'idtoken' && access !== undefined) this.set('at_hash', access.jti)
       return issue.call(this, options)
     }
@@ -103,14 +104,24 @@ function patchIdTokens (provider: Provider): void {
 }
 
 /**
+ * oidc-provider would call each client while the browser waits, and once. Here a sign-out is told by the outbox (lib/logout/), and
+ * this is where it is stored: before anything is removed.
+ */
+function patchBackchannelLogout (provider: Provider, tellOfSignOut: () => Promise<void>): void {
+  patch(provider.Client.prototype, 'backchannelLogout', { value: async () => await tellOfSignOut() })
+}
+
+/**
  * Applies our rules to oidc-provider where it has no option for them.
+ * @param tellOfSignOut tells clients of the sign-out that the request in progress makes
  * @throws Error when a patched name is missing
  */
-export function patchProvider (provider: Provider, issuer: URL, errors: typeof OidcErrors): void {
+export function patchProvider (provider: Provider, issuer: URL, errors: typeof OidcErrors, tellOfSignOut: () => Promise<void>): void {
   patchRequest(provider, issuer)
   patchScopes(provider, errors)
   patchRedirectUris(provider)
   patchIdTokens(provider)
+  patchBackchannelLogout(provider, tellOfSignOut)
 }
 
 /**
@@ -121,7 +132,7 @@ export function patchProvider (provider: Provider, issuer: URL, errors: typeof O
 export async function checkPatches (installed = readInstalledVersion()): Promise<void> {
   if (installed === TESTED_VERSION) return
   const { Provider, errors } = await import('oidc-provider')
-  patchProvider(new Provider('http://127.0.0.1'), new URL('http://127.0.0.1'), errors)
+  patchProvider(new Provider('http://127.0.0.1'), new URL('http://127.0.0.1'), errors, async () => {})
 }
 
 function readInstalledVersion (): string {

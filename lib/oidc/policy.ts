@@ -2,6 +2,7 @@ import type { Grant, interactionPolicy, KoaContextWithOIDC } from 'oidc-provider
 import { hash, randomBytes } from 'node:crypto'
 import { API_SCOPES, isApiScope } from '../resources/api-scopes.ts'
 import { type Registry, findDeclarer, readRegistry } from '../resources/registry.ts'
+import { nameSid } from '../logout/record.ts'
 import type { PageScope } from '../pages/contract.ts'
 import type { Store } from '../store/port.ts'
 import { type OurClient, isNativeUri } from './clients.ts'
@@ -71,6 +72,7 @@ export function createGrantLoader (store: Store) {
     const client = readClient(ctx)
     if (session === undefined || account === undefined) return undefined
     session.ensureClientContainer(client.clientId)
+    session.sidFor(client.clientId, nameSid(session.uid, client.clientId))
     const remembered = session.authorizationFor(client.clientId) as RememberedConsent
     const registry = await readRegistry(store)
 

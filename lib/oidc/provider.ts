@@ -11,6 +11,7 @@ import { createBrowserSessions } from './browser-sessions.ts'
 import { createConfiguration, createCookie } from './configuration.ts'
 import type { AuthorizationServer, Interaction, OidcSettings } from './contract.ts'
 import type { KeyRing } from './keys.ts'
+import { createLogoutSigner } from './logout-tokens.ts'
 import { createMiddleware } from './middleware.ts'
 import type { AdapterParts } from './model-adapter.ts'
 import { patchProvider, setAddress } from './patches.ts'
@@ -20,6 +21,7 @@ import { splitScopes } from './scopes.ts'
 import { findByUri, readRegistry } from '../resources/registry.ts'
 import type { Look } from '../pages/look.ts'
 import { INTERACTION } from './routes.ts'
+import { tellOfSignOut } from './sign-in-sessions.ts'
 import { createViews } from './views.ts'
 
 export interface ProviderParts extends Pick<AdapterParts, 'store' | 'tokens' | 'box' | 'times' | 'recorder' | 'addresses'> {
@@ -57,7 +59,7 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
     refreshMax: settings.refreshMax,
     refreshGrace: settings.refreshGrace,
     apiUri,
-    getContext: () => browsers.getContext() ?? Provider.ctx as KoaContextWithOIDC | undefined
+    getContext: () => getContext()
   })
   const findAccount = createAccounts(store, times.now)
   const views = createViews(findAccount, async (scopes) => describeScopes(scopes, await readRegistry(store)), look)
@@ -75,7 +77,9 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
     errors,
     policy: interactionPolicy
   }))
-  patchProvider(provider, issuer, errors)
+  const getContext = () => browsers.getContext() ?? Provider.ctx as KoaContextWithOIDC | undefined
+  patchProvider(provider, issuer, errors, async () => await tellOfSignOut(getContext(), tokens))
+  provider.on('backchannel.error', (ctx: KoaContextWithOIDC, error: Error) => parts.onError(error, ctx.req))
 
   provider.on('server_error', (ctx: KoaContextWithOIDC, error: Error & { headers?: Record<string, string> }) => {
     // An unavailable store says when to retry.
@@ -109,6 +113,7 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
   return {
     issuer,
     browsers,
+    signLogout: createLogoutSigner(provider),
     async handle (request, response, address) {
       setAddress(request, address)
       await callback(request, response)

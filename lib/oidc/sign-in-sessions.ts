@@ -2,7 +2,7 @@ import type { KoaContextWithOIDC } from 'oidc-provider'
 import { toLifetime, toTimestamp } from '../clock.ts'
 import { keepAddress } from '../events/address.ts'
 import { scan } from '../lists/scan.ts'
-import { hashToken } from '../tokens/tokens.ts'
+import { type Tokens, hashToken } from '../tokens/tokens.ts'
 import { type Place, describePlace } from '../sign-in/place.ts'
 import type { Revocable } from '../tokens/validity.ts'
 import { type AdapterParts, type ModelAdapter, type Payload, toPayload, toStored } from './model-adapter.ts'
@@ -52,6 +52,27 @@ export function requireUserEpoch (ctx: KoaContextWithOIDC): number {
   return epoch
 }
 
+/** The sign-out that this request makes: of everything, or of one client. Undefined for any other request. */
+function findSignOut (ctx: KoaContextWithOIDC | undefined): { uid: string, client_id?: string } | undefined {
+  const { route, session, params, entities } = ctx?.oidc ?? {}
+  if (route !== 'end_session_confirm' || session === undefined) return undefined
+  if (params?.logout !== undefined) return { uid: session.uid }
+  // oidc-provider loads the client after it has called `backchannelLogout`, and forgets the state of the request after that.
+  const client_id = entities?.Client?.clientId ?? session.state?.clientId
+  return typeof client_id === 'string' ? { uid: session.uid, client_id } : undefined
+}
+
+/** The requests whose sign-out was told. */
+const told = new WeakSet<object>()
+
+/** Tells clients of the sign-out that this request makes, once and before anything is removed. */
+export async function tellOfSignOut (ctx: KoaContextWithOIDC | undefined, tokens: Pick<Tokens, 'tellOfSignOut'>): Promise<void> {
+  const signOut = findSignOut(ctx)
+  if (ctx === undefined || signOut === undefined || told.has(ctx)) return
+  await tokens.tellOfSignOut(signOut.uid, signOut.client_id)
+  told.add(ctx)
+}
+
 export function adaptSignInSessions ({ store, tokens, times, sessionMax, recorder, addresses, getContext }: AdapterParts): ModelAdapter {
   const sessions = store.collection<SignInSessionRecord>('sign_in_sessions')
 
@@ -65,11 +86,8 @@ export function adaptSignInSessions ({ store, tokens, times, sessionMax, recorde
 
   /** A sign-out at the browser ends the bound token sessions: all of them, or those of the client that requested the sign-out. */
   async function endBound (): Promise<void> {
-    const oidc = getContext()?.oidc
-    const uid = oidc?.session?.uid
-    if (oidc?.route !== 'end_session_confirm' || uid === undefined) return
-    if (oidc.params?.logout !== undefined) await tokens.endBoundGrants(uid)
-    else if (oidc.client !== undefined) await tokens.endBoundGrants(uid, oidc.client.clientId)
+    const signOut = findSignOut(getContext())
+    if (signOut !== undefined) await tokens.endBoundGrants(signOut.uid, signOut.client_id)
   }
 
   /** The fields of a session in which somebody has signed in. Using it extends it, up to a time that only a password moves. */
@@ -91,6 +109,7 @@ export function adaptSignInSessions ({ store, tokens, times, sessionMax, recorde
   return {
     async upsert (id, payload, expiresIn) {
       const ctx = getContext()
+      await tellOfSignOut(ctx, tokens)
       const signedIn = typeof payload.accountId === 'string' && ctx !== undefined
       const key = hashToken(id)
       const stored = ctx === undefined ? undefined : findStoredSession(ctx)
@@ -117,6 +136,7 @@ export function adaptSignInSessions ({ store, tokens, times, sessionMax, recorde
       return undefined
     },
     async destroy (id) {
+      await tellOfSignOut(getContext(), tokens)
       const record = await sessions.get(hashToken(id))
       // A session that gets another id, as after a sign-in, is destroyed too.
       const isSignOut = await sessions.delete(hashToken(id)) && getContext()?.oidc?.route === 'end_session_confirm'

@@ -29,10 +29,10 @@ export const COLLECTIONS: readonly CollectionSpec[] = [
   },
   {
     name: 'clients',
-    keys: { userId: 'string', createdAt: 'string', modifiedAt: 'string', name: 'string', revision: 'number', ...EVENTS_DUE },
+    keys: { userId: 'string', createdAt: 'string', modifiedAt: 'string', name: 'string', backchannel: 'boolean', revision: 'number', ...EVENTS_DUE },
     hidden: EVENT_PREFIX,
     indexes: [
-      ['name'], ['createdAt'], ['modifiedAt'], ['event_due'],
+      ['name'], ['createdAt'], ['modifiedAt'], ['backchannel'], ['event_due'],
       ['userId', 'name'], ['userId', 'createdAt'], ['userId', 'modifiedAt']
     ]
   },
@@ -71,11 +71,18 @@ export const COLLECTIONS: readonly CollectionSpec[] = [
     indexes: [['holder', 'created_at']],
     expiry: 'expired_at'
   },
-  // The outbox (lib/mail/outbox.ts).
+  // The outbox of mails (lib/mail/outbox.ts).
   {
     name: 'deliveries',
     keys: { state: 'string', due_at: 'string', claim: 'number', expired_at: 'string' },
     indexes: [['state', 'due_at']],
+    expiry: 'expired_at'
+  },
+  // The outbox of logout tokens (lib/logout/logouts.ts). The id is a hash of what ended, and of the client.
+  {
+    name: 'logouts',
+    keys: { state: 'string', due_at: 'string', claim: 'number', client_id: 'string', expired_at: 'string' },
+    indexes: [['state', 'due_at'], ['client_id', 'state']],
     expiry: 'expired_at'
   },
   // What happened (lib/events): events in the order of the feed, events that wait for it, and the state of the feed.

@@ -4,6 +4,7 @@ import { type Clock, toLifetime, toTimestamp } from '../clock.ts'
 import { IdentityError, paramError } from '../errors.ts'
 import type { Recorder } from '../events/recorder.ts'
 import { scan } from '../lists/scan.ts'
+import type { Logouts } from '../logout/logouts.ts'
 import type { ClientRecord, GrantRecord, TokenRecord, UserRecord } from '../records.ts'
 import type { RoleNames } from '../roles.ts'
 import type { Filter, Linked, MaybePromise, Store } from '../store/port.ts'
@@ -89,7 +90,7 @@ export function invalidToken (): IdentityError {
  *
  * A grant is a token session: the tokens and codes of one authorization. It never expires before a token under it.
  */
-export function createTokens ({ store, now, roles, recorder, onError, refreshTtl }: {
+export function createTokens ({ store, now, roles, recorder, onError, refreshTtl, logouts }: {
   store: Store
   now: Clock
   roles: RoleNames
@@ -98,6 +99,8 @@ export function createTokens ({ store, now, roles, recorder, onError, refreshTtl
   onError: (error: unknown) => void
   /** Lifetime of minted refresh tokens in seconds. Absent: none are minted, because no authorization server redeems them. */
   refreshTtl?: number | undefined
+  /** Tells clients that a sign-in has ended, before the records that name them are removed. Absent: nobody is told. */
+  logouts?: Pick<Logouts, 'enqueueForSession' | 'enqueueForUser'> | undefined
 }) {
   const users = store.collection<UserRecord>('users')
   const clients = store.collection<ClientRecord>('clients')
@@ -105,6 +108,8 @@ export function createTokens ({ store, now, roles, recorder, onError, refreshTtl
   const grants = store.collection<GrantRecord>('grants')
   const callers = new CallerCache()
   const background = new Background({ onError })
+  // Not behind removals, which may take long.
+  const telling = new Background({ onError })
 
   async function find<T extends Revocable> (name: RevocableName, id: string): Promise<Valid<T> | null> {
     const found = await store.collection<T>(name).getLinked(id, LINKS[name])
@@ -165,7 +170,7 @@ export function createTokens ({ store, now, roles, recorder, onError, refreshTtl
     deleteRevoked(OWNED_BY_GRANT, { equal: { grant_id } })
   }
 
-  /** Ends the token sessions bound to a sign-in session, of one client or of all. */
+  /** Ends the token sessions bound to a sign-in session, of one client or of all. The caller has told the clients. */
   async function endBoundGrants (session_uid: string, client_id?: string): Promise<void> {
     for await (const batch of scan(grants, { equal: { session_uid, ...(client_id !== undefined && { client_id }) } })) {
       for (const grant of batch) if (grant.bound === true) await endGrant(grant.id)
@@ -313,8 +318,17 @@ export function createTokens ({ store, now, roles, recorder, onError, refreshTtl
     endGrant,
     endBoundGrants,
 
+    /**
+     * Tells the clients of a sign-in session that it is about to end, as `endSignIn` does by itself.
+     * @param client_id the only client at which it ends; absent: at all
+     */
+    async tellOfSignOut (uid: string, client_id?: string): Promise<void> {
+      await logouts?.enqueueForSession(uid, client_id)
+    },
+
     /** Ends a sign-in session and the token sessions bound to it. */
     async endSignIn (uid: string): Promise<void> {
+      await logouts?.enqueueForSession(uid)
       const browsers = store.collection<Revocable>('sign_in_sessions')
       let user_id: string | undefined
       for await (const batch of scan(browsers, { equal: { uid } })) {
@@ -333,12 +347,19 @@ export function createTokens ({ store, now, roles, recorder, onError, refreshTtl
     },
 
     /**
-     * Deletes the sign-in sessions, codes, tokens and grants of a user who was deleted, in the background.
+     * Tells the clients that a user who was deleted had signed in to, and then deletes the user's sign-in sessions, codes, tokens and
+     * grants, in the background.
      * @param epoch for a user whose epoch was incremented to this: only what is of earlier epochs, since the user may sign in
      *   again meanwhile
      */
     deleteOfUser (user_id: string, epoch?: number): void {
-      deleteRevoked(OWNED_BY_USER, { equal: { user_id } }, epoch === undefined ? undefined : ({ user_epoch = 0 }) => user_epoch < epoch)
+      const remove = () => deleteRevoked(OWNED_BY_USER, { equal: { user_id } }, epoch === undefined ? undefined : ({ user_epoch = 0 }) => user_epoch < epoch)
+      if (logouts === undefined) return remove()
+      telling.run(async () => {
+        // After a failure the records stay: they name the clients that somebody is yet to tell.
+        await logouts.enqueueForUser(user_id, epoch, { atOnce: true })
+        remove()
+      })
     },
 
     /**
@@ -349,11 +370,17 @@ export function createTokens ({ store, now, roles, recorder, onError, refreshTtl
       deleteRevoked(OWNED_BY_CLIENT, { equal: { client_id } }, epoch === undefined ? undefined : ({ client_epoch = 0 }) => client_epoch < epoch)
     },
 
-    /** Resolves when the records of all revoked tokens are deleted. */
-    settle: () => background.settle(),
+    /** Resolves when the clients are as good as told, and the records of all revoked tokens are deleted. */
+    async settle (): Promise<void> {
+      await telling.settle()
+      await background.settle()
+    },
 
-    /** Waits for the deletions that were begun. */
-    close: () => background.close()
+    /** Waits for what was begun. */
+    async close (): Promise<void> {
+      await telling.close()
+      await background.close()
+    }
   }
 }
 

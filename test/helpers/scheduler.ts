@@ -51,6 +51,8 @@ export class Scheduler {
   readonly log: Step[] = []
   readonly #actor = new AsyncLocalStorage<string>()
   readonly #waiting: (() => Promise<void>)[] = []
+  /** Calls in flight whose order cannot matter. */
+  #passing = 0
   /** Whether the order of a call can matter. If not, the call proceeds at once. */
   isShared: (call: StoreCall) => boolean = () => true
   /** Throws to make a call fail. */
@@ -59,9 +61,10 @@ export class Scheduler {
   /** For wrapStore. Calls outside `run` proceed at once. */
   readonly around: Around = (call, run) => {
     const actor = this.#actor.getStore()
-    if (actor === undefined || !this.isShared(call)) return run()
+    if (actor === undefined) return run()
     // `list` reads nothing itself; its batches do.
     if (call.method === 'list') return run()
+    if (!this.isShared(call)) return this.#pass(run())
     return new Promise((resolve, reject) => {
       this.#waiting.push(async () => {
         const step = { actor, ...call }
@@ -76,6 +79,12 @@ export class Scheduler {
     })
   }
 
+  #pass (result: unknown): unknown {
+    if (!(result instanceof Promise)) return result
+    this.#passing++
+    return result.finally(() => { this.#passing-- })
+  }
+
   /** Runs the actors to completion, in the order that `choose` picks. */
   async run (actors: Record<string, () => Promise<unknown>>, choose: Choose): Promise<void> {
     let ended = 0
@@ -85,7 +94,7 @@ export class Scheduler {
     for (let idle = 0; ended < all.length; idle++) {
       // Microtasks are done by then, so each actor is suspended at a call or has ended.
       await new Promise(setImmediate)
-      if (this.#waiting.length === 0) {
+      if (this.#passing > 0 || this.#waiting.length === 0) {
         // Many, because a store on a file answers after the disk does.
         if (idle > 10_000_000) throw new Error('the actors wait for something other than a store call')
         continue

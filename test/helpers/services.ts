@@ -45,7 +45,7 @@ export async function openRules (t: Test, { around = (_call, run) => run(), pass
     store,
     now,
     users: createUsers({ store, now, roles, passwords: { ...PLAIN_PASSWORDS, ...passwords }, checkNewPassword, attempts, tokens, recorder, failures: SILENT_FAILURES, onError }),
-    clients: createClients({ store, now, box, tokens, recorder, checkQuota: async () => {} }),
+    clients: createClients({ store, now, box, tokens, recorder, checkQuota: async () => {}, checkUrl: (url) => url }),
     tokens,
     resources: createResources({ store, now, recorder, onError, api: 'https://id.example/api/v1' }),
     /** The stored records, past `around`. */

@@ -52,9 +52,9 @@ t.test('look-ups of sign-in and token sessions never wait for the cursors of lon
   const third = await register({ first_party: false })
   await lookUps('an authorization with an existing sign-in', ['sign_in_sessions'], async () => await getCode(harness, third, { scope: 'openid read' }, with_))
   await lookUps('the list of token sessions', ['grants'], async () => await get('sessions', token))
-  await lookUps('ending all other sessions', ['access_tokens', 'authorization_codes', 'device_codes', 'grants', 'refresh_tokens', 'sign_in_sessions'], async () =>
+  await lookUps('ending all other sessions', ['access_tokens', 'authorization_codes', 'clients', 'device_codes', 'grants', 'refresh_tokens', 'sign_in_sessions'], async () =>
     await fetch(`${url}/api/v1/auth/sessions`, { method: 'DELETE', headers: { authorization: `Bearer ${token}` } }))
-  await lookUps('a sign-out', ['grants'], async () => {
+  await lookUps('a sign-out', ['clients', 'grants'], async () => {
     for await (const [session] of inner.collection<Document & { uid: string }>('sign_in_sessions').list({ limit: 1 })) await harness.kit.app.identity.tokens.endSignIn(session?.uid ?? '')
   })
   t.equal((await get('tokeninfo', token)).status, 401, 'the session has ended')

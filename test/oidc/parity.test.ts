@@ -41,8 +41,7 @@ async function startPlain (t: Test, confidential: App, open: App): Promise<strin
       openid: ['sub'],
       profile: ['preferred_username', 'name'],
       email: ['email', 'email_verified'],
-      roles: ['roles'],
-      sid: false as unknown as null
+      roles: ['roles']
     },
     acrValues: ['1'],
     pkce: { required: () => true },
@@ -56,7 +55,8 @@ async function startPlain (t: Test, confidential: App, open: App): Promise<strin
       pushedAuthorizationRequests: { enabled: true },
       resourceIndicators: { enabled: false },
       dPoP: { enabled: true, nonceSecret: Buffer.alloc(32, 1) },
-      rpInitiatedLogout: { enabled: true }
+      rpInitiatedLogout: { enabled: true },
+      backchannelLogout: { enabled: true }
     }
   })
   server.on('request', provider.callback())

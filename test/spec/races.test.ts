@@ -37,7 +37,7 @@ const passwords = { hash: async (password: string) => password, verify: async ()
 const box = createSecretBox(generateSecretKey())
 const attempts = createAttempts({ store, now: () => NOW, key: box.key })
 const users = createUsers({ store, now: () => NOW, roles: DEFAULT_ROLE_NAMES, passwords, checkNewPassword: createPasswordRules({ min: 1 }), attempts, tokens, recorder, failures: SILENT_FAILURES, onError: () => {} })
-const clients = createClients({ store, now: () => NOW, box, tokens, recorder, checkQuota: async () => {} })
+const clients = createClients({ store, now: () => NOW, box, tokens, recorder, checkQuota: async () => {}, checkUrl: (url) => url })
 
 /**
  * What becomes of a token does not depend on when tokens of the other kind are written: the orders are walked through

@@ -1,0 +1,78 @@
+import type { OutboundAnswer, OutboundFetch } from '../outbound/fetcher.ts'
+import type { createReader } from './find-ended.ts'
+import { type LogoutRecord, nameSid } from './record.ts'
+
+/** Whom a logout token is about, and for whom. */
+export interface LogoutClaims {
+  client_id: string
+  user_id: string
+  /** Absent: all sessions of the user. */
+  sid?: string | undefined
+}
+
+/** Signs a logout token, with the keys of this moment. Null when the client is not to be told any more. */
+export type SignLogout = (claims: LogoutClaims) => Promise<{ uri: string, token: string } | null>
+
+/** Answers of a receiver that may be able to take the same event later. */
+const PASSING = [408, 425, 429]
+
+/** The receiver did not accept a logout token. */
+export class LogoutRefusedError extends Error {
+  readonly status: number
+  readonly retryAfter: number | undefined
+
+  constructor ({ status, retryAfter }: OutboundAnswer) {
+    super(`the receiver answered ${status}`)
+    this.status = status
+    this.retryAfter = retryAfter
+  }
+}
+
+/**
+ * Back-Channel Logout 1.0, 2.5: an OP sends a logout token again only where what failed may pass, such as a network outage.
+ * With 400 the receiver says that it will never take it (2.8).
+ */
+export function isFinal (error: unknown): boolean {
+  return error instanceof LogoutRefusedError && error.status < 500 && !PASSING.includes(error.status)
+}
+
+/** Why an attempt failed, in codes only. */
+export function nameFailure (error: unknown): string {
+  if (error instanceof LogoutRefusedError) return String(error.status)
+  const { code } = error as { code?: unknown }
+  return typeof code === 'string' && /^\w{1,64}$/.test(code) ? code : 'ERROR'
+}
+
+/**
+ * Makes one attempt to tell a client. Each attempt has a new token with a `jti` of its own: a token lives two minutes, and a
+ * receiver that failed after it had noted the `jti` would take the same one for a replay.
+ */
+export function createAttempt ({ reader, sign, fetch }: { reader: Pick<ReturnType<typeof createReader>, 'findCurrent'>, sign: SignLogout, fetch: OutboundFetch }) {
+  /**
+   * The `sid` of each token. One token without a `sid` ends all sessions of the user (2.4). Where one of them goes on, because it was
+   * kept or the user has signed in again, it would end with them: then each ended session has a token.
+   */
+  async function listSids ({ user_id, client_id, uids, more, epoch }: LogoutRecord): Promise<(string | undefined)[]> {
+    const toSids = (ended: string[]) => ended.map((uid) => nameSid(uid, client_id))
+    if (epoch === undefined) return toSids(uids)
+    if (more === true) return [undefined]
+    const current = await reader.findCurrent(user_id, client_id, epoch)
+    return current.size === 0 ? [undefined] : toSids(uids.filter((uid) => !current.has(uid)))
+  }
+
+  return async function attempt (record: LogoutRecord, signal: AbortSignal): Promise<void> {
+    const { client_id, user_id } = record
+    for (const sid of await listSids(record)) {
+      const signed = await sign({ client_id, user_id, sid })
+      if (signed === null) return
+      const answer = await fetch({
+        url: signed.uri,
+        headers: { 'content-type': 'application/x-www-form-urlencoded' },
+        body: new URLSearchParams({ logout_token: signed.token }).toString(),
+        signal
+      })
+      // 2.8: 204 is what some frameworks make of an empty 200.
+      if (answer.status !== 200 && answer.status !== 204) throw new LogoutRefusedError(answer)
+    }
+  }
+}

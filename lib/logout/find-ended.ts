@@ -1,0 +1,97 @@
+import { scan } from '../lists/scan.ts'
+import type { GrantRecord } from '../records.ts'
+import type { Json, Store } from '../store/port.ts'
+import type { Revocable } from '../tokens/validity.ts'
+import { MOST_SESSIONS } from './record.ts'
+
+/** A browser's sign-in session, as lib/oidc stores it, with the clients that its user signed in to. */
+type SessionRecord = Revocable & {
+  uid: string
+  payload: { authorizations?: { [client_id: string]: { grantId?: string } }, [key: string]: Json | undefined }
+}
+
+/** Sign-in sessions and grants that are read to find out whether a user is signed in to a client. */
+const MOST_READ = 1_000
+
+/** A client, and what ended there. */
+export interface Ended {
+  user_id: string
+  client_id: string
+  /** The epoch of the sessions. */
+  user_epoch: number
+  uids: Set<string>
+  more: boolean
+}
+
+/** Reads which clients a user signed in to. */
+export function createReader (store: Store) {
+  const grants = store.collection<GrantRecord>('grants')
+  const sessions = store.collection<SessionRecord>('sign_in_sessions')
+
+  /** The clients to which somebody signed in in this session, each with its last grant there. */
+  function listClients ({ payload }: SessionRecord): [client_id: string, grant_id: string][] {
+    return Object.entries(payload.authorizations ?? {}).flatMap(([id, { grantId }]) => grantId === undefined ? [] : [[id, grantId]])
+  }
+
+  return {
+    /** The clients of a sign-in session. Null when it has ended already. */
+    async ofSession (uid: string): Promise<{ user_id: string, clients: Map<string, string> } | null> {
+      let user_id: string | undefined
+      const clients = new Map<string, string>()
+      // Two tabs that sign in at once have two records.
+      for await (const batch of scan(sessions, { equal: { uid } })) {
+        for (const record of batch) {
+          user_id ??= record.user_id
+          for (const [client_id, grant_id] of listClients(record)) clients.set(client_id, grant_id)
+        }
+      }
+      if (user_id === undefined) return null
+      for await (const batch of scan(grants, { equal: { session_uid: uid } })) {
+        for (const { id, client_id } of batch) if (!clients.has(client_id)) clients.set(client_id, id)
+      }
+      return { user_id, clients }
+    },
+
+    /**
+     * The clients that a user signed in to before an epoch, by the epoch of the session.
+     * @param epoch absent: whenever it was
+     */
+    async ofUser (user_id: string, epoch = Infinity): Promise<Ended[]> {
+      const found = new Map<string, Ended>()
+      function note (client_id: string, uid: string, user_epoch: number): void {
+        if (user_epoch >= epoch) return
+        const key = `${user_epoch} ${client_id}`
+        const ended = found.get(key) ?? { user_id, client_id, user_epoch, uids: new Set(), more: false }
+        found.set(key, ended)
+        if (ended.uids.size < MOST_SESSIONS) ended.uids.add(uid)
+        else if (!ended.uids.has(uid)) ended.more = true
+      }
+      for await (const batch of scan(grants, { equal: { user_id } })) {
+        // Without a session it was minted: nobody signed in.
+        for (const { client_id, session_uid, user_epoch } of batch) if (session_uid !== undefined) note(client_id, session_uid, user_epoch)
+      }
+      for await (const batch of scan(sessions, { equal: { user_id } })) {
+        for (const record of batch) for (const [client_id] of listClients(record)) note(client_id, record.uid, record.user_epoch ?? 0)
+      }
+      return [...found.values()]
+    },
+
+    /** The sessions of the user that go on and in which they signed in to this client. */
+    async findCurrent (user_id: string, client_id: string, epoch: number): Promise<Set<string>> {
+      const current = new Set<string>()
+      let read = 0
+      for await (const batch of scan(sessions, { equal: { user_id } })) {
+        for (const record of batch) {
+          if ((record.user_epoch ?? 0) >= epoch && listClients(record).some(([id]) => id === client_id)) current.add(record.uid)
+        }
+        if ((read += batch.length) >= MOST_READ) break
+      }
+      read = 0
+      for await (const batch of scan(grants, { equal: { user_id, client_id } })) {
+        for (const { session_uid, user_epoch } of batch) if (user_epoch >= epoch && session_uid !== undefined) current.add(session_uid)
+        if ((read += batch.length) >= MOST_READ) break
+      }
+      return current
+    }
+  }
+}

@@ -1,0 +1,187 @@
+import { type Clock, toTimestamp } from '../clock.ts'
+import { IdentityError } from '../errors.ts'
+import type { EventRecord, EventType } from '../events/types.ts'
+import type { OutboundFetch } from '../outbound/fetcher.ts'
+import { createOutbox } from '../outbox/outbox.ts'
+import type { ClientRecord, UserRecord } from '../records.ts'
+import type { Store } from '../store/port.ts'
+import type { Timers } from '../timers.ts'
+import { LogoutRefusedError, type SignLogout, createAttempt, isFinal, nameFailure } from './attempt.ts'
+import { createReader } from './find-ended.ts'
+import { type LogoutRecord, nameLogout } from './record.ts'
+
+const SECOND = 1_000
+const MINUTE = 60 * SECOND
+const HOUR = 60 * MINUTE
+
+/**
+ * Milliseconds from each failed attempt to the next. A receiver that is down for an hour is told afterwards.
+ */
+const RETRIES = [15 * SECOND, MINUTE, 5 * MINUTE, 15 * MINUTE, 30 * MINUTE, HOUR]
+
+/** Milliseconds after which nobody is told any more. */
+const LIFE = 2 * HOUR
+
+/** Milliseconds for which a delivery is remembered after that, so that the same end is not told twice. */
+const KEPT = 24 * HOUR
+
+/** Deliveries at once in this process, and among them to one client: a receiver that hangs leaves room for the others. */
+const SLOTS = 8
+const SLOTS_OF_CLIENT = 2
+
+/** Deliveries that may be due, and those of one client. */
+const CAPACITY = 10_000
+const CAPACITY_OF_CLIENT = 1_000
+
+/** Milliseconds after which a delivery is due that another process should have accepted already. */
+const GRACE = 10 * SECOND
+
+/** The changes of a user that move their epoch, and the end of the user. */
+const ENDINGS: ReadonlySet<EventType> = new Set<EventType>([
+  'user.password_changed', 'user.password_reset', 'user.disabled', 'user.sessions_ended', 'user.email_restored', 'user.deleted'
+])
+
+export interface LogoutParts {
+  store: Store
+  now: Clock
+  fetch: OutboundFetch
+  /** Receives failures that no caller waits for. */
+  onError: (error: unknown) => void
+  onFailed: (delivery: Pick<LogoutRecord, 'id' | 'client_id' | 'user_id' | 'attempts'> & { failure: string }) => void
+  timers?: Timers | undefined
+}
+
+/**
+ * OpenID Connect Back-Channel Logout 1.0: tells the clients that a user signed in to of the end of their sessions. What is to be
+ * told is durable before anything that names the clients is removed; no caller waits for a receiver.
+ */
+export function createLogouts ({ store, now, fetch, onError, onFailed, timers }: LogoutParts) {
+  const clients = store.collection<ClientRecord>('clients')
+  const users = store.collection<UserRecord>('users')
+  const records = store.collection<LogoutRecord>('logouts')
+  const reader = createReader(store)
+  let attempt: ReturnType<typeof createAttempt> | undefined
+
+  const outbox = createOutbox<LogoutRecord>({
+    collection: 'logouts',
+    what: 'logouts',
+    slots: SLOTS,
+    capacity: CAPACITY,
+    lookahead: CAPACITY,
+    lanes: { key: 'client_id', slots: SLOTS_OF_CLIENT, capacity: CAPACITY_OF_CLIENT },
+    retries: RETRIES,
+    keepsDone: true,
+    perform: async (record, signal) => await attempt!(record, signal),
+    isFinal,
+    nameFailure,
+    readDelay: (error) => error instanceof LogoutRefusedError ? error.retryAfter : undefined
+  }, { store, now, onError, timers, onFailed: ({ id, client_id, user_id, attempts }, failure) => onFailed({ id, client_id, user_id, attempts, failure }) })
+
+  /** Whether any client is to be told: one look-up by an index. */
+  async function isAnyTold (): Promise<boolean> {
+    const found = await Array.fromAsync(clients.list({ filter: { equal: { backchannel: true } }, limit: 1 }))
+    return found.length > 0
+  }
+
+  async function isTold (client_id: string): Promise<boolean> {
+    const client = await clients.get(client_id)
+    return client?.backchannelLogoutUri !== undefined && client.disabled_at === undefined
+  }
+
+  async function accept (id: string, fields: Pick<LogoutRecord, 'user_id' | 'client_id' | 'uids' | 'more' | 'epoch'>, delay = 0): Promise<void> {
+    const time = now()
+    const record: LogoutRecord = {
+      id,
+      ...fields,
+      state: 'due',
+      due_at: toTimestamp(time + delay),
+      claim: 0,
+      attempts: 0,
+      ends_at: toTimestamp(time + LIFE),
+      created_at: toTimestamp(time),
+      expired_at: toTimestamp(time + LIFE + KEPT)
+    }
+    try {
+      const isNew = await outbox.accept(record)
+      if (delay > 0) return
+      // One that waited for this call.
+      if (!isNew && await records.update(id, { set: { due_at: record.due_at } }, { equal: { claim: 0, state: 'due' } }) === null) return
+    } catch (error) {
+      if (!(error instanceof IdentityError) || error.code !== 'ErrBusy') throw error
+      // Receivers that do not answer must not keep anybody from signing out.
+      onFailed({ id, client_id: record.client_id, user_id: record.user_id, attempts: 0, failure: 'BUSY' })
+      return
+    }
+    if (attempt !== undefined) outbox.release(record)
+  }
+
+  /**
+   * Tells clients of the end of a user's sessions of earlier epochs. It may be called any number of times for an epoch, by any
+   * process: each client is told once of each.
+   * @param epoch the user's, since the change that ended them; absent: the user was deleted, and all have ended
+   * @param atOnce for whoever made the change, when the sessions that go on are known. Other calls leave them time for that
+   */
+  async function enqueueForUser (user_id: string, epoch?: number, { atOnce = false } = {}): Promise<void> {
+    if (!await isAnyTold()) return
+    const told = new Map<string, boolean>()
+    for (const { client_id, user_epoch, uids, more } of await reader.ofUser(user_id, epoch)) {
+      if (!told.has(client_id)) told.set(client_id, await isTold(client_id))
+      if (told.get(client_id) !== true) continue
+      // Named after the change that ended the session, so that a later one which finds it here too is no other.
+      const ended = user_epoch + 1
+      const fields = { user_id, client_id, uids: [...uids], ...(more && { more }), epoch: ended }
+      await accept(nameLogout('user', user_id, ended, client_id), fields, atOnce ? 0 : GRACE)
+    }
+  }
+
+  return {
+    /**
+     * Tells clients of the end of a sign-in session, which the caller removes after this.
+     * @param client_id the only client at which it ends; absent: at all
+     */
+    async enqueueForSession (uid: string, client_id?: string): Promise<void> {
+      if (!await isAnyTold()) return
+      const found = await reader.ofSession(uid)
+      if (found === null) return
+      for (const [id, grant_id] of found.clients) {
+        if ((client_id !== undefined && id !== client_id) || !await isTold(id)) continue
+        // The user may sign in to one client again in the same session, and that ends on its own.
+        const name = client_id === undefined ? nameLogout('session', uid, id) : nameLogout('session', uid, id, grant_id)
+        await accept(name, { user_id: found.user_id, client_id: id, uids: [uid] })
+      }
+    },
+
+    enqueueForUser,
+
+    /**
+     * Before an event is published: makes up for a process that ended after the change that ended a user's sessions, and before it
+     * had stored whom to tell.
+     */
+    async makeUp ({ type, user }: Pick<EventRecord, 'type' | 'user'>): Promise<void> {
+      if (type === undefined || user === undefined || !ENDINGS.has(type)) return
+      await enqueueForUser(user, (await users.get(user))?.epoch)
+    },
+
+    /**
+     * Delivers from now on what this process accepts.
+     * @param sign signs logout tokens, and is called first when one is due
+     */
+    attach (sign: SignLogout): void {
+      attempt = createAttempt({ reader, sign, fetch })
+    },
+
+    /** Begins to look for what is due, whatever process accepted it, and goes on until `close`. */
+    start: outbox.start,
+
+    settle: outbox.settle,
+
+    /** Delivers whatever is due, where this process can. */
+    async flush (): Promise<void> {
+      if (attempt !== undefined) await outbox.flush()
+    },
+
+    close: outbox.close
+  }
+}
+
+export type Logouts = ReturnType<typeof createLogouts>

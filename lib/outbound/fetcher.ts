@@ -1,0 +1,197 @@
+import { type LookupAddress, promises as dns } from 'node:dns'
+import { type ClientRequest, Agent as HttpAgent, type IncomingMessage, request as requestHttp } from 'node:http'
+import { Agent as HttpsAgent, request as requestHttps } from 'node:https'
+import { type LookupFunction, isIP } from 'node:net'
+import { LIMITS } from '../../schemas/common.ts'
+import { TIMERS, type Timers } from '../timers.ts'
+import { isPublicAddress, readAllowedHosts } from './addresses.ts'
+
+/** Milliseconds for a whole call: the look-up, the connection, the request and the answer. */
+const TIMEOUT = 15_000
+
+/** Bytes of an answer that are read, so that its connection can be used again. A longer one loses its connection. */
+const MAX_ANSWER = 64 * 1024
+
+/** Milliseconds for which an idle connection is kept. */
+const IDLE = 4_000
+
+export interface OutboundAnswer {
+  status: number
+  /** Milliseconds, from Retry-After. */
+  retryAfter?: number
+  /** Milliseconds that the call took. */
+  time: number
+}
+
+export interface OutboundRequest {
+  url: string
+  headers: Record<string, string>
+  body: string
+  signal?: AbortSignal
+}
+
+/** Sends a POST. Any status is an answer; redirects are not followed. */
+export type OutboundFetch = (request: OutboundRequest) => Promise<OutboundAnswer>
+
+/** There was no answer. It tells why in a code, and never repeats what the other side sent. */
+export class OutboundError extends Error {
+  override readonly name = 'OutboundError'
+  /** `EREFUSED`: the address is not allowed. `ETIMEDOUT`, `EABORTED`, or a code of Node.js such as ECONNREFUSED. */
+  readonly code: string
+
+  constructor (code: string) {
+    super(`no answer: ${code}`)
+    this.code = code
+  }
+}
+
+export interface OutboundOptions {
+  /** Hosts, addresses and networks that may be private, and be called without TLS. */
+  allow: readonly string[]
+  /** Milliseconds for a whole call. */
+  timeout?: number
+  timers?: Timers
+  /** Looks a name up. */
+  resolve?: (hostname: string) => Promise<LookupAddress[]>
+}
+
+/** Reads Retry-After: seconds, or a date (RFC 9110, 10.2.3). */
+function readRetryAfter (text: string | undefined): number | undefined {
+  if (text === undefined) return
+  if (/^\d{1,9}$/.test(text)) return Number(text) * 1000
+  const date = Date.parse(text)
+  return /^[A-Z][a-z]{2},/.test(text) && !Number.isNaN(date) ? Math.max(0, date - Date.now()) : undefined
+}
+
+function toCode (error: unknown): string {
+  const { code } = error as NodeJS.ErrnoException
+  return typeof code === 'string' && /^[A-Z][A-Z0-9_]{1,63}$/.test(code) ? code : 'EFAILED'
+}
+
+/** Reads and drops the rest of an answer. */
+function drop (answer: IncomingMessage): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  let size = 0
+  answer.on('data', (part: Buffer) => {
+    size += part.length
+    if (size > MAX_ANSWER) answer.destroy()
+  })
+  answer.on('error', () => {})
+  answer.on('close', resolve)
+  return promise
+}
+
+/**
+ * Calls URLs that users chose. Only public addresses are called, and only with TLS, unless they are allowed by name. The address
+ * is checked in the look-up of the connection itself, so a name that resolves to another address a moment later gains nothing.
+ * Proxy variables of the environment have no effect.
+ * @throws Error that names the wrong entry of `allow`
+ */
+export function createOutbound ({ allow, timeout = TIMEOUT, timers = TIMERS, resolve = (hostname) => dns.lookup(hostname, { all: true }) }: OutboundOptions) {
+  const allowed = readAllowedHosts(allow)
+  const isAllowed = (hostname: string, address: string) => isPublicAddress(address) || allowed.hasName(hostname) || allowed.hasAddress(address)
+
+  const lookup: LookupFunction = (hostname, options, callback) => {
+    resolve(hostname).then((found) => {
+      const usable = found.filter(({ address }) => isAllowed(hostname, address))
+      const [first] = usable
+      if (first === undefined) callback(new OutboundError(found.length === 0 ? 'ENOTFOUND' : 'EREFUSED'), '')
+      else if (options.all === true) callback(null, usable)
+      else callback(null, first.address, first.family)
+    }, (error: Error) => callback(error, ''))
+  }
+  const settings = { keepAlive: true, timeout: IDLE, lookup }
+  const agents = { http: new HttpAgent(settings), https: new HttpsAgent(settings) }
+  const calls = new Set<AbortController>()
+  let closed = false
+
+  /** @throws Error with the reason */
+  function parseUrl (text: string): URL {
+    if (text.length > LIMITS.uri || !URL.canParse(text)) throw new Error('must be an absolute URL that is not too long')
+    const url = new URL(text)
+    const hostname = url.hostname.replace(/^\[(.*)\]$/, '$1')
+    const isLiteral = isIP(hostname) !== 0
+    if (!/^https?:$/.test(url.protocol)) throw new Error('must be an https URL')
+    if (url.username !== '' || url.password !== '') throw new Error('must not have user information')
+    if (url.hash !== '') throw new Error('must not have a fragment')
+    if (url.protocol === 'http:' && !(isLiteral ? allowed.hasAddress(hostname) : allowed.hasName(hostname))) throw new Error('must be an https URL')
+    if (isLiteral && !isAllowed(hostname, hostname)) throw new Error('must be a public address')
+    return url
+  }
+
+  async function call (url: URL, { headers, body }: OutboundRequest, signal: AbortSignal): Promise<{ status: number, retryAfter?: number }> {
+    const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>()
+    const isTls = url.protocol === 'https:'
+    const request: ClientRequest = (isTls ? requestHttps : requestHttp)(url, {
+      method: 'POST', headers: { ...headers, 'content-length': String(Buffer.byteLength(body)) }, agent: isTls ? agents.https : agents.http, signal
+    })
+    request.on('response', resolve)
+    request.on('error', reject)
+    // Switching protocols is an answer that nobody asked for.
+    request.on('upgrade', (answer: IncomingMessage, socket) => {
+      socket.destroy()
+      resolve(answer)
+    })
+    request.end(body)
+    let answer: IncomingMessage
+    try {
+      answer = await promise
+    } catch (error) {
+      // The other side closed an idle connection at the moment we used it.
+      if (request.reusedSocket && !signal.aborted && /^(ECONNRESET|EPIPE)$/.test(toCode(error))) return await call(url, { url: url.href, headers, body }, signal)
+      throw error
+    }
+    const retryAfter = readRetryAfter(answer.headers['retry-after'])
+    // The status decides: an answer that goes on for too long is cut off, and counts.
+    if (answer.statusCode !== 101) await drop(answer)
+    return { status: answer.statusCode ?? 0, ...(retryAfter !== undefined && { retryAfter }) }
+  }
+
+  const fetch: OutboundFetch = async (request) => {
+    const start = timers.now()
+    const ending = new AbortController()
+    let timer: NodeJS.Timeout | undefined
+    const abort = () => ending.abort(new OutboundError('EABORTED'))
+    try {
+      if (closed || request.signal?.aborted === true) throw new OutboundError('EABORTED')
+      let url: URL
+      try {
+        url = parseUrl(request.url)
+      } catch {
+        // The options may have changed since the URL was accepted.
+        throw new OutboundError('EREFUSED')
+      }
+      calls.add(ending)
+      request.signal?.addEventListener('abort', abort)
+      timer = timers.set(() => ending.abort(new OutboundError('ETIMEDOUT')), timeout)
+      return { ...await call(url, request, ending.signal), time: Math.round(timers.now() - start) }
+    } catch (error) {
+      throw new OutboundError(toCode(ending.signal.aborted ? ending.signal.reason : error))
+    } finally {
+      timers.clear(timer)
+      calls.delete(ending)
+      request.signal?.removeEventListener('abort', abort)
+    }
+  }
+
+  return {
+    fetch,
+
+    /**
+     * Checks a URL before it is stored. What its name resolves to is checked when it is called.
+     * @returns the URL as it is called
+     * @throws Error with the reason
+     */
+    checkUrl: (text: string): string => parseUrl(text).href,
+
+    /** Aborts the calls in flight, and closes the connections. */
+    async close (): Promise<void> {
+      closed = true
+      for (const call of calls) call.abort(new OutboundError('EABORTED'))
+      agents.http.destroy()
+      agents.https.destroy()
+    }
+  }
+}
+
+export type Outbound = ReturnType<typeof createOutbound>

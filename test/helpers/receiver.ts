@@ -1,0 +1,28 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import type { Test } from 'tap'
+
+export interface Received { path: string, type: string | undefined, body: URLSearchParams }
+
+/** What a receiver answers: a status, with headers if need be. It hangs while a promise is pending. */
+type Reply = number | { status: number, headers: Record<string, string> }
+
+/** A server that records the forms that are posted to it. */
+export async function startReceiver (t: Test, reply: (received: Received) => Reply | Promise<Reply> = () => 200) {
+  const received: Received[] = []
+  const server = createServer(async (request, response) => {
+    let text = ''
+    for await (const part of request.setEncoding('utf8')) text += String(part)
+    const one = { path: request.url ?? '', type: request.headers['content-type'], body: new URLSearchParams(text) }
+    received.push(one)
+    const answer = await reply(one)
+    const { status, headers } = typeof answer === 'number' ? { status: answer, headers: {} } : answer
+    response.writeHead(status, headers).end()
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  return { received, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}` }
+}

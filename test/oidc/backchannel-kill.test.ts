@@ -1,0 +1,82 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
+import t, { type Test } from 'tap'
+import { startIdentity } from '../../testing/index.ts'
+import { createMongoDatabase } from '../helpers/build.ts'
+import { MONGODB_URL } from '../helpers/mongodb.ts'
+import { startReceiver } from '../helpers/receiver.ts'
+import { createFile } from './harness.ts'
+
+t.setTimeout(120_000)
+
+const CHILD = fileURLToPath(new URL('../fixtures/logout-child.ts', import.meta.url))
+
+async function readLine (child: ChildProcess): Promise<string> {
+  let text = ''
+  for await (const part of child.stdout!.setEncoding('utf8')) {
+    text += String(part)
+    if (text.includes('\n')) break
+  }
+  return text.trim()
+}
+
+async function killAt (t: Test, database: string, uri: string, stop: 'delivery' | 'write', reached?: Promise<void>): Promise<string[]> {
+  const child = spawn(process.execPath, [CHILD, database, uri, stop], { stdio: ['ignore', 'pipe', 'inherit'] })
+  t.teardown(() => child.kill('SIGKILL'))
+  const words = (await readLine(child)).split(' ')
+  await reached
+  child.kill('SIGKILL')
+  await once(child, 'exit')
+  return words
+}
+
+async function kill (t: Test, place: (t: Test) => string): Promise<void> {
+  await t.test('kill -9 between the sign-out and the delivery: another process delivers', async (t) => {
+    const database = place(t)
+    const reached = Promise.withResolvers<void>()
+    const hanging = Promise.withResolvers<number>()
+    let isFirst = true
+    const { url, received } = await startReceiver(t, async () => {
+      if (!isFirst) return 200
+      isFirst = false
+      reached.resolve()
+      return await hanging.promise
+    })
+    const [word, user_id, sessions] = await killAt(t, database, url, 'delivery', reached.promise)
+    t.strictSame([word, sessions], ['ended', '0'])
+    const kit = await startIdentity({ t, database, oidc: { issuer: 'http://127.0.0.1:1' } })
+    await kit.flush()
+    t.equal(received.length, 1, 'the claim of the process that was killed lasts five minutes')
+    kit.clock.advance(5 * 60_000 + 1_000)
+    await kit.flush()
+    const [first, second] = received.map(({ body }) => JSON.parse(Buffer.from((body.get('logout_token') ?? '').split('.')[1] ?? '', 'base64url').toString()) as { sub: string, sid: string, jti: string })
+    t.equal(received.length, 2)
+    t.match([first, second], [{ sub: user_id }, { sub: user_id, sid: first!.sid }])
+    t.not(first!.jti, second!.jti, 'each attempt is a token of its own')
+    hanging.resolve(200)
+  })
+
+  await t.test('kill -9 between the write that ends all sessions and the look for clients: the relay of another process makes up for it', async (t) => {
+    const database = place(t)
+    const { url, received } = await startReceiver(t)
+    const [word, user_id = ''] = await killAt(t, database, url, 'write')
+    t.equal(word, 'written')
+    const kit = await startIdentity({ t, database, oidc: { issuer: 'http://127.0.0.1:1' } })
+    // The relay of the process that was killed may have been at work.
+    kit.clock.advance(60_000)
+    await kit.flush()
+    t.equal(received.length, 0, 'stored by the relay, for in ten seconds')
+    t.equal((await kit.events.list({ type: 'user.sessions_ended', user: user_id })).length, 1)
+    kit.clock.advance(10_000)
+    await kit.flush()
+    t.equal(received.length, 1)
+    await kit.app.identity.logouts.enqueueForUser(user_id, 1)
+    kit.clock.advance(10_000)
+    await kit.flush()
+    t.equal(received.length, 1, 'once')
+  })
+}
+
+t.test('on sqlite', async (t) => await kill(t, createFile))
+t.test('on mongodb', { skip: MONGODB_URL === undefined && 'MONGODB_URL is not set' }, async (t) => await kill(t, (t) => createMongoDatabase(t, MONGODB_URL!)))
