@@ -102,6 +102,7 @@ async function copy ({ from, to, collections, now, onProgress, signal }: MoveOpt
   const first = at === undefined ? 0 : collections.findIndex(({ name }) => name === at.collection)
   for (const [index, spec] of collections.entries()) {
     if (index < first) continue
+    signal?.throwIfAborted()
     const { name } = spec
     const writing: { done: Promise<void>, last: string }[] = []
     let [documents, batches] = [0, 0]
@@ -147,6 +148,7 @@ async function * readTexts (store: Store, spec: CollectionSpec, horizon: number)
 
 /** Reads both ends side by side, in the order of ids. */
 async function compare ({ from, to, now, onProgress, signal }: MoveOptions, spec: CollectionSpec): Promise<Compared> {
+  signal?.throwIfAborted()
   const horizon = now() + HORIZON
   const [source, target] = [from, to].map(({ store }) => readTexts(store, spec, horizon)) as [ReturnType<typeof readTexts>, ReturnType<typeof readTexts>]
   const hash = createHash('sha256')
