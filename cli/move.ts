@@ -3,6 +3,7 @@ import { addAbortSignal } from 'node:stream'
 import type { Config } from '../config.ts'
 import { SEAL_ID, type Seal } from '../lib/crypto/seal.ts'
 import type { MoveProgress } from '../lib/move.ts'
+import { paramError } from '../lib/errors.ts'
 import { COLLECTIONS } from '../lib/store/collections.ts'
 import { hideCredentials, openStore } from '../lib/store/index.ts'
 import type { Store } from '../lib/store/port.ts'
@@ -21,10 +22,10 @@ async function takeUrl ({ args, stdin, signal }: Surroundings, flag: string): Pr
   return url === '-' ? (await text(addAbortSignal(signal, stdin))).trim() : url
 }
 
-function open (url: string, { services: { storeTimeout: timeout } }: Config, surroundings: Surroundings, create: boolean): Promise<Store> {
-  if (/^sqlite:.*:memory:/i.test(url)) throw new Error('a store in memory cannot be moved')
+function open (flag: string, url: string, { services: { storeTimeout: timeout } }: Config, surroundings: Surroundings): Promise<Store> {
+  if (/^sqlite:.*:memory:/i.test(url)) throw paramError(flag, 'is a store in memory, which cannot be moved')
   const onWarning = (message: string) => { surroundings.stderr.write(`fastify-identity: ${message}\n`) }
-  return openStore(url, { timeout, create, onWarning, moving: true })
+  return openStore(url, { timeout, create: flag === 'to', onWarning, moving: true })
 }
 
 /** Writes how far it is, on stderr. */
@@ -52,9 +53,9 @@ export const moveCommands: Commands = {
       if (args.required('from') === '-' && args.required('to') === '-') throw new UsageError('--to: only one of the two can be read from stdin')
       const { move } = await import('../lib/move.ts')
       const urls = { from: await takeUrl(surroundings, 'from'), to: await takeUrl(surroundings, 'to') }
-      const from = { store: await open(urls.from, config, surroundings, false), name: hideCredentials(urls.from) }
+      const from = { store: await open('from', urls.from, config, surroundings), name: hideCredentials(urls.from) }
       try {
-        const to = { store: await open(urls.to, config, surroundings, true), name: hideCredentials(urls.to) }
+        const to = { store: await open('to', urls.to, config, surroundings), name: hideCredentials(urls.to) }
         try {
           const collections = await move({ from, to, collections: COLLECTIONS, now: Date.now, signal, onProgress: createReport(surroundings) })
           const seal = await to.store.collection<Seal>('meta').get(SEAL_ID)
@@ -79,7 +80,7 @@ export const moveCommands: Commands = {
     async runConfigured (surroundings, config) {
       const { withdrawMove } = await import('../lib/move.ts')
       const url = await takeUrl(surroundings, 'from')
-      const store = await open(url, config, surroundings, false)
+      const store = await open('from', url, config, surroundings)
       try {
         const { other, isDone } = await withdrawMove(store)
         printRecord(surroundings, { database: hideCredentials(url), was_moved_to: other }, isDone
