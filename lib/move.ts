@@ -57,6 +57,26 @@ async function findUsed (store: Store, collections: readonly CollectionSpec[]): 
   return undefined
 }
 
+/** Reads the next batch while one is used. */
+async function * readAhead<T> (batches: AsyncIterable<T>): AsyncGenerator<T, void, undefined> {
+  const iterator = batches[Symbol.asyncIterator]()
+  const read = () => {
+    const next = iterator.next()
+    next.catch(() => {})
+    return next
+  }
+  let next = read()
+  try {
+    for (let { done, value } = await next; !done; { done, value } = await next) {
+      next = read()
+      yield value
+    }
+  } finally {
+    await next.catch(() => {})
+    await iterator.return?.()
+  }
+}
+
 /** Marks both ends, the source first, unless they are marked for the same move. */
 async function mark ({ from, to, collections, now }: MoveOptions): Promise<[source: FoundState, target: FoundState]> {
   const source = await from.store.state.read()
@@ -113,7 +133,7 @@ async function copy ({ from, to, collections, now, onProgress, signal }: MoveOpt
     }
     try {
       const query = index === first && at?.id !== undefined ? { after: { values: [], id: at.id } } : {}
-      for await (const batch of from.store.collection(name).list(query)) {
+      for await (const batch of readAhead(from.store.collection(name).list(query))) {
         signal?.throwIfAborted()
         const time = now()
         const done = write(to.store, name, batch.filter((document) => toExpiry(document, spec) > time))
@@ -141,7 +161,7 @@ function toText (document: Document): string {
 }
 
 async function * readTexts (store: Store, spec: CollectionSpec, horizon: number): AsyncGenerator<{ id: string, text: string }> {
-  for await (const batch of store.collection(spec.name).list()) {
+  for await (const batch of readAhead(store.collection(spec.name).list())) {
     for (const document of batch) if (toExpiry(document, spec) > horizon) yield { id: document.id, text: toText(document) }
   }
 }
