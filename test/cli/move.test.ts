@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import t from 'tap'
 import { COLLECTIONS } from '../../lib/store/collections.ts'
-import { createMongoDatabase } from '../helpers/build.ts'
+import { createMongoDatabase } from '../helpers/mongo-database.ts'
 import { createCli } from '../helpers/cli.ts'
 import { MONGODB_URL } from '../helpers/mongodb.ts'
 

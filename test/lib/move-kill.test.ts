@@ -1,5 +1,5 @@
 import t from 'tap'
-import { createMongoDatabase } from '../helpers/build.ts'
+import { createMongoDatabase } from '../helpers/mongo-database.ts'
 import { MONGODB_URL } from '../helpers/mongodb.ts'
 import { killMoves } from '../long/moves.ts'
 

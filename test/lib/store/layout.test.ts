@@ -11,7 +11,7 @@ import { openMongoStore } from '../../../lib/store/mongo.ts'
 import type { Store } from '../../../lib/store/port.ts'
 import { LAYOUT } from '../../../lib/store/state.ts'
 import { TIMERS } from '../../../lib/timers.ts'
-import { createMongoDatabase } from '../../helpers/build.ts'
+import { createMongoDatabase } from '../../helpers/mongo-database.ts'
 import { MONGODB_URL } from '../../helpers/mongodb.ts'
 import { COLLECTIONS, type Thing, fill, serialId } from './conformance/suite.ts'
 
