@@ -1,12 +1,10 @@
 import { createSecretBox } from '../lib/crypto/secrets.ts'
 import { resolveSecretKeys } from '../lib/crypto/secret-key.ts'
 import { openServices } from '../lib/identity.ts'
+import { hideCredentials } from '../lib/store/index.ts'
 import type { Commands } from './command.ts'
 import { printRecord } from './output.ts'
 import { checkExposure } from './process/exposure.ts'
-
-/** A database URL without its user and password. */
-const hideUser = (url: string): string => url.replace(/(?<=^mongodb(?:\+srv)?:\/\/)[^/]*@/i, '')
 
 export const configCommands: Commands = {
   'config check': {
@@ -19,7 +17,7 @@ export const configCommands: Commands = {
       const services = await openServices({ ...options, createDatabase: false, dryRun: true })
       await services.close()
       printRecord(surroundings, {
-        database: hideUser(options.database),
+        database: hideCredentials(options.database),
         key_id: box.keyId,
         ...(box.keyIds.length > 1 && { further_key_ids: box.keyIds.slice(1) }),
         issuer: oidc === false ? 'none' : oidc.issuer ?? 'the address it listens on',

@@ -17,13 +17,14 @@ import { keysCommands } from './keys.ts'
 import { loginCommands } from './login.ts'
 import { mailCommands } from './mail.ts'
 import { serveCommands } from './process/serve.ts'
+import { moveCommands } from './move.ts'
 import { resourceCommands } from './resource.ts'
 import { sessionsCommands } from './sessions.ts'
 import { testingCommands } from './testing.ts'
 import { tokenCommands } from './token.ts'
 import { userCommands } from './user.ts'
 
-export const COMMANDS: Commands = { ...bootstrapCommands, ...tokenCommands, ...userCommands, ...clientCommands, ...resourceCommands, ...sessionsCommands, ...eventCommands, ...mailCommands, ...keysCommands, ...backupCommands, ...configCommands, ...loginCommands, ...serveCommands, ...testingCommands }
+export const COMMANDS: Commands = { ...bootstrapCommands, ...tokenCommands, ...userCommands, ...clientCommands, ...resourceCommands, ...sessionsCommands, ...eventCommands, ...mailCommands, ...keysCommands, ...backupCommands, ...moveCommands, ...configCommands, ...loginCommands, ...serveCommands, ...testingCommands }
 
 /** Finds the command and its flags. Flags may also come before the command. */
 function findCommand (argv: string[]): { name: string, command: Command, flags: string[] } {

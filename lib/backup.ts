@@ -4,9 +4,10 @@ import { dirname } from 'node:path'
 import { type Clock, toTimestamp } from './clock.ts'
 import { paramError } from './errors.ts'
 import { SEAL_ID, type Seal, toRestored } from './crypto/seal.ts'
+import { FEED_ID, createGeneration } from './events/lease.ts'
 import { COLLECTIONS } from './store/collections.ts'
 import type { Connection } from './store/sqlite/connection.ts'
-import { isCurrent, isNew } from './store/sqlite/schema.ts'
+import { isCurrent, isNew, migrate } from './store/sqlite/schema.ts'
 import { checkIntegrity, copyDatabase, measureDatabase, keepAside, openCopy } from './store/sqlite/snapshot.ts'
 import { quote } from './store/sqlite/sql.ts'
 import { makeDirectory, writeWholeFile } from './whole-file.ts'
@@ -21,8 +22,14 @@ export interface CopyContent {
   keyId: string
 }
 
-/** The records that give somebody access until they expire: tokens, grants, sessions, codes and requests in progress. */
-const EPHEMERAL = COLLECTIONS.filter(({ name, expiry }) => expiry !== undefined && name !== 'attempts').map(({ name }) => name)
+/** Collections whose documents expire, and give nobody access. */
+const KEPT = ['attempts', 'deliveries', 'events']
+
+/** The records that give somebody access until they expire: tokens, grants, sessions, links, codes and requests in progress. */
+const EPHEMERAL = COLLECTIONS.filter(({ name, expiry }) => expiry !== undefined && !KEPT.includes(name)).map(({ name }) => name)
+
+/** The failure of a mail that waited when the backup was made. It may have been sent since, so only the operator sends it. */
+const PARKED = 'RESTORED'
 
 function count (connection: Connection, table: string): number {
   return connection.get<{ count: number }>({ sql: `SELECT count(*) AS count FROM ${quote(table)}`, values: [] })?.count ?? 0
@@ -41,6 +48,20 @@ function inspect (connection: Connection): CopyContent & { seal: Seal } {
   if (found === undefined) throw new Error('no service has opened it with a key yet')
   const seal = JSON.parse(found.doc) as Seal
   return { users: count(connection, 'users'), clients: count(connection, 'clients'), keyId: seal.key_id, seal }
+}
+
+/** Makes a copy safe to go on with: whatever happened after it may have happened outside the database too. */
+function setBack (connection: Connection, seal: Seal): void {
+  const statements: [sql: string, ...values: string[]][] = [
+    ['UPDATE "meta" SET "doc" = ? WHERE "id" = ?', JSON.stringify(seal), SEAL_ID],
+    ...EPHEMERAL.map((name): [string] => [`DELETE FROM ${quote(name)}`]),
+    ['UPDATE "deliveries" SET "state" = ?, "doc" = json_set("doc", ?, ?, ?, ?) WHERE "state" = ?', 'failed', '$.state', 'failed', '$.failure', PARKED, 'due'],
+    // Readers of the feed have seen other events under the numbers that come next.
+    ['UPDATE "feed" SET "doc" = json_set("doc", ?, ?) WHERE "id" = ?', '$.generation', createGeneration(), FEED_ID]
+  ]
+  connection.database.exec('BEGIN')
+  for (const [sql, ...values] of statements) connection.run({ sql, values })
+  connection.database.exec('COMMIT')
 }
 
 /** Opens a copy for `use`. An error names the file. */
@@ -92,7 +113,7 @@ export type Restored = CopyContent & { former?: string }
 
 /**
  * Puts a backup in the place of the database. All tokens and sessions in it end, because some were revoked after it was
- * made. The former database is kept beside it.
+ * made. Mails that wait are parked, and cursors of the event feed are void. The former database is kept beside it.
  * @throws ErrParam, Error; then the database is as before
  */
 export async function restore ({ file, path, keyIds, now }: RestoreOptions): Promise<Restored> {
@@ -108,8 +129,9 @@ export async function restore ({ file, path, keyIds, now }: RestoreOptions): Pro
       const { seal, ...found } = inspect(connection)
       const missing = [seal.key_id, ...seal.former ?? []].find((id) => !keyIds.includes(id))
       if (missing !== undefined) throw new Error(`it was sealed with another secret key than the configured one: it needs the one with the id ${missing}`)
-      connection.run({ sql: 'UPDATE "meta" SET "doc" = ? WHERE "id" = ?', values: [JSON.stringify(toRestored(seal, keyIds)), SEAL_ID] })
-      for (const table of EPHEMERAL) connection.run({ sql: `DELETE FROM ${quote(table)}`, values: [] })
+      // A backup of an earlier release may lack tables.
+      migrate(connection, COLLECTIONS)
+      setBack(connection, toRestored(seal, keyIds))
       return found
     })
   }, async (draft, name) => {

@@ -12,6 +12,10 @@ const RENEWAL = 3_000
 /** Characters of a generation. */
 const GENERATION_LENGTH = 8
 
+export function createGeneration (): string {
+  return randomText(GENERATION_LENGTH)
+}
+
 /** The feed, and which process publishes in it. */
 export interface FeedRecord extends Document {
   /** Cursors of another generation are refused: numbers may mean other events since a backup was restored. */
@@ -29,7 +33,7 @@ export async function readFeedRecord (feeds: Collection<FeedRecord>): Promise<Fe
     const found = await feeds.get(FEED_ID)
     if (found !== null) return found
     try {
-      await feeds.insert({ id: FEED_ID, generation: randomText(GENERATION_LENGTH), claim: 0, leased_until: toTimestamp(0), last: 0 })
+      await feeds.insert({ id: FEED_ID, generation: createGeneration(), claim: 0, leased_until: toTimestamp(0), last: 0 })
     } catch (error) {
       if (!(error instanceof DuplicateKeyError)) throw error
     }

@@ -2,7 +2,7 @@ import type { Collection, Document, ListQuery, Rendering, Store } from '../store
 import type { Meter } from './meter.ts'
 
 /** Measured: all that answers with a promise. Look-ups that a cache answers take microseconds and are not. */
-const CALLS = ['insert', 'put', 'get', 'getBy', 'getLinked', 'update', 'delete', 'deleteMany', 'count'] as const
+const CALLS = ['insert', 'insertMany', 'put', 'get', 'getBy', 'getLinked', 'update', 'delete', 'deleteMany', 'count'] as const
 
 async function * countList<T> (list: AsyncIterable<T>, meter: Meter): AsyncGenerator<T> {
   meter.lists(1)
@@ -39,6 +39,7 @@ export function watchStore (store: Store, meter: Meter): Store {
   const collections = new Map<string, Collection<Document>>()
   return {
     engine: store.engine,
+    state: store.state,
     collection<T extends Document> (name: string) {
       let watched = collections.get(name)
       if (watched === undefined) collections.set(name, watched = watchCollection(store.collection(name), meter))

@@ -8,8 +8,10 @@ import { Handles } from './mongo/handles.ts'
 import { type ClientOption, HostClient } from './mongo/host-client.ts'
 import { ensureIndexes, isNew } from './mongo/indexes.ts'
 import { KeyedMutex } from './mongo/keyed-mutex.ts'
+import { MongoState, STATE_COLLECTION, checkDatabase } from './mongo/state.ts'
 import { WatchedClient } from './mongo/watched-client.ts'
 import { type Collection, type Document, type Store, type StoreOptions, noDatabaseError } from './port.ts'
+import { LAYOUT, type Opener } from './state.ts'
 
 const DEFAULT_TIMEOUT = 10_000
 
@@ -35,8 +37,10 @@ export async function openMongoStore (url: string, options: MongoStoreOptions): 
   const calls = new BoundedCalls(timeout, { onAnswer: () => client.onAnswer(), timers })
   const handles = new Handles(toDatabaseName(url), timeout)
   const specs = new Map(collections.map((spec) => [spec.name, spec]))
+  const state = new MongoState({ calls, handle: () => handles.get(client.current, STATE_COLLECTION), opener: toOpener(options), timers })
   const context: Context = {
     calls,
+    admit: () => state.admit(),
     mutex: new KeyedMutex(),
     handle: (name) => handles.get(client.current, name),
     spec: (name) => {
@@ -69,10 +73,16 @@ export async function openMongoStore (url: string, options: MongoStoreOptions): 
       if (collection === undefined) throw new TypeError('the collection is not declared')
       return collection as unknown as Collection<T>
     },
-    ping: () => calls.run(() => client.ping()),
+    state,
+    ping: () => calls.run(async () => {
+      await client.ping()
+      await state.admit()
+    }),
     close: () => (closing ??= close())
   }
 }
+
+const toOpener = ({ layout = LAYOUT, moving = false }: MongoStoreOptions): Opener => ({ layout, moving })
 
 /** Makes the indexes with a client of their own, which waits for an answer as long as a large collection takes. */
 async function prepare (url: string, options: MongoStoreOptions, timeout: number, timers: Timers): Promise<void> {
@@ -85,10 +95,12 @@ async function prepare (url: string, options: MongoStoreOptions, timeout: number
   }
 }
 
-async function makeIndexes (client: MongoClient, url: string, { collections, create = true, onWarning }: MongoStoreOptions, timeout: number): Promise<void> {
+async function makeIndexes (client: MongoClient, url: string, options: MongoStoreOptions, timeout: number): Promise<void> {
+  const { collections, create = true, onWarning } = options
   const db = client.db(toDatabaseName(url), toDbOptions(timeout))
   const made = await isNew(db, collections)
   if (made && !create) throw new Error(`database ${db.databaseName}: ${noDatabaseError().message}`)
+  await checkDatabase(db, toOpener(options))
   await ensureIndexes(db, collections)
   if (made) onWarning?.(`a new, empty database was made: ${db.databaseName} at ${toHosts(url)}`)
 }

@@ -1,3 +1,5 @@
+import type { Layout, StateRecord } from './state.ts'
+
 /**
  * The store port: the contract between the rules and a storage engine, for collections of documents. An engine knows
  * nothing about users or tokens, and the rules know nothing about engines. Each promise below is a named case of the
@@ -138,6 +140,11 @@ export interface Rendering {
 export interface Collection<T extends Document> {
   /** Adds a document. Rejects with DuplicateKeyError when its id or a unique key is taken. */
   insert (document: T): Promise<void>
+  /**
+   * Adds documents, some hundred at most, in one round trip. Not atomic: when it rejects, also with DuplicateKeyError, any of
+   * them may have been added.
+   */
+  insertMany (documents: readonly T[]): Promise<void>
   /** Adds the document, or replaces the whole document with its id. Rejects with DuplicateKeyError when a unique key is taken. */
   put (document: T): Promise<void>
   get (id: string): Promise<T | null>
@@ -183,6 +190,8 @@ export interface Collection<T extends Document> {
 export interface Store {
   /** `sqlite` or `mongodb`, for logs and readiness. */
   readonly engine: string
+  /** What the store says about itself. */
+  readonly state: StateRecord
   /** A declared collection; an undeclared name throws. */
   collection<T extends Document> (name: string): Collection<T>
   /** Resolves when the engine can read and write; rejects with ErrDb otherwise. May write to find out. */
@@ -217,6 +226,10 @@ export interface StoreOptions {
   walLimit?: number
   /** Milliseconds an operation may take before it is rejected with ErrDb. */
   timeout?: number
+  /** Opens it whatever its mark of a move says, for `move` itself. */
+  moving?: boolean | undefined
+  /** The layout, for tests. */
+  layout?: Layout | undefined
 }
 
 /** The error when there is no database and none may be made: usually the volume is not mounted, or the name is wrong. */

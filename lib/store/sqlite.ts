@@ -1,11 +1,13 @@
 import { toTimestamp } from '../clock.ts'
 import { storeError } from '../errors.ts'
 import { type Collection, type Document, type Store, StoreLostError, type StoreOptions } from './port.ts'
+import { LAYOUT, type StateRecord } from './state.ts'
 import type { Backend } from './sqlite/backend.ts'
 import { SqliteCollection } from './sqlite/collection.ts'
 import { FileBackend } from './sqlite/file.ts'
 import { MemoryBackend } from './sqlite/memory.ts'
 import { checkSpecs } from './sqlite/sql.ts'
+import { createStateRecord } from './sqlite/state.ts'
 
 /** Default of StoreOptions.timeout, in milliseconds. */
 const TIMEOUT = 10_000
@@ -19,12 +21,13 @@ const SWEEP_INTERVAL = 60_000
  * @throws Error that tells the operator why the file cannot be used
  */
 export async function openSqliteStore (url: string, options: StoreOptions): Promise<Store> {
-  const { collections, timeout = TIMEOUT, onError = () => {}, onWarning = () => {}, create = true, walLimit = WAL_LIMIT, renderers } = options
+  const { collections, timeout = TIMEOUT, onError = () => {}, onWarning = () => {}, create = true, walLimit = WAL_LIMIT, renderers, layout = LAYOUT, moving = false } = options
+  const opener = { layout: { version: layout.version, oldestReader: layout.oldestReader }, moving }
   const path = parsePath(url)
   checkSpecs(collections)
-  if (path === ':memory:') return new SqliteStore(new MemoryBackend(collections), options)
+  if (path === ':memory:') return new SqliteStore(new MemoryBackend(collections, opener), options)
   try {
-    return new SqliteStore(await FileBackend.open(path, { collections, timeout, onLost: onError, renderers, create, walLimit, onWarning }), options)
+    return new SqliteStore(await FileBackend.open(path, { collections, opener, timeout, onLost: onError, renderers, create, walLimit, onWarning }), options)
   } catch (error) {
     throw new Error(`DATABASE_URL: cannot open ${path}: ${findReason(error)}`, { cause: error })
   }
@@ -49,6 +52,7 @@ function findReason (error: unknown): string {
 
 class SqliteStore implements Store {
   readonly engine = 'sqlite'
+  readonly state: StateRecord
   readonly #backend: Backend
   readonly #options: StoreOptions
   readonly #collections: ReadonlyMap<string, SqliteCollection<Document>>
@@ -59,6 +63,7 @@ class SqliteStore implements Store {
   constructor (backend: Backend, options: StoreOptions) {
     this.#backend = backend
     this.#options = options
+    this.state = createStateRecord(backend)
     this.#collections = new Map([...backend.tables].map(([name, table]) => [name, new SqliteCollection(backend, table)]))
     this.#timer = setInterval(() => this.#sweep(), SWEEP_INTERVAL).unref()
   }

@@ -4,6 +4,7 @@ import { DatabaseSync } from 'node:sqlite'
 import t, { type Test } from 'tap'
 import { readConfig } from '../../config.ts'
 import { openServices, type Services } from '../../lib/identity.ts'
+import type { Document, Json } from '../../lib/store/port.ts'
 import { createCli } from '../helpers/cli.ts'
 
 async function openService (t: Test, dir: string): Promise<Services> {
@@ -148,4 +149,38 @@ t.test('restore during a rotation of the secret key', async (t) => {
   t.match((await cli(next, former)('client export --csv -')).stdout, /,\w{16},/)
   t.match(await cli(next, former)('keys reseal --json'), { stdout: '{"resealed":1}\n' })
   t.match((await cli(next)('client export --csv -')).stdout, /,\w{16},/)
+})
+
+t.test('restore parks the mails that waited, begins another feed, and keeps the audit trail', async (t) => {
+  const dir = t.testdir()
+  const run = createCli(dir)
+  const file = join(dir, 'backup.db')
+  const service = await openService(t, dir)
+  await addUser(service, 'ann')
+  const collection = (name: string) => service.store.collection<Document & Record<string, Json>>(name)
+  const times = { due_at: '2026-01-01T00:00:00.000Z', created_at: '2026-01-01T00:00:00.000Z', ends_at: '2999-01-01T00:00:00.000Z', expired_at: '2999-01-01T00:00:00.000Z' }
+  await collection('deliveries').insert({ id: 'waits', kind: 'reset', state: 'due', claim: 3, attempts: 1, sealed: 'x', ...times })
+  await collection('deliveries').insert({ id: 'failed', kind: 'reset', state: 'failed', failure: 'EENVELOPE', claim: 1, attempts: 1, sealed: 'x', ...times })
+  await collection('tickets').insert({ id: 'ticket', expired_at: times.expired_at })
+  await collection('events').put({ id: '0000000000009999', key: 'k', expired_at: times.expired_at })
+  await collection('feed').put({ id: 'feed', generation: 'before', claim: 4, leased_until: times.due_at, last: 9999 })
+  t.equal((await run(['backup', '--file', file])).code, 0)
+  await service.close()
+  // An earlier release had fewer tables.
+  const old = new DatabaseSync(file)
+  old.exec('DROP TABLE "proofs"; DELETE FROM "store.keys" WHERE collection = \'proofs\'; DROP TABLE "store.layout"')
+  old.close()
+
+  const { code, stdout, stderr } = await run(['restore', '--file', file])
+  t.equal(code, 0, stderr)
+  t.match(stdout, /^users +1$/m)
+  const restored = (await openService(t, dir)).store
+  const read = (name: string, id: string) => restored.collection<Document & Record<string, Json>>(name).get(id)
+  t.match(await read('deliveries', 'waits'), { state: 'failed', failure: 'RESTORED', claim: 3, sealed: 'x' })
+  t.equal(await restored.collection('deliveries').count({ equal: { state: 'failed' } }), 2)
+  t.match(await read('deliveries', 'failed'), { failure: 'EENVELOPE' })
+  t.equal(await read('tickets', 'ticket'), null)
+  t.match(await read('events', '0000000000009999'), { key: 'k' })
+  const feed = await read('feed', 'feed')
+  t.match(feed, { generation: /^\w{8}$/, last: 9999 })
 })

@@ -116,6 +116,7 @@ t.test('an unavailable store', async (t) => {
   let away = false
   const store: Store = {
     engine: inner.engine,
+    state: inner.state,
     ping: () => inner.ping(),
     close: () => inner.close(),
     collection: (name) => new Proxy(inner.collection(name), {

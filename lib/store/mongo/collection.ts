@@ -22,6 +22,8 @@ const PUT_ATTEMPTS = 5
 export interface Context {
   calls: BoundedCalls
   mutex: KeyedMutex
+  /** Rejects when this process may not write. */
+  admit: () => Promise<void>
   /** The collection of the current client. */
   handle: (name: string) => Handle
   /** The spec of a declared collection; an undeclared name throws. */
@@ -52,6 +54,13 @@ export class MongoCollection<T extends Document> implements Collection<T> {
     checkDocument(this.#spec, document)
     const stored = encodeDocument(this.#spec, document)
     await this.#write(document, () => this.#writes.insertOne(stored))
+  }
+
+  async insertMany (documents: readonly T[]): Promise<void> {
+    for (const document of documents) checkDocument(this.#spec, document)
+    if (documents.length === 0) return
+    const stored = documents.map((document) => encodeDocument(this.#spec, document))
+    await this.#change([], () => this.#writes.insertMany(stored, { ordered: false }))
   }
 
   async put (document: T): Promise<void> {
@@ -98,7 +107,7 @@ export class MongoCollection<T extends Document> implements Collection<T> {
 
   async delete (id: string, where?: Filter): Promise<boolean> {
     const match = this.#match(id, where)
-    const { deletedCount } = await this.#run(() => this.#writes.deleteOne(match))
+    const { deletedCount } = await this.#change([], () => this.#writes.deleteOne(match))
     return deletedCount === 1
   }
 
@@ -113,7 +122,7 @@ export class MongoCollection<T extends Document> implements Collection<T> {
       if (found.length === 0) return removed
       const ids = found.map(({ _id }) => _id)
       const step = { $and: [condition, { _id: { $in: ids } }] }
-      removed += (await this.#run(() => this.#writes.deleteMany(step))).deletedCount
+      removed += (await this.#change([], () => this.#writes.deleteMany(step))).deletedCount
       if (found.length < DELETE_STEP) return removed
     }
   }
@@ -176,7 +185,15 @@ export class MongoCollection<T extends Document> implements Collection<T> {
       const items = new Set((fields as Record<string, string[] | undefined>)[field])
       for (const item of items) keys.push(JSON.stringify([this.#spec.name, field, item]))
     }
-    return this.#context.calls.run((call) => this.#context.mutex.run(keys, call, write), unique)
+    return this.#change(keys, write, unique)
+  }
+
+  /** @param keys one for each unique value that is written */
+  #change<R> (keys: string[], write: () => Promise<R>, unique?: string[]): Promise<R> {
+    return this.#context.calls.run(async (call) => {
+      await this.#context.admit()
+      return await this.#context.mutex.run(keys, call, write)
+    }, unique)
   }
 
   #lookupsOf (links: Record<string, string>): Lookups<T> {

@@ -35,6 +35,14 @@ export class SqliteCollection<T extends Document> implements Collection<T> {
     await this.#backend.write({ kind: 'run', ...this.#table.insert(document), quiet: this.#isQuiet() }, null)
   }
 
+  async insertMany (documents: readonly T[]): Promise<void> {
+    for (const document of documents) checkDocument(this.#table.spec, document)
+    // They share a transaction, and the others are written when one is refused.
+    const written = await Promise.allSettled(documents.map((document) => this.insert(document)))
+    const failed = written.find((result) => result.status === 'rejected')
+    if (failed !== undefined) throw failed.reason
+  }
+
   async put (document: T): Promise<void> {
     checkDocument(this.#table.spec, document)
     await this.#write({ kind: 'run', ...this.#table.put(document), quiet: this.#isQuiet() }, document.id)

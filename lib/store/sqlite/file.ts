@@ -2,6 +2,7 @@ import { existsSync, realpathSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { warnOfMode } from '../../file-mode.ts'
 import { BATCH_SIZE, type CollectionSpec, type Filter, type ListQuery, type StoreLostError, type StoreOptions, noDatabaseError } from '../port.ts'
+import type { Opener } from '../state.ts'
 import type { Backend } from './backend.ts'
 import { DocumentCache } from './cache.ts'
 import { Connection, prepareFile } from './connection.ts'
@@ -19,6 +20,7 @@ const BUSY = 20
 
 export interface FileOptions {
   collections: readonly CollectionSpec[]
+  opener?: Opener | undefined
   /** Milliseconds an operation may take, waiting included. */
   timeout: number
   /** Called once when the file is removed or replaced. */
@@ -42,14 +44,14 @@ export class FileBackend implements Backend {
   readonly #file: DatabaseFile
   readonly #logLimit: LogLimit
 
-  private constructor (path: string, { collections, timeout, onLost, renderers, create, walLimit, onWarning }: FileOptions) {
+  private constructor (path: string, { collections, opener, timeout, onLost, renderers, create, walLimit, onWarning }: FileOptions) {
     if (!create && !existsSync(path)) throw noDatabaseError()
     prepareFile(path)
     const real = realpathSync(path)
     this.connection = new Connection(real, { busy: timeout, cache: 8_000 })
     // After the connection: on an overlay file system, opening a file for writing may replace it by a copy.
     this.#file = new DatabaseFile(identifyFile(real), onLost)
-    const data = { file: this.#file.id, collections, busy: timeout }
+    const data = { file: this.#file.id, collections, opener, busy: timeout }
     this.tables = new Map(collections.map((spec) => [spec.name, new Table(spec)]))
     this.cache = new DocumentCache(() => this.#readVersion())
     this.#writer = new Writer(data, { timeout, cache: this.cache, verify: () => this.#file.check() })
@@ -59,14 +61,14 @@ export class FileBackend implements Backend {
   }
 
   static async open (path: string, options: FileOptions): Promise<FileBackend> {
-    const { collections, create, onWarning } = options
+    const { collections, opener, create, onWarning } = options
     const backend = new FileBackend(resolve(path), options)
     try {
       const made = isNew(backend.connection)
       if (made && !create) throw noDatabaseError()
       // A migration syncs, and may read every document, so the writer thread runs it.
       const [{ journal_mode: mode }] = backend.connection.all<{ journal_mode: string }>('PRAGMA journal_mode') as [{ journal_mode: string }]
-      if (mode !== 'wal' || !isCurrent(backend.connection, collections)) await backend.#writer.start()
+      if (mode !== 'wal' || !isCurrent(backend.connection, collections, opener)) await backend.#writer.start()
       backend.connection.database.exec(`PRAGMA busy_timeout = ${BUSY}`)
       if (made) onWarning(`a new, empty database was made: ${backend.#file.id.path}`)
       warnOfMode('database', backend.#file.id.path, onWarning)

@@ -1,4 +1,5 @@
 import { BATCH_SIZE, type CollectionSpec, type Filter, type ListQuery } from '../port.ts'
+import type { Opener } from '../state.ts'
 import type { Backend } from './backend.ts'
 import { Connection } from './connection.ts'
 import { guard } from './failure.ts'
@@ -12,8 +13,8 @@ export class MemoryBackend implements Backend {
   readonly tables: ReadonlyMap<string, Table>
   readonly cache = null
 
-  constructor (collections: readonly CollectionSpec[]) {
-    migrate(this.connection, collections)
+  constructor (collections: readonly CollectionSpec[], opener?: Opener) {
+    migrate(this.connection, collections, opener)
     this.tables = new Map(collections.map((spec) => [spec.name, new Table(spec)]))
   }
 

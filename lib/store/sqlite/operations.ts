@@ -3,6 +3,7 @@ import { type Change, type Document, DuplicateKeyError, type Json } from '../por
 import type { Connection } from './connection.ts'
 import { type Failure, findDuplicateField, fromFailure, toFailure } from './failure.ts'
 import { KEEP_VERSION, READ_VERSION, RENEW_VERSION, type Table } from './sql.ts'
+import { writeState } from './state.ts'
 
 /** One write as plain data, so that it can be sent to another thread. */
 export type Operation = {
@@ -13,6 +14,8 @@ export type Operation = {
   | { kind: 'run', sql: string, values: SQLInputValue[] }
   /** Changes the document that the statement reads; the value is the new `doc`, or null. `change` is JSON. */
   | { kind: 'update', collection: string, sql: string, values: SQLInputValue[], change: string }
+  /** Replaces the store's state, if it still has the revision; the value is 1 or 0. */
+  | { kind: 'state', doc: string, revision: number }
 )
 
 /** What an operation resolves to. */
@@ -92,6 +95,7 @@ function attempt (connection: Connection, tables: ReadonlyMap<string, Table>, op
 
 function run (connection: Connection, tables: ReadonlyMap<string, Table>, operation: Operation): Value {
   if (operation.kind === 'run') return connection.run(operation)
+  if (operation.kind === 'state') return writeState(connection, operation)
   const doc = connection.get<{ doc: string }>(operation)?.doc ?? null
   if (doc === null) return null
   const table = tables.get(operation.collection)!

@@ -1,14 +1,9 @@
 import type { CollectionSpec, Json } from '../port.ts'
+import { OPENER, type Opener } from '../state.ts'
 import type { Connection } from './connection.ts'
 import { findDuplicateField } from './failure.ts'
-import { PROBE_TABLE, READ_VERSION, STATE, STATE_TABLE, quote, toColumn, toItemsTable } from './sql.ts'
-
-/**
- * The layout of the tables, in user_version. A file with a higher one was written by a later release.
- * Layout 1 counted changes in a table "store.version". Layout 2 has a table of another name, so that a process which
- * expects the other layout fails, instead of comparing versions that mean something else.
- */
-const LAYOUT = 2
+import { LAYOUT_TABLE, PROBE_TABLE, READ_VERSION, STATE, STATE_TABLE, quote, toColumn, toItemsTable } from './sql.ts'
+import { LAYOUT, checkReader, createState, readUserVersion } from './state.ts'
 
 /**
  * The keys whose columns every write so far has filled. A release that does not declare a key leaves its column empty,
@@ -17,7 +12,7 @@ const LAYOUT = 2
 const KEYS = quote('store.keys')
 
 /** All that a release changes when it opens a file, as one text. */
-const SCHEMA_STATE = `SELECT (SELECT user_version FROM pragma_user_version) || (SELECT group_concat(collection || '.' || key) FROM ${KEYS}) AS state`
+const SCHEMA_STATE = `SELECT (SELECT user_version FROM pragma_user_version) || (SELECT "doc" FROM ${LAYOUT}) || (SELECT group_concat(collection || '.' || key) FROM ${KEYS}) AS state`
 
 /** The version tables of layout 1 and of builds before the first release of layout 2. */
 const FORMER = ['"store.version"', '"store.state"']
@@ -29,37 +24,37 @@ const STEP = 100
 
 /** Whether the file is new: no release and no other program has written to it. */
 export function isNew (connection: Connection): boolean {
-  const [{ user_version: layout }] = connection.all<{ user_version: number }>('PRAGMA user_version') as [{ user_version: number }]
-  return layout === 0 && connection.get({ sql: 'SELECT 1 FROM sqlite_schema', values: [] }) === undefined
+  return readUserVersion(connection) === 0 && connection.get({ sql: 'SELECT 1 FROM sqlite_schema', values: [] }) === undefined
 }
 
-/** Whether the file has everything the collections need. Throws when it belongs to another program, or to a later release. */
-export function isCurrent (connection: Connection, specs: readonly CollectionSpec[]): boolean {
-  const [{ user_version: layout }] = connection.all<{ user_version: number }>('PRAGMA user_version') as [{ user_version: number }]
-  if (layout > LAYOUT) throw new Error('it was written by a later release')
+/** Whether the file has everything the collections need. Throws when this process may not use it: see checkState. */
+export function isCurrent (connection: Connection, specs: readonly CollectionSpec[], opener: Opener = OPENER): boolean {
+  const oldestReader = readUserVersion(connection)
   const names = new Set(connection.all<{ name: string }>("SELECT name FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%'").map(({ name }) => name))
-  if (layout === 0) {
+  if (oldestReader === 0) {
     if (names.size > 0) throw new Error('it has tables of another program')
     return false
   }
-  return layout === LAYOUT && names.has(STATE_TABLE) && names.has(PROBE_TABLE) && specs.every((spec) => names.has(spec.name) &&
+  const hasState = names.has(LAYOUT_TABLE)
+  checkReader(connection, hasState, opener)
+  return hasState && oldestReader >= opener.layout.oldestReader && names.has(STATE_TABLE) && names.has(PROBE_TABLE) && specs.every((spec) => names.has(spec.name) &&
     EVENTS.every((event) => names.has(nameTrigger(spec, event))) && (spec.uniqueItems ?? []).every((field) => names.has(toItemsTable(spec, field))) && listIndexes(spec).every(({ name }) => names.has(name)) &&
     compareKeys(connection, spec).every((keys) => keys.length === 0))
 }
 
 /** Creates what is missing, in one transaction. This may take long: a new key is filled from every document. */
-export function migrate (connection: Connection, specs: readonly CollectionSpec[]): void {
+export function migrate (connection: Connection, specs: readonly CollectionSpec[], opener: Opener = OPENER): void {
   const { database } = connection
   database.exec('BEGIN IMMEDIATE')
   try {
-    if (!isCurrent(connection, specs)) {
+    if (!isCurrent(connection, specs, opener)) {
       removeFormer(connection)
       database.exec(`CREATE TABLE IF NOT EXISTS ${KEYS} (collection TEXT, key TEXT, PRIMARY KEY (collection, key)) WITHOUT ROWID`)
       database.exec(`CREATE TABLE IF NOT EXISTS ${STATE} ("version" INTEGER);
         INSERT INTO ${STATE} SELECT random() WHERE NOT EXISTS (${READ_VERSION})`)
       database.exec(`CREATE TABLE IF NOT EXISTS ${quote(PROBE_TABLE)} ("id" INTEGER PRIMARY KEY, "data" BLOB)`)
       for (const spec of specs) createTable(connection, spec)
-      database.exec(`PRAGMA user_version = ${LAYOUT}`)
+      createState(connection, opener.layout)
     }
     database.exec('COMMIT')
   } catch (error) {
@@ -71,15 +66,16 @@ export function migrate (connection: Connection, specs: readonly CollectionSpec[
 /**
  * Creates the check of every transaction that the file is still as the collections declare it. Another release that opens the
  * file may declare other keys: what this process writes would lack their columns, and the other process would not find it. So the
- * process that opened the file last goes on, and the other one fails its writes, and with them its readiness.
+ * process that opened the file last goes on, and the other one fails its writes, and with them its readiness. So does a process
+ * that may not use the file any more.
  * @returns a function that throws Error
  */
-export function createSchemaCheck (connection: Connection, specs: readonly CollectionSpec[]): () => void {
+export function createSchemaCheck (connection: Connection, specs: readonly CollectionSpec[], opener: Opener = OPENER): () => void {
   let accepted: string | undefined
   return () => {
     const found = connection.get<{ state: string }>({ sql: SCHEMA_STATE, values: [] })!.state
     if (found === accepted) return
-    if (!isCurrent(connection, specs)) throw new Error('another release has opened the database since: only processes of one release can write to it')
+    if (!isCurrent(connection, specs, opener)) throw new Error('another release has opened the database since: only processes of one release can write to it')
     accepted = found
   }
 }

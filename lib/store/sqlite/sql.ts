@@ -54,6 +54,9 @@ export const RENEW_VERSION = `UPDATE ${STATE} SET "version" = random() WHERE "ve
 /** Sets the version again that the content had before. */
 export const KEEP_VERSION = `UPDATE ${STATE} SET "version" = CAST(? AS INTEGER) WHERE "version" IS NULL`
 
+/** A table of one row, the state of the store (../state.ts). It has no trigger: it is no content. */
+export const LAYOUT_TABLE = 'store.layout'
+
 /** A table of one row, which the readiness check writes. It has no trigger: it is no content. */
 export const PROBE_TABLE = 'store.probe'
 

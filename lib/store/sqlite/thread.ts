@@ -1,12 +1,14 @@
 import { extname } from 'node:path'
 import { type ResourceLimits, Worker } from 'node:worker_threads'
 import type { CollectionSpec } from '../port.ts'
+import type { Opener } from '../state.ts'
 import type { FileId } from './database-file.ts'
 
 /** What a thread receives when it starts. */
 export interface ThreadData {
   file: FileId
   collections: readonly CollectionSpec[]
+  opener?: Opener | undefined
   /** Milliseconds to wait for another connection's lock. */
   busy: number
 }

@@ -8,11 +8,11 @@ import type { Batch } from './writer.ts'
 
 // The writer thread.
 
-const { file, collections, busy } = workerData as ThreadData
+const { file, collections, opener, busy } = workerData as ThreadData
 const connection = new Connection(file, { busy })
 enableWal(connection, busy)
-migrate(connection, collections)
-const check = createSchemaCheck(connection, collections)
+migrate(connection, collections, opener)
+const check = createSchemaCheck(connection, collections, opener)
 const tables = new Map(collections.map((spec) => [spec.name, new Table(spec)]))
 
 parentPort!.on('message', (message: Batch | typeof END) => {

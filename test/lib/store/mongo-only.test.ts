@@ -145,6 +145,8 @@ function cases (server: string, places: Places): Record<string, (t: Test) => Pro
         update: () => users.update('a', { set: { x: 1 }, unset: ['y'], increment: { rank: 1 } }, { equal: { rank: 2 } }),
         delete: () => users.delete('a')
       }
+      await users.put({ id: 'first' })
+      t.match(sent(), [{ find: 'store.layout' }, { update: 'users' }], 'the state is read at most once a second')
       for (const [name, write] of Object.entries(writes)) {
         await write()
         t.match(sent(), [{ writeConcern: { w: 'majority', j: true, wtimeout: 10_000 } }], name)

@@ -2,10 +2,10 @@ import type { Json } from '../../../../lib/store/port.ts'
 import type { Cases, Thing } from './suite.ts'
 
 /** Text that engines are known to mangle: NUL, the ends of the planes, combining marks, bidi, a byte-order mark. */
-const TEXTS = ['', ' ', '\u0000', 'a\u0000b', '\u0001\u001f\u007f', "'\"`;--", '\\', '\ufeffx', 'e\u0301', '\u00e9', '\uffff', '\u{10000}',
+export const TEXTS = ['', ' ', '\u0000', 'a\u0000b', '\u0001\u001f\u007f', "'\"`;--", '\\', '\ufeffx', 'e\u0301', '\u00e9', '\uffff', '\u{10000}',
   '\u{10ffff}', '\ud7ff\ue000', 'שלום', '𝒳 👩‍👩‍👧', '$set', '%_*?[]']
 
-const VALUES: Record<string, Json> = {
+export const VALUES: Record<string, Json> = {
   null: null,
   true: true,
   false: false,

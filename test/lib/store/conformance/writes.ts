@@ -1,11 +1,23 @@
 import { type Change, DuplicateKeyError, type Filter } from '../../../../lib/store/port.ts'
-import { type Cases, type Thing, fill, ids } from './suite.ts'
+import { type Cases, type Thing, fill, ids, read, serialId } from './suite.ts'
 
 export const writes: Cases = {
   'insert rejects a taken id and keeps what is there': async (t, { things }) => {
     await things.insert({ id: 'a', owner: 'first' })
     await t.rejects(things.insert({ id: 'a', owner: 'second' }), { name: 'DuplicateKeyError', field: 'id' })
     t.strictSame(await things.get('a'), { id: 'a', owner: 'first' })
+  },
+
+  'insertMany adds all documents, and names what is taken': async (t, { things }) => {
+    await things.insertMany([])
+    const many = Array.from({ length: 300 }, (_, number) => ({ id: serialId(number), name: `n${number}`, text: '\u0000é', none: null }))
+    await things.insertMany(many)
+    t.strictSame((await read(things)).things, many)
+    await t.rejects(things.insertMany([{ id: 'z1' }, { id: serialId(7) }]), { name: 'DuplicateKeyError', field: 'id' })
+    await t.rejects(things.insertMany([{ id: 'z2', name: 'n7' }]), { name: 'DuplicateKeyError', field: 'name' })
+    await t.rejects(things.insertMany([{ id: 'z3' }, { id: 'z4', name: 4 }]), TypeError)
+    t.equal(await things.get('z3'), null, 'a wrong type is found before anything is written')
+    t.strictSame(await things.get(serialId(7)), many[7])
   },
 
   'a taken unique key is one error that names the field, whichever write meets it': async (t, { things }) => {

@@ -21,6 +21,7 @@ function createCollection (answers: (Error | null)[], before: () => Promise<void
   const collection = new MongoCollection({
     calls: new BoundedCalls(60_000),
     mutex: new KeyedMutex(),
+    admit: async () => {},
     handle: () => ({ reads: native, writes: native }),
     spec: (name) => ({ name, keys: { account: 'string' }, unique: ['account'] })
   }, 'users')

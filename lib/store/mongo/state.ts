@@ -1,0 +1,85 @@
+import type { Collection as Native, Db } from 'mongodb'
+import { TIMERS, type Timers } from '../../timers.ts'
+import { type FoundState, type Opener, type StateRecord, type StoreState, changeState, checkState } from '../state.ts'
+import type { BoundedCalls } from './bounded-calls.ts'
+import type { Stored } from './documents.ts'
+import type { Handle } from './handles.ts'
+
+/** The collection of the state, which is one document. */
+export const STATE_COLLECTION = 'store.layout'
+
+const ID = 'state'
+
+/** Milliseconds for which a state that was read lets writes through. */
+const FRESH = 1_000
+
+async function find (collection: Native<Stored>): Promise<FoundState> {
+  const stored = await collection.findOne({ _id: ID })
+  // A database of a release without numbers, or a new one.
+  if (stored === null) return { state: { version: 1, oldestReader: 1 }, revision: 0 }
+  return { state: JSON.parse(stored.doc as string) as StoreState, revision: stored.revision as number }
+}
+
+/** @throws Error when the opener may not use this database: see checkState */
+export async function checkDatabase (db: Db, opener: Opener): Promise<void> {
+  checkState((await find(db.collection<Stored>(STATE_COLLECTION))).state, opener)
+}
+
+export interface MongoStateOptions {
+  calls: BoundedCalls
+  /** The collection of the current client. */
+  handle: () => Handle
+  opener: Opener
+  timers?: Timers
+}
+
+/**
+ * The state in MongoDB, where no transaction can read it together with a write. So a write begins within a second after a read
+ * of the state began, or waits for a read, which takes the time of a call at most; and it is answered within the time of a call.
+ * After all these times, no write that went by an older state is acknowledged.
+ */
+export class MongoState implements StateRecord {
+  readonly delay: number
+  readonly #options: MongoStateOptions
+  readonly #timers: Timers
+  #readAt = Number.NEGATIVE_INFINITY
+  #reading: Promise<void> | null = null
+
+  constructor (options: MongoStateOptions) {
+    this.#options = options
+    this.#timers = options.timers ?? TIMERS
+    this.delay = FRESH + 2 * options.calls.timeout
+  }
+
+  async read (): Promise<FoundState> {
+    return await this.#options.calls.run(() => find(this.#options.handle().reads))
+  }
+
+  async change ({ state, revision }: FoundState, change: Partial<StoreState>): Promise<FoundState | null> {
+    const next = changeState(state, change)
+    const stored = { doc: next.doc, revision: revision + 1 }
+    const { writes } = this.#options.handle()
+    const written = await this.#options.calls.run(async () => {
+      if (revision > 0) return (await writes.updateOne({ _id: ID, revision }, { $set: stored })).matchedCount === 1
+      return await writes.insertOne({ _id: ID, ...stored }).then(() => true, (error: { code?: unknown }) => {
+        if (error.code === 11000) return false
+        throw error
+      })
+    })
+    return written ? { state: next.state, revision: revision + 1 } : null
+  }
+
+  /** To be called before each write, within its call. Rejects when this process may not write. */
+  async admit (): Promise<void> {
+    if (this.#options.opener.moving || this.#timers.now() - this.#readAt < FRESH) return
+    this.#reading ??= this.#check().finally(() => { this.#reading = null })
+    await this.#reading
+  }
+
+  async #check (): Promise<void> {
+    const begin = this.#timers.now()
+    const { state } = await this.#options.calls.within(() => find(this.#options.handle().reads))
+    checkState(state, this.#options.opener)
+    this.#readAt = begin
+  }
+}

@@ -1,0 +1,61 @@
+import { type FoundState, type Layout, type Opener, type StateRecord, type StoreState, changeState, checkState } from '../state.ts'
+import type { Backend } from './backend.ts'
+import type { Connection } from './connection.ts'
+import { guard } from './failure.ts'
+import { LAYOUT_TABLE, quote } from './sql.ts'
+
+export const LAYOUT = quote(LAYOUT_TABLE)
+
+/** The user_version of a file in a move. Releases that know no moves refuse it as one of a later release. */
+const IN_MOVE = 2 ** 31 - 1
+
+/** The oldestReader of a file is its user_version, which is all that earlier releases look at; the rest is in a table. */
+export function readUserVersion (connection: Connection): number {
+  return connection.get<{ user_version: number }>({ sql: 'PRAGMA user_version', values: [] })!.user_version
+}
+
+function readState (connection: Connection): FoundState {
+  const { doc, revision } = connection.get<{ doc: string, revision: number }>({ sql: `SELECT "doc", "revision" FROM ${LAYOUT}`, values: [] })!
+  const state = JSON.parse(doc) as StoreState
+  const oldestReader = readUserVersion(connection)
+  return { state: oldestReader === IN_MOVE ? state : { ...state, oldestReader }, revision }
+}
+
+/** @param hasState false for a file of an earlier release */
+export function checkReader (connection: Connection, hasState: boolean, opener: Opener): void {
+  const oldestReader = readUserVersion(connection)
+  checkState(hasState ? readState(connection).state : { version: oldestReader, oldestReader }, opener)
+}
+
+/** Creates what is missing: the layout of a new file is that of this release. */
+export function createState (connection: Connection, { version, oldestReader }: Layout): void {
+  const found = readUserVersion(connection)
+  const state: StoreState = { version: found === 0 ? version : found, oldestReader: Math.max(found, oldestReader) }
+  connection.database.exec(`CREATE TABLE IF NOT EXISTS ${LAYOUT} ("revision" INTEGER NOT NULL, "doc" TEXT NOT NULL)`)
+  connection.run({ sql: `INSERT INTO ${LAYOUT} SELECT 0, ? WHERE NOT EXISTS (SELECT 1 FROM ${LAYOUT})`, values: [JSON.stringify(state)] })
+  connection.database.exec(`PRAGMA user_version = ${state.oldestReader}`)
+}
+
+/** Replaces the state within the transaction of a batch. Returns 0 when it has another revision. */
+export function writeState (connection: Connection, { doc, revision }: { doc: string, revision: number }): number {
+  const written = connection.run({ sql: `UPDATE ${LAYOUT} SET "doc" = ?, "revision" = "revision" + 1 WHERE "revision" = ?`, values: [doc, revision] })
+  const { move, oldestReader } = JSON.parse(doc) as StoreState
+  if (written === 1) connection.database.exec(`PRAGMA user_version = ${move === undefined ? oldestReader : IN_MOVE}`)
+  return written
+}
+
+export function createStateRecord (backend: Backend): StateRecord {
+  return {
+    // Every transaction reads the state.
+    delay: 0,
+    async read () {
+      backend.verify()
+      return guard(() => readState(backend.connection))
+    },
+    async change ({ state, revision }, change) {
+      const next = changeState(state, change)
+      const written = await backend.write({ kind: 'state', doc: next.doc, revision, quiet: true }, null)
+      return written === 1 ? { state: next.state, revision: revision + 1 } : null
+    }
+  }
+}

@@ -1,0 +1,78 @@
+/** The numbers of a layout: what the documents and tables of a release look like. */
+export interface Layout {
+  /** A release that stores something in another form raises it, with a step (migrator.ts) that changes what is there. */
+  version: number
+  /** The earliest layout whose releases can read and write what this one writes. Only this number keeps a release out. */
+  oldestReader: number
+}
+
+/** The layout of this release, on both engines. In layout 1 SQLite files had other tables, and MongoDB no numbers. */
+export const LAYOUT: Layout = { version: 2, oldestReader: 2 }
+
+/** What a store is in a move (lib/move.ts). */
+export interface Move {
+  /** The same at both ends. */
+  id: string
+  role: 'source' | 'target'
+  /** The other end, without credentials. */
+  other: string
+  since: string
+  /** On a source: no process writes to it any more, and every write that was acknowledged can be read. */
+  isQuiet?: true
+  /** On a source: everything is at the target, and was compared. */
+  isDone?: true
+  /** On a target: the collections before this one were copied, and this one up to the document with the id. */
+  at?: { collection: string, id?: string }
+}
+
+/** What a store says about itself. It is apart from the collections, and moves and backups of these leave it alone. */
+export interface StoreState extends Layout {
+  move?: Move | undefined
+  /** The process that brings the documents to a later layout, and until when nobody else may. */
+  migrator?: { id: string, until: string } | undefined
+}
+
+/** A state as it was read. */
+export interface FoundState {
+  state: StoreState
+  /** Another number after each write. */
+  revision: number
+}
+
+/** The access to a store's state. */
+export interface StateRecord {
+  /**
+   * Milliseconds after a write of the state until every process heeds it: whatever a process that did not may still write,
+   * its caller is not told that it was written.
+   */
+  readonly delay: number
+  read (): Promise<FoundState>
+  /** Changes the state if it is still as it was found. Resolves to the new one, or null. A field set to undefined goes. */
+  change (found: FoundState, change: Partial<StoreState>): Promise<FoundState | null>
+}
+
+/** Who opens a store. */
+export interface Opener {
+  layout: Layout
+  /** The command `move` itself, which no mark of a move keeps out. */
+  moving: boolean
+}
+
+export const OPENER: Opener = { layout: LAYOUT, moving: false }
+
+/** @throws Error that tells the operator why this process cannot use the store, and what to do */
+export function checkState ({ oldestReader, move }: StoreState, { layout, moving }: Opener): void {
+  if (oldestReader > layout.version) throw new Error('it was written by a later release')
+  if (move === undefined || moving) return
+  const { role, other, since, isDone } = move
+  if (role === 'target') throw new Error(`it is the target of an unfinished move from ${other}: call \`move\` again, with the same two URLs`)
+  throw new Error(isDone
+    ? `it was moved to ${other} on ${since}: use that database`
+    : `it is being moved to ${other} since ${since}: wait for \`move\`, call it again with the same two URLs if it was interrupted, or go on here after \`move withdraw\``)
+}
+
+/** The state with a change, as JSON. */
+export function changeState (state: StoreState, change: Partial<StoreState>): { state: StoreState, doc: string } {
+  const doc = JSON.stringify({ ...state, ...change })
+  return { state: JSON.parse(doc) as StoreState, doc }
+}

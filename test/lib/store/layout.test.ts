@@ -1,0 +1,147 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { DatabaseSync } from 'node:sqlite'
+import { fileURLToPath } from 'node:url'
+import t, { type Test } from 'tap'
+import { COLLECTIONS as OURS } from '../../../lib/store/collections.ts'
+import { type OpenStoreOptions, openStore } from '../../../lib/store/index.ts'
+import type { Step } from '../../../lib/store/migrator.ts'
+import { openMongoStore } from '../../../lib/store/mongo.ts'
+import type { Store } from '../../../lib/store/port.ts'
+import { LAYOUT } from '../../../lib/store/state.ts'
+import { TIMERS } from '../../../lib/timers.ts'
+import { createMongoDatabase } from '../../helpers/mongo-database.ts'
+import { MONGODB_URL } from '../../helpers/mongodb.ts'
+import { COLLECTIONS, type Thing, fill, serialId } from './conformance/suite.ts'
+
+const ENGINES: [name: string, makeUrl: (t: Test) => string, options: { skip?: string }][] = [
+  ['SQLite', (t) => `sqlite:${t.testdir()}/store.db`, {}],
+  ['MongoDB', (t) => createMongoDatabase(t, MONGODB_URL!), MONGODB_URL === undefined ? { skip: 'MONGODB_URL is not set' } : {}]
+]
+
+const [now, next] = [LAYOUT.version, LAYOUT.version + 1]
+
+async function open (t: Test, url: string, options: OpenStoreOptions = {}): Promise<Store> {
+  const store = await openStore(url, { collections: COLLECTIONS, ...options })
+  t.teardown(() => store.close())
+  return store
+}
+
+/** To a layout in which a thing's `rank` is `grade`. */
+const toGrades: Step = {
+  version: next,
+  collection: 'things',
+  toChange: ({ rank }) => rank === undefined ? null : { change: { set: { grade: rank }, unset: ['rank'] }, where: { equal: { rank: Number(rank) } } }
+}
+
+for (const [name, makeUrl, options] of ENGINES) {
+  t.test(`on ${name}`, options, async (t) => {
+    t.test('a new database has the numbers of the release', async (t) => {
+      const url = makeUrl(t)
+      const store = await open(t, url)
+      t.strictSame((await store.state.read()).state, LAYOUT)
+      const found = await store.state.read()
+      await open(t, url)
+      t.strictSame(await store.state.read(), found, 'a second process writes nothing')
+    })
+
+    t.test('a later layout that this release can read opens, and is left as it is', async (t) => {
+      const url = makeUrl(t)
+      const later = await open(t, url, { layout: { version: now + 7, oldestReader: now } })
+      await later.collection<Thing>('things').insert({ id: 'a', grade: 1 })
+      const ours = await open(t, url)
+      await ours.collection<Thing>('things').update('a', { set: { name: 'n' } })
+      t.strictSame((await ours.state.read()).state, { version: now + 7, oldestReader: now })
+      t.strictSame(await later.collection<Thing>('things').get('a'), { id: 'a', grade: 1, name: 'n' }, 'both work side by side')
+    })
+
+    t.test('one that it cannot read does not open, and a running process turns unready', async (t) => {
+      const url = makeUrl(t)
+      let time = 0
+      const ours = name === 'SQLite' ? await open(t, url) : await openMongoStore(url, { collections: COLLECTIONS, now: Date.now, timers: { ...TIMERS, now: () => time } })
+      t.teardown(() => ours.close())
+      const things = ours.collection<Thing>('things')
+      await things.insert({ id: 'a' })
+      const later = await open(t, url, { layout: { version: next, oldestReader: next } })
+      time += 1_000
+      await t.rejects(things.insert({ id: 'b' }), { code: 'ErrDb', cause: { message: /^it was written by a later release$/ } })
+      await t.rejects(ours.ping(), { code: 'ErrDb' })
+      t.match(await things.get('a'), { id: 'a' }, 'it reads')
+      await t.rejects(openStore(url, { collections: COLLECTIONS }), /: it was written by a later release$/)
+      await later.collection<Thing>('things').insert({ id: 'b' })
+    })
+
+    t.test('a step changes every document, once, whoever else migrates', async (t) => {
+      const url = makeUrl(t)
+      const old = await open(t, url)
+      await fill(old.collection<Thing>('things'), 230, (number) => ({ rank: number }))
+      let calls = 0
+      const steps = [{ ...toGrades, toChange: (thing: Parameters<Step['toChange']>[0]) => { calls++; return toGrades.toChange(thing) } }]
+      const layout = { version: next, oldestReader: now }
+      const stores = await Promise.all([0, 1, 2].map(() => open(t, url, { layout, migrator: { steps } })))
+      t.equal(calls, 230, 'one process at a time has the lease')
+      t.strictSame((await stores[0]!.state.read()).state, layout)
+      for (let number = 0; number < 230; number += 50) t.strictSame(await stores[1]!.collection('things').get(serialId(number)), { id: serialId(number), grade: number })
+      await open(t, url, { layout, migrator: { steps } })
+      t.equal(calls, 230, 'and once only')
+    })
+
+    t.test('a step does not overwrite what an earlier release writes meanwhile', async (t) => {
+      const url = makeUrl(t)
+      const old = await open(t, url)
+      const things = old.collection<Thing>('things')
+      await things.insert({ id: 'a', rank: 1 })
+      let first = true
+      const steps = [{
+        ...toGrades,
+        toChange (thing: Parameters<Step['toChange']>[0]) {
+          const step = toGrades.toChange(thing)
+          if (step === null || !first) return step
+          first = false
+          // It finds another document than it read.
+          return { ...step, where: { equal: { rank: 2 } } }
+        }
+      }]
+      await open(t, url, { layout: { version: next, oldestReader: now }, migrator: { steps } })
+      t.strictSame(await things.get('a'), { id: 'a', grade: 1 })
+    })
+
+    t.test('a migration that is killed half-way is taken over', async (t) => {
+      const url = makeUrl(t)
+      const old = await openStore(url, { collections: COLLECTIONS })
+      await fill(old.collection<Thing>('things'), 150, (number) => ({ rank: number }))
+      await old.close()
+      const child = spawn(process.execPath, [fileURLToPath(new URL('../../fixtures/migrating-child.ts', import.meta.url)), url, '100'], { stdio: 'inherit' })
+      t.strictSame(await once(child, 'close'), [null, 'SIGKILL'])
+      await t.rejects(openStore(url, { collections: COLLECTIONS }), /: it was written by a later release$/, 'an earlier release is kept out first')
+      const layout = { version: next, oldestReader: next }
+      const store = await open(t, url, { layout, timeout: 1_000, migrator: { steps: [toGrades], lease: 100 } })
+      t.strictSame((await store.state.read()).state, layout)
+      let count = 0
+      for await (const batch of store.collection<Thing>('things').list()) {
+        for (const { id, grade, rank } of batch) if (rank === undefined && id === serialId(Number(grade))) count++
+      }
+      t.equal(count, 150)
+    })
+  })
+}
+
+t.test('a database of layout 2, as the release before the numbers wrote it, opens, and that release opens it again', async (t) => {
+  const path = `${t.testdir()}/store.db`
+  const old = new DatabaseSync(path)
+  old.exec(readFileSync(new URL('../../fixtures/store-layout-2.sql', import.meta.url), 'utf8'))
+  const schema = () => old.prepare("SELECT name, sql FROM sqlite_schema WHERE name <> 'store.layout' AND name NOT LIKE 'sqlite_%' ORDER BY name").all()
+  const before = schema()
+  const store = await openStore(`sqlite:${path}`, { collections: OURS.filter(({ name }) => before.some((row) => row.name === name)) })
+  t.teardown(() => store.close())
+  t.strictSame((await store.state.read()).state, { version: 2, oldestReader: 2 })
+  t.match(await store.collection<Thing>('users').getBy('account', 'ann@example.com'), { name: 'Ann', addresses: ['ann@example.com'], revision: 2 })
+  t.match(await store.collection<Thing>('meta').get('secret-key'), { key_id: 'mlYrCmVz' })
+  const token = await store.collection<Thing>('access_tokens').getLinked('t1', { user_id: 'users', client_id: 'clients' })
+  t.match(token, { linked: { user_id: { id: 'u1' }, client_id: { id: 'c1' } } })
+  await store.collection<Thing>('users').insert({ id: 'u2', account: 'bob' })
+  t.strictSame(schema(), before, 'all that the other release looks at is the same')
+  t.equal(old.prepare('PRAGMA user_version').get()!.user_version, 2)
+  old.close()
+})
