@@ -34,7 +34,7 @@ export interface Tab extends Page {
 /** Runs with a new browser context. Complaints that the run leaves in the list fail the test. */
 export async function withTab (t: Test, options: BrowserContextOptions, run: (tab: Tab) => Promise<void>): Promise<void> {
   const context = await (await browser as Browser).newContext({ viewport: { width: 1280, height: 900 }, ...options })
-  context.setDefaultTimeout(15_000)
+  context.setDefaultTimeout(120_000)
   const page = await context.newPage()
   const complaints: string[] = []
   page.on('console', (message) => {
