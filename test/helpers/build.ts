@@ -4,6 +4,7 @@ import { createApp } from '../../testing/kit.ts'
 import { reuseMongoDatabase } from './mongo-database.ts'
 import { MONGODB_URL } from './mongodb.ts'
 import { checkResponses } from './openapi.ts'
+import './plain-threads.ts'
 
 /** Starts the service for a test. Every response is checked against the OpenAPI document. */
 export async function build (t: Test, { app = createApp(), ...options }: Omit<StartOptions, 't'> = {}): Promise<TestKit> {

@@ -3,6 +3,7 @@ import { PassThrough, Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { runCommandLine } from '../../cli/main.ts'
 import type { Streams } from '../../cli/command.ts'
+import './plain-threads.ts'
 
 export interface Ran {
   code: number

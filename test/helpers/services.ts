@@ -14,6 +14,7 @@ import { createPasswordRules } from '../../lib/users/password-rules.ts'
 import { createUsers } from '../../lib/users/users.ts'
 import { createAttempts } from '../../lib/sign-in/attempts.ts'
 import { type Around, wrapStore } from './wrap-store.ts'
+import './plain-threads.ts'
 
 export const BEGIN = '2126-11-21T02:51:00.000Z'
 

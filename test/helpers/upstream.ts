@@ -3,7 +3,7 @@ import { createServer, request as httpRequest, type IncomingHttpHeaders, type In
 import type { AddressInfo, Socket } from 'node:net'
 
 /** Milliseconds: a generous timeout for a busy machine. */
-export const BOUND = 15_000
+export const BOUND = 120_000
 
 interface Teardown {
   teardown: (fn: () => unknown) => unknown

@@ -6,6 +6,7 @@ import { startIdentity, type StartOptions, type TestKit } from '../../testing/in
 import { reuseMongoDatabase } from '../helpers/mongo-database.ts'
 import { MONGODB_URL } from '../helpers/mongodb.ts'
 import { Browser, type Page } from './browser.ts'
+import '../helpers/plain-threads.ts'
 
 export interface App { client_id: string, client_secret: string, redirect_uri: string }
 

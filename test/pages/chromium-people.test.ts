@@ -70,7 +70,7 @@ async function walk (t: Test, { texts: { links, common, signIn: entry, account: 
   })
 }
 
-t.test('in Chromium', { skip, timeout: 110_000 }, async (t) => {
+t.test('in Chromium', { skip, timeout: 600_000 }, async (t) => {
   startChromium(t)
   for (const look of LOOKS) await t.test(`without a script: ${look.locale}, ${look.colorScheme}`, async (t) => await walk(t, look))
 

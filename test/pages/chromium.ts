@@ -12,7 +12,7 @@ const executablePath = process.env.CHROMIUM_PATH ?? PATHS.find((path) => existsS
 /** The reason to skip tests in a browser, or false. */
 export const skip = executablePath === undefined && 'no Chromium found: set CHROMIUM_PATH'
 
-/** The folder for screenshots, which git ignores. */
+/** The folder for screenshots, which git ignores. They are for people, and are taken when SCREENSHOTS is set. */
 const SCREENSHOTS = join(import.meta.dirname, '../../.screenshots')
 
 let browser: Promise<Browser> | undefined
@@ -34,7 +34,7 @@ export interface Tab extends Page {
 /** Runs with a new browser context. Complaints that the run leaves in the list fail the test. */
 export async function withTab (t: Test, options: BrowserContextOptions, run: (tab: Tab) => Promise<void>): Promise<void> {
   const context = await (await browser as Browser).newContext({ viewport: { width: 1280, height: 900 }, ...options })
-  context.setDefaultTimeout(15_000)
+  context.setDefaultTimeout(120_000)
   const page = await context.newPage()
   const complaints: string[] = []
   page.on('console', (message) => {
@@ -75,6 +75,7 @@ export async function typeIn (tab: Page, { account, password }: { account: strin
 
 /** Takes a picture of the whole page. */
 export async function takePicture (page: Page, name: string): Promise<void> {
+  if (!process.env.SCREENSHOTS) return
   mkdirSync(SCREENSHOTS, { recursive: true })
   await page.screenshot({ path: join(SCREENSHOTS, `${name}.png`), fullPage: true })
 }

@@ -9,7 +9,7 @@ import { type Choose, Scheduler, exhaust } from '../helpers/scheduler.ts'
 import { openRules } from '../helpers/services.ts'
 
 // Some seconds of work, on a machine with nothing else to do.
-t.setTimeout(180_000)
+t.setTimeout(600_000)
 
 /** Orders of one pair at most. */
 const MOST_ORDERS = 20_000

@@ -13,7 +13,7 @@ const MOST_ORDERS = 3000
 const RANDOM_ORDERS = 200
 
 // Some seconds of work, on a machine with nothing else to do.
-t.setTimeout(180_000)
+t.setTimeout(600_000)
 
 const ADMIN: Actor = { user_id: 'admin', isAdmin: true }
 const RESOURCE = { id: 'https://api.example/', name: 'API', scopes: { wanted: 'do what is wanted' } }
