@@ -50,7 +50,9 @@ t.test('an empty environment gives the defaults, which are those of the options'
       roles: { admin: 'admin', manager: 'manager', service: 'service' },
       managerRoles: undefined,
       outboundHosts: [],
-      clientsPerUser: 100
+      clientsPerUser: 100,
+      auditDays: 400,
+      addresses: 'full'
     },
     people: { signUp: false, selfDelete: false },
     warnings: []
@@ -73,6 +75,8 @@ t.test('every variable sets its part of the configuration', async (t) => {
     IDENTITY_RATE_LIMIT: 'off',
     IDENTITY_WRITE_LIMIT: '6',
     IDENTITY_CLIENTS_PER_USER: '7',
+    IDENTITY_AUDIT_DAYS: '30',
+    IDENTITY_ADDRESSES: 'net',
     IDENTITY_STORE_TIMEOUT: '600',
     IDENTITY_WAL_LIMIT: '65',
     IDENTITY_STALL_TIMEOUT: '700',
@@ -138,7 +142,9 @@ t.test('every variable sets its part of the configuration', async (t) => {
       roles: { admin: 'root', manager: 'boss', service: 'bot' },
       managerRoles: ['clerk', 'billing admin', 'boss'],
       outboundHosts: ['hooks.internal', '10.1.0.0/16', '::1'],
-      clientsPerUser: 7
+      clientsPerUser: 7,
+      auditDays: 30,
+      addresses: 'net'
     },
     people: {
       mail: { url: 'smtps://user:word@mail.example.org', from: 'Example <id@example.org>' }, signUp: true, signUpDomains: ['example.org', 'example.com'], selfDelete: true
