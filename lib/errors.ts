@@ -22,8 +22,8 @@ export const ERRORS = {
 
 export type ErrorCode = keyof typeof ERRORS
 
-/** Why a new password was refused (ErrParam), and why a password was not compared (ErrLimit). */
-export const REASONS = ['short', 'common', 'name', 'paused', 'closed'] as const
+/** Why a new password was refused (ErrParam), why a password was not compared (ErrLimit), and that a record carries too many events (ErrBusy). */
+export const REASONS = ['short', 'common', 'name', 'paused', 'closed', 'events'] as const
 
 export type ErrorReason = typeof REASONS[number]
 

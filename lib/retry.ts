@@ -1,7 +1,19 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { IdentityError } from './errors.ts'
 
 /** Attempts before ErrBusy: each write by somebody else makes one fail. */
 const ATTEMPTS = 8
+
+/** Milliseconds between attempts while the record carries too many events, and for how many attempts: they are published within moments. */
+const PAUSE = 50
+const PAUSES = 40
+
+/** The record carries so many events that no more may be added until some are published. */
+export function fullError (): IdentityError {
+  return new IdentityError('ErrBusy', 'too many changes of this record wait to be published', { headers: { 'retry-after': '1' }, reason: 'events' })
+}
+
+const isFull = (error: unknown): boolean => error instanceof IdentityError && error.reason === 'events'
 
 /**
  * Repeats a change that reads a record, decides, and writes on condition that the record is still the same.
@@ -10,9 +22,15 @@ const ATTEMPTS = 8
  * @throws ErrBusy
  */
 export async function retryWrite<T> (what: string, attempt: () => Promise<T | null>): Promise<T> {
-  for (let count = 0; count < ATTEMPTS; count++) {
-    const written = await attempt()
-    if (written !== null) return written
+  for (let count = 0, pauses = 0; count < ATTEMPTS;) {
+    try {
+      const written = await attempt()
+      if (written !== null) return written
+      count++
+    } catch (error) {
+      if (!isFull(error) || pauses++ === PAUSES) throw error
+      await sleep(PAUSE)
+    }
   }
   throw new IdentityError('ErrBusy', `other requests are changing ${what}`, { headers: { 'retry-after': '1' } })
 }

@@ -1,4 +1,4 @@
-import { busyError } from '../errors.ts'
+import { fullError } from '../retry.ts'
 import { EVENT_PREFIX } from '../store/collections.ts'
 import type { Document, Json } from '../store/port.ts'
 import type { EventContent } from './types.ts'
@@ -35,5 +35,5 @@ export function toFields (pending: readonly Pending[]): { [field: string]: Json 
 
 /** @throws ErrBusy when so many events of the document wait for the relay that no more may be added */
 export function checkRoom (document: Document | null): void {
-  if (document !== null && listPending(document).length >= CAPACITY) throw busyError('changes of this record', 1_000)
+  if (document !== null && listPending(document).length >= CAPACITY) throw fullError()
 }

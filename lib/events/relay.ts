@@ -9,7 +9,7 @@ import { type EventRecord, toNumberId } from './types.ts'
 /** Collections whose documents carry events. */
 export const CARRIERS = ['event_inbox', 'users', 'clients', 'resources'] as const
 
-/** Documents of each of them that are read at once; an event of each is published. */
+/** Documents of each of them that are read at once. */
 const BATCH = 100
 
 /** Milliseconds that whoever decides a deletion has to carry it out. */
@@ -27,16 +27,17 @@ const POLL_INTERVAL = 5_000
 
 const DAY = 24 * 60 * 60 * 1000
 
-/** A document, and the event of it that is published next. */
-interface Item {
+/** A document with the events that it carries. */
+interface Carrier {
   collection: Collection<Document>
   document: Document
-  pending: Pending
-  /** Whether it is the only one. */
-  isLast: boolean
+  /** In their order. */
+  pending: Pending[]
+  /** How many of them are published. */
+  published: number
   /** Whether the document is there for its events only. */
   isInbox: boolean
-  /** On the event of a deletion: what can be deleted once. */
+  /** Of a decision to delete: what can be deleted once, by the last of the events. */
   once?: string
 }
 
@@ -116,41 +117,39 @@ export function createRelay ({ store, now, days, onPublish, onPublished, onError
     return carried.filter((_, index) => !published[index])
   }
 
-  async function toItems (name: string, document: Document): Promise<Item[]> {
-    const collection = store.collection<Document>(name)
-    if (name !== 'event_inbox') {
-      const [pending, ...others] = listPending(document)
-      return pending === undefined ? [] : [{ collection, document, pending, isLast: others.length === 0, isInbox: false }]
-    }
+  async function toCarrier (name: string, document: Document): Promise<Carrier | null> {
+    const found = { collection: store.collection<Document>(name), document, published: 0 }
+    if (name !== 'event_inbox') return { ...found, pending: listPending(document), isInbox: false }
     const record = await finishDeletion(document as InboxRecord)
-    if (record === null) return []
-    const all = listPending(record)
-    const deletion = all.filter(({ key }) => key === record.last)
-    const carried = deletion.length === 0 ? all : await findUnpublished(all.filter(({ key }) => key !== record.last))
-    const [pending, ...others] = [...carried, ...deletion]
-    if (pending === undefined) return []
-    return [{ collection, document, pending, isLast: others.length === 0, isInbox: true, ...(deletion[0] === pending && { once: record.id }) }]
+    if (record === null) return null
+    const pending = listPending(record)
+    const { last } = record
+    if (last === undefined) return { ...found, pending, isInbox: true }
+    const carried = await findUnpublished(pending.filter(({ key }) => key !== last))
+    return { ...found, pending: [...carried, ...pending.filter(({ key }) => key === last)], isInbox: true, once: record.id }
   }
 
-  /** The oldest event of each document that carries some. */
-  async function gather (): Promise<Item[]> {
+  /** The documents that carry events, those with the oldest ones first. */
+  async function gather (): Promise<Carrier[]> {
     const query = { filter: { since: { [EVENT_DUE]: '' } }, sort: [{ key: EVENT_DUE, direction: 'asc' as const }], limit: BATCH }
     const found = await Promise.all(CARRIERS.map(async (name) => {
-      const items: Item[] = []
+      const carriers: (Carrier | null)[] = []
       for await (const batch of store.collection<Document>(name).list(query)) {
-        items.push(...(await Promise.all(batch.map((document) => toItems(name, document)))).flat())
+        carriers.push(...await Promise.all(batch.map(async (document) => await toCarrier(name, document))))
       }
-      return items
+      return carriers
     }))
-    return found.flat().sort((one, other) => one.pending.key < other.pending.key ? -1 : 1)
+    const full = found.flat().filter((carrier) => carrier !== null && carrier.pending.length > 0) as Carrier[]
+    return full.sort((one, other) => one.pending[0]!.key < other.pending[0]!.key ? -1 : 1)
   }
 
-  /** @returns the record; null when the number was used by another process, and the event is not published yet */
-  async function publish ({ pending: { key, content }, once }: Item, number: number): Promise<EventRecord | null> {
+  /** @returns the record; null when another process has used the number, or has used a later one for this event */
+  async function publish ({ pending, published: index, once }: Carrier, number: number): Promise<EventRecord | null> {
+    const { key, content } = pending[index]!
     const record: EventRecord = {
       id: toNumberId(number),
       key,
-      ...(once !== undefined && { once }),
+      ...(once !== undefined && index === pending.length - 1 && { once }),
       type: content.type as NonNullable<EventRecord['type']>,
       ...(content.user_id !== undefined && { user: content.user_id }),
       ...(content.client_id !== undefined && { client: content.client_id }),
@@ -163,47 +162,85 @@ export function createRelay ({ store, now, days, onPublish, onPublished, onError
       return record
     } catch (error) {
       if (!(error instanceof DuplicateKeyError)) throw error
-      const published = await events.getBy('key', key) ?? (once === undefined ? null : await events.getBy('once', once))
-      if (published === null) return null
+      const published = await events.getBy('key', key) ?? (record.once === undefined ? null : await events.getBy('once', record.once))
+      // Published ahead by a process that stood still: the next event of this document must come after it.
+      if (published === null || published.id > record.id) return null
       if (published.id !== record.id) await insertGap(number)
       return published
     }
   }
 
-  async function clear ({ collection, document, pending, isLast, isInbox }: Item): Promise<void> {
-    const field = toField(pending.key)
+  /** Removes what was published from where it was. */
+  async function clear ({ collection, document, pending, published, isInbox }: Carrier): Promise<void> {
+    const unset = pending.slice(0, published).map(({ key }) => toField(key))
     const { [EVENT_DUE]: due } = document as Document & { [EVENT_DUE]: string }
-    if (isLast) {
+    if (published === pending.length) {
       // Unless another event was added since.
       const where = { equal: { [EVENT_DUE]: due } }
-      const isCleared = isInbox ? await collection.delete(document.id, where) : await collection.update(document.id, { unset: [field, EVENT_DUE] }, where) !== null
+      const isCleared = isInbox ? await collection.delete(document.id, where) : await collection.update(document.id, { unset: [...unset, EVENT_DUE] }, where) !== null
       if (isCleared) return
     }
-    await collection.update(document.id, { unset: [field] })
+    await collection.update(document.id, { unset })
   }
 
-  /** Publishes an event of each document that carries some. @returns whether there may be more at once */
-  async function publishSome (): Promise<boolean> {
-    const items = await gather()
-    if (items.length === 0) return false
-    const right = await lease.hold(last)
-    if (right === false) {
-      last = undefined
-      return false
-    }
-    if (right === 'new' || last === undefined) last = await resume()
-    const first = last + 1
-    last = undefined
-    const results = await Promise.allSettled(items.map((item, index) => publish(item, first + index)))
-    const published = results.map((result) => result.status === 'fulfilled' ? result.value : null)
-    await Promise.all(items.filter((_, index) => published[index] !== null).map(clear))
-    onPublished(published.filter((record) => record !== null))
+  /**
+   * Publishes the next event of each document. Events of one document are published one after another, so that they stay in
+   * their order when another process interferes.
+   * @param start the number of the first one
+   * @returns whether all of them are published
+   */
+  async function publishNext (carriers: Carrier[], start: number): Promise<boolean> {
+    const results = await Promise.allSettled(carriers.map((carrier, index) => publish(carrier, start + index)))
+    const records = results.map((result) => result.status === 'fulfilled' ? result.value : null)
+    for (const [index, carrier] of carriers.entries()) if (records[index] !== null) carrier.published++
+    onPublished(records.filter((record) => record !== null))
     const failed = results.find((result) => result.status === 'rejected')
     if (failed !== undefined) throw failed.reason
-    // A number that another process has used: this one was stopped for longer than its lease.
-    if (published.includes(null)) lease.doubt()
-    else last = first + items.length - 1
-    return true
+    return !records.includes(null)
+  }
+
+  /** Takes or renews the lease. @returns whether this process has it, and `last` is true */
+  async function hold (): Promise<boolean> {
+    const right = await lease.hold(last)
+    if (right !== 'held') last = undefined
+    if (right !== false) last ??= await resume()
+    return right !== false
+  }
+
+  /** Fills the hole that a process may leave when it writes late, with nothing pending any more. */
+  async function mend (): Promise<void> {
+    const { last: stored } = await readFeedRecord(feeds)
+    let highest = 0
+    for await (const batch of events.list({ sort: [{ key: 'id', direction: 'desc' }], limit: 1 })) highest = Number(batch[0]?.id ?? 0)
+    if (highest <= Math.max(stored, last ?? 0)) return
+    last = undefined
+    await hold()
+  }
+
+  /** Publishes what some documents carry. @returns whether there may be more at once */
+  async function publishSome (): Promise<boolean> {
+    const carriers = await gather()
+    if (carriers.length === 0) {
+      await mend()
+      return false
+    }
+    if (!await hold()) return false
+    let number = last!
+    last = undefined
+    try {
+      for (let due = carriers; due.length > 0; due = due.filter(({ pending, published }) => published < pending.length)) {
+        if (!await publishNext(due, number + 1)) {
+          // A number that another process has used: this one was stopped for longer than its lease.
+          lease.doubt()
+          return true
+        }
+        number += due.length
+      }
+      last = number
+      return true
+    } finally {
+      await Promise.all(carriers.filter(({ published }) => published > 0).map(clear))
+    }
   }
 
   /** Publishes until nothing is pending, or another process does it. */

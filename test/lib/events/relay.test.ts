@@ -141,7 +141,7 @@ t.test('a deletion beside another one and beside a change: one of the deletions 
 
 t.test('relays that take over from one another at any moment publish each event once, in the order of its document', async (t) => {
   const scheduler = new Scheduler()
-  for (let seed = 1; seed <= 40; seed++) {
+  for (let seed = 1; seed <= 60; seed++) {
     const choose = createRandom(seed)
     const { create, change, remove, connect, readAll, countPending, advance, recorder, feed } = await openEvents(t, { around: scheduler.around })
     let failing = choose(2) === 0
@@ -186,7 +186,7 @@ t.test('relays that take over from one another at any moment publish each event 
     const read = await feed.read({ after: await feed.first() })
     if (read.events.length !== texts.length) t.equal(read.events.length, texts.length, `seed ${seed}: the feed`)
   }
-  t.pass('40 random runs')
+  t.pass('60 random runs')
 })
 
 const rank = (text: string) => text.startsWith('user.created') ? 0 : text.startsWith('user.deleted') ? 9 : Number(text.split(' ')[2])
