@@ -22,13 +22,16 @@ export interface CopyContent {
   keyId: string
 }
 
+/** What waits to be delivered (lib/outbox). */
+const OUTBOXES = ['deliveries', 'logouts']
+
 /** Collections whose documents expire, and give nobody access. */
-const KEPT = ['attempts', 'deliveries', 'events']
+const KEPT = ['attempts', 'events', ...OUTBOXES]
 
 /** The records that give somebody access until they expire: tokens, grants, sessions, links, codes and requests in progress. */
 const EPHEMERAL = COLLECTIONS.filter(({ name, expiry }) => expiry !== undefined && !KEPT.includes(name)).map(({ name }) => name)
 
-/** The failure of a mail that waited when the backup was made. It may have been sent since, so only the operator sends it. */
+/** The failure of what waited when the backup was made: it may have been delivered since. */
 const PARKED = 'RESTORED'
 
 function count (connection: Connection, table: string): number {
@@ -55,7 +58,9 @@ function setBack (connection: Connection, seal: Seal): void {
   const statements: [sql: string, ...values: string[]][] = [
     ['UPDATE "meta" SET "doc" = ? WHERE "id" = ?', JSON.stringify(seal), SEAL_ID],
     ...EPHEMERAL.map((name): [string] => [`DELETE FROM ${quote(name)}`]),
-    ['UPDATE "deliveries" SET "state" = ?, "doc" = json_set("doc", ?, ?, ?, ?) WHERE "state" = ?', 'failed', '$.state', 'failed', '$.failure', PARKED, 'due'],
+    ...OUTBOXES.map((name): [string, ...string[]] => [
+      `UPDATE ${quote(name)} SET "state" = ?, "doc" = json_set("doc", ?, ?, ?, ?) WHERE "state" = ?`, 'failed', '$.state', 'failed', '$.failure', PARKED, 'due'
+    ]),
     // Readers of the feed have seen other events under the numbers that come next.
     ['UPDATE "feed" SET "doc" = json_set("doc", ?, ?) WHERE "id" = ?', '$.generation', createGeneration(), FEED_ID]
   ]
@@ -113,7 +118,7 @@ export type Restored = CopyContent & { former?: string }
 
 /**
  * Puts a backup in the place of the database. All tokens and sessions in it end, because some were revoked after it was
- * made. Mails that wait are parked, and cursors of the event feed are void. The former database is kept beside it.
+ * made. Mails and logout tokens that wait are parked, and cursors of the event feed are void. The former database is kept beside it.
  * @throws ErrParam, Error; then the database is as before
  */
 export async function restore ({ file, path, keyIds, now }: RestoreOptions): Promise<Restored> {

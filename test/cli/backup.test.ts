@@ -161,6 +161,8 @@ t.test('restore parks the mails that waited, begins another feed, and keeps the 
   const times = { due_at: '2026-01-01T00:00:00.000Z', created_at: '2026-01-01T00:00:00.000Z', ends_at: '2999-01-01T00:00:00.000Z', expired_at: '2999-01-01T00:00:00.000Z' }
   await collection('deliveries').insert({ id: 'waits', kind: 'reset', state: 'due', claim: 3, attempts: 1, sealed: 'x', ...times })
   await collection('deliveries').insert({ id: 'failed', kind: 'reset', state: 'failed', failure: 'EENVELOPE', claim: 1, attempts: 1, sealed: 'x', ...times })
+  await collection('logouts').insert({ id: 'logout', client_id: 'c', state: 'due', claim: 0, attempts: 0, ...times })
+  await collection('logouts').insert({ id: 'done', client_id: 'c', state: 'done', claim: 1, attempts: 1, ...times })
   await collection('tickets').insert({ id: 'ticket', expired_at: times.expired_at })
   await collection('events').put({ id: '0000000000009999', key: 'k', expired_at: times.expired_at })
   await collection('feed').put({ id: 'feed', generation: 'before', claim: 4, leased_until: times.due_at, last: 9999 })
@@ -179,6 +181,8 @@ t.test('restore parks the mails that waited, begins another feed, and keeps the 
   t.match(await read('deliveries', 'waits'), { state: 'failed', failure: 'RESTORED', claim: 3, sealed: 'x' })
   t.equal(await restored.collection('deliveries').count({ equal: { state: 'failed' } }), 2)
   t.match(await read('deliveries', 'failed'), { failure: 'EENVELOPE' })
+  t.match(await read('logouts', 'logout'), { state: 'failed', failure: 'RESTORED' })
+  t.match(await read('logouts', 'done'), { state: 'done' })
   t.equal(await read('tickets', 'ticket'), null)
   t.match(await read('events', '0000000000009999'), { key: 'k' })
   const feed = await read('feed', 'feed')

@@ -157,7 +157,7 @@ t.test('the running service of a source notices, and every write that it acknowl
         }
       }
       const writing = Promise.all([0, 1, 2, 3].map(write))
-      const [source, target] = [await open(t, from, { moving: true, timeout: 1_000 }), await openEnd(t, to)]
+      const [source, target] = [await open(t, from, { moving: true, ...(name === 'MongoDB' && { timeout: 2_000 }) }), await openEnd(t, to)]
       await move({ from: { store: source, name: 'a' }, to: { store: target, name: 'b' }, collections: COLLECTIONS, now })
       await writing
       t.match(refused, refused.map(() => ({ code: 'ErrDb', cause: { message: /^it (is being|was) moved to b/ } })))

@@ -116,7 +116,7 @@ for (const [name, makeUrl, options] of ENGINES) {
       t.strictSame(await once(child, 'close'), [null, 'SIGKILL'])
       await t.rejects(openStore(url, { collections: COLLECTIONS }), /: it was written by a later release$/, 'an earlier release is kept out first')
       const layout = { version: next, oldestReader: next }
-      const store = await open(t, url, { layout, timeout: 1_000, migrator: { steps: [toGrades], lease: 100 } })
+      const store = await open(t, url, { layout, timeout: 2_000, migrator: { steps: [toGrades], lease: 100 } })
       t.strictSame((await store.state.read()).state, layout)
       let count = 0
       for await (const batch of store.collection<Thing>('things').list()) {
