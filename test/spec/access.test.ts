@@ -74,8 +74,8 @@ function bodyOf ({ method, path }: Row): object | undefined {
 async function walk (t: Test, kit: TestKit, names = { admin: 'admin', manager: 'manager', service: 'service' }): Promise<void> {
   const admin = await signIn(kit, { roles: [names.admin] })
   for (const row of ROWS) {
-    for (const who of COLUMNS) {
-      // Each call has its own user and client, so that no call affects another.
+    // Each call has its own user and client, so that no call affects another.
+    await Promise.all(COLUMNS.map(async (who) => {
       const user = await createUser(admin)
       const clientId = await createClient(admin, { userId: user })
       const headers = {
@@ -93,7 +93,7 @@ async function walk (t: Test, kit: TestKit, names = { admin: 'admin', manager: '
       })
       t.equal(reply.status, row.expected[who], `${row.method} ${row.path} as ${who}`)
       t.equal(reply.status === 401, reply.headers['www-authenticate'] !== undefined)
-    }
+    }))
   }
 }
 
