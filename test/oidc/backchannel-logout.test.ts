@@ -4,7 +4,7 @@ import { COLLECTIONS } from '../../lib/store/collections.ts'
 import { openStore } from '../../lib/store/index.ts'
 import type { Store } from '../../lib/store/port.ts'
 import { emptyStore } from '../../testing/kit.ts'
-import { createMongoDatabase } from '../helpers/mongo-database.ts'
+import { reuseMongoDatabase } from '../helpers/mongo-database.ts'
 import { MONGODB_URL } from '../helpers/mongodb.ts'
 import { callAs } from '../helpers/people.ts'
 import { type Received, startReceiver } from '../helpers/receiver.ts'
@@ -218,7 +218,7 @@ async function walk (t: Test, place: Place): Promise<void> {
 
 t.test('every ending tells each app that the session signed in to, once', async (t) => {
   await t.test('on sqlite', async (t) => await walk(t, createFile))
-  await t.test('on mongodb', { skip: MONGODB_URL === undefined && 'MONGODB_URL is not set' }, async (t) => await walk(t, (t) => createMongoDatabase(t, MONGODB_URL!)))
+  await t.test('on mongodb', { skip: MONGODB_URL === undefined && 'MONGODB_URL is not set' }, async (t) => await walk(t, (t) => reuseMongoDatabase(t, MONGODB_URL!)))
 })
 
 t.test('every way to get an ID token has the sid of the session, and a client that is told no more has none', async (t) => {
