@@ -242,6 +242,6 @@ t.test('client create and patch: what only the operator decides', async (t) => {
   t.match(await read(), { grants: ['code'], pkce: undefined, first_party: undefined, roles: { clerk: true }, id_token_claims: undefined, backchannelLogoutUri: 'https://a/logout' })
   t.equal((await run(['client', 'patch', '--client', clientId, '--backchannel-logout-uri', ''])).code, 0)
   t.equal((await read()).backchannelLogoutUri, undefined)
-  t.match(await run(`client patch --client ${clientId} --backchannel-logout-uri https://10.0.0.1/`), { code: 1, stderr: /backchannelLogoutUri: must be a public address/ })
+  t.match(await run(`client patch --client ${clientId} --backchannel-logout-uri https://10.0.0.1/`), { code: 1, stderr: /--backchannel-logout-uri: must be a public address/ })
   t.match(await run(`client patch --client ${clientId} --id-token-claims maybe`), { code: 1, stderr: /^fastify-identity: --id-token-claims: must be on or off$/m })
 })

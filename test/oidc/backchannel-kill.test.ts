@@ -8,7 +8,7 @@ import { MONGODB_URL } from '../helpers/mongodb.ts'
 import { startReceiver } from '../helpers/receiver.ts'
 import { createFile } from './harness.ts'
 
-t.setTimeout(120_000)
+t.setTimeout(240_000)
 
 const CHILD = fileURLToPath(new URL('../fixtures/logout-child.ts', import.meta.url))
 
