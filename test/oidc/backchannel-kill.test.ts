@@ -3,12 +3,12 @@ import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
 import { startIdentity } from '../../testing/index.ts'
-import { createMongoDatabase } from '../helpers/mongo-database.ts'
+import { reuseMongoDatabase } from '../helpers/mongo-database.ts'
 import { MONGODB_URL } from '../helpers/mongodb.ts'
 import { startReceiver } from '../helpers/receiver.ts'
 import { createFile } from './harness.ts'
 
-t.setTimeout(120_000)
+t.setTimeout(240_000)
 
 const CHILD = fileURLToPath(new URL('../fixtures/logout-child.ts', import.meta.url))
 
@@ -79,4 +79,4 @@ async function kill (t: Test, place: (t: Test) => string): Promise<void> {
 }
 
 t.test('on sqlite', async (t) => await kill(t, createFile))
-t.test('on mongodb', { skip: MONGODB_URL === undefined && 'MONGODB_URL is not set' }, async (t) => await kill(t, (t) => createMongoDatabase(t, MONGODB_URL!)))
+t.test('on mongodb', { skip: MONGODB_URL === undefined && 'MONGODB_URL is not set' }, async (t) => await kill(t, (t) => reuseMongoDatabase(t, MONGODB_URL!)))

@@ -2,9 +2,7 @@ import { createLocalJWKSet, decodeJwt, type JSONWebKeySet, jwtVerify } from 'jos
 import t, { type Test } from 'tap'
 import { COLLECTIONS } from '../../lib/store/collections.ts'
 import { openStore } from '../../lib/store/index.ts'
-import type { Store } from '../../lib/store/port.ts'
-import { emptyStore } from '../../testing/kit.ts'
-import { createMongoDatabase } from '../helpers/mongo-database.ts'
+import { reuseMongoDatabase } from '../helpers/mongo-database.ts'
 import { MONGODB_URL } from '../helpers/mongodb.ts'
 import { callAs } from '../helpers/people.ts'
 import { type Received, startReceiver } from '../helpers/receiver.ts'
@@ -53,9 +51,10 @@ interface Setting extends Harness {
 }
 
 /** A user who is signed in to all apps in one browser, and in another one to the first app. */
-async function prepare (t: Test, store: Store): Promise<Setting & { sids: Record<'one' | 'two' | 'deaf' | 'elsewhere', string | undefined> }> {
-  await emptyStore(store)
-  const harness = await startHarness(t, { store })
+async function prepare (t: Test, harness: Harness): Promise<Setting & { sids: Record<'one' | 'two' | 'deaf' | 'elsewhere', string | undefined> }> {
+  const { kit, user } = harness
+  await kit.reset()
+  Object.assign(user, await kit.app.identity.users.create({ data: { account: user.account, password: user.password } }))
   const { received, url } = await startReceiver(t)
   const [one, two, deaf] = [await harness.register({ name: 'One' }), await harness.register({ name: 'Two', public: true }), await harness.register({ name: 'Deaf' })]
   for (const app of [one, two]) await setUri(harness, app, `${url}/${app.client_id}`)
@@ -200,9 +199,10 @@ async function walk (t: Test, place: Place): Promise<void> {
     if (collection === 'logouts' ? method === 'insert' : collection === 'grants' && method.startsWith('delete')) log.push(`${collection}.${method}`)
     return run()
   })
+  const harness = await startHarness(t, { store })
   for (const [name, { end, told }] of Object.entries(ENDINGS)) {
     await t.test(name, async (t) => {
-      const setting = await prepare(t, store)
+      const setting = await prepare(t, harness)
       t.ok(setting.sids.one && setting.sids.two && setting.sids.elsewhere)
       t.equal(new Set(Object.values(setting.sids)).size, 4, 'a sid for each session and app')
       setting.kit.clock.advance(1000)
@@ -218,7 +218,7 @@ async function walk (t: Test, place: Place): Promise<void> {
 
 t.test('every ending tells each app that the session signed in to, once', async (t) => {
   await t.test('on sqlite', async (t) => await walk(t, createFile))
-  await t.test('on mongodb', { skip: MONGODB_URL === undefined && 'MONGODB_URL is not set' }, async (t) => await walk(t, (t) => createMongoDatabase(t, MONGODB_URL!)))
+  await t.test('on mongodb', { skip: MONGODB_URL === undefined && 'MONGODB_URL is not set' }, async (t) => await walk(t, (t) => reuseMongoDatabase(t, MONGODB_URL!)))
 })
 
 t.test('every way to get an ID token has the sid of the session, and a client that is told no more has none', async (t) => {
