@@ -181,11 +181,11 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     try {
       await webhooks.close()
       await record.close()
-      await outbound.close()
       await people.accounts?.outbox?.close()
       await passwords.close()
       await tokens.close()
       await logouts.close()
+      await outbound.close()
     } finally {
       if (handedIn === undefined) await store.close()
     }

@@ -76,7 +76,7 @@ t.test('the secrets are among what is sealed again with a new key', async (t) =>
   const { webhookId, secret } = await start().create({ data: { name: 'A', url: URL, types: ['user.deleted'] } })
   const [oldKey, newKey] = [box.key, generateSecretKey()]
   const rotated = createSecretBox(newKey, oldKey)
-  await store.collection('meta').insert({ id: 'secret-key', key_id: rotated.keyId, former: [box.keyId] } as never)
+  await store.collection('meta').insert({ id: 'secret-key', key_id: rotated.keyId } as never)
   const { sealed } = (await records.get(webhookId))!
   await createSealing({ store, box: rotated, recorder }).reseal()
   t.not((await records.get(webhookId))!.sealed, sealed)
