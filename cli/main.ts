@@ -23,8 +23,9 @@ import { sessionsCommands } from './sessions.ts'
 import { testingCommands } from './testing.ts'
 import { tokenCommands } from './token.ts'
 import { userCommands } from './user.ts'
+import { webhookCommands } from './webhook.ts'
 
-export const COMMANDS: Commands = { ...bootstrapCommands, ...tokenCommands, ...userCommands, ...clientCommands, ...resourceCommands, ...sessionsCommands, ...eventCommands, ...mailCommands, ...keysCommands, ...backupCommands, ...moveCommands, ...configCommands, ...loginCommands, ...serveCommands, ...testingCommands }
+export const COMMANDS: Commands = { ...bootstrapCommands, ...tokenCommands, ...userCommands, ...clientCommands, ...resourceCommands, ...sessionsCommands, ...eventCommands, ...webhookCommands, ...mailCommands, ...keysCommands, ...backupCommands, ...moveCommands, ...configCommands, ...loginCommands, ...serveCommands, ...testingCommands }
 
 /** Finds the command and its flags. Flags may also come before the command. */
 function findCommand (argv: string[]): { name: string, command: Command, flags: string[] } {

@@ -17,6 +17,7 @@ import { createOidc, type Oidc } from './oidc/index.ts'
 import type { Meter } from './metrics/meter.ts'
 import { readOutbox } from './metrics/read-outbox.ts'
 import { readRelay } from './metrics/read-relay.ts'
+import { readWebhooks } from './metrics/read-webhooks.ts'
 import { readWalSize, watchSignIns, watchTokens } from './metrics/watch-services.ts'
 import { watchStore } from './metrics/watch-store.ts'
 import { registerRenderers } from './renderers.ts'
@@ -44,6 +45,7 @@ import type { Store } from './store/port.ts'
 import { createTokens, type Tokens } from './tokens/tokens.ts'
 import { checkManagerRoles } from './users/manager-rules.ts'
 import { createUsers, type Users } from './users/users.ts'
+import { type Webhooks, createWebhooks } from './webhooks/webhooks.ts'
 
 /** The options of the services; `schemas/options.ts` describes those that are plain data. */
 export interface ServiceOptions extends Pick<
@@ -76,6 +78,8 @@ export interface ServiceOptions extends Pick<
   sendsMail?: boolean | undefined
   /** Publishes events, whichever process recorded them, until `close`. Absent: others do, or `events.flush`. */
   relaysEvents?: boolean | undefined
+  /** Delivers events to webhooks, until `close`. Absent: only when `webhooks.flush` is called. */
+  deliversWebhooks?: boolean | undefined
   /** Who acts where no request says it. */
   via?: Origin['via'] | undefined
   /** Receives the events that this process publishes, for the log. */
@@ -105,6 +109,8 @@ export interface Services {
   readonly tokens: Tokens
   /** Declared resources: what the scopes of other APIs mean. */
   readonly resources: Resources
+  /** Who is told of which events. */
+  readonly webhooks: Webhooks
   /** What people do about their own accounts, and what is done for somebody else's. */
   readonly accounts: Accounts
   /** Lists and ends a user's token sessions. */
@@ -166,18 +172,20 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     store, now, via, days, addresses, key: deriveKey(box.key, 'events'), onPublish: logouts.makeUp, onPublished: onEvents, onError
   })
   const { recorder } = record
+  const webhooks = createWebhooks({ store, now, box, recorder, feed: record.events, outbound, onError, onWarning })
   const issued = createTokens({ store, now, roles, recorder, onError, refreshTtl: options.refreshTtl, logouts })
   const tokens = meter === undefined ? issued : watchTokens(issued, meter)
   // Assigned below: its parts need one another.
   const people: { accounts?: Accounts } = {}
   async function close () {
     try {
+      await webhooks.close()
       await record.close()
-      await outbound.close()
       await people.accounts?.outbox?.close()
       await passwords.close()
       await tokens.close()
       await logouts.close()
+      await outbound.close()
     } finally {
       if (handedIn === undefined) await store.close()
     }
@@ -212,6 +220,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
   if (meter !== undefined) {
     readOutbox(opened, COLLECTIONS, now, meter)
     readRelay(opened, now, meter)
+    readWebhooks(webhooks, meter)
   }
   const checkQuota = createClientQuota(store.collection('clients'), options.clientsPerUser)
   const clients = createClients({ store, now, box, tokens, recorder, checkQuota, checkUrl: outbound.checkUrl })
@@ -232,6 +241,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
   }, { signUp: false, selfDelete: false, accountPath: DEFAULT_ACCOUNT_PATH, ...options.accounts })
   if (options.sendsMail === true) accounts.outbox?.start()
   if (options.relaysEvents === true) record.start()
+  if (options.deliversWebhooks === true) webhooks.start()
   return {
     store,
     roles,
@@ -242,6 +252,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     clients,
     tokens,
     resources,
+    webhooks,
     tokenSessions: createTokenSessions({ store, now, tokens, recorder }),
     ownSessions: createOwnSessions({ store, now, tokens, recorder }),
     logouts,

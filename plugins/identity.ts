@@ -98,6 +98,7 @@ async function identityPlugin (app: FastifyInstance, { getIssuer, serviceName, a
     accounts: { mail: sender, getIssuer, signUp, signUpDomains, links, selfDelete, serviceName, accountPath: accountPath || DEFAULT_ACCOUNT_PATH },
     sendsMail: sender?.local !== true,
     relaysEvents: true,
+    deliversWebhooks: sender?.local !== true,
     onEvents: (events) => events.forEach(({ id, type, cursor, ...event }) => app.log.info({ event: type, event_id: id, ...event }, type)),
     onMailFailed: (delivery) => app.log.warn({ event: 'mail.failed', ...delivery }, 'mail.failed'),
     onLogoutFailed: (delivery) => app.log.warn({ event: 'logout.failed', ...delivery }, 'logout.failed'),

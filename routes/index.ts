@@ -16,6 +16,7 @@ import { resourceRoutes } from './resource.ts'
 import { sessionRoutes } from './sessions.ts'
 import type { RouteSettings } from './settings.ts'
 import { userRoutes } from './user.ts'
+import { webhookRoutes } from './webhook.ts'
 
 /** The paths that a single-page app calls for its user, with their methods. */
 const FOR_PAGES = { '/auth/tokeninfo': 'GET', '/auth/logout': 'POST', '/auth/sessions': 'GET, DELETE', '/user': 'GET, PATCH' }
@@ -35,6 +36,7 @@ export async function apiRoutes (app: FastifyInstance, options: RouteSettings & 
   await app.register(sessionRoutes, options)
   await app.register(clientRoutes, options)
   await app.register(resourceRoutes, options)
+  await app.register(webhookRoutes, options)
   await app.register(userRoutes, options)
   await app.register(eventRoutes, options)
   await app.register(guardedPeopleRoutes, options)

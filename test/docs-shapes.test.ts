@@ -42,6 +42,8 @@ const COLLECTIONS_OF: Record<string, string> = {
   Delivery: 'deliveries',
   DeliveryRecord: 'deliveries',
   LogoutRecord: 'logouts',
+  WebhookRecord: 'webhooks',
+  WebhookAttemptsRecord: 'webhook_attempts',
   KeysRecord: 'keys',
   Seal: 'meta'
 }

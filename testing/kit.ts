@@ -10,6 +10,7 @@ import identity, { type IdentityOptions } from '../index.ts'
 import { createTestClock, type TestClock } from './clock.ts'
 import { type Mails, createTestMails } from './mails.ts'
 import { createMint, type Mint } from './mint.ts'
+import { type TestWebhooks, createTestWebhooks } from './webhooks.ts'
 
 /** bcrypt's lowest cost: a hash takes a millisecond. */
 const LOWEST_COST = 4
@@ -57,7 +58,9 @@ export interface TestKit extends AsyncDisposable {
   }
   /** Publishes the events, and sends the mails and logout tokens that are due by the kit's clock, until nothing is left to do. */
   flush (): Promise<void>
-  /** Empties the store and the mails, forgets all counted attempts, and resets the clock. */
+  /** Receivers of webhooks. */
+  readonly webhooks: TestWebhooks
+  /** Empties the store, the mails and the receivers of webhooks, forgets all counted attempts, and resets the clock. */
   reset (): Promise<void>
   /** Listens on 127.0.0.1, on a free port unless one is given. A second call returns the same URL. */
   listen (options?: { port?: number }): Promise<{ url: string }>
@@ -96,9 +99,12 @@ export async function startIdentity ({ t, time, app = createApp(), ...options }:
     await app.identity.events.flush()
     await app.identity.accounts.outbox?.flush()
     await app.identity.logouts.flush()
+    await app.identity.webhooks.flush()
   }
+  const receivers = createTestWebhooks(() => app.identity, flush, clock.now)
   const { mail, mails, clear } = createTestMails(flush)
   try {
+    app.addHook('onClose', receivers.close)
     await app.register(identity, {
       ...(options.oidc !== false && { mail }),
       database: 'sqlite::memory:',
@@ -132,6 +138,7 @@ export async function startIdentity ({ t, time, app = createApp(), ...options }:
         return found
       }
     },
+    webhooks: receivers.webhooks,
     flush,
     clock,
     async reset () {
@@ -140,6 +147,7 @@ export async function startIdentity ({ t, time, app = createApp(), ...options }:
       await app.identity.accounts.outbox?.settle()
       await app.identity.logouts.settle()
       clear()
+      receivers.clear()
       await emptyStore(store)
       clock.reset()
       attempts = createCounter(clock.now)

@@ -3,6 +3,7 @@ import type { Recorder } from '../events/recorder.ts'
 import { scan } from '../lists/scan.ts'
 import { retryWrite } from '../retry.ts'
 import type { Document, Json, Store } from '../store/port.ts'
+import { toContext as toWebhookContext } from '../webhooks/secrets.ts'
 import { SEAL_ID, type Seal, retireFormer } from './seal.ts'
 import { type SecretBox, readKeyId } from './secrets.ts'
 
@@ -27,6 +28,7 @@ export const SEALED_FIELDS: readonly SealedField[] = [
   ofRecord('clients', 'secret'),
   ofRecord('device_codes', 'sealed'),
   ofRecord('interactions', 'sealed'),
+  { ...ofRecord('webhooks', 'sealed'), toContext: toWebhookContext },
   // A claim is a process's right to the mail. If that process stores the message meanwhile, the job written here is composed again.
   { collection: 'deliveries', field: 'sealed', guard: 'claim', counts: false, toContext: (id) => `delivery ${id}` }
 ]

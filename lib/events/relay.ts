@@ -7,7 +7,7 @@ import type { InboxRecord, Versioned } from './recorder.ts'
 import { type EventRecord, toNumberId } from './types.ts'
 
 /** Collections whose documents carry events. */
-export const CARRIERS = ['event_inbox', 'users', 'clients', 'resources'] as const
+export const CARRIERS = ['event_inbox', 'users', 'clients', 'resources', 'webhooks'] as const
 
 /** Documents of each of them that are read at once. */
 const BATCH = 100

@@ -7,7 +7,8 @@ export const API_SCOPES = {
   'clients:write': 'register, change and remove your apps, and read their secrets',
   'users:read': 'read all users, and their apps and sessions, as far as your roles allow',
   'users:write': 'change and remove users, and their apps and sessions, as far as your roles allow',
-  'events:read': 'read what happened to all accounts and apps'
+  'events:read': 'read what happened to all accounts and apps',
+  'webhooks:write': 'decide who is told of what happens here, and read their deliveries'
 } as const
 
 export type ApiScope = keyof typeof API_SCOPES
@@ -19,7 +20,7 @@ export const API_RESOURCE_ID = 'api'
 export const COMMON_SCOPES: ReadonlySet<string> = new Set(['openid', 'profile', 'email', 'roles', 'offline_access'])
 
 /** API scopes that only an administrator may give to a client. */
-export const ADMIN_SCOPES: ReadonlySet<string> = new Set<ApiScope>(['account:security', 'users:read', 'users:write', 'events:read'])
+export const ADMIN_SCOPES: ReadonlySet<string> = new Set<ApiScope>(['account:security', 'users:read', 'users:write', 'events:read', 'webhooks:write'])
 
 export function isApiScope (scope: string): scope is ApiScope {
   return Object.hasOwn(API_SCOPES, scope)
@@ -32,7 +33,7 @@ export function isForClients (scope: string): boolean {
 
 /** Whether everything that the scope is about is the operator's, so that nobody uses it without a role. */
 export function isForAdmins (scope: ApiScope): boolean {
-  return scope.startsWith('events:')
+  return scope.startsWith('events:') || scope.startsWith('webhooks:')
 }
 
 /** Whether these scopes grant the needed one. Write includes read. */

@@ -85,6 +85,15 @@ export const COLLECTIONS: readonly CollectionSpec[] = [
     indexes: [['state', 'due_at'], ['client_id', 'state']],
     expiry: 'expired_at'
   },
+  // Webhooks, each with its place in the feed, and their last attempts (lib/webhooks).
+  {
+    name: 'webhooks',
+    keys: { slot: 'number', state: 'string', claim: 'number', revision: 'number', ...EVENTS_DUE },
+    unique: ['slot'],
+    indexes: [['state'], ['event_due']],
+    hidden: EVENT_PREFIX
+  },
+  { name: 'webhook_attempts', keys: { expired_at: 'string' }, expiry: 'expired_at' },
   // What happened (lib/events): events in the order of the feed, events that wait for it, and the state of the feed.
   {
     name: 'events',

@@ -4,7 +4,7 @@ import { ACCESS_TTL, createToken } from '../../lib/tokens/tokens.ts'
 import { type Api, callAs, unique } from './people.ts'
 
 /** Every scope of the service's own API, written out: a test must not learn them from the product. */
-export const API_SCOPES = ['account:read', 'account:write', 'account:security', 'clients:read', 'clients:write', 'users:read', 'users:write', 'events:read']
+export const API_SCOPES = ['account:read', 'account:write', 'account:security', 'clients:read', 'clients:write', 'users:read', 'users:write', 'events:read', 'webhooks:write']
 
 /** The kinds of access tokens. `other audience` and `operator at another audience` are for the resource `elsewhere`. */
 export const KINDS = [

@@ -35,6 +35,16 @@ GET    /resource/count                    401   401   403   403   403     403   
 GET    /resource/list                     401   401   403   403   403     403     200
 GET    /event/list                        401   401   403   403   403     403     200
 GET    /event/feed                        401   401   403   403   403     403     200
+POST   /webhook                           401   401   403   403   403     403     200
+GET    /webhook/count                     401   401   403   403   403     403     200
+GET    /webhook/list                      401   401   403   403   403     403     200
+GET    /webhook/:webhookId                401   401   403   403   403     403     404
+PATCH  /webhook/:webhookId                401   401   403   403   403     403     404
+DELETE /webhook/:webhookId                401   401   403   403   403     403     404
+GET    /webhook/:webhookId/attempts       401   401   403   403   403     403     404
+POST   /webhook/:webhookId/replay         401   401   403   403   403     403     404
+POST   /webhook/:webhookId/test           401   401   403   403   403     403     404
+POST   /webhook/:webhookId/secret         401   401   403   403   403     403     404
 GET    /resource/:resourceId              401   401   403   403   403     403     404
 PATCH  /resource/:resourceId              401   401   403   403   403     403     404
 DELETE /resource/:resourceId              401   401   403   403   403     403     404
@@ -64,7 +74,9 @@ function bodyOf ({ method, path }: Row): object | undefined {
   if (path === '/user/email') return { data: { email: `new${Math.random()}@example.com` } }
   if (method === 'DELETE' && path === '/user') return { data: {} }
   if (path === '/user/invite') return { data: { account: `new${Math.random()}@example.com` } }
-  if (path.endsWith('/send') || path.endsWith('/recovery')) return
+  if (path === '/webhook') return { data: { name: 'n', url: 'https://hooks.example.com/', types: ['*'] } }
+  if (path.endsWith('/replay')) return { from: 'now' }
+  if (/\/(send|recovery|test|secret)$/.test(path)) return
   if (method !== 'POST' || path === '/auth/logout') return
   if (path === '/resource') return { data: { id: `urn:example:${Math.random()}`, name: 'n', scopes: {} } }
   return path === '/user' ? { data: { account: `new${Math.random()}`.replace('.', ''), password: 'p' } } : { data: { redirectUris: [], scopes: [], name: 'n' } }

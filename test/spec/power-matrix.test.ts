@@ -56,6 +56,16 @@ GET     /resource/list             users:write     200  403 403 ok     403 403 o
 GET     /resource/:resource        users:write     200  403 403 ok     403 403 ok        403   403   scope      403  403 ok      403 ok       403 scope
 GET     /event/list                events:read     200  403 403 ok     403 403 ok        403   403   scope      403  403 ok      403 ok       403 scope
 GET     /event/feed                events:read     200  403 403 ok     403 403 ok        403   403   scope      403  403 ok      403 ok       403 scope
+POST    /webhook                   webhooks:write  200  403 403 ok     403 403 ok        403   403   scope      403  403 ok      403 ok       403 scope
+GET     /webhook/count             webhooks:write  200  403 403 ok     403 403 ok        403   403   scope      403  403 ok      403 ok       403 scope
+GET     /webhook/list              webhooks:write  200  403 403 ok     403 403 ok        403   403   scope      403  403 ok      403 ok       403 scope
+GET     /webhook/:webhook          webhooks:write  200  403 403 ok     403 403 ok        403   403   scope      403  403 ok      403 ok       403 scope
+PATCH   /webhook/:webhook          webhooks:write  204  403 403 ok     403 403 ok        403   403   scope      403  403 ok      403 ok       403 scope
+DELETE  /webhook/:webhook          webhooks:write  204  403 403 ok     403 403 ok        403   403   scope      403  403 ok      403 ok       403 scope
+GET     /webhook/:webhook/attempts webhooks:write  200  403 403 ok     403 403 ok        403   403   scope      403  403 ok      403 ok       403 scope
+POST    /webhook/:webhook/replay   webhooks:write  200  403 403 ok     403 403 ok        403   403   scope      403  403 ok      403 ok       403 scope
+POST    /webhook/:webhook/test     webhooks:write  200  403 403 ok     403 403 ok        403   403   scope      403  403 ok      403 ok       403 scope
+POST    /webhook/:webhook/secret   webhooks:write  200  403 403 ok     403 403 ok        403   403   scope      403  403 ok      403 ok       403 scope
 PATCH   /resource/:resource        users:write     200  403 403 ok     403 403 ok        403   403   scope      403  403 ok      403 ok       403 scope
 DELETE  /resource/:resource        users:write     204  403 403 ok     403 403 ok        403   403   scope      403  403 ok      403 ok       403 scope
 POST    /user                      users:write     200  403 403 ok     403 403 ok        403   403   scope      403  403 ok      403 ok       403 scope
@@ -119,6 +129,9 @@ function expect (row: Row, kind: Kind, held: HeldScopes, role: Role): Expected {
   return row.clients[held][kind === 'own' ? 'plain' : role]
 }
 
+/** Nobody listens there. */
+const NEW_WEBHOOK = { name: 'n', url: 'http://127.0.0.1:9/', types: ['user.deleted'] }
+
 /** A valid body, for the operations that take one. */
 function bodyOf ({ method, path }: Row): object | undefined {
   if (method === 'PATCH') return path === '/user/:other' ? { data: { roles: {} } } : { data: { name: 'new' } }
@@ -126,7 +139,9 @@ function bodyOf ({ method, path }: Row): object | undefined {
   if (path === '/user' && method === 'DELETE') return { data: { current_password: 'wrong' } }
   if (path === '/user/email') return { data: { email: 'new@example.com', current_password: 'wrong' } }
   if (path === '/user/invite') return { data: { account: unique('new') } }
-  if (method !== 'POST' || ['/auth/logout', '/auth/verify/send', '/user/:other/recovery'].includes(path)) return
+  if (method !== 'POST' || ['/auth/logout', '/auth/verify/send', '/user/:other/recovery'].includes(path) || /^\/webhook\/.*(test|secret)$/.test(path)) return
+  if (path === '/webhook') return { data: NEW_WEBHOOK }
+  if (path.endsWith('/replay')) return { from: 'now' }
   if (path === '/user') return { data: { account: unique('new'), password: 'p' } }
   if (path === '/resource') return { data: { id: `https://${unique('new')}.example/`, name: 'n', scopes: {} } }
   return { data: { redirectUris: [], scopes: [], name: 'n' } }
@@ -140,6 +155,7 @@ async function fillIn (kit: TestKit, { method, path }: Row, caller: Held, elsewh
     ':vouchedClient': async () => (await addClient(kit, caller.user_id, { scopes: ['users:read'], admin_scopes: ['users:read'] })).id,
     // The resource of the tokens may be read and renamed by all of them.
     ':resource': async () => method === 'DELETE' ? (await declareResource(kit)).resourceId : elsewhere.resourceId,
+    ':webhook': async () => (await kit.app.identity.webhooks.create({ data: NEW_WEBHOOK })).webhookId,
     ':other': async () => (await addUser(kit)).id,
     ':self': async () => caller.user_id
   }
@@ -167,6 +183,11 @@ async function removeResources ({ app }: TestKit, { resourceId: kept }: Elsewher
   }
 }
 
+/** There may be twenty. */
+async function removeWebhooks ({ app }: TestKit): Promise<void> {
+  for await (const batch of app.identity.webhooks.list()) for (const { webhookId } of batch) await app.identity.webhooks.remove(webhookId)
+}
+
 await forEachStore(t, async (t, build: Build) => {
   t.test('every operation with every kind of token', async (t) => {
     const kit = await build(t)
@@ -187,7 +208,12 @@ await forEachStore(t, async (t, build: Build) => {
           t.equal(head.statusCode, { ok: 200, invalid: 401, scope: 403, 403: 403, 404: 404 }[expected], `HEAD: ${message}`)
         }
         // No cell depends on another, but all resources are one document, which is written by one at a time.
-        if (isOfResources && row.method !== 'GET') for (const cell of cells) await walk(cell)
+        if (row.path.startsWith('/webhook')) {
+          for (const cell of cells) {
+            await walk(cell)
+            await removeWebhooks(kit)
+          }
+        } else if (isOfResources && row.method !== 'GET') for (const cell of cells) await walk(cell)
         else await Promise.all(cells.map(walk))
         if (isOfResources) await removeResources(kit, elsewhere)
       })
@@ -216,7 +242,7 @@ t.test('every route has a row in TABLE', async (t) => {
     for (const name of [method].flat().filter((name) => name !== 'HEAD' && name !== 'OPTIONS')) (isOfTable ? routes : outside).add(`${name} ${url.slice('/api/v1'.length)}`)
   })
   await buildApp(t, { app })
-  const toRoute = ({ method, path }: Row) => `${method} ${path.replace(/\?.*/, '').replace(/:\w*Client/, ':clientId').replace(/:(self|other)/, ':userId').replace(':resource', ':resourceId')}`
+  const toRoute = ({ method, path }: Row) => `${method} ${path.replace(/\?.*/, '').replace(/:\w*Client/, ':clientId').replace(/:(self|other)/, ':userId').replace(/:(resource|webhook)\b/, ':$1Id')}`
   t.strictSame([...routes].sort(), [...new Set(ROWS.map(toRoute))].sort())
   t.strictSame([...outside].sort(), OUTSIDE.sort())
 })

@@ -73,6 +73,7 @@ export const de: Texts = {
     'users:read': 'alle Benutzer, ihre Apps und Sitzungen lesen, soweit Ihre Rollen es erlauben',
     'users:write': 'Benutzer, ihre Apps und Sitzungen ändern und entfernen, soweit Ihre Rollen es erlauben',
     'events:read': 'lesen, was mit allen Konten und Apps geschehen ist',
+    'webhooks:write': 'entscheiden, wer erfährt, was hier geschieht, und die Zustellungen lesen',
     other: (scope) => html`${scope} verwenden`
   },
   links: {

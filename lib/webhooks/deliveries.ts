@@ -1,0 +1,200 @@
+import type { Event } from '../../schemas/event.ts'
+import { type Clock, toTimestamp } from '../clock.ts'
+import { runFor } from '../events/origin.ts'
+import type { OutboundAnswer } from '../outbound/fetcher.ts'
+import type { Change, Collection, Store } from '../store/port.ts'
+import { TIMERS, type Timers } from '../timers.ts'
+import type { WebhookFeed } from './cursors.ts'
+import type { Failure } from './progress.ts'
+import { type WebhookAttemptsRecord, MAX_PARKED, type WebhookRecord } from './record.ts'
+import { Slots } from './slots.ts'
+import { LEASE, deliver } from './worker.ts'
+
+/** Attempts of this process at once, for all webhooks. */
+const SLOTS = 64
+
+/** Milliseconds between two looks for what other processes have left, and at least between any two. */
+const POLL_INTERVAL = 15_000
+const PAUSE = 100
+
+/** Milliseconds to the next look after one that failed. */
+const AFTER_FAILURE = 1_000
+
+/** Milliseconds that `close` waits for attempts. Those that it cuts off are made again. */
+const CLOSE_LIMIT = 4_000
+
+export interface DeliveriesParts {
+  store: Store
+  feed: WebhookFeed
+  now: Clock
+  send: (record: WebhookRecord, message: { id: string, body: string }, signal: AbortSignal) => Promise<OutboundAnswer>
+  disable: (record: WebhookRecord, failure: Failure, progress: Change) => Promise<void>
+  onGivenUp: (webhookId: string, event: Event) => void
+  /** Receives failures that no caller waits for. */
+  onError: (error: unknown) => void
+  timers?: Timers
+  random?: () => number
+}
+
+/** When a webhook has something to do, in milliseconds; undefined when nothing is left. */
+function toDue ({ cursor, replay, hurries, parked, leased_until, wait_until }: WebhookRecord, last: string): number | undefined {
+  const isBehind = (cursor !== last || replay !== undefined) && parked.length < MAX_PARKED
+  const due = isBehind || hurries === true ? 0 : Math.min(...parked.map(({ due_at }) => Date.parse(due_at)))
+  if (due === Infinity) return
+  return Math.max(due, Date.parse(leased_until), wait_until === undefined ? 0 : Date.parse(wait_until))
+}
+
+/**
+ * Delivers events to webhooks. Each webhook is leased by one process at a time, by one conditional update. A lease that was not
+ * given back ends by itself, and what was not yet stored as delivered is delivered again.
+ */
+export function createDeliveries ({ store, feed, now, send, disable, onGivenUp, onError, timers = TIMERS, random = Math.random }: DeliveriesParts) {
+  const webhooks: Collection<WebhookRecord> = store.collection('webhooks')
+  const attempts: Collection<WebhookAttemptsRecord> = store.collection('webhook_attempts')
+  const slots = new Slots(SLOTS)
+  const workers = new Map<string, { abort: AbortController, ended: Promise<boolean> }>()
+  const waits = new Set<AbortController>()
+  const stopping = new AbortController()
+  let loop: Promise<void> | undefined
+  let isFollowing = false
+  let flushes = 0
+  let waking = new AbortController()
+
+  /** Resolves after a time, or when there may be events, or at the end. */
+  async function wait (after: string | undefined, timeout: number, ending = new AbortController()): Promise<void> {
+    if (stopping.signal.aborted || ending.signal.aborted) return
+    waits.add(ending)
+    const { promise, resolve } = Promise.withResolvers<void>()
+    ending.signal.addEventListener('abort', () => resolve())
+    const timer = timers.set(resolve, timeout)
+    timer.unref?.()
+    const seen = after === undefined ? [] : [feed.wait(after, { timeout, signal: ending.signal }).catch(() => promise)]
+    await Promise.race([promise, ...seen])
+    timers.clear(timer)
+    waits.delete(ending)
+    // Whatever is still waiting for the feed ends too.
+    ending.abort()
+  }
+
+  function begin (record: WebhookRecord): void {
+    const abort = new AbortController()
+    const parts = {
+      webhooks,
+      attempts,
+      feed,
+      now,
+      timers,
+      random,
+      slots,
+      send,
+      disable,
+      onGivenUp,
+      lingers: () => isFollowing && flushes === 0,
+      wait
+    }
+    const ended = deliver(record, parts, { stop: stopping.signal, abort: abort.signal }).finally(() => workers.delete(record.id)).then((hasWorked) => {
+      wake()
+      return hasWorked
+    }, (error: unknown) => {
+      if (!stopping.signal.aborted) onError(error)
+      timers.set(wake, AFTER_FAILURE).unref?.()
+      return false
+    })
+    workers.set(record.id, { abort, ended })
+  }
+
+  /** Leases the webhooks that have something to do. @returns when the next one is due, and the end of the feed if any waits for it */
+  async function look (): Promise<{ next: number, last?: string }> {
+    const found: WebhookRecord[] = []
+    for await (const batch of webhooks.list({ filter: { equal: { state: 'on' } } })) found.push(...batch.filter(({ id }) => !workers.has(id)))
+    if (found.length === 0) return { next: Infinity }
+    const last = await feed.last()
+    let next = Infinity
+    for (const record of found) {
+      const due = toDue(record, last)
+      if (due === undefined) continue
+      const time = now()
+      if (due > time) {
+        next = Math.min(next, due)
+        continue
+      }
+      if (stopping.signal.aborted) break
+      const change = { set: { leased_until: toTimestamp(time + LEASE) }, increment: { claim: 1 } }
+      const leased = await webhooks.update(record.id, change, { equal: { claim: record.claim, state: 'on' } })
+      if (leased !== null) begin(leased)
+    }
+    return { next, last }
+  }
+
+  async function follow (): Promise<void> {
+    while (!stopping.signal.aborted) {
+      let [after, next]: [string | undefined, number] = [undefined, Infinity]
+      const looked = timers.now()
+      waking = new AbortController()
+      try {
+        ({ last: after, next } = await look())
+      } catch (error) {
+        if (!stopping.signal.aborted) onError(error)
+        next = now() + AFTER_FAILURE
+      }
+      await wait(after, Math.min(Math.max(next - now(), PAUSE), POLL_INTERVAL), waking)
+      const rest = PAUSE - (timers.now() - looked)
+      if (rest > 0) await wait(undefined, rest)
+    }
+  }
+
+  /** Looks soon: a webhook was changed. */
+  function wake (): void {
+    waking.abort()
+  }
+
+  /** @returns whether a worker had something to do */
+  async function settle (): Promise<boolean> {
+    const results = await Promise.all([...workers.values()].map(({ ended }) => ended))
+    return results.includes(true)
+  }
+
+  return {
+    /** Begins to deliver, and goes on until `close`. */
+    start (): void {
+      isFollowing = true
+      loop ??= runFor({ via: 'system' }, follow)
+    },
+
+    wake,
+
+    /** Ends the attempts of a webhook that was changed, disabled or deleted. */
+    interrupt (id: string): void {
+      workers.get(id)?.abort.abort()
+      wake()
+    },
+
+    /** Delivers all that is due. */
+    async flush (): Promise<void> {
+      flushes++
+      try {
+        for (const ending of waits) ending.abort()
+        await settle()
+        do await runFor({ via: 'system' }, look)
+        while (await settle())
+      } finally {
+        flushes--
+      }
+    },
+
+    /** Stops. Attempts that take too long are cut off, and made again by another process. */
+    async close (): Promise<void> {
+      stopping.abort()
+      for (const ending of waits) ending.abort()
+      await loop
+      const { promise, resolve } = Promise.withResolvers<void>()
+      const timer = setTimeout(resolve, CLOSE_LIMIT)
+      await Promise.race([settle(), promise])
+      clearTimeout(timer)
+      for (const { abort } of workers.values()) abort.abort()
+      await settle()
+    }
+  }
+}
+
+export type Deliveries = ReturnType<typeof createDeliveries>

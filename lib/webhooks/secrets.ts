@@ -1,0 +1,58 @@
+import { createHmac, randomBytes } from 'node:crypto'
+import { type Clock, toTimestamp } from '../clock.ts'
+import type { SecretBox } from '../crypto/secrets.ts'
+
+/** Bytes of a secret (Standard Webhooks 1.0: 24 to 64). */
+const SECRET_BYTES = 24
+
+/** Milliseconds for which a replaced secret goes on signing. */
+const OVERLAP = 24 * 60 * 60_000
+
+/** Replaced secrets that sign at once; a further rotation drops the oldest. */
+const MOST_FORMER = 2
+
+const PREFIX = 'whsec_'
+
+interface Content {
+  /** As base64. */
+  secret: string
+  former: { secret: string, ends_at: string }[]
+}
+
+/** What a secret of this webhook is sealed for. */
+export const toContext = (id: string): string => `webhook ${id}`
+
+/** The secrets of webhooks: how they are made, stored, replaced and used. */
+export function createWebhookSecrets ({ box, now }: { box: SecretBox, now: Clock }) {
+  const generate = () => randomBytes(SECRET_BYTES).toString('base64')
+  const seal = (id: string, content: Content) => box.seal(JSON.stringify(content), toContext(id))
+  const open = (id: string, sealed: string) => JSON.parse(box.open(sealed, toContext(id))) as Content
+
+  return {
+    /** @returns the secret as its receiver needs it, and the sealed form */
+    create (id: string): { secret: string, sealed: string } {
+      const secret = generate()
+      return { secret: PREFIX + secret, sealed: seal(id, { secret, former: [] }) }
+    },
+
+    /** A new secret. The former one goes on signing beside it for a day. */
+    rotate (id: string, sealed: string): { secret: string, sealed: string } {
+      const { secret: replaced, former } = open(id, sealed)
+      const secret = generate()
+      const kept = [{ secret: replaced, ends_at: toTimestamp(now() + OVERLAP) }, ...former].slice(0, MOST_FORMER)
+      return { secret: PREFIX + secret, sealed: seal(id, { secret, former: kept }) }
+    },
+
+    /** The headers of a message (Standard Webhooks 1.0). The signature is a list, with one of each secret that signs. */
+    sign ({ id, sealed }: { id: string, sealed: string }, message: { id: string, body: string }): Record<string, string> {
+      const { secret, former } = open(id, sealed)
+      const time = now()
+      const timestamp = String(Math.floor(time / 1000))
+      const secrets = [secret, ...former.filter(({ ends_at }) => ends_at > toTimestamp(time)).map((one) => one.secret)]
+      const signatures = secrets.map((one) => createHmac('sha256', Buffer.from(one, 'base64')).update(`${message.id}.${timestamp}.${message.body}`).digest('base64'))
+      return { 'webhook-id': message.id, 'webhook-timestamp': timestamp, 'webhook-signature': signatures.map((signature) => `v1,${signature}`).join(' ') }
+    }
+  }
+}
+
+export type WebhookSecrets = ReturnType<typeof createWebhookSecrets>
