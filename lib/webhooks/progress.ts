@@ -95,6 +95,7 @@ export function createProgress (record: WebhookRecord, { now, random }: { now: C
     /** Whether more events should be read now. */
     wantsEvents (): boolean {
       skipDone()
+      advance()
       return entries.length < WINDOW && entries.length - begun < AT_ONCE && parked.size + running < MAX_PARKED
     },
 
