@@ -1,6 +1,6 @@
 import { type KeyObject, createHmac } from 'node:crypto'
 import { TIMERS, type Timers } from '../timers.ts'
-import { type Origin, runFor } from './origin.ts'
+import { type Origin, findOrigin, runFor } from './origin.ts'
 import type { Recorder } from './recorder.ts'
 import type { Happening } from './types.ts'
 
@@ -21,6 +21,14 @@ interface Count {
   /** Those that are not recorded yet, and what the event says that stands for them. */
   more: number
   summary: Happening
+  /** Who has failed, and how: not from where, since they may have come from several addresses. */
+  origin: Origin | undefined
+}
+
+function readSummaryOrigin (): Origin | undefined {
+  const origin = findOrigin()
+  const caller = origin?.readCaller?.()
+  return origin && { via: origin.via, ...(caller !== undefined && { readCaller: () => caller }) }
 }
 
 export interface FailureParts {
@@ -47,7 +55,9 @@ export function createFailures ({ recorder, key, onError, timers = TIMERS }: Fai
     timer = undefined
     const time = timers.now()
     for (const [series, count] of counts) {
-      if (count.more > 0) write({ ...count.summary, count: count.more })
+      const { more, summary, origin } = count
+      // The timer was set by a request that may have been about something else.
+      if (more > 0) runFor(origin, () => write({ ...summary, count: more }))
       count.more = 0
       if (time - count.since > PERIOD) counts.delete(series)
     }
@@ -65,7 +75,7 @@ export function createFailures ({ recorder, key, onError, timers = TIMERS }: Fai
     let count = counts.get(series)
     if (count === undefined || time - count.since > PERIOD) {
       if (count === undefined && counts.size >= CAPACITY) return
-      counts.set(series, count = { since: time, singles: 0, more: count?.more ?? 0, summary })
+      counts.set(series, count = { since: time, singles: 0, more: count?.more ?? 0, summary, origin: readSummaryOrigin() })
     }
     if (count.singles < SINGLE) {
       count.singles++
@@ -91,6 +101,11 @@ export function createFailures ({ recorder, key, onError, timers = TIMERS }: Fai
     recordRefusal (operation: string, origin: Origin): void {
       const caller = origin.readCaller?.()
       runFor(origin, () => record(`refusal ${caller?.user_id ?? caller?.client_id}`, { type: 'operation.refused', id: operation }))
+    },
+
+    /** Waits for what is being written. */
+    async settle (): Promise<void> {
+      await Promise.all(writing)
     },
 
     /** Records what is counted. */
