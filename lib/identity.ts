@@ -225,7 +225,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     clients,
     box,
     checkNewPassword,
-    openPassword: users.unlock,
+    openPassword: users.openNewPassword,
     counter: options.counter ?? createCounter(),
     recorder,
     onError,

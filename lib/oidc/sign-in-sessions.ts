@@ -144,8 +144,9 @@ export function adaptSignInSessions ({ store, tokens, times, sessionMax, recorde
     async destroy (id) {
       await tellOfSignOut(getContext(), tokens)
       const record = await sessions.get(hashToken(id))
-      // A session that gets another id, as after a sign-in, is destroyed too.
-      const isSignOut = await sessions.delete(hashToken(id)) && getContext()?.oidc?.route === 'end_session_confirm'
+      const signOut = findSignOut(getContext())
+      // A session that gets another id, as after a sign-in and after the sign-out of one client, is destroyed too.
+      const isSignOut = await sessions.delete(hashToken(id)) && signOut !== undefined && signOut.client_id === undefined
       if (isSignOut && record?.user_id !== undefined) await recorder.insert({ type: 'browser.signed_out', id: record.uid, user_id: record.user_id })
       await endBound()
     }
