@@ -5,7 +5,7 @@ import { DEFAULT_ACCOUNT_PATH } from './accounts/links.ts'
 import type { Event } from '../schemas/event.ts'
 import { type Events, createEvents } from './events/index.ts'
 import type { Failures } from './events/failures.ts'
-import type { Origin } from './events/origin.ts'
+import { type Origin, nameCaller } from './events/origin.ts'
 import { createClients, type Clients } from './clients/clients.ts'
 import { createClientQuota } from './clients/quota.ts'
 import { toApiUri } from './issuer.ts'
@@ -211,6 +211,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     now,
     steps: [createPasswordStep(users)],
     async onDone (user_id) {
+      nameCaller({ user_id })
       await recorder.insert({ type: 'sign_in.succeeded', id: user_id })
       await removeFirstSecrets(user_id)
     }
@@ -233,7 +234,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     clients,
     box,
     checkNewPassword,
-    openPassword: users.unlock,
+    openPassword: users.openNewPassword,
     counter: options.counter ?? createCounter(),
     recorder,
     onError,

@@ -91,7 +91,7 @@ export function createVisits ({ identity: { users, clients, accounts } }: Fastif
   async function listSections (section: AccountSection, actor: Actor): Promise<AccountSection[]> {
     const hasClients = section === 'clients' || await clients.count(undefined, actor) > 0
     const shown: Record<AccountSection, boolean> = {
-      profile: true, password: true, email: accounts.outbox !== undefined, sessions: true, apps: true, clients: hasClients, delete: accounts.isDeletionOn
+      profile: true, password: true, email: accounts.outbox !== undefined, sessions: true, apps: true, activity: true, clients: hasClients, delete: accounts.isDeletionOn
     }
     return (Object.keys(shown) as AccountSection[]).filter((one) => shown[one])
   }

@@ -20,7 +20,7 @@ type InteractionRoute = { Params: { uid: string }, Querystring: { account?: stri
 /** The pages between an authorization request and its response: sign-in and consent. */
 export async function interactionRoutes (app: FastifyInstance, mount: PeopleMount): Promise<void> {
   const { getServer, getIssuer, getPath, limits, look } = mount
-  const { users, accounts } = app.identity
+  const { users, accounts, signIns } = app.identity
   const passwordForm = createPasswordForm(app, mount)
   const askForm = createAskForm(app, mount)
   const forms = createSignInForms(app, limits, getIssuer)
@@ -121,11 +121,12 @@ export async function interactionRoutes (app: FastifyInstance, mount: PeopleMoun
       const { interaction } = await findInteraction(request, reply)
       return await askForm.submit(request, reply, toSignUp(interaction), async (typed) => await accounts.signUp(typed, toAsker(request), { uid: interaction.uid }))
     }
-    return await passwordForm.submit(request, reply, toPath(request), async (request, reply, { user_id: accountId, epoch: user_epoch }) => {
+    return await passwordForm.submit(request, reply, toPath(request), async (request, reply, { user_id, epoch }) => {
       // In another browser, or too late: the account is there, and the person signs in from the app.
       const found = await findInteraction(request, reply).catch(() => null)
       if (found === null || found.interaction.prompt === 'consent') return null
-      return await decide(request, reply, found.server, { login: { accountId, acr: PASSWORD_ACR, amr: ['pwd'], user_epoch }, create: {} })
+      const { user_id: accountId, ...proof } = await signIns.complete({ user_id, user_epoch: epoch, amr: ['pwd'] })
+      return await decide(request, reply, found.server, { login: { accountId, acr: PASSWORD_ACR, ...proof }, create: {} })
     })
   })
 }

@@ -55,15 +55,16 @@ export function requireLink ({ writeLink }: Pick<AccountContext, 'writeLink'>): 
 
 /**
  * Reads, decides and writes, on the record that was read; a concurrent write starts it again. An error from `decide` ends it.
- * @param types what happens by it
+ * @param type what happens by it; `also` of the decision is what else does
  * @returns the user as written
  */
 export async function changeUser (
-  { users, recorder, now }: Pick<AccountContext, 'users' | 'recorder' | 'now'>, user_id: string, decide: (record: UserRecord | null) => Change, ...types: EventType[]
+  { users, recorder, now }: Pick<AccountContext, 'users' | 'recorder' | 'now'>, user_id: string, decide: (record: UserRecord | null) => Change & { also?: EventType }, type?: EventType
 ): Promise<UserRecord> {
   return await retryWrite('the user', async () => {
     const record = await users.get(user_id)
-    const { set, unset, increment } = decide(record)
+    const { set, unset, increment, also } = decide(record)
+    const types = [type, also].filter((one) => one !== undefined)
     const events = recorder.attach(record, ...types.map((type) => ({ type, id: user_id })))
     return record && await users.update(user_id, {
       set: { ...set, modified_at: toTimestamp(now()), ...events }, ...(unset && { unset }), increment: { ...increment, revision: 1 }

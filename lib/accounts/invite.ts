@@ -83,15 +83,17 @@ export function createInvitations (context: AccountContext) {
       if (!actor.isAdmin && holdsRole(user.roles, names.admin)) throw permError('userId', 'only an admin may recover an admin')
       if (!isActive(user, toTimestamp(now()))) throw new IdentityError('ErrParam', 'userId: the user is disabled or has expired')
       const mailbox = findMailbox(user)
-      await recorder.insert({ type: 'user.recovery_started', id: user_id })
+      const started = async () => await recorder.insert({ type: 'user.recovery_started', id: user_id })
       if (outbox !== undefined && mailbox !== undefined) {
         await checkMayMail(context, mailbox)
         await outbox.enqueue({ kind: 'recovery', user_id, epoch: user.epoch, language }, PURPOSES.reset.life)
+        await started()
         return { sent: true }
       }
       // Whoever sees the link may use it: for a manager that would be the password of another.
       if (!actor.isAdmin) throw permError('userId', 'only an admin may see the link of a user who gets no mail')
       const token = await tickets.issue({ purpose: 'reset', user_id, user_epoch: user.epoch, mailed: false })
+      await started()
       return { sent: false, link: writeLink('reset', token) }
     }
   }

@@ -52,7 +52,8 @@ export function createSetPassword (context: AccountContext, { isSignUpOn }: { is
         set: { password: hashed, ...(isProof && toVerified(current, ticket.address!, now)) },
         unset: ['invited_at'],
         // Spends the ticket, and ends every session and every other link of the user.
-        increment: { epoch: 1 }
+        increment: { epoch: 1 },
+        ...(isProof && { also: 'user.verified' as const })
       }
     }, 'user.password_reset')
     tokens.deleteOfUser(user.id, written.epoch)

@@ -1,6 +1,6 @@
 import { type KeyObject, createHmac } from 'node:crypto'
 import { TIMERS, type Timers } from '../timers.ts'
-import { type Origin, runFor } from './origin.ts'
+import { type Origin, findOrigin, runFor } from './origin.ts'
 import type { Recorder } from './recorder.ts'
 import type { Happening } from './types.ts'
 
@@ -21,6 +21,16 @@ interface Count {
   /** Those that are not recorded yet, and what the event says that stands for them. */
   more: number
   summary: Happening
+  /** How they came, and not from where: they may have come from several addresses. */
+  origin: Origin | undefined
+}
+
+type Caller = ReturnType<NonNullable<Origin['readCaller']>>
+
+/** @param caller who is behind all that is counted, where that is one */
+function readSummaryOrigin (caller: Caller): Origin | undefined {
+  const origin = findOrigin()
+  return origin && { via: origin.via, readCaller: () => caller }
 }
 
 export interface FailureParts {
@@ -47,7 +57,8 @@ export function createFailures ({ recorder, key, onError, timers = TIMERS }: Fai
     timer = undefined
     const time = timers.now()
     for (const [series, count] of counts) {
-      if (count.more > 0) write({ ...count.summary, count: count.more })
+      const { more, summary, origin } = count
+      if (more > 0) runFor(origin, () => write({ ...summary, count: more }))
       count.more = 0
       if (time - count.since > PERIOD) counts.delete(series)
     }
@@ -55,17 +66,18 @@ export function createFailures ({ recorder, key, onError, timers = TIMERS }: Fai
   }
 
   function schedule (): void {
-    timer ??= timers.set(flush, INTERVAL)
+    // Not on behalf of the present request: what is counted then may be of others.
+    timer ??= runFor(undefined, () => timers.set(flush, INTERVAL))
     timer.unref?.()
   }
 
   /** The event is written behind the caller, who must not learn anything by waiting for it. */
-  function record (series: string, happening: Happening, summary: Happening = happening): void {
+  function record (series: string, happening: Happening, { summary = happening, caller }: { summary?: Happening, caller?: Caller } = {}): void {
     const time = timers.now()
     let count = counts.get(series)
     if (count === undefined || time - count.since > PERIOD) {
       if (count === undefined && counts.size >= CAPACITY) return
-      counts.set(series, count = { since: time, singles: 0, more: count?.more ?? 0, summary })
+      counts.set(series, count = { since: time, singles: 0, more: count?.more ?? 0, summary, origin: readSummaryOrigin(caller) })
     }
     if (count.singles < SINGLE) {
       count.singles++
@@ -84,13 +96,18 @@ export function createFailures ({ recorder, key, onError, timers = TIMERS }: Fai
       if (user_id !== undefined) return record(user_id, { type: 'sign_in.failed', id: user_id })
       const id = createHmac('sha256', key).update(typed).digest('base64url').slice(0, HASH_LENGTH)
       // One series for all of them, since anybody can think of more.
-      record('unknown', { type: 'sign_in.failed', kind: 'unknown', id }, { type: 'sign_in.failed', kind: 'unknown', id: '' })
+      record('unknown', { type: 'sign_in.failed', kind: 'unknown', id }, { summary: { type: 'sign_in.failed', kind: 'unknown', id: '' } })
     },
 
     /** An operation for administrators was refused to a caller. */
     recordRefusal (operation: string, origin: Origin): void {
       const caller = origin.readCaller?.()
-      runFor(origin, () => record(`refusal ${caller?.user_id ?? caller?.client_id}`, { type: 'operation.refused', id: operation }))
+      runFor(origin, () => record(`refusal ${caller?.user_id ?? caller?.client_id}`, { type: 'operation.refused', id: operation }, { caller }))
+    },
+
+    /** Waits for what is being written. */
+    async settle (): Promise<void> {
+      await Promise.all(writing)
     },
 
     /** Records what is counted. */

@@ -83,9 +83,13 @@ export function createEvents ({ store, now, via, addresses, days, key, onPublish
   const recorder = createRecorder({ store, now, via, addresses, onRecord: relay.notice })
   const failures = createFailures({ recorder, key, onError })
   const follower = createFollower({ feed, onError })
+  async function flush (): Promise<void> {
+    await failures.settle()
+    await relay.flush()
+  }
   const { read, first, last, wait, countWaiting } = feed
   return {
-    events: { read, first, last, wait, countWaiting, ...createEventList({ store, feed }), on: follower.on, flush: relay.flush },
+    events: { read, first, last, wait, countWaiting, ...createEventList({ store, feed }), on: follower.on, flush },
     recorder,
     failures,
     start: relay.start,

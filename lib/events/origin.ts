@@ -10,10 +10,10 @@ export interface Origin {
   readCaller?: () => Omit<Event['actor'], 'via'> | undefined
 }
 
-const storage = new AsyncLocalStorage<Origin>()
+const storage = new AsyncLocalStorage<Origin | undefined>()
 
-/** Does work, with everything that it begins, on behalf of this origin. */
-export function runFor<T> (origin: Origin, work: () => T): T {
+/** Does work, with everything that it begins, on behalf of this origin; undefined: of no request. */
+export function runFor<T> (origin: Origin | undefined, work: () => T): T {
   return storage.run(origin, work)
 }
 

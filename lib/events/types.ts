@@ -26,6 +26,8 @@ export const EVENT_TYPES = {
   'session.ended': 'session',
   'token.revoked': 'token',
   'browser.signed_out': 'browser',
+  'app.connected': 'client',
+  'device.connected': 'client',
   'app.disconnected': 'client',
   'client.created': 'client',
   'client.updated': 'client',

@@ -53,6 +53,11 @@ export function watchSignIns (signIns: SignIns, meter: Meter): SignIns {
         meter.signIn(toOutcome(error), (await signIns.find(secret)).amr)
         throw error
       }
+    },
+    async complete (progress) {
+      const completed = await signIns.complete(progress)
+      meter.signIn('success', progress.amr.join('+'))
+      return completed
     }
   }
 }

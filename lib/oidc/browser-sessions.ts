@@ -2,6 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { KoaContextWithOIDC, Provider } from 'oidc-provider'
 import { toTimestamp } from '../clock.ts'
+import { nameCaller } from '../events/origin.ts'
 import { type Tokens, hashToken } from '../tokens/tokens.ts'
 import type { BrowserSession, BrowserSessions, Decision, OidcSettings, Times } from './contract.ts'
 import { setAddress } from './patches.ts'
@@ -79,6 +80,8 @@ export function createBrowserSessions (getParts: () => BrowserSessionParts): Bro
     async signIn (request, response, address, login) {
       const { provider, tokens } = getParts()
       await withSession(request, response, address, async (ctx, found) => {
+        // Whoever was signed in before does nothing here.
+        nameCaller({ user_id: login.accountId })
         const isOther = found.accountId !== undefined && found.accountId !== login.accountId
         if (isOther) await tokens.endSignIn(found.uid)
         const session = isOther ? new provider.Session() as Session : found

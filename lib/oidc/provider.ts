@@ -5,6 +5,7 @@ import { toApiUri, toIssuer } from '../issuer.ts'
 import { createAccounts } from './accounts.ts'
 import { createAdapterFactory } from './adapter.ts'
 import { GRANT_TYPES } from '../clients/kinds.ts'
+import { nameCaller } from '../events/origin.ts'
 import type { ClientGrant } from '../records.ts'
 import type { OurClient } from './clients.ts'
 import { createBrowserSessions } from './browser-sessions.ts'
@@ -63,6 +64,14 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
   })
   const findAccount = createAccounts(store, times.now)
   const views = createViews(findAccount, async (scopes) => describeScopes(scopes, await readRegistry(store)), look)
+
+  /** A person has let a client act for them. The token session that follows is no event. */
+  async function recordConnection (type: 'app.connected' | 'device.connected', user_id: string | undefined, client_id: unknown): Promise<void> {
+    if (user_id === undefined) return
+    nameCaller({ user_id })
+    await recorder.insert({ type, id: String(client_id), user_id })
+  }
+
   const provider = new Provider(toIssuer(issuer), createConfiguration({
     settings,
     base,
@@ -71,7 +80,13 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
     keys,
     adapter,
     findAccount,
-    views,
+    views: {
+      ...views,
+      async deviceDone (ctx) {
+        await recordConnection('device.connected', ctx.oidc.session?.accountId, ctx.oidc.client?.clientId)
+        await views.deviceDone(ctx)
+      }
+    },
     resourceIndicators: createResourceIndicators({ store, apiUri, accessTtl: settings.accessTtl, errors }),
     loadGrant: createGrantLoader(store),
     errors,
@@ -147,7 +162,12 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
     },
     async decide (request, response, decision) {
       if ('login' in decision) await signOutPrevious(request, response, decision.login.accountId)
-      return await provider.interactionResult(request, response, decision, { mergeWithLastSubmission: 'consent' in decision })
+      const next = await provider.interactionResult(request, response, decision, { mergeWithLastSubmission: 'consent' in decision })
+      if ('consent' in decision) {
+        const { session, params } = await provider.interactionDetails(request, response)
+        await recordConnection('app.connected', session?.accountId, params.client_id)
+      }
+      return next
     }
   }
 }

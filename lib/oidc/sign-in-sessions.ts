@@ -1,6 +1,7 @@
 import type { KoaContextWithOIDC } from 'oidc-provider'
 import { toLifetime, toTimestamp } from '../clock.ts'
 import { keepAddress } from '../events/address.ts'
+import { nameCaller } from '../events/origin.ts'
 import { scan } from '../lists/scan.ts'
 import { type Tokens, hashToken } from '../tokens/tokens.ts'
 import { type Place, describePlace } from '../sign-in/place.ts'
@@ -124,7 +125,12 @@ export function adaptSignInSessions ({ store, tokens, times, sessionMax, recorde
       else await sessions.put({ id: key, ...fields })
       await endBound()
     },
-    find: (id) => find(hashToken(id), id),
+    async find (id) {
+      const payload = await find(hashToken(id), id)
+      // The cookie of the browser says who asks.
+      if (typeof payload?.accountId === 'string') nameCaller({ user_id: payload.accountId })
+      return payload
+    },
     async findByUid (uid) {
       // Two tabs that sign in at once create two sessions with one uid. Any valid one will do: the caller checks the user.
       for await (const batch of scan(sessions, { equal: { uid } })) {
@@ -138,8 +144,9 @@ export function adaptSignInSessions ({ store, tokens, times, sessionMax, recorde
     async destroy (id) {
       await tellOfSignOut(getContext(), tokens)
       const record = await sessions.get(hashToken(id))
-      // A session that gets another id, as after a sign-in, is destroyed too.
-      const isSignOut = await sessions.delete(hashToken(id)) && getContext()?.oidc?.route === 'end_session_confirm'
+      const signOut = findSignOut(getContext())
+      // A session that gets another id, as after a sign-in and after the sign-out of one client, is destroyed too.
+      const isSignOut = await sessions.delete(hashToken(id)) && signOut !== undefined && signOut.client_id === undefined
       if (isSignOut && record?.user_id !== undefined) await recorder.insert({ type: 'browser.signed_out', id: record.uid, user_id: record.user_id })
       await endBound()
     }

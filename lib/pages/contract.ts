@@ -1,3 +1,4 @@
+import type { OwnEvent } from '../events/own.ts'
 import type { Html } from './html.ts'
 import type { Place } from '../sign-in/place.ts'
 import type { Message, Texts } from './texts/en.ts'
@@ -111,6 +112,7 @@ export interface Pages {
     apps: { client_id: string, client: PageClient, vouched: boolean, scopes: PageScope[], connected_at: string, last_used_at: string }[]
     more: number
   }
+  'account-activity': AccountView & { events: OwnEvent[] }
   /** `next` is the query of the next page. */
   'account-clients': AccountView & { clients: { client_id: string, client: PageClient, confidential: boolean, disabled: boolean }[], next?: string }
   /** `secret` is shown once it was asked for. */

@@ -1,3 +1,4 @@
+import { activity } from './account/activity.ts'
 import { apps } from './account/apps.ts'
 import { client, clients, confirm } from './account/clients.ts'
 import { email, remove, removed } from './account/email.ts'
@@ -34,6 +35,7 @@ const PAGES: { [Name in PageName]: (data: Pages[Name], context: Context) => Part
   'account-deleted': removed,
   'account-sessions': sessions,
   'account-apps': apps,
+  'account-activity': activity,
   'account-clients': clients,
   'account-client': client,
   'account-confirm': confirm,

@@ -55,6 +55,7 @@ a { display: inline-block; padding: .625rem 0; min-height: 2.75rem; color: var(-
 .hidden { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
 .done { padding: .75rem 1rem; border-left: .25rem solid var(--button); border-radius: .25rem; background: var(--mark); color: var(--mark-text); }
 .tag { display: inline-block; padding: 0 .5rem; border-radius: .75rem; background: var(--mark); color: var(--mark-text); font-size: .875rem; font-weight: 600; }
+.tag.failed { background: var(--error-background); color: var(--error); }
 h2 { margin: 1.75rem 0 .5rem; font-size: 1.125rem; line-height: 1.3; font-weight: 650; }
 body.own header, body.own nav, body.own main { max-width: 44rem; }
 nav { width: 100%; padding: .5rem 1.25rem 0; }

@@ -80,6 +80,12 @@ export function createSignIns ({ store, now, steps, onDone = async () => {} }: {
       return { done: reached }
     },
 
+    /** Completes a sign-in that did not take the steps: a link was its proof. */
+    async complete (progress: Progress): Promise<Progress> {
+      await onDone(progress.user_id)
+      return progress
+    },
+
     /** Forgets what the browser has proved. */
     async cancel (secret: string): Promise<void> {
       if (await load(secret) !== null) await records.delete(hashToken(secret))

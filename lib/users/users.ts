@@ -322,6 +322,12 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
       if (disable === false && actor.isAdmin) await openPassword(target)
     },
 
+    /** Forgets the failures that were counted against a password, which is a new one. */
+    async openNewPassword (user_id: string): Promise<void> {
+      const record = await users.get(user_id)
+      if (record !== null) await openPassword(record)
+    },
+
     /**
      * Opens a password that was closed after too many failures. A new password does so too.
      * @throws ErrNotFound

@@ -3,6 +3,7 @@ import { IdentityError } from '../../lib/errors.ts'
 import { type AccountMount, createVisits } from '../../plugins/account.ts'
 import { createPageError } from '../../plugins/pages.ts'
 import { parseForms } from '../../plugins/sign-in-forms.ts'
+import { activityPages } from './activity.ts'
 import { clientPages } from './clients.ts'
 import { addressPages } from './address.ts'
 import { profilePages } from './profile.ts'
@@ -16,5 +17,5 @@ export async function accountRoutes (app: FastifyInstance, mount: AccountMount):
   app.setNotFoundHandler((request, reply) => handleError(new IdentityError('ErrNotFound', 'path: no such page'), request, reply))
   parseForms(app)
   const visits = createVisits(app, mount)
-  for (const add of [signInPages, profilePages, addressPages, sessionPages, clientPages]) add(app, mount, visits)
+  for (const add of [signInPages, profilePages, addressPages, sessionPages, activityPages, clientPages]) add(app, mount, visits)
 }

@@ -2,7 +2,7 @@ import t from 'tap'
 import { skip } from './chromium.ts'
 import { LONG, type Row, action, checkLook, client } from './look.ts'
 
-const view = { base: '/account', sections: ['profile', 'password', 'email', 'sessions', 'apps', 'clients', 'delete'], account: 'ann@example.com', xsrf: 'x' } as const
+const view = { base: '/account', sections: ['profile', 'password', 'email', 'sessions', 'apps', 'activity', 'clients', 'delete'], account: 'ann@example.com', xsrf: 'x' } as const
 const longView = { ...view, account: `${LONG.toLowerCase()}@example.com` }
 const since = '2026-11-20T09:30:00.000Z'
 const last_used_at = '2026-11-22T02:51:00.000Z'
@@ -38,6 +38,19 @@ const ROWS: Row[] = [
     more: 0
   }, 'Northwind ID'],
   ['account-apps-none', 'account-apps', { ...view, section: 'apps', apps: [], more: 0, done: 'disconnected' }],
+  ['account-activity', 'account-activity', {
+    ...view,
+    section: 'activity',
+    events: [
+      { type: 'sign_in.failed', time: last_used_at, failed: true, by: 'page', address: '2001:db8:1:2:3:4:5:6', count: 17 },
+      { type: 'sign_in.succeeded', time: last_used_at, failed: false, by: 'page', address: '203.0.113.0/24' },
+      { type: 'user.roles_changed', time: since, failed: false, by: 'operator', granted: ['editor', LONG], removed: ['manager'] },
+      { type: 'session.ended', time: since, failed: false, by: 'app', client: { name: LONG } },
+      { type: 'app.disconnected', time: since, failed: false, by: 'page', client: {} },
+      { type: 'user.email_restored', time: since, failed: false, by: 'page' }
+    ]
+  }, 'Northwind ID'],
+  ['account-activity-none', 'account-activity', { ...view, section: 'activity', events: [] }],
   ['account-clients', 'account-clients', {
     ...view,
     section: 'clients',

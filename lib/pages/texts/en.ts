@@ -1,3 +1,4 @@
+import type { EventType } from '../../events/types.ts'
 import { API_SCOPES } from '../../resources/api-scopes.ts'
 import { type Html, html } from '../html.ts'
 
@@ -168,6 +169,7 @@ export const en = {
       email: 'Email address',
       sessions: 'Where you are signed in',
       apps: 'Connected apps',
+      activity: 'Activity',
       clients: 'Apps you registered',
       delete: 'Delete the account'
     },
@@ -216,6 +218,21 @@ export const en = {
     disconnect: 'Disconnect',
     disconnectQuestion: (app: Html): Html => html`Disconnect ${app}?`,
     disconnectWarning: 'The app is signed out everywhere, and must ask you again before it may do anything. What it knows already, it may keep.',
+    activityWhy: 'The last events about your account, the newest first. If something was not you, set a new password: that signs out everybody else.',
+    noEvents: 'Nothing has happened yet.',
+    /** How something was done. */
+    by: {
+      page: 'On a page of this service',
+      app: 'By an app',
+      operator: 'By the operator of this service'
+    },
+    app: (app: Html): Html => html`App: ${app}`,
+    deletedApp: 'one that was deleted',
+    namelessApp: 'one without a name',
+    granted: (roles: Html): Html => html`Given: ${roles}`,
+    removedRoles: (roles: Html): Html => html`Taken: ${roles}`,
+    times: (count: number) => `${count} times`,
+    failed: 'Failed',
     clientId: 'Client ID',
     secret: 'Secret',
     showSecret: 'Show the secret',
@@ -248,7 +265,53 @@ export const en = {
     wrongCurrent: 'The current password is wrong.',
     vouchedFor: 'The operator of this service vouches for this app, so only an administrator may change it or see its secret.',
     refused: 'That could not be done.'
-  }
+  },
+  /** What happened to an account, or through it, by type. */
+  events: {
+    'user.created': 'Your account was created',
+    'user.invited': 'You were invited',
+    'user.signed_up': 'You created your account',
+    'user.updated': 'Your profile was changed',
+    'user.roles_changed': 'Your roles were changed',
+    'user.disabled': 'Your account was disabled',
+    'user.enabled': 'Your account was enabled again',
+    'user.verified': 'Your address was confirmed',
+    'user.password_changed': 'Your password was changed',
+    'user.password_reset': 'A password was set with a link',
+    'user.recovery_started': 'You were given a link to set a password',
+    'user.verification_requested': 'A link to confirm your address was requested',
+    'user.email_change_requested': 'A change of your address was requested',
+    'user.email_changed': 'Your address was changed',
+    'user.email_restored': 'A change of your address was undone',
+    'user.unlocked': 'Your password was opened after too many wrong attempts',
+    'user.sessions_ended': 'Your sessions were ended',
+    'user.deleted': 'Your account was deleted',
+    'sign_in.succeeded': 'You signed in',
+    'sign_in.failed': 'A sign-in was refused',
+    'session.ended': 'An app was signed out',
+    'token.revoked': 'A token of an app was revoked',
+    'browser.signed_out': 'A browser was signed out',
+    'app.connected': 'You allowed an app what it asked for',
+    'device.connected': 'You connected a device',
+    'app.disconnected': 'An app was disconnected',
+    'client.created': 'An app was registered',
+    'client.updated': 'An app that you registered was changed',
+    'client.secret_changed': 'An app that you registered got a new secret',
+    'client.deleted': 'An app that you registered was deleted',
+    'resource.created': 'A resource was declared',
+    'resource.updated': 'A resource was changed',
+    'resource.deleted': 'A resource was deleted',
+    'webhook.created': 'A webhook was created',
+    'webhook.updated': 'A webhook was changed',
+    'webhook.secret_changed': 'A webhook got a new secret',
+    'webhook.replayed': 'Events were sent to a webhook again',
+    'webhook.disabled': 'A webhook was disabled',
+    'webhook.deleted': 'A webhook was deleted',
+    'key.rotated': 'A signing key was rotated',
+    'key.resealed': 'Stored secrets were sealed with another key',
+    'mail.retried': 'A mail was sent again',
+    'operation.refused': 'An operation for administrators was refused'
+  } satisfies Record<EventType, string>
 }
 
 type Widen<T> = T extends string ? string : T extends (...args: infer A) => infer R ? (...args: A) => R : { readonly [K in keyof T]: Widen<T[K]> }

@@ -1,0 +1,42 @@
+import type { OwnEvent } from '../../events/own.ts'
+import type { Pages } from '../contract.ts'
+import { type Html, html } from '../html.ts'
+import { type Context, type Part, name } from '../parts.ts'
+import type { Texts } from '../texts/en.ts'
+import { frame, showTime } from './shell.ts'
+
+function nameClient ({ name: given }: NonNullable<OwnEvent['client']>, { account: own }: Texts): Html {
+  if (given === undefined) return html`${own.deletedApp}`
+  return given.trim() === '' ? html`${own.namelessApp}` : name(given)
+}
+
+/** What is known of an event beside its kind, a line each. */
+function listDetails ({ time, by, address, client, granted = [], removed = [], count = 1 }: OwnEvent, { texts, language }: Context): Html[] {
+  const { account: own } = texts
+  const join = (roles: string[]) => name(roles.join(', '))
+  return [
+    showTime(time, language),
+    html`${own.by[by]}${address !== undefined && html`, ${own.from(address)}`}`,
+    ...(client === undefined ? [] : [own.app(nameClient(client, texts))]),
+    ...(granted.length === 0 ? [] : [own.granted(join(granted))]),
+    ...(removed.length === 0 ? [] : [own.removedRoles(join(removed))]),
+    ...(count === 1 ? [] : [html`${own.times(count)}`])
+  ]
+}
+
+function showEvent (event: OwnEvent, context: Context): Html {
+  const { account: own, events } = context.texts
+  return html`<li>
+<div><p><strong>${events[event.type]}</strong>${event.failed && html` <span class="tag failed">${own.failed}</span>`}</p>
+<p class="muted">${listDetails(event, context).map((line, index) => html`${index > 0 && html`<br>`}${line}`)}</p></div>
+</li>\n`
+}
+
+export function activity (view: Pages['account-activity'], context: Context): Part {
+  const { events } = view
+  const { account: own } = context.texts
+  if (events.length === 0) return frame(view, context.texts, html`<p>${own.noEvents}</p>`)
+  return frame(view, context.texts, html`<p>${own.activityWhy}</p>
+<ol class="entries">
+${events.map((event) => showEvent(event, context))}</ol>`)
+}

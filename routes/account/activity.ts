@@ -1,0 +1,16 @@
+import type { FastifyInstance } from 'fastify'
+import { showOwnEvents } from '../../lib/events/own.ts'
+import type { AccountMount, Visits } from '../../plugins/account.ts'
+import { sendPage } from '../../plugins/pages.ts'
+
+/** What happened to the person's account. */
+export function activityPages (app: FastifyInstance, { look }: AccountMount, visits: Visits): void {
+  const { events, store } = app.identity
+
+  app.get('/activity', { schema: { hide: true } }, async (request, reply) => {
+    const visit = await visits.open(request, reply, { section: 'activity' })
+    if (visit === null) return reply
+    const { view, user: { user_id } } = visit
+    return await sendPage(reply, 'account-activity', { ...view, events: await showOwnEvents(store, await events.listOwn(user_id)) }, { look })
+  })
+}

@@ -1,0 +1,498 @@
+import t, { type Test } from 'tap'
+import type { EventType } from '../../lib/events/types.ts'
+import { isForPrograms } from '../../plugins/oidc.ts'
+import type { Event } from '../../schemas/event.ts'
+import { createApp } from '../../testing/kit.ts'
+import { unique } from '../helpers/people.ts'
+import type { Browser, Page } from '../oidc/browser.ts'
+import { type App, type Harness, askCode, eachStore, getCode, startHarness } from '../oidc/harness.ts'
+import { enter, post, readXsrf } from '../pages/visits.ts'
+
+interface Person { user_id: string, account: string, password: string }
+
+interface Scene extends Harness {
+  /** An app that the operator vouches for, and one that must ask for consent. */
+  own: App
+  foreign: App
+  /** Makes a user. */
+  add: () => Promise<Person>
+  /** Signs a new user in, in a new browser. */
+  arrive: (path?: string) => Promise<{ person: Person, page: Page, tab: Browser }>
+  /** The token and the link of the next mail to this address. */
+  mailed: (to: string) => Promise<{ token: string, link: string }>
+  /** A text that no event may have. */
+  secret: (text: string) => string
+}
+
+/** What sends the form, once all is prepared. Resolves to the id of the person who is signed in at its end, or was. */
+type Act = () => Promise<string | undefined>
+
+/** The form of a page in one of its states: `type` of each event in their order, and `by them` where the person is known. */
+type Case = [what: string, leads: (EventType | `${EventType} by them`)[], prepare: (scene: Scene) => Promise<Act>]
+
+const NEW_PASSWORD = 'another horse'
+
+/** Opens an authorization request in a new browser, and submits its forms up to the one with this title. */
+async function openForm ({ browser }: Scene, app: App, title: RegExp, { person, params = {}, tab = browser() }: { person?: Person, params?: Record<string, string>, tab?: Browser } = {}): Promise<Page> {
+  let page = await tab.open(askCode(app, params).url)
+  if (!title.test(page.title) && person !== undefined) page = await page.submit({ account: person.account, password: person.password })
+  if (!title.test(page.title)) throw new Error(`the page is '${page.title}'`)
+  return page
+}
+
+/** A token session of the person that ends with their browser session. */
+async function bind (scene: Scene, person: Person, tab: Browser, app = scene.own, scope = 'openid'): Promise<string> {
+  const { body } = await scene.post('token', await getCode({ ...scene, user: person }, app, { scope }, tab), app)
+  for (const name of ['access_token', 'refresh_token', 'id_token']) if (typeof body[name] === 'string') scene.secret(body[name])
+  return String(body.id_token)
+}
+
+const ofAddress = (prepare: (scene: Scene, person: Person) => Promise<string>, path: string, by: boolean): Case[2] => async (scene) => {
+  const person = await scene.add()
+  const link = await prepare(scene, person)
+  const page = await scene.browser().open(link)
+  if (!page.response.url.includes(path)) throw new Error(page.response.url)
+  return async () => {
+    const done = await page.submit(by ? { password: scene.secret(NEW_PASSWORD) } : {})
+    if (done.response.status !== 200) throw new Error(done.text)
+    return undefined
+  }
+}
+
+async function requestDevice (scene: Scene, app: App): Promise<string> {
+  const { body } = await scene.post('device_authorization', { scope: 'openid' }, app)
+  scene.secret(String(body.device_code))
+  return scene.secret(String(body.user_code))
+}
+
+const change = async ({ kit, mailed }: Scene, { user_id }: Person, email = `${unique('new')}@example.com`) => {
+  await kit.app.identity.accounts.changeAddress(user_id, email)
+  return (await mailed(email)).link
+}
+
+async function createOwnClient ({ kit, secret }: Scene, user_id: string): Promise<string> {
+  const { clients } = kit.app.identity
+  const actor = { user_id, isAdmin: false }
+  const { clientId } = await clients.create({ data: { name: 'Mine', redirectUris: [], scopes: [] }, credentials: true }, actor)
+  secret((await clients.require(clientId, actor)).clientSecret ?? '')
+  return clientId
+}
+
+/** A form of the account pages that a new person sends from there. */
+const sends = (path: string, fields: (scene: Scene, person: Person) => Record<string, string> | Promise<Record<string, string>>, status = 200): Case[2] => async (scene) => {
+  const { person, page } = await scene.arrive()
+  const given = await fields(scene, person)
+  return async () => {
+    const { response, text } = await post(page, path, given)
+    if (response.status !== status) throw new Error(`${response.status} ${text}`)
+    return person.user_id
+  }
+}
+
+const withClient = (fields: Record<string, string>): Case[2] => async (scene) => {
+  const { person, page } = await scene.arrive()
+  const clientId = await createOwnClient(scene, person.user_id)
+  return async () => {
+    const { text } = await post(page, `/account/clients/${clientId}`, fields)
+    for (const [, shown = ''] of text.matchAll(/id="secret">([^<]*)/g)) scene.secret(shown)
+    return person.user_id
+  }
+}
+
+/** Every form of a page, by its route. */
+const FORMS: Record<string, Case[]> = {
+  '/account/sign-in': [
+    ['the right password', ['sign_in.succeeded by them'], async (scene) => {
+      const [person, form] = [await scene.add(), await scene.browser().open('/account')]
+      return async () => {
+        await post(form, form.response.url, { account: person.account, password: person.password })
+        return person.user_id
+      }
+    }],
+    ['a wrong password', ['sign_in.failed'], async (scene) => {
+      const [person, form] = [await scene.add(), await scene.browser().open('/account')]
+      return async () => {
+        await post(form, form.response.url, { account: person.account, password: scene.secret('not their password') })
+        return undefined
+      }
+    }],
+    ['an unknown account', ['sign_in.failed'], async ({ browser, secret }) => {
+      const form = await browser().open('/account')
+      return async () => {
+        await post(form, form.response.url, { account: secret('typed-in-the-wrong-field'), password: secret('and this too') })
+        return undefined
+      }
+    }],
+    ['no sign-in', [], async ({ browser }) => {
+      const form = await browser().open('/account')
+      return async () => {
+        await post(form, form.response.url, { cancel: 'yes' })
+        return undefined
+      }
+    }],
+    ['somebody else in the same browser', ['sign_in.succeeded by them', 'browser.signed_out by them'], async (scene) => {
+      const { tab } = await scene.arrive()
+      const other = await scene.add()
+      scene.kit.clock.advance(10 * 60_000)
+      const form = await tab.open('/account/password')
+      return async () => {
+        await post(form, form.response.url, { account: other.account, password: other.password })
+        return other.user_id
+      }
+    }]
+  ],
+  '/account/sign-out': [['with an app', ['browser.signed_out by them', 'session.ended by them'], async (scene) => {
+    const { person, tab } = await scene.arrive()
+    await bind(scene, person, tab)
+    const page = await tab.open('/account')
+    return async () => {
+      await post(page, '/account/sign-out')
+      return person.user_id
+    }
+  }]],
+  '/account': [['a name', ['user.updated by them'], sends('/account', ({ secret }) => ({ name: secret('Ann the Second') }))]],
+  '/account/password': [
+    ['a new password', ['user.password_changed by them'], sends('/account/password', ({ secret }, { password }) => ({ current_password: password, password: secret(NEW_PASSWORD) }))],
+    ['a wrong current password', [], sends('/account/password', ({ secret }) => ({ current_password: 'not their password', password: secret(NEW_PASSWORD) }), 400)]
+  ],
+  '/account/email': [
+    ['a link to the address', ['user.verification_requested by them'], sends('/account/email', () => ({ verify: 'yes' }))],
+    ['another address', ['user.email_change_requested by them'], sends('/account/email', ({ secret }, { password }) => ({ email: secret('changed@example.com'), current_password: password }))],
+    ['a wrong current password', [], sends('/account/email', () => ({ email: 'changed@example.com', current_password: 'not their password' }), 400)]
+  ],
+  '/account/delete': [
+    ['the account and a client', ['client.deleted by them', 'user.deleted by them'], sends('/account/delete', async (scene, { user_id, password }) => {
+      await createOwnClient(scene, user_id)
+      return { current_password: password }
+    })],
+    ['a wrong current password', [], sends('/account/delete', () => ({ current_password: 'not their password' }), 400)]
+  ],
+  '/account/sessions': [
+    ['a browser, with an app', ['browser.signed_out by them', 'session.ended by them'], sends('/account/sessions', async (scene, person) => {
+      const { browser } = scene
+      const tab = browser()
+      await bind(scene, person, tab)
+      const { entries } = await scene.kit.app.identity.ownSessions.listTokenSessions(person.user_id)
+      return { browser: entries[0]?.session_uid ?? '' }
+    })],
+    ['an app', ['session.ended by them'], sends('/account/sessions', async (scene, person) => {
+      await bind(scene, person, scene.browser(), scene.own, 'openid offline_access')
+      const { entries } = await scene.kit.app.identity.ownSessions.listTokenSessions(person.user_id)
+      return { session: entries[0]?.session_id ?? '' }
+    })],
+    ['all others', ['user.sessions_ended by them'], sends('/account/sessions', () => ({ others: 'yes' }))],
+    ['none', [], sends('/account/sessions', () => ({ session: 'none' }), 404)]
+  ],
+  '/account/apps': [
+    ['the question', [], sends('/account/apps', async (scene, person) => {
+      await bind(scene, person, scene.browser(), scene.foreign)
+      return { client: scene.foreign.client_id }
+    })],
+    ['an app', ['session.ended by them', 'app.disconnected by them'], sends('/account/apps', async (scene, person) => {
+      await bind(scene, person, scene.browser(), scene.foreign)
+      return { client: scene.foreign.client_id, confirm: 'yes' }
+    })]
+  ],
+  '/account/clients/:clientId': [
+    ['the secret', [], withClient({ action: 'show' })],
+    ['the question', [], withClient({ action: 'renew' })],
+    ['a new secret', ['client.secret_changed by them'], withClient({ action: 'renew', confirm: 'yes' })],
+    ['the end', ['client.deleted by them'], withClient({ action: 'delete', confirm: 'yes' })]
+  ],
+  // A mail is sent, or none. The answer and the work are the same.
+  '/account/forgot': (['known', 'unknown'] as const).map((kind): Case => [`${kind} account`, [], async (scene) => {
+    const typed = kind === 'known' ? (await scene.add()).account : scene.secret('forgotten-by-nobody@example.com')
+    const page = await scene.browser().open('/account/forgot')
+    return async () => {
+      await page.submit({ typed })
+      if (kind === 'known') await scene.mailed(typed)
+      return undefined
+    }
+  }]),
+  '/account/sign-up': [
+    ['an address', [], async ({ browser, secret, mailed }) => {
+      const page = await browser().open('/account/sign-up')
+      return async () => {
+        await page.submit({ typed: secret('asked-first@example.com') })
+        await mailed('asked-first@example.com')
+        return undefined
+      }
+    }],
+    ['a password', ['user.signed_up'], async ({ kit, browser, secret, mailed }) => {
+      await kit.app.identity.accounts.signUp(secret('signed-up@example.com'), { ip: '192.0.2.1' })
+      const page = await browser().open((await mailed('signed-up@example.com')).link)
+      return async () => {
+        await page.submit({ password: secret(NEW_PASSWORD) })
+        return undefined
+      }
+    }]
+  ],
+  '/account/reset': [
+    ['which proves the address', ['user.password_reset', 'user.verified'], ofAddress(async ({ kit, mailed }, { account }) => {
+      await kit.app.identity.accounts.forgotPassword(account, { ip: '192.0.2.1' })
+      return (await mailed(account)).link
+    }, '/account/reset', true)],
+    ['of a proved address', ['user.password_reset'], ofAddress(async ({ kit, mailed }, { user_id, account }) => {
+      const { accounts } = kit.app.identity
+      await accounts.sendVerification(user_id)
+      await accounts.verifyAddress((await mailed(account)).token)
+      await accounts.forgotPassword(account, { ip: '192.0.2.1' })
+      return (await mailed(account)).link
+    }, '/account/reset', true)]
+  ],
+  '/account/invitation': [['a password', ['user.password_reset', 'user.verified'], ofAddress(async ({ kit, mailed }) => {
+    const account = `${unique('guest')}@example.com`
+    await kit.app.identity.accounts.inviteUser({ account }, { user_id: 'admin', isAdmin: true })
+    return (await mailed(account)).link
+  }, '/account/invitation', true)]],
+  '/account/verify': [
+    ['the first address', ['user.verified'], ofAddress(async ({ kit, mailed }, { user_id, account }) => {
+      await kit.app.identity.accounts.sendVerification(user_id)
+      return (await mailed(account)).link
+    }, '/account/verify', false)],
+    ['another one', ['user.email_changed'], ofAddress(change, '/account/verify', false)]
+  ],
+  '/account/undo': [['a change', ['user.email_restored'], ofAddress(async (scene, person) => {
+    const token = URL.parse(await change(scene, person))?.searchParams.get('token')
+    await scene.kit.app.identity.accounts.verifyAddress(token ?? '')
+    return (await scene.mailed(person.account)).link
+  }, '/account/undo', false)]],
+  '/api/v1/auth/authorize': [['a request', [], async ({ browser, own }) => {
+    const tab = browser()
+    return async () => {
+      await tab.open('/api/v1/auth/authorize', { method: 'POST', body: new URL(askCode(own).url, tab.origin).searchParams })
+      return undefined
+    }
+  }]],
+  '/api/v1/auth/interaction/:uid': [
+    ['the right password', ['sign_in.succeeded by them'], async (scene) => {
+      const [person, page] = [await scene.add(), await openForm(scene, scene.own, /^Sign in$/)]
+      return async () => {
+        await page.submit({ account: person.account, password: person.password })
+        return person.user_id
+      }
+    }],
+    ['a wrong password', ['sign_in.failed'], async (scene) => {
+      const [person, page] = [await scene.add(), await openForm(scene, scene.own, /^Sign in$/)]
+      return async () => {
+        await page.submit({ account: person.account, password: 'not their password' })
+        return undefined
+      }
+    }],
+    ['no sign-in', [], async (scene) => {
+      const page = await openForm(scene, scene.own, /^Sign in$/)
+      return async () => {
+        await page.submit({ cancel: 'yes' })
+        return undefined
+      }
+    }],
+    ['consent', ['app.connected by them'], async (scene) => {
+      const person = await scene.add()
+      const page = await openForm(scene, scene.foreign, /^Continue/, { person })
+      return async () => {
+        scene.secret((await page.submit({ decision: 'allow' })).left?.searchParams.get('code') ?? '')
+        return person.user_id
+      }
+    }],
+    ['no consent', [], async (scene) => {
+      const page = await openForm(scene, scene.foreign, /^Continue/, { person: await scene.add() })
+      return async () => {
+        await page.submit({ decision: 'deny' })
+        return undefined
+      }
+    }],
+    ['somebody else in the same browser', ['sign_in.succeeded by them', 'browser.signed_out by them'], async (scene) => {
+      const other = await scene.add()
+      const page = await openForm(scene, scene.foreign, /^Continue/, { person: await scene.add() })
+      const form = await page.browser.open(`${new URL(page.response.url).pathname}?account=other`)
+      return async () => {
+        await form.submit({ account: other.account, password: other.password })
+        return other.user_id
+      }
+    }]
+  ],
+  '/api/v1/auth/interaction/:uid/sign-up': [
+    ['an address', [], async (scene) => {
+      const page = await openForm(scene, scene.own, /^Create/, { params: { prompt: 'create' } })
+      return async () => {
+        await page.submit({ typed: scene.secret('asked-second@example.com') })
+        return undefined
+      }
+    }],
+    ['a password, in the same browser', ['user.signed_up', 'sign_in.succeeded by them'], async (scene) => {
+      const account = scene.secret('signed-in-at-once@example.com')
+      const page = await openForm(scene, scene.own, /^Create/, { params: { prompt: 'create' } })
+      await page.submit({ typed: account })
+      const form = await page.browser.open((await scene.mailed(account)).link)
+      return async () => {
+        const { left } = await form.submit({ password: scene.secret(NEW_PASSWORD) })
+        scene.secret(left!.searchParams.get('code')!)
+        return (await scene.kit.app.identity.users.getByAccount(account))!.user_id
+      }
+    }]
+  ],
+  '/api/v1/auth/session/end': [['a request', [], async ({ browser }) => {
+    const tab = browser()
+    return async () => {
+      await tab.open('/api/v1/auth/session/end', { method: 'POST', body: new URLSearchParams() })
+      return undefined
+    }
+  }]],
+  '/api/v1/auth/session/end/confirm': [
+    ['sign-out of all', ['browser.signed_out by them', 'session.ended by them'], async (scene) => {
+      const { person, tab } = await scene.arrive()
+      await bind(scene, person, tab)
+      const page = await tab.open('/api/v1/auth/session/end')
+      return async () => {
+        await page.submit({ logout: 'yes' })
+        return person.user_id
+      }
+    }],
+    ['sign-out of the app that asks', ['session.ended by them'], async (scene) => {
+      const { person, tab } = await scene.arrive()
+      const id_token_hint = await bind(scene, person, tab)
+      const page = await tab.open(`/api/v1/auth/session/end?${new URLSearchParams({ id_token_hint })}`)
+      return async () => {
+        await page.submit()
+        return person.user_id
+      }
+    }]
+  ],
+  '/api/v1/auth/device': [
+    ['a code', [], async (scene) => {
+      const user_code = await requestDevice(scene, scene.own)
+      const page = await scene.browser().open('/api/v1/auth/device')
+      return async () => {
+        await page.submit({ user_code })
+        return undefined
+      }
+    }],
+    ['a code that is confirmed', ['app.connected by them', 'device.connected by them'], async (scene) => {
+      const { person, tab } = await scene.arrive()
+      const user_code = await requestDevice(scene, scene.foreign)
+      const page = await (await tab.open('/api/v1/auth/device')).submit({ user_code })
+      return async () => {
+        const done = await (await page.submit()).submit({ decision: 'allow' })
+        if (done.title !== 'Device connected') throw new Error(done.title)
+        return person.user_id
+      }
+    }],
+    ['a code that is refused', [], async (scene) => {
+      const { tab } = await scene.arrive()
+      const page = await (await tab.open('/api/v1/auth/device')).submit({ user_code: await requestDevice(scene, scene.own) })
+      return async () => {
+        await page.submit({ abort: 'yes' })
+        return undefined
+      }
+    }]
+  ]
+}
+
+/** The routes of forms: all but those of the API and of programs. */
+function collectForms (app: ReturnType<typeof createApp>): Set<string> {
+  const routes = new Set<string>()
+  app.addHook('onRoute', ({ method, url, schema = {} }) => {
+    const isForm = [method].flat().includes('POST') && !('operationId' in schema) && !isForPrograms(url)
+    if (isForm) routes.add(url)
+  })
+  return routes
+}
+
+/** @param start starts the service with these options */
+async function openScene (start: (options: NonNullable<Parameters<typeof startHarness>[1]>) => Promise<Harness>) {
+  const app = createApp()
+  const routes = collectForms(app)
+  const requests = new Map<string, string>()
+  app.addHook('onRequest', async ({ id, method, routeOptions: { url = '' } }) => { requests.set(id, `${method} ${url}`) })
+  const harness = await start({ app, signUp: true, selfDelete: true })
+  const { kit, browser } = harness
+  const secrets = new Set<string>()
+  const secret = (text: string) => {
+    secrets.add(text)
+    return text
+  }
+  const add = async () => {
+    const account = `${unique('person')}@example.com`
+    const password = secret(unique('a horse'))
+    return { ...await kit.app.identity.users.create({ data: { account, password } }), account, password }
+  }
+  const [own, foreign] = [await harness.register(), await harness.register({ first_party: false, name: 'Foreign' })]
+  for (const { client_secret } of [own, foreign]) secret(client_secret)
+  const scene: Scene = {
+    ...harness,
+    own,
+    foreign,
+    add,
+    secret,
+    async arrive (path = '/account') {
+      const [person, tab] = [await add(), browser()]
+      const page = await enter(harness, path, tab, person)
+      for (const text of [readXsrf(page), ...tab.cookies()]) secret(text)
+      return { person, page, tab }
+    },
+    async mailed (to) {
+      const { token = '', link = '' } = await kit.mails.next({ to })
+      return { token: secret(token), link }
+    }
+  }
+  return { scene, routes, requests, secrets }
+}
+
+function describeEvent ({ type, actor }: Event, person: string | undefined): string {
+  if (actor.user_id === undefined) return type
+  return `${type} by ${actor.user_id === person ? 'them' : 'somebody else'}`
+}
+
+/** Sends every form of the table, and checks the events that it leads to. */
+async function walk (t: Test, { scene, routes, requests, secrets }: Awaited<ReturnType<typeof openScene>>, address: string | undefined): Promise<void> {
+  t.strictSame([...routes].sort(), Object.keys(FORMS).sort(), 'the table has every form')
+  const { kit } = scene
+  for (const [route, cases] of Object.entries(FORMS)) {
+    for (const [what, leads, prepare] of cases) {
+      const name = `${route}: ${what}`
+      const act = await prepare(scene)
+      const before = (await kit.events.list()).length
+      requests.clear()
+      const person = await act()
+      t.ok([...requests.values()].includes(`POST ${route}`), `${name}: the form was sent`)
+      const events = (await kit.events.list()).slice(before)
+      t.strictSame(events.map((event) => describeEvent(event, person)), leads, name)
+      for (const { type, actor: { via }, request_id = '', user_id, target, outcome, ...event } of events) {
+        t.strictSame({ via, address: event.address, known: requests.has(request_id) }, { via: 'page', address, known: true }, `${name}: ${type} has its origin`)
+        t.equal(user_id === undefined, target.kind === 'unknown', `${name}: ${type} is about an account`)
+        t.equal(outcome, type === 'sign_in.failed' ? 'failure' : 'success')
+      }
+    }
+  }
+  const text = JSON.stringify(await kit.events.list())
+  t.ok(secrets.size > 100, 'there were secrets')
+  for (const secret of secrets) if (secret === '' || text.includes(secret)) t.fail(`the events have '${secret}'`)
+  if (address !== '127.0.0.1') t.notOk(text.includes('127.0.0.1'))
+}
+
+eachStore(t, 'every form of a page has its events: who did it, where, and no secret', async (t, start) => {
+  await walk(t, await openScene(start), '127.0.0.1')
+})
+
+for (const [addresses, address] of [['net', '127.0.0.0/24'], ['off', undefined]] as const) {
+  t.test(`events of forms have addresses as far as the operator says: ${addresses}`, async (t) => {
+    await walk(t, await openScene((options) => startHarness(t, { database: 'sqlite::memory:', addresses, ...options })), address)
+  })
+}
+
+t.test('failures beyond ten are one event without an address, since they may have come from several', async (t) => {
+  const { scene: { kit, add, browser } } = await openScene((options) => startHarness(t, options))
+  const [person, other] = [await add(), await add()]
+  const attempt = async (account: string) => {
+    const form = await browser().open('/account')
+    await post(form, form.response.url, { account, password: 'wrong' })
+  }
+  await attempt(other.account)
+  for (let count = 0; count < 12; count++) await attempt(person.account)
+  await kit.app.identity.failures.flush()
+  const events = await kit.events.list({ type: 'sign_in.failed', user: person.user_id })
+  t.equal(events.length, 11)
+  t.match(events[9], { actor: { via: 'page' }, address: '127.0.0.1', request_id: String, count: undefined })
+  t.strictSame(events[10], { ...events[10], actor: { via: 'page' }, count: 2, outcome: 'failure' })
+  t.notOk('address' in events[10]! || 'request_id' in events[10]!)
+})
