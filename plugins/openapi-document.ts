@@ -49,6 +49,7 @@ export function createFrame (routes: DescribedRoute[]) {
       { name: 'auth', description: 'Token sessions' },
       { name: 'client', description: 'Registered clients' },
       { name: 'resource', description: 'Declared resources and their scopes' },
+      { name: 'event', description: 'What happened, to look up and to follow' },
       { name: 'webhook', description: 'Who is told of events, and how the deliveries stand' },
       { name: 'user', description: 'User accounts' },
       { name: 'people', description: 'What people do about their own accounts, and invitations' },

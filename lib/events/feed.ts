@@ -142,10 +142,12 @@ export function createFeed ({ store }: { store: Store }) {
       // One may have come since the read. It may also be one behind a hole, so this is no reason to read again at once.
       const isBehind = await readLast() > number
       const timer = setTimeout(resolve, isBehind ? Math.min(timeout, SHORT) : timeout)
-      signal?.addEventListener('abort', () => resolve(), { once: true })
+      const end = () => resolve()
+      signal?.addEventListener('abort', end, { once: true })
       if (signal?.aborted === true) resolve()
       poll()
       await promise
+      signal?.removeEventListener('abort', end)
       clearTimeout(timer)
       waiting.delete(resolve)
     },

@@ -85,16 +85,20 @@ export function createRelay ({ store, now, days, onPublish, onPublished, onError
 
   /** Finds the last number, and fills the holes below it, so that a late write of a former holder fails. */
   async function resume (): Promise<number> {
-    const { last: start } = await readFeedRecord(feeds)
-    const position = { values: [toNumberId(start)], id: toNumberId(start) }
-    let next = start + 1
-    for await (const batch of events.list({ sort: [{ key: 'id', direction: 'asc' }], after: position })) {
-      for (const { id } of batch) {
-        while (next < Number(id)) await insertGap(next++)
-        next++
+    let { last: highest } = await readFeedRecord(feeds)
+    // In short lists, which wait for no cursor.
+    for (let isMore = true; isMore;) {
+      const position = { values: [toNumberId(highest)], id: toNumberId(highest) }
+      isMore = false
+      for await (const batch of events.list({ sort: [{ key: 'id', direction: 'asc' }], after: position, limit: BATCH })) {
+        isMore = true
+        for (const { id } of batch) {
+          while (highest + 1 < Number(id)) await insertGap(++highest)
+          highest++
+        }
       }
     }
-    return next - 1
+    return highest
   }
 
   /** Finishes a deletion that was decided. @returns the document of the deletion when its events can be published */

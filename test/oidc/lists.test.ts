@@ -31,8 +31,9 @@ t.test('look-ups of sign-in and token sessions never wait for the cursors of lon
   t.teardown(() => inner.close())
   const store = wrapStore(inner, ({ collection, method, args }, run) => {
     if (method === 'list') {
-      const { limit = 0 } = (args[0] ?? {}) as ListQuery
-      lists.push(collection)
+      const { limit = 0, filter } = (args[0] ?? {}) as ListQuery
+      // Not those of the relay, for which nobody waits.
+      if (collection !== 'events' && filter?.since?.event_due === undefined) lists.push(collection)
       if (limit === 0 || limit > BATCH_SIZE) long.push(collection)
     }
     return run()
@@ -54,7 +55,7 @@ t.test('look-ups of sign-in and token sessions never wait for the cursors of lon
   await lookUps('the list of token sessions', ['grants'], async () => await get('sessions', token))
   await lookUps('ending all other sessions', ['access_tokens', 'authorization_codes', 'clients', 'device_codes', 'grants', 'refresh_tokens', 'sign_in_sessions'], async () =>
     await fetch(`${url}/api/v1/auth/sessions`, { method: 'DELETE', headers: { authorization: `Bearer ${token}` } }))
-  await lookUps('a sign-out', ['clients', 'grants'], async () => {
+  await lookUps('a sign-out', ['clients', 'grants', 'sign_in_sessions'], async () => {
     for await (const [session] of inner.collection<Document & { uid: string }>('sign_in_sessions').list({ limit: 1 })) await harness.kit.app.identity.tokens.endSignIn(session?.uid ?? '')
   })
   t.equal((await get('tokeninfo', token)).status, 401, 'the session has ended')
