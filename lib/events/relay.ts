@@ -2,6 +2,7 @@ import { type Clock, toTimestamp } from '../clock.ts'
 import { type Collection, type Document, DuplicateKeyError, type Store } from '../store/port.ts'
 import { TIMERS, type Timers } from '../timers.ts'
 import { createLease, type FeedRecord, readFeedRecord } from './lease.ts'
+import { runFor } from './origin.ts'
 import { EVENT_DUE, type Pending, listPending, toField, toFields } from './pending.ts'
 import type { InboxRecord, Versioned } from './recorder.ts'
 import { type EventRecord, toNumberId } from './types.ts'
@@ -255,7 +256,8 @@ export function createRelay ({ store, now, days, onPublish, onPublished, onError
   function schedule (): void {
     if (closed || timer !== undefined || running !== undefined || !started) return
     const isExpected = timers.now() < lookUntil
-    timer = timers.set(run, isExpected ? delay : POLL_INTERVAL)
+    // Not on behalf of the request that led to it.
+    timer = runFor(undefined, () => timers.set(run, isExpected ? delay : POLL_INTERVAL))
     timer.unref?.()
     delay = Math.min(2 * delay, LAST_DELAY)
   }

@@ -83,7 +83,14 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
     views: {
       ...views,
       async deviceDone (ctx) {
-        await recordConnection('device.connected', ctx.oidc.session?.accountId, ctx.oidc.client?.clientId)
+        try {
+          await recordConnection('device.connected', ctx.oidc.session?.accountId, ctx.oidc.client?.clientId)
+        } catch (error) {
+          // Thrown on, it would make oidc-provider refuse the code, which is approved already.
+          parts.onError(error, ctx.req)
+          ctx.status = 503
+          return await views.error(ctx, { error: 'temporarily_unavailable', error_description: 'The device is connected, and the service could not record it.' })
+        }
         await views.deviceDone(ctx)
       }
     },

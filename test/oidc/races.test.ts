@@ -116,6 +116,7 @@ function race (t: Test, place: Place): void {
         let orders = 0
         for (let k = 0; k < MANY; k++) {
           const run = await prepare(c)
+          await c.kit.app.identity.tokens.settle()
           let answer: Answer | undefined
           const fired = await c.interposed.at(k, () => end(c), async () => { answer = await run() })
           if (!fired) await end(c)
