@@ -1,6 +1,7 @@
 import { statSync } from 'node:fs'
 import { IdentityError } from '../errors.ts'
 import type { SignIns } from '../sign-in/sign-ins.ts'
+import { parsePath } from '../store/sqlite.ts'
 import type { Caller, Tokens } from '../tokens/tokens.ts'
 import type { Meter, Outcome } from './meter.ts'
 
@@ -65,5 +66,5 @@ export function watchSignIns (signIns: SignIns, meter: Meter): SignIns {
 /** @param database the store's URL; undefined where the store was handed in */
 export function readWalSize (database: string | undefined): number | undefined {
   if (database?.startsWith('sqlite:') !== true || database === 'sqlite::memory:') return
-  return statSync(`${database.slice('sqlite:'.length)}-wal`, { throwIfNoEntry: false })?.size ?? 0
+  return statSync(`${parsePath(database)}-wal`, { throwIfNoEntry: false })?.size ?? 0
 }

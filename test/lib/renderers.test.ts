@@ -29,6 +29,7 @@ const CLIENT: ClientRecord = {
   roles: { robot: true },
   disabled_at: TIME,
   id_token_claims: true,
+  backchannelLogoutUri: 'https://a.example/logout',
   epoch: 12
 }
 const USER: UserRecord = {
