@@ -1,6 +1,7 @@
 import type { Recorder } from '../../lib/events/recorder.ts'
 import { createRecorder } from '../../lib/events/recorder.ts'
-import type { Store } from '../../lib/store/port.ts'
+import type { Change, ListQuery, Store } from '../../lib/store/port.ts'
+import type { StoreCall } from './wrap-store.ts'
 
 /** A recorder that really records, for services without the rest. */
 export function createTestRecorder (store: Store, now: () => number): Recorder {
@@ -18,3 +19,12 @@ export function createSilentRecorder (store: Store): Recorder {
 
 /** Records no failures. */
 export const SILENT_FAILURES = { recordSignIn: () => {} }
+
+/** Whether the relay of events makes this call, or whoever follows the events: no request waits for it. */
+export function isOfRelay ({ collection, method, args }: StoreCall): boolean {
+  if (['events', 'feed', 'webhooks'].includes(collection)) return true
+  if (collection === 'event_inbox') return method !== 'insert'
+  const [first, change] = args as [ListQuery | undefined, Change | undefined]
+  if (method === 'list' || method === 'next' || method === 'return') return first?.filter?.since?.event_due !== undefined
+  return method === 'update' && change?.set === undefined && change?.unset?.some((field) => field.startsWith('event')) === true
+}

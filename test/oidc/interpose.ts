@@ -1,13 +1,7 @@
-import type { Change, Collection, Document, Store } from '../../lib/store/port.ts'
+import type { Collection, Document, Store } from '../../lib/store/port.ts'
+import { isOfRelay } from '../helpers/events.ts'
 
 const CALLS = new Set(['insert', 'put', 'get', 'getBy', 'getLinked', 'update', 'delete', 'deleteMany'])
-
-/** Whether the relay of events makes this call, for which no request waits. */
-function isOfRelay (collection: string, method: string, [, change]: unknown[]): boolean {
-  if (collection === 'events' || collection === 'feed' || collection === 'webhooks') return true
-  if (collection === 'event_inbox') return method !== 'insert'
-  return method === 'update' && (change as Change).set === undefined && (change as Change).unset?.some((field) => field.startsWith('event')) === true
-}
 
 export interface Interposed {
   store: Store
@@ -32,7 +26,7 @@ export function interpose (store: Store): Interposed {
         if (typeof value !== 'function') return value
         return (...args: unknown[]) => {
           const call = () => !sweeping && name === 'deleteMany' ? Promise.resolve(0) : (value as (...args: unknown[]) => unknown).apply(target, args)
-          if (armed === undefined || armed.fired || !CALLS.has(String(name)) || isOfRelay(of, String(name), args) || armed.left-- > 0) return call()
+          if (armed === undefined || armed.fired || !CALLS.has(String(name)) || isOfRelay({ collection: of, method: String(name), args }) || armed.left-- > 0) return call()
           const { action } = armed
           armed.fired = true
           armed.done = action()

@@ -3,6 +3,7 @@ import { scan } from '../../lib/lists/scan.ts'
 import { COLLECTIONS } from '../../lib/store/collections.ts'
 import { openStore } from '../../lib/store/index.ts'
 import { BATCH_SIZE, type Document, type ListQuery } from '../../lib/store/port.ts'
+import { isOfRelay } from '../helpers/events.ts'
 import { wrapStore } from '../helpers/wrap-store.ts'
 import { askCode, createFile, getCode, startHarness } from './harness.ts'
 
@@ -31,9 +32,8 @@ t.test('look-ups of sign-in and token sessions never wait for the cursors of lon
   t.teardown(() => inner.close())
   const store = wrapStore(inner, ({ collection, method, args }, run) => {
     if (method === 'list') {
-      const { limit = 0, filter } = (args[0] ?? {}) as ListQuery
-      // Not those of the relay, for which nobody waits.
-      if (collection !== 'events' && filter?.since?.event_due === undefined) lists.push(collection)
+      const { limit = 0 } = (args[0] ?? {}) as ListQuery
+      if (!isOfRelay({ collection, method, args })) lists.push(collection)
       if (limit === 0 || limit > BATCH_SIZE) long.push(collection)
     }
     return run()

@@ -99,10 +99,7 @@ t.test('a store that fails is no refusal', async (t) => {
 
 t.test('a caller whose rights end while a request waits', async (t) => {
   let meanwhile = async () => {}
-  const { kit } = await open(t, {}, async ({ collection, method }, run) => {
-    if (collection === 'users' && method === 'getBy') await meanwhile()
-    return await run()
-  })
+  const { kit } = await open(t, {}, ({ collection, method }, run) => collection === 'users' && method === 'getBy' ? meanwhile().then(run) : run())
   const { users, tokens } = kit.app.identity
   const operator = { user_id: 'operator', isAdmin: true }
   const create = async (account: string, act: (user_id: string) => Promise<unknown>, roles = ['root']) => {

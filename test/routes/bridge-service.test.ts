@@ -12,6 +12,7 @@ import { build } from '../helpers/build.ts'
 import { findProblem } from '../helpers/openapi.ts'
 import { callAs, createClient, signIn } from '../helpers/people.ts'
 import { call, closed, open, within, type Call, type Reply } from '../helpers/upstream.ts'
+import { isOfRelay } from '../helpers/events.ts'
 import { wrapStore } from '../helpers/wrap-store.ts'
 
 type Document = Parameters<typeof findProblem>[0]
@@ -148,8 +149,8 @@ t.test('4.4 a store that fails within a list aborts the list and the CSV', async
   let batches = Infinity
   const inner = await openStore('sqlite::memory:', { collections: COLLECTIONS, now: Date.now })
   t.teardown(async () => await inner.close())
-  const store = wrapStore(inner, ({ method }, run) => {
-    if (method === 'next' && batches-- <= 0) throw storeError(new Error('gone'))
+  const store = wrapStore(inner, (call, run) => {
+    if (call.method === 'next' && !isOfRelay(call) && batches-- <= 0) throw storeError(new Error('gone'))
     return run()
   })
   const { kit, url } = await start(t, { store })
