@@ -13,6 +13,7 @@ import { createApp } from '../../testing/kit.ts'
 import { build, forEachStore } from '../helpers/build.ts'
 import { findProblem } from '../helpers/openapi.ts'
 import { type Person, createClient, signIn } from '../helpers/people.ts'
+import { isOfRelay } from '../helpers/events.ts'
 import { ask, readAnswer } from '../helpers/socket.ts'
 import { type Around, wrapStore } from '../helpers/wrap-store.ts'
 
@@ -147,8 +148,9 @@ async function watch (t: Test, { batches, stallTimeout, hold }: { batches: numbe
   const seen = { next: 0, left: 0 }
   const { promise: freed, resolve: free } = Promise.withResolvers<void>()
   const { promise: ends, resolve: end } = Promise.withResolvers<void>()
-  const around: Around = ({ collection, method }, run) => {
-    if (collection !== 'clients' || !['list', 'next', 'return'].includes(method)) return run()
+  const around: Around = (call, run) => {
+    const { collection, method } = call
+    if (collection !== 'clients' || isOfRelay(call) || !['list', 'next', 'return'].includes(method)) return run()
     if (method === 'list') return { [Symbol.asyncIterator]: () => ({}) }
     if (method === 'return') {
       seen.left++
