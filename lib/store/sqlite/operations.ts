@@ -102,8 +102,10 @@ function run (connection: Connection, tables: ReadonlyMap<string, Table>, operat
   const change = JSON.parse(operation.change) as Change
   const document = applyChange(JSON.parse(doc) as Document, change)
   const changed = [...Object.keys(change.set ?? {}), ...(change.unset ?? []), ...Object.keys(change.increment ?? {})]
-  connection.run(table.rewrite(document, changed))
-  return JSON.stringify(document)
+  const statement = table.rewrite(document, changed)
+  connection.run(statement)
+  // The document as text.
+  return statement.values[0] as string
 }
 
 /** @throws TypeError when a field to increment is not a number */

@@ -38,7 +38,7 @@ export function isCurrent (connection: Connection, specs: readonly CollectionSpe
   const hasState = names.has(LAYOUT_TABLE)
   checkReader(connection, hasState, opener)
   return hasState && oldestReader >= opener.layout.oldestReader && names.has(STATE_TABLE) && names.has(PROBE_TABLE) && specs.every((spec) => names.has(spec.name) &&
-    EVENTS.every((event) => names.has(nameTrigger(spec, event))) && (spec.uniqueItems ?? []).every((field) => names.has(toItemsTable(spec, field))) && listIndexes(spec).every(({ name }) => names.has(name)) &&
+    listTriggers(spec).every((event) => names.has(nameTrigger(spec, event))) && (spec.uniqueItems ?? []).every((field) => names.has(toItemsTable(spec, field))) && listIndexes(spec).every(({ name }) => names.has(name)) &&
     compareKeys(connection, spec).every((keys) => keys.length === 0))
 }
 
@@ -105,7 +105,7 @@ function createTable (connection: Connection, spec: CollectionSpec): void {
       throw new Error(`documents of ${spec.name} have duplicate values of ${keys[0]}, which must be unique`, { cause: error })
     }
   }
-  for (const event of EVENTS) {
+  for (const event of listTriggers(spec)) {
     database.exec(`CREATE TRIGGER IF NOT EXISTS ${quote(nameTrigger(spec, event))} AFTER ${event} ON ${table}
       BEGIN UPDATE ${STATE} SET "version" = NULL; END`)
   }
@@ -137,6 +137,11 @@ function createItems ({ database }: Connection, spec: CollectionSpec, field: str
   trigger('AFTER INSERT', add('NEW'))
   trigger('AFTER UPDATE', `${remove} ${add('NEW')}`)
   trigger('AFTER DELETE', remove)
+}
+
+/** What changes the version of the content: nothing in a collection that look-ups ignore. */
+function listTriggers ({ hidden }: CollectionSpec): readonly (typeof EVENTS[number])[] {
+  return hidden === '' ? [] : EVENTS
 }
 
 function nameTrigger ({ name }: CollectionSpec, event: typeof EVENTS[number]): string {
