@@ -106,7 +106,8 @@ async function identityPlugin (app: FastifyInstance, { getIssuer, serviceName, a
     onError (error) {
       if (error instanceof StoreLostError) app.log.fatal({ err: error }, 'the store is lost: restart the service when its data is in place')
       else if (error instanceof ReconnectedError) app.log.warn({ err: error }, 'store reconnected')
-      else app.log.error({ err: error }, 'work in the background failed; revoked tokens stay revoked')
+      // A lost store is logged once, and not with all that fails by it.
+      else if (!((error as Error | undefined)?.cause instanceof StoreLostError)) app.log.error({ err: error }, 'work in the background failed; revoked tokens stay revoked')
     }
   })
   const guard = (rule: GuardOptions = {}) => createGuard(services.tokens, createAdmission(services.roles, rule))
