@@ -248,7 +248,7 @@ for (const [name, revocation] of Object.entries(REVOCATIONS)) {
 
 t.test('two uses of one refresh token end the session, in every order', async (t) => {
   scheduler.isShared = HALVES[1]!
-  const { runs, complete } = await exhaust(MOST_ORDERS, async (choose) => {
+  const { runs, complete } = await exhaust(2 * MOST_ORDERS, async (choose) => {
     const scene = await setScene()
     const told: MintedTokens[] = []
     await scheduler.run({ one: settled(() => RACERS.refresh!(scene, told)), two: settled(() => RACERS.refresh!(scene, told)) }, choose)
