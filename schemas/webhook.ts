@@ -1,5 +1,5 @@
 import { Type, type Static } from '@sinclair/typebox'
-import { Data, IdSchema, LIMITS, PageSchema, QueryText, TimestampSchema } from './common.ts'
+import { Data, IdSchema, LIMITS, PageSchema, QueryText, TimestampSchema, describe } from './common.ts'
 
 /** Characters of a cursor of the feed, or of a time. */
 const PLACE = 64
@@ -41,8 +41,8 @@ export const WebhookSchema = Type.Object({
   })),
   cursor: Type.String({ description: 'Where the deliveries are in the feed of events.' }),
   parked: Type.Integer({ description: 'Events that were not delivered, and are tried again.' }),
-  failingSince: Type.Optional({ ...TimestampSchema, description: 'The first of the failures since the last success.' }),
-  waitsUntil: Type.Optional({ ...TimestampSchema, description: 'No attempt is made before.' }),
+  failingSince: Type.Optional(describe(TimestampSchema, 'The first of the failures since the last success.')),
+  waitsUntil: Type.Optional(describe(TimestampSchema, 'No attempt is made before.')),
   createdAt: TimestampSchema,
   modifiedAt: TimestampSchema
 }, { title: 'Webhook' })
