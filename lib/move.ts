@@ -1,6 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Clock, toTimestamp } from './clock.ts'
+import { readFirst } from './lists/first.ts'
 import { type CollectionSpec, type Document, DuplicateKeyError, type Store } from './store/port.ts'
 import type { FoundState, Move, StateRecord, StoreState } from './store/state.ts'
 
@@ -52,7 +53,7 @@ const setMove = (record: StateRecord, found: FoundState, by: Partial<Move>) => c
 
 async function findUsed (store: Store, collections: readonly CollectionSpec[]): Promise<string | undefined> {
   for (const { name } of collections) {
-    for await (const batch of store.collection(name).list({ limit: 1 })) if (batch.length > 0) return name
+    if (await readFirst(store.collection(name)) !== undefined) return name
   }
   return undefined
 }

@@ -103,10 +103,13 @@ const ENDPOINTS: [path: string, ...methods: string[]][] = [
   [ROUTES.pushed_authorization_request, 'POST', 'OPTIONS']
 ]
 
-/** Whether an endpoint is called by programs, and not shown to people. */
+/** The endpoints that programs call, and that show no page. */
+const FOR_PROGRAMS = [
+  ROUTES.token, ROUTES.revocation, ROUTES.introspection, ROUTES.userinfo, ROUTES.jwks, ROUTES.device_authorization, ROUTES.pushed_authorization_request
+].map((path) => `/api/v1${path}`)
+
 export function isForPrograms (url = ''): boolean {
-  const { token, revocation, introspection, userinfo, jwks, device_authorization, pushed_authorization_request } = ROUTES
-  return [token, revocation, introspection, userinfo, jwks, device_authorization, pushed_authorization_request].some((path) => url.endsWith(`/api/v1${path}`))
+  return FOR_PROGRAMS.some((path) => url.endsWith(path))
 }
 
 const DISCOVERY = ['/.well-known/openid-configuration', '/.well-known/oauth-authorization-server']

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Event } from '../../schemas/event.ts'
 import { IdentityError, paramError } from '../errors.ts'
+import { readFirst } from '../lists/first.ts'
 import type { Store } from '../store/port.ts'
 import { type FeedRecord, readFeedRecord } from './lease.ts'
 import { type EventRecord, toNumberId } from './types.ts'
@@ -39,9 +40,8 @@ export function createFeed ({ store }: { store: Store }) {
   let polling = false
 
   async function readEdge (direction: 'asc' | 'desc'): Promise<number | undefined> {
-    let id: string | undefined
-    for await (const batch of events.list({ sort: [{ key: 'id', direction }], limit: 1 })) id = batch[0]?.id
-    return id === undefined ? undefined : Number(id)
+    const record = await readFirst(events, { sort: [{ key: 'id', direction }] })
+    return record && Number(record.id)
   }
 
   async function readLast (): Promise<number> {

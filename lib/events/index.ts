@@ -36,14 +36,7 @@ export interface EventParts extends EventOptions {
 }
 
 /** What happened, for embedders and the API. */
-export interface Events {
-  /** The events after a cursor of the feed, the oldest first, and the cursor to go on with. `first` and `last` give cursors to begin with. */
-  read: Feed['read']
-  first: Feed['first']
-  last: Feed['last']
-  wait: Feed['wait']
-  /** Readers that wait in this process. */
-  countWaiting: Feed['countWaiting']
+export interface Events extends Pick<Feed, 'read' | 'first' | 'last' | 'wait' | 'countWaiting'> {
   page (query?: EventListQuery, actor?: Actor): Promise<Page<Event>>
   list (query?: EventListQuery): AsyncIterable<Event[]>
   listOwn (user_id: string): Promise<Event[]>

@@ -94,8 +94,8 @@ export function createRecorder ({ store, now, via, addresses, onRecord }: Record
 
     /**
      * Deletes a document, and records that. The decision is written first, with the events that the document still carries; the
-     * relay finishes a deletion that was interrupted after it. Who decides a deletion that is published already adds nothing:
-     * the relay drops the second event.
+     * relay finishes a deletion that was interrupted after it. If the deletion was published already, the
+     * relay drops the second event.
      * @returns false when there is no such document, or somebody else deleted it first
      * @throws ErrBusy
      */
@@ -105,7 +105,7 @@ export function createRecorder ({ store, now, via, addresses, onRecord }: Record
       onRecord()
       return await retryWrite('the record', async () => {
         const record = await collection.get(target)
-        if (record === null) return { deleted: false }
+        if (record === null) return false
         const { revision } = record
         if (revision === undefined) {
           // A record of an early release. A deletion requires the record whose events it carries.
@@ -113,8 +113,8 @@ export function createRecorder ({ store, now, via, addresses, onRecord }: Record
           return null
         }
         await decide(toDeletionId(name, target), { collection: name, target, last: own.key }, listPending(record), own)
-        return await collection.delete(target, { equal: { revision } }) ? { deleted: true } : null
-      }).then(({ deleted }) => deleted)
+        return await collection.delete(target, { equal: { revision } }) || null
+      })
     }
   }
 }

@@ -1,4 +1,5 @@
 import { type Clock, toTimestamp } from '../clock.ts'
+import { readFirst } from '../lists/first.ts'
 import { type Collection, type Document, DuplicateKeyError, type Store } from '../store/port.ts'
 import { TIMERS, type Timers } from '../timers.ts'
 import { createLease, type FeedRecord, readFeedRecord } from './lease.ts'
@@ -212,11 +213,10 @@ export function createRelay ({ store, now, days, onPublish, onPublished, onError
     return right !== false
   }
 
-  /** Fills the hole that a process may leave when it writes late, with nothing pending any more. */
+  /** Fills a hole that a late write of a former holder left. Nothing may be pending by then, so that publishing would not meet it. */
   async function mend (): Promise<void> {
     const { last: stored } = await readFeedRecord(feeds)
-    let highest = 0
-    for await (const batch of events.list({ sort: [{ key: 'id', direction: 'desc' }], limit: 1 })) highest = Number(batch[0]?.id ?? 0)
+    const highest = Number((await readFirst(events, { sort: [{ key: 'id', direction: 'desc' }] }))?.id ?? 0)
     if (highest <= Math.max(stored, last ?? 0)) return
     last = undefined
     await hold()

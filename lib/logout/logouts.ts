@@ -1,3 +1,4 @@
+import { readFirst } from '../lists/first.ts'
 import { type Clock, toTimestamp } from '../clock.ts'
 import { IdentityError } from '../errors.ts'
 import type { EventRecord, EventType } from '../events/types.ts'
@@ -79,8 +80,7 @@ export function createLogouts ({ store, now, fetch, onError, onFailed, timers }:
 
   /** Whether any client is to be told: one look-up by an index. */
   async function isAnyTold (): Promise<boolean> {
-    const found = await Array.fromAsync(clients.list({ filter: { equal: { backchannel: true } }, limit: 1 }))
-    return found.length > 0
+    return await readFirst(clients, { filter: { equal: { backchannel: true } } }) !== undefined
   }
 
   async function isTold (client_id: string): Promise<boolean> {

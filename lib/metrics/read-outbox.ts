@@ -1,4 +1,5 @@
 import { type Clock, toTimestamp } from '../clock.ts'
+import { readFirst } from '../lists/first.ts'
 import type { Document, Store } from '../store/port.ts'
 import type { Meter } from './meter.ts'
 
@@ -22,7 +23,7 @@ export function readOutbox (store: Store, collections: readonly { name: string }
     meter.read(`${prefix}_due`, `Deliveries of ${what} whose time has come.`, async () => await deliveries.count(waiting()))
     meter.read(`${prefix}_failed`, `Deliveries of ${what} that were given up.`, async () => await deliveries.count({ equal: { state: 'failed' } }))
     meter.read(`${prefix}_oldest_seconds`, `How long the oldest delivery of ${what} has been due.`, async () => {
-      const [oldest] = (await Array.fromAsync(deliveries.list({ filter: waiting(), sort: [{ key: 'due_at', direction: 'asc' }], limit: 1 }))).flat()
+      const oldest = await readFirst(deliveries, { filter: waiting(), sort: [{ key: 'due_at', direction: 'asc' }] })
       return oldest === undefined ? 0 : (now() - Date.parse(oldest.due_at)) / 1000
     })
   }

@@ -143,11 +143,11 @@ export function adaptSignInSessions ({ store, tokens, times, sessionMax, recorde
     },
     async destroy (id) {
       await tellOfSignOut(getContext(), tokens)
-      const record = await sessions.get(hashToken(id))
       const signOut = findSignOut(getContext())
       // A session that gets another id, as after a sign-in and after the sign-out of one client, is destroyed too.
-      const isSignOut = await sessions.delete(hashToken(id)) && signOut !== undefined && signOut.client_id === undefined
-      if (isSignOut && record?.user_id !== undefined) await recorder.insert({ type: 'browser.signed_out', id: record.uid, user_id: record.user_id })
+      const isSignOut = signOut !== undefined && signOut.client_id === undefined
+      const record = isSignOut ? await sessions.get(hashToken(id)) : null
+      if (await sessions.delete(hashToken(id)) && record?.user_id !== undefined) await recorder.insert({ type: 'browser.signed_out', id: record.uid, user_id: record.user_id })
       await endBound()
     }
   }
