@@ -1,12 +1,12 @@
-import type { CollectionSpec, Json } from '../port.ts'
+import type { CollectionSpec } from '../port.ts'
 import { OPENER, type Opener } from '../state.ts'
 import type { Connection } from './connection.ts'
 import { findDuplicateField } from './failure.ts'
-import { LAYOUT_TABLE, PROBE_TABLE, READ_VERSION, STATE, STATE_TABLE, quote, toColumn, toItemsTable } from './sql.ts'
+import { LAYOUT_TABLE, PROBE_TABLE, READ_VERSION, STATE, STATE_TABLE, listColumns, quote, toColumns, toItemsTable } from './sql.ts'
 import { LAYOUT, checkReader, createState, readUserVersion } from './state.ts'
 
 /**
- * The keys whose columns every write so far has filled. A release that does not declare a key leaves its column empty,
+ * The fields whose columns every write so far has filled. A release that does not declare a field leaves its column empty,
  * and so removes it from this table; a release that declares it again fills the column from the documents.
  */
 const KEYS = quote('store.keys')
@@ -39,7 +39,7 @@ export function isCurrent (connection: Connection, specs: readonly CollectionSpe
   checkReader(connection, hasState, opener)
   return hasState && oldestReader >= opener.layout.oldestReader && names.has(STATE_TABLE) && names.has(PROBE_TABLE) && specs.every((spec) => names.has(spec.name) &&
     listTriggers(spec).every((event) => names.has(nameTrigger(spec, event))) && (spec.uniqueItems ?? []).every((field) => names.has(toItemsTable(spec, field))) && listIndexes(spec).every(({ name }) => names.has(name)) &&
-    compareKeys(connection, spec).every((keys) => keys.length === 0))
+    compareColumns(connection, spec).every((keys) => keys.length === 0))
 }
 
 /** Creates what is missing, in one transaction. This may take long: a new key is filled from every document. */
@@ -94,7 +94,7 @@ function createTable (connection: Connection, spec: CollectionSpec): void {
   const table = quote(spec.name)
   database.exec(`CREATE TABLE IF NOT EXISTS ${table} ("id" TEXT NOT NULL PRIMARY KEY, "doc" TEXT NOT NULL)`)
   const columns = new Set(connection.all<{ name: string }>('SELECT name FROM pragma_table_info(?)', spec.name).map(({ name }) => name))
-  const [missing, foreign] = compareKeys(connection, spec)
+  const [missing, foreign] = compareColumns(connection, spec)
   for (const key of missing) if (!columns.has(key)) database.exec(`ALTER TABLE ${table} ADD COLUMN ${quote(key)}`)
   fill(connection, spec, missing)
   for (const { name, unique, keys } of listIndexes(spec)) {
@@ -107,7 +107,7 @@ function createTable (connection: Connection, spec: CollectionSpec): void {
   }
   for (const event of listTriggers(spec)) {
     database.exec(`CREATE TRIGGER IF NOT EXISTS ${quote(nameTrigger(spec, event))} AFTER ${event} ON ${table}
-      BEGIN UPDATE ${STATE} SET "version" = NULL; END`)
+      BEGIN UPDATE ${STATE} SET "version" = NULL WHERE "version" IS NOT NULL; END`)
   }
   for (const field of spec.uniqueItems ?? []) createItems(connection, spec, field)
   for (const key of missing) connection.run({ sql: `INSERT INTO ${KEYS} VALUES (?, ?)`, values: [spec.name, key] })
@@ -115,28 +115,30 @@ function createTable (connection: Connection, spec: CollectionSpec): void {
 }
 
 /**
- * Creates the table of a field of unique items, and the triggers that keep it, whatever program writes. A taken item is
+ * Creates the table of a field of unique items, and the triggers that keep it when its column is written. A taken item is
  * refused before the row is written, since a statement that fails undoes nothing (sql.ts).
  */
-function createItems ({ database }: Connection, spec: CollectionSpec, field: string): void {
-  const [table, items] = [quote(spec.name), quote(toItemsTable(spec, field))]
-  const path = `'$."${field}"'`
-  const check = `SELECT RAISE(FAIL, 'UNIQUE constraint failed: ${toItemsTable(spec, field)}') FROM json_each(NEW."doc", ${path}) AS given
+function createItems (connection: Connection, spec: CollectionSpec, field: string): void {
+  const { database } = connection
+  const [table, column, items] = [quote(spec.name), quote(field), quote(toItemsTable(spec, field))]
+  const check = `SELECT RAISE(FAIL, 'UNIQUE constraint failed: ${toItemsTable(spec, field)}') FROM json_each(NEW.${column}) AS given
     JOIN ${items} AS taken ON taken."item" = given.value WHERE taken."id" <> NEW."id";`
-  const add = (row: string) => `INSERT INTO ${items} SELECT DISTINCT given.value, ${row}."id" FROM json_each(${row}."doc", ${path}) AS given;`
+  const add = `INSERT INTO ${items} SELECT DISTINCT given.value, NEW."id" FROM json_each(NEW.${column}) AS given;`
   const remove = `DELETE FROM ${items} WHERE "id" = OLD."id";`
-  const isChanged = `WHEN json_extract(OLD."doc", ${path}) IS NOT json_extract(NEW."doc", ${path})`
-  const trigger = (event: string, body: string) => database.exec(
-    `CREATE TRIGGER IF NOT EXISTS ${quote(`${toItemsTable(spec, field)}.${event.split(' ').slice(0, 2).join('.').toLowerCase()}`)} ${event} ON ${table} ${event.endsWith('UPDATE') ? isChanged : ''} BEGIN ${body} END`
-  )
+  const change = `UPDATE OF ${column} ON ${table} WHEN OLD.${column} IS NOT NEW.${column}`
+  const prefix = `${toItemsTable(spec, field)}.`
+  // Those of an earlier release read the documents, at every update.
+  const former = connection.all<{ name: string }>("SELECT name FROM sqlite_schema WHERE type = 'trigger' AND substr(name, 1, ?) = ?", prefix.length, prefix)
+  for (const { name } of former) database.exec(`DROP TRIGGER ${quote(name)}`)
+  const trigger = (name: string, event: string, body: string) => database.exec(`CREATE TRIGGER ${quote(prefix + name)} ${event} BEGIN ${body} END`)
   database.exec(`CREATE TABLE IF NOT EXISTS ${items} ("item" TEXT NOT NULL PRIMARY KEY, "id" TEXT NOT NULL) WITHOUT ROWID`)
-  database.exec(`CREATE INDEX IF NOT EXISTS ${quote(`${toItemsTable(spec, field)}.id`)} ON ${items} ("id")`)
-  database.exec(`DELETE FROM ${items}; INSERT INTO ${items} SELECT DISTINCT given.value, held."id" FROM ${table} AS held, json_each(held."doc", ${path}) AS given`)
-  trigger('BEFORE INSERT', check)
-  trigger('BEFORE UPDATE', check)
-  trigger('AFTER INSERT', add('NEW'))
-  trigger('AFTER UPDATE', `${remove} ${add('NEW')}`)
-  trigger('AFTER DELETE', remove)
+  database.exec(`CREATE INDEX IF NOT EXISTS ${quote(`${prefix}id`)} ON ${items} ("id")`)
+  database.exec(`DELETE FROM ${items}; INSERT INTO ${items} SELECT DISTINCT given.value, held."id" FROM ${table} AS held, json_each(held.${column}) AS given`)
+  trigger('inserting', `BEFORE INSERT ON ${table}`, check)
+  trigger('inserted', `AFTER INSERT ON ${table}`, add)
+  trigger('changing', `BEFORE ${change}`, check)
+  trigger('changed', `AFTER ${change}`, `${remove} ${add}`)
+  trigger('deleted', `AFTER DELETE ON ${table}`, remove)
 }
 
 /** What changes the version of the content: nothing in a collection that look-ups ignore. */
@@ -148,9 +150,9 @@ function nameTrigger ({ name }: CollectionSpec, event: typeof EVENTS[number]): s
   return `${name}.${event.toLowerCase()}`
 }
 
-/** Keys that are declared but not filled, and keys that are filled but not declared. */
-function compareKeys (connection: Connection, spec: CollectionSpec): [missing: string[], foreign: string[]] {
-  const declared = Object.keys(spec.keys)
+/** Columns that are declared but not filled, and columns that are filled but not declared. */
+function compareColumns (connection: Connection, spec: CollectionSpec): [missing: string[], foreign: string[]] {
+  const declared = listColumns(spec)
   const filled = connection.all<{ key: string }>(`SELECT key FROM ${KEYS} WHERE collection = ?`, spec.name).map(({ key }) => key)
   return [declared.filter((key) => !filled.includes(key)), filled.filter((key) => !declared.includes(key))]
 }
@@ -165,8 +167,7 @@ function fill (connection: Connection, spec: CollectionSpec, keys: string[]): vo
     const rows = select.all(last) as { row: number, doc: string }[]
     if (rows.length === 0) return
     for (const { row, doc } of rows) {
-      const document = JSON.parse(doc) as Record<string, Json>
-      update.run(...keys.map((key) => toColumn(document[key])), row)
+      update.run(...toColumns(spec, JSON.parse(doc) as object, keys), row)
       last = row
     }
   }

@@ -72,6 +72,15 @@ export function toColumn (value: Json | undefined): SQLInputValue {
   return typeof value === 'string' || typeof value === 'number' ? value : null
 }
 
+/** The fields of a collection that have columns of their own. */
+export const listColumns = ({ keys, uniqueItems = [] }: CollectionSpec): string[] => [...Object.keys(keys), ...uniqueItems]
+
+/** The values of a document's columns. Unique items are stored as JSON. */
+export function toColumns ({ keys }: CollectionSpec, document: object, columns: string[]): SQLInputValue[] {
+  const fields = document as Record<string, Json | undefined>
+  return columns.map((column) => Object.hasOwn(keys, column) ? toColumn(fields[column]) : JSON.stringify(fields[column]) ?? null)
+}
+
 /** The id as bytes: node:sqlite of Node 22 reads text only up to its first NUL. Documents are JSON, which escapes it. */
 const ID_BYTES = 'CAST("id" AS BLOB) AS "bytes"'
 
@@ -79,7 +88,8 @@ const ID_BYTES = 'CAST("id" AS BLOB) AS "bytes"'
 export const toId = ({ bytes }: { bytes: Uint8Array }): string => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString()
 
 /**
- * The statements of one collection: a table with the document as JSON, and a column for each declared key.
+ * The statements of one collection: a table with the document as JSON, and a column for each declared key and field of
+ * unique items.
  *
  * Inserts and updates are OR FAIL. They write one row, and SQLite checks every constraint before it writes, so a refused
  * statement has nothing to undo. Otherwise SQLite would copy each page first, in case the trigger fails, and an insert
@@ -87,7 +97,7 @@ export const toId = ({ bytes }: { bytes: Uint8Array }): string => Buffer.from(by
  */
 export class Table {
   readonly name: string
-  readonly keys: string[]
+  readonly #columns: string[]
   readonly spec: CollectionSpec
   readonly #insert: string
   readonly #put: string
@@ -97,8 +107,8 @@ export class Table {
   constructor (spec: CollectionSpec) {
     this.spec = spec
     this.name = quote(spec.name)
-    this.keys = Object.keys(spec.keys)
-    const columns = ['id', 'doc', ...this.keys].map(quote)
+    this.#columns = listColumns(spec)
+    const columns = ['id', 'doc', ...this.#columns].map(quote)
     this.#insert = `INSERT OR FAIL INTO ${this.name} (${columns.join(', ')}) VALUES (${columns.map(() => '?').join(', ')})`
     this.#find = `SELECT "doc" FROM ${this.name} WHERE "id" = ?`
     this.#findBy = new Map([
@@ -135,13 +145,13 @@ export class Table {
     return `SELECT t."doc" AS doc${docs}, (${READ_VERSION}) AS version FROM ${this.name} t${joins} WHERE t."id" = ?`
   }
 
-  /** Replaces an existing document, with the columns of changed keys only, so that no other index is written. */
+  /** Replaces an existing document, with the columns of changed fields only, so that no other index is written. */
   rewrite (document: Document, changed: readonly string[]): Statement {
-    const keys = this.keys.filter((key) => changed.includes(key))
-    const [id, doc, ...columns] = this.#row(document, keys)
+    const columns = this.#columns.filter((column) => changed.includes(column))
+    const [id, doc, ...values] = this.#row(document, columns)
     return {
-      sql: `UPDATE OR FAIL ${this.name} SET "doc" = ?${keys.map((key) => `, ${quote(key)} = ?`).join('')} WHERE "id" = ?`,
-      values: [doc!, ...columns, id!]
+      sql: `UPDATE OR FAIL ${this.name} SET "doc" = ?${columns.map((column) => `, ${quote(column)} = ?`).join('')} WHERE "id" = ?`,
+      values: [doc!, ...values, id!]
     }
   }
 
@@ -201,9 +211,8 @@ export class Table {
     return { sql: [`${head} WHERE "id" = ?`, ...sql].join(' AND '), values: [id, ...values] }
   }
 
-  #row (document: Document, keys: string[] = this.keys): SQLInputValue[] {
-    const fields = document as unknown as Record<string, Json | undefined>
-    return [document.id, JSON.stringify(document), ...keys.map((key) => toColumn(fields[key]))]
+  #row (document: Document, columns: string[] = this.#columns): SQLInputValue[] {
+    return [document.id, JSON.stringify(document), ...toColumns(this.spec, document, columns)]
   }
 }
 
