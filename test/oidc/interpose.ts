@@ -12,6 +12,11 @@ export interface Interposed {
    * @returns false when `run` made fewer operations, so that the action never ran
    */
   at: (k: number, action: () => Promise<unknown>, run: () => Promise<unknown>) => Promise<boolean>
+  /**
+   * Makes that operation fail.
+   * @returns as `at`
+   */
+  failAt: (k: number, error: Error, run: () => Promise<unknown>) => Promise<boolean>
 }
 
 /** Wraps a store so that a test can run an action between any two operations, and so try every interleaving. */
@@ -36,20 +41,28 @@ export function interpose (store: Store): Interposed {
     })
   }
 
+  async function arm (left: number, action: () => Promise<unknown>, run: () => Promise<unknown>) {
+    const mine: NonNullable<typeof armed> = { left, action, fired: false }
+    armed = mine
+    try {
+      await run()
+    } finally {
+      armed = undefined
+    }
+    return mine
+  }
+
   return {
     store: { ...store, engine: store.engine, collection: (name) => wrap(store.collection(name), name), ping: () => store.ping(), close: () => store.close() },
     stopSweeping () { sweeping = false },
-    async at (left, action, run) {
-      const mine: NonNullable<typeof armed> = { left, action, fired: false }
-      armed = mine
-      try {
-        await run()
-      } finally {
-        armed = undefined
-      }
-      // It may have met work in the background.
-      await mine.done?.catch(() => {})
-      return mine.fired
+    async at (k, action, run) {
+      const { fired, done } = await arm(k, action, run)
+      // An action that failed proves nothing, so the test must fail too.
+      await done
+      return fired
+    },
+    async failAt (k, error, run) {
+      return (await arm(k, () => Promise.reject(error), run)).fired
     }
   }
 }

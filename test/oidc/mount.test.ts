@@ -122,7 +122,11 @@ t.test('an unavailable store', async (t) => {
     collection: (name) => new Proxy(inner.collection(name), {
       get: (target, method) => {
         const value = Reflect.get(target, method, target) as (...args: unknown[]) => unknown
-        return (...args: unknown[]) => away ? Promise.reject(storeError(new Error('a secret cause'))) : value.apply(target, args)
+        return (...args: unknown[]) => {
+          if (!away) return value.apply(target, args)
+          const failed = async () => { throw storeError(new Error('a secret cause')) }
+          return method === 'list' ? { [Symbol.asyncIterator]: () => ({ next: failed }) } : failed()
+        }
       }
     }) as never
   }

@@ -117,6 +117,8 @@ function race (t: Test, place: Place): void {
         for (let k = 0; k < MANY; k++) {
           const run = await prepare(c)
           await c.kit.app.identity.tokens.settle()
+          // A user whose events wait for a slow relay could not be changed any more.
+          await c.kit.app.identity.events.flush()
           let answer: Answer | undefined
           const fired = await c.interposed.at(k, () => end(c), async () => { answer = await run() })
           if (!fired) await end(c)
@@ -193,8 +195,7 @@ function race (t: Test, place: Place): void {
     for (let [k, fired] = [0, true]; fired; k++) {
       const { user_code = '' } = (await c.post('device_authorization', { scope: 'openid' }, c.app)).body as Record<string, string>
       const typed = await (await browser.open('/api/v1/auth/device')).submit({ user_code })
-      const fail = async () => { throw storeError(new Error('broken')) }
-      fired = await c.interposed.at(k, fail, async () => {
+      fired = await c.interposed.failAt(k, storeError(new Error('broken')), async () => {
         const page = await approve(typed, true)
         outcomes.add(`${page.response.status} ${page.text.includes('used already') ? 'used already' : page.title}`)
       })
