@@ -11,13 +11,13 @@ import { type EventRecord, toNumberId } from './types.ts'
 /** Collections whose documents carry events. */
 export const CARRIERS = ['event_inbox', 'users', 'clients', 'resources', 'webhooks'] as const
 
-/** Documents of each of them that are read at once. */
-const BATCH = 100
+/** Documents of each of them that one round of the relay reads. */
+const BATCH = 250
 
 /** Milliseconds that whoever decides a deletion has to carry it out. */
 const GRACE = 10_000
 
-/** Milliseconds to the first look after something was recorded, and to the following ones. */
+/** Milliseconds to the first look after something was recorded or published, and at most to the following ones. */
 const FIRST_DELAY = 20
 const LAST_DELAY = 1_000
 
@@ -222,14 +222,14 @@ export function createRelay ({ store, now, days, onPublish, onPublished, onError
     await hold()
   }
 
-  /** Publishes what some documents carry. @returns whether there may be more at once */
-  async function publishSome (): Promise<boolean> {
+  /** Publishes what some documents carry. @returns how many, and 0 when another process does it */
+  async function publishSome (): Promise<number> {
     const carriers = await gather()
     if (carriers.length === 0) {
       await mend()
-      return false
+      return 0
     }
-    if (!await hold()) return false
+    if (!await hold()) return 0
     let number = last!
     last = undefined
     try {
@@ -237,20 +237,23 @@ export function createRelay ({ store, now, days, onPublish, onPublished, onError
         if (!await publishNext(due, number + 1)) {
           // A number that another process has used: this one was stopped for longer than its lease.
           lease.doubt()
-          return true
+          return BATCH
         }
         number += due.length
       }
       last = number
-      return true
+      return carriers.length
     } finally {
       await Promise.all(carriers.filter(({ published }) => published > 0).map(clear))
     }
   }
 
-  /** Publishes until nothing is pending, or another process does it. */
-  async function drain (): Promise<void> {
-    for (let more = true; more;) more = !closed && await publishSome()
+  /** Publishes until a round finds fewer documents than `least`, or another process does it. */
+  async function drain (least: number): Promise<void> {
+    for (let found = least; found >= least;) {
+      found = closed ? 0 : await publishSome()
+      if (found > 0) delay = FIRST_DELAY
+    }
   }
 
   function schedule (): void {
@@ -262,10 +265,10 @@ export function createRelay ({ store, now, days, onPublish, onPublished, onError
     delay = Math.min(2 * delay, LAST_DELAY)
   }
 
-  function begin (): Promise<void> {
+  function begin (least: number): Promise<void> {
     timers.clear(timer)
     timer = undefined
-    running = drain().finally(() => {
+    running = drain(least).finally(() => {
       running = undefined
       schedule()
     })
@@ -273,7 +276,8 @@ export function createRelay ({ store, now, days, onPublish, onPublished, onError
   }
 
   function run (): void {
-    begin().then(async () => {
+    // A round that is not full is the last one for now: with the next, more documents share its writes.
+    begin(BATCH).then(async () => {
       if (timers.now() >= lookUntil) await lease.release(last)
     }).catch((error: unknown) => {
       if (!closed) onError(error)
@@ -283,7 +287,7 @@ export function createRelay ({ store, now, days, onPublish, onPublished, onError
   /** Publishes all that is pending. Resolves at once when another process does it. */
   async function flush (): Promise<void> {
     for (let current = running; current !== undefined; current = running) await current.catch(() => {})
-    await begin()
+    await begin(1)
   }
 
   return {

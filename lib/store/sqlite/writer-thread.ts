@@ -15,12 +15,13 @@ migrate(connection, collections, opener)
 const check = createSchemaCheck(connection, collections, opener)
 const tables = new Map(collections.map((spec) => [spec.name, new Table(spec)]))
 
-parentPort!.on('message', (message: Batch | typeof END) => {
+parentPort!.on('message', (message: string) => {
   if (message === END) {
     connection.close()
     parentPort!.close()
     return
   }
-  connection.database.exec(`PRAGMA busy_timeout = ${Math.floor(message.wait)}`)
-  parentPort!.postMessage(runBatch(connection, tables, message.operations, check))
+  const { operations, wait } = JSON.parse(message) as Batch
+  connection.database.exec(`PRAGMA busy_timeout = ${Math.floor(wait)}`)
+  parentPort!.postMessage(runBatch(connection, tables, operations, check))
 })

