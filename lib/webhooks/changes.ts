@@ -1,0 +1,183 @@
+import type { CreateWebhook, NewWebhook, PatchWebhook, ReplayWebhook } from '../../schemas/webhook.ts'
+import { type Checks, checkFields } from '../checks.ts'
+import { type Clock, toTimestamp } from '../clock.ts'
+import { IdentityError, paramError } from '../errors.ts'
+import type { Recorder } from '../events/recorder.ts'
+import { generateId } from '../ids.ts'
+import { checkName } from '../names.ts'
+import type { Outbound } from '../outbound/fetcher.ts'
+import { retryWrite } from '../retry.ts'
+import { type Collection, DuplicateKeyError, type Json } from '../store/port.ts'
+import { type WebhookFeed, compareCursors } from './cursors.ts'
+import type { Deliveries } from './deliveries.ts'
+import { findEnd, findStart } from './places.ts'
+import { type WebhookAttemptsRecord, MAX_WEBHOOKS, type WebhookRecord } from './record.ts'
+import { type Registry, SEIZE, notFound } from './registry.ts'
+import type { WebhookSecrets } from './secrets.ts'
+import { isTypePattern } from './types.ts'
+
+export interface ChangesParts {
+  webhooks: Collection<WebhookRecord>
+  attempts: Collection<WebhookAttemptsRecord>
+  registry: Registry
+  secrets: WebhookSecrets
+  now: Clock
+  recorder: Pick<Recorder, 'attach' | 'remove'>
+  feed: WebhookFeed
+  outbound: Pick<Outbound, 'checkUrl'>
+  deliveries: Pick<Deliveries, 'wake' | 'interrupt'>
+}
+
+/** The lowest number that no webhook has. @throws ErrLimit */
+function findSlot (taken: WebhookRecord[]): number {
+  const slots = Array.from({ length: MAX_WEBHOOKS }, (_, index) => index + 1)
+  const free = slots.find((slot) => !taken.some((record) => record.slot === slot))
+  if (free === undefined) throw new IdentityError('ErrLimit', `webhooks: there are ${MAX_WEBHOOKS}, which is the maximum`)
+  return free
+}
+
+/** What operators change about webhooks. A change takes effect at once, also on the deliveries of another process. */
+export function createChanges ({ webhooks, attempts, registry: { requireRecord, listAll, write }, secrets, now, recorder, feed, outbound, deliveries }: ChangesParts) {
+  const checks: Checks<Omit<NewWebhook, 'disabled'>> = {
+    name: (text) => checkName('name', text),
+    url (text) {
+      try {
+        return outbound.checkUrl(text)
+      } catch (error) {
+        throw paramError('url', (error as Error).message)
+      }
+    },
+    types (patterns) {
+      const unknown = patterns.findIndex((pattern) => !isTypePattern(pattern))
+      if (unknown >= 0) throw paramError(`types[${unknown}]`, 'no event has this type')
+      return [...new Set(patterns)].sort()
+    }
+  }
+
+  return {
+    /**
+     * Makes a webhook, which is told of the events from now on.
+     * @returns with the secret, which is not shown again
+     * @throws ErrParam, ErrLimit, ErrBusy
+     */
+    async create ({ data: { disabled = false, ...data } }: CreateWebhook): Promise<{ webhookId: string, secret: string }> {
+      const fields = checkFields(data, checks) as Omit<NewWebhook, 'disabled'>
+      const time = now()
+      const id = generateId(time)
+      const { secret, sealed } = secrets.create(id)
+      const cursor = await feed.last()
+      await retryWrite('the webhooks', async () => {
+        const record: WebhookRecord = {
+          id,
+          ...fields,
+          slot: findSlot(await listAll()),
+          state: disabled ? 'off' : 'on',
+          sealed,
+          revision: 0,
+          created_at: toTimestamp(time),
+          modified_at: toTimestamp(time),
+          claim: 0,
+          leased_until: toTimestamp(0),
+          cursor,
+          parked: [],
+          failures: 0
+        }
+        try {
+          await webhooks.insert({ ...record, ...recorder.attach(null, { type: 'webhook.created', id }) } as WebhookRecord)
+          return record
+        } catch (error) {
+          if (error instanceof DuplicateKeyError) return null
+          throw error
+        }
+      })
+      deliveries.wake()
+      return { webhookId: id, secret }
+    },
+
+    /**
+     * Changes a webhook, which takes effect at once. A new URL, and one that is enabled again, is tried at once with all events
+     * that wait for another attempt.
+     * @throws ErrNotFound, ErrParam, ErrBusy
+     */
+    async patch (webhookId: string, { data: { disabled, ...data } }: PatchWebhook): Promise<void> {
+      const fields = checkFields(data, checks)
+      if (disabled === undefined && Object.keys(fields).length === 0) throw new IdentityError('ErrParam', 'body: must contain a change')
+      let ends = false
+      await write(webhookId, (record) => {
+        const changed = Object.entries(fields).filter(([field, value]) => JSON.stringify(record[field as keyof WebhookRecord]) !== JSON.stringify(value)).map(([field]) => field)
+        const isDisabled = disabled === true && record.state === 'on'
+        const isEnabled = disabled === false && record.state === 'off'
+        const retries = isEnabled || changed.includes('url')
+        ends = retries || isDisabled || changed.includes('types')
+        if (isEnabled) changed.push('disabled')
+        if (changed.length === 0 && !isDisabled) return null
+        const { id } = record
+        return {
+          change: {
+            set: {
+              ...fields,
+              ...(isDisabled && { state: 'off' }),
+              ...(isEnabled && { state: 'on' }),
+              ...(ends && SEIZE.set),
+              ...(retries && { failures: 0, hurries: true })
+            } as { [field: string]: Json },
+            ...(retries && { unset: ['failing_since', 'wait_until', ...(isEnabled ? ['failure'] : [])] }),
+            ...(ends && { increment: SEIZE.increment })
+          },
+          happened: [...(changed.length > 0 ? [{ type: 'webhook.updated' as const, id, changed }] : []), ...(isDisabled ? [{ type: 'webhook.disabled' as const, id }] : [])]
+        }
+      })
+      if (ends) deliveries.interrupt(webhookId)
+    },
+
+    /**
+     * Removes a webhook, with the record of its attempts.
+     * @throws ErrNotFound, ErrBusy
+     */
+    async remove (webhookId: string): Promise<void> {
+      if (!await recorder.remove('webhooks', webhookId, { type: 'webhook.deleted', id: webhookId })) throw notFound()
+      deliveries.interrupt(webhookId)
+      await attempts.delete(webhookId)
+    },
+
+    /**
+     * Replaces the secret. The former one signs too for a day.
+     * @throws ErrNotFound, ErrBusy
+     */
+    async rotateSecret (webhookId: string): Promise<{ secret: string }> {
+      let secret = ''
+      await write(webhookId, (record) => {
+        const rotated = secrets.rotate(record.id, record.sealed)
+        secret = rotated.secret
+        return { change: { set: { sealed: rotated.sealed } }, happened: [{ type: 'webhook.secret_changed', id: record.id }] }
+      })
+      return { secret }
+    },
+
+    /**
+     * Delivers events again, from a place in the feed on.
+     * @throws ErrNotFound, ErrParam, ErrBusy
+     */
+    async replay (webhookId: string, { from, to }: ReplayWebhook): Promise<{ cursor: string }> {
+      await requireRecord(webhookId)
+      const cursor = await findStart(feed, from)
+      const end = to === undefined ? undefined : await findEnd(feed, to)
+      if (end !== undefined && compareCursors(end, cursor) < 0) throw paramError('to', 'must not be before from')
+      await write(webhookId, (record) => {
+        const resume = record.replay?.resume ?? record.cursor
+        // A replay up to where the deliveries are goes on from there by itself.
+        const isBounded = end !== undefined && compareCursors(end, resume) !== 0
+        return {
+          change: {
+            set: { ...SEIZE.set, cursor, ...(isBounded && { replay: { to: end, resume } }) },
+            ...(!isBounded && { unset: ['replay'] }),
+            increment: SEIZE.increment
+          },
+          happened: [{ type: 'webhook.replayed', id: record.id }]
+        }
+      })
+      deliveries.interrupt(webhookId)
+      return { cursor }
+    }
+  }
+}

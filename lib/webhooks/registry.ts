@@ -1,0 +1,48 @@
+import { type Clock, toTimestamp } from '../clock.ts'
+import { IdentityError } from '../errors.ts'
+import type { Recorder } from '../events/recorder.ts'
+import type { Happening } from '../events/types.ts'
+import { retryWrite } from '../retry.ts'
+import type { Change, Collection } from '../store/port.ts'
+import type { WebhookRecord } from './record.ts'
+
+export function notFound (): IdentityError {
+  return new IdentityError('ErrNotFound', 'webhookId: no such webhook')
+}
+
+/** What ends the deliveries of whoever has the lease, and has them begin again at once. */
+export const SEIZE = { set: { leased_until: toTimestamp(0) }, increment: { claim: 1 } }
+
+/** Reads the stored webhooks, and changes them with the events of the change. */
+export function createRegistry ({ webhooks, now, recorder }: { webhooks: Collection<WebhookRecord>, now: Clock, recorder: Pick<Recorder, 'attach'> }) {
+  async function requireRecord (webhookId: string): Promise<WebhookRecord> {
+    const record = await webhooks.get(webhookId)
+    if (record === null) throw notFound()
+    return record
+  }
+
+  async function listAll (): Promise<WebhookRecord[]> {
+    const found: WebhookRecord[] = []
+    for await (const batch of webhooks.list()) found.push(...batch)
+    return found
+  }
+
+  /** Reads, decides and writes; a concurrent change starts it again. Null writes nothing. */
+  async function write (webhookId: string, decide: (record: WebhookRecord) => { change: Change, happened: Happening[] } | null): Promise<WebhookRecord> {
+    return await retryWrite('the webhook', async () => {
+      const record = await requireRecord(webhookId)
+      const decided = decide(record)
+      if (decided === null) return record
+      const { change: { set, unset, increment }, happened } = decided
+      return await webhooks.update(webhookId, {
+        set: { ...set, modified_at: toTimestamp(now()), ...recorder.attach(record, ...happened) },
+        ...(unset && { unset }),
+        increment: { ...increment, revision: 1 }
+      }, { equal: { revision: record.revision } })
+    })
+  }
+
+  return { requireRecord, listAll, write }
+}
+
+export type Registry = ReturnType<typeof createRegistry>
