@@ -1,8 +1,8 @@
 import { explainFailure } from '../lib/failure.ts'
 import type { DeliveryRecord, Outbox } from '../lib/mail/outbox.ts'
 import { checkAddress } from '../lib/accounts/ask.ts'
-import { UsageError } from './args.ts'
 import type { Commands, Context } from './command.ts'
+import { DELIVERY_COLUMNS, readState, retryDeliveries } from './deliveries.ts'
 import { printList, printRecord } from './output.ts'
 
 type Listed = DeliveryRecord & { to?: string }
@@ -11,10 +11,7 @@ const COLUMNS = {
   ID: ({ id }: Listed) => id,
   KIND: ({ kind }: Listed) => kind,
   TO: ({ to }: Listed) => to ?? '',
-  ATTEMPTS: ({ attempts }: Listed) => attempts,
-  FAILURE: ({ failure }: Listed) => failure ?? '',
-  DUE: ({ due_at }: Listed) => due_at,
-  ENDS: ({ ends_at }: Listed) => ends_at
+  ...DELIVERY_COLUMNS
 }
 
 function requireMail ({ services }: Context): Outbox {
@@ -52,7 +49,7 @@ export const mailCommands: Commands = {
     flags: { failed: { type: 'boolean', text: 'The undeliverable mails. They are kept until 7 days after their link has expired.' } },
     creates: false,
     async run (context) {
-      await printList(context, listMails(requireMail(context), context.args.has('failed') ? 'failed' : 'due'), COLUMNS)
+      await printList(context, listMails(requireMail(context), readState(context)), COLUMNS)
     }
   },
 
@@ -66,24 +63,8 @@ export const mailCommands: Commands = {
     async run (context) {
       const outbox = requireMail(context)
       const { accounts } = context.services
-      const id = context.args.optional('id')
-      if ((id === undefined) !== context.args.has('all')) throw new UsageError('--id: is required, or --all')
-      let retried = 0
-      if (id !== undefined) {
-        await accounts.retryMail(id)
-        retried++
-      } else {
-        const now = new Date().toISOString()
-        for await (const batch of outbox.list('failed')) {
-          for (const { id, ends_at } of batch) {
-            if (ends_at <= now) continue
-            await accounts.retryMail(id)
-            retried++
-          }
-        }
-      }
+      await retryDeliveries(context, { ...outbox, retry: accounts.retryMail })
       await outbox.settle()
-      printRecord(context, { retried })
     }
   }
 }

@@ -166,12 +166,12 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
   const opened = handedIn ?? await openStore(options.database, { ...storeOptions, renderers: registerRenderers(box.keys) })
   const store = meter === undefined ? opened : watchStore(opened, meter)
   const passwords = createPasswords({ cost: options.bcryptCost, queue: options.hashQueue, processes })
-  const logouts = createLogouts({ store, now, fetch: outbound.fetch, onError, onFailed: onLogoutFailed })
   const { auditDays: days, addresses, via = 'system' } = options
   const record = createEvents({
-    store, now, via, days, addresses, key: deriveKey(box.key, 'events'), onPublish: logouts.makeUp, onPublished: onEvents, onError
+    store, now, via, days, addresses, key: deriveKey(box.key, 'events'), onPublish: async (event) => await logouts.makeUp(event), onPublished: onEvents, onError
   })
   const { recorder } = record
+  const logouts = createLogouts({ store, now, recorder, fetch: outbound.fetch, onError, onFailed: onLogoutFailed })
   const webhooks = createWebhooks({ store, now, box, recorder, feed: record.events, outbound, onError, onWarning })
   const issued = createTokens({ store, now, roles, recorder, onError, refreshTtl: options.refreshTtl, logouts })
   const tokens = meter === undefined ? issued : watchTokens(issued, meter)

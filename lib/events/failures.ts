@@ -99,6 +99,11 @@ export function createFailures ({ recorder, key, onError, timers = TIMERS }: Fai
       record('unknown', { type: 'sign_in.failed', kind: 'unknown', id }, { summary: { type: 'sign_in.failed', kind: 'unknown', id: '' } })
     },
 
+    /** Somebody who was signed in did not know the user's password. */
+    recordConfirmation (user_id: string): void {
+      record(`confirmation ${user_id}`, { type: 'user.confirmation_failed', id: user_id })
+    },
+
     /** An operation for administrators was refused to a caller. */
     recordRefusal (operation: string, origin: Origin): void {
       const caller = origin.readCaller?.()

@@ -18,6 +18,7 @@ export const EVENT_TYPES = {
   'user.email_change_requested': 'user',
   'user.email_changed': 'user',
   'user.email_restored': 'user',
+  'user.confirmation_failed': 'user',
   'user.unlocked': 'user',
   'user.sessions_ended': 'user',
   'user.deleted': 'user',
@@ -45,6 +46,7 @@ export const EVENT_TYPES = {
   'key.rotated': 'key',
   'key.resealed': 'key',
   'mail.retried': 'mail',
+  'logout.retried': 'logout',
   'operation.refused': 'operation'
 } as const
 

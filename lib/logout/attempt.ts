@@ -18,12 +18,12 @@ const PASSING = [408, 425, 429]
 
 /** The receiver did not accept a logout token. */
 export class LogoutRefusedError extends Error {
-  readonly status: number
+  readonly responseCode: number
   readonly retryAfter: number | undefined
 
   constructor ({ status, retryAfter }: OutboundAnswer) {
     super(`the receiver answered ${status}`)
-    this.status = status
+    this.responseCode = status
     this.retryAfter = retryAfter
   }
 }
@@ -33,14 +33,7 @@ export class LogoutRefusedError extends Error {
  * With 400 the receiver says that it will never take it (2.8).
  */
 export function isFinal (error: unknown): boolean {
-  return error instanceof LogoutRefusedError && error.status < 500 && !PASSING.includes(error.status)
-}
-
-/** Why an attempt failed, in codes only. */
-export function nameFailure (error: unknown): string {
-  if (error instanceof LogoutRefusedError) return String(error.status)
-  const { code } = error as { code?: unknown }
-  return typeof code === 'string' && /^\w{1,64}$/.test(code) ? code : 'ERROR'
+  return error instanceof LogoutRefusedError && error.responseCode < 500 && !PASSING.includes(error.responseCode)
 }
 
 /**

@@ -1,13 +1,14 @@
 import { readFirst } from '../lists/first.ts'
 import { type Clock, toTimestamp } from '../clock.ts'
 import { IdentityError } from '../errors.ts'
+import type { Recorder } from '../events/recorder.ts'
 import type { EventRecord, EventType } from '../events/types.ts'
 import type { OutboundFetch } from '../outbound/fetcher.ts'
 import { createOutbox } from '../outbox/outbox.ts'
 import type { ClientRecord, UserRecord } from '../records.ts'
 import type { Store } from '../store/port.ts'
 import type { Timers } from '../timers.ts'
-import { LogoutRefusedError, type SignLogout, createAttempt, isFinal, nameFailure } from './attempt.ts'
+import { LogoutRefusedError, type SignLogout, createAttempt, isFinal } from './attempt.ts'
 import { createReader } from './find-ended.ts'
 import { type LogoutRecord, nameLogout } from './record.ts'
 
@@ -20,7 +21,7 @@ const HOUR = 60 * MINUTE
  */
 const RETRIES = [15 * SECOND, MINUTE, 5 * MINUTE, 15 * MINUTE, 30 * MINUTE, HOUR]
 
-/** Milliseconds after which nobody is told any more. */
+/** Milliseconds after which nobody is told any more, unless an operator asks for it. */
 const LIFE = 2 * HOUR
 
 /** Milliseconds for which a delivery is remembered after that, so that the same end is not told twice. */
@@ -42,9 +43,12 @@ const ENDINGS: ReadonlySet<EventType> = new Set<EventType>([
   'user.password_changed', 'user.password_reset', 'user.disabled', 'user.sessions_ended', 'user.email_restored', 'user.deleted'
 ])
 
+const toEnd = (time: number) => ({ ends_at: toTimestamp(time + LIFE), expired_at: toTimestamp(time + LIFE + KEPT) })
+
 export interface LogoutParts {
   store: Store
   now: Clock
+  recorder: Pick<Recorder, 'insert'>
   fetch: OutboundFetch
   /** Receives failures that no caller waits for. */
   onError: (error: unknown) => void
@@ -56,7 +60,7 @@ export interface LogoutParts {
  * OpenID Connect Back-Channel Logout 1.0: tells the clients that a user signed in to of the end of their sessions. What is to be
  * told is durable before anything that names the clients is removed; no caller waits for a receiver.
  */
-export function createLogouts ({ store, now, fetch, onError, onFailed, timers }: LogoutParts) {
+export function createLogouts ({ store, now, recorder, fetch, onError, onFailed, timers }: LogoutParts) {
   const clients = store.collection<ClientRecord>('clients')
   const users = store.collection<UserRecord>('users')
   const records = store.collection<LogoutRecord>('logouts')
@@ -65,7 +69,7 @@ export function createLogouts ({ store, now, fetch, onError, onFailed, timers }:
 
   const outbox = createOutbox<LogoutRecord>({
     collection: 'logouts',
-    what: 'logouts',
+    name: 'logout',
     slots: SLOTS,
     capacity: CAPACITY,
     lookahead: CAPACITY,
@@ -74,8 +78,8 @@ export function createLogouts ({ store, now, fetch, onError, onFailed, timers }:
     keepsDone: true,
     perform: async (record, signal) => await attempt!(record, signal),
     isFinal,
-    nameFailure,
-    readDelay: (error) => error instanceof LogoutRefusedError ? error.retryAfter : undefined
+    readDelay: (error) => error instanceof LogoutRefusedError ? error.retryAfter : undefined,
+    renew: toEnd
   }, { store, now, onError, timers, onFailed: ({ id, client_id, user_id, attempts }, failure) => onFailed({ id, client_id, user_id, attempts, failure }) })
 
   /** Whether any client is to be told: one look-up by an index. */
@@ -97,9 +101,8 @@ export function createLogouts ({ store, now, fetch, onError, onFailed, timers }:
       due_at: toTimestamp(time + delay),
       claim: 0,
       attempts: 0,
-      ends_at: toTimestamp(time + LIFE),
       created_at: toTimestamp(time),
-      expired_at: toTimestamp(time + LIFE + KEPT)
+      ...toEnd(time)
     }
     try {
       const isNew = await outbox.accept(record)
@@ -172,6 +175,19 @@ export function createLogouts ({ store, now, fetch, onError, onFailed, timers }:
 
     /** Begins to look for what is due, whatever process accepted it, and goes on until `close`. */
     start: outbox.start,
+
+    list: outbox.list,
+
+    /**
+     * Has an app told again that was not told. It may take two hours once more.
+     * @throws ErrNotFound
+     */
+    async retry (id: string): Promise<void> {
+      const record = await outbox.retry(id)
+      const { user_id, client_id } = record
+      await recorder.insert({ type: 'logout.retried', id, user_id, client_id })
+      if (attempt !== undefined) outbox.release(record)
+    },
 
     settle: outbox.settle,
 

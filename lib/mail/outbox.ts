@@ -5,7 +5,7 @@ import { generateId } from '../ids.ts'
 import { type Delivery, createOutbox as createDeliveries } from '../outbox/outbox.ts'
 import type { Json, Store } from '../store/port.ts'
 import type { Timers } from '../timers.ts'
-import { type Mail, type Message, SEND_TIMEOUT, isFinal, nameFailure } from './port.ts'
+import { type Mail, type Message, SEND_TIMEOUT, isFinal } from './port.ts'
 
 const MINUTE = 60_000
 const DAY = 24 * 60 * MINUTE
@@ -111,15 +111,14 @@ export function createOutbox ({ store, now, box, mail, host, compose, onError, o
 
   const deliveries = createDeliveries<DeliveryRecord>({
     collection: 'deliveries',
-    what: 'mails',
+    name: 'mail',
     slots: SLOTS,
     capacity: CAPACITY,
     lookahead: CAPACITY / 10,
     retries: RETRIES,
     keepsDone: false,
     perform,
-    isFinal: (error) => error instanceof UnreadableError || isFinal(error),
-    nameFailure
+    isFinal: (error) => error instanceof UnreadableError || isFinal(error)
   }, { store, now, onError, timers, onFailed: ({ id, kind, attempts }, failure) => onFailed({ id, kind, attempts, failure }) })
 
   return {
@@ -157,7 +156,7 @@ export function createOutbox ({ store, now, box, mail, host, compose, onError, o
 
     /** The mails that failed for good, or all that wait, the earliest first. */
     async * list (state: DeliveryRecord['state']): AsyncIterable<(DeliveryRecord & { to?: string })[]> {
-      for await (const batch of records.list({ filter: { equal: { state } }, sort: [{ key: 'due_at', direction: 'asc' }] })) {
+      for await (const batch of deliveries.list(state)) {
         yield batch.map((record) => {
           try {
             const content = open(record)
@@ -170,17 +169,14 @@ export function createOutbox ({ store, now, box, mail, host, compose, onError, o
       }
     },
 
+    isOver: deliveries.isOver,
+
     /**
      * Makes a failed mail due again.
-     * @throws ErrNotFound; ErrParam when what it is about has ended
+     * @throws ErrNotFound; ErrParam when its link has ended
      */
     async retry (id: string): Promise<void> {
-      const record = await records.get(id)
-      if (record?.state !== 'failed') throw new IdentityError('ErrNotFound', 'id: no such failed mail')
-      if (record.ends_at <= toTimestamp(now())) throw new IdentityError('ErrParam', 'id: the link in this mail has expired')
-      const again = await records.update(id, { set: { state: 'due', attempts: 0, due_at: toTimestamp(now()) }, unset: ['failure'] }, { equal: { claim: record.claim, state: 'failed' } })
-      if (again === null) throw new IdentityError('ErrNotFound', 'id: no such failed mail')
-      deliveries.release(again)
+      deliveries.release(await deliveries.retry(id))
     }
   }
 }

@@ -37,10 +37,3 @@ export function isFinal (error: unknown): boolean {
   const { responseCode, code } = error as { responseCode?: unknown, code?: unknown }
   return typeof responseCode === 'number' && responseCode >= 500 && code !== 'EAUTH'
 }
-
-/** Why an attempt failed, in codes only: a server's reply may repeat the address. */
-export function nameFailure (error: unknown): string {
-  const { responseCode, code, name } = error as { responseCode?: unknown, code?: unknown, name?: unknown }
-  const codes = [code, responseCode].filter((part) => /^\w{1,32}$/.test(String(part ?? '')))
-  return codes.length > 0 ? codes.join(' ') : name === 'TimeoutError' ? 'TIMEOUT' : 'ERROR'
-}

@@ -2,6 +2,8 @@ import { type Clock, toTimestamp } from '../clock.ts'
 import { busyError } from '../errors.ts'
 import { type Document, DuplicateKeyError, type Filter, type Store } from '../store/port.ts'
 import { TIMERS, type Timers } from '../timers.ts'
+import { nameFailure } from './failure.ts'
+import { createInspection } from './inspection.ts'
 
 const MINUTE = 60_000
 
@@ -40,8 +42,8 @@ export interface Delivery extends Document {
 /** How one kind of deliveries is made. Each kind has a collection and slots of its own, so that none waits for another. */
 export interface OutboxKind<T extends Delivery> {
   collection: string
-  /** What the deliveries are, for ErrBusy. */
-  what: string
+  /** What a delivery is, for errors. */
+  name: string
   /** Deliveries that this process makes at once. */
   slots: number
   /** Deliveries that may be due, and failed ones that are kept. */
@@ -58,10 +60,10 @@ export interface OutboxKind<T extends Delivery> {
   perform (record: T, signal: AbortSignal): Promise<void>
   /** Whether another attempt would end the same way. */
   isFinal (error: unknown): boolean
-  /** Why an attempt failed, in codes only. */
-  nameFailure (error: unknown): string
   /** Milliseconds that the receiver asked to wait. */
   readDelay? (error: unknown): number | undefined
+  /** The end of a failed one that an operator has made again. Absent: it keeps its end. */
+  renew? (time: number): Pick<Delivery, 'ends_at' | 'expired_at'>
 }
 
 export interface OutboxParts<T extends Delivery> {
@@ -112,7 +114,7 @@ export function createOutbox<T extends Delivery> (kind: OutboxKind<T>, { store, 
   /** @throws ErrBusy */
   async function checkRoom (lane: string): Promise<void> {
     const isFull = await countIn('due') >= capacity || (lanes !== undefined && await countIn('due', lane) >= lanes.capacity)
-    if (isFull) throw busyError(kind.what, retries[0])
+    if (isFull) throw busyError(`${kind.name}s`, retries[0])
   }
 
   const ofClaim = (claim: number): Filter => ({ equal: { claim } })
@@ -146,8 +148,8 @@ export function createOutbox<T extends Delivery> (kind: OutboxKind<T>, { store, 
     } catch (error) {
       // The lease runs out.
       if (stopping.signal.aborted) return
-      if (kind.isFinal(error)) return await fail(record, kind.nameFailure(error))
-      return await postpone(record, kind.nameFailure(error), kind.readDelay?.(error))
+      if (kind.isFinal(error)) return await fail(record, nameFailure(error))
+      return await postpone(record, nameFailure(error), kind.readDelay?.(error))
     }
     if (kind.keepsDone) await deliveries.update(id, { set: { state: 'done' } }, ofClaim(record.claim))
     else await deliveries.delete(id, ofClaim(record.claim))
@@ -227,6 +229,8 @@ export function createOutbox<T extends Delivery> (kind: OutboxKind<T>, { store, 
   }
 
   return {
+    ...createInspection({ ...kind, deliveries, now }),
+
     /**
      * Accepts a delivery: when this resolves it is durable.
      * @returns false when there is one with its id

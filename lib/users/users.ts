@@ -43,7 +43,7 @@ export interface UserServices {
   attempts: Attempts
   tokens: Tokens
   recorder: Recorder
-  failures: Pick<Failures, 'recordSignIn'>
+  failures: Pick<Failures, 'recordSignIn' | 'recordConfirmation'>
   /** Receives failures that no caller waits for. */
   onError: (error: unknown) => void
   /** Called after a user's password was changed by themselves or an administrator. */
@@ -156,13 +156,18 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
     const found = await (isKnown
       ? runKnown({ kind: 'browser', name: known.browser, holder }, { kind: 'account', name, holder }, compare)
       : attempts.run({ kind: 'account', name, holder }, compare)
-    ).catch((error: unknown) => {
-      if (error instanceof IdentityError && error.reason !== undefined) failures.recordSignIn(holder?.id, name)
-      throw error
-    })
+    ).catch(recordRefused(() => failures.recordSignIn(holder?.id, name)))
     if (found === null) failures.recordSignIn(holder?.id, name)
     if (found !== null && passwords.isWeak(found.password)) await renewHash(found, password, turn)
     return found
+  }
+
+  /** An attempt that was refused, because of the failures before it, is a failure too. */
+  function recordRefused (record: () => void): (error: unknown) => never {
+    return (error) => {
+      if (error instanceof IdentityError && error.reason !== undefined) record()
+      throw error
+    }
   }
 
   /** A browser that is known has a count of its own, so that strangers cannot lock its user out; until it has failed too often. */
@@ -203,8 +208,11 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
       throw paramError('current_password', 'is required with a new password')
     }
     const compare = async () => await passwords.verify(password, record.password, turn) || null
-    const same = await attempts.run({ kind: 'user', name: record.id, holder: record }, compare)
-    if (same === null) throw paramError('current_password', 'is wrong')
+    const recordFailure = () => failures.recordConfirmation(record.id)
+    const same = await attempts.run({ kind: 'user', name: record.id, holder: record }, compare).catch(recordRefused(recordFailure))
+    if (same !== null) return
+    recordFailure()
+    throw paramError('current_password', 'is wrong')
   }
 
   return {

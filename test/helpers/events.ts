@@ -18,7 +18,7 @@ export function createSilentRecorder (store: Store): Recorder {
 }
 
 /** Records no failures. */
-export const SILENT_FAILURES = { recordSignIn: () => {} }
+export const SILENT_FAILURES = { recordSignIn: () => {}, recordConfirmation: () => {} }
 
 /** Whether the relay of events makes this call, or whoever follows the events: no request waits for it. */
 export function isOfRelay ({ collection, method, args }: StoreCall): boolean {

@@ -153,19 +153,19 @@ const FORMS: Record<string, Case[]> = {
   '/account': [['a name', ['user.updated by them'], sends('/account', ({ secret }) => ({ name: secret('Ann the Second') }))]],
   '/account/password': [
     ['a new password', ['user.password_changed by them'], sends('/account/password', ({ secret }, { password }) => ({ current_password: password, password: secret(NEW_PASSWORD) }))],
-    ['a wrong current password', [], sends('/account/password', ({ secret }) => ({ current_password: 'not their password', password: secret(NEW_PASSWORD) }), 400)]
+    ['a wrong current password', ['user.confirmation_failed by them'], sends('/account/password', ({ secret }) => ({ current_password: 'not their password', password: secret(NEW_PASSWORD) }), 400)]
   ],
   '/account/email': [
     ['a link to the address', ['user.verification_requested by them'], sends('/account/email', () => ({ verify: 'yes' }))],
     ['another address', ['user.email_change_requested by them'], sends('/account/email', ({ secret }, { password }) => ({ email: secret('changed@example.com'), current_password: password }))],
-    ['a wrong current password', [], sends('/account/email', () => ({ email: 'changed@example.com', current_password: 'not their password' }), 400)]
+    ['a wrong current password', ['user.confirmation_failed by them'], sends('/account/email', () => ({ email: 'changed@example.com', current_password: 'not their password' }), 400)]
   ],
   '/account/delete': [
     ['the account and a client', ['client.deleted by them', 'user.deleted by them'], sends('/account/delete', async (scene, { user_id, password }) => {
       await createOwnClient(scene, user_id)
       return { current_password: password }
     })],
-    ['a wrong current password', [], sends('/account/delete', () => ({ current_password: 'not their password' }), 400)]
+    ['a wrong current password', ['user.confirmation_failed by them'], sends('/account/delete', () => ({ current_password: 'not their password' }), 400)]
   ],
   '/account/sessions': [
     ['a browser, with an app', ['browser.signed_out by them', 'session.ended by them'], sends('/account/sessions', async (scene, person) => {
@@ -460,7 +460,7 @@ async function walk (t: Test, { scene, routes, requests, secrets }: Awaited<Retu
       for (const { type, actor: { via }, request_id = '', user_id, target, outcome, ...event } of events) {
         t.strictSame({ via, address: event.address, known: requests.has(request_id) }, { via: 'page', address, known: true }, `${name}: ${type} has its origin`)
         t.equal(user_id === undefined, target.kind === 'unknown', `${name}: ${type} is about an account`)
-        t.equal(outcome, type === 'sign_in.failed' ? 'failure' : 'success')
+        t.equal(outcome, /failed$/.test(type) ? 'failure' : 'success')
       }
     }
   }

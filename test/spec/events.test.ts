@@ -94,7 +94,7 @@ await forEachStore(t, async (t, build) => {
     for (const secret of ['A Secret Name', 'secret note', 'secret.example', headers.authorization!.slice(7), admin.authorization!.slice(7)]) t.notOk(text.includes(secret))
   })
 
-  t.test('a refused operation of administrators, and failed sign-ins, up to ten of a kind', async (t) => {
+  t.test('a refused operation of administrators, failed sign-ins and wrong current passwords, up to ten of a kind', async (t) => {
     const kit = await build(t, {})
     const { user: { headers, user_id } } = await setUp(t, kit)
     const before = (await kit.events.list()).length
@@ -102,6 +102,7 @@ await forEachStore(t, async (t, build) => {
       t.equal((await kit.inject({ url: '/api/v1/user/list', headers })).statusCode, 403)
       await kit.app.identity.users.verify('ann@example.com', 'wrong').catch(() => {})
       await kit.app.identity.users.verify('Nobody@example.com', 'wrong')
+      t.equal((await kit.inject({ method: 'PATCH', url: '/api/v1/user', headers, payload: { data: { password: 'new', current_password: 'wrong' } } })).statusCode, 400)
     }
     t.equal((await kit.inject({ method: 'POST', url: '/api/v1/client', headers, payload: {} })).statusCode, 400, 'what is invalid is not refused')
     const events = (await kit.events.list()).slice(before)
@@ -111,10 +112,12 @@ await forEachStore(t, async (t, build) => {
     t.equal(of('sign_in.failed', 'user').length, 10)
     t.match(of('sign_in.failed', 'user')[0], { user_id, outcome: 'failure' })
     t.equal(of('sign_in.failed', 'unknown').length, 10)
+    t.equal(of('user.confirmation_failed', 'user').length, 10)
+    t.match(of('user.confirmation_failed', 'user')[0], { user_id, actor: { via: 'api', user_id }, outcome: 'failure', address: '127.0.0.1' })
     t.notOk(JSON.stringify(events).toLowerCase().includes('nobody'))
     await kit.app.identity.failures.flush()
-    t.strictSame((await kit.events.list()).slice(-3).map(({ type, target, count }) => [type, target.kind, count]).sort(), [
-      ['operation.refused', 'operation', 2], ['sign_in.failed', 'unknown', 2], ['sign_in.failed', 'user', 2]
+    t.strictSame((await kit.events.list()).slice(-4).map(({ type, target, count }) => [type, target.kind, count]).sort(), [
+      ['operation.refused', 'operation', 2], ['sign_in.failed', 'unknown', 2], ['sign_in.failed', 'user', 2], ['user.confirmation_failed', 'user', 2]
     ])
   })
 

@@ -273,6 +273,7 @@ export const de: Texts = {
     'user.email_change_requested': 'Eine Änderung Ihrer Adresse wurde angefordert',
     'user.email_changed': 'Ihre Adresse wurde geändert',
     'user.email_restored': 'Eine Änderung Ihrer Adresse wurde rückgängig gemacht',
+    'user.confirmation_failed': 'Ihr jetziges Passwort wurde falsch eingegeben',
     'user.unlocked': 'Ihr Passwort wurde nach zu vielen Fehlversuchen wieder freigegeben',
     'user.sessions_ended': 'Ihre Sitzungen wurden beendet',
     'user.deleted': 'Ihr Konto wurde gelöscht',
@@ -300,6 +301,7 @@ export const de: Texts = {
     'key.rotated': 'Ein Signaturschlüssel wurde gewechselt',
     'key.resealed': 'Gespeicherte Geheimnisse wurden mit einem anderen Schlüssel versiegelt',
     'mail.retried': 'Eine E-Mail wurde noch einmal gesendet',
+    'logout.retried': 'Einer App wurde noch einmal gemeldet, dass Sie sich abgemeldet haben',
     'operation.refused': 'Ein Vorgang für Administratoren wurde abgelehnt'
   }
 }

@@ -283,6 +283,7 @@ export const en = {
     'user.email_change_requested': 'A change of your address was requested',
     'user.email_changed': 'Your address was changed',
     'user.email_restored': 'A change of your address was undone',
+    'user.confirmation_failed': 'Your current password was typed wrongly',
     'user.unlocked': 'Your password was opened after too many wrong attempts',
     'user.sessions_ended': 'Your sessions were ended',
     'user.deleted': 'Your account was deleted',
@@ -310,6 +311,7 @@ export const en = {
     'key.rotated': 'A signing key was rotated',
     'key.resealed': 'Stored secrets were sealed with another key',
     'mail.retried': 'A mail was sent again',
+    'logout.retried': 'An app was told once more that you had signed out',
     'operation.refused': 'An operation for administrators was refused'
   } satisfies Record<EventType, string>
 }

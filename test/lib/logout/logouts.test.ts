@@ -2,6 +2,7 @@ import t, { type Test } from 'tap'
 import { toTimestamp } from '../../../lib/clock.ts'
 import type { SignLogout } from '../../../lib/logout/attempt.ts'
 import { createLogouts } from '../../../lib/logout/logouts.ts'
+import type { Happening } from '../../../lib/events/types.ts'
 import { type LogoutRecord, nameSid } from '../../../lib/logout/record.ts'
 import { type OutboundAnswer, OutboundError, type OutboundRequest } from '../../../lib/outbound/fetcher.ts'
 import { DEFAULT_ROLE_NAMES } from '../../../lib/roles.ts'
@@ -38,10 +39,12 @@ async function open (t: Test, { answer = async () => ({ status: 200, time: 0 }) 
   })
   const sent: string[] = []
   const failed: string[] = []
+  const recorded: Happening[] = []
   const errors: unknown[] = []
   const create = () => createLogouts({
     store,
     now: clock.now,
+    recorder: { insert: async (happening) => { recorded.push(happening) } },
     async fetch (request) {
       sent.push(new URLSearchParams(request.body).get('logout_token') ?? '')
       return await answer(request)
@@ -61,6 +64,7 @@ async function open (t: Test, { answer = async () => ({ status: 200, time: 0 }) 
     calls,
     sent,
     failed,
+    recorded,
     errors,
     logouts,
     tokens,
@@ -342,4 +346,33 @@ t.test('too many due deliveries of a client are not stored, and nobody is kept f
   t.equal(await deliveries.count({ equal: { client_id: 'quick' } }), 1)
   t.equal(await records('sign_in_sessions').count(), 0)
   t.ok(logouts)
+})
+
+t.test('an operator has an app told that could not be told, for two hours more', async (t) => {
+  let status = 404
+  const { logouts, tokens, addUser, addClient, signIn, clock, sent, recorded, list } = await open(t, { answer: async () => ({ status, time: 0 }) })
+  await addUser()
+  await addClient('app', 'https://app.example/')
+  await signIn('s', ['app'])
+  logouts.attach(sign)
+  await tokens.endSignIn('s')
+  await logouts.flush()
+  const [{ id } = { id: '' }] = await list()
+  t.match(await Array.fromAsync(logouts.list('failed')), [[{ id, failure: '404', attempts: 1 }]])
+  t.strictSame(recorded, [])
+  clock.advance(20 * 60 * MINUTE)
+  status = 503
+  await logouts.retry(id)
+  await logouts.flush()
+  t.match(await list(), [{ state: 'due', attempts: 1, ends_at: toTimestamp(clock.now() + 120 * MINUTE), expired_at: toTimestamp(clock.now() + 26 * 60 * MINUTE) }])
+  t.notOk('failure' in (await list())[0]!)
+  t.strictSame(recorded, [{ type: 'logout.retried', id, user_id: USER, client_id: 'app' }])
+  await t.rejects(logouts.retry(id), { code: 'ErrNotFound', message: 'id: no such failed logout' }, 'it waits already')
+  await t.rejects(logouts.retry('unknown'), { code: 'ErrNotFound' })
+  status = 200
+  clock.advance(15 * SECOND)
+  await logouts.flush()
+  t.equal(sent.length, 3)
+  t.match(await list(), [{ state: 'done' }])
+  t.equal(recorded.length, 1)
 })

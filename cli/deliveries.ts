@@ -1,0 +1,37 @@
+import type { Delivery } from '../lib/outbox/outbox.ts'
+import { UsageError } from './args.ts'
+import type { Context } from './command.ts'
+import { type Columns, printRecord } from './output.ts'
+
+/** The columns that all deliveries have, after those of their kind. */
+export const DELIVERY_COLUMNS: Columns<Delivery> = {
+  ATTEMPTS: ({ attempts }) => attempts,
+  FAILURE: ({ failure }) => failure ?? '',
+  DUE: ({ due_at }) => due_at,
+  ENDS: ({ ends_at }) => ends_at
+}
+
+/** The state of the deliveries that `list` shows. */
+export const readState = ({ args }: Context): Delivery['state'] => args.has('failed') ? 'failed' : 'due'
+
+export interface Retries {
+  list (state: Delivery['state']): AsyncIterable<Delivery[]>
+  retry (id: string): Promise<void>
+  /** Whether it cannot be made again. */
+  isOver (delivery: Delivery): boolean
+}
+
+/** Has the failed delivery made again that --id names, or with --all each of them. */
+export async function retryDeliveries (context: Context, { list, retry, isOver }: Retries, note?: string): Promise<void> {
+  const { args } = context
+  const id = args.optional('id')
+  if ((id === undefined) !== args.has('all')) throw new UsageError('--id: is required, or --all')
+  let retried = 0
+  async function retryOne (id: string): Promise<void> {
+    await retry(id)
+    retried++
+  }
+  if (id !== undefined) await retryOne(id)
+  else for await (const batch of list('failed')) for (const one of batch) if (!isOver(one)) await retryOne(one.id)
+  printRecord(context, { retried }, retried > 0 ? note : undefined)
+}

@@ -1,0 +1,41 @@
+import type { LogoutRecord } from '../lib/logout/record.ts'
+import type { Commands } from './command.ts'
+import { DELIVERY_COLUMNS, readState, retryDeliveries } from './deliveries.ts'
+import { printList } from './output.ts'
+
+const COLUMNS = {
+  ID: ({ id }: LogoutRecord) => id,
+  CLIENT: ({ client_id }: LogoutRecord) => client_id,
+  USER: ({ user_id }: LogoutRecord) => user_id,
+  ...DELIVERY_COLUMNS
+}
+
+/** Without the sessions that ended. */
+const show = ({ id, client_id, user_id, attempts, failure, due_at, ends_at }: LogoutRecord) => ({ id, client_id, user_id, attempts, failure, due_at, ends_at })
+
+async function * toShown (batches: AsyncIterable<LogoutRecord[]>): AsyncIterable<LogoutRecord[]> {
+  for await (const batch of batches) yield batch.map(show) as LogoutRecord[]
+}
+
+export const logoutCommands: Commands = {
+  'logout list': {
+    summary: 'List the apps that are yet to be told of the end of a session, or with --failed those that could not be told.',
+    flags: { failed: { type: 'boolean', text: 'Those that could not be told. They are kept for a day.' } },
+    creates: false,
+    async run (context) {
+      await printList(context, toShown(context.services.logouts.list(readState(context))), COLUMNS)
+    }
+  },
+
+  'logout retry': {
+    summary: 'Have apps told that could not be told. The running service does it.',
+    flags: {
+      id: { type: 'string', value: 'ID', text: 'The id of one that failed.' },
+      all: { type: 'boolean', text: 'All of them.' }
+    },
+    creates: false,
+    async run (context) {
+      await retryDeliveries(context, { ...context.services.logouts, isOver: () => false }, 'A running service tells them within 15 seconds.')
+    }
+  }
+}

@@ -1,0 +1,9 @@
+/**
+ * Why an attempt failed, in codes only: what the other side says may repeat an address.
+ * @param error with the `code` of a connection, the `responseCode` of an answer, or both
+ */
+export function nameFailure (error: unknown): string {
+  const { code, responseCode, name } = error as { code?: unknown, responseCode?: unknown, name?: unknown }
+  const codes = [code, responseCode].filter((part) => /^\w{1,64}$/.test(String(part ?? '')))
+  return codes.length > 0 ? codes.join(' ') : name === 'TimeoutError' ? 'TIMEOUT' : 'ERROR'
+}
