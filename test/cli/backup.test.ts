@@ -1,14 +1,18 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { chmodSync, copyFileSync, existsSync, readFileSync, readdirSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
+import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
 import { readConfig } from '../../config.ts'
 import { openServices, type Services } from '../../lib/identity.ts'
 import type { Document, Json } from '../../lib/store/port.ts'
 import { createCli } from '../helpers/cli.ts'
 
-async function openService (t: Test, dir: string): Promise<Services> {
-  const services = await openServices(readConfig({ DATABASE_URL: `sqlite:${join(dir, 'identity.db')}`, IDENTITY_BCRYPT_COST: '4', IDENTITY_PASSWORD_MIN: '1' }).services)
+async function openService (t: Test, dir: string, options: Partial<Parameters<typeof openServices>[0]> = {}): Promise<Services> {
+  const config = readConfig({ DATABASE_URL: `sqlite:${join(dir, 'identity.db')}`, IDENTITY_BCRYPT_COST: '4', IDENTITY_PASSWORD_MIN: '1' })
+  const services = await openServices({ ...config.services, ...options })
   t.teardown(() => services.close())
   return services
 }
@@ -41,6 +45,39 @@ t.test('a backup of a running service holds every write that was acknowledged be
   for (let i = 0; i < 50; i++) if (await restored.users.getByAccount(`early-${i}`) === null) t.fail(`early-${i} is missing`)
   t.equal((await restored.clients.require(clientId, { user_id: 'u', isAdmin: true })).clientSecret, clientSecret)
 })
+
+const inOtherProcess = (dir: string) => async (file: string): Promise<number | null> => {
+  const cli = fileURLToPath(new URL('../../cli.ts', import.meta.url))
+  const child = spawn(process.execPath, [cli, 'backup', '--file', file], { env: { ...process.env, DATABASE_URL: `sqlite:${join(dir, 'identity.db')}` }, stdio: ['ignore', 'ignore', 'inherit'] })
+  const [code] = await once(child, 'close')
+  return code
+}
+const inThisProcess = (dir: string) => async (file: string): Promise<number> => (await createCli(dir)(['backup', '--file', file])).code
+
+for (const [where, start] of Object.entries({ 'this process': inThisProcess, 'another process': inOtherProcess })) {
+  t.test(`the limit of the log ends a list, and no backup in ${where}`, async (t) => {
+    const dir = t.testdir()
+    const warnings: string[] = []
+    const services = await openService(t, dir, { walLimit: 1, onWarning: (message) => { warnings.push(message) } })
+    const users = services.store.collection<Document & Record<string, Json>>('users')
+    const at = '2026-01-01T00:00:00.000Z'
+    const toUser = (id: string) => ({ id, account: id, addresses: [id], created_at: at, modified_at: at, name: 'x'.repeat(5_000), revision: 0, epoch: 0, roles: {}, info: {}, password: 'p' })
+    await Promise.all(Array.from({ length: 500 }, (_, number) => users.insert(toUser(`u${number}`))))
+    const list = users.list()[Symbol.asyncIterator]()
+    await list.next()
+    const isEnded = () => warnings.some((message) => /more than walLimit: the oldest list was ended/.test(message))
+    const stop = new AbortController()
+    const writing = (async () => { for (let number = 0; !stop.signal.aborted; number++) await users.update(`u${number % 500}`, { set: { name: `${number}`.padStart(5_000, 'y') } }) })()
+    const backUp = start(dir)
+    const codes: (number | null)[] = []
+    do codes.push(await backUp(join(dir, `backup-${codes.length}.db`)))
+    while (!isEnded())
+    stop.abort()
+    await writing
+    t.ok(codes.every((code) => code === 0), `${codes.length} backups`)
+    await t.rejects(async () => { while ((await list.next()).done !== true); }, { code: 'ErrDb' }, 'the reader of the list knows')
+  })
+}
 
 t.test('restore ends all tokens, and keeps the former database beside it', async (t) => {
   const dir = t.testdir()
