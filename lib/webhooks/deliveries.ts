@@ -8,6 +8,7 @@ import type { WebhookFeed } from './cursors.ts'
 import type { Failure } from './progress.ts'
 import { type WebhookAttemptsRecord, MAX_PARKED, type WebhookRecord } from './record.ts'
 import { Slots } from './slots.ts'
+import { shareReads } from './shared-reads.ts'
 import { LEASE, deliver } from './worker.ts'
 
 /** Attempts of this process at once, for all webhooks. */
@@ -52,6 +53,7 @@ export function createDeliveries ({ store, feed, now, send, disable, onGivenUp, 
   const webhooks: Collection<WebhookRecord> = store.collection('webhooks')
   const attempts: Collection<WebhookAttemptsRecord> = store.collection('webhook_attempts')
   const slots = new Slots(SLOTS)
+  const shared = shareReads(feed)
   const workers = new Map<string, { abort: AbortController, ended: Promise<boolean> }>()
   const waits = new Set<AbortController>()
   const stopping = new AbortController()
@@ -81,7 +83,7 @@ export function createDeliveries ({ store, feed, now, send, disable, onGivenUp, 
     const parts = {
       webhooks,
       attempts,
-      feed,
+      feed: shared,
       now,
       timers,
       random,
