@@ -35,8 +35,11 @@ async function runUntilKilled (database: string, name: string, rate: number, cou
   if (lines <= count) throw new Error('the process ended by itself')
 }
 
-/** Two processes at a time change users and publish events; each is killed in the middle, again and again. Then compares changes with events. */
-export async function killRelays (database: string, kills: number, rate: number): Promise<EventKillResult> {
+/**
+ * Two processes at a time change users and publish events; each is killed in the middle, again and again. Then compares changes with events.
+ * @param first the number of the first kill, on which its place depends
+ */
+export async function killRelays (database: string, kills: number, rate: number, first = 0): Promise<EventKillResult> {
   const result: EventKillResult = { kills, changes: 0, events: 0, gaps: 0, problems: [] }
   const store = await openStore(database, { collections: COLLECTIONS, now: Date.now })
   const acknowledged = new Map<string, number>()
@@ -47,9 +50,9 @@ export async function killRelays (database: string, kills: number, rate: number)
     if (sign === '-') deleted.add(id)
     if (sign !== 'ready') result.changes++
   }
-  let round = 0
+  let round = first
   const lane = async () => {
-    while (round < kills) {
+    while (round < first + kills) {
       const own = round++
       await runUntilKilled(database, `r${own}`, rate / 2, 20 + (own * 377) % 700, tell)
     }
