@@ -1,5 +1,6 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { type KnownBrowser, type KnownBrowsers, KNOWN_FOR } from '../lib/sign-in/known-browsers.ts'
+import { readCookie } from './cookies.ts'
 
 /** The cookie of a browser in which somebody has signed in with a password: its user cannot be locked out of it by strangers. */
 export interface BrowserCookies {
@@ -7,11 +8,6 @@ export interface BrowserCookies {
   find (request: FastifyRequest, account: string): KnownBrowser | undefined
   /** Sets the cookie after a sign-in. */
   remember (request: FastifyRequest, reply: FastifyReply, account: string, user: { user_id: string, epoch: number }): void
-}
-
-/** The value of a cookie (RFC 6265, 5.4). Ours have no characters that need decoding. */
-function readCookie ({ headers: { cookie = '' } }: FastifyRequest, name: string): string | undefined {
-  return cookie.split(';').map((pair) => pair.trim()).find((pair) => pair.startsWith(`${name}=`))?.slice(name.length + 1)
 }
 
 /** @param getIssuer decides whether browsers reach the service over https only */

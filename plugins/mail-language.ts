@@ -1,8 +1,9 @@
 import type { FastifyRequest } from 'fastify'
-import Negotiator from 'negotiator'
-import { MAIL_LANGUAGES, type MailLanguage, toMailLanguage } from '../lib/mail/compose.ts'
+import { type MailLanguage, toMailLanguage } from '../lib/mail/compose.ts'
+import { chooseLanguage } from '../lib/pages/texts/language.ts'
+import { readLocales } from './language.ts'
 
-/** The language of the mail that a request leads to, by Accept-Language. */
-export function chooseMailLanguage (request: FastifyRequest): MailLanguage {
-  return toMailLanguage(new Negotiator(request.raw).language([...MAIL_LANGUAGES]))
+/** The language of the mail that a request leads to: that of the pages. */
+export function chooseMailLanguage (request: FastifyRequest, locales = readLocales(request)): MailLanguage {
+  return toMailLanguage(chooseLanguage(locales, request.headers['accept-language']))
 }

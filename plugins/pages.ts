@@ -6,12 +6,13 @@ import type { Look } from '../lib/pages/look.ts'
 import type { Message } from '../lib/pages/texts/en.ts'
 import { toIdentityError } from './errors.ts'
 import { logFailure } from './failure-log.ts'
+import { readLocales } from './language.ts'
 
 export interface PageOptions {
   look: Look
   /** The URL that submitting the page's form may redirect to. */
   redirectUri?: string | undefined
-  /** The languages that the app asked for. Absent: those of the request's query, and then of its headers. */
+  /** The languages that the app asked for. Absent: those of this request or an earlier one, and then of its headers. */
   locales?: string | undefined
 }
 
@@ -33,8 +34,8 @@ export async function sendPage<Name extends keyof Pages> (
 ): Promise<FastifyReply> {
   // Loaded when the first page is sent.
   const [{ renderPage }, { chooseLanguage }] = await Promise.all([import('../lib/pages/index.ts'), import('../lib/pages/texts/language.ts')])
-  const { query, headers } = reply.request
-  const language = chooseLanguage(locales ?? (query as { ui_locales?: unknown }).ui_locales, headers['accept-language'])
+  const { request } = reply
+  const language = chooseLanguage(locales ?? readLocales(request), request.headers['accept-language'])
   // The host's serializers are not applied to a string.
   return reply.headers(pageHeaders({ look, redirectUri })).type('text/html; charset=utf-8').send(renderPage(name, data, look, language))
 }

@@ -45,6 +45,8 @@ export async function interactionRoutes (app: FastifyInstance, mount: PeopleMoun
 
   const toSignUp = ({ action }: Interaction) => ({ kind: 'sign-up' as const, action: `${action}/sign-up`, signIn: `${action}?account=${OTHER_ACCOUNT}` })
 
+  const toLocalesQuery = ({ locales }: Interaction) => locales === undefined ? '' : `?${new URLSearchParams({ ui_locales: locales })}`
+
   const toPage = ({ redirectUri, locales }: Interaction) => ({ look, redirectUri, locales })
 
   function toForm (interaction: Interaction): SignInForm {
@@ -57,7 +59,7 @@ export async function interactionRoutes (app: FastifyInstance, mount: PeopleMoun
         action: isOther ? `${interaction.action}?account=${OTHER_ACCOUNT}` : interaction.action,
         client: { name: interaction.clientName },
         ...(account !== undefined && { account }),
-        ...(accounts.isForgotOn && { forgot: `${getPath()}${PAGE_PATHS.forgot}` }),
+        ...(accounts.isForgotOn && { forgot: `${getPath()}${PAGE_PATHS.forgot}${toLocalesQuery(interaction)}` }),
         ...(accounts.isSignUpOn && { signUp })
       },
       page: toPage(interaction)
@@ -119,7 +121,7 @@ export async function interactionRoutes (app: FastifyInstance, mount: PeopleMoun
   app.post<InteractionRoute>(`${INTERACTION}/:uid/sign-up`, { schema: { hide: true } }, async (request, reply) => {
     if (readField(request, 'token') === '') {
       const { interaction } = await findInteraction(request, reply)
-      return await askForm.submit(request, reply, toSignUp(interaction), async (typed) => await accounts.signUp(typed, toAsker(request), { uid: interaction.uid }))
+      return await askForm.submit(request, reply, toSignUp(interaction), async (typed) => await accounts.signUp(typed, toAsker(request, interaction.locales), { uid: interaction.uid }))
     }
     return await passwordForm.submit(request, reply, toPath(request), async (request, reply, { user_id, epoch }) => {
       // In another browser, or too late: the account is there, and the person signs in from the app.

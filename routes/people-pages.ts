@@ -6,6 +6,7 @@ import type { Pages } from '../lib/pages/index.ts'
 import type { Message } from '../lib/pages/texts/en.ts'
 import { LIMITS } from '../schemas/common.ts'
 import { watchConnection } from '../plugins/connections.ts'
+import { keepLanguage } from '../plugins/language.ts'
 import { chooseMailLanguage } from '../plugins/mail-language.ts'
 import type { OidcMount } from '../plugins/oidc.ts'
 import { PageError, createPageError, describeLimit, describePassword, sendPage } from '../plugins/pages.ts'
@@ -29,7 +30,7 @@ const gone = (error: unknown): unknown => error instanceof IdentityError && erro
 const readToken = (request: FastifyRequest) => String((request.query as Route['Querystring']).token ?? '').slice(0, LIMITS.token)
 
 /** Who asks for a mail by a page. */
-export const toAsker = (request: FastifyRequest): Asker => ({ ip: request.ip, language: chooseMailLanguage(request) })
+export const toAsker = (request: FastifyRequest, locales?: string): Asker => ({ ip: request.ip, language: chooseMailLanguage(request, locales) })
 
 /** A link was used: to whom, and where they go on. */
 export type AfterPassword = (request: FastifyRequest, reply: FastifyReply, set: Awaited<ReturnType<FastifyInstance['identity']['accounts']['setPassword']>>) => Promise<FastifyReply | null>
@@ -100,6 +101,7 @@ export async function peoplePages (app: FastifyInstance, mount: PeopleMount): Pr
   const page = { look }
   app.setErrorHandler(createPageError(look))
   parseForms(app)
+  keepLanguage(app, getIssuer)
   const passwordForm = createPasswordForm(app, mount)
   const askForm = createAskForm(app, mount)
   const toAction = (path: string) => `${getPath()}${path}`

@@ -145,17 +145,18 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
     // Nobody's: longer ones are never stored.
     if (countCharacters(typed) > LIMITS.account || countCharacters(password) > LIMITS.password) return null
     const record = await findByName(users, typed)
-    // By what was typed: one count for all names of a user would tell that two names are one user's.
     const name = typed.toLowerCase()
     const compare = async () => {
       const same = await passwords.verify(password, record?.password, turn)
       return record !== null && same && isActive(record, toTimestamp(now())) ? record : null
     }
     const holder = record ?? undefined
+    // One count for all names of a user, so that a further name brings no further guesses.
+    const target: Target = { kind: 'account', name: holder?.id ?? name, holder }
     const isKnown = known !== undefined && known.user_id === holder?.id && known.epoch === holder.epoch
     const found = await (isKnown
-      ? runKnown({ kind: 'browser', name: known.browser, holder }, { kind: 'account', name, holder }, compare)
-      : attempts.run({ kind: 'account', name, holder }, compare)
+      ? runKnown({ kind: 'browser', name: known.browser, holder }, target, compare)
+      : attempts.run(target, compare)
     ).catch(recordRefused(() => failures.recordSignIn(holder?.id, name)))
     if (found === null) failures.recordSignIn(holder?.id, name)
     if (found !== null && passwords.isWeak(found.password)) await renewHash(found, password, turn)
@@ -182,8 +183,7 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
 
   /** The counts of a user's password. Those of tokens are separate, so that strangers cannot keep the user from a new password. */
   function toTargets (record: UserRecord): Target[] {
-    const names = new Set([record.account, ...record.addresses ?? []])
-    return [...[...names].map((name): Target => ({ kind: 'account', name, holder: record })), { kind: 'user', name: record.id, holder: record }]
+    return (['account', 'user'] as const).map((kind) => ({ kind, name: record.id, holder: record }))
   }
 
   async function openPassword (record: UserRecord): Promise<void> {

@@ -1,6 +1,7 @@
 import type { FastifyInstance } from 'fastify'
 import { IdentityError } from '../../lib/errors.ts'
 import { type AccountMount, createVisits } from '../../plugins/account.ts'
+import { keepLanguage } from '../../plugins/language.ts'
 import { createPageError } from '../../plugins/pages.ts'
 import { parseForms } from '../../plugins/sign-in-forms.ts'
 import { activityPages } from './activity.ts'
@@ -16,6 +17,7 @@ export async function accountRoutes (app: FastifyInstance, mount: AccountMount):
   app.setErrorHandler(handleError)
   app.setNotFoundHandler((request, reply) => handleError(new IdentityError('ErrNotFound', 'path: no such page'), request, reply))
   parseForms(app)
+  keepLanguage(app, mount.getIssuer)
   const visits = createVisits(app, mount)
   for (const add of [signInPages, profilePages, addressPages, sessionPages, activityPages, clientPages]) add(app, mount, visits)
 }

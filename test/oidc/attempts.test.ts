@@ -64,6 +64,31 @@ t.test('guesses from many addresses: an account takes 100, and known browsers st
   t.equal((await attempt(app, new Browser(url), { ...user, password: 'another horse' }, '192.0.2.3')).status, 303, 'a new password opens it')
 })
 
+t.test('an account with two names takes 100 guesses in all', async (t) => {
+  await eachStore(t, 'two names', async (t, start) => {
+    const harness = await start(manyAddresses())
+    const { kit, url } = harness
+    const { users, store } = kit.app.identity
+    const app = await harness.register()
+    const names = ['carl', 'carl@example.com']
+    const { user_id } = await users.create({ data: { account: 'carl', password: 'staple battery' } })
+    await store.collection('users').update(user_id, { set: { email: 'carl@example.com', email_verified_at: '2026-01-01T00:00:00.000Z', addresses: ['carl@example.com'] } })
+    let compared = 0
+    let closed = 0
+    for (let made = 0; closed < 2; made++) {
+      const { status, text, retryAfter } = await attempt(app, new Browser(url), { account: names[made % 2]!, password: `guess ${made}` }, `198.51.${made >> 8}.${made & 255}`)
+      if (status === 400) compared++
+      if (text === CLOSED) closed++
+      else if (status === 429) kit.clock.advance(1000 * retryAfter)
+    }
+    t.equal(compared, 100)
+    await users.unlock(user_id)
+    t.equal((await attempt(app, new Browser(url), { account: 'carl', password: 'wrong' }, '192.0.2.8')).status, 400)
+    for (const account of names) t.equal((await attempt(app, new Browser(url), { account, password: 'staple battery' }, '192.0.2.9')).status, 303)
+    t.equal(await store.collection('attempts').count(), 0, 'a success under one name ends the count of both')
+  })
+})
+
 t.test('an unknown account answers like a known one, from the first attempt to the closing', async (t) => {
   const harness = await startHarness(t, manyAddresses())
   const app = await harness.register()

@@ -11,16 +11,22 @@ const TAGS = 10
 const findLanguage = (tag: string | undefined) => LANGUAGES.find((language) => language === tag)
 
 /**
+ * The first of our languages that the parameter `ui_locales` names.
+ * @param locales language tags, the preferred one first (OpenID Connect Core, 3.1.2.1)
+ */
+export function findLocale (locales: unknown): Language | undefined {
+  if (typeof locales !== 'string') return undefined
+  for (const tag of locales.split(' ', TAGS)) {
+    const found = findLanguage(/^[a-z]{2,3}(?=$|-)/i.exec(tag)?.[0].toLowerCase())
+    if (found !== undefined) return found
+  }
+}
+
+/**
  * Chooses the language of a page.
- * @param locales the parameter `ui_locales`: language tags, the preferred one first (OpenID Connect Core, 3.1.2.1)
+ * @param locales the parameter `ui_locales`
  * @param accept the header Accept-Language (RFC 9110, 12.5.4)
  */
 export function chooseLanguage (locales: unknown, accept: string | undefined): Language {
-  if (typeof locales === 'string') {
-    for (const tag of locales.split(' ', TAGS)) {
-      const found = findLanguage(/^[a-z]{2,3}(?=$|-)/i.exec(tag)?.[0].toLowerCase())
-      if (found !== undefined) return found
-    }
-  }
-  return findLanguage(new Negotiator({ headers: { 'accept-language': accept } }).language([...LANGUAGES])) ?? 'en'
+  return findLocale(locales) ?? findLanguage(new Negotiator({ headers: { 'accept-language': accept } }).language([...LANGUAGES])) ?? 'en'
 }

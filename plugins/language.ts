@@ -1,0 +1,23 @@
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { readCookie } from './cookies.ts'
+
+/** It ends with the browser's session and holds the name of one of our languages. */
+const COOKIE = 'identity_language'
+
+/** The languages that were asked for, the preferred one first: by `ui_locales` of this request, and of an earlier one. */
+export function readLocales (request: FastifyRequest): string {
+  const { ui_locales } = request.query as { ui_locales?: unknown } | undefined ?? {}
+  return [ui_locales, readCookie(request, COOKIE)].filter((text) => typeof text === 'string').join(' ')
+}
+
+/** Has the pages of this scope keep the language that a link asked for, so that it need not be in every link, form and redirect. */
+export function keepLanguage (app: FastifyInstance, getIssuer: () => URL): void {
+  app.addHook('onRequest', async (request, reply) => {
+    const { ui_locales } = request.query as { ui_locales?: unknown }
+    if (typeof ui_locales !== 'string') return
+    const { findLocale } = await import('../lib/pages/texts/language.ts')
+    const language = findLocale(ui_locales)
+    if (language === undefined || language === readCookie(request, COOKIE)) return
+    reply.header('set-cookie', `${COOKIE}=${language}; Path=/; HttpOnly; SameSite=Lax${getIssuer().protocol === 'https:' ? '; Secure' : ''}`)
+  })
+}
