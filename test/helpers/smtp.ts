@@ -12,6 +12,8 @@ export interface Received {
   text: string
   html: string
   secure: boolean
+  /** Who had signed in. */
+  user?: string
 }
 
 /** The reply to a recipient: 0 accepts, 'hang' never answers. */
@@ -38,7 +40,7 @@ export async function startSmtp (t: { teardown: (close: () => unknown) => unknow
       const parts: Buffer[] = []
       for await (const part of stream) parts.push(part as Buffer)
       const { messageId = '', from, to, subject = '', text = '', html = '' } = await PostalMime.parse(Buffer.concat(parts))
-      received.push({ id: messageId, from: from?.address ?? '', to: to?.[0]?.address ?? '', subject, text, html, secure: session.secure })
+      received.push({ id: messageId, from: from?.address ?? '', to: to?.[0]?.address ?? '', subject, text, html, secure: session.secure, ...(session.user !== undefined && { user: String(session.user) }) })
       for (const resolve of arrived.splice(0)) resolve()
       done()
     }
