@@ -1,4 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Around, StoreCall } from './wrap-store.ts'
 
 /** Picks one of `count` possible next steps. */
@@ -42,6 +43,11 @@ export async function exhaust (most: number, run: (choose: Choose) => Promise<vo
   }
 }
 
+interface Actor {
+  name: string
+  isOver: boolean
+}
+
 /**
  * Suspends every actor at each store call, and lets one call proceed at a time. Between their calls the actors share no state,
  * so every possible interleaving is an order of these calls.
@@ -49,24 +55,30 @@ export async function exhaust (most: number, run: (choose: Choose) => Promise<vo
 export class Scheduler {
   /** The calls made so far, in order. */
   readonly log: Step[] = []
-  readonly #actor = new AsyncLocalStorage<string>()
-  readonly #waiting: (() => Promise<void>)[] = []
+  readonly #actor = new AsyncLocalStorage<Actor>()
+  readonly #actors = new Map<string, Actor>()
+  readonly #waiting: { actor: string, proceed: () => Promise<void> }[] = []
   /** Calls in flight whose order cannot matter. */
   #passing = 0
   /** Whether the order of a call can matter. If not, the call proceeds at once. */
   isShared: (call: StoreCall) => boolean = () => true
+  /**
+   * Whether to wait until every actor is suspended or has ended, and until nothing is left of what they began. Without it the time
+   * that they need between store calls, for a socket or a hash, would be a part of the order.
+   */
+  waitsForAll = false
   /** Throws to make a call fail. */
   interrupt: (step: Step, log: readonly Step[]) => void = () => {}
 
   /** For wrapStore. Calls outside `run` proceed at once. */
   readonly around: Around = (call, run) => {
-    const actor = this.#actor.getStore()
-    if (actor === undefined) return run()
+    const { name: actor, isOver = true } = this.#actor.getStore() ?? {}
+    if (actor === undefined || isOver) return run()
     // `list` reads nothing itself; its batches do.
     if (call.method === 'list') return run()
     if (!this.isShared(call)) return this.#pass(run())
     return new Promise((resolve, reject) => {
-      this.#waiting.push(async () => {
+      const proceed = async () => {
         const step = { actor, ...call }
         try {
           this.interrupt(step, this.log)
@@ -75,7 +87,8 @@ export class Scheduler {
         } catch (error) {
           reject(error)
         }
-      })
+      }
+      this.#waiting.push({ actor, proceed })
     })
   }
 
@@ -85,23 +98,36 @@ export class Scheduler {
     return result.finally(() => { this.#passing-- })
   }
 
+  /** Works in the name of an actor, where nothing else says who it is: behind a socket. */
+  as<T> (name: string, work: () => T): T {
+    return this.#actor.run(this.#actors.get(name) ?? { name, isOver: true }, work)
+  }
+
   /** Runs the actors to completion, in the order that `choose` picks. */
   async run (actors: Record<string, () => Promise<unknown>>, choose: Choose): Promise<void> {
-    let ended = 0
-    const all = Object.entries(actors)
+    const active = new Set(Object.keys(actors))
     this.log.length = 0
-    for (const [name, act] of all) this.#actor.run(name, () => act().catch(() => {}).finally(() => { ended++ }))
-    for (let idle = 0; ended < all.length; idle++) {
+    this.#actors.clear()
+    for (const [name, act] of Object.entries(actors)) {
+      const actor = { name, isOver: false }
+      this.#actors.set(name, actor)
+      this.#actor.run(actor, () => act().catch(() => {}).finally(() => { active.delete(name) }))
+    }
+    const isReady = () => !this.waitsForAll || [...active].every((name) => this.#waiting.some(({ actor }) => actor === name))
+    for (let idle = 0; active.size > 0 || (this.waitsForAll && this.#waiting.length > 0); idle++) {
       // Microtasks are done by then, so each actor is suspended at a call or has ended.
-      await new Promise(setImmediate)
-      if (this.#passing > 0 || this.#waiting.length === 0) {
+      // What an actor does beside store calls may take longer, and needs the processor.
+      await (this.waitsForAll && idle > 20 ? sleep(1) : new Promise(setImmediate))
+      if (this.#passing > 0 || this.#waiting.length === 0 || !isReady()) {
         // Many, because a store on a file answers after the disk does.
         if (idle > 10_000_000) throw new Error('the actors wait for something other than a store call')
         continue
       }
       idle = 0
       const [next] = this.#waiting.splice(choose(this.#waiting.length), 1)
-      await next!()
+      await next!.proceed()
     }
+    // What they leave behind is nobody's decision.
+    if (this.waitsForAll) for (const actor of this.#actors.values()) actor.isOver = true
   }
 }

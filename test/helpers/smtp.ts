@@ -38,7 +38,12 @@ export async function startSmtp (t: { teardown: (close: () => unknown) => unknow
     },
     async onData (stream, session, done) {
       const parts: Buffer[] = []
-      for await (const part of stream) parts.push(part as Buffer)
+      try {
+        for await (const part of stream) parts.push(part as Buffer)
+      } catch (error) {
+        // The sender was killed in the middle of the mail.
+        return done(error as Error)
+      }
       const { messageId = '', from, to, subject = '', text = '', html = '' } = await PostalMime.parse(Buffer.concat(parts))
       received.push({ id: messageId, from: from?.address ?? '', to: to?.[0]?.address ?? '', subject, text, html, secure: session.secure, ...(session.user !== undefined && { user: String(session.user) }) })
       for (const resolve of arrived.splice(0)) resolve()

@@ -2,6 +2,9 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
+import type { DeliveryRecord } from '../../lib/mail/outbox.ts'
+import { COLLECTIONS } from '../../lib/store/collections.ts'
+import { openStore } from '../../lib/store/index.ts'
 import { startSmtp } from '../helpers/smtp.ts'
 
 const CHILD = fileURLToPath(new URL('../fixtures/sending-child.ts', import.meta.url))
@@ -10,6 +13,7 @@ const CHILD = fileURLToPath(new URL('../fixtures/sending-child.ts', import.meta.
 async function startSender (database: string, url: string) {
   const child = spawn(process.execPath, ['--no-warnings', CHILD, database, url], { stdio: ['pipe', 'pipe', 'inherit'] })
   const accepted: string[] = []
+  let looks = 0
   let rests = 0
   const waiting = new Set<() => void>()
   createInterface({ input: child.stdout }).on('line', (line) => {
@@ -26,10 +30,11 @@ async function startSender (database: string, url: string) {
     write: (line: string) => { child.stdin.write(`${line}\n`) },
     /** Resolves when it was told of so many accepted mails. */
     accept: async (count: number) => await until(() => accepted.length >= count),
+    /** Has it send what is due, whoever accepted it. Resolves when it has found nothing more. */
     async look () {
-      const before = rests
+      const own = ++looks
       child.stdin.write('look\n')
-      await until(() => rests > before)
+      await until(() => rests >= own)
     },
     async end (signal?: 'SIGKILL') {
       if (child.exitCode !== null || child.signalCode !== null) return
@@ -49,14 +54,25 @@ export interface DeliveryResult {
   /** Copies beyond the first, and how many Message-IDs copies of one mail have at most. */
   duplicates: number
   ids: number
+  /** The most copies of one mail. */
+  copies: number
   kills: number
-  /** The most mails that were in flight at one kill. */
+  /** Mails that were in flight at a kill, all in all: claimed, and in the store until their lease is over. */
   inFlight: number
 }
 
+/** Counts the mails that processes have claimed and not finished. */
+async function countClaimed (database: string): Promise<number> {
+  const store = await openStore(database, { collections: COLLECTIONS, now: Date.now })
+  let claimed = 0
+  for await (const batch of store.collection<DeliveryRecord>('deliveries').list()) claimed += batch.filter(({ attempts }) => attempts > 0).length
+  await store.close()
+  return claimed
+}
+
 /**
- * Processes on one database accept and send mails; some are killed in the middle of it and replaced. In the end one more, whose
- * clock is past every lease, sends what they have left.
+ * Processes on one database accept mails, and send what any of them has accepted; some are killed in the middle of it and
+ * replaced. In the end one more, whose clock is past every lease, sends what they have left.
  */
 export async function deliver (database: string, { processes, mails, kills }: { processes: number, mails: number, kills: number }): Promise<DeliveryResult> {
   const closers: (() => unknown)[] = []
@@ -64,28 +80,33 @@ export async function deliver (database: string, { processes, mails, kills }: { 
   const url = `smtp://127.0.0.1:${server.port}`
   const senders = await Promise.all(Array.from({ length: processes }, () => startSender(database, url)))
   const accepted = new Set<string>()
-  const waiting = Array.from({ length: mails }, (_, number) => `m${number}@example.com`)
   let killed = 0
+  let given = 0
   const give = (sender: typeof senders[number], count: number) => {
-    for (const address of waiting.splice(0, count)) sender.write(`to ${address}`)
+    for (let one = 0; one < count; one++) sender.write(`to m${given++}@example.com`)
   }
   while (killed < kills) {
     const place = killed % processes
     const sender = senders[place]!
     give(sender, Math.ceil(mails / kills))
+    // All of them claim the same mails.
+    for (const one of senders) one.look().catch(() => {})
     // In the middle of accepting and of sending: where exactly changes from round to round.
-    await sender.accept(1 + killed % 5)
+    await sender.accept(1 + killed % Math.ceil(mails / kills))
     await sender.end('SIGKILL')
     for (const address of sender.accepted) accepted.add(address)
     killed++
     senders[place] = await startSender(database, url)
   }
-  for (let place = 0; waiting.length > 0; place = (place + 1) % processes) give(senders[place]!, Math.ceil(mails / processes / 4))
-  for (const sender of senders) await sender.look()
+  // Those that a killed process had not accepted are nobody's.
+  const missing = mails - accepted.size - senders.reduce((sum, sender) => sum + sender.accepted.length, 0)
+  for (let place = 0; place < processes; place++) give(senders[place]!, Math.floor((missing + place) / processes))
+  await Promise.all(senders.map((sender) => sender.look()))
   for (const sender of senders) {
     await sender.end()
     for (const address of sender.accepted) accepted.add(address)
   }
+  const inFlight = await countClaimed(database)
   const last = await startSender(database, url)
   last.write(`skew ${30 * 60_000}`)
   await last.look()
@@ -98,7 +119,8 @@ export async function deliver (database: string, { processes, mails, kills }: { 
     lost: [...accepted].filter((address) => !copies.has(address)).length,
     duplicates: [...copies.values()].reduce((sum, { length }) => sum + length - 1, 0),
     ids: Math.max(...[...copies.values()].map((mails) => new Set(mails.map(({ id }) => id)).size)),
+    copies: Math.max(...[...copies.values()].map(({ length }) => length)),
     kills: killed,
-    inFlight: 4
+    inFlight
   }
 }
