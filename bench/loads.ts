@@ -72,6 +72,20 @@ export function pageLoad (path: string, records: number): Load {
   return { requests: range(records / 100, (page) => toRaw({ path: `${path}?limit=100&offset=${page * 100}`, headers: admin })) }
 }
 
+/** People have forgotten their passwords, each at an address of their own. */
+export function forgotLoad (): Load {
+  return {
+    requests: range(TOKENS, (index) => toRaw({
+      method: 'POST',
+      path: '/api/v1/auth/forgot',
+      headers: { 'x-forwarded-for': `10.0.${index >> 8}.${index & 255}` },
+      body: { data: { account: userAt(index).account } }
+    })),
+    status: 204,
+    volatile: true
+  }
+}
+
 /** Confidential clients ask for their own tokens (RFC 6749, 4.4). */
 export function issueLoad (path: string): Load {
   return {

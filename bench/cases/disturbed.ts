@@ -1,6 +1,6 @@
 import { CORES_USED, DRIVER, LOOP, P50, P99, RATE, type Bench, type Case, type Server, type Target } from '../bench.ts'
 import { CLIENTS, TOKENS, clientAt, range, userAt } from '../fixture.ts'
-import { admin, tokenInfoLoad } from '../loads.ts'
+import { admin, forgotLoad, tokenInfoLoad } from '../loads.ts'
 import { PASSWORD, copyDatabase } from '../seed.ts'
 import type { RunOptions, Sample, Subject } from '../types.ts'
 
@@ -13,9 +13,12 @@ export const label = (what: string, cores: string, pace: string) => `${what}, ${
 export const QUIET = 'quiet'
 export const LOGINS = (count: number) => `${count} logins in flight`
 export const EXPORT = 'NDJSON exports of 100,000 clients, one after the other'
+export const FORGOTTEN = 200
+export const FORGETTING = `${FORGOTTEN} forgotten passwords a second`
 export const FULL_RATE: Pace = 'at full rate'
+export const PACED: Pace = `at ${PACE}/s`
 
-/** Starts load beside the measurement. The result stops it, and resolves to the number of logins or exports done. */
+/** Starts load beside the measurement. The result stops it, and resolves to the number of logins, exports or mails asked for. */
 type Disturbance = (server: Server) => Promise<() => Promise<number>>
 
 function disturbances (bench: Bench): Map<string, Disturbance> {
@@ -37,7 +40,16 @@ function disturbances (bench: Bench): Map<string, Disturbance> {
       return await run
     }
   }
-  return new Map([[QUIET, async () => async () => 0], [LOGINS(4), logins(4)], [LOGINS(8), logins(8)], [EXPORT, exporting]])
+  const forgetting: Disturbance = async (server) => {
+    const { port } = await server.child.ready
+    const target = await bench.disturber.call('load', { port, load: forgotLoad(), learn: false })
+    const run = bench.disturber.call('run', { target, seconds: 3600, connections: 10, rate: FORGOTTEN })
+    return async () => {
+      await bench.disturber.call('stop', null)
+      return (await run).answers
+    }
+  }
+  return new Map([[QUIET, async () => async () => 0], [LOGINS(4), logins(4)], [LOGINS(8), logins(8)], [EXPORT, exporting], [FORGETTING, forgetting]])
 }
 
 async function measureDisturbed (bench: Bench, target: Target, disturb: Disturbance, options: Partial<RunOptions>): Promise<Sample> {
@@ -51,17 +63,18 @@ async function measureDisturbed (bench: Bench, target: Target, disturb: Disturba
 /** The latency of tokeninfo while the service has other work. */
 export default {
   name: 'disturbed',
-  title: 'Whose token is this, beside logins and exports',
+  title: 'Whose token is this, beside logins, exports and forgotten passwords',
   notes: [
     'fastify-identity on SQLite, bcrypt cost 12. A login is the whole authorization code flow. The disturbance comes from a second process on the driver\'s core.',
-    `At full rate each of 50 connections sends its next request when it has an answer. At ${PACE}/s requests are sent on schedule, and a late start counts as latency.`
+    `At full rate each of 50 connections sends its next request when it has an answer. At ${PACE}/s requests are sent on schedule, and a late start counts as latency.`,
+    'Each forgotten password is another user\'s, whose mail is written, stored and handed over to a function that does nothing.'
   ],
-  columns: [P99, P50, RATE, { metric: 'beside', title: 'logins or exports/s', digits: 1 }, LOOP, CORES_USED, DRIVER],
+  columns: [P99, P50, RATE, { metric: 'beside', title: 'logins, exports or mails/s', digits: 1 }, LOOP, CORES_USED, DRIVER],
   compared: ['p99'],
   baseline: label(QUIET, CORES[1], FULL_RATE),
   servers: async (bench) => {
     const fill = { users: TOKENS, clients: 100 * CLIENTS, tokens: TOKENS }
-    const options = async () => ({ database: `sqlite:${await copyDatabase(fill, bench.directory, bench.log)}` })
+    const options = async () => ({ mails: true, database: `sqlite:${await copyDatabase(fill, bench.directory, bench.log)}` })
     return [
       { label: CORES[0], file: 'identity.ts', options: await options(), cores: 1 },
       { label: CORES[1], file: 'identity.ts', options: await options(), cores: 2 }
@@ -73,7 +86,7 @@ export default {
     for (const [cores, server] of servers) {
       const target = await bench.aim(server, tokenInfoLoad(undefined, false))
       const paces: [Pace, Partial<RunOptions>][] = [[FULL_RATE, {}]]
-      if (cores === CORES[1]) paces.push([`at ${PACE}/s`, { rate: PACE }])
+      if (cores === CORES[1]) paces.push([PACED, { rate: PACE }])
       for (const [pace, options] of paces) {
         for (const [what, disturb] of kinds) {
           subjects.push({

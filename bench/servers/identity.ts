@@ -12,12 +12,20 @@ interface Options {
   database: string
   /** Listens on this port and serves the bridge to itself under /bridge. */
   bridgePort?: number
+  /** Mails, which go nowhere. Its callers say themselves where they are, because one address may ask for few. */
+  mails?: boolean
 }
 
-const { database, bridgePort } = readOptions<Options>()
+const { database, bridgePort, mails = false } = readOptions<Options>()
 
-const app = Fastify()
-await app.register(identity, { database, secretKey: SECRET_KEY, rateLimit: false, oidc: { signInLimit: false } })
+const app = Fastify({ trustProxy: mails })
+await app.register(identity, {
+  database,
+  secretKey: SECRET_KEY,
+  rateLimit: false,
+  oidc: { signInLimit: false, ...(mails && { issuer: 'http://127.0.0.1' }) },
+  ...(mails && { mail: { send: async () => {} } })
+})
 if (bridgePort !== undefined) await app.register(bridge, { prefix: '/bridge', upstream: `http://127.0.0.1:${bridgePort}` })
 const create = (account: string) => app.identity.users.create({ data: { account, password: PASSWORD, name: 'New user' } })
 const calls = { repeat: (options: RepeatOptions) => repeat(create, options) }
