@@ -1,7 +1,6 @@
 import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { IdentityError } from '../lib/errors.ts'
-import { toCsv } from '../lib/lists/csv.ts'
 import { mapBatches } from '../lib/lists/cursor.ts'
 import { LIST_TYPES, type ListOptions, type ListSource, renderList } from '../lib/lists/listing.ts'
 import { JSON_TYPE, NDJSON_TYPE, prefersCsv, selectType } from '../lib/lists/negotiation.ts'
@@ -41,6 +40,8 @@ function countStream (request: FastifyRequest, body: Readable): void {
 }
 
 async function * writeCsv<T> (batches: AsyncIterable<T[]>, { columns, toRow }: NonNullable<ListReplyOptions['csv']>): AsyncGenerator<string> {
+  // Loaded when the first table is asked for.
+  const { toCsv } = await import('../lib/lists/csv.ts')
   const rows = mapBatches(batches, (record) => toRow(record as never))
   for await (const lines of toCsv(rows, { escapeFormulae: true, columns, isRecord: () => true })) if (lines.length > 0) yield lines.toString()
 }

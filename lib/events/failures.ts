@@ -1,4 +1,5 @@
 import { type KeyObject, createHmac } from 'node:crypto'
+import { setImmediate } from 'node:timers/promises'
 import { TIMERS, type Timers } from '../timers.ts'
 import { type Origin, findOrigin, runFor } from './origin.ts'
 import type { Recorder } from './recorder.ts'
@@ -48,7 +49,8 @@ export function createFailures ({ recorder, key, onError, timers = TIMERS }: Fai
   let timer: NodeJS.Timeout | undefined
 
   function write (happening: Happening): void {
-    const work = recorder.insert({ outcome: 'failure', ...happening }).catch(onError).finally(() => { writing.delete(work) })
+    // After the answer: the failures of some are only counted, and its time must not tell theirs from others.
+    const work = setImmediate().then(() => recorder.insert({ outcome: 'failure', ...happening })).catch(onError).finally(() => { writing.delete(work) })
     writing.add(work)
   }
 

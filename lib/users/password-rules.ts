@@ -4,6 +4,9 @@ import { paramError } from '../errors.ts'
 /** Characters of the passwords that bootstrap and the command line generate: 142 bits. No rule asks for more. */
 export const GENERATED_PASSWORD = 24
 
+/** Characters of the longest common password. */
+export const LONGEST_COMMON = 20
+
 /** What the password is for. It must not be any of these names. */
 export interface PasswordOwner {
   account: string
@@ -39,7 +42,8 @@ export function createPasswordRules ({ min, serviceName = '' }: { min: number, s
     if ([account, email, serviceName].some((name) => name !== '' && fold(name) === folded)) {
       throw paramError('password', 'must not be the account or the name of the service', 'name')
     }
-    // Loaded when the first password is set: the list has 140 KB.
+    if (countCharacters(folded) > LONGEST_COMMON) return password
+    // Loaded when it is needed: the list has 140 KB.
     const { isCommon } = await import('./common-passwords.ts')
     if (isCommon(folded)) throw paramError('password', 'is one of the most common passwords', 'common')
     return password
