@@ -23,8 +23,8 @@ await app.register(identity, {
   database,
   secretKey: SECRET_KEY,
   rateLimit: false,
-  oidc: { signInLimit: false, ...(mails && { issuer: 'http://127.0.0.1' }) },
-  ...(mails && { mail: { send: async () => {} } })
+  oidc: { signInLimit: false },
+  ...(mails && { mail: { local: true, send: async () => {} } })
 })
 if (bridgePort !== undefined) await app.register(bridge, { prefix: '/bridge', upstream: `http://127.0.0.1:${bridgePort}` })
 const create = (account: string) => app.identity.users.create({ data: { account, password: PASSWORD, name: 'New user' } })

@@ -13,6 +13,7 @@ const CHILD = fileURLToPath(new URL('../fixtures/sending-child.ts', import.meta.
 async function startSender (database: string, url: string) {
   const child = spawn(process.execPath, ['--no-warnings', CHILD, database, url], { stdio: ['pipe', 'pipe', 'inherit'] })
   const accepted: string[] = []
+  let given = 0
   let looks = 0
   let rests = 0
   const waiting = new Set<() => void>()
@@ -28,6 +29,12 @@ async function startSender (database: string, url: string) {
   return {
     accepted,
     write: (line: string) => { child.stdin.write(`${line}\n`) },
+    give (address: string) {
+      given++
+      child.stdin.write(`to ${address}\n`)
+    },
+    /** Resolves when it was told of all mails that it was given. */
+    acceptAll: async () => await until(() => accepted.length >= given),
     /** Resolves when it was told of so many accepted mails. */
     accept: async (count: number) => await until(() => accepted.length >= count),
     /** Has it send what is due, whoever accepted it. Resolves when it has found nothing more. */
@@ -83,7 +90,7 @@ export async function deliver (database: string, { processes, mails, kills }: { 
   let killed = 0
   let given = 0
   const give = (sender: typeof senders[number], count: number) => {
-    for (let one = 0; one < count; one++) sender.write(`to m${given++}@example.com`)
+    for (let one = 0; one < count; one++) sender.give(`m${given++}@example.com`)
   }
   while (killed < kills) {
     const place = killed % processes
@@ -101,6 +108,7 @@ export async function deliver (database: string, { processes, mails, kills }: { 
   // Those that a killed process had not accepted are nobody's.
   const missing = mails - accepted.size - senders.reduce((sum, sender) => sum + sender.accepted.length, 0)
   for (let place = 0; place < processes; place++) give(senders[place]!, Math.floor((missing + place) / processes))
+  await Promise.all(senders.map((sender) => sender.acceptAll()))
   await Promise.all(senders.map((sender) => sender.look()))
   for (const sender of senders) {
     await sender.end()
