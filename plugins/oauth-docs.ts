@@ -57,6 +57,13 @@ const REQUEST = {
   code_challenge_method: 'S256'
 }
 const ANSWERS = { 200: page('With response_mode=form_post, a page that posts the code to the app.'), 303: none('Redirects to the sign-in page, or with the code to the app.', { Location: Type.String() }) }
+const FORM_ANSWERS = {
+  303: none('Redirects to the GET with the same parameters, which answers with a page or sends the browser on.', { Location: Type.String() }),
+  400: page('The form is not UTF-8.'),
+  413: page('The form is too large.'),
+  415: page('The body is not a form.'),
+  default: page('A page that says what is wrong.')
+}
 const PAGE_ERRORS = { 400: page('A page that says what is wrong.'), 429: page('Too many sign-ins were started.'), 500: page('An unexpected error.'), 503: page('The store failed.') }
 const FORM = { consumes: ['application/x-www-form-urlencoded'] }
 
@@ -88,7 +95,7 @@ const DOCS: Record<string, Record<string, FastifySchema>> = {
   [ROUTES.authorization]: {
     GET: operation('authorize', 'Begin a sign-in in a browser', 'RFC 6749, 4.1.1', { querystring: Type.Object(AUTHORIZATION), response: { ...ANSWERS, ...PAGE_ERRORS } }),
     POST: operation('authorizeByForm', 'Begin a sign-in by a form', 'OpenID Connect Core, 3.1.2.1', {
-      body: Type.Object(AUTHORIZATION, { examples: [REQUEST] }), ...FORM, response: { ...ANSWERS, ...PAGE_ERRORS }
+      body: Type.Object(AUTHORIZATION, { examples: [REQUEST] }), ...FORM, response: FORM_ANSWERS
     })
   },
   [ROUTES.token]: {
@@ -126,7 +133,7 @@ const DOCS: Record<string, Record<string, FastifySchema>> = {
       querystring: Type.Object(END_SESSION), response: { 200: page('Asks whether to sign out.'), ...PAGE_ERRORS }
     }),
     POST: operation('endSessionByForm', 'Sign the user out by a form', 'RP-Initiated Logout, 2', {
-      body: Type.Object(END_SESSION, { examples: [{ client_id: REQUEST.client_id }] }), ...FORM, response: { 303: none('Redirects to the page.', { Location: Type.String() }), ...PAGE_ERRORS }
+      body: Type.Object(END_SESSION, { examples: [{ client_id: REQUEST.client_id }] }), ...FORM, response: FORM_ANSWERS
     })
   },
   [ROUTES.device_authorization]: {

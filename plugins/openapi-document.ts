@@ -107,6 +107,13 @@ export function describeSchema ({ schema }: DescribedRoute, routes: DescribedRou
 
 type Node = Record<string, unknown>
 
+/** A choice of texts as one `enum`: generated code has one type for it, instead of one for each text. */
+function joinTexts ({ anyOf, ...node }: Node): Node {
+  return { type: 'string', enum: (anyOf as { enum: string[] }[]).flatMap((choice) => choice.enum), ...node }
+}
+
+const isChoiceOfTexts = ({ anyOf }: Node) => Array.isArray(anyOf) && anyOf.every((choice: Node) => choice.type === 'string' && Array.isArray(choice.enum))
+
 /**
  * Moves each schema with a title to the components, under that title, so that generated code has one type for it.
  * @throws Error when two schemas share a title
@@ -117,6 +124,7 @@ export function nameSchemas (document: Node): Node {
     if (Array.isArray(value)) return value.map(walk)
     if (typeof value !== 'object' || value === null) return value
     const node = Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, key === 'example' || key === 'examples' ? inner : walk(inner)]))
+    if (isChoiceOfTexts(node)) return joinTexts(node)
     if (typeof node.title !== 'string') return node
     const { title, description: _description, ...schema } = node
     if (schemas[title] !== undefined && JSON.stringify(schemas[title]) !== JSON.stringify(schema)) throw new Error(`two schemas have the title ${title}`)

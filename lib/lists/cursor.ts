@@ -52,11 +52,12 @@ function parse (text: string): unknown[] {
 
 /**
  * The start of a page, as a part of a store's query.
- * @throws ErrParam for a cursor together with an offset, and as decodeCursor
+ * @throws ErrParam for a cursor together with an offset above 0, and as decodeCursor
  */
 export function toStart ({ after, offset }: { after?: string, offset?: number }, sort: SortKey[]): Pick<ListQuery, 'after' | 'offset'> {
   if (!after) return { offset: offset ?? 0 }
-  if (offset !== undefined) throw paramError('after', 'cannot be given together with offset')
+  // Generated clients send the default.
+  if (offset !== undefined && offset !== 0) throw paramError('after', 'cannot be given together with offset')
   return { after: decodeCursor(after, sort) }
 }
 

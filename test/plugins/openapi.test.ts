@@ -89,6 +89,10 @@ t.test('/openapi.json names its schemas, and gives each list one type', async (t
     t.match(responses[200]!.content?.['application/json']?.schema, { properties: { data: { type: 'array', items: { $ref: String } } } }, path)
     t.notOk(parameters.some(({ name }) => name === 'format'))
   }
+  t.match(document.components.schemas.Client, {
+    properties: { grants: { items: { type: 'string', enum: ['code', 'refresh', 'client', 'device'] } }, pkce: { type: 'string', enum: ['required', 'optional'] } }
+  }, 'a choice of texts is one type')
+  t.notMatch(text, /"anyOf":\[\{"type":"string","enum"/)
 })
 
 t.test('the limits of /openapi.json are those of the service', async (t) => {

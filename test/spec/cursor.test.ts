@@ -111,12 +111,13 @@ await forEachStore(t, async (t, build) => {
     const forge = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url')
     const user = readLink((await admin.get('/user/list?limit=2&sort=created:asc')).headers.link)!
     t.equal((await ann.get(`/client/list?limit=2&sort=created:asc&after=${after}`)).status, 200)
+    t.equal((await ann.get(`/client/list?limit=2&sort=created:asc&offset=0&after=${after}`)).status, 200, 'the default offset, which generated clients send')
     for (const [label, query] of Object.entries({
       'another sort': `sort=created:desc&after=${after}`,
       'the default sort': `after=${after}`,
       'a sort with one key more': `sort=created:asc,name:asc&after=${after}`,
       'the user list': `sort=created:asc&after=${user.after}`,
-      'with an offset': `sort=created:asc&offset=0&after=${after}`,
+      'with an offset': `sort=created:asc&offset=1&after=${after}`,
       twice: `sort=created:asc&after=${after}&after=${after}`,
       'cut short': `sort=created:asc&after=${after.slice(0, -2)}`,
       'with a character that is none of its': `sort=created:asc&after=${after}!`,
