@@ -5,12 +5,12 @@ import { paramError } from './errors.ts'
 import { findRedirectUriProblem } from './redirect-uris.ts'
 import type { Json } from './store/port.ts'
 
-const email = ajvFormats.fullFormats.email as RegExp
+export const EMAIL = ajvFormats.fullFormats.email as RegExp
 const uri = ajvFormats.fullFormats.uri as (text: string) => boolean
 
 /** RFC 6749, 3.3. */
 const SCOPE_TOKEN = /^[\x21\x23-\x5b\x5d-\x7e]+$/
-const ACCOUNT = /^[A-Za-z0-9]{1}[A-Za-z0-9-_]*$/
+export const ACCOUNT = /^[A-Za-z0-9]{1}[A-Za-z0-9-_]*$/
 
 /** Levels of nesting in free-form JSON. MongoDB allows 100 for the whole document. */
 const MAX_DEPTH = 32
@@ -18,7 +18,7 @@ const MAX_DEPTH = 32
 /** Lower-cases and checks an account. Throws ErrParam. */
 export function checkAccount (text: string): string {
   const account = text.toLowerCase()
-  if (account.length > LIMITS.account || !(ACCOUNT.test(account) || email.test(account))) {
+  if (account.length > LIMITS.account || !(ACCOUNT.test(account) || EMAIL.test(account))) {
     throw paramError('account', "must be an email address, or letters, digits, '-' and '_' with a letter or digit first")
   }
   return account

@@ -64,7 +64,16 @@ const FORM_ANSWERS = {
   415: page('The body is not a form.'),
   default: page('A page that says what is wrong.')
 }
-const PAGE_ERRORS = { 400: page('A page that says what is wrong.'), 429: page('Too many sign-ins were started.'), 500: page('An unexpected error.'), 503: page('The store failed.') }
+/** A page for browsers; for a program, by Accept, JSON. */
+const failure = (description: string, headers?: Record<string, TSchema>) => ({
+  description, content: { 'text/html': { schema: Type.String() }, 'application/json': { schema: OAuthErrorSchema } }, ...(headers && { headers })
+})
+const PAGE_ERRORS = {
+  400: failure('Says what is wrong.'),
+  429: failure('Too many sign-ins were started.', { 'Retry-After': RetryAfter }),
+  500: failure('An unexpected error.'),
+  503: failure('The store failed.', { 'Retry-After': RetryAfter })
+}
 const FORM = { consumes: ['application/x-www-form-urlencoded'] }
 
 const TokensSchema = Type.Object({

@@ -1,5 +1,8 @@
 import { ClientSchema } from '../schemas/client.ts'
+import { LIMITS as BOUNDS } from '../schemas/common.ts'
+import { ACCOUNT, EMAIL } from '../lib/checks.ts'
 import { ERRORS } from '../lib/errors.ts'
+import { EVENT_TYPES } from '../lib/events/types.ts'
 
 type Node = Record<string, unknown>
 
@@ -9,7 +12,25 @@ const TEXT = { minLength: 1 }
 const URIS = { items: URL }
 /** RFC 6749, 3.3. */
 const SCOPES = { items: { pattern: '^[\\x21\\x23-\\x5b\\x5d-\\x7e]+$' } }
-const INFO = { propertyNames: TEXT }
+/** Keys without a NUL character. */
+const INFO = { propertyNames: { pattern: '^[^\\x00]+$' } }
+/** The address is compared without regard to case, which a pattern cannot say. */
+const EMAIL_ADDRESS = EMAIL.source.replaceAll('a-z', 'A-Za-z').slice(1, -1)
+const ACCOUNT_OR_ADDRESS = { pattern: `^(?:${ACCOUNT.source.slice(1, -1)}|${EMAIL_ADDRESS})$` }
+const ADDRESS = { pattern: `^${EMAIL_ADDRESS}$` }
+/** A name that people decide by, which may be empty, and one which may not. lib/names.ts refuses more: what no pattern of every language can say. */
+const NAME = { pattern: '^[^\\x00-\\x1f\\x7f-\\x9f]*$' }
+const SHOWN = { pattern: '^[^\\x00-\\x1f\\x7f-\\x9f]*[^\\s\\x00-\\x1f\\x7f-\\x9f][^\\x00-\\x1f\\x7f-\\x9f]*$' }
+/** Where the service itself sends something. */
+const RECEIVER = { format: 'uri', pattern: '^https://' }
+const CLIENT = { redirectUris: URIS, scopes: SCOPES, image: URL, name: NAME, roles: INFO, backchannelLogoutUri: RECEIVER }
+const RESOURCE = { name: SHOWN, roles: { items: SHOWN }, scopes: { propertyNames: { maxLength: BOUNDS.scope, ...SCOPES.items }, additionalProperties: SHOWN } }
+const RESOURCE_ID = {
+  format: 'uri',
+  pattern: '^(?:(?:https://[^/?#@]+|http://(?:localhost|127\\.0\\.0\\.1|\\[::1\\])(?::\\d+)?)(?:/[^?#]*)?|urn:[A-Za-z0-9][A-Za-z0-9-]{1,31}:[^?#]+)$'
+}
+const TYPES = Object.keys(EVENT_TYPES)
+const WEBHOOK = { name: NAME, url: RECEIVER, types: { items: { enum: ['*', ...new Set(TYPES.map((type) => type.replace(/\..*/, '.*'))), ...TYPES] } } }
 
 const inData = (properties: Node, rest: Node = {}) => ({ properties: { data: { properties, ...rest } } })
 const CHANGE = { minProperties: 1 }
@@ -25,13 +46,19 @@ const changes = (field: string, value: Node = {}) => ({
  */
 const LIMITS: Record<string, Node> = {
   Error: { properties: { code: { enum: Object.keys(ERRORS) } } },
-  CreateUser: { properties: { ...inData({ account: TEXT, password: TEXT, info: INFO }).properties, expired_at: TIME } },
-  PatchUser: { ...inData({ verified_at: TIME, password: TEXT, info: INFO }), ...CHANGE, ...changes('disable') },
+  CreateUser: { properties: { ...inData({ account: ACCOUNT_OR_ADDRESS, password: TEXT, info: INFO }).properties, expired_at: TIME } },
+  PatchUser: { ...inData({ verified_at: TIME, password: TEXT, roles: INFO, info: INFO }), ...CHANGE, ...changes('disable') },
   PatchProfile: inData({ password: TEXT, info: INFO }, CHANGE),
-  CreateClient: inData({ redirectUris: URIS, scopes: SCOPES, image: URL, userId: TEXT }),
-  PatchClient: { ...inData({ redirectUris: URIS, scopes: SCOPES }), ...CHANGE, ...changes('regen_secret', { const: true }) },
-  CreateResource: inData({ name: TEXT }),
-  PatchResource: inData({ name: TEXT }, CHANGE)
+  ForgotPassword: inData({ account: ACCOUNT_OR_ADDRESS }),
+  SignUp: inData({ email: ADDRESS }),
+  ChangeAddress: inData({ email: ADDRESS }),
+  InviteUser: inData({ account: ACCOUNT_OR_ADDRESS, roles: INFO }),
+  CreateClient: inData({ ...CLIENT, userId: TEXT }),
+  PatchClient: { ...inData(CLIENT), ...CHANGE, ...changes('regen_secret', { const: true }) },
+  CreateResource: inData({ ...RESOURCE, id: RESOURCE_ID }),
+  PatchResource: inData(RESOURCE, CHANGE),
+  CreateWebhook: inData(WEBHOOK),
+  PatchWebhook: inData(WEBHOOK, CHANGE)
 }
 
 function merge (schema: Node, limits: Node): Node {
@@ -47,6 +74,7 @@ const listOf = (item: string) => ({ pattern: `^(?:${item}(?:,${item})*)?$` })
 const sortBy = (...keys: string[]) => listOf(`(?:${keys.join('|')}):(?:asc|desc)`)
 
 const LISTED = { sort: sortBy('created', 'modified', 'name'), after: { pattern: '^[A-Za-z0-9_-]*$' } }
+const TIME_OR_NONE = { anyOf: [{ maxLength: 0 }, TIME] }
 const CLIENTS = { ...LISTED, fields: listOf(`(?:${Object.keys(ClientSchema.properties).join('|')})`) }
 
 /** The same for query parameters, by operation. */
@@ -54,7 +82,10 @@ const QUERIES: Record<string, Record<string, Node>> = {
   listUsers: { ...LISTED, sort: sortBy('account', 'created', 'modified', 'verified', 'name') },
   listClients: CLIENTS,
   bridgeListClients: CLIENTS,
-  listResources: LISTED
+  listResources: LISTED,
+  listWebhooks: LISTED,
+  listEvents: { ...LISTED, sort: sortBy('time'), from: TIME_OR_NONE, to: TIME_OR_NONE },
+  readEvents: { after: { pattern: '^(?:now|[0-9A-Za-z]{1,16}\\.(?:0|[1-9]\\d{0,15}))$' } }
 }
 
 /** Adds the limits to the query parameters of an operation. */

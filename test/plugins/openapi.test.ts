@@ -120,6 +120,19 @@ t.test('the limits of /openapi.json are those of the service', async (t) => {
     ['CreateClient', 'POST', '/api/v1/client', { data: { ...client, scopes: ['a b'] } }],
     ['CreateUser', 'POST', '/api/v1/user', { data: { account: 'bob', password: 'correct horse battery staple', info: { '': 1 } } }],
     ['CreateResource', 'POST', '/api/v1/resource', { data: { id: 'https://a.example', name: '', scopes: {} } }],
+    ['CreateResource', 'POST', '/api/v1/resource', { data: { id: 'https://a.example?b', name: 'A', scopes: {} } }],
+    ['CreateResource', 'POST', '/api/v1/resource', { data: { id: 'http://a.example', name: 'A', scopes: {} } }],
+    ['CreateResource', 'POST', '/api/v1/resource', { data: { id: 'https://a.example', name: ' ', scopes: {} } }],
+    ['CreateResource', 'POST', '/api/v1/resource', { data: { id: 'https://a.example', name: 'A', scopes: { 'a b': 'c' } } }],
+    ['CreateResource', 'POST', '/api/v1/resource', { data: { id: 'https://a.example', name: 'A', scopes: { a: '\u0007' } } }],
+    ['CreateUser', 'POST', '/api/v1/user', { data: { account: 'bob smith', password: 'correct horse battery staple' } }],
+    ['CreateUser', 'POST', '/api/v1/user', { data: { account: 'bob@', password: 'correct horse battery staple' } }],
+    ['PatchUser', 'PATCH', `/api/v1/user/${user_id}`, { data: { roles: { '': true } } }],
+    ['PatchUser', 'PATCH', `/api/v1/user/${user_id}`, { data: { info: { 'a\0': 1 } } }],
+    ['CreateClient', 'POST', '/api/v1/client', { data: { ...client, name: 'a\u0085' } }],
+    ['CreateClient', 'POST', '/api/v1/client', { data: { ...client, backchannelLogoutUri: 'http://a.example' } }],
+    ['CreateWebhook', 'POST', '/api/v1/webhook', { data: { name: 'a', url: 'no uri', types: ['*'] } }],
+    ['CreateWebhook', 'POST', '/api/v1/webhook', { data: { name: 'a', url: 'https://a.example', types: ['user.born'] } }],
     ['PatchClient', 'PATCH', `/api/v1/client/${clientId}`, {}],
     ['PatchClient', 'PATCH', `/api/v1/client/${clientId}`, { data: {} }],
     ['PatchClient', 'PATCH', `/api/v1/client/${clientId}`, { data: {}, regen_secret: false }],
@@ -137,7 +150,11 @@ t.test('the limits of /openapi.json are those of the service', async (t) => {
     ['/api/v1/client/list', 'sort', ['created:asc'], ['account:asc']],
     ['/api/v1/client/list', 'fields', ['', 'name', 'name,clientSecret'], ['secret', 'name,', 'name secret']],
     ['/api/v1/resource/list', 'sort', ['name:desc'], ['name:']],
-    ['/api/v1/user/list', 'after', [''], ['a b', '=']]
+    ['/api/v1/user/list', 'after', [''], ['a b', '=']],
+    ['/api/v1/webhook/list', 'sort', ['name:asc'], ['url:asc']],
+    ['/api/v1/event/list', 'sort', ['', 'time:asc'], ['name:asc']],
+    ['/api/v1/event/list', 'from', ['', '2026-11-21T02:51:00Z'], ['yesterday']],
+    ['/api/v1/event/feed', 'after', [], ['', 'a', 'a.b', 'now.']]
   ] as const) {
     const { schema } = paths[path]!.get!.parameters!.find((parameter) => parameter.name === name)!
     for (const [values, isGood] of [[good, true], [bad, false]] as const) {
@@ -149,7 +166,7 @@ t.test('the limits of /openapi.json are those of the service', async (t) => {
     }
   }
   for (const [path, method, title] of [
-    ['/api/v1/user', 'post', 'CreateUser'], ['/api/v1/user', 'patch', 'PatchProfile'], ['/api/v1/user/{userId}', 'patch', 'PatchUser'],
+    ['/api/v1/user', 'post', 'CreateUser'], ['/api/v1/webhook', 'post', 'CreateWebhook'], ['/api/v1/user', 'patch', 'PatchProfile'], ['/api/v1/user/{userId}', 'patch', 'PatchUser'],
     ['/api/v1/client', 'post', 'CreateClient'], ['/api/v1/client/{clientId}', 'patch', 'PatchClient'], ['/api/v1/resource', 'post', 'CreateResource']
   ] as const) {
     const { example } = paths[path]![method]!.requestBody!.content['application/json']!
