@@ -1,6 +1,6 @@
 import rateLimit from '@fastify/rate-limit'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import { groupAddress } from '../lib/sign-in/addresses.ts'
+import { NETWORK, groupAddress, groupNetwork } from '../lib/sign-in/addresses.ts'
 import type { Counter } from '../lib/sign-in/counter.ts'
 import type { KnownBrowser } from '../lib/sign-in/known-browsers.ts'
 import { IdentityError } from '../lib/errors.ts'
@@ -38,30 +38,38 @@ export async function createSignInLimits (app: FastifyInstance, perMinute: numbe
   const count = (max: number, keyGenerator: (request: FastifyRequest) => string) =>
     app.createRateLimit({ max, timeWindow: '1 minute', keyGenerator, allowList: [] })
   const starts = count(perMinute * STARTED, (request) => `begin ${groupAddress(request.ip)}`)
+  const networkStarts = count(perMinute * STARTED * NETWORK, (request) => `network-begin ${groupNetwork(request.ip)}`)
   const address = count(perMinute * WIDE, (request) => `address ${groupAddress(request.ip)}`)
+  const network = count(perMinute * WIDE * NETWORK, (request) => `network ${groupNetwork(request.ip)}`)
   const guess = count(perMinute, (request) => `guess ${groupAddress(request.ip)} ${key(request)}`)
   // By the epoch too: a cookie from before a new password counts for itself.
   const knownGuess = count(perMinute, (request) => `known ${key(request)}`)
 
-  async function enforce (limit: typeof address, request: FastifyRequest): Promise<void> {
+  async function enforceOne (limit: typeof address, request: FastifyRequest): Promise<void> {
     const { isAllowed, ...state } = await limit(request)
     if (isAllowed || !('isExceeded' in state) || !state.isExceeded) return
     const seconds = Math.max(1, state.ttlInSeconds)
     throw new IdentityError('ErrLimit', `too many attempts, try again in ${seconds} s`, { headers: { 'retry-after': String(seconds) } })
   }
 
+  /** Counts for the address, and where it is a part of a network for that too. */
+  async function enforce (limit: typeof address, networkLimit: typeof address, request: FastifyRequest): Promise<void> {
+    await enforceOne(limit, request)
+    if (groupNetwork(request.ip) !== groupAddress(request.ip)) await enforceOne(networkLimit, request)
+  }
+
   return {
     async guess (request, account, known) {
       if (known !== undefined) {
         keys.set(request, `${known.user_id} ${known.epoch}`)
-        return await enforce(knownGuess, request)
+        return await enforceOne(knownGuess, request)
       }
-      await enforce(address, request)
+      await enforce(address, network, request)
       if (account === undefined) return
       // Hashed, because the typed account may be as long as a form allows.
       keys.set(request, hashToken(account.toLowerCase()))
-      await enforce(guess, request)
+      await enforceOne(guess, request)
     },
-    begin: (request) => enforce(starts, request)
+    begin: (request) => enforce(starts, networkStarts, request)
   }
 }

@@ -3,7 +3,7 @@ import { IdentityError, paramError } from '../errors.ts'
 import type { MailLanguage } from '../mail/compose.ts'
 import { hashToken } from '../tokens/tokens.ts'
 import { isAddress } from '../users/addresses.ts'
-import { groupAddress } from '../sign-in/addresses.ts'
+import { NETWORK, groupAddress, groupNetwork } from '../sign-in/addresses.ts'
 import type { AccountContext } from './context.ts'
 import { offError, requireOutbox } from './context.ts'
 import { PURPOSES } from './tickets.ts'
@@ -24,10 +24,13 @@ function tooMany (ttl: number): IdentityError {
   return new IdentityError('ErrLimit', `too many mails, try again in ${seconds} s`, { headers: { 'retry-after': String(seconds) } })
 }
 
-/** @throws ErrLimit when this network address has asked for too many mails */
+/** @throws ErrLimit when this network address, or its /48 of IPv6, has asked for too many mails */
 async function checkAsker ({ counter }: AccountContext, ip: string): Promise<void> {
   const { current, ttl } = await counter.count('mail-asker', groupAddress(ip), HOUR)
   if (current > PER_ASKER) throw tooMany(ttl)
+  if (groupNetwork(ip) === groupAddress(ip)) return
+  const network = await counter.count('mail-network', groupNetwork(ip), HOUR)
+  if (network.current > PER_ASKER * NETWORK) throw tooMany(network.ttl)
 }
 
 /** @throws ErrLimit when too many mails were asked for to this address, by people who may know that */

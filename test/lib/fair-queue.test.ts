@@ -14,12 +14,12 @@ function createQueue (options: Partial<FairQueueOptions> = {}) {
     queue,
     timers,
     begun,
-    async ask (key: string, name = key, signal?: AbortSignal) {
+    async ask (key: string, name = key, signal?: AbortSignal, group?: string) {
       const result = queue.run(async () => {
         begun.push(name)
         await new Promise<void>((resolve) => running.push({ name, end: resolve }))
         return name
-      }, { key, signal })
+      }, { key, group, signal })
       result.catch(() => {})
       await settle()
       return { result }
@@ -41,6 +41,28 @@ t.test('keys take turns: a stranger is next, whatever the others ask for', async
   await ask('stranger')
   for (let i = 0; i < 6; i++) await step()
   t.same(begun.slice(5), ['stranger', 'c1', 'a2', 'b2', 'c2'])
+})
+
+t.test('the keys of a group share its turns: however many it has, a stranger is next', async (t) => {
+  const { ask, step, begun } = createQueue({ maxWait: 100_000 })
+  for (let i = 0; i < 50; i++) await ask(`net ${i}`, `net ${i}`, undefined, 'net')
+  for (let i = 0; i < 3; i++) await step()
+  await ask('stranger', 'stranger 1')
+  await ask('stranger', 'stranger 2')
+  await ask('other')
+  for (let i = 0; i < 6; i++) await step()
+  t.same(begun, ['net 0', 'net 1', 'net 2', 'net 3', 'stranger 1', 'other', 'net 4', 'stranger 2', 'net 5', 'net 6'], 'and the keys take turns within it')
+})
+
+t.test('a group that is full refuses its own keys only', async (t) => {
+  const { ask } = createQueue()
+  const asked = []
+  for (let i = 0; i < 12; i++) asked.push(await ask(`net ${i}`, undefined, undefined, 'net'))
+  t.match(await Promise.allSettled(asked.slice(11).map(({ result }) => result)), [
+    { status: 'rejected', reason: { code: 'ErrBusy', headers: { 'retry-after': '11' } } }
+  ])
+  const { result } = await ask('stranger')
+  t.equal(await Promise.race([result.catch(() => 'refused'), new Promise((resolve) => setImmediate(resolve, 'waits'))]), 'waits')
 })
 
 t.test('the expected wait of a key decides, not the number of all that wait', async (t) => {

@@ -42,6 +42,17 @@ t.test('addresses are counted by what one connection is given: 64 bits of IPv6',
   for (const kind of ['address', 'guess', 'begin']) t.strictSame([...keys(kind)], ['2001:db8:1:2::/64', '2001:db8:1:3::/64'], kind)
 })
 
+t.test('the addresses of a /48 have ten times the limits of one together', async (t) => {
+  for (const [kind, most, url] of [['network', 300, '/guess/ann'], ['network', 300, '/code'], ['network-begin', 3000, '/begin']] as const) {
+    const { counter, asked } = createFake({ [kind]: most - 1 })
+    const send = await open(t, counter)
+    for (const ip of ['2001:db8:1:2::1', '2001:db8:1:3::1']) t.equal((await send(url, ip)).status, 200)
+    t.strictSame(new Set(asked.filter(([name]) => name === kind).map(([, key]) => key)), new Set(['2001:db8:1::/48']))
+    t.equal((await (await open(t, createFake({ [kind]: most }).counter))(url, '2001:db8:1:4::1')).status, 429)
+    t.equal((await (await open(t, createFake({ [kind]: most }).counter))(url)).status, 200, 'IPv4 is counted by the address alone')
+  }
+})
+
 t.test('an account is counted by its hash, in any case', async (t) => {
   const { counter, asked } = createFake()
   const send = await open(t, counter)
