@@ -239,7 +239,7 @@ export function createClients ({ store, now, box, tokens, recorder, checkQuota, 
     async page (query: ClientListQuery, actor: Actor): Promise<Page<ClientItem>> {
       const fields = parseClientFields(query.fields)
       const view = { ...toView(actor), fields }
-      const listQuery = toListQuery(query, actor)
+      const listQuery = { ...toListQuery(query, actor), signal: actor.signal }
       const read = () => readPage(clients, listQuery, showClientItemTo(view, box.open), { renderer: 'clients', options: view })
       return await pages.run(read, toTurn(actor))
     }

@@ -48,7 +48,7 @@ export function createEventList ({ store, feed }: { store: Store, feed: Pick<Fee
      * @throws ErrParam for a sort, a time or a cursor that is not one
      */
     async page (query: EventListQuery = {}, actor?: Actor): Promise<Page<Event>> {
-      const listQuery = toListQuery(query)
+      const listQuery = { ...toListQuery(query), signal: actor?.signal }
       const generation = await feed.getGeneration()
       const show = (record: EventRecord) => showEvent(record, generation)
       return await pages.run(() => readPage(events, listQuery, show, { renderer: 'events', options: { generation } }), actor && toTurn(actor))

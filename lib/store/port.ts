@@ -95,6 +95,8 @@ export interface ListQuery {
   offset?: number
   /** 0 or absent: no limit. */
   limit?: number
+  /** Aborted when nobody waits for the list any more: one that waits for a cursor is dropped. */
+  signal?: AbortSignal | undefined
 }
 
 export type MaybePromise<T> = T | Promise<T>

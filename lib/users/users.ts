@@ -383,7 +383,7 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
      */
     async page (query: UserListQuery = {}, actor?: Actor): Promise<Page<UserItem>> {
       const { fields } = query
-      const listQuery = toListQuery(query)
+      const listQuery = { ...toListQuery(query), signal: actor?.signal }
       const read = () => readPage(users, listQuery, showItemOf(fields), { renderer: 'users', options: { fields } })
       return await pages.run(read, actor && toTurn(actor))
     }

@@ -57,7 +57,7 @@ export class FileBackend implements Backend {
     this.#writer = new Writer(data, { timeout, cache: this.cache, verify: () => this.#file.check() })
     this.#reader = new Reader({ ...data, renderers }, { timeout })
     this.#logLimit = new LogLimit({ path: this.#file.id.path, limit: walLimit, endOldest: () => this.#reader.endOldest(), onWarning })
-    this.render = renderers && ((table, query, rendering) => this.#reader.render(table.list(query, 'doc'), rendering))
+    this.render = renderers && ((table, query, rendering) => this.#reader.render(table.list(query, 'doc'), rendering, query.signal))
   }
 
   static async open (path: string, options: FileOptions): Promise<FileBackend> {
@@ -94,7 +94,7 @@ export class FileBackend implements Backend {
 
   list (table: Table, query: ListQuery): AsyncIterable<string[]> {
     const { limit = 0 } = query
-    return this.#reader.list(table.list(query, 'doc'), limit > 0 && limit <= BATCH_SIZE + 1)
+    return this.#reader.list(table.list(query, 'doc'), limit > 0 && limit <= BATCH_SIZE + 1, query.signal)
   }
 
   async ping (): Promise<void> {

@@ -1,5 +1,5 @@
 import type { SQLInputValue } from 'node:sqlite'
-import { busyError } from '../../errors.ts'
+import { busyError, goneError } from '../../errors.ts'
 import { TIMERS, type Timers } from '../../timers.ts'
 import { BATCH_SIZE, type Rendering, type StoreOptions } from '../port.ts'
 import type { Statement } from './sql.ts'
@@ -80,23 +80,23 @@ export class Reader {
    * than a batch, and is tried in one answer first: it takes no cursor, so it never waits for slow readers of long lists.
    * If its documents are too large for that, it is read as a long list.
    */
-  async * list (statement: Statement, short: boolean): AsyncGenerator<string[], void, undefined> {
+  async * list (statement: Statement, short: boolean, signal?: AbortSignal): AsyncGenerator<string[], void, undefined> {
     const { docs, done } = short ? await this.#lists.call({ ...this.#toOpening(statement, BATCH_SIZE + 1), whole: true }) : {}
     if (done !== true) {
-      for await (const { docs } of this.#readLong(this.#toOpening(statement))) if (docs!.length > 0) yield docs!
+      for await (const { docs } of this.#readLong(this.#toOpening(statement), signal)) if (docs!.length > 0) yield docs!
       return
     }
     for (let rest = docs!; rest.length > 0; rest = rest.slice(BATCH_SIZE)) yield rest.slice(0, BATCH_SIZE)
   }
 
   /** The documents as the thread renders them. */
-  async * render (statement: Statement, rendering: Rendering): AsyncGenerator<string, void, undefined> {
-    for await (const { piece } of this.#readLong({ ...this.#toOpening(statement), rendering })) if (piece !== '') yield piece!
+  async * render (statement: Statement, rendering: Rendering, signal?: AbortSignal): AsyncGenerator<string, void, undefined> {
+    for await (const { piece } of this.#readLong({ ...this.#toOpening(statement), rendering }, signal)) if (piece !== '') yield piece!
   }
 
   /** Batches or pieces; the next is read while the last is used. */
-  async * #readLong (opening: Opening): AsyncGenerator<Answer, void, undefined> {
-    await this.#enter()
+  async * #readLong (opening: Opening, signal?: AbortSignal): AsyncGenerator<Answer, void, undefined> {
+    await this.#enter(signal)
     const { list } = opening
     let entered = true
     const leave = (ended = false) => {
@@ -150,8 +150,9 @@ export class Reader {
     return { kind: 'open', list: ++this.#list, size, sql, values }
   }
 
-  /** Waits for a cursor slot. */
-  async #enter (): Promise<void> {
+  /** Waits for a cursor slot, as long as somebody waits for the list. */
+  async #enter (signal: AbortSignal | undefined): Promise<void> {
+    if (signal?.aborted === true) throw goneError()
     const { cursors, timeout, timers } = this.#options
     if (this.#cursors < cursors) {
       this.#cursors++
@@ -163,7 +164,14 @@ export class Reader {
     const timer = timers.set(() => {
       if (this.#queue.delete(resolve)) reject(busyError('lists'))
     }, timeout)
-    await promise.finally(() => timers.clear(timer))
+    const drop = () => {
+      if (this.#queue.delete(resolve)) reject(goneError())
+    }
+    signal?.addEventListener('abort', drop)
+    await promise.finally(() => {
+      timers.clear(timer)
+      signal?.removeEventListener('abort', drop)
+    })
   }
 
   /** Hands the cursor slot to the list that has waited longest. */

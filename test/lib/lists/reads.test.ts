@@ -40,3 +40,21 @@ t.test('counts and pages that nobody waits for are not read, and callers take tu
     }
   }
 })
+
+t.test('the store learns who waits for a long list, which may wait for a cursor', async (t) => {
+  const signals: unknown[] = []
+  const { users, clients } = await openRules(t, {
+    around: ({ method, args }, run) => {
+      const [query] = args as [{ signal?: AbortSignal } | undefined]
+      if (method === 'next') signals.push(query?.signal)
+      return run()
+    }
+  })
+  const { signal } = new AbortController()
+  const actor = { user_id: 'a', isAdmin: true, signal }
+  for (const { batches } of [await users.page({ limit: 0 }, actor), await clients.page({ limit: 0 }, actor)]) {
+    signals.length = 0
+    for await (const batch of batches) t.ok(batch)
+    t.ok(signals.length > 0 && signals.every((one) => one === signal))
+  }
+})

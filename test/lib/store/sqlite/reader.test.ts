@@ -199,6 +199,22 @@ t.test('a list that waited too long for a cursor is ErrBusy', async (t) => {
   t.equal(await read(reader.list(ALL, false)), 350)
 })
 
+t.test('a list that waits for a cursor is dropped when nobody waits for it any more', async (t) => {
+  const { reader } = startReader(t, { cursors: 1 })
+  const one = reader.list(ALL, false)
+  await one.next()
+  const caller = new AbortController()
+  const dropped = reader.list(ALL, false, caller.signal).next()
+  const rendered = reader.render(ALL, { renderer: 'things', options: {}, separator: ',' }, caller.signal).next()
+  const patient = read(reader.list(ALL, false))
+  caller.abort()
+  await t.rejects(dropped, { message: /connection was closed/ })
+  await t.rejects(rendered, { message: /connection was closed/ })
+  await t.rejects(reader.list(ALL, false, caller.signal).next(), { message: /connection was closed/ }, 'nor does it begin later')
+  await one.return()
+  t.equal(await patient, 350, 'the next one gets the cursor')
+})
+
 t.test('lists that wait for a cursor are bounded', async (t) => {
   const { reader } = startReader(t, { cursors: 1 })
   const one = reader.list(ALL, false)
