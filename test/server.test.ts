@@ -154,12 +154,15 @@ t.test('during the shutdown delay only readiness says no, and a second signal en
   t.notMatch(service.stderr(), /Debugger/)
 })
 
-t.test('after the shutdown delay the service closes', async (t) => {
-  const service = startProgram(t, 'server.ts', { env: serviceEnv(t.testdir(), { IDENTITY_SHUTDOWN_DELAY: '100' }) })
-  await readFirst(service)
-  service.child.kill('SIGTERM')
-  t.equal(await service.ended, 0)
-  t.match(service.log().at(-1), { msg: 'closed' })
+t.test('after the shutdown delay the service closes, whatever signal began it', async (t) => {
+  for (const signal of ['SIGINT', 'SIGQUIT'] as const) {
+    const service = startProgram(t, 'server.ts', { env: serviceEnv(t.testdir(), { IDENTITY_SHUTDOWN_DELAY: '100' }) })
+    await readFirst(service)
+    service.child.kill(signal)
+    t.equal(await service.ended, 0, signal)
+    t.match(service.log().find(({ msg }) => msg === `${signal}: closing`), {})
+    t.match(service.log().at(-1), { msg: 'closed' })
+  }
 })
 
 t.test('requests past the limit are aborted; a log file contains no secrets', async (t) => {

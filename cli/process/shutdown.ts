@@ -1,6 +1,7 @@
 import type { FastifyBaseLogger } from 'fastify'
 
-const SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP'] as const
+/** SIGQUIT too: without a listener it leaves a core dump, in which our secrets are. */
+const SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT'] as const
 
 /** Milliseconds that the store has to close after the last request. */
 export const STORE_CLOSE = 5000

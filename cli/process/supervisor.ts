@@ -32,7 +32,7 @@ const MAX_DELAY = 5000
 const KILL_WAIT = 1000
 
 /** The signals that end the service gracefully. */
-const CLEAN: ReadonlySet<string | null> = new Set(['SIGTERM', 'SIGINT', 'SIGHUP'])
+const CLEAN: ReadonlySet<string | null> = new Set(['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT'])
 
 interface Entry { worker: Worker, startedAt: number, listening: boolean }
 
