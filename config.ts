@@ -16,7 +16,7 @@ import { findNearest } from './lib/nearest.ts'
 import { OWN_SCHEMAS } from './lib/options.ts'
 import { parseSecretKeys } from './lib/crypto/secrets.ts'
 import { readAllowedHosts } from './lib/outbound/addresses.ts'
-import { type RoleNames, findSharedRole } from './lib/roles.ts'
+import { type RoleNames, findSharedRole, findUnusableRole } from './lib/roles.ts'
 import { findAdminsRole } from './lib/users/manager-rules.ts'
 
 /** The configuration of a process. */
@@ -220,6 +220,8 @@ export function readConfig (env: Readonly<Record<string, string | undefined>>): 
   if (workers > 1 && read.DATABASE_URL === 'sqlite::memory:') {
     problems.push('IDENTITY_WORKERS: must be 1 with sqlite::memory:, as each process would have its own database')
   }
+  const unusable = findUnusableRole(toRoleNames(read))
+  if (unusable !== undefined) problems.push(`${nameRole(unusable)}: must not be __proto__`)
   const shared = findSharedRole(toRoleNames(read))
   if (shared !== undefined) problems.push(`${nameRole(shared.role)}: must differ from ${nameRole(shared.earlier)}`)
   if (findAdminsRole(toRoleNames(read), toManagerRoles(read) ?? []) !== undefined) {

@@ -102,6 +102,7 @@ function checkJson (field: string, value: Json, depth: number): void {
 /** Checks free-form JSON of the caller's: no empty key, bounded, and storable unchanged. Throws ErrParam. */
 export function checkMap<T extends { [key: string]: Json }> (field: string, map: T): T {
   if (Object.hasOwn(map, '')) throw paramError(field, 'must not have an empty key')
+  if (Object.hasOwn(map, '__proto__')) throw paramError(field, 'must not have the key __proto__')
   checkJson(field, map, 0)
   if (Buffer.byteLength(JSON.stringify(map)) > LIMITS.info) {
     throw paramError(field, `must not have more than ${LIMITS.info} bytes as JSON`)

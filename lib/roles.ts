@@ -20,8 +20,15 @@ export function findSharedRole (names: RoleNames): { role: keyof RoleNames, earl
   }
 }
 
-/** @throws Error that names the option, when two roles share a name */
+/** The first role whose name no JSON body may hold as a key: nobody could be given it. */
+export function findUnusableRole (names: RoleNames): keyof RoleNames | undefined {
+  return (Object.keys(DEFAULT_ROLE_NAMES) as (keyof RoleNames)[]).find((role) => names[role] === '__proto__')
+}
+
+/** @throws Error that names the option, when two roles share a name, or one has a name that cannot be given */
 export function checkRoleNames (names: RoleNames): void {
+  const unusable = findUnusableRole(names)
+  if (unusable !== undefined) throw new Error(`option roles.${unusable}: must not be __proto__`)
   const shared = findSharedRole(names)
   if (shared !== undefined) throw new Error(`option roles.${shared.role}: must differ from roles.${shared.earlier}`)
 }

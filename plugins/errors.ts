@@ -34,9 +34,20 @@ export function toErrorBody ({ statusCode, code, message, reason }: IdentityErro
   return { statusCode, code, error: STATUS_CODES[statusCode] ?? ERRORS[code].title, message, ...(reason !== undefined && { reason }) }
 }
 
+const PATH_ERRORS: ReadonlySet<string> = new Set(['FST_ERR_BAD_URL', 'FST_ERR_MAX_PARAM_LENGTH'])
+
+const notFoundError = ({ method }: FastifyRequest) => new IdentityError('ErrNotFound', `path: no such route for ${method}`)
+
+/** Of an unknown route nothing else is wrong: Fastify parses the body of the request before it looks at that. */
+function toRequestError (thrown: unknown, request: FastifyRequest): IdentityError {
+  const error = toIdentityError(thrown)
+  const { code = '' } = thrown as Partial<FastifyError>
+  return request.is404 && error.code === 'ErrParam' && !PATH_ERRORS.has(code) ? notFoundError(request) : error
+}
+
 /** The error handler of our scopes, the only place that answers with an error. */
 export function handleError (thrown: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
-  const error = toIdentityError(thrown)
+  const error = toRequestError(thrown, request)
   logFailure(request, error)
   return reply
     .code(error.statusCode)
@@ -48,5 +59,5 @@ export function handleError (thrown: unknown, request: FastifyRequest, reply: Fa
 
 /** Answers unknown routes in the form of every error. */
 export function handleNotFound (request: FastifyRequest, reply: FastifyReply): FastifyReply {
-  return handleError(new IdentityError('ErrNotFound', `path: no such route for ${request.method}`), request, reply)
+  return handleError(notFoundError(request), request, reply)
 }

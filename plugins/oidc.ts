@@ -147,14 +147,24 @@ async function passOn (getServer: GetServer, request: FastifyRequest, reply: Fas
 }
 
 /** The endpoints of oidc-provider, which has its own body parser. */
+/** OPTIONS is for preflights of CORS only. */
+function isUnknown ({ method, headers }: FastifyRequest): boolean {
+  return method === 'OPTIONS' && (headers.origin === undefined || headers['access-control-request-method'] === undefined)
+}
+
 export async function oidc (app: FastifyInstance, mount: OidcMount): Promise<void> {
   const { getServer, limits, look } = mount
   await app.register(formRequests, mount)
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('*', (_request, _body, done) => done(null))
 
-  const add = (url: string, methods: string[], rest: Partial<RouteOptions> = {}) =>
-    app.route({ method: methods, url, schema: { hide: true }, handler: (request, reply) => passOn(getServer, request, reply), ...rest })
+  const add = (url: string, methods: string[], rest: Partial<RouteOptions> = {}) => app.route({
+    method: methods,
+    url,
+    schema: { hide: true },
+    handler: (request, reply) => isUnknown(request) ? reply.callNotFound() : passOn(getServer, request, reply),
+    ...rest
+  })
 
   const errorHandler = createPageError(look)
   const limited: Record<string, Partial<RouteOptions>> = {

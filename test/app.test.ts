@@ -29,6 +29,24 @@ t.test('an unknown route and an invalid path have the common error body', async 
   }
 })
 
+t.test('a method that a path does not have is 404 too, whatever the type of the body', async (t) => {
+  const { app } = await start(t)
+  for (const [method, url, headers, payload] of [
+    ['QUERY', '/api/v1/client/x', {}],
+    ['QUERY', '/nope', { 'content-type': 'text/plain' }, 'x'],
+    ['POST', '/api/v1/nope', { 'content-type': 'text/plain' }, 'x'],
+    ['POST', '/nope', { 'content-type': 'application/json' }, '{'],
+    ['POST', '/nope', { 'content-type': 'application/json' }, 'x'.repeat(70_000)],
+    ['OPTIONS', '/api/v1/auth/token', {}],
+    ['OPTIONS', '/api/v1/auth/token', { origin: 'https://app.example' }],
+    ['OPTIONS', '/.well-known/openid-configuration', {}]
+  ] as const) {
+    const reply = await app.inject({ method: method as 'POST', url, headers, ...(payload !== undefined && { payload }) })
+    t.strictSame(reply.json(), { statusCode: 404, code: 'ErrNotFound', error: 'Not Found', message: `path: no such route for ${method}` }, `${method} ${url}`)
+    t.equal(reply.statusCode, 404)
+  }
+})
+
 t.test('the root says what is there', async (t) => {
   const { app } = await start(t)
   const told = (await app.inject('/')).json<Record<string, string>>()

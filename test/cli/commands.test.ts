@@ -98,6 +98,7 @@ t.test('user create', async (t) => {
     const before = await services.users.count()
     for (const [line, stdin, message] of [
       ['user create --account ann', '', '--account: a user with this account exists'],
+      ['user create --account e --role __proto__', '', '--role: must not have the key __proto__'],
       ['user create --account a!', '', "--account: must be an email address, or letters, digits, '-' and '_' with a letter or digit first"],
       ['user create --account e --password-stdin', Readable.from([Buffer.from('p\xe9', 'latin1')]), '--password-stdin: stdin must be UTF-8\nfastify-identity: see: fastify-identity help user create'],
       [['user', 'create', '--account', 'J\ufffdrgen'], '', '--account: must be UTF-8\nfastify-identity: see: fastify-identity help user create'],
@@ -183,6 +184,7 @@ t.test('user roles', async (t) => {
   for (const [line, message] of [
     ['user roles --account ann', '--add: is required, or --remove\nfastify-identity: see: fastify-identity help user roles'],
     ['user roles --account ann --add x --remove x', '--add: names a role that --remove also names\nfastify-identity: see: fastify-identity help user roles'],
+    ['user roles --account ann --add __proto__', 'roles: must not have the key __proto__'],
     ['user roles --account ann --remove x', '--remove: the user does not have this role']
   ] as const) t.match(await run(line), { code: 1, stdout: '', stderr: `fastify-identity: ${message}\n` })
 })

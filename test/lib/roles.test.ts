@@ -9,6 +9,7 @@ t.test('two roles under one name are refused at the start: who holds one would h
     [{ admin: 'staff', manager: 'staff' }, /^option roles.manager: must differ from roles.admin$/],
     [{ admin: 'manager' }, /^option roles.manager: must differ from roles.admin$/],
     [{ service: 'admin' }, /^option roles.service: must differ from roles.admin$/],
+    [{ admin: '__proto__' }, /^option roles.admin: must not be __proto__$/],
     [{ manager: 'bot', service: 'bot' }, /^option roles.service: must differ from roles.manager$/]
   ] as const) {
     for (const [name, register] of [
@@ -23,6 +24,7 @@ t.test('the environment names the variable', async (t) => {
   const service = /^IDENTITY_ROLE_SERVICE: must differ from IDENTITY_ROLE_MANAGER$/m
   t.throws(() => readConfig({ IDENTITY_ROLE_MANAGER: 'admin' }), { name: 'ConfigError', message: manager })
   t.throws(() => readConfig({ IDENTITY_ROLE_MANAGER: 'service', PORT: 'x' }), { name: 'ConfigError', message: service }, 'beside other problems')
+  t.throws(() => readConfig({ IDENTITY_ROLE_ADMIN: '__proto__' }), { name: 'ConfigError', message: /^IDENTITY_ROLE_ADMIN: must not be __proto__$/m })
   t.doesNotThrow(() => readConfig({ IDENTITY_ROLE_MANAGER: 'service', IDENTITY_ROLE_SERVICE: 'manager' }), 'swapped')
 })
 
