@@ -11,7 +11,7 @@ import { answerHalfClosed } from './plugins/connections.ts'
 import { endConnectionsAtClose } from './plugins/draining.ts'
 import { handleError, handleNotFound } from './plugins/errors.ts'
 import { RequestLog, SERIALIZERS, chooseRequestId } from './plugins/logging.ts'
-import { handleMalformed, refuseExpectations } from './plugins/malformed.ts'
+import { handleMalformed, refuseExpectations, requireHost } from './plugins/malformed.ts'
 import openapi from './plugins/openapi.ts'
 import { bridge } from './routes/bridge.ts'
 
@@ -56,12 +56,14 @@ export async function buildApp (config: Config, { logStream, ...parts }: AppPart
     return503OnClosing: false,
     routerOptions: { maxParamLength: LIMITS.encodedId },
     clientErrorHandler: handleMalformed,
+    http: { requireHostHeader: false },
     frameworkErrors: handleError
   })
   app.setErrorHandler(handleError)
   app.setNotFoundHandler(handleNotFound)
   answerHalfClosed(app)
   refuseExpectations(app)
+  requireHost(app)
   endConnectionsAtClose(app, { limit: config.shutdownTimeout })
   const isSecure = config.oidc !== false && config.oidc.issuer?.startsWith('https:') === true
   app.addHook('onRequest', (request, reply, done) => {

@@ -1,7 +1,7 @@
 import { type IncomingMessage, STATUS_CODES, type ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { ConnectionError, FastifyInstance } from 'fastify'
-import { IdentityError } from '../lib/errors.ts'
+import { IdentityError, paramError } from '../lib/errors.ts'
 import { findResponse } from './connections.ts'
 import { toErrorBody } from './errors.ts'
 
@@ -9,6 +9,13 @@ const REASONS: Record<string, [statusCode: number, message: string]> = {
   ERR_HTTP_REQUEST_TIMEOUT: [408, 'request: did not arrive in time'],
   HPE_HEADER_OVERFLOW: [431, 'headers: are too large'],
   HPE_CHUNK_EXTENSIONS_OVERFLOW: [413, 'body: has chunk extensions that are too large']
+}
+
+/** Refuses HTTP/1.1 without Host (RFC 9112, 3.2) in the form of every error: Node's own answer has no body, and is turned off. */
+export function requireHost (app: FastifyInstance): void {
+  app.addHook('onRequest', (request, _reply, done) => {
+    done(request.raw.httpVersion === '1.1' && request.headers.host === undefined ? paramError('host', 'is required') : undefined)
+  })
 }
 
 /** Answers an `Expect` other than 100-continue (RFC 9110, 10.1.1) in the form of every error: Node's own answer has no body. */

@@ -1,4 +1,6 @@
 import { renameSync } from 'node:fs'
+import { connect } from 'node:net'
+import { text } from 'node:stream/consumers'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import t from 'tap'
 import { buildApp, getUrl } from '../app.ts'
@@ -44,6 +46,18 @@ t.test('a method that a path does not have is 404 too, whatever the type of the 
     const reply = await app.inject({ method: method as 'POST', url, headers, ...(payload !== undefined && { payload }) })
     t.strictSame(reply.json(), { statusCode: 404, code: 'ErrNotFound', error: 'Not Found', message: `path: no such route for ${method}` }, `${method} ${url}`)
     t.equal(reply.statusCode, 404)
+  }
+})
+
+t.test('HTTP/1.1 without Host is refused in the form of every error, and HTTP/1.0 needs none', async (t) => {
+  const { app } = await start(t)
+  const { port } = new URL(await app.listen({ port: 0, host: '127.0.0.1' }))
+  for (const [version, status] of [['1.1', '400 Bad Request'], ['1.0', '200 OK']] as const) {
+    const socket = connect(Number(port), '127.0.0.1')
+    socket.write(`GET /health/live HTTP/${version}\r\nConnection: close\r\n\r\n`)
+    const [head = '', body = ''] = (await text(socket)).split('\r\n\r\n')
+    t.match(head, `HTTP/1.1 ${status}`)
+    if (version === '1.1') t.strictSame(JSON.parse(body), { statusCode: 400, code: 'ErrParam', error: 'Bad Request', message: 'host: is required' })
   }
 })
 
