@@ -1,5 +1,6 @@
 import type { Recorder } from '../../lib/events/recorder.ts'
 import { createRecorder } from '../../lib/events/recorder.ts'
+import type { Happening } from '../../lib/events/types.ts'
 import type { Change, ListQuery, Store } from '../../lib/store/port.ts'
 import type { StoreCall } from './wrap-store.ts'
 
@@ -14,6 +15,22 @@ export function createSilentRecorder (store: Store): Recorder {
     attach: () => ({}),
     insert: async () => {},
     remove: async (name, id) => await store.collection(name).delete(id)
+  }
+}
+
+/** Hands on what would be recorded. */
+export function createWatchedRecorder (store: Store, record: (happening: Happening) => void): Recorder {
+  return {
+    attach: (_document, ...happenings) => {
+      for (const happening of happenings) record(happening)
+      return {}
+    },
+    insert: async (happening) => record(happening),
+    remove: async (name, id, happening) => {
+      const isRemoved = await store.collection(name).delete(id)
+      if (isRemoved) record(happening)
+      return isRemoved
+    }
   }
 }
 

@@ -1,4 +1,6 @@
-import { SILENT_FAILURES, createSilentRecorder } from './events.ts'
+import { SILENT_FAILURES, createSilentRecorder, createWatchedRecorder } from './events.ts'
+import type { Happening } from '../../lib/events/types.ts'
+import type { Logouts } from '../../lib/logout/logouts.ts'
 import type { Test } from 'tap'
 import { createClients } from '../../lib/clients/clients.ts'
 import { createSecretBox, generateSecretKey } from '../../lib/crypto/secrets.ts'
@@ -8,6 +10,8 @@ import { createResources } from '../../lib/resources/resources.ts'
 import { DEFAULT_ROLE_NAMES } from '../../lib/roles.ts'
 import { COLLECTIONS } from '../../lib/store/collections.ts'
 import { openStore } from '../../lib/store/index.ts'
+import { createOwnSessions } from '../../lib/tokens/own-sessions.ts'
+import { createTokenSessions } from '../../lib/tokens/token-sessions.ts'
 import { createTokens } from '../../lib/tokens/tokens.ts'
 import type { Passwords } from '../../lib/users/passwords.ts'
 import { createPasswordRules } from '../../lib/users/password-rules.ts'
@@ -27,8 +31,21 @@ const PLAIN_PASSWORDS: Passwords = {
   close: async () => {}
 }
 
+/** Throws for `refused:`. */
+function checkUrl (url: string): string {
+  if (url === 'refused:') throw new Error('is refused')
+  return url
+}
+
 /** Users, clients and tokens on a store in memory, without hashing and without HTTP: a test of them takes milliseconds. */
-export async function openRules (t: Test, { around = (_call, run) => run(), passwords, refreshTtl }: { around?: Around, passwords?: Partial<Passwords>, refreshTtl?: number } = {}) {
+export async function openRules (t: Test, { around = (_call, run) => run(), passwords, refreshTtl, record, logouts }: {
+  around?: Around
+  passwords?: Partial<Passwords>
+  refreshTtl?: number
+  /** Receives the events that the services record. */
+  record?: (happening: Happening) => void
+  logouts?: Pick<Logouts, 'enqueueForSession' | 'enqueueForUser'>
+} = {}) {
   let time = Date.parse(BEGIN)
   const now = () => time
   const inner = await openStore('sqlite::memory:', { collections: COLLECTIONS, now, onError: () => {} })
@@ -37,8 +54,8 @@ export async function openRules (t: Test, { around = (_call, run) => run(), pass
   const errors: unknown[] = []
   const onError = (error: unknown) => { errors.push(error) }
   const roles = DEFAULT_ROLE_NAMES
-  const recorder = createSilentRecorder(store)
-  const tokens = createTokens({ store, now, roles, recorder, onError, refreshTtl })
+  const recorder = record === undefined ? createSilentRecorder(store) : createWatchedRecorder(store, record)
+  const tokens = createTokens({ store, now, roles, recorder, onError, refreshTtl, logouts })
   const box = createSecretBox(generateSecretKey())
   const attempts = createAttempts({ store, now, key: box.key })
   const checkNewPassword = createPasswordRules({ min: 1 })
@@ -46,8 +63,10 @@ export async function openRules (t: Test, { around = (_call, run) => run(), pass
     store,
     now,
     users: createUsers({ store, now, roles, passwords: { ...PLAIN_PASSWORDS, ...passwords }, checkNewPassword, attempts, tokens, recorder, failures: SILENT_FAILURES, onError }),
-    clients: createClients({ store, now, box, tokens, recorder, checkQuota: async () => {}, checkUrl: (url) => url }),
+    clients: createClients({ store, now, box, tokens, recorder, checkQuota: async () => {}, checkUrl }),
     tokens,
+    tokenSessions: createTokenSessions({ store, now, tokens, recorder }),
+    ownSessions: createOwnSessions({ store, now, tokens, recorder }),
     resources: createResources({ store, now, recorder, onError, api: 'https://id.example/api/v1' }),
     /** The stored records, past `around`. */
     records: { users: inner.collection<UserRecord>('users'), clients: inner.collection<ClientRecord>('clients'), resources: inner.collection<Registry>('resources'), tokens: inner.collection<TokenRecord>('access_tokens') },
