@@ -50,7 +50,6 @@ export function createTokenSessions ({ store, now, tokens, recorder }: { store: 
      */
     async * list (user_id: string, current?: string): AsyncIterable<Session[]> {
       const user = await users.get(user_id)
-      if (user === null) return
       const time = toTimestamp(now())
       const registry = await readRegistry(store)
       for await (const batch of scan(grants, { equal: { user_id } })) {

@@ -120,6 +120,26 @@ t.test('a caller whose rights end while a request waits', async (t) => {
   t.match(await create('joe', (id) => users.patch(id, { data: { roles: { root: {}, clerk: true } } }, operator)), { reply: { status: 200 }, exists: true }, 'another role comes')
 })
 
+t.test('a change of the profile that comes after the end of its token is refused, however late that was', async (t) => {
+  let meanwhile = async () => {}
+  const { kit } = await open(t, {}, ({ collection, method }, run) => collection === 'users' && method === 'get' ? meanwhile().then(run) : run())
+  const { users } = kit.app.identity
+  const change = async (act: (user_id: string) => Promise<unknown>) => {
+    const ann = await signIn(kit)
+    // After the guard, at the last read before the write.
+    meanwhile = async () => {
+      meanwhile = async () => {}
+      await act(ann.user_id)
+    }
+    const { status } = await ann.patch('/user', { data: { name: 'written by a thief' } })
+    return [status, (await users.require(ann.user_id)).name]
+  }
+  const operator = { user_id: 'operator', isAdmin: true }
+  t.strictSame(await change(async () => {}), [204, 'written by a thief'])
+  t.strictSame(await change((id) => users.patch(id, { data: { password: 'new' } }, operator)), [401, ''])
+  t.strictSame(await change((id) => users.patch(id, { data: { name: 'by an admin' } }, operator)), [204, 'written by a thief'])
+})
+
 t.test('no cache stores an answer, not even a refusal', async (t) => {
   const { kit } = await open(t, {})
   for (const headers of [{}, (await kit.mint()).headers]) {

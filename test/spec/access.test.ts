@@ -2,7 +2,6 @@ import type { InjectOptions } from 'fastify'
 import t, { type Test } from 'tap'
 import type { IdentityOptions } from '../../index.ts'
 import { ACCESS } from '../../plugins/access-table.ts'
-import { enforceAccess } from '../../plugins/access.ts'
 import type { TestKit } from '../../testing/index.ts'
 import { createApp } from '../../testing/kit.ts'
 import { build, forEachStore } from '../helpers/build.ts'
@@ -208,16 +207,5 @@ t.test('an override of an unknown row, or an invalid one, fails at boot', async 
   ] as const) {
     const app = createApp()
     await t.rejects(build(t, { app, access: access as never }), { message }, JSON.stringify(access))
-  }
-})
-
-t.test('a route without a row, or with an unknown one, fails at boot', async (t) => {
-  for (const config of [{}, { access: 'nothing' }, { access: 'constructor' }] as { access: string }[]) {
-    const kit = await build(t)
-    kit.app.register(async (scope) => {
-      enforceAccess(scope, {})
-      scope.get('/forgotten', { config }, () => 'open to all')
-    })
-    await t.rejects(async () => await kit.app.ready(), { message: 'GET /forgotten has no row in the access table' })
   }
 })

@@ -43,6 +43,9 @@ t.test('a cached caller is valid until any process changes what it was built fro
   }
 
   const session = await start()
+  const lookups = t.capture(here.store.collection('access_tokens'), 'getLinked', here.store.collection('access_tokens').getLinked)
+  t.equal(here.tokens.authenticate(session.access_token), session.caller)
+  t.equal(lookups().length, 0, 'the store is not asked while nothing was written')
   await here.clients.create({ data: { redirectUris: [], scopes: [], name: 'unrelated', userId: session.user_id } }, ADMIN)
   await here.store.collection<UserRecord>('users').update((await start()).user_id, { set: { name: 'unrelated' } })
   t.equal(here.tokens.authenticate(session.access_token), session.caller, 'an unrelated write leaves the same caller')

@@ -18,12 +18,12 @@ t.test('endGrant: the session ends with all that is under it, and once', async (
 })
 
 t.test('endGrant: whoever deletes it records the end', async (t) => {
-  let isFirst = true
+  let deletions = 0
   const { tokens, mint, events } = await openLifecycle(t, {
     around: async ({ collection, method }, run) => {
       if (collection !== 'grants' || method !== 'delete') return await run()
       const deleted = await run()
-      return isFirst ? (isFirst = false, deleted) : false
+      return ++deletions === 1 ? deleted : false
     }
   })
   const { grant_id } = await mint()

@@ -53,7 +53,7 @@ export async function openLifecycle (t: Test, options: Parameters<typeof openRul
     /** Adds a record as the authorization server writes them. */
     add: async (name: string, { id = createToken(), ...fields }: Fields = {}) => {
       const owner = name === 'sign_in_sessions' ? { user_id, user_epoch: 0 } : subject
-      await rules.store.collection<Document>(name).insert({ ...owner, created_at: BEGIN, expired_at: at(HOUR), ...fields, id })
+      await rules.store.collection<Document & Fields>(name).insert({ ...owner, created_at: BEGIN, expired_at: at(HOUR), ...fields, id })
       return id
     }
   }

@@ -101,7 +101,13 @@ t.test('issue: a token without a session, from now on', async (t) => {
 })
 
 t.test('issueUnder: a token of the session, whose use shows and whose expiry it moves', async (t) => {
-  const { tokens, mint, grants, read, advance, subject } = await openLifecycle(t)
+  let writes = 0
+  const { tokens, mint, grants, read, advance, subject } = await openLifecycle(t, {
+    around: ({ collection, method }, run) => {
+      if (collection === 'grants' && method === 'update') writes++
+      return run()
+    }
+  })
   const { grant_id } = await mint({ ttl: 60 })
   advance(10_000)
   const issue = async (name: 'access_tokens' | 'refresh_tokens', ttl: number) => {
@@ -112,11 +118,15 @@ t.test('issueUnder: a token of the session, whose use shows and whose expiry it 
   const { id, ...fields } = (await issue('access_tokens', 20))!
   t.strictSame(fields, { ...subject, created_at: at(10), expired_at: at(30), registry_id: 'registry', operator: 'unrestricted', grant_id })
   t.match(await grants.get(grant_id), { last_used_at: BEGIN, expired_at: at(60) }, 'an access token is no use of the session')
+  t.equal(writes, 0, 'and costs it no write')
   t.match(await issue('refresh_tokens', 20), { generation: 0, expired_at: at(30) })
   t.match(await grants.get(grant_id), { last_used_at: at(10), expired_at: at(60) }, 'a refresh token is')
-  advance(10_000)
+  advance(5_000)
+  await issue('refresh_tokens', 45)
+  t.match(await grants.get(grant_id), { last_used_at: at(15), expired_at: at(60) }, 'also one that expires with it')
+  advance(5_000)
   await issue('access_tokens', 100)
-  t.match(await grants.get(grant_id), { last_used_at: at(10), expired_at: at(120) })
+  t.match(await grants.get(grant_id), { last_used_at: at(15), expired_at: at(120) })
   await issue('refresh_tokens', 200)
   t.match(await grants.get(grant_id), { last_used_at: at(20), expired_at: at(220) })
   await grants.update(grant_id, { set: { generation: 3 } })

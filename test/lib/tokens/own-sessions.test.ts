@@ -85,8 +85,9 @@ t.test('lists show the hundred last used, and how many there are beside them', a
 t.test('listApps: each with the scopes of all its sessions, from the first to the last use', async (t) => {
   const { ownSessions, add, user_id, client_id, clients } = await openLifecycle(t)
   const { clientId: vouched } = await clients.create({ data: { redirectUris: [], scopes: ['all'], name: 'ours', first_party: true } }, ADMIN)
-  for (const [scopes, created, used] of [[['read'], -10, -3], [['read', 'openid'], -30, -5], [['write'], -20, -1], [[], -15, -2]] as const) {
-    await add('grants', { scopes: [...scopes], created_at: at(created), last_used_at: at(used) })
+  // Read by id: neither the first nor the last is the oldest, or the last used.
+  for (const [id, scopes, created, used] of [['a', ['read'], -10, -3], ['b', ['read', 'openid'], -30, -5], ['c', ['write'], -20, -1], ['d', [], -15, -2]] as const) {
+    await add('grants', { id, scopes: [...scopes], created_at: at(created), last_used_at: at(used) })
   }
   await add('grants', { client_id: vouched, last_used_at: at(-2) })
   await add('grants', { client_id: 'gone', last_used_at: BEGIN })
@@ -108,6 +109,10 @@ t.test("endBrowser: one's own, with the sessions that came from it", async (t) =
   await ownSessions.endBrowser(user_id, 'tab')
   t.equal(await count('sign_in_sessions'), 2)
   t.equal(await grants.get(bound), null)
+  await add('sign_in_sessions', { uid: 'shared' })
+  await add('sign_in_sessions', { uid: 'shared', user_id: 'bob' })
+  await ownSessions.endBrowser(user_id, 'shared')
+  t.equal(await count('sign_in_sessions'), 2, 'two tabs that signed in at once, as two users: they share the browser')
   await t.rejects(ownSessions.endBrowser(user_id, 'tab'), { ...NOT_FOUND, message: 'browser: no such session of the user' })
 })
 

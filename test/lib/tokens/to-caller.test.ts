@@ -19,7 +19,8 @@ function call (record: Partial<TokenRecord> = {}, { user, client }: { user?: Par
 }
 
 t.test('a caller has what a host may know of the user, the client and the token', async (t) => {
-  t.strictSame(JSON.parse(JSON.stringify(call({ operator: 'unrestricted' }))), {
+  const { [POWER]: _, ...shown } = call({ operator: 'unrestricted' })
+  t.strictSame(shown, {
     subject: 'user',
     user: { user_id: 'ann', account: 'ann', name: 'Ann', roles: { root: true } },
     client: { clientId: 'app', name: 'App', scopes: ['read', 'account:read', 'users:write'], userId: 'owner' },
@@ -96,6 +97,8 @@ t.test('a cached caller is valid in the generation or by the stamp that it was b
   t.equal(cache.confirm('hash', 8, 2, TIME), undefined, 'something in it was written')
   t.equal(cache.confirm('hash', 7, 2, TIME), caller, 'nothing in it was')
   t.equal(cache.get('hash', 2, TIME), caller)
+  t.equal(cache.confirm('hash', 7, undefined, TIME), caller)
+  t.equal(cache.get('hash', undefined, TIME), undefined, 'nothing is known of what was written since')
   for (const [name, expires, ...times] of [['the token', 60], ['the user', 50, at(50), at(70)], ['the session', 40, at(50), at(40)], ['the session', 40, undefined, at(40)]] as const) {
     cache.set(valid(times[0], times[1]), 7, 1, caller)
     t.equal(cache.get('hash', 1, TIME + expires - 1), caller, name)
