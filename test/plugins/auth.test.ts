@@ -1,10 +1,14 @@
+import fastify from 'fastify'
 import t, { type Test } from 'tap'
 import type { GuardOptions } from '../../index.ts'
+import type { ClientRecord, Roles } from '../../lib/records.ts'
 import { COLLECTIONS } from '../../lib/store/collections.ts'
 import { openStore } from '../../lib/store/index.ts'
+import { createToken } from '../../lib/tokens/tokens.ts'
+import { decorateRequests } from '../../plugins/auth.ts'
 import { LIMITS } from '../../schemas/common.ts'
 import { startIdentity } from '../../testing/index.ts'
-import { mintAll, signIn } from '../helpers/people.ts'
+import { type Api, callAs, mintAll, signIn } from '../helpers/people.ts'
 import { type Around, wrapStore } from '../helpers/wrap-store.ts'
 
 const NAMES = { admin: 'root', manager: 'chief', service: 'robot' }
@@ -138,6 +142,77 @@ t.test('a change of the profile that comes after the end of its token is refused
   t.strictSame(await change(async () => {}), [204, 'written by a thief'])
   t.strictSame(await change((id) => users.patch(id, { data: { password: 'new' } }, operator)), [401, ''])
   t.strictSame(await change((id) => users.patch(id, { data: { name: 'by an admin' } }, operator)), [204, 'written by a thief'])
+})
+
+t.test('an administrator who becomes a manager while a request waits has no more power than a manager', async (t) => {
+  let meanwhile = async () => {}
+  const { kit } = await open(t, {}, ({ collection, method }, run) => collection === 'users' && method === 'get' ? meanwhile().then(run) : run())
+  const { users } = kit.app.identity
+  const operator = { user_id: 'operator', isAdmin: true }
+  for (const [roles, status] of [[{ chief: true }, 403], [{ root: true }, 204], [{ root: true, chief: true }, 204]] as [Roles, number][]) {
+    const boss = await signIn(kit, { roles: ['root', 'chief'] })
+    const target = await signIn(kit)
+    meanwhile = async () => {
+      meanwhile = async () => {}
+      await users.patch(boss.user_id, { data: { roles } }, operator)
+    }
+    t.match(await boss.patch(`/user/${target.user_id}`, { data: { roles: { root: true } } }), { status }, JSON.stringify(roles))
+    t.strictSame((await users.require(target.user_id)).roles, status === 403 ? {} : { root: true })
+  }
+})
+
+t.test('an app acts with the scopes of its token, a client with no account', async (t) => {
+  const { kit } = await open(t, {})
+  const { tokens, clients } = kit.app.identity
+  const { user_id } = await kit.mint({ user: 'ann', roles: ['root'] })
+  const { clientId: client_id } = await clients.create({ data: { redirectUris: [], scopes: ['clients:write', 'users:read'], name: 'own' }, credentials: true }, { user_id, isAdmin: true })
+  const call = async (fields: object): Promise<Api> => {
+    const token = createToken()
+    await tokens.issue({ token, ttl: 60, fields }, { user_id, client_id, user_epoch: 0, client_epoch: (await kit.app.identity.store.collection<ClientRecord>('clients').get(client_id))!.epoch })
+    return callAs(kit, { authorization: `Bearer ${token}` })
+  }
+  const { clientId: mine } = await clients.create({ data: { redirectUris: [], scopes: [], name: 'mine' }, credentials: true }, { user_id, isAdmin: false })
+  const showsSecret = async (api: Api) => {
+    const { status, body } = await api.get<{ data: { clientSecret?: string } }>(`/client/${mine}`)
+    t.equal(status, 200)
+    return body.data.clientSecret !== undefined
+  }
+  t.equal(await showsSecret(await call({ operator: 'unrestricted' })), true)
+  t.equal(await showsSecret(await call({ scopes: ['clients:write'], operator: 'narrowed' })), true)
+  t.equal(await showsSecret(await call({ scopes: ['clients:read'], operator: 'narrowed' })), false)
+  await clients.patch(client_id, { data: { roles: { root: true } } }, { user_id, isAdmin: true })
+  t.equal(await showsSecret(await call({ scopes: ['clients:write', 'users:read'], kind: 'ClientCredentials' })), false, 'it is not its owner')
+
+  const change = { data: { password: 'new' } }
+  const own = { user_id, isAdmin: false }
+  t.match(await (await call({ scopes: ['account:write'], operator: 'narrowed' })).patch('/user', change), { status: 400, body: { message: 'current_password: is required with a new password' } })
+  t.match(await (await call({ operator: 'unrestricted' })).patch('/user', change), { status: 204 })
+  t.ok(await clients.require(mine, own))
+})
+
+t.test('what a request shows of its caller, before a guard and after a refusal', async (t) => {
+  const app = fastify()
+  t.teardown(() => app.close())
+  decorateRequests(app)
+  // As a second instance, or the remote plugin, in a scope of the same host.
+  app.register(async (scope) => { decorateRequests(scope) })
+  app.get('/', async (request) => {
+    let message = ''
+    try {
+      t.notOk(request.caller)
+    } catch (error) {
+      message = (error as Error).message
+    }
+    return { hasCaller: request.hasCaller, isAdmin: request.isAdmin, message }
+  })
+  t.strictSame((await app.inject('/')).json(), { hasCaller: false, isAdmin: false, message: 'request.caller: no guard has authenticated this request' })
+
+  const { kit, ask } = await open(t, { boss: { roles: ['admin'] } })
+  const seen: unknown[] = []
+  kit.app.addHook('onResponse', async ({ hasCaller, isAdmin }) => { seen.push([hasCaller, isAdmin]) })
+  for (const roles of [[], ['root']]) await ask('/boss/x', (await kit.mint({ roles })).headers.authorization)
+  await ask('/boss/x')
+  t.strictSame(seen, [[true, false], [true, true], [false, false]])
 })
 
 t.test('no cache stores an answer, not even a refusal', async (t) => {
