@@ -2,7 +2,7 @@ import { SILENT_FAILURES, createSilentRecorder, createWatchedRecorder } from './
 import type { Happening } from '../../lib/events/types.ts'
 import type { Logouts } from '../../lib/logout/logouts.ts'
 import type { Test } from 'tap'
-import { createClients } from '../../lib/clients/clients.ts'
+import { type ClientServices, createClients } from '../../lib/clients/clients.ts'
 import { createSecretBox, generateSecretKey } from '../../lib/crypto/secrets.ts'
 import type { ClientRecord, TokenRecord, UserRecord } from '../../lib/records.ts'
 import type { Registry } from '../../lib/resources/registry.ts'
@@ -15,7 +15,7 @@ import { createTokenSessions } from '../../lib/tokens/token-sessions.ts'
 import { createTokens } from '../../lib/tokens/tokens.ts'
 import type { Passwords } from '../../lib/users/passwords.ts'
 import { createPasswordRules } from '../../lib/users/password-rules.ts'
-import { createUsers } from '../../lib/users/users.ts'
+import { type UserServices, createUsers } from '../../lib/users/users.ts'
 import { createAttempts } from '../../lib/sign-in/attempts.ts'
 import { type Around, wrapStore } from './wrap-store.ts'
 import './plain-threads.ts'
@@ -38,14 +38,14 @@ function checkUrl (url: string): string {
 }
 
 /** Users, clients and tokens on a store in memory, without hashing and without HTTP: a test of them takes milliseconds. */
-export async function openRules (t: Test, { around = (_call, run) => run(), passwords, refreshTtl, record, logouts }: {
+export async function openRules (t: Test, { around = (_call, run) => run(), passwords, refreshTtl, record, logouts, failures = SILENT_FAILURES, onPasswordChange, checkQuota = async () => {} }: {
   around?: Around
   passwords?: Partial<Passwords>
   refreshTtl?: number
   /** Receives the events that the services record. */
   record?: (happening: Happening) => void
   logouts?: Pick<Logouts, 'enqueueForSession' | 'enqueueForUser'>
-} = {}) {
+} & Partial<Pick<UserServices, 'failures' | 'onPasswordChange'> & Pick<ClientServices, 'checkQuota'>> = {}) {
   let time = Date.parse(BEGIN)
   const now = () => time
   const inner = await openStore('sqlite::memory:', { collections: COLLECTIONS, now, onError: () => {} })
@@ -62,8 +62,8 @@ export async function openRules (t: Test, { around = (_call, run) => run(), pass
   return {
     store,
     now,
-    users: createUsers({ store, now, roles, passwords: { ...PLAIN_PASSWORDS, ...passwords }, checkNewPassword, attempts, tokens, recorder, failures: SILENT_FAILURES, onError }),
-    clients: createClients({ store, now, box, tokens, recorder, checkQuota: async () => {}, checkUrl }),
+    users: createUsers({ store, now, roles, passwords: { ...PLAIN_PASSWORDS, ...passwords }, checkNewPassword, attempts, tokens, recorder, failures, onError, onPasswordChange }),
+    clients: createClients({ store, now, box, tokens, recorder, checkQuota, checkUrl }),
     tokens,
     tokenSessions: createTokenSessions({ store, now, tokens, recorder }),
     ownSessions: createOwnSessions({ store, now, tokens, recorder }),

@@ -1,6 +1,7 @@
 import t, { type Test } from 'tap'
 import type { Happening } from '../../../lib/events/types.ts'
 import type { Actor } from '../../../lib/roles.ts'
+import { busyError, storeError } from '../../../lib/errors.ts'
 import { checkManagerRoles, createManagerRules, findAdminsRole } from '../../../lib/users/manager-rules.ts'
 import { createPasswordRules } from '../../../lib/users/password-rules.ts'
 import { findMailbox, isTaken, listAddresses } from '../../../lib/users/addresses.ts'
@@ -188,6 +189,96 @@ t.test('a new password takes the current one, where the token is not the operato
   await t.rejects(users.confirmPassword(app, undefined), { code: 'ErrParam' })
   await t.rejects(users.confirmPassword({ ...app, user_id: 'nobody' }, 'newest'), { code: 'ErrNotFound' })
   await t.rejects(users.confirmPassword({ ...app, confirm: async () => { throw new Error('revoked') } }, 'newest'), { message: 'revoked' })
+})
+
+t.test('whoever must know of a new password is told, after the write', async (t) => {
+  const told: unknown[] = []
+  const { users, user_id, patch } = await open(t, { onPasswordChange: async ({ id, password }) => { told.push([id, password]) } })
+  await patch({ data: { name: 'x' } })
+  await patch({ disable: true })
+  await users.patchOwn(user_id, { data: { name: 'y' } })
+  t.strictSame(told, [])
+  await patch({ data: { password: 'new' } })
+  await users.patchOwn(user_id, { data: { password: 'newer' } })
+  t.strictSame(told, [[user_id, 'strong new'], [user_id, 'strong newer']])
+})
+
+t.test('failed sign-ins are recorded by the name that was typed, and nothing else is', async (t) => {
+  const failed: unknown[] = []
+  let broken = false
+  const { users, user_id, patch } = await open(t, {
+    failures: { recordSignIn: (...args) => { failed.push(args) } },
+    passwords: {
+      verify: async (password, stored) => {
+        if (broken) throw busyError('password hashes')
+        return stored === `strong ${password}`
+      }
+    }
+  })
+  await users.verify('ann', 'old')
+  t.strictSame(failed.splice(0), [])
+  await users.verify('Ann', 'wrong')
+  await users.signIn('NOBODY', 'old')
+  t.strictSame(failed.splice(0), [[user_id, 'ann'], [undefined, 'nobody']])
+  await patch({ disable: true })
+  await users.verify('ann', 'old')
+  t.strictSame(failed.splice(0), [[user_id, 'ann']])
+  await patch({ disable: false })
+  for (const [account, password] of [['a'.repeat(255), 'old'], ['ann', 'x'.repeat(1025)]] as const) t.equal(await users.verify(account, password), null)
+  t.strictSame(failed.splice(0), [], 'texts that are longer than any')
+  broken = true
+  await t.rejects(users.verify('ann', 'old'), { code: 'ErrBusy' })
+  t.strictSame(failed.splice(0), [], 'no fault of the user')
+  broken = false
+  for (let made = 0; made < 20; made++) await users.verify('ann', 'wrong')
+  failed.length = 0
+  await t.rejects(users.verify('ann', 'old'), { code: 'ErrLimit', reason: 'paused' })
+  t.strictSame(failed.splice(0), [[user_id, 'ann']], 'one that was not even compared')
+})
+
+t.test('the longest names and passwords are compared', async (t) => {
+  const { users } = await open(t)
+  const account = `${'a'.repeat(64)}@${'b'.repeat(60)}.${'c'.repeat(60)}.${'d'.repeat(60)}.example`
+  const longest = 'a'.repeat(254)
+  for (const [name, password] of [[longest, 'x'.repeat(1024)], [account.slice(0, 254), 'p']] as const) {
+    const { user_id } = await users.create({ data: { account: name, password } })
+    t.match(await users.verify(name, password), { user_id })
+  }
+})
+
+t.test('a browser that is known is not locked out by strangers, until it has failed too often', async (t) => {
+  const { users, user_id, patch, records } = await open(t)
+  const known = { browser: 'hers', user_id, epoch: 0 }
+  const lockOut = async () => {
+    for (let made = 0; made < 20; made++) await users.signIn('ann', 'guess')
+    await t.rejects(users.signIn('ann', 'old'), { code: 'ErrLimit', reason: 'paused' })
+  }
+  await lockOut()
+  for (const other of [undefined, { ...known, user_id: 'bob' }, { ...known, epoch: 1 }]) {
+    await t.rejects(users.signIn('ann', 'old', undefined, other), { code: 'ErrLimit' }, JSON.stringify(other))
+  }
+  t.match(await users.signIn('ann', 'old', undefined, known), { user_id })
+  for (let made = 0; made < 10; made++) t.equal(await users.signIn('ann', 'wrong', undefined, known), null)
+  await t.rejects(users.signIn('ann', 'old', undefined, known), { code: 'ErrLimit', reason: 'paused' }, 'as any other browser then')
+  await patch({ disable: false })
+  t.match(await users.signIn('ann', 'old', undefined, known), { user_id }, 'the count of all is open')
+  t.equal(await users.signIn('nobody', 'old', undefined, known), null)
+  t.equal((await records.users.get(user_id))?.password, 'strong old')
+})
+
+t.test('a failure of the store at a known browser is no reason to try again', async (t) => {
+  let broken = false
+  let compared = 0
+  const { users, user_id } = await open(t, {
+    around: ({ collection, method }, run) => {
+      if (broken && collection === 'attempts' && method !== 'get') throw storeError(new Error('disk full'))
+      if (broken && collection === 'attempts') compared++
+      return run()
+    }
+  })
+  broken = true
+  await t.rejects(users.signIn('ann', 'old', undefined, { browser: 'hers', user_id, epoch: 0 }), { code: 'ErrDb' })
+  t.equal(compared, 1)
 })
 
 t.test('wrong current passwords are counted, apart from those of sign-ins', async (t) => {
