@@ -38,10 +38,11 @@ function checkUrl (url: string): string {
 }
 
 /** Users, clients and tokens on a store in memory, without hashing and without HTTP: a test of them takes milliseconds. */
-export async function openRules (t: Test, { around = (_call, run) => run(), passwords, refreshTtl, record, logouts, failures = SILENT_FAILURES, onPasswordChange, checkQuota = async () => {} }: {
+export async function openRules (t: Test, { around = (_call, run) => run(), passwords, refreshTtl, record, logouts, failures = SILENT_FAILURES, onPasswordChange, checkQuota = async () => {}, passwordMin = 1 }: {
   around?: Around
   passwords?: Partial<Passwords>
   refreshTtl?: number
+  passwordMin?: number
   /** Receives the events that the services record. */
   record?: (happening: Happening) => void
   logouts?: Pick<Logouts, 'enqueueForSession' | 'enqueueForUser'>
@@ -58,7 +59,7 @@ export async function openRules (t: Test, { around = (_call, run) => run(), pass
   const tokens = createTokens({ store, now, roles, recorder, onError, refreshTtl, logouts })
   const box = createSecretBox(generateSecretKey())
   const attempts = createAttempts({ store, now, key: box.key })
-  const checkNewPassword = createPasswordRules({ min: 1 })
+  const checkNewPassword = createPasswordRules({ min: passwordMin })
   return {
     store,
     now,

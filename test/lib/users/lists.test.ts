@@ -84,6 +84,16 @@ t.test('a list without a limit has the first hundred', async (t) => {
   t.equal((await list({ limit: 0 })).length, 104)
 })
 
+t.test('nothing is read for a caller who has gone', async (t) => {
+  const { users } = await open(t)
+  const gone = { ...ADMIN, signal: AbortSignal.abort() }
+  await t.rejects(users.count({}, gone), { statusCode: 499 })
+  await t.rejects(users.page({}, gone), { statusCode: 499 })
+  const here = { ...ADMIN, signal: new AbortController().signal }
+  t.equal(await users.count({}, here), 4)
+  t.ok(await users.page({}, here))
+})
+
 t.test('times are added where they are asked for', async (t) => {
   const { list, users } = await open(t)
   await users.patch('bob', { disable: true }, ADMIN)

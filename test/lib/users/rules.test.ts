@@ -109,7 +109,7 @@ t.test('addresses: which are somebody\'s alone, and where mails go', async (t) =
   await t.rejects(users.create({ data: { account: 'new@example.com', password: 'p' } }), { code: 'USER_EXIST' })
 })
 
-async function open (t: Test, options: Parameters<typeof openRules>[1] = {}) {
+async function openAnn (t: Test, options: Parameters<typeof openRules>[1] = {}) {
   const events: Happening[] = []
   const rules = await openRules(t, { record: (happening) => { events.push(happening) }, ...options })
   const { user_id } = await rules.users.create({ data: { account: 'ann', password: 'old' } })
@@ -117,11 +117,12 @@ async function open (t: Test, options: Parameters<typeof openRules>[1] = {}) {
 }
 
 t.test('what is recorded of a user', async (t) => {
-  const { users, patch, events, user_id: id } = await open(t)
+  const { users, patch, events, user_id: id } = await openAnn(t)
   t.strictSame(events.splice(0), [{ type: 'user.created', id, granted: [] }])
   await users.create({ data: { account: 'root', password: 'p' } }, { id: 'root', roles: { admin: true, clerk: true } })
   t.strictSame(events.splice(0), [{ type: 'user.created', id: 'root', granted: ['admin', 'clerk'] }])
   await patch({ data: { name: 'Ann', info: { a: 1 }, roles: { clerk: true, guest: true } } })
+  t.match(await users.require(id), { name: 'Ann', info: { a: 1 }, roles: { clerk: true, guest: true } })
   t.strictSame(events.splice(0), [{ type: 'user.updated', id, changed: ['info', 'name'] }, { type: 'user.roles_changed', id, granted: ['clerk', 'guest'], removed: [] }])
   await patch({ data: { roles: { clerk: { desk: 1 }, boss: true } } }, MANAGER)
   t.strictSame(events.splice(0), [{ type: 'user.roles_changed', id, granted: ['boss'], removed: ['guest'] }])
@@ -145,7 +146,7 @@ t.test('what is recorded of a user', async (t) => {
 })
 
 t.test('a manager changes roles and the state of a user, and nothing else', async (t) => {
-  const { patch, records, user_id, advance } = await open(t)
+  const { patch, records, user_id, advance } = await openAnn(t)
   advance(1000)
   const data = { name: 'x', info: { a: 1 }, password: 'theirs', verified_at: BEGIN }
   await t.rejects(patch({ data }, MANAGER), { code: 'ErrParam', message: 'body: must contain a change' })
@@ -160,7 +161,7 @@ t.test('a manager changes roles and the state of a user, and nothing else', asyn
 })
 
 t.test('an operator\'s mark ends the expiry', async (t) => {
-  const { users, records } = await open(t)
+  const { users, records } = await openAnn(t)
   const { user_id } = await users.create({ data: { account: 'guest', password: 'p' }, expired_at: '2130-01-01T01:00:00+01:00' })
   t.match(await records.users.get(user_id), { expired_at: '2130-01-01T00:00:00.000Z', verified_at: undefined })
   await users.patch(user_id, { data: { name: 'x' } }, ADMIN)
@@ -171,7 +172,7 @@ t.test('an operator\'s mark ends the expiry', async (t) => {
 })
 
 t.test('a new password takes the current one, where the token is not the operator\'s', async (t) => {
-  const { users, records, user_id } = await open(t)
+  const { users, records, user_id } = await openAnn(t)
   const app: Actor = { user_id, isAdmin: false, isUnrestricted: false }
   const set = (data: object, actor?: Actor) => users.patchOwn(user_id, { data }, actor)
   await t.rejects(set({ password: 'new' }, app), { code: 'ErrParam', message: 'current_password: is required with a new password' })
@@ -191,9 +192,41 @@ t.test('a new password takes the current one, where the token is not the operato
   await t.rejects(users.confirmPassword({ ...app, confirm: async () => { throw new Error('revoked') } }, 'newest'), { message: 'revoked' })
 })
 
+t.test('a new password must differ from the account, wherever it is set', async (t) => {
+  const { users, user_id, patch } = await openAnn(t, { passwordMin: 2 })
+  const refused = { code: 'ErrParam', reason: 'name' }
+  await t.rejects(users.create({ data: { account: 'Bobby', password: 'bobby' } }), refused)
+  await t.rejects(users.patchOwn(user_id, { data: { password: 'ANN' } }), refused)
+  await t.rejects(patch({ data: { password: 'ann' } }), refused)
+})
+
+t.test('what ends the sessions of a user, and tells the clients', async (t) => {
+  const told: unknown[] = []
+  const { users, patch, tokens, records, user_id } = await openAnn(t, {
+    logouts: { enqueueForSession: async () => {}, enqueueForUser: async (...args) => { told.push(args) } }
+  })
+  const act = async (change: () => Promise<unknown>) => {
+    const { epoch } = (await records.users.get(user_id))!
+    await tokens.issue({ token: 'token', ttl: 60 }, { user_id, client_id: 'app', user_epoch: epoch, client_epoch: 0 })
+    await change()
+    await tokens.settle()
+    const left = await records.tokens.count()
+    for await (const batch of records.tokens.list({})) for (const { id } of batch) await records.tokens.delete(id)
+    return [left, ...told.splice(0)]
+  }
+  const told_ = (epoch?: number) => [user_id, epoch, { atOnce: true }]
+  t.strictSame(await act(() => patch({ data: { name: 'x', roles: {} } })), [1])
+  t.strictSame(await act(() => users.patchOwn(user_id, { data: { name: 'y' } })), [1])
+  t.strictSame(await act(() => users.patchOwn(user_id, { data: { password: 'new' } })), [0, told_(1)])
+  t.strictSame(await act(() => patch({ data: { password: 'newer' } })), [0, told_(2)])
+  t.strictSame(await act(() => patch({ disable: true })), [0, told_(3)])
+  t.strictSame(await act(() => patch({ disable: false })), [1])
+  t.strictSame(await act(() => users.remove(user_id, ADMIN)), [0, told_()])
+})
+
 t.test('whoever must know of a new password is told, after the write', async (t) => {
   const told: unknown[] = []
-  const { users, user_id, patch } = await open(t, { onPasswordChange: async ({ id, password }) => { told.push([id, password]) } })
+  const { users, user_id, patch } = await openAnn(t, { onPasswordChange: async ({ id, password }) => { told.push([id, password]) } })
   await patch({ data: { name: 'x' } })
   await patch({ disable: true })
   await users.patchOwn(user_id, { data: { name: 'y' } })
@@ -206,7 +239,7 @@ t.test('whoever must know of a new password is told, after the write', async (t)
 t.test('failed sign-ins are recorded by the name that was typed, and nothing else is', async (t) => {
   const failed: unknown[] = []
   let broken = false
-  const { users, user_id, patch } = await open(t, {
+  const { users, user_id, patch } = await openAnn(t, {
     failures: { recordSignIn: (...args) => { failed.push(args) } },
     passwords: {
       verify: async (password, stored) => {
@@ -237,7 +270,7 @@ t.test('failed sign-ins are recorded by the name that was typed, and nothing els
 })
 
 t.test('the longest names and passwords are compared', async (t) => {
-  const { users } = await open(t)
+  const { users } = await openAnn(t)
   const account = `${'a'.repeat(64)}@${'b'.repeat(60)}.${'c'.repeat(60)}.${'d'.repeat(60)}.example`
   const longest = 'a'.repeat(254)
   for (const [name, password] of [[longest, 'x'.repeat(1024)], [account.slice(0, 254), 'p']] as const) {
@@ -247,7 +280,7 @@ t.test('the longest names and passwords are compared', async (t) => {
 })
 
 t.test('a browser that is known is not locked out by strangers, until it has failed too often', async (t) => {
-  const { users, user_id, patch, records } = await open(t)
+  const { users, user_id, patch, records } = await openAnn(t)
   const known = { browser: 'hers', user_id, epoch: 0 }
   const lockOut = async () => {
     for (let made = 0; made < 20; made++) await users.signIn('ann', 'guess')
@@ -269,7 +302,7 @@ t.test('a browser that is known is not locked out by strangers, until it has fai
 t.test('a failure of the store at a known browser is no reason to try again', async (t) => {
   let broken = false
   let compared = 0
-  const { users, user_id } = await open(t, {
+  const { users, user_id } = await openAnn(t, {
     around: ({ collection, method }, run) => {
       if (broken && collection === 'attempts' && method !== 'get') throw storeError(new Error('disk full'))
       if (broken && collection === 'attempts') compared++
@@ -282,7 +315,7 @@ t.test('a failure of the store at a known browser is no reason to try again', as
 })
 
 t.test('wrong current passwords are counted, apart from those of sign-ins', async (t) => {
-  const { users, user_id } = await open(t)
+  const { users, user_id } = await openAnn(t)
   const app: Actor = { user_id, isAdmin: false, isUnrestricted: false }
   for (let made = 0; made < 20; made++) await t.rejects(users.confirmPassword(app, 'wrong'), { code: 'ErrParam' })
   await t.rejects(users.confirmPassword(app, 'old'), { code: 'ErrLimit' })

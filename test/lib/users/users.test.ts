@@ -28,7 +28,7 @@ t.test('finds a user by id and by account, in any case', async (t) => {
 
 t.test('who does not exist is not changed and not removed', async (t) => {
   const { users } = await openRules(t)
-  await t.rejects(users.patchOwn('nobody', { data: { name: 'x' } }), NOT_FOUND)
+  for (const data of [{ name: 'x' }, { password: 'x' }]) await t.rejects(users.patchOwn('nobody', { data }), NOT_FOUND)
   await t.rejects(users.patch('nobody', { data: { name: 'x', verified_at: 'never' } }, ADMIN), NOT_FOUND)
   await t.rejects(users.remove('nobody', ADMIN), NOT_FOUND)
 })
@@ -61,8 +61,10 @@ t.test('create: the account is checked before the hash, and the unique index dec
   await rules.users.create(newUser('ann'))
   await t.rejects(rules.users.create(newUser('ANN')), exists)
   t.equal(hashes, 1)
-  fail = () => { throw new DuplicateKeyError('account') }
-  await t.rejects(rules.users.create(newUser('bob')), exists, 'another request was first')
+  for (const field of ['account', 'addresses']) {
+    fail = () => { throw new DuplicateKeyError(field) }
+    await t.rejects(rules.users.create(newUser('bob')), exists, 'another request was first')
+  }
   fail = () => { throw storeError(new Error('disk full')) }
   await t.rejects(rules.users.create(newUser('bob')), { code: 'ErrDb' })
 })
@@ -155,6 +157,11 @@ t.test('who may sign in', async (t) => {
   t.strictSame(await users.signIn('ann', 'old'), { user_id, epoch: 1 })
   advance(60_000)
   t.equal(await users.signIn('ann', 'old'), null, 'expired')
+})
+
+t.test('an account that does not exist has no password', async (t) => {
+  const { users } = await openRules(t, { passwords: { verify: async () => true } })
+  t.equal(await users.signIn('nobody', 'old'), null)
 })
 
 t.test('a user is not removed by their own hand', async (t) => {
