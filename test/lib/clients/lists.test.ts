@@ -63,8 +63,8 @@ t.test('their order, and the part that is asked for', async (t) => {
 t.test('nothing is read for a caller who has gone', async (t) => {
   const { clients } = await open(t)
   const gone = { ...ADMIN, signal: AbortSignal.abort() }
-  await t.rejects(clients.count(undefined, gone), { statusCode: 499 })
-  await t.rejects(clients.page({}, gone), { statusCode: 499 })
+  await t.rejects(clients.count(undefined, gone), { code: 'ErrParam', statusCode: 499 })
+  await t.rejects(clients.page({}, gone), { code: 'ErrParam', statusCode: 499 })
 })
 
 t.test('whose a new client is, and whose quota counts', async (t) => {
