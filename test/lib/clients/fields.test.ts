@@ -1,5 +1,7 @@
 import t, { type Test } from 'tap'
 import type { Happening } from '../../../lib/events/types.ts'
+import { storeError } from '../../../lib/errors.ts'
+import { isVouchedFor, listGrants } from '../../../lib/clients/kinds.ts'
 import type { Actor } from '../../../lib/roles.ts'
 import { BEGIN, openRules } from '../../helpers/services.ts'
 
@@ -49,6 +51,17 @@ t.test('grants are sorted and de-duplicated, and fit the kind of the client', as
   t.strictSame((await read(open_)).grants, ['code'])
 })
 
+t.test('the grants of a client that names none', async (t) => {
+  const redirectUris = ['https://a.example/']
+  t.strictSame(listGrants({ redirectUris }), ['code', 'refresh'], 'an app signs users in')
+  t.strictSame(listGrants({ redirectUris, secret: 's' }), ['code', 'refresh'])
+  t.strictSame(listGrants({ redirectUris: [], secret: 's' }), ['client'], 'a confidential client without redirect URIs acts for itself')
+  t.strictSame(listGrants({ redirectUris: [] }), [], 'a public one does nothing')
+  t.strictSame(listGrants({ redirectUris, grants: [] }), [])
+  t.equal(isVouchedFor({ scopes: ['orders:read'], admin_scopes: ['users:read'] }), false, 'a scope that it has no more')
+  t.equal(isVouchedFor({ scopes: ['orders:read'], admin_scopes: ['orders:read'] }), true)
+})
+
 t.test('PKCE is required of public clients', async (t) => {
   const { set, register, read } = await open(t)
   const open_ = await register({}, { credentials: false })
@@ -75,7 +88,7 @@ t.test('a value that means the same as no value is not stored', async (t) => {
 })
 
 t.test('a client is disabled once, which ends its tokens, until it is enabled', async (t) => {
-  const { set, register, read, advance, records, tokens } = await open(t)
+  const { set, register, read, advance, records, tokens, clients } = await open(t)
   const id = await register()
   const grant = async () => { await tokens.issue({ token: 'token', ttl: 60 }, { user_id: 'ann', client_id: id, user_epoch: 0, client_epoch: 0 }) }
   await grant()
@@ -89,9 +102,11 @@ t.test('a client is disabled once, which ends its tokens, until it is enabled', 
   advance(1000)
   await set(id, { disabled: true })
   t.match(await read(id), { disabled_at: BEGIN, epoch: 1 }, 'again')
+  t.equal((await clients.require(id, ANN)).disabled, true)
   await set(id, { disabled: false })
   t.match(await read(id), { disabled_at: undefined, epoch: 1 })
   t.notOk('disabled_at' in await read(id))
+  t.equal((await clients.require(id, ANN)).disabled, undefined)
 })
 
 t.test('where a client is told of the end of sign-ins', async (t) => {
@@ -172,6 +187,8 @@ t.test('a client that the operator vouches for is managed by administrators', as
     await t.rejects(clients.removeOwned('ann', ANN), { code: 'ErrPerm', message })
     t.not(await records.clients.get(other), null, 'none is removed')
     await clients.patch(id, { data: { name: 'by an admin' } }, ADMIN)
+    await clients.removeOwned('bob', { user_id: 'bob', isAdmin: false })
+    t.not(await records.clients.get(id), null, 'another user has nothing to do with it')
     await clients.remove(id, ADMIN)
     await clients.remove(other, ANN)
   }
@@ -230,9 +247,11 @@ t.test('replaceSecrets: a client that is removed or given away meanwhile is left
   meanwhile = async () => { await records.clients.update(kept, { set: { userId: 'bob' } }) }
   await clients.replaceSecrets('ann', ADMIN)
   t.match(await records.clients.get(kept), { epoch: 1, userId: 'bob' })
-  meanwhile = async () => { throw new Error('no disk') }
   await create()
-  await t.rejects(clients.replaceSecrets('ann', ADMIN), { message: 'no disk' })
+  for (const error of [storeError(new Error('no disk')), new Error('no disk')]) {
+    meanwhile = async () => { throw error }
+    await t.rejects(clients.replaceSecrets('ann', ADMIN), error)
+  }
 })
 
 t.test('a client of an earlier release, whose record has no revision', async (t) => {
@@ -241,6 +260,29 @@ t.test('a client of an earlier release, whose record has no revision', async (t)
   await records.clients.update(id, { unset: ['revision'] })
   await set(id, { name: 'new' })
   t.match(await read(id), { name: 'new', revision: 1 })
+})
+
+t.test('a change is decided on the record that it replaces', async (t) => {
+  let meanwhile = async () => {}
+  const { clients, records, tokens } = await openRules(t, {
+    around: ({ collection, method }, run) => collection === 'clients' && method === 'update' ? meanwhile().then(run) : run()
+  })
+  const create = async () => (await clients.create({ data: BLANK, credentials: true }, ANN)).clientId
+  const before = (id: string, body: Parameters<typeof clients.patch>[1]) => async () => {
+    meanwhile = async () => {}
+    await clients.patch(id, body, ADMIN)
+  }
+  const vouched = await create()
+  meanwhile = before(vouched, { data: { first_party: true } })
+  await t.rejects(clients.patch(vouched, { data: { name: 'mine' } }, ANN), { code: 'ErrPerm' }, 'the operator vouches for it since')
+  t.match(await records.clients.get(vouched), { name: 'n', first_party: true })
+  const renamed = await create()
+  await tokens.issue({ token: 'token', ttl: 60 }, { user_id: 'ann', client_id: renamed, user_epoch: 0, client_epoch: 0 })
+  meanwhile = before(renamed, { data: { name: 'new' } })
+  await clients.patch(renamed, { regen_secret: true }, ANN)
+  await tokens.settle()
+  t.match(await records.clients.get(renamed), { name: 'new', epoch: 1, revision: 2 })
+  t.equal(await records.tokens.count(), 0)
 })
 
 t.test('of two changes at once, both are in the record', async (t) => {
@@ -271,7 +313,9 @@ t.test('whose secrets a caller sees', async (t) => {
   t.equal(await shows(vouched, { ...ADMIN, user_id: 'ann', ...only('clients:write') }), false, "the operator's")
   t.equal(await shows(own, { ...ANN, isUser: false }), false, 'to a client that acts for itself')
   t.equal((await clients.require(await register({}, { credentials: false }), ANN)).clientSecret, undefined)
-  t.equal((await clients.require(await register({}, { credentials: false }), ANN)).confidential, undefined, 'there is none')
+  for (const actor of [ANN, { ...ANN, ...only('clients:read') }]) {
+    t.equal((await clients.require(await register({}, { credentials: false }), actor)).confidential, undefined, 'there is none')
+  }
 })
 
 t.test('a list shows the fields that are asked for, in the order of the documentation', async (t) => {
