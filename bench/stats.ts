@@ -13,6 +13,11 @@ export function spread (values: number[]): Spread {
   return { median, min: sorted[0] ?? NaN, max: sorted.at(-1) ?? NaN }
 }
 
+/** The value below which this share of the values is. */
+export function toQuantile (values: number[], share: number): number {
+  return values.toSorted((a, b) => a - b)[Math.min(values.length - 1, Math.floor(values.length * share))] ?? NaN
+}
+
 /** A row's values of a metric by round; NaN where it was not measured. */
 export function valuesOf (row: Row, metric: string): number[] {
   return row.samples.map((sample) => sample[metric] ?? NaN)

@@ -4,6 +4,7 @@ import * as introspection from './cases/introspection.ts'
 import * as lists from './cases/lists.ts'
 import * as mongodb from './cases/mongodb.ts'
 import * as pages from './cases/pages.ts'
+import * as receivers from './cases/receivers.ts'
 import * as start from './cases/start.ts'
 import * as tokeninfo from './cases/tokeninfo.ts'
 import * as tokens from './cases/tokens.ts'
@@ -49,6 +50,9 @@ const TARGETS: Target[] = [
   { text: 'memory growth at 1,000,000 clients as JSON, MiB', bound: ['at most', 64], name: 'lists', row: lists.jsonRow(MILLION), metric: 'growth' },
   { text: 'memory growth at 1,000,000 clients as CSV, service and bridge, MiB', bound: ['at most', 64], name: 'lists', row: lists.bridgeRow(MILLION), metric: 'growth' },
   { text: 'p50 of page 10,000 by its cursor, of page 1', bound: ['at most', 1.2], name: 'pages', row: pages.keysetRow(true), over: pages.FIRST, metric: 'p50' },
+  ...receivers.RECEIVERS.flatMap((receiver) => (['p50', 'p99'] as const).map((metric): Target => ({
+    text: `${metric} of a sign-in while a receiver ${receiver}, of quiet`, bound: ['at most', 1.2], name: 'receivers', row: receivers.label(receiver), over: receivers.QUIET, metric
+  }))),
   // 5, less a tenth.
   { text: 'durable user creation, of one sync each', bound: ['at least', 4.5], name: 'create', row: create.IDENTITY, over: create.ONE_EACH, metric: 'rate' },
   // 2.2, and a tenth more.

@@ -7,10 +7,11 @@ import lists from './lists.ts'
 import login from './login.ts'
 import mongodb from './mongodb.ts'
 import pages from './pages.ts'
+import receivers from './receivers.ts'
 import start from './start.ts'
 import tokeninfo from './tokeninfo.ts'
 import tokens from './tokens.ts'
 import users from './users.ts'
 
 /** In the order of the report. */
-export const CASES: Case[] = [tokeninfo, introspection, mongodb, tokens, disturbed, issue, login, users, pages, lists, create, start]
+export const CASES: Case[] = [tokeninfo, introspection, mongodb, tokens, disturbed, issue, login, receivers, users, pages, lists, create, start]

@@ -2,6 +2,7 @@ import type { DownloadResult, Load, RunOptions, RunResult } from '../types.ts'
 import { download, type DownloadOptions } from './download.ts'
 import { learnAnswers } from './learn.ts'
 import { PreparedLoad } from './load.ts'
+import { type Receiver, startReceiver, stopReceiver } from './receiver.ts'
 import { Round } from './round.ts'
 import { signInUntil, type SignInOptions } from './sign-in.ts'
 
@@ -56,6 +57,11 @@ export const calls = {
     const until = performance.now() + (seconds ?? Infinity) * 1000
     return await signInUntil(options, concurrency, () => stopped || performance.now() >= until)
   },
+
+  /** Starts a receiver of webhooks and logout tokens; resolves to its port. */
+  receive: async ({ receiver }: { receiver: Receiver }): Promise<number> => await startReceiver(receiver),
+
+  stopReceiver: async (_params: null): Promise<void> => stopReceiver(),
 
   stop: async (_params: null): Promise<void> => stop?.()
 }

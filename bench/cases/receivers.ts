@@ -1,0 +1,76 @@
+import { fileURLToPath } from 'node:url'
+import { CORES_USED, LOOP, P50, P99, type Case } from '../bench.ts'
+import type { Child } from '../child.ts'
+import type { Receiver } from '../driver/receiver.ts'
+import { TOKENS, clientAt, range, userAt } from '../fixture.ts'
+import type { ReceiverCalls } from '../servers/receivers.ts'
+import { PASSWORD, copyDatabase } from '../seed.ts'
+import { toQuantile } from '../stats.ts'
+import type { Ready, Sample, ServerCalls } from '../types.ts'
+import { FILL } from './tokeninfo.ts'
+
+const AT_ONCE = 4
+
+/** Seconds of a row at least: longer than a call of a receiver may take. */
+const LEAST = 17
+
+export const QUIET = 'nobody is told'
+export const RECEIVERS: Receiver[] = ['hangs', 'is down', 'answers 503']
+
+export const label = (receiver: Receiver) => `the receiver ${receiver}`
+
+type Service = Child<ServerCalls & ReceiverCalls, Ready>
+
+/** Users sign in while those who are told of it, or of their sign-out, do not answer. */
+export default {
+  name: 'receivers',
+  title: `Sign-ins, ${AT_ONCE} at once, while receivers of webhooks and logout tokens fail`,
+  notes: [
+    'The authorization code flow on two cores, without the hash of the password, which would hide a disturbance. Ten users a second are signed out. In all rows but the first ten webhooks are sent all events, and the client is told of each sign-out.',
+    `A row takes ${LEAST} seconds at least, because a call may take 15.`
+  ],
+  columns: [P50, P99, { metric: 'rate', title: 'sign-ins/s', digits: 0 }, { metric: 'attempts', title: 'attempts at webhooks', digits: 0 }, { metric: 'waiting', title: 'logouts that wait', digits: 0 }, LOOP, CORES_USED],
+  compared: ['p50', 'p99'],
+  baseline: QUIET,
+  servers: async (bench) => [{
+    label: QUIET,
+    file: 'receivers.ts',
+    options: { database: `sqlite:${await copyDatabase(FILL, bench.directory, bench.log)}` },
+    cores: 2,
+    flags: ['--import', fileURLToPath(new URL('../servers/no-hash.ts', import.meta.url))]
+  }],
+  scenario: async (bench, servers) => {
+    const server = servers.get(QUIET)!
+    const service = server.child as unknown as Service
+    const { port } = await service.ready
+    const accounts = range(TOKENS, (index) => userAt(index).account)
+    const seconds = Math.max(bench.settings.seconds, LEAST)
+
+    async function measure (): Promise<Sample> {
+      const before = await server.usage()
+      const start = performance.now()
+      const times = await bench.driver.call('signIns', { port, client: clientAt(0), accounts, password: PASSWORD, concurrency: AT_ONCE, seconds })
+      const elapsed = performance.now() - start
+      const after = await server.usage()
+      const active = after.active - before.active
+      return {
+        rate: times.length / elapsed * 1000,
+        p50: toQuantile(times, 0.5),
+        p99: toQuantile(times, 0.99),
+        loop: active / (active + after.idle - before.idle),
+        cores: (after.cpu - before.cpu) / 1000 / elapsed
+      }
+    }
+
+    return [{ label: QUIET, measure }, ...RECEIVERS.map((receiver) => ({
+      label: label(receiver),
+      async measure (): Promise<Sample> {
+        await service.call('tell', { port: await bench.disturber.call('receive', { receiver }) })
+        const sample = await measure()
+        const counts = await service.call('tellNobody', null)
+        await bench.disturber.call('stopReceiver', null)
+        return { ...sample, ...counts }
+      }
+    }))]
+  }
+} satisfies Case
