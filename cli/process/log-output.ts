@@ -72,7 +72,9 @@ export class LogOutput {
 
   /** Resolves when every line is written or has failed, or after a second. */
   async drained (): Promise<void> {
-    if (this.#writing) await once(this.#stream, 'drain', { signal: AbortSignal.timeout(LAST_WAIT) }).catch(() => {})
+    const signal = AbortSignal.timeout(LAST_WAIT)
+    // The report of dropped lines is written after them.
+    while (this.#writing && !signal.aborted) await once(this.#stream, 'drain', { signal }).catch(() => {})
   }
 
   #reportDropped (): void {
