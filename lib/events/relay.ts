@@ -1,6 +1,6 @@
 import { type Clock, toTimestamp } from '../clock.ts'
 import { readFirst } from '../lists/first.ts'
-import { type Collection, type Document, DuplicateKeyError, type Store } from '../store/port.ts'
+import { BATCH_SIZE, type Collection, type Document, DuplicateKeyError, type Store } from '../store/port.ts'
 import { TIMERS, type Timers } from '../timers.ts'
 import { createLease, type FeedRecord, readFeedRecord } from './lease.ts'
 import { runFor } from './origin.ts'
@@ -11,8 +11,8 @@ import { type EventRecord, toNumberId } from './types.ts'
 /** Collections whose documents carry events. */
 export const CARRIERS = ['event_inbox', 'users', 'clients', 'resources', 'webhooks'] as const
 
-/** Documents of each of them that one round of the relay reads. */
-const BATCH = 250
+/** Documents of each of them that one round of the relay reads: a short list, which waits for no cursor. */
+const BATCH = BATCH_SIZE
 
 /** Milliseconds that whoever decides a deletion has to carry it out. */
 const GRACE = 10_000
