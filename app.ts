@@ -63,7 +63,6 @@ export async function buildApp (config: Config, { logStream, ...parts }: AppPart
   app.setNotFoundHandler(handleNotFound)
   answerHalfClosed(app)
   refuseExpectations(app)
-  requireHost(app)
   endConnectionsAtClose(app, { limit: config.shutdownTimeout })
   const isSecure = config.oidc !== false && config.oidc.issuer?.startsWith('https:') === true
   app.addHook('onRequest', (request, reply, done) => {
@@ -71,6 +70,7 @@ export async function buildApp (config: Config, { logStream, ...parts }: AppPart
     if (isSecure) reply.header('strict-transport-security', HSTS)
     done()
   })
+  requireHost(app)
   // For whoever opens the address to see what is there.
   app.get('/', { schema: { hide: true } }, () => ({
     service: 'fastify-identity',

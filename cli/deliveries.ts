@@ -1,3 +1,4 @@
+import { IdentityError } from '../lib/errors.ts'
 import type { Delivery } from '../lib/outbox/outbox.ts'
 import { UsageError } from './args.ts'
 import type { Context } from './command.ts'
@@ -16,13 +17,17 @@ export const readState = ({ args }: Context): Delivery['state'] => args.has('fai
 
 export interface Retries {
   list (state: Delivery['state']): AsyncIterable<Delivery[]>
+  /** @throws ErrNotFound when it has not failed; ErrParam when what it is about has ended */
   retry (id: string): Promise<void>
-  /** Whether it cannot be made again. */
-  isOver (delivery: Delivery): boolean
+}
+
+/** One of many may have ended, or somebody else may have retried it. */
+function skipEnded (error: unknown): void {
+  if (!(error instanceof IdentityError) || (error.code !== 'ErrNotFound' && error.code !== 'ErrParam')) throw error
 }
 
 /** Has the failed delivery made again that --id names, or with --all each of them. */
-export async function retryDeliveries (context: Context, { list, retry, isOver }: Retries, note?: string): Promise<void> {
+export async function retryDeliveries (context: Context, { list, retry }: Retries, note?: string): Promise<void> {
   const { args } = context
   const id = args.optional('id')
   if ((id === undefined) !== args.has('all')) throw new UsageError('--id: is required, or --all')
@@ -32,6 +37,6 @@ export async function retryDeliveries (context: Context, { list, retry, isOver }
     retried++
   }
   if (id !== undefined) await retryOne(id)
-  else for await (const batch of list('failed')) for (const one of batch) if (!isOver(one)) await retryOne(one.id)
+  else for await (const batch of list('failed')) for (const one of batch) await retryOne(one.id).catch(skipEnded)
   printRecord(context, { retried }, retried > 0 ? note : undefined)
 }

@@ -28,14 +28,14 @@ export const logoutCommands: Commands = {
   },
 
   'logout retry': {
-    summary: 'Have apps told that could not be told. The running service does it.',
+    summary: 'Tell apps again of the end of a session that could not be told. The running service does it.',
     flags: {
       id: { type: 'string', value: 'ID', text: 'The id of one that failed.' },
       all: { type: 'boolean', text: 'All of them.' }
     },
     creates: false,
     async run (context) {
-      await retryDeliveries(context, { ...context.services.logouts, isOver: () => false }, 'A running service tells them within 15 seconds.')
+      await retryDeliveries(context, context.services.logouts, 'A running service tells them within 15 seconds.')
     }
   }
 }

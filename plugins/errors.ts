@@ -34,20 +34,20 @@ export function toErrorBody ({ statusCode, code, message, reason }: IdentityErro
   return { statusCode, code, error: STATUS_CODES[statusCode] ?? ERRORS[code].title, message, ...(reason !== undefined && { reason }) }
 }
 
+/** Errors of the path itself, which Fastify finds before it looks for a route. */
 const PATH_ERRORS: ReadonlySet<string> = new Set(['FST_ERR_BAD_URL', 'FST_ERR_MAX_PARAM_LENGTH'])
 
 const notFoundError = ({ method }: FastifyRequest) => new IdentityError('ErrNotFound', `path: no such route for ${method}`)
 
-/** Of an unknown route nothing else is wrong: Fastify parses the body of the request before it looks at that. */
+/** Fastify parses the body of a request before it answers that there is no such route. What is wrong with the body does not matter then. */
 function toRequestError (thrown: unknown, request: FastifyRequest): IdentityError {
   const error = toIdentityError(thrown)
   const { code = '' } = thrown as Partial<FastifyError>
   return request.is404 && error.code === 'ErrParam' && !PATH_ERRORS.has(code) ? notFoundError(request) : error
 }
 
-/** The error handler of our scopes, the only place that answers with an error. */
-export function handleError (thrown: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
-  const error = toRequestError(thrown, request)
+/** Answers with an error, in the form of all of them. */
+export function sendError (error: IdentityError, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   logFailure(request, error)
   return reply
     .code(error.statusCode)
@@ -57,7 +57,12 @@ export function handleError (thrown: unknown, request: FastifyRequest, reply: Fa
     .send(toErrorBody(error))
 }
 
+/** The error handler of our scopes. */
+export function handleError (thrown: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
+  return sendError(toRequestError(thrown, request), request, reply)
+}
+
 /** Answers unknown routes in the form of every error. */
 export function handleNotFound (request: FastifyRequest, reply: FastifyReply): FastifyReply {
-  return handleError(notFoundError(request), request, reply)
+  return sendError(notFoundError(request), request, reply)
 }

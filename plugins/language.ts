@@ -1,13 +1,11 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { LANGUAGE_COOKIE } from '../lib/pages/language-cookie.ts'
 import { readCookie } from './cookies.ts'
-
-/** It ends with the browser's session and holds the name of one of our languages. */
-const COOKIE = 'identity_language'
 
 /** The languages that were asked for, the preferred one first: by `ui_locales` of this request, and of an earlier one. */
 export function readLocales (request: FastifyRequest): string {
   const { ui_locales } = request.query as { ui_locales?: unknown } | undefined ?? {}
-  return [ui_locales, readCookie(request, COOKIE)].filter((text) => typeof text === 'string').join(' ')
+  return [ui_locales, readCookie(request, LANGUAGE_COOKIE)].filter((text) => typeof text === 'string').join(' ')
 }
 
 /** Has the pages of this scope keep the language that a link asked for, so that it need not be in every link, form and redirect. */
@@ -17,7 +15,7 @@ export function keepLanguage (app: FastifyInstance, getIssuer: () => URL): void 
     if (typeof ui_locales !== 'string') return
     const { findLocale } = await import('../lib/pages/texts/language.ts')
     const language = findLocale(ui_locales)
-    if (language === undefined || language === readCookie(request, COOKIE)) return
-    reply.header('set-cookie', `${COOKIE}=${language}; Path=/; HttpOnly; SameSite=Lax${getIssuer().protocol === 'https:' ? '; Secure' : ''}`)
+    if (language === undefined || language === readCookie(request, LANGUAGE_COOKIE)) return
+    reply.header('set-cookie', `${LANGUAGE_COOKIE}=${language}; Path=/; HttpOnly; SameSite=Lax${getIssuer().protocol === 'https:' ? '; Secure' : ''}`)
   })
 }

@@ -3,7 +3,7 @@ import type { Socket } from 'node:net'
 import type { ConnectionError, FastifyInstance } from 'fastify'
 import { IdentityError, paramError } from '../lib/errors.ts'
 import { findResponse } from './connections.ts'
-import { toErrorBody } from './errors.ts'
+import { sendError, toErrorBody } from './errors.ts'
 
 const REASONS: Record<string, [statusCode: number, message: string]> = {
   ERR_HTTP_REQUEST_TIMEOUT: [408, 'request: did not arrive in time'],
@@ -13,8 +13,9 @@ const REASONS: Record<string, [statusCode: number, message: string]> = {
 
 /** Refuses HTTP/1.1 without Host (RFC 9112, 3.2) in the form of every error: Node's own answer has no body, and is turned off. */
 export function requireHost (app: FastifyInstance): void {
-  app.addHook('onRequest', (request, _reply, done) => {
-    done(request.raw.httpVersion === '1.1' && request.headers.host === undefined ? paramError('host', 'is required') : undefined)
+  app.addHook('onRequest', (request, reply, done) => {
+    if (request.raw.httpVersion === '1.1' && request.headers.host === undefined) sendError(paramError('host', 'is required'), request, reply)
+    else done()
   })
 }
 

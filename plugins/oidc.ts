@@ -146,12 +146,12 @@ async function passOn (getServer: GetServer, request: FastifyRequest, reply: Fas
   await server.handle(request.raw, reply.raw, request.ip)
 }
 
-/** The endpoints of oidc-provider, which has its own body parser. */
 /** OPTIONS is for preflights of CORS only. */
 function isUnknown ({ method, headers }: FastifyRequest): boolean {
   return method === 'OPTIONS' && (headers.origin === undefined || headers['access-control-request-method'] === undefined)
 }
 
+/** The endpoints of oidc-provider, which has its own body parser. */
 export async function oidc (app: FastifyInstance, mount: OidcMount): Promise<void> {
   const { getServer, limits, look } = mount
   await app.register(formRequests, mount)

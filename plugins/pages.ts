@@ -12,7 +12,7 @@ export interface PageOptions {
   look: Look
   /** The URL that submitting the page's form may redirect to. */
   redirectUri?: string | undefined
-  /** The languages that the app asked for. Absent: those of this request or an earlier one, and then of its headers. */
+  /** The languages that the app asked for. Absent: `ui_locales` of this request or an earlier one, and then Accept-Language. */
   locales?: string | undefined
 }
 

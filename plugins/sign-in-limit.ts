@@ -42,6 +42,7 @@ export async function createSignInLimits (app: FastifyInstance, perMinute: numbe
   const address = count(perMinute * WIDE, (request) => `address ${groupAddress(request.ip)}`)
   const network = count(perMinute * WIDE * NETWORK, (request) => `network ${groupNetwork(request.ip)}`)
   const guess = count(perMinute, (request) => `guess ${groupAddress(request.ip)} ${key(request)}`)
+  const networkGuess = count(perMinute * NETWORK, (request) => `network-guess ${groupNetwork(request.ip)} ${key(request)}`)
   // By the epoch too: a cookie from before a new password counts for itself.
   const knownGuess = count(perMinute, (request) => `known ${key(request)}`)
 
@@ -52,7 +53,7 @@ export async function createSignInLimits (app: FastifyInstance, perMinute: numbe
     throw new IdentityError('ErrLimit', `too many attempts, try again in ${seconds} s`, { headers: { 'retry-after': String(seconds) } })
   }
 
-  /** Counts for the address, and where it is a part of a network for that too. */
+  /** Counts for the address, and for the IPv6 network that it belongs to. */
   async function enforce (limit: typeof address, networkLimit: typeof address, request: FastifyRequest): Promise<void> {
     await enforceOne(limit, request)
     if (groupNetwork(request.ip) !== groupAddress(request.ip)) await enforceOne(networkLimit, request)
@@ -68,7 +69,7 @@ export async function createSignInLimits (app: FastifyInstance, perMinute: numbe
       if (account === undefined) return
       // Hashed, because the typed account may be as long as a form allows.
       keys.set(request, hashToken(account.toLowerCase()))
-      await enforceOne(guess, request)
+      await enforce(guess, networkGuess, request)
     },
     begin: (request) => enforce(starts, networkStarts, request)
   }

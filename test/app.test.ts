@@ -52,11 +52,12 @@ t.test('a method that a path does not have is 404 too, whatever the type of the 
 t.test('HTTP/1.1 without Host is refused in the form of every error, and HTTP/1.0 needs none', async (t) => {
   const { app } = await start(t)
   const { port } = new URL(await app.listen({ port: 0, host: '127.0.0.1' }))
-  for (const [version, status] of [['1.1', '400 Bad Request'], ['1.0', '200 OK']] as const) {
+  for (const [version, path, status] of [['1.1', '/health/live', '400 Bad Request'], ['1.1', '/nowhere', '400 Bad Request'], ['1.0', '/health/live', '200 OK']] as const) {
     const socket = connect(Number(port), '127.0.0.1')
-    socket.write(`GET /health/live HTTP/${version}\r\nConnection: close\r\n\r\n`)
+    socket.write(`GET ${path} HTTP/${version}\r\nConnection: close\r\n\r\n`)
     const [head = '', body = ''] = (await text(socket)).split('\r\n\r\n')
     t.match(head, `HTTP/1.1 ${status}`)
+    t.match(head, /\r\nx-request-id: /i)
     if (version === '1.1') t.strictSame(JSON.parse(body), { statusCode: 400, code: 'ErrParam', error: 'Bad Request', message: 'host: is required' })
   }
 })

@@ -49,7 +49,7 @@ export function createFailures ({ recorder, key, onError, timers = TIMERS }: Fai
   let timer: NodeJS.Timeout | undefined
 
   function write (happening: Happening): void {
-    // After the answer: the failures of some are only counted, and its time must not tell theirs from others.
+    // Not awaited, and not in this turn: a failure that is only counted must take as long as one that is written.
     const work = setImmediate().then(() => recorder.insert({ outcome: 'failure', ...happening })).catch(onError).finally(() => { writing.delete(work) })
     writing.add(work)
   }

@@ -222,7 +222,7 @@ export function createRelay ({ store, now, days, onPublish, onPublished, onError
     await hold()
   }
 
-  /** Publishes what some documents carry. @returns how many, and 0 when another process does it */
+  /** Publishes what some documents carry. @returns how many, 0 when another process does it, and BATCH to try again at once */
   async function publishSome (): Promise<number> {
     const carriers = await gather()
     if (carriers.length === 0) {

@@ -179,7 +179,7 @@ export function createLogouts ({ store, now, recorder, fetch, onError, onFailed,
     list: outbox.list,
 
     /**
-     * Has an app told again that was not told. It may take two hours once more.
+     * Tells an app again that could not be told, for two hours more.
      * @throws ErrNotFound
      */
     async retry (id: string): Promise<void> {

@@ -169,8 +169,6 @@ export function createOutbox ({ store, now, box, mail, host, compose, onError, o
       }
     },
 
-    isOver: deliveries.isOver,
-
     /**
      * Makes a failed mail due again.
      * @throws ErrNotFound; ErrParam when its link has ended

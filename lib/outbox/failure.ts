@@ -4,6 +4,8 @@
  */
 export function nameFailure (error: unknown): string {
   const { code, responseCode, name } = error as { code?: unknown, responseCode?: unknown, name?: unknown }
+  // Its code is the number of a DOMException.
+  if (name === 'TimeoutError') return 'TIMEOUT'
   const codes = [code, responseCode].filter((part) => /^\w{1,64}$/.test(String(part ?? '')))
-  return codes.length > 0 ? codes.join(' ') : name === 'TimeoutError' ? 'TIMEOUT' : 'ERROR'
+  return codes.length > 0 ? codes.join(' ') : 'ERROR'
 }

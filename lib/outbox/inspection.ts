@@ -10,12 +10,10 @@ export interface InspectionParts<T extends Delivery> extends Pick<OutboxKind<T>,
 
 /** What an operator does about deliveries: sees which wait and which failed, and has a failed one made again. */
 export function createInspection<T extends Delivery> ({ name, renew, deliveries, now }: InspectionParts<T>) {
-  const isOver = ({ ends_at }: Delivery) => renew === undefined && ends_at <= toTimestamp(now())
-
   async function retry (record: T | null): Promise<T> {
     const missing = new IdentityError('ErrNotFound', `id: no such failed ${name}`)
     if (record?.state !== 'failed') throw missing
-    if (isOver(record)) throw new IdentityError('ErrParam', `id: what this ${name} is about has ended`)
+    if (renew === undefined && record.ends_at <= toTimestamp(now())) throw new IdentityError('ErrParam', `id: what this ${name} is about has ended`)
     const time = now()
     const set = { state: 'due', attempts: 0, due_at: toTimestamp(time), ...renew?.(time) }
     const again = await deliveries.update(record.id, { set, unset: ['failure'] }, { equal: { claim: record.claim, state: 'failed' } })
@@ -31,9 +29,6 @@ export function createInspection<T extends Delivery> ({ name, renew, deliveries,
      * Makes a failed delivery due again. Any process that delivers makes it.
      * @throws ErrNotFound; ErrParam when what it is about has ended
      */
-    retry: async (id: string): Promise<T> => await retry(await deliveries.get(id)),
-
-    /** Whether it failed for good, and what it is about has ended. */
-    isOver
+    retry: async (id: string): Promise<T> => await retry(await deliveries.get(id))
   }
 }

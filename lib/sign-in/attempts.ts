@@ -37,7 +37,7 @@ export interface AttemptsRecord extends Document {
 export interface Target {
   /** The kind of count; there are few. */
   kind: 'account' | 'user' | 'browser'
-  /** The user's id, what was typed where nobody has that name, or the browser's id. */
+  /** The id of the user or of the browser. Where nobody has the name that was typed: that name. */
   name: string
   /**
    * Whose password it is and its epoch. A new password moves the epoch and so begins a new count, in the same write. Absent

@@ -20,7 +20,7 @@ export function shareReads (feed: WebhookFeed): WebhookFeed {
       isEnd = page.after === after
       return page
     } finally {
-      // The end moves on; and whoever comes next may read what could not be read now.
+      // Only a full answer is kept: there may be more events after the end soon, and a failure may pass.
       if (isEnd && pages.get(after) === reading) pages.delete(after)
     }
   }

@@ -98,7 +98,7 @@ export function createWebhooks ({ store, now, box, recorder, feed, outbound, onE
       yield * (await readPage(query)).batches
     },
 
-    /** How long an event has waited that could not be delivered, and the number of parked ones. */
+    /** See backlog.ts. */
     readBacklog: async () => await readBacklog(registry, feed, now),
 
     /** Begins to deliver, and goes on until `close`. */

@@ -31,6 +31,7 @@ t.test('a person who came with ui_locales keeps the language: on pages, in forms
   t.match((await tab.open(`/account/reset?token=${mail.token}`)).text, GERMAN)
 
   t.match((await tab.open('/account?ui_locales=fr')).text, GERMAN, 'a language that we do not have changes nothing')
+  t.match((await tab.open('/api/v1/auth/session/end')).text, GERMAN, 'a page of the authorization server')
   t.match((await browser().open('/account', { headers: { 'accept-language': 'en' } })).text, ENGLISH, 'another browser')
   t.match((await post(page, '/account/sign-out')).text, GERMAN)
   t.match((await tab.open('/account?ui_locales=en')).text, ENGLISH)
