@@ -26,7 +26,7 @@ function skipEnded (error: unknown): void {
   if (!(error instanceof IdentityError) || (error.code !== 'ErrNotFound' && error.code !== 'ErrParam')) throw error
 }
 
-/** Has the failed delivery made again that --id names, or with --all each of them. */
+/** Retries the failed delivery that --id names, or all of them with --all. */
 export async function retryDeliveries (context: Context, { list, retry }: Retries, note?: string): Promise<void> {
   const { args } = context
   const id = args.optional('id')

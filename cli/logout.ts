@@ -19,8 +19,8 @@ async function * toShown (batches: AsyncIterable<LogoutRecord[]>): AsyncIterable
 
 export const logoutCommands: Commands = {
   'logout list': {
-    summary: 'List the apps that are yet to be told of the end of a session, or with --failed those that could not be told.',
-    flags: { failed: { type: 'boolean', text: 'Those that could not be told. They are kept for a day.' } },
+    summary: 'List the logout tokens that wait to be delivered, or with --failed the undeliverable ones.',
+    flags: { failed: { type: 'boolean', text: 'The undeliverable logout tokens. They are kept for a day.' } },
     creates: false,
     async run (context) {
       await printList(context, toShown(context.services.logouts.list(readState(context))), COLUMNS)
@@ -28,9 +28,9 @@ export const logoutCommands: Commands = {
   },
 
   'logout retry': {
-    summary: 'Tell apps again of the end of a session that could not be told. The running service does it.',
+    summary: 'Send undeliverable logout tokens again. The running service does it.',
     flags: {
-      id: { type: 'string', value: 'ID', text: 'The id of one that failed.' },
+      id: { type: 'string', value: 'ID', text: 'The id of an undeliverable logout token.' },
       all: { type: 'boolean', text: 'All of them.' }
     },
     creates: false,

@@ -1,11 +1,11 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import { LANGUAGE_COOKIE } from '../lib/pages/language-cookie.ts'
+import { LANGUAGE_COOKIE, joinLocales } from '../lib/pages/language-cookie.ts'
 import { readCookie } from './cookies.ts'
 
 /** The languages that were asked for, the preferred one first: by `ui_locales` of this request, and of an earlier one. */
 export function readLocales (request: FastifyRequest): string {
   const { ui_locales } = request.query as { ui_locales?: unknown } | undefined ?? {}
-  return [ui_locales, readCookie(request, LANGUAGE_COOKIE)].filter((text) => typeof text === 'string').join(' ')
+  return joinLocales(ui_locales, readCookie(request, LANGUAGE_COOKIE))
 }
 
 /** Has the pages of this scope keep the language that a link asked for, so that it need not be in every link, form and redirect. */

@@ -1,6 +1,6 @@
 import rateLimit from '@fastify/rate-limit'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import { NETWORK, groupAddress, groupNetwork } from '../lib/sign-in/addresses.ts'
+import { NETWORK, groupAddress, groupNetwork, isInNetwork } from '../lib/sign-in/addresses.ts'
 import type { Counter } from '../lib/sign-in/counter.ts'
 import type { KnownBrowser } from '../lib/sign-in/known-browsers.ts'
 import { IdentityError } from '../lib/errors.ts'
@@ -56,7 +56,7 @@ export async function createSignInLimits (app: FastifyInstance, perMinute: numbe
   /** Counts for the address, and for the IPv6 network that it belongs to. */
   async function enforce (limit: typeof address, networkLimit: typeof address, request: FastifyRequest): Promise<void> {
     await enforceOne(limit, request)
-    if (groupNetwork(request.ip) !== groupAddress(request.ip)) await enforceOne(networkLimit, request)
+    if (isInNetwork(request.ip)) await enforceOne(networkLimit, request)
   }
 
   return {

@@ -21,7 +21,7 @@ export const label = (receiver: Receiver) => `the receiver ${receiver}`
 
 type Service = Child<ServerCalls & ReceiverCalls, Ready>
 
-/** Users sign in while those who are told of it, or of their sign-out, do not answer. */
+/** Sign-ins while the receivers of webhooks and logout tokens fail. */
 export default {
   name: 'receivers',
   title: `Sign-ins, ${AT_ONCE} at once, while receivers of webhooks and logout tokens fail`,

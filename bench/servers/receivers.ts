@@ -4,7 +4,7 @@ import { clientAt } from '../fixture.ts'
 import { SECRET_KEY } from '../seed.ts'
 import { readOptions, serve } from './serve.ts'
 
-// The service embedded, with webhooks and a client that is told of sign-outs. While it serves, users who signed in are signed out.
+// The service embedded, with webhooks and a client that receives logout tokens. It signs users out while it serves.
 
 /** Milliseconds between two users who are signed out, and the number of those who signed in since. */
 const INTERVAL = 100

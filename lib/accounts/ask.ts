@@ -3,7 +3,7 @@ import { IdentityError, paramError } from '../errors.ts'
 import type { MailLanguage } from '../mail/compose.ts'
 import { hashToken } from '../tokens/tokens.ts'
 import { isAddress } from '../users/addresses.ts'
-import { NETWORK, groupAddress, groupNetwork } from '../sign-in/addresses.ts'
+import { NETWORK, groupAddress, groupNetwork, isInNetwork } from '../sign-in/addresses.ts'
 import type { AccountContext } from './context.ts'
 import { offError, requireOutbox } from './context.ts'
 import { PURPOSES } from './tickets.ts'
@@ -28,7 +28,7 @@ function tooMany (ttl: number): IdentityError {
 async function checkAsker ({ counter }: AccountContext, ip: string): Promise<void> {
   const { current, ttl } = await counter.count('mail-asker', groupAddress(ip), HOUR)
   if (current > PER_ASKER) throw tooMany(ttl)
-  if (groupNetwork(ip) === groupAddress(ip)) return
+  if (!isInNetwork(ip)) return
   const network = await counter.count('mail-network', groupNetwork(ip), HOUR)
   if (network.current > PER_ASKER * NETWORK) throw tooMany(network.ttl)
 }

@@ -49,7 +49,7 @@ export function createFailures ({ recorder, key, onError, timers = TIMERS }: Fai
   let timer: NodeJS.Timeout | undefined
 
   function write (happening: Happening): void {
-    // Not awaited, and not in this turn: a failure that is only counted must take as long as one that is written.
+    // Deferred and not awaited, so that the response time does not tell whether a failure is recorded or only counted.
     const work = setImmediate().then(() => recorder.insert({ outcome: 'failure', ...happening })).catch(onError).finally(() => { writing.delete(work) })
     writing.add(work)
   }

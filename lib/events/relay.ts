@@ -213,7 +213,7 @@ export function createRelay ({ store, now, days, onPublish, onPublished, onError
     return right !== false
   }
 
-  /** Fills a hole that a late write of a former holder left. Nothing may be pending by then, so that publishing would not meet it. */
+  /** Fills a hole that a late write of a former holder left. When nothing is pending, publishing would not find it. */
   async function mend (): Promise<void> {
     const { last: stored } = await readFeedRecord(feeds)
     const highest = Number((await readFirst(events, { sort: [{ key: 'id', direction: 'desc' }] }))?.id ?? 0)
@@ -276,7 +276,7 @@ export function createRelay ({ store, now, days, onPublish, onPublished, onError
   }
 
   function run (): void {
-    // A round that is not full is the last one for now: with the next, more documents share its writes.
+    // Pauses after a round that is not full, so that the next one has more documents for each write.
     begin(BATCH).then(async () => {
       if (timers.now() >= lookUntil) await lease.release(last)
     }).catch((error: unknown) => {

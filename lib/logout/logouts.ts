@@ -21,7 +21,7 @@ const HOUR = 60 * MINUTE
  */
 const RETRIES = [15 * SECOND, MINUTE, 5 * MINUTE, 15 * MINUTE, 30 * MINUTE, HOUR]
 
-/** Milliseconds after which nobody is told any more, unless an operator asks for it. */
+/** Milliseconds for which delivery is attempted. A retry by an operator begins them again. */
 const LIFE = 2 * HOUR
 
 /** Milliseconds for which a delivery is remembered after that, so that the same end is not told twice. */
@@ -179,7 +179,7 @@ export function createLogouts ({ store, now, recorder, fetch, onError, onFailed,
     list: outbox.list,
 
     /**
-     * Tells an app again that could not be told, for two hours more.
+     * Sends an undeliverable logout token again. Delivery is attempted for two more hours.
      * @throws ErrNotFound
      */
     async retry (id: string): Promise<void> {

@@ -2,7 +2,7 @@ import type { ErrorOut, KoaContextWithOIDC } from 'oidc-provider'
 import type { PageScope } from '../pages/contract.ts'
 import { pageHeaders } from '../pages/headers.ts'
 import { type Pages, renderPage } from '../pages/index.ts'
-import { LANGUAGE_COOKIE } from '../pages/language-cookie.ts'
+import { LANGUAGE_COOKIE, joinLocales } from '../pages/language-cookie.ts'
 import type { Look } from '../pages/look.ts'
 import type { Message } from '../pages/texts/en.ts'
 import { chooseLanguage } from '../pages/texts/language.ts'
@@ -58,8 +58,8 @@ export function createViews (findAccount: ReturnType<typeof createAccounts>, des
   function send<Name extends keyof Pages> (ctx: KoaContextWithOIDC, name: Name, data: Pages[Name], redirectUri?: unknown): void {
     ctx.set(pageHeaders({ look, redirectUri }))
     ctx.type = 'html'
-    const locales = [ctx.oidc?.params?.ui_locales ?? ctx.query.ui_locales, ctx.cookies.get(LANGUAGE_COOKIE, { signed: false })]
-    ctx.body = renderPage(name, data, look, chooseLanguage(locales.filter((text) => typeof text === 'string').join(' '), ctx.get('accept-language')))
+    const locales = joinLocales(ctx.oidc?.params?.ui_locales ?? ctx.query.ui_locales, ctx.cookies.get(LANGUAGE_COOKIE, { signed: false }))
+    ctx.body = renderPage(name, data, look, chooseLanguage(locales, ctx.get('accept-language')))
   }
 
   return {

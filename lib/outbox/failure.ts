@@ -4,7 +4,7 @@
  */
 export function nameFailure (error: unknown): string {
   const { code, responseCode, name } = error as { code?: unknown, responseCode?: unknown, name?: unknown }
-  // Its code is the number of a DOMException.
+  // A DOMException, whose code is a number.
   if (name === 'TimeoutError') return 'TIMEOUT'
   const codes = [code, responseCode].filter((part) => /^\w{1,64}$/.test(String(part ?? '')))
   return codes.length > 0 ? codes.join(' ') : 'ERROR'

@@ -30,5 +30,8 @@ export const groupAddress = (ip: string): string => cutAddress(ip, 4)
 /** The network that one customer of a provider may be assigned as a whole: the first 48 bits of IPv6. IPv4 addresses are by themselves. */
 export const groupNetwork = (ip: string): string => cutAddress(ip, 3)
 
+/** Whether an address belongs to such a network, which has limits of its own. */
+export const isInNetwork = (ip: string): boolean => groupNetwork(ip) !== groupAddress(ip)
+
 /** The limits of such a network, as a multiple of those of an address: one customer may hold 65,536 of these. */
 export const NETWORK = 10

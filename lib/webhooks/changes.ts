@@ -56,7 +56,7 @@ export function createChanges ({ webhooks, attempts, registry: { requireRecord, 
 
   return {
     /**
-     * Makes a webhook, which is told of the events from now on.
+     * Creates a webhook. It receives the events from now on.
      * @returns with the secret, which is not shown again
      * @throws ErrParam, ErrLimit, ErrBusy
      */
@@ -95,8 +95,8 @@ export function createChanges ({ webhooks, attempts, registry: { requireRecord, 
     },
 
     /**
-     * Changes a webhook, which takes effect at once. A new URL, and one that is enabled again, is tried at once with all events
-     * that wait for another attempt.
+     * Changes a webhook, at once. With a new URL, or when it is enabled again, all events that wait for another attempt are sent
+     * at once.
      * @throws ErrNotFound, ErrParam, ErrBusy
      */
     async patch (webhookId: string, { data: { disabled, ...data } }: PatchWebhook): Promise<void> {

@@ -20,7 +20,7 @@ export function shareReads (feed: WebhookFeed): WebhookFeed {
       isEnd = page.after === after
       return page
     } finally {
-      // Only a full answer is kept: there may be more events after the end soon, and a failure may pass.
+      // Neither an empty page nor a failure is kept: the next read may find events.
       if (isEnd && pages.get(after) === reading) pages.delete(after)
     }
   }

@@ -127,7 +127,7 @@ export class Scheduler {
       const [next] = this.#waiting.splice(choose(this.#waiting.length), 1)
       await next!.proceed()
     }
-    // What they leave behind is nobody's decision.
+    // Work that an actor leaves behind is not scheduled.
     if (this.waitsForAll) for (const actor of this.#actors.values()) actor.isOver = true
   }
 }

@@ -9,7 +9,7 @@ import { createRandom } from '../helpers/scheduler.ts'
 const SHARE = 0.05
 const MILLISECONDS = 1
 
-/** Requests before those that count, of each kind. */
+/** Warm-up requests of each kind, which are not measured. */
 const WARMUP = 300
 
 const median = (times: number[]) => times.toSorted((one, other) => one - other)[times.length >> 1]!

@@ -20,7 +20,7 @@ const NEW = 'new@example.com'
 const THIEF = 'thief@example.com'
 
 const scheduler = new Scheduler()
-// The others are nobody's decision.
+// No order of the other calls decides a race.
 scheduler.isShared = ({ collection, method }) => collection === 'users' || (collection === 'tickets' && method !== 'delete' && method !== 'next' && method !== 'insert')
 const { store, now, users, tokens, clients, records } = await openRules(t, { around: scheduler.around })
 const passwords: Passwords = {

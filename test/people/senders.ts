@@ -105,7 +105,7 @@ export async function deliver (database: string, { processes, mails, kills }: { 
     killed++
     senders[place] = await startSender(database, url)
   }
-  // Those that a killed process had not accepted are nobody's.
+  // The mails that a killed process had not accepted are given to the others.
   const missing = mails - accepted.size - senders.reduce((sum, sender) => sum + sender.accepted.length, 0)
   for (let place = 0; place < processes; place++) give(senders[place]!, Math.floor((missing + place) / processes))
   await Promise.all(senders.map((sender) => sender.acceptAll()))

@@ -54,7 +54,7 @@ t.test('list: sessions at a resource end with it', async (t) => {
 
 t.test('list: many sessions in batches', async (t) => {
   const { add, list } = await open(t)
-  // The first batch has none that is valid.
+  // The first batch has no valid session.
   for (let index = 0; index < 205; index++) await add('grants', { id: String(index).padStart(3, '0'), last_used_at: BEGIN, ...(index < 100 && { expired_at: BEGIN }) })
   t.equal((await list()).length, 105)
 })
