@@ -39,7 +39,7 @@ export default [
       '@typescript-eslint/no-import-type-side-effects': 'error',
       '@typescript-eslint/consistent-type-imports': ['error', { fixStyle: 'inline-type-imports' }],
       '@typescript-eslint/no-explicit-any': 'error',
-      // Names that go over the wire or into the store are snake_case (RFC 6749, service.md).
+      // Names that go over the wire or into the store are snake_case (RFC 6749, docs/api.md).
       camelcase: 'off'
     }
   }

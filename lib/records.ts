@@ -16,7 +16,7 @@ export type AddressChange = {
   email_verified_at?: string
 }
 
-/** A stored user. Field names are those of service.md, 2. */
+/** A stored user. Fields have the names that the API uses. */
 export interface UserRecord extends Document {
   account: string
   created_at: string

@@ -19,7 +19,7 @@ function toTokenInfo ({ subject, user, client, token }: Caller): TokenInfo {
   }
 }
 
-/** Token sessions (service.md, 4.2). */
+/** Token sessions (docs/api.md). */
 export const authRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const { tokens } = app.identity
 

@@ -71,7 +71,7 @@ function toSegment (request: FastifyRequest, name: string): string {
 
 /**
  * The bridge: relays the client API of an identity service under the plugin's prefix, and converts client lists to CSV
- * (service.md, 4.4). Its body parsing and its error handling apply to its own routes only. undici and the CSV modules
+ * (docs/bridge.md). Its body parsing and its error handling apply to its own routes only. undici and the CSV modules
  * are loaded at the first request that needs them, which keeps the start fast.
  * @example app.register(bridge, { prefix: '/clients', upstream: 'http://identity:3000' })
  * @throws Error at boot that names a wrong option

@@ -11,7 +11,7 @@ import type { RouteSettings } from './settings.ts'
 
 const tags = ['client']
 
-/** Registered clients (service.md, 4.1). */
+/** Registered clients (docs/api.md). */
 export const clientRoutes: FastifyPluginAsyncTypebox<RouteSettings> = async (app, { stallTimeout, writeLimit }) => {
   const { clients, tokens } = app.identity
   app.addHook('preHandler', writeLimit)

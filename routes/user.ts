@@ -12,7 +12,7 @@ import type { RouteSettings } from './settings.ts'
 
 const tags = ['user']
 
-/** User accounts (service.md, 4.3). */
+/** User accounts (docs/api.md). */
 export const userRoutes: FastifyPluginAsyncTypebox<RouteSettings> = async (app, { stallTimeout, passwordLimit, writeLimit }) => {
   const { users, clients, tokens } = app.identity
   app.addHook('preHandler', writeLimit)

@@ -1,7 +1,7 @@
 import { Type, type Static } from '@sinclair/typebox'
 import { Data, HeldRolesSchema } from './common.ts'
 
-/** The user and the client of a token (service.md, 4.2). */
+/** The user and the client of a token (`GET /auth/tokeninfo`). */
 export const TokenInfoSchema = Type.Object({
   user_id: Type.String(),
   account: Type.String(),

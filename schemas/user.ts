@@ -1,7 +1,7 @@
 import { Type, type Static } from '@sinclair/typebox'
 import { Data, HeldRolesSchema, IdSchema, InfoSchema, LIMITS, PageSchema, QueryText, RolesSchema, TimestampSchema } from './common.ts'
 
-/** A user's own profile (service.md, 4.3). */
+/** A user's own profile (`GET /user`). */
 export const ProfileSchema = Type.Object({
   account: Type.String(),
   created_at: TimestampSchema,

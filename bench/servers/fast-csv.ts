@@ -10,7 +10,7 @@ const COLUMNS = ['clientId', 'createdAt', 'modifiedAt', 'clientSecret', 'redirec
 
 type Client = ReturnType<typeof listedClientAt>
 
-/** Arrays are written as JSON (service.md, 4.4). */
+/** Arrays are written as JSON (docs/bridge.md). */
 function transform (client: Client) {
   return { ...client, redirectUris: JSON.stringify(client.redirectUris), scopes: JSON.stringify(client.scopes) }
 }

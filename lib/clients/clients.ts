@@ -24,7 +24,7 @@ import { type ClientView, showClientItemTo, showClientTo } from './show-client.t
 
 const SORT_KEYS = { created: 'createdAt', modified: 'modifiedAt', name: 'name' }
 
-/** Characters of a client secret (service.md, 8). */
+/** Characters of a client secret. */
 const SECRET_LENGTH = 16
 
 export interface ClientServices {
@@ -71,7 +71,7 @@ function toView ({ user_id, isUser = true, isAdmin, holds = () => true }: Actor)
   return { isAdmin, secrets, user_id }
 }
 
-/** Registered clients, by the rules of service.md, sections 2, 3 and 4.1. */
+/** Registered clients and their rules (docs/api.md). */
 export function createClients ({ store, now, box, tokens, recorder, checkQuota, checkUrl }: ClientServices) {
   const clients = store.collection<ClientRecord>('clients')
   const users = store.collection<UserRecord>('users')
@@ -122,7 +122,7 @@ export function createClients ({ store, now, box, tokens, recorder, checkQuota, 
 
   return {
     /**
-     * Registers a client (service.md, 4.1, POST /client). `extra` is for bootstrap.
+     * Registers a client (`POST /client`). `extra` is for bootstrap.
      * @throws ErrParam, ErrPerm, ErrLimit, USER_NOT_EXIST
      */
     async create (body: CreateClient, actor: Actor, extra: { id?: string } = {}): Promise<{ clientId: string }> {
@@ -150,7 +150,7 @@ export function createClients ({ store, now, box, tokens, recorder, checkQuota, 
     },
 
     /**
-     * Changes a client (service.md, 4.1, PATCH /client/{clientId}). A client that the operator begins to vouch for gets a new
+     * Changes a client (`PATCH /client/{clientId}`). A client that the operator begins to vouch for gets a new
      * secret, because its owner knows the old one.
      * @throws ErrNotFound, ErrParam, ErrPerm
      */

@@ -4,13 +4,13 @@ import { format } from 'fast-csv'
 import type { Client } from '../../schemas/client.ts'
 import { IdentityError } from '../errors.ts'
 
-/** The columns of service.md, 4.4. */
+/** The columns of a CSV without `fields`. */
 const COLUMNS: readonly (keyof Client)[] = ['clientId', 'createdAt', 'modifiedAt', 'clientSecret', 'redirectUris', 'scopes', 'userId', 'name', 'image']
 
 export interface CsvOptions {
   /** Put a `'` before a cell that a spreadsheet would run as a formula. */
   escapeFormulae: boolean
-  /** The columns; absent: those of service.md. */
+  /** The columns; the usual ones by default. */
   columns?: readonly string[] | undefined
   /** Whether a record is one of the list. Absent: whether it is a client. */
   isRecord?: ((record: object) => boolean) | undefined

@@ -11,7 +11,7 @@ export function quote (text: string): string {
 }
 
 /**
- * Parses a `sort` parameter: comma-separated `key:direction` (service.md, 4.1 and 4.3).
+ * Parses a `sort` parameter: comma-separated `key:direction` (docs/api.md, Lists).
  * @param text as the caller wrote it; absent or empty means the fallback
  * @param keys names in the API -> stored keys
  * @param fallback a valid `sort` parameter

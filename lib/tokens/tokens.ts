@@ -338,7 +338,7 @@ export function createTokens ({ store, now, roles, recorder, onError, refreshTtl
       await endBoundGrants(uid)
     },
 
-    /** Ends the caller's token session: the access token and, if it has a grant, every token under that grant (service.md, 4.2). */
+    /** Ends the caller's token session: the access token and, if it has a grant, every token under that grant (`POST /auth/logout`). */
     async revoke ({ id, grant_id }: Pick<Caller['token'], 'id' | 'grant_id'>): Promise<void> {
       if (grant_id !== undefined) return await endGrant(grant_id)
       const record = await accessTokens.get(id)

@@ -19,7 +19,7 @@ export function checkManagerRoles (names: RoleNames, managerRoles: readonly stri
 }
 
 /**
- * Creates the check of PATCH /user/{userId}: the limits for callers without the admin role (service.md, 4.3, rules 2, 4 and 7).
+ * Creates the check of `PATCH /user/{userId}`: the limits for callers without the admin role (docs/access.md).
  * Taking a role away is as much as granting it: otherwise a manager could take the manager role from another, and then
  * disable them.
  * @param managerRoles the roles that these callers may grant and remove; absent: all but admin and service

@@ -6,7 +6,7 @@ import { FairQueue, type Turn } from '../fair-queue.ts'
 import { randomText } from '../ids.ts'
 import { Lazy } from '../lazy.ts'
 
-/** Characters of salt before the HMAC (service.md, 8); bcrypt adds 128 bits of its own. */
+/** Characters of salt before the HMAC. bcrypt adds 128 bits of its own. */
 const SALT_LENGTH = 8
 
 /** Hashes that may wait for a thread. The expected wait is too long before that, except at a very low cost. */

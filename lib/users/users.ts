@@ -66,7 +66,7 @@ function toListQuery (query: UserListQuery): ListQuery {
   return { filter: toFilter(query), sort, ...toStart(query, sort), limit: query.limit ?? 100 }
 }
 
-/** User accounts, by the rules of service.md, sections 2, 3 and 4.3. */
+/** User accounts and their rules (docs/api.md). */
 export function createUsers ({ store, now, roles: names, managerRoles, passwords, checkNewPassword, attempts, tokens, recorder, failures, onError, onPasswordChange }: UserServices) {
   const users = store.collection<UserRecord>('users')
   const { counts, pages } = createReads(store)
@@ -217,7 +217,7 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
 
   return {
     /**
-     * Creates a user (service.md, 4.3, POST /user). `extra` is for bootstrap and the command line.
+     * Creates a user (`POST /user`). `extra` is for bootstrap and the command line.
      * @throws ErrParam, USER_EXIST
      */
     create,
@@ -272,7 +272,7 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
     },
 
     /**
-     * A patch of the user's own profile (service.md, 4.3, PATCH /user), refused once the actor's token is revoked. A new
+     * A patch of the user's own profile (`PATCH /user`), refused once the actor's token is revoked. A new
      * password takes the current one, because a stolen token must not become the account.
      * @returns the user's epoch after the patch
      * @throws ErrParam, ErrNotFound, ErrUnknown, ErrLimit
@@ -302,7 +302,7 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
     },
 
     /**
-     * A patch of any user (service.md, 4.3, PATCH /user/{userId}).
+     * A patch of any user (`PATCH /user/{userId}`).
      * @throws ErrNotFound, ErrPerm, ErrParam
      */
     async patch (user_id: string, body: PatchUser, actor: Actor): Promise<void> {

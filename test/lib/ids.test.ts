@@ -7,7 +7,7 @@ const { generateId, randomText } = ids
 
 const NOW = Date.UTC(2026, 10, 21)
 
-t.test('an id is a ULID of its time and eight random characters (service.md, 2)', (t) => {
+t.test('an id is a ULID of its time and eight random characters', (t) => {
   const id = generateId(NOW)
   t.match(id, /^[0-9A-HJKMNP-TV-Z]{26}[0-9A-Za-z]{8}$/)
   t.equal(id.length, 34)

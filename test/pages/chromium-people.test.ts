@@ -82,7 +82,8 @@ t.test('in Chromium', { skip, timeout: 600_000 }, async (t) => {
     const [reset, signUp] = [(await kit.mails.next({ to: user.account })).link!, (await kit.mails.next({ to: 'eve@example.com' })).link!]
     await withTab(t, { bypassCSP: true }, async (tab) => {
       for (const link of [reset, signUp]) {
-        for (let count = 0; count < 10; count++) await tab.goto(link, { waitUntil: 'networkidle' })
+        for (let count = 1; count < 10; count++) await tab.goto(link)
+        await tab.goto(link, { waitUntil: 'networkidle' })
         t.strictSame(await findViolations(tab), [], 'axe')
       }
       for (const path of ['/account/forgot', '/account/sign-up']) {

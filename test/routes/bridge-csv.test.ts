@@ -80,7 +80,7 @@ t.test('another CSV reader reads back any text in any cell', async (t) => {
   }
 })
 
-t.test('the bytes are as service.md, 4.4 defines them', async (t) => {
+t.test('the bytes are as documented', async (t) => {
   const records = [
     client(1, { clientSecret: 's', userId: 'u', image: 'https://i.example/x.png', name: 'a "b", c' }),
     client(2, { redirectUris: [], name: '' })

@@ -13,7 +13,7 @@ const json: Answer = (response) => {
   response.end('{"data":{"clientId":"c"}}')
 }
 
-/** Requests under the prefix, and the requests that the upstream gets (service.md, 4.4). */
+/** Requests under the prefix, and the requests that the upstream gets. */
 const RELAYED = [
   { method: 'POST', at: '', to: '/api/v1/client', body: '{ "data" : {"name":"\u00e9"} }' },
   { method: 'POST', at: '/', to: '/api/v1/client', body: 'not json \u0000\u00ff' },

@@ -127,7 +127,7 @@ await forEachStore(t, async (t, build) => {
         ['scopes,name,clientId,name', { clientId, scopes: [], name: 'selected' }],
         ['name,userId,confidential', { clientId, name: 'selected' }]
       ] as const) {
-        t.equal(JSON.stringify(await pick(ann, `?limit=${limit}&fields=${fields}`)), JSON.stringify(expected), 'in the order of service.md, without what ann may not see')
+        t.equal(JSON.stringify(await pick(ann, `?limit=${limit}&fields=${fields}`)), JSON.stringify(expected), 'in the documented order, without what ann may not see')
       }
       t.match(await pick(ann, `?limit=${limit}&fields=clientSecret`), { clientId, clientSecret: /^\w{16}$/ })
       t.strictSame(await pick(admin, `?limit=${limit}&fields=userId`), { clientId, userId: ann.user_id })
