@@ -1,6 +1,6 @@
-/** Tasks that run at once; others wait, so that a large removal does not hold up all smaller ones, nor take all writes. */
+/** Concurrent tasks; further ones wait. Two, so that a large removal neither blocks all smaller ones nor takes all write capacity. */
 const TASKS = 2
-/** Milliseconds that `close` waits. What is left then is done by nobody. */
+/** Milliseconds that `close` waits. Tasks that have not started by then are dropped. */
 const LIMIT = 4_000
 
 export interface BackgroundOptions {
@@ -9,7 +9,7 @@ export interface BackgroundOptions {
   limit?: number
 }
 
-/** Work that goes on after its caller was answered. */
+/** Runs tasks in the background, after the caller was answered. */
 export class Background {
   readonly #onError: (error: unknown) => void
   readonly #limit: number
@@ -33,7 +33,7 @@ export class Background {
     if (this.#running > 0) await new Promise<void>((resolve) => this.#idle.push(resolve))
   }
 
-  /** Waits for all tasks, but not for ever: the process must end. Tasks that fail after that are not reported. */
+  /** Waits for all tasks up to the limit, because the process must exit. Later failures are not reported. */
   async close (): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>()
     const timer = setTimeout(resolve, this.#limit)

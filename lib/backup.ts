@@ -14,7 +14,7 @@ import { makeDirectory, writeWholeFile } from './whole-file.ts'
 
 const MIB = 2 ** 20
 
-/** What a whole copy of a database holds. */
+/** The content of a complete copy of a database. */
 export interface CopyContent {
   users: number
   clients: number
@@ -22,16 +22,16 @@ export interface CopyContent {
   keyId: string
 }
 
-/** What waits to be delivered (lib/outbox). */
+/** Collections of deliveries (lib/outbox). */
 const OUTBOXES = ['deliveries', 'logouts']
 
-/** Collections whose documents expire, and give nobody access. */
+/** Collections of expiring documents that grant no access. A restore keeps them. */
 const KEPT = ['attempts', 'events', ...OUTBOXES]
 
-/** The records that give somebody access until they expire: tokens, grants, sessions, links, codes and requests in progress. */
+/** Collections of records that grant access until they expire: tokens, grants, sessions, links, codes and requests in progress. */
 const EPHEMERAL = COLLECTIONS.filter(({ name, expiry }) => expiry !== undefined && !KEPT.includes(name)).map(({ name }) => name)
 
-/** The failure of what waited when the backup was made: it may have been delivered since. */
+/** The failure code of deliveries that were due in the backup. They may have been delivered since it was made. */
 const PARKED = 'RESTORED'
 
 function count (connection: Connection, table: string): number {
@@ -39,7 +39,7 @@ function count (connection: Connection, table: string): number {
 }
 
 /**
- * Reads a copy, and checks that it is whole and one of ours.
+ * Reads a copy, and checks that it is intact and a database of this service.
  * @throws Error that tells the operator why it cannot be used
  */
 function inspect (connection: Connection): CopyContent & { seal: Seal } {
@@ -53,7 +53,7 @@ function inspect (connection: Connection): CopyContent & { seal: Seal } {
   return { users: count(connection, 'users'), clients: count(connection, 'clients'), keyId: seal.key_id, seal }
 }
 
-/** Makes a copy safe to go on with: whatever happened after it may have happened outside the database too. */
+/** Makes a copy safe to use: changes made after the backup may have had effects outside the database. */
 function setBack (connection: Connection, seal: Seal): void {
   const statements: [sql: string, ...values: string[]][] = [
     ['UPDATE "meta" SET "doc" = ? WHERE "id" = ?', JSON.stringify(seal), SEAL_ID],
@@ -61,7 +61,7 @@ function setBack (connection: Connection, seal: Seal): void {
     ...OUTBOXES.map((name): [string, ...string[]] => [
       `UPDATE ${quote(name)} SET "state" = ?, "doc" = json_set("doc", ?, ?, ?, ?) WHERE "state" = ?`, 'failed', '$.state', 'failed', '$.failure', PARKED, 'due'
     ]),
-    // Readers of the feed have seen other events under the numbers that come next.
+    // Readers of the feed have seen other events under the next numbers.
     ['UPDATE "feed" SET "doc" = json_set("doc", ?, ?) WHERE "id" = ?', '$.generation', createGeneration(), FEED_ID]
   ]
   connection.database.exec('BEGIN')
@@ -69,7 +69,7 @@ function setBack (connection: Connection, seal: Seal): void {
   connection.database.exec('COMMIT')
 }
 
-/** Opens a copy for `use`. An error names the file. */
+/** Opens a copy and passes it to `use`. An error names the file. */
 function useCopy<T> (copy: string, name: string, use: (connection: Connection) => T): T {
   let connection: Connection | undefined
   try {
@@ -83,8 +83,7 @@ function useCopy<T> (copy: string, name: string, use: (connection: Connection) =
 }
 
 /**
- * Writes a whole copy of a database, of one moment, while services use it. The copy gets its name once it has been read
- * and checked.
+ * Writes a consistent copy of a database while services use it. The copy gets its name only after it was read and checked.
  * @param path the database file
  * @param file the new file; an existing one is never replaced
  * @throws ErrParam, Error
@@ -113,13 +112,14 @@ export interface RestoreOptions {
   now: Clock
 }
 
-/** What was restored, and where the former database is now. */
+/** The restored content, and the new path of the former database. */
 export type Restored = CopyContent & { former?: string }
 
 /**
- * Puts a backup in the place of the database. All tokens and sessions in it end, because some were revoked after it was
- * made. Mails and logout tokens that wait are parked, and cursors of the event feed are void. The former database is kept beside it.
- * @throws ErrParam, Error; then the database is as before
+ * Replaces the database with a backup. All tokens and sessions in the backup end, because some were revoked after it was
+ * made. Due mails and logout tokens are marked as failed, and cursors of the event feed become invalid. The former database is
+ * kept in the same directory.
+ * @throws ErrParam, Error; the database is then unchanged
  */
 export async function restore ({ file, path, keyIds, now }: RestoreOptions): Promise<Restored> {
   if (!existsSync(file)) throw paramError('file', 'does not exist')
@@ -128,7 +128,7 @@ export async function restore ({ file, path, keyIds, now }: RestoreOptions): Pro
   let content: CopyContent | undefined
   await writeWholeFile(path, async (handle, draft) => {
     await copyFile(file, draft)
-    // The mode was copied too.
+    // copyFile copied the mode too.
     await handle.chmod(0o600)
     content = useCopy(draft, '--file', (connection) => {
       const { seal, ...found } = inspect(connection)

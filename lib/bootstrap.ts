@@ -14,7 +14,7 @@ import type { Users } from './users/users.ts'
 /** The value of the unique key `bootstrap` on the user that bootstrap created. */
 const SLOT = 'admin'
 
-/** What bootstrap created. The password, the secret and the token are available only here. */
+/** The result of bootstrap. The password, the secret and the token are available only here. */
 export interface Bootstrapped {
   user_id: string
   account: string
@@ -34,12 +34,12 @@ function exists (): IdentityError {
   return new IdentityError('ErrPerm', 'an admin exists: bootstrap only makes the first one')
 }
 
-/** The id of the client that `login` uses unless it is given another. */
+/** The id of the client that `login` uses by default. */
 export const LOGIN_CLIENT_ID = 'command-line'
 
 /**
- * Creates a public client for `login`, with which an admin gets a token over HTTP when the first one has expired. It stays
- * when there is one already.
+ * Creates a public client for `login`, so that an admin can get a token over HTTP after the first one has expired. An existing
+ * client is left unchanged.
  */
 async function createLoginClient ({ clients }: { clients: Clients }, actor: Actor): Promise<void> {
   const data = { redirectUris: [], scopes: Object.keys(API_SCOPES), name: 'Command line', grants: ['device' as const, 'refresh' as const] }
@@ -47,9 +47,9 @@ async function createLoginClient ({ clients }: { clients: Clients }, actor: Acto
 }
 
 /**
- * Creates the first admin with a confidential client, a client for `login`, and an access token. It requires that there is no admin; of
- * concurrent calls one succeeds. The client and the token are of no use before the user, who is written last: an
- * interrupted call leaves no admin behind and can be repeated.
+ * Creates the first admin with a confidential client, a client for `login`, and an access token. It requires that no admin
+ * exists. Of concurrent calls, one succeeds. The user is written after the confidential client and the token, which are useless
+ * without the user. So an interrupted call leaves no admin behind and can be repeated.
  * @throws ErrPerm when an admin exists, ErrParam for an invalid account, USER_EXIST when another user has the account
  */
 export async function bootstrap (
@@ -64,7 +64,7 @@ export async function bootstrap (
     if (batch.some((user) => holdsRole(user.roles, roles.admin))) throw exists()
   }
   const former = await records.getBy('bootstrap', SLOT)
-  // That user has lost the admin role: they keep the account and give up the slot.
+  // A user who has lost the admin role keeps the account and gives up the slot.
   if (former !== null && !holdsRole(former.roles, roles.admin)) {
     await records.update(former.id, { unset: ['bootstrap'], increment: { revision: 1 } }, { equal: { revision: former.revision } })
   }
@@ -79,13 +79,13 @@ export async function bootstrap (
     const access_token = createToken()
     await tokens.issue({ token: access_token, ttl, fields: { operator: 'unrestricted' } }, { user_id, client_id, user_epoch: 0, client_epoch: 0 })
     await users.create({ data: { account, password } }, { id: user_id, roles: { [roles.admin]: true }, bootstrap: SLOT })
-    // Last, and without an error: the admin exists now, and the caller must learn their password.
+    // Last, and errors are ignored: the admin exists now, and the caller must receive the password.
     await createLoginClient(services, actor).catch(() => {})
     return { user_id, account, password, client_id, client_secret: clientSecret, access_token }
   } catch (error) {
     await clients.remove(client_id, actor).catch(() => {})
     if (error instanceof DuplicateKeyError && error.field === 'bootstrap') throw exists()
-    // The account may clash before the slot does.
+    // A concurrent bootstrap may also cause a duplicate account, before the duplicate slot is detected.
     const other = await users.getByAccount(account)
     if (other !== null && holdsRole(other.roles as Roles, roles.admin)) throw exists()
     throw error

@@ -24,12 +24,12 @@ export function checkAccount (text: string): string {
   return account
 }
 
-/** The number of Unicode code points, in which the schemas count too. */
+/** The number of Unicode code points, the unit of the schemas' lengths. */
 export function countCharacters (text: string): number {
   return [...text].length
 }
 
-/** Throws ErrParam for a lone surrogate, which stores would alter. */
+/** Throws ErrParam for a lone surrogate, because stores would alter it. */
 export function checkText (field: string, text: string): string {
   if (!text.isWellFormed()) throw paramError(field, 'must be well-formed Unicode')
   return text
@@ -42,10 +42,10 @@ export function checkTimestamp (field: string, text: string): string {
   return timestamp
 }
 
-/** A check for every field of T: it returns the value to store, or throws ErrParam. */
+/** A check for each field of T. It returns the value to store, or throws ErrParam. */
 export type Checks<T> = { readonly [Field in keyof T]-?: (value: NonNullable<T[Field]>) => NonNullable<T[Field]> }
 
-/** Checks each field that is given. Throws ErrParam. */
+/** Checks the given fields. Throws ErrParam. */
 export function checkFields<T, Given extends Partial<T>> (given: Given, checks: Checks<T>): Pick<Given, keyof Given & keyof T> {
   const checked: Partial<T> = {}
   for (const field of Object.keys(checks) as (keyof T)[]) {
@@ -99,7 +99,7 @@ function checkJson (field: string, value: Json, depth: number): void {
   }
 }
 
-/** Checks free-form JSON of the caller's: no empty key, bounded, and storable unchanged. Throws ErrParam. */
+/** Checks the caller's free-form JSON: no empty key, within the limits, and storable unchanged. Throws ErrParam. */
 export function checkMap<T extends { [key: string]: Json }> (field: string, map: T): T {
   if (Object.hasOwn(map, '')) throw paramError(field, 'must not have an empty key')
   if (Object.hasOwn(map, '__proto__')) throw paramError(field, 'must not have the key __proto__')
@@ -110,7 +110,7 @@ export function checkMap<T extends { [key: string]: Json }> (field: string, map:
   return map
 }
 
-/** Checks roles. A role that is present is held, so a value that looks like a denial is refused. Throws ErrParam. */
+/** Checks roles. Presence of a role grants it, so a value that looks like a denial is refused. Throws ErrParam. */
 export function checkRoles<T extends { [key: string]: Json }> (roles: T): T {
   for (const value of Object.values(roles)) {
     const attributes = typeof value === 'object' && value !== null && !Array.isArray(value)

@@ -3,9 +3,9 @@ import ajvFormats from 'ajv-formats/dist/formats.js'
 /** Milliseconds since 1970-01-01T00:00:00Z. Passed in wherever time matters, so that tests control it. */
 export type Clock = () => number
 
-/** The form of every stored and sent time: ISO 8601, UTC, milliseconds. All have 24 characters, so they sort as text. */
+/** The format of every stored and sent time: ISO 8601, UTC, milliseconds. All have 24 characters, so they sort as text. */
 export function toTimestamp (milliseconds: number): string {
-  // Requests in the same millisecond need the same text.
+  // Caches the text, because many requests fall into the same millisecond.
   if (milliseconds !== last.milliseconds) last = { milliseconds, text: new Date(milliseconds).toISOString() }
   return last.text
 }

@@ -2,9 +2,9 @@ import { existsSync, mkdirSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 
 /**
- * Makes a directory and those above it, for the owner only. Node's own recursive mkdir never ends where the file system refuses
- * directories with ENOENT, as /proc does.
- * @returns the first one that was missing; undefined when none was
+ * Creates a directory and its missing parents, accessible to the owner only. Node's recursive mkdir loops for ever on a file
+ * system that refuses directories with ENOENT, such as /proc.
+ * @returns the topmost directory that was missing; undefined when none was
  */
 export function makeMissing (directory: string): string | undefined {
   const missing: string[] = []
@@ -13,7 +13,7 @@ export function makeMissing (directory: string): string | undefined {
     try {
       mkdirSync(path, { mode: 0o700 })
     } catch (error) {
-      // Another process was first.
+      // Another process created it first.
       if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
     }
   }

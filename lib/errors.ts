@@ -22,7 +22,10 @@ export const ERRORS = {
 
 export type ErrorCode = keyof typeof ERRORS
 
-/** Why a new password was refused (ErrParam), why a password was not compared (ErrLimit), and that a record carries too many events (ErrBusy). */
+/**
+ * Reasons for errors. ErrParam: `short`, `common` and `name`, for a refused new password. ErrLimit: `paused` and `closed`, for a
+ * password that was not compared. ErrBusy: `events`, for a record with too many unpublished events.
+ */
 export const REASONS = ['short', 'common', 'name', 'paused', 'closed', 'events'] as const
 
 export type ErrorReason = typeof REASONS[number]
@@ -32,7 +35,7 @@ export interface IdentityErrorOptions extends ErrorOptions {
   headers?: Record<string, string>
   /** A status other than the kind's own: 413 and 415 are ErrParam. */
   statusCode?: number
-  /** Which of several problems it is, where a program needs to tell them apart. */
+  /** Tells problems with the same code apart, where a program needs that. */
   reason?: ErrorReason | undefined
 }
 
@@ -79,7 +82,7 @@ export function busyError (what: string, wait = 0): IdentityError {
   return new IdentityError('ErrBusy', `too many ${what} are waiting`, { headers: { 'retry-after': String(Math.max(1, Math.ceil(wait / 1000))) } })
 }
 
-/** The caller closed the connection before the answer: nobody reads this one, and it is no failure of the service. */
+/** The caller disconnected before the response. Nobody receives this error, and it is not a failure of the service. */
 export function goneError (): IdentityError {
   return new IdentityError('ErrParam', 'request: the connection was closed before the answer', { statusCode: 499 })
 }

@@ -1,7 +1,7 @@
 /** User and password in a URL. */
 const CREDENTIALS = /\/\/[^/?#\s]*@/g
 
-/** Causes that are followed: they may form a circle. */
+/** The longest chain of causes that is followed. Causes may form a circle. */
 const MAX_CAUSES = 4
 
 /** Replaces the credentials of every URL in a text. */
@@ -9,7 +9,7 @@ export function hideCredentials (text: string): string {
   return text.replace(CREDENTIALS, '//***@')
 }
 
-/** What failed and why, in one line for people: the messages of an error and its causes, each once. */
+/** The messages of an error and its causes in one readable line, each once. */
 export function explainFailure (error: unknown): string {
   const messages: string[] = []
   let cause = error

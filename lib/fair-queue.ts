@@ -2,42 +2,42 @@ import { busyError, goneError } from './errors.ts'
 import type { Actor } from './roles.ts'
 import { TIMERS, type Timers } from './timers.ts'
 
-/** Keys whose last turn is remembered: those served most recently. Any other key counts as never served. */
+/** Number of most recently served keys whose last turn is stored. Any other key counts as never served. */
 const KEYS = 10_000
 
-/** Of a new duration in the mean. */
+/** The weight of a new duration in the moving average. */
 const WEIGHT = 1 / 8
 
-/** Who waits for a piece of work, and until when. */
+/** Assigns a job to a key and a group, and allows it to be aborted. */
 export interface Turn {
-  /** Work with the same key shares one turn. */
+  /** Jobs with the same key share one turn. */
   key?: string | undefined
-  /** Keys with the same group take turns among themselves, and share the turns of one. Absent: the key is a group of its own. */
+  /** Keys of a group take turns among themselves, and the group has the turns of a single key. Absent: the key is its own group. */
   group?: string | undefined
-  /** Aborted when nobody waits for the result any more: work that has not begun is dropped. */
+  /** Aborted when the caller has disconnected. A job that has not started is then dropped. */
   signal?: AbortSignal | undefined
 }
 
-/** What a user asks for shares a turn, whatever their address. */
+/** All requests of a user share one turn, from whatever address they come. */
 export function toTurn ({ user_id, signal }: Pick<Actor, 'user_id' | 'signal'>): Turn {
   return { key: `user ${user_id}`, signal }
 }
 
 export interface FairQueueOptions {
-  /** The kind of work, for the message of ErrBusy. */
+  /** The kind of job, for the message of ErrBusy. */
   what: string
-  /** Pieces of work at once. */
+  /** Concurrent jobs. */
   slots: number
-  /** Pieces of work that may wait: a bound on memory, which the expected wait reaches first. */
+  /** Jobs that may wait. This bounds memory. Normally `maxWait` is reached first. */
   places: number
-  /** Milliseconds that work may wait. */
+  /** Milliseconds that a job may wait. */
   maxWait: number
-  /** Milliseconds that one piece of work probably takes, until durations are measured. */
+  /** Estimated milliseconds per job, until durations are measured. */
   duration: number
   timers?: Timers
 }
 
-/** What waits with one key, in the order of its arrival. */
+/** The waiting jobs of one key, in the order of arrival. */
 type Jobs = Set<Job>
 
 interface Job {
@@ -46,7 +46,7 @@ interface Job {
   fail: (error: Error) => void
 }
 
-/** The numbers of last turns, of those served most recently. */
+/** The number of the last turn of each of the most recently served names. */
 class LastTurns {
   readonly #turns = new Map<string, number>()
 
@@ -63,7 +63,7 @@ class LastTurns {
   }
 }
 
-/** Turns until the last of `own` pieces of work by one name, while the others that wait take turns with it. */
+/** Turns until the last of `own` jobs of a name starts, while other waiting names take turns with it. */
 function countTurns (name: string, own: number, others: Iterable<[name: string, size: number]>, served: LastTurns): number {
   const last = served.get(name)
   let turns = own
@@ -81,14 +81,14 @@ function findNext<T> (entries: Iterable<[name: string, value: T]>, served: LastT
 }
 
 /**
- * Work that takes turns by key: the least recently served key is next, and a key that was never served comes before all
- * others. Whoever asks for much waits behind their own work, and a stranger is soon served. Groups take turns in the same way
- * before their keys do, so that many keys give their holder no more than one.
+ * A queue in which keys take turns. The least recently served key is next, and a key that was never served comes before all
+ * others. A caller with many jobs waits behind their own jobs, and a new caller is served soon. Groups take turns in the same way
+ * before their keys do, so a caller gains nothing by using many keys.
  */
 export class FairQueue {
   readonly #options: FairQueueOptions
   readonly #timers: Timers
-  /** What waits, by group and key. No map and no set is empty. */
+  /** The waiting jobs by group and key. No map or set in it is empty. */
   readonly #waiting = new Map<string, Map<string, Jobs>>()
   readonly #servedGroups = new LastTurns()
   readonly #servedKeys = new LastTurns()
@@ -105,8 +105,8 @@ export class FairQueue {
   }
 
   /**
-   * Does the work when its turn comes.
-   * @throws ErrBusy when the wait is, or is expected to be, too long; its Retry-After is the expected wait
+   * Runs the job when its turn comes.
+   * @throws ErrBusy when the wait is too long, or is expected to be; its Retry-After is the expected wait
    */
   async run<T> (work: () => Promise<T>, { key = '', group = key, signal }: Turn = {}): Promise<T> {
     if (signal?.aborted === true) throw goneError()
@@ -123,12 +123,12 @@ export class FairQueue {
     }
   }
 
-  /** The number of pieces of work that wait. */
+  /** The number of waiting jobs. */
   get waiting (): number {
     return this.#places
   }
 
-  /** Resolves when no work runs or waits. */
+  /** Resolves when no job runs or waits. */
   async idle (): Promise<void> {
     if (this.#running > 0) await new Promise<void>((resolve) => this.#idle.push(resolve))
   }
@@ -166,7 +166,7 @@ export class FairQueue {
     this.#servedKeys.set(key, this.#turns)
   }
 
-  /** Milliseconds until the turn of one more piece of work with this key. */
+  /** Expected milliseconds until one more job of this key would start. */
   #expectWait (group: string, key: string): number {
     const keys = this.#waiting.get(group) ?? new Map<string, Jobs>()
     const inGroup = countTurns(key, 1 + (keys.get(key)?.size ?? 0), this.#sizesOf(keys), this.#servedKeys)
@@ -186,7 +186,7 @@ export class FairQueue {
     }
   }
 
-  /** Refuses what has waited too long. */
+  /** Rejects the jobs that have waited too long. */
   #expire (): void {
     const oldest = this.#timers.now() - this.#options.maxWait
     for (const [group, keys] of this.#waiting) {
@@ -200,7 +200,7 @@ export class FairQueue {
     }
   }
 
-  /** Hands the slot to the least recently served key of the least recently served group. */
+  /** Gives the free slot to the least recently served key of the least recently served group. */
   #next (): void {
     this.#running--
     this.#expire()

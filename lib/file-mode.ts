@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs'
 
-/** Reports a file with secrets that others than its owner may read or write. Windows has no such modes. */
+/** Warns of a file with secrets that other users than its owner may read or write. Windows has no such modes. */
 export function warnOfMode (what: string, path: string, warn: (message: string) => void): void {
   if (process.platform === 'win32') return
   const mode = statSync(path).mode & 0o777

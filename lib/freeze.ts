@@ -1,4 +1,4 @@
-/** Freezes a value and everything in it. A part that is frozen already is taken to be frozen throughout. */
+/** Freezes a value and everything in it. An already frozen part is assumed to be deeply frozen. */
 export function deepFreeze<T> (value: T): T {
   if (typeof value !== 'object' || value === null || Object.isFrozen(value)) return value
   for (const item of Object.values(value)) deepFreeze(item)

@@ -54,86 +54,86 @@ export interface ServiceOptions extends Pick<
 > {
   outboundHosts?: Options['outboundHosts'] | undefined
   walLimit?: Options['walLimit'] | undefined
-  /** Resources that the host declares. Absent: the ones from earlier starts stay declared. */
+  /** Resources that the host declares. Absent: the ones of earlier starts stay declared. */
   resources?: Options['resources'] | undefined
-  /** The issuer, where it is known: below it is the service's own API, which no declared resource may be. */
+  /** The issuer, if known. No declared resource may have the URI of the service's own API, which is derived from it. */
   issuer?: string | undefined
-  /** The name of the service, if it has one: nobody's password. */
+  /** The name of the service, if it has one. It is refused as a password. */
   serviceName?: string | undefined
-  /** An open store, which is left open. Absent: one is opened from `database`, and closed with the services. */
+  /** An open store, which `close` leaves open. Absent: one is opened from `database`, and closed with the services. */
   store?: Store | undefined
-  /** Only looks whether the services can be opened with these keys, and records nothing about them. */
+  /** Checks whether the services can be opened with these keys, without storing anything about the keys. */
   dryRun?: boolean | undefined
   /** Milliseconds since the epoch. */
   now?: Clock | undefined
-  /** Processes on this machine, including this one. Each takes an equal part of the cores for hashing. */
+  /** Processes on this machine, including this one. Each uses an equal share of the cores for hashing. */
   processes?: number | undefined
   /** Lifetime of minted refresh tokens in seconds. Absent: none are minted, because no authorization server redeems them. */
   refreshTtl?: number | undefined
   /** People's accounts: mail, sign-up, links. Absent: no mail, no sign-up. */
   accounts?: Partial<AccountOptions> | undefined
-  /** Counts the mails that are asked for. Absent: in memory. */
+  /** Counts requested mails. Absent: they are counted in memory. */
   counter?: Counter | undefined
-  /** Sends what is due in the outbox of mails, whoever accepted it, until `close`. Absent: only what this process accepts. */
+  /** Sends all due mails until `close`, whichever process accepted them. Absent: only mails that this process accepts. */
   sendsMail?: boolean | undefined
-  /** Publishes events, whichever process recorded them, until `close`. Absent: others do, or `events.flush`. */
+  /** Publishes events until `close`, whichever process recorded them. Absent: other processes do, or `events.flush`. */
   relaysEvents?: boolean | undefined
-  /** Delivers events to webhooks, until `close`. Absent: only when `webhooks.flush` is called. */
+  /** Delivers events to webhooks until `close`. Absent: only when `webhooks.flush` is called. */
   deliversWebhooks?: boolean | undefined
-  /** Who acts where no request says it. */
+  /** The origin of actions outside of requests. Absent: `system`. */
   via?: Origin['via'] | undefined
   /** Receives the events that this process publishes, for the log. */
   onEvents?: ((events: Event[]) => void) | undefined
-  /** Receives mails that were not sent and will not be tried again. */
+  /** Receives mails that failed for good. */
   onMailFailed?: ((delivery: { id: string, kind: string, attempts: number, failure: string }) => void) | undefined
-  /** Receives logout tokens that were not delivered and will not be tried again. */
+  /** Receives logout tokens whose delivery failed for good. */
   onLogoutFailed?: ((delivery: { id: string, client_id: string, user_id: string, attempts: number, failure: string }) => void) | undefined
-  /** Counts and measures. Absent: nothing is, and nothing pays for it. */
+  /** Collects metrics. Absent: nothing is measured, at no cost. */
   meter?: Meter | undefined
   /** Receives failures that no caller waits for. */
   onError?: ((error: unknown) => void) | undefined
-  /** Receives what an operator should know at once, such as that a new database was made. */
+  /** Receives warnings for the operator, such as that a new database was created. */
   onWarning?: ((message: string) => void) | undefined
 }
 
-/** The services over one store. The HTTP routes do nothing that a program cannot do through them. */
+/** The services over one store. A program can do everything through them that the HTTP routes do. */
 export interface Services {
   readonly store: Store
   readonly roles: RoleNames
-  /** What happened: the feed, lists, and listeners of this process. */
+  /** Events: the feed, lists, and listeners of this process. */
   readonly events: Events
-  /** Records what failed or was refused. */
+  /** Records failures and refusals. */
   readonly failures: Pick<Failures, 'recordRefusal' | 'flush'>
   readonly users: Users
   readonly clients: Clients
   readonly tokens: Tokens
-  /** Declared resources: what the scopes of other APIs mean. */
+  /** Declared resources, which define the scopes of other APIs. */
   readonly resources: Resources
-  /** Who is told of which events. */
+  /** Webhooks: receivers of events, by type. */
   readonly webhooks: Webhooks
-  /** What people do about their own accounts, and what is done for somebody else's. */
+  /** Account self-service (recovery, sign-up, addresses, deletion), and invitation and recovery of other users. */
   readonly accounts: Accounts
   /** Lists and ends a user's token sessions. */
   readonly tokenSessions: TokenSessions
-  /** Where a user is signed in, for the account pages. */
+  /** A user's browsers, token sessions and connected apps, for the account pages. */
   readonly ownSessions: OwnSessions
-  /** Tells clients that a sign-in has ended (OpenID Connect Back-Channel Logout). */
+  /** Notifies clients that a sign-in has ended (OpenID Connect Back-Channel Logout). */
   readonly logouts: Logouts
-  /** Signs people in by steps, for the pages. */
+  /** Signs users in step by step, for the pages. */
   readonly signIns: SignIns
-  /** The cookies of browsers in which somebody has signed in. */
+  /** The cookies of browsers in which a user has signed in. */
   readonly knownBrowsers: KnownBrowsers
   /** The authorization server; `oidc.rotateKeys()` is for the command line. */
   readonly oidc: Oidc
-  /** Everything that is sealed under the secret key, for the command line. */
+  /** Inspects stored secrets and seals them again under a new key, for the command line. */
   readonly sealing: Sealing
   /** Creates the first admin (lib/bootstrap.ts). */
   bootstrap (options?: BootstrapOptions): Promise<Bootstrapped>
-  /** Finishes the accepted work, then closes what openServices opened. */
+  /** Finishes accepted work, then closes everything that openServices opened. */
   close (): Promise<void>
 }
 
-/** Calls URLs that users chose, as the options allow. */
+/** Creates the caller of user-supplied URLs, with the hosts that the options allow. */
 function openOutbound ({ outboundHosts = [], production }: ServiceOptions): Outbound {
   try {
     return createOutbound({ allow: [...outboundHosts, ...(production ? [] : LOOPBACK_HOSTS)] })
@@ -153,7 +153,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
   const outbound = openOutbound(options)
   const { store: handedIn, createDatabase: create = !options.production } = options
   const storeOptions = { collections: COLLECTIONS, now, onError, onWarning, create, timeout: options.storeTimeout, ...(options.walLimit !== undefined && { walLimit: options.walLimit }) }
-  /** Opens a store of our own for this question only: it is asked once, before the key file exists. */
+  /** Opens a store only for this check, unless one was handed in. This happens at most once, before the key file exists. */
   async function isOpenedBefore (): Promise<boolean> {
     const store = handedIn ?? await openStore(options.database, storeOptions)
     try {
@@ -175,7 +175,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
   const webhooks = createWebhooks({ store, now, box, recorder, feed: record.events, outbound, onError, onWarning })
   const issued = createTokens({ store, now, roles, recorder, onError, refreshTtl: options.refreshTtl, logouts })
   const tokens = meter === undefined ? issued : watchTokens(issued, meter)
-  // Assigned below: its parts need one another.
+  // Assigned below, because the services refer to each other.
   const people: { accounts?: Accounts } = {}
   async function close () {
     try {

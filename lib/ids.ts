@@ -3,7 +3,7 @@ import { monotonicFactory, ulid } from 'ulid'
 
 const ALPHABET = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 
-/** Bytes from here on would make some characters more likely, so they are drawn again. */
+/** Bytes of this value or higher would make some characters more likely, so they are drawn again. */
 const EVEN = 256 - 256 % ALPHABET.length
 
 /** Random bytes, fetched in bulk because the call costs more than the bytes. A used byte is overwritten with 0. */
@@ -30,12 +30,12 @@ export function randomText (length: number): string {
   return text
 }
 
-/** The random source for ulid, which picks one of 32 characters by a fraction. Its own makes a system call per character. */
+/** The random source for ulid, which selects one of 32 characters by a fraction. Its own source makes a system call per character. */
 function drawFraction (): number {
   return drawByte() % 32 / 32
 }
 
-/** Returns a generator of ULIDs of which the later one is the larger one, in the same millisecond too. */
+/** Creates a generator of strictly increasing ULIDs, also within one millisecond. */
 export function createUlids (): (now: number) => string {
   const generate = monotonicFactory(drawFraction)
   return (now) => generate(now)

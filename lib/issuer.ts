@@ -1,9 +1,9 @@
-/** The issuer identifier of tokens and metadata (RFC 8414, 2). It has no slash at its end. */
+/** The issuer identifier of tokens and metadata (RFC 8414, 2), without a trailing slash. */
 export function toIssuer ({ href }: URL): string {
   return href.replace(/\/$/, '')
 }
 
-/** The path of the service's own API as browsers see it: a proxy may strip the issuer's. */
+/** The path of the service's own API as browsers see it. A proxy may strip the issuer's path before it forwards a request. */
 export function toApiPath ({ pathname }: URL): string {
   return `${pathname.replace(/\/$/, '')}/api/v1`
 }

@@ -1,4 +1,4 @@
-/** Opens something at its first use, once for all callers. A failed attempt is repeated by the next call. */
+/** Opens a resource at its first use, once for all callers. After a failure, the next call tries again. */
 export class Lazy<T> {
   readonly #open: () => Promise<T>
   #opened: Promise<T> | undefined
@@ -15,7 +15,7 @@ export class Lazy<T> {
     return this.#opened
   }
 
-  /** What was opened, or is being opened, if anything. Never rejects, so that closing can go on. */
+  /** Resolves to the resource if it was opened or is being opened, and to undefined otherwise. Never rejects, so that closing can go on. */
   async peek (): Promise<T | undefined> {
     return await this.#opened?.catch(() => undefined)
   }

@@ -5,11 +5,11 @@ import { readFirst } from './lists/first.ts'
 import { type CollectionSpec, type Document, DuplicateKeyError, type Store } from './store/port.ts'
 import type { FoundState, Move, StateRecord, StoreState } from './store/state.ts'
 
-/** Batches of documents that are written at once. */
+/** Batches that are written concurrently. */
 const AT_ONCE = 4
-/** Batches between two records of how far it is. */
+/** Batches between two checkpoints. */
 const RECORDED = 50
-/** Milliseconds: what expires sooner is not compared, because a store may remove it meanwhile. */
+/** Milliseconds. Documents that expire sooner are not compared, because a store may remove them meanwhile. */
 const HORIZON = 60 * 60 * 1000
 
 /** A store, and its name without credentials. */
@@ -18,18 +18,18 @@ export interface End {
   name: string
 }
 
-/** How far a move is: documents of a collection. */
+/** The progress of a move: the number of documents of a collection. */
 export interface MoveProgress {
   step: 'copy' | 'compare'
   collection: string
   documents: number
 }
 
-/** What was compared: the same at both ends. */
+/** A collection that is the same at both ends. */
 export interface Compared {
   collection: string
   documents: number
-  /** SHA-256 of the documents in the order of their ids, base64url. */
+  /** SHA-256 of the compared documents in the order of their ids, base64url. */
   checksum: string
 }
 
@@ -39,7 +39,7 @@ export interface MoveOptions {
   collections: readonly CollectionSpec[]
   now: Clock
   onProgress?: (progress: MoveProgress) => void
-  /** Aborts it; called again, it goes on. */
+  /** Aborts the move. Another call of `move` continues it. */
   signal?: AbortSignal
 }
 
@@ -58,7 +58,7 @@ async function findUsed (store: Store, collections: readonly CollectionSpec[]): 
   return undefined
 }
 
-/** Reads the next batch while one is used. */
+/** Reads the next batch while the current one is processed. */
 async function * readAhead<T> (batches: AsyncIterable<T>): AsyncGenerator<T, void, undefined> {
   const iterator = batches[Symbol.asyncIterator]()
   const read = () => {
@@ -78,7 +78,7 @@ async function * readAhead<T> (batches: AsyncIterable<T>): AsyncGenerator<T, voi
   }
 }
 
-/** Marks both ends, the source first, unless they are marked for the same move. */
+/** Marks both ends, the source first, unless they are already marked for the same move. */
 async function mark ({ from, to, collections, now }: MoveOptions): Promise<[source: FoundState, target: FoundState]> {
   const source = await from.store.state.read()
   const target = await to.store.state.read()
@@ -106,7 +106,7 @@ function toExpiry (document: Document, { expiry }: CollectionSpec): number {
   return typeof value === 'string' ? Date.parse(value) : Number.POSITIVE_INFINITY
 }
 
-/** Some of the documents are there already when a move was interrupted before it recorded them. */
+/** Writes a batch. Some of its documents exist already if the move was interrupted after the last checkpoint. */
 async function write (store: Store, name: string, documents: Document[]): Promise<void> {
   const collection = store.collection(name)
   try {
@@ -138,7 +138,7 @@ async function copy ({ from, to, collections, now, onProgress, signal }: MoveOpt
         signal?.throwIfAborted()
         const time = now()
         const done = write(to.store, name, batch.filter((document) => toExpiry(document, spec) > time))
-        // Awaited in order, after others were begun.
+        // Awaited later, in order, after other writes have started.
         done.catch(() => {})
         writing.push({ done, last: batch.at(-1)!.id })
         if (writing.length >= AT_ONCE) await settle()
@@ -154,7 +154,7 @@ async function copy ({ from, to, collections, now, onProgress, signal }: MoveOpt
   return target
 }
 
-/** A document as one text, whatever the order of its fields. */
+/** A document as text that does not depend on the order of its fields. */
 function toText (document: Document): string {
   return JSON.stringify(document, (_key, value: unknown) => typeof value === 'object' && value !== null && !Array.isArray(value)
     ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => a < b ? -1 : 1))
@@ -194,8 +194,8 @@ async function compare ({ from, to, now, onProgress, signal }: MoveOptions, spec
 }
 
 /**
- * Moves all documents of a store into an empty one. The source takes no writes and no starts from then on. Interrupted
- * anywhere and called again, it goes on. The target can be used once everything in it was compared.
+ * Moves all documents of a store into an empty one. From then on, the source refuses writes, and services refuse to start on it.
+ * After an interruption at any point, another call continues the move. The target can be used after all documents were compared.
  * @throws Error that tells the operator what to do
  */
 export async function move (options: MoveOptions): Promise<Compared[]> {
@@ -216,9 +216,9 @@ export async function move (options: MoveOptions): Promise<Compared[]> {
 }
 
 /**
- * Takes the mark of a move away from its source, so that services may use it again. The target keeps its mark.
+ * Removes the mark of a move from its source, so that services can use it again. The target keeps its mark.
  * @returns whether the move was finished
- * @throws Error when it is not the source of a move
+ * @throws Error when the store is not the source of a move
  */
 export async function withdrawMove (store: Store): Promise<{ other: string, isDone: boolean }> {
   const found = await store.state.read()

@@ -1,7 +1,7 @@
 import { checkText } from './checks.ts'
 import { paramError } from './errors.ts'
 
-/** Kinds of refused characters, each with what an error calls it. The first that matches names a character. */
+/** Kinds of refused characters, each with its name in an error. The first matching kind names a character. */
 const KINDS: [string, RegExp][] = [
   ['control character', /\p{Cc}/u],
   ['line separator', /[\p{Zl}\p{Zp}]/u],
@@ -9,16 +9,16 @@ const KINDS: [string, RegExp][] = [
   ['invisible character', /[\p{Cf}\p{Default_Ignorable_Code_Point}\u2800]/u]
 ]
 
-/** Scripts whose words are spelled with joiners. */
+/** Scripts whose spelling uses joiners. */
 const JOINING = ['Arabic', 'Bengali', 'Devanagari', 'Gujarati', 'Gurmukhi', 'Kannada', 'Khmer', 'Malayalam', 'Mongolian', 'Myanmar', 'Oriya', 'Sinhala', 'Syriac', 'Tamil', 'Telugu']
   .map((script) => `\\p{Script=${script}}`).join('')
 
-/** Invisible characters where they are part of what is seen: joiners within those scripts and emoji, and an emoji's style. */
+/** Invisible characters that affect the visible text: joiners within these scripts and emoji, and an emoji's style. */
 const VISIBLE = new RegExp(`(?<=[${JOINING}])[\\u200c\\u200d](?=[${JOINING}])|` +
   '(?<=[\\p{Extended_Pictographic}\\p{Emoji_Modifier}\\ufe0f])\\u200d(?=\\p{Extended_Pictographic})|(?<=\\p{Extended_Pictographic})\\ufe0f', 'gu')
 
 /**
- * Checks a name that people decide by, such as an app's on the consent page: nothing in it may reorder, break or hide text.
+ * Checks a name that people base decisions on, such as an app's name on the consent page. It must not reorder, break or hide text.
  * @throws ErrParam that names the character
  */
 export function checkName (field: string, text: string): string {

@@ -10,12 +10,12 @@ export const OWN_SCHEMAS = { strict: true, strictTypes: false, meta: false, vali
 
 const ajv = new Ajv({ ...OWN_SCHEMAS, useDefaults: true, keywords: ['expects'], verbose: true })
 
-/** Compiles a check of a plugin's options. It fills in the schema's defaults. */
+/** Compiles the validation of a plugin's options. It fills in the schema's defaults. */
 export function compileOptions<S extends TObject> (schema: S): ValidateFunction<Static<S>> {
   return ajv.compile<Static<S>>(schema)
 }
 
-/** What is wrong, in words. `expects` is the schema's text where its keywords would not be clear. */
+/** The problem in words. `expects` is the schema's own text, for schemas whose keywords would not be clear. */
 function explain ({ keyword, message, params, parentSchema = {} }: ErrorObject): string {
   if (keyword === 'additionalProperties') {
     const meant = findNearest(params.additionalProperty, Object.keys(parentSchema.properties ?? {}))
@@ -32,7 +32,7 @@ export function optionError ({ errors }: ValidateFunction, ...within: string[]):
 }
 
 /**
- * Creates a reader of options. It checks them and fills in the defaults, in a copy. An undefined option counts as absent.
+ * Creates a reader of options. It copies them, checks the copy and fills in the defaults. An undefined option counts as absent.
  * The reader throws an Error that names the option.
  */
 export function createOptionsReader<S extends TObject> (schema: S): (given: object) => Static<S> {

@@ -4,10 +4,10 @@ import type { Place } from './sign-in/place.ts'
 import { listAddresses } from './users/addresses.ts'
 import type { Document, Json } from './store/port.ts'
 
-/** Role name -> `true` or an object of attributes. A role that is present is held. */
+/** Role name -> `true` or an object of attributes. The user has every role that is present. */
 export type Roles = Record<string, true | { [key: string]: Json }>
 
-/** A change of a user's address, with what it replaced. */
+/** A change of a user's address, with the replaced values. */
 export type AddressChange = {
   /** The id of the ticket that undoes it. */
   ticket: string
@@ -31,22 +31,22 @@ export interface UserRecord extends Document {
   info: { [key: string]: Json }
   /** The address that the user has verified: the account itself, or another one. */
   email?: string
-  /** Present with it: when a link that was mailed there was used. Independent of verified_at, which is the operator's mark. */
+  /** Present with `email`: the time when a link mailed to it was used. Independent of verified_at, which the operator sets. */
   email_verified_at?: string
   /**
-   * Every address that nobody else may have: the account, if it is one, and the verified address. Unique items. Absent on
-   * records of earlier releases, whose account nobody else has.
+   * The addresses that no other user may have: the account, if it is an address, and the verified address. Each item is unique
+   * among all users. Absent on records of earlier releases, where only the account is unique.
    */
   addresses?: string[]
-  /** Changes of the address that can be undone, the last one last. */
+  /** Changes of the address that can be undone, the latest one last. */
   address_changes?: AddressChange[]
-  /** Set while an invitation was not accepted: the user has no password yet. */
+  /** Set until the invitation is accepted. The user has no password yet. */
   invited_at?: string
-  /** Set while an administrator deletes their own account: they do not count as an administrator until then. */
+  /** Set while an administrator deletes their own account. Until this time they do not count as an administrator. */
   leaving_until?: string
   /** Tokens minted under an earlier epoch are revoked. */
   epoch: number
-  /** Incremented by every write, so that a write can require the record that its rules were checked on. */
+  /** Incremented by every write. A write can thus require that the record has not changed since its rules were checked. */
   revision: number
   /** Set on the user that bootstrap created. A unique key, so that concurrent calls create one admin. */
   bootstrap?: string
@@ -89,19 +89,19 @@ export interface ClientRecord extends Document {
   first_party?: boolean
   /** The roles of the client's own tokens: with roles it is a service account. */
   roles?: Roles
-  /** Whether ID tokens have the claims of the granted scopes, beside userinfo. */
+  /** Whether ID tokens contain the claims of the granted scopes, in addition to userinfo. */
   id_token_claims?: boolean
-  /** Where the client is told that a user's sign-in has ended (lib/logout/logouts.ts). */
+  /** The URL that receives logout tokens when a user's sign-in has ended (lib/logout/logouts.ts). */
   backchannelLogoutUri?: string
-  /** Present, and true, with it: a key that finds whether there is any. */
+  /** True with `backchannelLogoutUri`, absent otherwise: an index key that finds whether any client has one. */
   backchannel?: boolean
   /** A disabled client gets no tokens. Disabling it increments the epoch. */
   disabled_at?: string
   /** The declared scopes among `scopes`: scope -> id of the record of its resource. */
   declared?: { [scope: string]: string }
-  /** Those among `scopes` that only an administrator could give when they were given. */
+  /** Those of `scopes` that only an administrator could give at the time. */
   admin_scopes?: string[]
-  /** Incremented by every write, so that a write can require the record that its rules were checked on. */
+  /** Incremented by every write. A write can thus require that the record has not changed since its rules were checked. */
   revision?: number
   /** Tokens minted under an earlier epoch are revoked. */
   epoch: number
@@ -127,14 +127,14 @@ export interface TokenRecord extends Document {
   /** The granted scopes. Absent: all of the client's. */
   scopes?: string[]
   /**
-   * On tokens that the operator minted. `unrestricted` gives all the user's power; `narrowed` the named scopes only, among
-   * them scopes of the API that the client does not have.
+   * On tokens that the operator minted. `unrestricted` gives all of the user's power. `narrowed` gives the named scopes only,
+   * which may include scopes of the API that the client does not have.
    */
   operator?: 'unrestricted' | 'narrowed'
   /** The audience: the URI and the id of the resource that the token was requested for (RFC 8707). */
   resource?: string
   resource_id?: string
-  /** Refers to the registry of resources, which decides what the scopes mean. */
+  /** Refers to the registry of resources, which defines the meaning of the scopes. */
   registry_id?: string
   /** The token session. Present with a refresh token, and on tokens from a sign-in. */
   grant_id?: string
@@ -144,7 +144,7 @@ export interface TokenRecord extends Document {
   consumed?: boolean
   /** On refresh tokens: the generation of their session when they were issued. */
   generation?: number
-  /** The authorization server's other fields. Never a token. */
+  /** Further fields of the authorization server. Never contains a token. */
   payload?: { [key: string]: Json }
   /** `ClientCredentials` when the client acts for itself. The user is then the client's owner. */
   kind?: string
@@ -155,16 +155,16 @@ export interface TokenRecord extends Document {
  * it ends the session. It never expires before a token under it.
  */
 export interface GrantRecord extends TokenRecord {
-  /** The time of creation or of the last refresh. A write per request would cost too much. */
+  /** The time of creation or of the last refresh. Other requests do not update it, because a write per request would cost too much. */
   last_used_at: string
   /** Incremented by the first use of a refresh token of this generation. */
   generation: number
-  /** The times of these first uses, the last one first; only the last few. */
+  /** The times of these first uses, the latest one first; only the last few. */
   refreshed_at: string[]
-  /** The browser's sign-in session that it came from. */
+  /** The browser's sign-in session in which the authorization was made. */
   session_uid?: string
-  /** Ends with that sign-in session, because offline access was not requested. */
+  /** True if it ends with that sign-in session, because offline access was not requested. */
   bound?: boolean
-  /** Where its user signed in from. */
+  /** The browser, system and address of the sign-in. */
   place?: Place
 }

@@ -5,18 +5,18 @@ import { LOOPBACK_URI } from './loopback.ts'
 const isUri = ajvFormats.fullFormats.uri as (text: string) => boolean
 
 const HTTPS = /^https:\/\/[^/?]/i
-/** A private-use scheme is a reversed domain name (RFC 8252, 7.1), so it has a dot. No scheme of a browser's own has one. */
+/** A private-use scheme is a reversed domain name (RFC 8252, 7.1), so it contains a dot. Schemes of browsers contain none. */
 const PRIVATE = /^[a-z][a-z0-9-]*(?:\.[a-z0-9-]+)+:/i
-/** What precedes the path, after the scheme. */
+/** The authority of a URI, between the scheme and the path. */
 const AUTHORITY = /^[^:]+:\/\/([^/?#]*)/
 
-/** What an authorization response may add to a redirect URI (RFC 6749, RFC 9207, JARM, OpenID Connect). */
+/** Parameters that an authorization response may add to a redirect URI (RFC 6749, RFC 9207, JARM, OpenID Connect). */
 const RESPONSE_PARAMETERS = new Set([
   'code', 'state', 'iss', 'error', 'error_description', 'error_uri', 'response', 'session_state', 'scope',
   'id_token', 'access_token', 'refresh_token', 'token_type', 'expires_in'
 ])
 
-/** The cause for which a redirect URI is refused; undefined for a good one. It never quotes the URI. */
+/** The reason why a redirect URI is refused; undefined for an acceptable one. It never quotes the URI. */
 export function findRedirectUriProblem (text: string): string | undefined {
   if (text.length > LIMITS.uri) return `must not have more than ${LIMITS.uri} characters`
   if (!isUri(text)) return 'must be an absolute URI'
@@ -30,7 +30,7 @@ export function findRedirectUriProblem (text: string): string | undefined {
   }
   const url = URL.parse(text)
   if (url === null) return 'must be an absolute URI'
-  // A client would take a value of the URI's own for the one in the response.
+  // A client could mistake the URI's own parameter for the response's.
   const parameter = [...url.searchParams.keys()].map((name) => name.toLowerCase()).find((name) => RESPONSE_PARAMETERS.has(name))
   if (parameter !== undefined) return `must not have the query parameter ${parameter}, which belongs to the response`
 }

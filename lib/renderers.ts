@@ -7,7 +7,7 @@ import type { Renderer, StoreOptions } from './store/port.ts'
 import { showItemOf } from './users/show-user.ts'
 
 interface RendererData {
-  /** Open client secrets. */
+  /** Decrypt client secrets. */
   keys: SecretBox['keys']
 }
 
@@ -16,7 +16,7 @@ export function registerRenderers (keys: SecretBox['keys']): StoreOptions['rende
   return { module: import.meta.url, data: { keys } satisfies RendererData }
 }
 
-/** What a store loads, see StoreOptions.renderers. */
+/** Called by a store that loads this module, see StoreOptions.renderers. */
 export function createRenderers ({ keys: [first, ...others] }: RendererData) {
   const { open } = createSecretBox(first, ...others)
   return {

@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { IdentityError } from './errors.ts'
 
-/** Attempts before ErrBusy: each write by somebody else makes one fail. */
+/** Attempts before ErrBusy. Each concurrent write makes one attempt fail. */
 const ATTEMPTS = 8
 
-/** Milliseconds between attempts while the record carries too many events, and for how many attempts: they are published within moments. */
+/** Milliseconds between attempts, and their number, while the record carries too many events. Events are normally published sooner. */
 const PAUSE = 50
 const PAUSES = 40
 
@@ -16,9 +16,9 @@ export function fullError (): IdentityError {
 const isFull = (error: unknown): boolean => error instanceof IdentityError && error.reason === 'events'
 
 /**
- * Repeats a change that reads a record, decides, and writes on condition that the record is still the same.
+ * Repeats a change that reads a record, decides, and writes only if the record has not changed since it was read.
  * @param what the record, for the message of ErrBusy
- * @param attempt resolves to null when somebody else wrote in between; what it throws ends the change
+ * @param attempt resolves to null after a concurrent write; an error from it ends the change
  * @throws ErrBusy
  */
 export async function retryWrite<T> (what: string, attempt: () => Promise<T | null>): Promise<T> {

@@ -11,7 +11,7 @@ export interface RoleNames {
 
 export const DEFAULT_ROLE_NAMES: RoleNames = { admin: 'admin', manager: 'manager', service: 'service' }
 
-/** The first role with the name of an earlier one. Its holders would hold both. */
+/** The first role with the name of an earlier one. Its holders would have both roles. */
 export function findSharedRole (names: RoleNames): { role: keyof RoleNames, earlier: keyof RoleNames } | undefined {
   const roles = Object.keys(DEFAULT_ROLE_NAMES) as (keyof RoleNames)[]
   for (const [index, role] of roles.entries()) {
@@ -20,7 +20,7 @@ export function findSharedRole (names: RoleNames): { role: keyof RoleNames, earl
   }
 }
 
-/** The first role whose name no JSON body may hold as a key: nobody could be given it. */
+/** The first role whose name cannot be a key in a JSON body. It could not be given to any user. */
 export function findUnusableRole (names: RoleNames): keyof RoleNames | undefined {
   return (Object.keys(DEFAULT_ROLE_NAMES) as (keyof RoleNames)[]).find((role) => names[role] === '__proto__')
 }
@@ -33,7 +33,7 @@ export function checkRoleNames (names: RoleNames): void {
   if (shared !== undefined) throw new Error(`option roles.${shared.role}: must differ from roles.${shared.earlier}`)
 }
 
-/** A role that is present is held, whatever its value. Inherited properties are not roles. */
+/** Whether a role is present, whatever its value. Inherited properties are not roles. */
 export function holdsRole (roles: Roles, name: string): boolean {
   return Object.hasOwn(roles, name)
 }
@@ -41,19 +41,19 @@ export function holdsRole (roles: Roles, name: string): boolean {
 /** The user on whose behalf a service call runs. */
 export interface Actor {
   user_id: string
-  /** False for a client that acts for itself: the user is then its owner, and what is theirs is not its own. Absent: true. */
+  /** False for a client that acts for itself. The user is then its owner, and the owner's data is not the client's own. Absent: true. */
   isUser?: boolean
   /** The client of the token. Absent on the command line. */
   client_id?: string
   isAdmin: boolean
   /** Whether the token grants a scope of the API. Absent on the command line: all of them. */
   holds?: (scope: ApiScope) => boolean
-  /** Whether the token has all the power of its user. Absent on the command line, where it has. */
+  /** Whether the token has all the power of its user. Absent on the command line: true. */
   isUnrestricted?: boolean
   /** The user's epoch when the token was authenticated. Absent on the command line. */
   epoch?: number
-  /** Authenticates again after a wait; throws when the token was revoked meanwhile. Absent on the command line. */
+  /** Authenticates the token again after a wait. Throws if it was revoked meanwhile. Absent on the command line. */
   confirm?: () => MaybePromise<void>
-  /** Aborted when the caller has left, so that nobody waits for the result. Absent on the command line. */
+  /** Aborted when the caller has disconnected. Absent on the command line. */
   signal?: AbortSignal
 }

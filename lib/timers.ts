@@ -1,4 +1,4 @@
-/** The clock and the timers of a time limit; a test replaces them. */
+/** The clock and timers of time limits. Tests replace them. */
 export interface Timers {
   /** Milliseconds; never goes back. */
   now (): number

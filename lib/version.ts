@@ -1,13 +1,13 @@
 import { readFileSync } from 'node:fs'
 
-/** The version in our package.json: one folder up from the sources, two up from the build. */
+/** The version in our package.json, which is one folder above the sources and two above the build. */
 export function readVersion (): string {
   for (const path of ['../package.json', '../../package.json']) {
     try {
       const { name, version } = JSON.parse(readFileSync(new URL(path, import.meta.url), 'utf8'))
       if (name === 'fastify-identity') return version
     } catch {
-      // The other path has it.
+      // The file is at the other path.
     }
   }
   return '0.0.0'

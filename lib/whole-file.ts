@@ -3,10 +3,10 @@ import { type FileHandle, open, rename, rm } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
 import { makeMissing } from './directories.ts'
 
-/** What systems and file systems say that cannot sync a directory. */
+/** Error codes of systems and file systems that cannot sync a directory. */
 const UNSUPPORTED = ['EISDIR', 'EPERM', 'EACCES', 'EINVAL', 'ENOTSUP']
 
-/** Waits until the names in this directory are on the disk. Without it a new file may be nameless after a power loss. */
+/** Waits until the names in this directory are on the disk. Otherwise a power loss may remove the name of a new file. */
 async function syncDirectory (directory: string): Promise<void> {
   try {
     const handle = await open(directory, 'r')
@@ -20,7 +20,7 @@ async function syncDirectory (directory: string): Promise<void> {
   }
 }
 
-/** Makes a directory and those above it, for the owner only, and waits until they are on the disk. */
+/** Creates a directory and its missing parents, accessible to the owner only, and waits until they are on the disk. */
 export async function makeDirectory (directory: string): Promise<void> {
   const first = makeMissing(directory)
   if (first === undefined) return
@@ -29,10 +29,10 @@ export async function makeDirectory (directory: string): Promise<void> {
 }
 
 /**
- * Writes a file for the owner only, whole or not at all: as a draft beside it, which gets the name when its content is on
- * the disk. Resolves when the name is on the disk too.
- * @param write fills the draft, by its handle or by its path
- * @param place gives the draft its name: `rename` replaces a file of that name, `link` rejects with EEXIST
+ * Writes a file atomically, accessible to the owner only. It writes a draft in the same directory, and gives it the name when
+ * the content is on the disk. Resolves when the name is on the disk too.
+ * @param write writes to the draft, by its handle or its path
+ * @param place gives the draft its name: `rename` replaces an existing file, `link` rejects with EEXIST
  */
 export async function writeWholeFile (
   file: string, write: (draft: FileHandle, path: string) => Promise<unknown>, place: (draft: string, file: string) => Promise<void> = rename

@@ -10,10 +10,10 @@ import { type AccountContext, changeUser, notify, requireOutbox } from './contex
 import { requireLive, toVerified } from './live.ts'
 import { ENDED_BY_EPOCH, PURPOSES, type TicketRecord, ticketError } from './tickets.ts'
 
-/** Changes of an address that can be undone at the same time. Three days have room for more than anybody needs. */
+/** The number of address changes that can be undone at the same time. Ten changes in three days are more than a user needs. */
 const MAX_CHANGES = 10
 
-/** The addresses of an account: how they are verified and changed, and how a change is undone. */
+/** Verifies and changes the address of an account, and undoes changes. */
 export function createAddresses (context: AccountContext) {
   const { users, tickets, tokens, now, recorder, onError } = context
 
@@ -23,7 +23,7 @@ export function createAddresses (context: AccountContext) {
     return user
   }
 
-  /** Writes an address to the user. Somebody else may have verified it since. @throws ErrTicket */
+  /** Writes an address to the user. @throws ErrTicket also when another user has verified the address meanwhile */
   async function write (user_id: string, type: EventType, decide: (record: UserRecord | null) => Change): Promise<UserRecord> {
     try {
       return await changeUser(context, user_id, decide, type)
@@ -36,7 +36,7 @@ export function createAddresses (context: AccountContext) {
   async function verify (ticket: TicketRecord): Promise<void> {
     await write(ticket.user_id!, 'user.verified', (record) => {
       const current = requireLive(ticket, record, now)
-      // Spent by this write, as it is by the first of two.
+      // The first of two concurrent uses sets this field, which spends the ticket.
       if (current.email_verified_at !== undefined) throw ticketError()
       return { set: toVerified(current, ticket.address!, now) }
     })
@@ -55,7 +55,7 @@ export function createAddresses (context: AccountContext) {
     let notice: { release: () => void } | undefined
     if (former !== undefined) {
       await tickets.issue({ purpose: 'undo', user_id, mailed: true }, token)
-      // Durable before the change, and sent after it: a thief's change is never without the mail that undoes it.
+      // Stored before the change and sent after it, so that a thief cannot change the address without the mail that undoes it.
       notice = await context.outbox?.enqueue({ kind: 'address-changed', user_id, token, to: former }, PURPOSES.undo.life, { waits: true })
     }
     await write(user_id, 'user.email_changed', (record) => {
@@ -69,7 +69,7 @@ export function createAddresses (context: AccountContext) {
         ...(email !== undefined && { email }),
         ...(email_verified_at !== undefined && { email_verified_at })
       }
-      // The mailbox is another one now, which spends the ticket.
+      // The new mailbox invalidates the ticket.
       return { set: { ...toVerified(current, address, now), address_changes: former === undefined ? live : [...live, undo] } }
     })
     notice?.release()
@@ -92,8 +92,8 @@ export function createAddresses (context: AccountContext) {
     },
 
     /**
-     * Sends a link to the new address. It is the user's when they use the link; until then nothing changes. The answer is the
-     * same if the address is somebody else's.
+     * Sends a link to the new address. Nothing changes until the user uses the link. The answer is the same if the address
+     * belongs to another user.
      * @throws ErrParam, ErrLimit, ErrNotFound without mail
      */
     async changeAddress (user_id: string, email: string, language = 'en'): Promise<void> {
@@ -108,7 +108,7 @@ export function createAddresses (context: AccountContext) {
     },
 
     /**
-     * What a link about an address is for. It spends nothing.
+     * Reads the purpose of a link about an address, without spending the link.
      * @throws ErrTicket
      */
     async inspectAddressLink (token: string): Promise<{ purpose: 'verify' | 'change' | 'undo', address?: string }> {
@@ -133,8 +133,8 @@ export function createAddresses (context: AccountContext) {
     },
 
     /**
-     * Undoes a change of the address, and every one after it: the later ones were made by whoever made the first. Ends all
-     * sessions and links, and sends one that sets a new password to the address that was restored.
+     * Undoes a change of the address and all later changes, because they are assumed to come from the same person. Ends all
+     * sessions and links, and sends a link for a new password to the restored address.
      * @throws ErrTicket
      */
     async undoChange (token: string): Promise<void> {

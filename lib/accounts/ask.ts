@@ -10,11 +10,11 @@ import { PURPOSES } from './tickets.ts'
 
 const HOUR = 60 * 60 * 1000
 
-/** Mails in an hour: to one address, and at the request of one network address. */
+/** Mails per hour: to one email address, and requested from one network address. */
 const PER_ADDRESS = 5
 const PER_ASKER = 30
 
-/** Whether one more mail may go to this address. Notices are not counted: nobody can ask for them. */
+/** Counts a mail to this address, and returns whether it may be sent. Notices are not counted, because they cannot be requested. */
 export async function mayMail ({ counter }: Pick<AccountContext, 'counter'>, kind: 'typed' | 'mailbox', address: string): Promise<boolean> {
   return (await counter.count(`mail-${kind}`, hashToken(address), HOUR)).current <= PER_ADDRESS
 }
@@ -24,7 +24,7 @@ function tooMany (ttl: number): IdentityError {
   return new IdentityError('ErrLimit', `too many mails, try again in ${seconds} s`, { headers: { 'retry-after': String(seconds) } })
 }
 
-/** @throws ErrLimit when this network address, or its /48 of IPv6, has asked for too many mails */
+/** @throws ErrLimit when too many mails were requested from this network address or its IPv6 /48 */
 async function checkAsker ({ counter }: AccountContext, ip: string): Promise<void> {
   const { current, ttl } = await counter.count('mail-asker', groupAddress(ip), HOUR)
   if (current > PER_ASKER) throw tooMany(ttl)
@@ -33,13 +33,13 @@ async function checkAsker ({ counter }: AccountContext, ip: string): Promise<voi
   if (network.current > PER_ASKER * NETWORK) throw tooMany(network.ttl)
 }
 
-/** @throws ErrLimit when too many mails were asked for to this address, by people who may know that */
+/** @throws ErrLimit when too many mails to this address were requested. Use it only where the caller may learn that */
 export async function checkMayMail ({ counter }: AccountContext, address: string): Promise<void> {
   const { current, ttl } = await counter.count('mail-typed', hashToken(address), HOUR)
   if (current > PER_ADDRESS) throw tooMany(ttl)
 }
 
-/** Reads an address that somebody typed. @throws ErrParam */
+/** Checks and normalizes a typed address. @throws ErrParam */
 export function checkAddress (field: string, text: string): string {
   const problem = () => paramError(field, 'must be an email address')
   if (!isAddress(text)) throw problem()
@@ -50,7 +50,7 @@ export function checkAddress (field: string, text: string): string {
   }
 }
 
-/** Who asks, without having signed in. */
+/** The caller of a request without a sign-in. */
 export interface Asker {
   ip: string
   language?: MailLanguage
@@ -58,13 +58,13 @@ export interface Asker {
 
 export interface SignUpOptions {
   signUp: boolean
-  /** Absent: any. */
+  /** Domains whose addresses may sign up. Absent: any. */
   signUpDomains?: readonly string[] | undefined
 }
 
 /**
- * What anybody may ask for by typing a name or an address. The request writes what was typed to the outbox and nothing else,
- * so that its answer and its work are the same whether or not there is such an account; the sender looks it up.
+ * Requests that need no sign-in, only a typed name or address. A request writes the typed text to the outbox and does nothing
+ * else, so its answer and its work are the same whether or not the account exists. The sender looks the account up later.
  */
 export function createAsk (context: AccountContext, { signUp, signUpDomains }: SignUpOptions) {
   async function ask (kind: 'forgot' | 'sign-up', typed: string, life: number, { ip, language = 'en' }: Asker, extra: Record<string, string> = {}): Promise<void> {
@@ -79,17 +79,17 @@ export function createAsk (context: AccountContext, { signUp, signUpDomains }: S
     isSignUpOn: context.outbox !== undefined && signUp,
 
     /**
-     * Sends a link that sets a new password, if the account or address is somebody's who may sign in and has a mailbox.
-     * @throws ErrParam for what cannot be an account, ErrLimit, ErrBusy, ErrNotFound without mail
+     * Sends a link for a new password, if the account or address belongs to an active user with a mailbox.
+     * @throws ErrParam for a text that cannot be an account, ErrLimit, ErrBusy, ErrNotFound without mail
      */
     async forgotPassword (account: string, asker: Asker): Promise<void> {
       await ask('forgot', checkAccount(account.trim()), PURPOSES.reset.life, asker)
     },
 
     /**
-     * Sends a link that makes an account, or to somebody who has one a link that sets a new password.
-     * @param extra.return_to a URI that is registered by a client: the caller has checked it
-     * @param extra.uid the interaction that the person came from
+     * Sends a link that creates an account. A user who has one already gets a link for a new password.
+     * @param extra.return_to a URI that a client has registered. The caller has checked it
+     * @param extra.uid the interaction in which the person chose to sign up
      * @throws ErrParam, ErrLimit, ErrBusy, ErrNotFound when sign-up is off
      */
     async signUp (email: string, asker: Asker, extra: { return_to?: string, uid?: string } = {}): Promise<void> {

@@ -14,7 +14,7 @@ import type { Passwords } from '../users/passwords.ts'
 import type { WriteLink } from './links.ts'
 import type { Tickets } from './tickets.ts'
 
-/** What the operations on accounts share. */
+/** The dependencies of all operations on accounts. */
 export interface AccountContext {
   store: Store
   now: Clock
@@ -22,21 +22,21 @@ export interface AccountContext {
   passwords: Passwords
   /** @throws ErrParam for a password that the rules refuse */
   checkNewPassword: (password: string, owner: { account: string, email?: string | undefined }) => Promise<string>
-  /** Forgets the failures that were counted against the user's password. */
+  /** Deletes the count of failed attempts at the user's password. */
   openPassword: (user_id: string) => Promise<void>
   tokens: Tokens
   users: Collection<UserRecord>
   tickets: Tickets
   /** Absent without mail. */
   outbox?: Outbox | undefined
-  /** Absent without the authorization server, whose pages they lead to. */
+  /** Absent without the authorization server, because links lead to its pages. */
   writeLink?: WriteLink | undefined
   counter: Counter
   recorder: Recorder
   onError: (error: unknown) => void
 }
 
-/** The operation is turned off, or needs what is not configured: like a route that does not exist. */
+/** The operation is turned off or not configured. The error is that of a missing route. */
 export function offError (message: string): IdentityError {
   return new IdentityError('ErrNotFound', `path: ${message}`)
 }
@@ -54,9 +54,9 @@ export function requireLink ({ writeLink }: Pick<AccountContext, 'writeLink'>): 
 }
 
 /**
- * Reads, decides and writes, on the record that was read; a concurrent write starts it again. An error from `decide` ends it.
- * @param type what happens by it; `also` of the decision is what else does
- * @returns the user as written
+ * Reads the user, calls `decide`, and writes the change. After a concurrent write it starts again. An error from `decide` ends it.
+ * @param type the event to record; a decision can add another one as `also`
+ * @returns the written user
  */
 export async function changeUser (
   { users, recorder, now }: Pick<AccountContext, 'users' | 'recorder' | 'now'>, user_id: string, decide: (record: UserRecord | null) => Change & { also?: EventType }, type?: EventType
@@ -72,10 +72,10 @@ export async function changeUser (
   })
 }
 
-/** Milliseconds for which a notice is of use. */
+/** Milliseconds after which a notice is not sent any more. */
 const NOTICE_LIFE = 24 * 60 * 60 * 1000
 
-/** Tells a user what was changed, if there is mail. What was changed stays changed if that fails. */
+/** Notifies a user of a change, if mail is configured. A failure is reported to the operator and does not undo the change. */
 export async function notify ({ outbox, onError }: Pick<AccountContext, 'outbox' | 'onError'>, job: Job): Promise<void> {
   try {
     await outbox?.enqueue(job, NOTICE_LIFE)

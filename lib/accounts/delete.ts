@@ -8,14 +8,14 @@ import { isActive } from '../tokens/validity.ts'
 import { type AccountContext, changeUser, offError } from './context.ts'
 import { ENDED_BY_EPOCH } from './tickets.ts'
 
-/** Milliseconds for which an administrator who is about to leave does not count as one. */
+/** Milliseconds for which an administrator who deletes their account does not count as an administrator. */
 const LEAVING = 60_000
 
-/** The end of an account, by its user. */
+/** Lets users delete their own accounts. */
 export function createDeletion (context: AccountContext, { clients, isOn }: { clients: Pick<Clients, 'removeOwned'>, isOn: boolean }) {
   const { users, tokens, tickets, roles, now, recorder, onError } = context
 
-  /** Whether somebody else stays who may do everything. */
+  /** Whether another active administrator remains. */
   async function isAnotherAdmin (user_id: string): Promise<boolean> {
     const time = toTimestamp(now())
     for await (const batch of scan(users, {})) {
@@ -26,8 +26,8 @@ export function createDeletion (context: AccountContext, { clients, isOn }: { cl
   }
 
   /**
-   * Says that an administrator leaves, and then looks for another one who stays: of the last two who leave at once, each sees
-   * that the other may be gone.
+   * Marks an administrator as leaving, and then requires that another one remains. If the last two leave at the same
+   * time, at least one of them sees the other's mark and stays.
    */
   async function checkMayLeave (user: UserRecord): Promise<void> {
     const leaving_until = toTimestamp(now() + LEAVING)
@@ -49,8 +49,8 @@ export function createDeletion (context: AccountContext, { clients, isOn }: { cl
       const user = await users.get(user_id)
       if (user === null) throw new IdentityError('ErrNotFound', 'user: no such user')
       if (holdsRole(user.roles, roles.admin)) await checkMayLeave(user)
-      // The clients first, so that an interruption leaves an account that can still be deleted. As an administrator, because
-      // the ones that the operator vouches for go with their owner too.
+      // Clients first, so that after an interruption the account can still be deleted. As an administrator, because clients that
+      // the operator vouches for are deleted with their owner too.
       await clients.removeOwned(user_id, { user_id, isAdmin: true })
       if (!await recorder.remove('users', user_id, { type: 'user.deleted', id: user_id })) throw new IdentityError('ErrNotFound', 'user: no such user')
       tokens.deleteOfUser(user_id)

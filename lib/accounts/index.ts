@@ -1,5 +1,5 @@
 /**
- * What people do about their own accounts, and what is done for somebody else's: recovery, sign-up, addresses, invitations.
+ * Account self-service (recovery, sign-up, addresses, deletion), and invitation and recovery of other users.
  * @module
  */
 import type { Clients } from '../clients/clients.ts'
@@ -22,7 +22,7 @@ import { createTickets } from './tickets.ts'
 export { type Asker } from './ask.ts'
 
 export interface AccountOptions extends SignUpOptions {
-  /** Absent: nothing is mailed. */
+  /** Absent: no mail is sent. */
   mail?: Mail | undefined
   /** The issuer; absent without the authorization server. */
   getIssuer?: (() => URL) | undefined
@@ -60,7 +60,7 @@ export function createAccounts ({ clients, box, onMailFailed, ...parts }: Accoun
     ...createAddresses(context),
     ...createInvitations(context),
     ...createDeletion(context, { clients, isOn: selfDelete }),
-    /** What is to be mailed; absent without mail. */
+    /** The outbox of mails; absent without mail. */
     outbox,
     /**
      * Makes a failed mail due again.
@@ -71,8 +71,8 @@ export function createAccounts ({ clients, box, onMailFailed, ...parts }: Accoun
       await context.recorder.insert({ type: 'mail.retried', id })
     },
     /**
-     * Sends a mail at once, past the outbox.
-     * @throws what the mail server answers
+     * Sends a test mail immediately, without the outbox.
+     * @throws the error of the mail server
      */
     async sendTest (to: string, signal: AbortSignal): Promise<void> {
       if (mail === undefined) throw offError('mail is not configured')
@@ -80,7 +80,7 @@ export function createAccounts ({ clients, box, onMailFailed, ...parts }: Accoun
       const message = { ...draft, id: `<${generateId(now())}@${host()}>`, ...(mail.from !== undefined && { from: mail.from }) }
       await mail.send(message, { signal: AbortSignal.any([signal, AbortSignal.timeout(SEND_TIMEOUT)]) })
     },
-    /** Tells a user that their password was changed. */
+    /** Notifies a user that their password was changed. */
     notifyOfPassword: async ({ id }: Pick<UserRecord, 'id'>): Promise<void> => await notify(context, { kind: 'password-changed', user_id: id })
   }
 }

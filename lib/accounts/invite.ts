@@ -10,7 +10,7 @@ import { checkMayMail } from './ask.ts'
 import { type AccountContext, requireLink } from './context.ts'
 import { PURPOSES } from './tickets.ts'
 
-/** No password matches it. */
+/** Stored instead of a hash. No password matches it. */
 const NO_PASSWORD = ''
 
 export interface Invitation {
@@ -18,16 +18,16 @@ export interface Invitation {
   name?: string
   /** Only an administrator gives roles. */
   roles?: Roles
-  /** A URI that is registered by a client: the caller has checked it. */
+  /** A URI that a client has registered. The caller has checked it. */
   return_to?: string
   language?: string
 }
 
-/** What an administrator or a manager does for somebody else's account. */
+/** Operations of administrators and managers on the accounts of other users. */
 export function createInvitations (context: AccountContext) {
   const { users, tickets, outbox, now, roles: names, recorder } = context
 
-  /** The user that is invited: a new one, or one whose invitation was not accepted yet, who stays as they are. */
+  /** Creates the invited user. A user who has not accepted an earlier invitation is returned unchanged. */
   async function findInvited (account: string, { name = '', roles = {} }: Invitation, actor: Actor): Promise<UserRecord> {
     const exists = () => new IdentityError('USER_EXIST', 'account: a user with this account exists')
     const former = await findByName(users, account)
@@ -49,8 +49,8 @@ export function createInvitations (context: AccountContext) {
 
   return {
     /**
-     * Makes a user without a password, and a link with which they choose one. It goes by mail; without mail, and to an account
-     * that is no address, the answer has it, and whoever asked hands it over.
+     * Creates a user without a password, and a link with which they choose one. The link is mailed. Without mail, or for an account
+     * that is not an address, it is returned, and the caller passes it on.
      * @throws ErrParam, ErrPerm, USER_EXIST, ErrLimit, ErrBusy
      */
     async inviteUser (invitation: Invitation, actor: Actor): Promise<{ user_id: string, link?: string }> {
@@ -65,16 +65,16 @@ export function createInvitations (context: AccountContext) {
         await outbox.enqueue({ kind: 'invite', user_id: user.id, epoch: user.epoch, language, ...(return_to !== undefined && { return_to }) }, PURPOSES.invite.life)
         return { user_id: user.id }
       }
-      // Whoever sees the link may use it.
+      // The caller could use the link themselves.
       if (!actor.isAdmin && Object.keys(user.roles).length > 0) throw permError('account', 'only an admin may see the link of a user with roles')
       const token = await tickets.issue({ purpose: 'invite', user_id: user.id, user_epoch: user.epoch, mailed: false, ...(return_to !== undefined && { return_to }) })
       return { user_id: user.id, link: writeLink('invite', token) }
     },
 
     /**
-     * Has a user set a new password. The link goes by mail; without mail, and for a user without an address, an administrator
-     * gets it to hand over. Nobody but the user learns the password.
-     * @throws ErrNotFound, ErrPerm, ErrParam for a user who may not sign in, ErrLimit, ErrBusy
+     * Creates a link with which a user sets a new password. The link is mailed. Without mail, or for a user without an address, it
+     * is returned to an administrator, who passes it on. Only the user learns the password.
+     * @throws ErrNotFound, ErrPerm, ErrParam for a disabled or expired user, ErrLimit, ErrBusy
      */
     async recoverUser (user_id: string, actor: Actor, language = 'en'): Promise<{ sent: boolean, link?: string }> {
       const writeLink = requireLink(context)
@@ -90,7 +90,7 @@ export function createInvitations (context: AccountContext) {
         await started()
         return { sent: true }
       }
-      // Whoever sees the link may use it: for a manager that would be the password of another.
+      // A manager could use the link themselves, and so take over the account.
       if (!actor.isAdmin) throw permError('userId', 'only an admin may see the link of a user who gets no mail')
       const token = await tickets.issue({ purpose: 'reset', user_id, user_epoch: user.epoch, mailed: false })
       await started()

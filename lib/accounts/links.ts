@@ -1,7 +1,7 @@
 import { INTERACTION } from '../oidc/routes.ts'
 import type { Purpose } from './tickets.ts'
 
-/** An embedder's own pages: URLs in which `{token}` stands for the token of the link. */
+/** An embedder's own pages, as URLs with `{token}` in the place of the link's token. */
 export interface LinkOptions {
   reset?: string
   verify?: string
@@ -20,12 +20,12 @@ export const PAGE_PATHS = {
   undo: '/undo'
 } as const satisfies Record<Purpose | 'forgot', string>
 
-/** Where these pages are without account pages. */
+/** The path of these pages where account pages are off. */
 export const DEFAULT_ACCOUNT_PATH = '/account'
 
 const TOKEN = '{token}'
 
-/** Which of an embedder's links is for which purpose. The undo of a change is always ours. */
+/** The embedder's link for each purpose. The undo of a change always uses our own page. */
 const OPTIONS: Partial<Record<Purpose, keyof LinkOptions>> = { reset: 'reset', verify: 'verify', change: 'verify', invite: 'invite', 'sign-up': 'signUp' }
 
 /** @throws Error that names the option, for a URL without the token */
@@ -38,12 +38,12 @@ export function checkLinks (links: LinkOptions = {}): void {
 
 /**
  * Writes the URL of a link.
- * @param uid the interaction that the person came from: in the same browser they go on there
+ * @param uid the interaction in which the person chose to sign up. The link continues it in the same browser
  */
 export type WriteLink = (purpose: Purpose, token: string, uid?: string) => string
 
 /**
- * @param parts.getIssuer never from a request: whoever chooses the host of a link gets its token
+ * @param parts.getIssuer must not use the host of a request, because whoever controls the host of a link receives its token
  * @param parts.accountPath the path of the account pages
  */
 export function createLinks ({ getIssuer, accountPath, links = {} }: { getIssuer: () => URL, accountPath: string, links?: LinkOptions }): WriteLink {

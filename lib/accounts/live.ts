@@ -7,8 +7,8 @@ import { findMailbox, listAddresses } from '../users/addresses.ts'
 import { type TicketRecord, ticketError } from './tickets.ts'
 
 /**
- * The user that a ticket is for, as long as it may be used: nothing has ended it since, and the mailbox that it went to is
- * still theirs.
+ * Returns the user of a ticket, if the ticket is still valid: the user is active, their epoch has not changed, and they still
+ * have the mailbox that it depends on.
  * @throws ErrTicket
  */
 export function requireLive (ticket: TicketRecord, user: UserRecord | null, now: Clock): UserRecord {
@@ -18,7 +18,7 @@ export function requireLive (ticket: TicketRecord, user: UserRecord | null, now:
   return user
 }
 
-/** The fields that record that the address is the user's. */
+/** The fields of a user whose address was verified. */
 export function toVerified (user: Pick<UserRecord, 'account'>, address: string, now: Clock): { [field: string]: Json } {
   return { email: address, email_verified_at: toTimestamp(now()), addresses: listAddresses(user.account, address) }
 }

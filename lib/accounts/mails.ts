@@ -9,21 +9,21 @@ import { mayMail } from './ask.ts'
 import { type AccountContext, requireLink } from './context.ts'
 import type { Purpose } from './tickets.ts'
 
-/** Turns what the outbox holds into mails. It runs where the mail is sent, and looks at the accounts as they are then. */
+/** Composes mails from the jobs in the outbox. It runs when a mail is sent, and reads the accounts at that time. */
 export function createComposer (context: Omit<AccountContext, 'outbox'>, { service }: { service: () => string }) {
   const { users, tickets, now } = context
 
   const write = (kind: MailKind, language: MailLanguage, to: string, link?: string): Draft =>
     composeMail(kind, { to, service: service(), language, ...(link !== undefined && { link }) })
 
-  /** The user's mailbox, as long as they may sign in. */
+  /** The mailbox of an active user. */
   function findActiveMailbox (user: UserRecord | null): string | undefined {
     return user !== null && isActive(user, toTimestamp(now())) ? findMailbox(user) : undefined
   }
 
   /**
-   * A mail that anybody asked for. The same store calls whether or not there is an account: where there is none, the ticket is
-   * nobody's, and its token is forgotten here.
+   * Composes a mail that was requested without a sign-in. The store calls are the same whether or not the account exists. If no mail
+   * can be sent, the ticket is still issued, but its token is discarded.
    */
   async function composeAsked ({ kind, typed, language, uid, return_to }: Job): Promise<Draft> {
     const name = String(typed)
@@ -45,7 +45,7 @@ export function createComposer (context: Omit<AccountContext, 'outbox'>, { servi
     return write(mail, toMailLanguage(language), to, requireLink(context)(purpose, token, isNew && typeof uid === 'string' ? uid : undefined))
   }
 
-  /** A mail about one user with a link, as long as they are as they were when it was asked for. */
+  /** Composes a mail with a link for one user, unless their relevant state has changed since the request. */
   async function composeLinked (job: Job, kind: MailKind, purpose: Purpose, find: (user: UserRecord) => Promise<{ address: string, former?: string } | null>): Promise<Draft> {
     const user = await users.get(String(job.user_id))
     if (findActiveMailbox(user) === undefined && purpose !== 'change') return null
@@ -71,14 +71,14 @@ export function createComposer (context: Omit<AccountContext, 'outbox'>, { servi
     async change (job) {
       const address = String(job.address)
       return await composeLinked(job, 'change', 'change', async (user) => {
-        // Whoever has the address is not told that somebody asked.
+        // The present holder of the address gets no mail about this request.
         if (!isActive(user, toTimestamp(now())) || await isTaken(users, address, user.id)) return null
         const former = findMailbox(user)
         return { address, ...(former !== undefined && { former }) }
       })
     },
 
-    /** To the former mailbox, once the change is written. */
+    /** Goes to the former mailbox, after the change was written. */
     async 'address-changed' ({ user_id, token, to, language }) {
       const user = await users.get(String(user_id))
       const id = hashToken(String(token))
@@ -93,7 +93,7 @@ export function createComposer (context: Omit<AccountContext, 'outbox'>, { servi
   }
 
   return async function compose (job: Job): Promise<Draft> {
-    // A later release may have accepted it.
+    // A process of a later release may have accepted the job.
     const write = Object.hasOwn(COMPOSE, job.kind) ? COMPOSE[job.kind] : undefined
     if (write === undefined) throw new Error(`this release sends no mail of the kind ${job.kind}`)
     return await write(job)

@@ -10,18 +10,18 @@ import { ENDED_BY_EPOCH, type TicketRecord, ticketError } from './tickets.ts'
 
 export interface PasswordSet {
   user_id: string
-  /** The epoch of a sign-in that follows at once. */
+  /** The user's epoch, for a sign-in that follows immediately. */
   epoch: number
   account: string
   purpose: 'reset' | 'invite' | 'sign-up'
   return_to?: string
 }
 
-/** Sets a password by a link: of a reset, an invitation or a sign-up. */
+/** Sets a password with the link of a reset, an invitation or a sign-up. */
 export function createSetPassword (context: AccountContext, { isSignUpOn }: { isSignUpOn: boolean }) {
   const { users, passwords, checkNewPassword, openPassword, tickets, tokens, now, recorder, onError } = context
 
-  /** The account comes into being here: until somebody has proved the mailbox, nobody holds it. */
+  /** Creates the account. It does not exist before the person has proved that the mailbox is theirs. */
   async function signUp (ticket: TicketRecord, password: string, name: string, signal?: AbortSignal): Promise<UserRecord> {
     const { address } = ticket
     if (address === undefined || !isSignUpOn || await isTaken(users, address)) throw ticketError()
@@ -33,7 +33,7 @@ export function createSetPassword (context: AccountContext, { isSignUpOn }: { is
     try {
       await users.insert({ ...record, ...recorder.attach(null, { type: 'user.signed_up', id: record.id }) })
     } catch (error) {
-      // Somebody has the address since, by an invitation or a second click.
+      // The address was taken meanwhile, by an invitation or by a second click on the link.
       if (error instanceof DuplicateKeyError) throw ticketError()
       throw error
     }
@@ -64,7 +64,7 @@ export function createSetPassword (context: AccountContext, { isSignUpOn }: { is
 
   return {
     /**
-     * What a link that asks for a password is for. It spends nothing.
+     * Reads the purpose and the account of a link for a password, without spending the link.
      * @throws ErrTicket
      */
     async inspectLink (token: string): Promise<{ purpose: PasswordSet['purpose'], account: string }> {
@@ -77,8 +77,8 @@ export function createSetPassword (context: AccountContext, { isSignUpOn }: { is
     },
 
     /**
-     * Sets the password, and spends the link by the same write.
-     * @throws ErrTicket, ErrParam for a password that is refused: the link can be used again
+     * Sets the password and spends the link with the same write.
+     * @throws ErrTicket, ErrParam for a refused password: the link can then be used again
      */
     async setPassword (token: string, password: string, { name = '', signal }: { name?: string, signal?: AbortSignal } = {}): Promise<PasswordSet> {
       const ticket = await tickets.require(token, 'reset', 'invite', 'sign-up')

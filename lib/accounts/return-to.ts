@@ -4,7 +4,7 @@ import type { ClientRecord } from '../records.ts'
 import type { Store } from '../store/port.ts'
 
 /**
- * Checks where a person goes on after a link. A link from us must lead nowhere but to an app that is registered here.
+ * Checks the URI where a person continues after a link. Our links must lead only to apps that are registered here.
  * @throws ErrParam unless the client has registered the URI
  */
 export async function checkReturnTo (store: Store, client_id: string | undefined, return_to: string | undefined): Promise<string | undefined> {

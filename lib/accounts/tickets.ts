@@ -6,38 +6,41 @@ import { createToken, hashToken } from '../tokens/tokens.ts'
 
 const HOUR = 60 * 60 * 1000
 
-/** What a link is for, with its life in milliseconds, and how many of them a user or an address has at once: the last ones. */
+/**
+ * Purposes of links. `life` is in milliseconds. `live` is the number of valid links per user or address: a new link replaces the
+ * oldest one beyond it.
+ */
 export const PURPOSES = {
   reset: { life: HOUR, live: 5 },
   'sign-up': { life: 24 * HOUR, live: 5 },
   verify: { life: 24 * HOUR, live: 1 },
   change: { life: HOUR, live: 1 },
   invite: { life: 7 * 24 * HOUR, live: 1 },
-  /** Of a change of address. Nothing replaces it; the record of the user says whether it can still be undone. */
+  /** Undoes a change of address. No later link replaces it. The user's record decides whether the change can still be undone. */
   undo: { life: 72 * HOUR, live: Infinity }
 } as const
 
 export type Purpose = keyof typeof PURPOSES
 
-/** What a new epoch of the user ends. */
+/** Purposes whose links end when the user's epoch changes. */
 export const ENDED_BY_EPOCH: readonly Purpose[] = ['reset', 'invite', 'verify', 'change']
 
-/** A link that was handed out, under the SHA-256 of its token. */
+/** A link that was issued. The id is the SHA-256 of its token. */
 export interface TicketRecord extends Document {
   purpose: Purpose
-  /** The purpose with the user or the address that it is for: those beyond the limit are replaced. */
+  /** The purpose and the user or address. The limit counts links with the same holder. */
   holder: string
-  /** Absent for a sign-up, and where nobody has the address. */
+  /** Absent for a sign-up, and where no user has the address. */
   user_id?: string
-  /** The user's epoch when the link was made: a change of the password ends it. */
+  /** The user's epoch when the link was issued. A password change increments the epoch, which ends the link. */
   user_epoch?: number
-  /** The address that it was mailed to, or that it is about. */
+  /** The address that the link was mailed to, or that it is about. */
   address?: string
-  /** Of a change of address: the mailbox that the user had when they asked for it. */
+  /** On a change of address: the user's mailbox at the time of the request. */
   former?: string
-  /** Whether it went by mail, and to nobody else: then its use proves that the mailbox is the user's. */
+  /** Whether the link was only mailed, and shown to no caller. Its use then proves that the mailbox is the user's. */
   mailed: boolean
-  /** Where the person goes on afterwards: a registered URI of a client. */
+  /** Where the person continues afterwards: a URI that a client has registered. */
   return_to?: string
   created_at: string
   expired_at: string
@@ -45,14 +48,14 @@ export interface TicketRecord extends Document {
 
 export type NewTicket = Pick<TicketRecord, 'purpose' | 'mailed'> & Partial<Pick<TicketRecord, 'user_id' | 'user_epoch' | 'address' | 'former' | 'return_to'>>
 
-/** The same for every cause, so that a probe learns nothing. */
+/** The error is the same for every cause, so that a probe learns nothing. */
 export function ticketError (): IdentityError {
   return new IdentityError('ErrTicket', 'token: the link is unknown, was used or replaced, or has expired')
 }
 
 /**
- * Links that do one thing: 256 random bits, of which the store has the hash. Reading a ticket spends nothing. What it is for
- * is done by one conditional write on the user, which makes the ticket worthless; its record is removed after that.
+ * Tickets: links for a single action. A token has 256 random bits, and only its hash is stored. Reading a ticket does not spend
+ * it. The action is one conditional write on the user, which also invalidates the ticket. The ticket's record is deleted later.
  */
 export function createTickets ({ store, now }: { store: Store, now: Clock }) {
   const tickets = store.collection<TicketRecord>('tickets')
@@ -64,7 +67,7 @@ export function createTickets ({ store, now }: { store: Store, now: Clock }) {
   }
 
   return {
-    /** Makes a ticket; resolves to its token. */
+    /** Issues a ticket. Resolves to its token. */
     async issue (ticket: NewTicket, token = createToken()): Promise<string> {
       const { life, live } = PURPOSES[ticket.purpose]
       const time = now()
@@ -75,7 +78,7 @@ export function createTickets ({ store, now }: { store: Store, now: Clock }) {
     },
 
     /**
-     * The ticket of a token, for one of these purposes. It is not spent.
+     * Finds the ticket of a token, for one of these purposes, without spending it.
      * @throws ErrTicket
      */
     async require (token: string, ...purposes: Purpose[]): Promise<TicketRecord> {
@@ -84,12 +87,12 @@ export function createTickets ({ store, now }: { store: Store, now: Clock }) {
       return ticket
     },
 
-    /** Removes a ticket that is worthless. */
+    /** Deletes the record of a ticket that is no longer valid. */
     async remove (id: string): Promise<void> {
       await tickets.delete(id)
     },
 
-    /** Removes what a user's password change has ended; whatever is left is worthless already. */
+    /** Deletes a user's tickets of these purposes. The caller has made them invalid already, so this may be interrupted. */
     async removeOf (user_id: string, purposes: readonly Purpose[]): Promise<void> {
       for (const purpose of purposes) {
         for await (const batch of scan(tickets, { equal: { holder: `${purpose} ${user_id}` } })) {

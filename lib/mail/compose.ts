@@ -10,13 +10,13 @@ const TEXTS: Record<MailLanguage, (service: string) => MailTexts> = { en, de }
 
 export type MailKind = keyof MailTexts
 
-/** The language of a stored job; English for any other text. */
+/** The language of a stored job; English for an unknown one. */
 export function toMailLanguage (text: unknown): MailLanguage {
   return MAIL_LANGUAGES.find((language) => language === text) ?? 'en'
 }
 
 /**
- * Writes a mail. Nothing in it was typed by anyone but the operator, so that nobody can have us send a text of theirs.
+ * Composes a mail. It contains no text from users, so that the service cannot be abused to send their texts.
  * @param service the name of the service
  */
 export function composeMail (kind: MailKind, { to, link, service, language }: { to: string, link?: string, service: string, language: MailLanguage }): NonNullable<Draft> {

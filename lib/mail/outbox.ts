@@ -10,31 +10,31 @@ import { type Mail, type Message, SEND_TIMEOUT, isFinal } from './port.ts'
 const MINUTE = 60_000
 const DAY = 24 * 60 * MINUTE
 
-/** Milliseconds from each failed attempt to the next. */
+/** Milliseconds between a failed attempt and the next one. */
 const RETRIES = [1, 5, 30, 120, 360].map((minutes) => minutes * MINUTE)
 
-/** Mails that this process sends at once. */
+/** Mails that this process sends concurrently. */
 const SLOTS = 4
 
-/** Mails that may be due, and failed ones that are kept. */
+/** The maximum number of due mails, and of failed mails that are kept. */
 const CAPACITY = 10_000
 
 /** Milliseconds for which a failed mail is kept for the operator. */
 const KEPT = 7 * DAY
 
-/** What a mail is about, as plain data: it becomes a message when the mail is sent. */
+/** The content of a mail as plain data. It becomes a message when the mail is sent. */
 export interface Job {
   kind: string
   [field: string]: Json
 }
 
-/** A message without what the outbox adds; null when there is nobody to send it to. */
+/** A message without the fields that the outbox adds; null when no mail is to be sent. */
 export type Draft = Pick<Message, 'to' | 'subject' | 'text' | 'html'> | null
 
 export interface DeliveryRecord extends Delivery {
-  /** What the mail is about: the kind of its job. */
+  /** The kind of the job. */
   kind: string
-  /** The job, or the message that it became, as JSON. */
+  /** The sealed JSON of the job, or of the message that it became. */
   sealed: string
 }
 
@@ -47,7 +47,7 @@ export interface OutboxParts {
   mail: Mail
   /** The host of Message-IDs. */
   host: () => string
-  /** Turns a job into a message. It is called again only when the process ended before its result was stored. */
+  /** Composes the message of a job. It is called again if it fails, or if the process ends before the message is stored. */
   compose: (job: Job) => Promise<Draft>
   /** Receives failures that no caller waits for. */
   onError: (error: unknown) => void
@@ -55,14 +55,14 @@ export interface OutboxParts {
   timers?: Timers
 }
 
-/** What is stored cannot be opened with the keys of this process. */
+/** The stored mail cannot be decrypted with the keys of this process. */
 class UnreadableError extends Error {
   readonly code = 'UNREADABLE'
 }
 
 /**
- * The durable outbox of mails. A crash between the server's answer and the deletion of the record makes one duplicate, with the
- * same Message-ID.
+ * The durable outbox of mails. A crash between the mail server's answer and the deletion of the record causes one duplicate with
+ * the same Message-ID.
  */
 export function createOutbox ({ store, now, box, mail, host, compose, onError, onFailed, timers }: OutboxParts) {
   const records = store.collection<DeliveryRecord>('deliveries')
@@ -85,7 +85,7 @@ export function createOutbox ({ store, now, box, mail, host, compose, onError, o
     const abort = () => reject(signal.reason as Error)
     signal.addEventListener('abort', abort)
     try {
-      // A `send` of the host's may ignore the signal.
+      // The host's own `send` may ignore the signal.
       await Promise.race([mail.send({ ...draft, id: `<${id}@${host()}>`, ...(mail.from !== undefined && { from: mail.from }) }, { signal }), promise])
     } finally {
       signal.removeEventListener('abort', abort)
@@ -99,7 +99,7 @@ export function createOutbox ({ store, now, box, mail, host, compose, onError, o
       if ('job' in content) {
         const draft = await compose(content.job)
         content = { draft }
-        // Another process has claimed it.
+        // No match: another process has claimed the mail.
         if (await records.update(id, { set: { sealed: seal(id, content) } }, { equal: { claim } }) === null) return
       }
       if (content.draft !== null) await send(content.draft, id, stopping)
@@ -123,11 +123,11 @@ export function createOutbox ({ store, now, box, mail, host, compose, onError, o
 
   return {
     /**
-     * Accepts a mail: when this resolves it is durable, and this process begins to send it.
-     * @param life milliseconds after which the mail is of no use
-     * @param options.waits the mail is due in a minute: whoever calls `release` sends it now, and a process that ends before
-     *   that leaves it to `compose` to find out whether it still is of use
-     * @throws ErrBusy when too many are due
+     * Accepts a mail. When this resolves, the mail is durable and this process starts to send it.
+     * @param life milliseconds after which the mail is not sent any more
+     * @param options.waits sends the mail when `release` is called. Without that call, for example after a crash, the mail is due
+     *   after a minute, and `compose` decides whether it is still needed
+     * @throws ErrBusy when too many mails are due
      */
     async enqueue (job: Job, life: number, { waits = false } = {}): Promise<{ release: () => void }> {
       const time = now()
@@ -154,7 +154,7 @@ export function createOutbox ({ store, now, box, mail, host, compose, onError, o
     flush: deliveries.flush,
     close: deliveries.close,
 
-    /** The mails that failed for good, or all that wait, the earliest first. */
+    /** The mails in this state, the earliest first. */
     async * list (state: DeliveryRecord['state']): AsyncIterable<(DeliveryRecord & { to?: string })[]> {
       for await (const batch of deliveries.list(state)) {
         yield batch.map((record) => {

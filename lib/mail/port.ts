@@ -1,8 +1,8 @@
 /** A mail to one person. */
 export interface Message {
-  /** The value of Message-ID. A retry has the same one, so that mail programs show one mail. */
+  /** The value of Message-ID. A retry has the same value, so that mail programs show one mail. */
   id: string
-  /** The sender, as `mail.from` configures it. Absent: whatever `send` chooses. */
+  /** The sender, as `mail.from` configures it. Absent: `send` chooses. */
   from?: string
   /** One address. */
   to: string
@@ -13,16 +13,16 @@ export interface Message {
 }
 
 /**
- * Sends a mail: resolves when the next server has accepted it. What it throws decides what follows: an error whose
- * `responseCode` is 500 or higher is final, as SMTP's are, and any other leads to another attempt.
+ * Sends a mail. Resolves when the next server has accepted it. An error with a `responseCode` of 500 or higher is final, as in
+ * SMTP. After any other error the mail is tried again.
  */
 export type Send = (message: Message, options: { signal: AbortSignal }) => Promise<unknown>
 
-/** Where mails go. */
+/** The transport of mails. */
 export interface Mail {
   send: Send
   from?: string
-  /** Whether mails stay in this process, as the testing kit's do. Links may then lead to wherever the process listens. */
+  /** Whether mails stay in this process, as in the testing kit. Links may then use the address where the process listens. */
   local?: boolean
 }
 
@@ -30,8 +30,8 @@ export interface Mail {
 export const SEND_TIMEOUT = 60_000
 
 /**
- * Whether another attempt would end the same way: the server refused this sender, this recipient or this text with a 5xx reply
- * (RFC 5321, 4.2.1). Wrong credentials are a mistake of the configuration, and every mail can wait until it is corrected.
+ * Whether another attempt would fail too: the server refused this sender, this recipient or this text with a 5xx reply
+ * (RFC 5321, 4.2.1). Refused credentials are not final: they are a configuration error, and mails can wait until it is corrected.
  */
 export function isFinal (error: unknown): boolean {
   const { responseCode, code } = error as { responseCode?: unknown, code?: unknown }

@@ -4,11 +4,14 @@ import type { Mail } from './port.ts'
 
 const email = ajvFormats.fullFormats.email as RegExp
 
-/** Milliseconds to connect, to be greeted, and of silence. The whole attempt has SEND_TIMEOUT. */
+/** Milliseconds for the connection, for the greeting, and without any data. SEND_TIMEOUT limits the whole attempt. */
 const CONNECT_TIMEOUT = 15_000
 const SILENCE = 30_000
 
-/** A name of printable characters that need no quotes (RFC 5322, 3.2.3), or any but quotes and backslashes within quotes. */
+/**
+ * A mailbox. Its name has printable characters that need no quotes (RFC 5322, 3.2.3), or it is quoted and has no quotes,
+ * backslashes or control characters.
+ */
 const MAILBOX = /^(?:(?:[\w !#$%&'*+/=?^`{|}~\u00a1-\u{10ffff}-]{1,128}|"[^"\\\p{Cc}]{1,128}") ?<([^<>]+)>|([^<>]+))$/u
 
 const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/
@@ -23,14 +26,14 @@ export function findSender (from: string): string | null {
 export interface SmtpServer {
   host: string
   port: number
-  /** TLS from the start; otherwise STARTTLS is required, except on this machine. */
+  /** Whether the connection uses TLS from the start. Otherwise STARTTLS is required, except on this machine. */
   secure: boolean
   auth?: { user: string, pass: string }
 }
 
 /**
- * Reads the URL of a mail server. Passwords would cross the network in the clear without TLS, so that `smtp:` means STARTTLS.
- * @throws Error that says what is expected, without the URL: it holds a password
+ * Parses the URL of a mail server. `smtp:` means STARTTLS, because without TLS passwords would cross the network in the clear.
+ * @throws Error that describes the expected form, without the URL, which contains a password
  */
 export function parseMailUrl (text: string): SmtpServer {
   const url = URL.parse(text)
@@ -53,7 +56,7 @@ export function parseMailUrl (text: string): SmtpServer {
   }
 }
 
-/** Sends by SMTP. nodemailer is loaded with the first mail: it takes a quarter of a second and 24 MiB. */
+/** Sends by SMTP. nodemailer is loaded with the first mail, because loading takes a quarter of a second and 24 MiB. */
 export function createSmtp (url: string, from: string): Mail {
   const { host, port, secure, auth } = parseMailUrl(url)
   const isLocal = LOOPBACK.test(host)

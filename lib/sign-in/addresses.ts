@@ -3,7 +3,7 @@ import { isIPv6 } from 'node:net'
 /** The eight groups of an IPv6 address. */
 function splitGroups (ip: string): string[] {
   const bare = ip.replace(/%.*$/, '')
-  // URL normalises the address to its shortest form, an IPv4 tail to two groups.
+  // URL normalizes the address to its shortest form, and an IPv4 tail to two groups.
   const short = new URL(`http://[${bare}]`).hostname.slice(1, -1)
   const [left = '', right] = short.split('::')
   const head = left === '' ? [] : left.split(':')
@@ -11,7 +11,7 @@ function splitGroups (ip: string): string[] {
   return right === undefined ? head : [...head, ...Array<string>(8 - head.length - tail.length).fill('0'), ...tail]
 }
 
-/** Cuts an IPv6 address after this many groups. An IPv4-mapped one is the IPv4 address. */
+/** Truncates an IPv6 address to this number of groups. An IPv4-mapped address becomes the IPv4 address. */
 function cutAddress (ip: string, count: number): string {
   if (!isIPv6(ip)) return ip
   const groups = splitGroups(ip)
@@ -22,16 +22,16 @@ function cutAddress (ip: string, count: number): string {
 }
 
 /**
- * The key under which a rate limit counts an address. IPv6 counts by its first 64 bits, because one connection is assigned
- * all addresses below them (RFC 6177, 2). An IPv4-mapped IPv6 address counts as the IPv4 address.
+ * The key of an address in rate limits. IPv6 addresses count by their first 64 bits, because a connection is assigned all addresses
+ * with the same prefix (RFC 6177, 2). An IPv4-mapped IPv6 address counts as the IPv4 address.
  */
 export const groupAddress = (ip: string): string => cutAddress(ip, 4)
 
-/** The network that one customer of a provider may be assigned as a whole: the first 48 bits of IPv6. IPv4 addresses are by themselves. */
+/** The largest network that a provider assigns to one customer: the first 48 bits of IPv6. An IPv4 address is its own network. */
 export const groupNetwork = (ip: string): string => cutAddress(ip, 3)
 
-/** Whether an address belongs to such a network, which has limits of its own. */
+/** Whether an address belongs to a /48 network, which has its own limits. */
 export const isInNetwork = (ip: string): boolean => groupNetwork(ip) !== groupAddress(ip)
 
-/** The limits of such a network, as a multiple of those of an address: one customer may hold 65,536 of these. */
+/** The limits of a /48, as a multiple of the limits of an address. A /48 has 65,536 networks that each count as one address. */
 export const NETWORK = 10

@@ -4,53 +4,53 @@ import { IdentityError, busyError } from '../errors.ts'
 import { randomText } from '../ids.ts'
 import { type Document, DuplicateKeyError, type Store } from '../store/port.ts'
 
-/** Consecutive failures after which each further attempt has to wait. */
+/** Consecutive failures after which each further attempt must wait. */
 export const FREE = 20
 /** Consecutive failures that close a password (NIST SP 800-63B-4, 3.2.2). */
 export const MOST = 100
-/** Failures with the cookie of one browser after which the cookie is worth nothing. */
+/** Failures with the cookie of one browser, after which the cookie has no effect. */
 export const BROWSER_MOST = 10
 
 /** Milliseconds. */
 const FIRST_PAUSE = 1000
 const LONGEST_PAUSE = 15 * 60_000
 const DAY = 24 * 60 * 60_000
-/** A closed password stays closed. This only removes the record of one that nobody ever opens. */
+/** A closed password stays closed. This only removes the record of a password that is never opened again. */
 const CLOSED = 3650 * DAY
-/** Longer than a browser's cookie lives. */
+/** Longer than the lifetime of a browser's cookie. */
 const BROWSER = 400 * DAY
 
-/** Conditional writes that may fail because of other attempts at the same password, before ErrBusy. */
+/** Conditional writes before ErrBusy. Each concurrent attempt at the same password makes one fail. */
 const TRIES = 16
 
 /** The consecutive failures at one password. */
 export interface AttemptsRecord extends Document {
   failures: number
   failed_at: string
-  /** Another one for each count that begins, so that an attempt is only taken back from the count that it is in. */
+  /** Random, new for each count. An attempt is thus taken back only from the count that includes it. */
   series: string
   revision: number
   expired_at: string
 }
 
-/** What the failures are counted for. */
+/** The subject of a count of failures. */
 export interface Target {
-  /** The kind of count; there are few. */
+  /** The kind of count. */
   kind: 'account' | 'user' | 'browser'
-  /** The id of the user or of the browser. Where nobody has the name that was typed: that name. */
+  /** The id of the user or the browser. For an unknown account: the typed name. */
   name: string
   /**
-   * Whose password it is and its epoch. A new password moves the epoch and so begins a new count, in the same write. Absent
-   * for an unknown account.
+   * The user and their epoch. A new password increments the epoch, and so starts a new count with the same write. Absent for an
+   * unknown account.
    */
   holder?: { id: string, epoch: number } | undefined
 }
 
-/** Counts the failed attempts at passwords in the store, so that all processes count together and a restart forgets nothing. */
+/** Counts failed attempts at passwords in the store, so that all processes share the counts and a restart keeps them. */
 export interface Attempts {
   /**
-   * Compares a password. The attempt is counted as a failure before the work begins, so that attempts at once cannot
-   * outrun the count; a success ends the count, and an error takes the attempt back.
+   * Compares a password. The attempt is counted as a failure before the comparison starts, so that concurrent attempts cannot
+   * exceed the limit. A success ends the count. An error takes the attempt back.
    * @param compare the result; null for a failure
    * @throws ErrLimit in a pause (`paused`) and after too many failures (`closed`)
    */
@@ -65,8 +65,8 @@ export function toPause (failures: number): number {
 }
 
 /**
- * Milliseconds that a count outlives its last failure. One day for each failure: whoever waits for the end of a count tries one
- * password a day on average, and a caller who tries many accounts leaves records of a day.
+ * Milliseconds until a count expires after its last failure: one day for each failure. An attacker who waits for the end of a count
+ * can try one password a day on average, and one who tries many accounts leaves records that expire after a day.
  */
 function toLife (kind: Target['kind'], failures: number): number {
   if (kind === 'browser') return BROWSER
@@ -84,7 +84,7 @@ function closedError (): IdentityError {
   return new IdentityError('ErrLimit', 'password: is closed after too many wrong attempts; reset it, or ask an administrator to open it', { reason: 'closed' })
 }
 
-/** @param key for the hashes, so that a copy of the database does not tell which accounts were tried */
+/** @param key the key of the hashed ids, so that a copy of the database does not reveal which accounts were tried */
 export function createAttempts ({ store, now, key }: { store: Store, now: Clock, key: KeyObject }): Attempts {
   const records = store.collection<AttemptsRecord>('attempts')
 
@@ -92,12 +92,12 @@ export function createAttempts ({ store, now, key }: { store: Store, now: Clock,
     return createHmac('sha256', key).update(JSON.stringify([kind, name, holder?.id ?? '', holder?.epoch ?? 0])).digest('base64url')
   }
 
-  /** Throws unless the password may be compared now. */
+  /** @throws ErrLimit unless the password may be compared now */
   function checkAllowed (kind: Target['kind'], { failures, failed_at }: AttemptsRecord): void {
     if (failures >= (kind === 'browser' ? BROWSER_MOST : MOST)) throw closedError()
     if (kind === 'browser') return
     const pause = toPause(failures)
-    // A clock that was set back must not make the pause longer.
+    // Setting the clock back must not make the pause longer.
     const wait = Math.min(pause, Date.parse(failed_at) + pause - now())
     if (wait > 0) throw pausedError(wait)
   }

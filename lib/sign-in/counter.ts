@@ -7,12 +7,12 @@ export interface Count {
   ttl: number
 }
 
-/** Counts attempts. Rejects with ErrBusy when it cannot: an attempt that is not counted is refused. */
+/** Counts attempts. Rejects with ErrBusy when it cannot count, because an uncounted attempt is refused. */
 export interface Counter {
   /**
-   * @param kind the kind of attempt; there are few, each counted separately
-   * @param key the user or address that makes the attempts, or the account they are aimed at
-   * @param window its length in milliseconds, from the first attempt on
+   * @param kind the kind of attempt; one of few, each counted separately
+   * @param key the user or address that makes the attempts, or the account that they target
+   * @param window the length of the window in milliseconds, from the first attempt on
    */
   count (kind: string, key: string, window: number): Promise<Count>
 }

@@ -4,7 +4,7 @@ import { join, resolve } from 'node:path'
 import type { UserRecord } from '../records.ts'
 import type { Store } from '../store/port.ts'
 
-/** The file with the password of the first admin, where the first start had no terminal to print it to. */
+/** The file with the first admin's password. It is written when the first start has no terminal to print the password to. */
 export function toFirstSecretsFile (directory: string): string {
   return resolve(join(directory, 'first-admin.txt'))
 }

@@ -2,33 +2,33 @@ import { createHmac, type KeyObject, timingSafeEqual } from 'node:crypto'
 import type { Clock } from '../clock.ts'
 import { randomText } from '../ids.ts'
 
-/** Seconds for which a browser is known after a sign-in: a year. */
+/** Seconds for which a browser stays known after a sign-in: a year. */
 export const KNOWN_FOR = 365 * 24 * 60 * 60
 
-/** Accounts that one browser is known for. The one that has not signed in for longest is forgotten. */
+/** Accounts per browser. A further one replaces the account with the oldest sign-in. */
 const MOST = 4
 
-/** A browser in which somebody signed in with a password: what its cookie says. */
+/** A browser in which a user has signed in with a password, as its cookie records it. */
 export interface KnownBrowser {
-  /** Random; another one after each sign-in. */
+  /** A random id, new after each sign-in. */
   browser: string
   user_id: string
-  /** The user's epoch at the sign-in. A new password moves it, and the browser is not known any more. */
+  /** The user's epoch at the sign-in. A new password increments it, and the browser is then no longer known. */
   epoch: number
 }
 
 interface Entry extends KnownBrowser {
-  /** A keyed hash of the account, as it was typed. */
+  /** A keyed hash of the typed account, lower-cased. */
   account: string
   /** Seconds since the epoch. */
   since: number
 }
 
-/** Makes and reads the cookie by which a browser is known. */
+/** Writes and reads the cookie that identifies a known browser. */
 export interface KnownBrowsers {
-  /** What the cookie says about this account. Undefined for none, an altered and an old one. */
+  /** The cookie's entry for this account. Undefined for a missing, altered or expired one. */
   find (cookie: string | undefined, account: string): KnownBrowser | undefined
-  /** The value of the cookie after a sign-in. */
+  /** The new value of the cookie after a sign-in. */
   add (cookie: string | undefined, account: string, user: { user_id: string, epoch: number }): string
 }
 

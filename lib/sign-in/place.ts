@@ -1,6 +1,6 @@
-/** Where a session was used from, as its user recognizes it: short words of ours and an address, whatever a browser sends. */
+/** The place of a session, for its user to recognize: an address, and names from the lists below. No text of a browser is stored. */
 export interface Place {
-  /** Absent: none that we know. */
+  /** Absent: not recognized. */
   browser?: string
   system?: string
   /** The network address. */
@@ -10,7 +10,7 @@ export interface Place {
 /** Characters of a User-Agent field that are read. */
 const READ = 512
 
-/** The first that fits counts: many browsers also name those that they resemble. */
+/** The first match wins, because many browsers also send the names of similar ones. */
 const BROWSERS: [name: string, pattern: RegExp][] = [
   ['Edge', /\bEdg(e|A|iOS)?\//],
   ['Opera', /\bOPR\//],

@@ -3,7 +3,7 @@ import type { Document, Store } from '../store/port.ts'
 import { hashToken } from '../tokens/tokens.ts'
 import type { Attempt, Progress, Step, Verdict } from './steps/step.ts'
 
-/** Seconds for the steps after the first one. */
+/** Seconds for each step after the first one. */
 const PROGRESS_TTL = 10 * 60
 
 /** A sign-in between two steps. The id is the hash of a secret that only the browser has. */
@@ -15,12 +15,12 @@ interface ProgressRecord extends Document {
   expired_at: string
 }
 
-/** What a form has led to: a sign-in, another step, or the same step again. */
+/** The result of a form: a sign-in, another step, or the same step again. */
 export type Outcome = { done: Progress } | { next: Step } | { again: Step, refused: Extract<Verdict, { refused: unknown }>['refused'] }
 
 /**
- * Signs people in by steps. What a browser has proved is in the store, and never in the browser. Nothing is stored for a
- * sign-in that has no further step.
+ * Signs users in step by step. The proofs of a browser are in the store, never in the browser. Nothing is stored for a sign-in with
+ * a single step.
  * @param steps in their order
  * @param onDone called with the user after the last step, before the sign-in is answered
  */
@@ -36,14 +36,14 @@ export function createSignIns ({ store, now, steps, onDone = async () => {} }: {
     return { user_id, user_epoch, amr }
   }
 
-  /** The first step that is due and was not passed; undefined when there is none. */
+  /** The first due step that was not passed yet; undefined when there is none. */
   async function findStep (progress: Progress | null): Promise<Step | undefined> {
     for (const step of steps) {
       if (progress?.amr.includes(step.amr) !== true && (await step.isDue?.(progress) ?? true)) return step
     }
   }
 
-  /** Where the browser is. It begins again when what it has proved needs no further step any more. */
+  /** The progress of a browser and its next step. It starts again if no further step is due any more. */
   async function locate (secret: string): Promise<{ progress: Progress | null, step: Step }> {
     const progress = await load(secret)
     const step = await findStep(progress)
@@ -52,22 +52,22 @@ export function createSignIns ({ store, now, steps, onDone = async () => {} }: {
 
   return {
     /**
-     * The step that a browser is at.
-     * @param secret names the sign-in: long and random, and known to this browser only
+     * The current step of a browser.
+     * @param secret identifies the sign-in: long, random, and known to this browser only
      */
     async find (secret: string): Promise<Step> {
       return (await locate(secret)).step
     },
 
     /**
-     * Verifies the form of the step that the browser is at.
-     * @throws ErrLimit, and what the step throws
+     * Verifies the form of the browser's current step.
+     * @throws ErrLimit, and the errors of the step
      */
     async submit (secret: string, attempt: Attempt): Promise<Outcome> {
       const { progress, step } = await locate(secret)
       const verdict = await step.verify(attempt, progress)
       if ('refused' in verdict) return { again: step, refused: verdict.refused }
-      // The first step decides whose sign-in it is.
+      // The first step determines the user.
       const { user_id, user_epoch } = progress ?? verdict.passed
       const reached = { user_id, user_epoch, amr: [...progress?.amr ?? [], step.amr] }
       const next = await findStep(reached)
@@ -80,13 +80,13 @@ export function createSignIns ({ store, now, steps, onDone = async () => {} }: {
       return { done: reached }
     },
 
-    /** Completes a sign-in that did not take the steps: a link was its proof. */
+    /** Completes a sign-in without steps, which a link has proved. */
     async complete (progress: Progress): Promise<Progress> {
       await onDone(progress.user_id)
       return progress
     },
 
-    /** Forgets what the browser has proved. */
+    /** Deletes the browser's progress. */
     async cancel (secret: string): Promise<void> {
       if (await load(secret) !== null) await records.delete(hashToken(secret))
     }

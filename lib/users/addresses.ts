@@ -1,24 +1,24 @@
 import type { UserRecord } from '../records.ts'
 import type { Collection } from '../store/port.ts'
 
-/** Whether an account is an address: the two formats of accounts differ in this character. */
+/** Whether an account is an email address. Only that format of accounts contains an `@`. */
 export function isAddress (account: string): boolean {
   return account.includes('@')
 }
 
-/** The addresses that nobody else may have. */
+/** The addresses that no other user may have. */
 export function listAddresses (account: string, email?: string): string[] {
   return [...new Set([account, email])].filter((address) => address !== undefined).filter(isAddress)
 }
 
-/** Where mails to the user go: the verified address, or the account as long as there is none. */
+/** The address for mails to the user: the verified address, or else the account if it is an address. */
 export function findMailbox ({ account, email }: Pick<UserRecord, 'account' | 'email'>): string | undefined {
   return email ?? (isAddress(account) ? account : undefined)
 }
 
 /**
- * Finds a user by what they type to sign in: the account, or the verified address. Always two reads, whether or not there is
- * such a user. On a record of an earlier release only the account is found.
+ * Finds a user by the name they type to sign in: the account or the verified address. It always makes two reads, whether or not
+ * the user exists. Records of earlier releases are found by the account only.
  */
 export async function findByName (users: Collection<UserRecord>, typed: string): Promise<UserRecord | null> {
   const name = typed.toLowerCase()
@@ -27,8 +27,8 @@ export async function findByName (users: Collection<UserRecord>, typed: string):
 }
 
 /**
- * Whether the address is somebody's, other than this user's. The unique items decide; this spares the work before the write,
- * and finds the accounts of records of earlier releases, which are not among the items.
+ * Whether another user has the address. The unique index on `addresses` decides at the write. This check avoids work before it,
+ * and also finds accounts on records of earlier releases, which are not in that index.
  */
 export async function isTaken (users: Collection<UserRecord>, address: string, user_id?: string): Promise<boolean> {
   const holder = await findByName(users, address)

@@ -2,12 +2,12 @@ import type { Happening } from '../events/types.ts'
 import type { Roles, UserRecord } from '../records.ts'
 import type { Change } from '../store/port.ts'
 
-/** Fields with events of their own, and fields that say nothing to anybody. */
+/** Fields that are not listed as changed: they have events of their own, or carry no information. */
 const APART = ['password', 'roles', 'disabled_at', 'modified_at', 'expired_at']
 
 const listMissing = (roles: Roles, among: Roles): string[] => Object.keys(among).filter((role) => !Object.hasOwn(roles, role))
 
-/** What a change of a user means, as events. */
+/** The events of a change of a user. */
 export function listHappenings (record: UserRecord, { set = {}, unset = [] }: Change): Happening[] {
   const { id } = record
   const changed = Object.keys(set).filter((field) => !APART.includes(field)).sort()

@@ -7,7 +7,7 @@ import { type Actor, type RoleNames, holdsRole } from '../roles.ts'
 /** Throws ErrPerm when the actor may not make this change to this user. */
 export type CheckMayPatch = (target: UserRecord, body: PatchUser, actor: Actor) => void
 
-/** The first role on the list that only admins grant. */
+/** The first role on the list that only admins may grant. */
 export function findAdminsRole (names: RoleNames, managerRoles: readonly string[]): string | undefined {
   return managerRoles.find((role) => role === names.admin || role === names.service)
 }
@@ -20,7 +20,7 @@ export function checkManagerRoles (names: RoleNames, managerRoles: readonly stri
 
 /**
  * Creates the check of `PATCH /user/{userId}`: the limits for callers without the admin role (docs/access.md).
- * Taking a role away is as much as granting it: otherwise a manager could take the manager role from another, and then
+ * Removing a role needs the same permission as granting it. Otherwise a manager could remove another manager's role and then
  * disable them.
  * @param managerRoles the roles that these callers may grant and remove; absent: all but admin and service
  */
@@ -35,7 +35,7 @@ export function createManagerRules (names: RoleNames, managerRoles?: readonly st
     if (holdsRole(target.roles, names.manager) && changed.includes(names.manager) && (target.id !== actor.user_id || actor.isUser === false)) {
       throw permError('roles', `only an admin may change or remove the role ${names.manager} of another user`)
     }
-    // The message does not name the role: the caller may not be allowed to read the user's.
+    // The message does not name the role, because the caller may not be allowed to read the user's roles.
     if (managerRoles !== undefined && !changed.every((role) => managerRoles.includes(role))) {
       throw permError('roles', 'only an admin may grant, change or remove a role that managers may not grant')
     }

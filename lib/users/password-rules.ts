@@ -7,7 +7,7 @@ export const GENERATED_PASSWORD = 24
 /** Characters of the longest common password. */
 export const LONGEST_COMMON = 20
 
-/** What the password is for. It must not be any of these names. */
+/** The names of the user. A password must not be one of them. */
 export interface PasswordOwner {
   account: string
   /** Another address of the user. */
@@ -21,15 +21,15 @@ export interface PasswordOwner {
  */
 export type CheckNewPassword = (password: string, owner: PasswordOwner) => Promise<string>
 
-/** Without a difference in case and in compatibility forms such as full-width letters. Upper case first: it makes `ss` of `ß`. */
+/** Removes differences of case, and compatibility forms such as full-width letters. Upper case comes first: it turns `ß` into `SS`. */
 function fold (text: string): string {
   return text.normalize('NFKC').toUpperCase().toLowerCase()
 }
 
 /**
- * The rules of NIST SP 800-63B-4, 3.1.1.2, and OWASP ASVS 5.0, 6.2: a minimal length in code points, no common password, no
- * name that an attacker would try first. No rule about the kinds of characters.
- * @param min 1: any password that is not empty
+ * The rules of NIST SP 800-63B-4, 3.1.1.2, and OWASP ASVS 5.0, 6.2: a minimum length in code points, no common password, and no
+ * name that an attacker would try first. There are no rules about kinds of characters.
+ * @param min the minimum length; 1 accepts any password that is not empty
  * @param serviceName the name of the service, if it has one
  */
 export function createPasswordRules ({ min, serviceName = '' }: { min: number, serviceName?: string | undefined }): CheckNewPassword {
@@ -43,7 +43,7 @@ export function createPasswordRules ({ min, serviceName = '' }: { min: number, s
       throw paramError('password', 'must not be the account or the name of the service', 'name')
     }
     if (countCharacters(folded) > LONGEST_COMMON) return password
-    // Loaded when it is needed: the list has 140 KB.
+    // Loaded on demand, because the list has 140 KB.
     const { isCommon } = await import('./common-passwords.ts')
     if (isCommon(folded)) throw paramError('password', 'is one of the most common passwords', 'common')
     return password

@@ -5,8 +5,8 @@ import type { PasswordJob } from './passwords.ts'
 export default function run ({ digest, hash, cost }: PasswordJob): string | boolean {
   if (hash === undefined) return hashSync(digest, cost)
   if (compareSync(digest, hash)) return true
-  // A hash of a lower cost is faster to compare, which would reveal that the account exists. One more hash of each cost in
-  // between adds up to the work of today's cost: 2^c + (2^c + 2^(c+1) + ... + 2^(cost-1)) = 2^cost.
+  // Comparing with a hash of a lower cost is faster, which would reveal that the account exists. One more hash of each cost from
+  // that cost on makes up for the difference: 2^c + (2^c + 2^(c+1) + ... + 2^(cost-1)) = 2^cost.
   for (let lower = getRounds(hash); lower < cost; lower++) hashSync(digest, lower)
   return false
 }

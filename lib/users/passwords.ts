@@ -9,13 +9,13 @@ import { Lazy } from '../lazy.ts'
 /** Characters of salt before the HMAC. bcrypt adds 128 bits of its own. */
 const SALT_LENGTH = 8
 
-/** Hashes that may wait for a thread. The expected wait is too long before that, except at a very low cost. */
+/** Hashes that may wait for a thread. MAX_WAIT is reached before that, except at a very low cost. */
 const DEFAULT_QUEUE = 10_000
 
 /** Milliseconds a hash may wait for a thread. */
 const MAX_WAIT = 10_000
 
-/** Iterations of bcrypt in a millisecond, roughly, until hashes are measured. */
+/** Estimated iterations of bcrypt per millisecond, until hashes are measured. */
 const SPEED = 16
 
 /** A message to a worker thread (password-worker.ts). */
@@ -29,24 +29,24 @@ export interface PasswordJob {
 export interface PasswordOptions {
   /** bcrypt's cost: each step doubles the work. */
   cost: number
-  /** Hashes that may wait, in all processes together. */
+  /** Hashes that may wait in all processes together. */
   queue?: number
-  /** Processes on this machine, including this one. Each takes an equal part of the cores and of the queue. */
+  /** Processes on this machine, including this one. Each uses an equal share of the cores and of the queue. */
   processes?: number
 }
 
 /** Makes and compares salted password hashes in worker threads. */
 export interface Passwords {
-  /** Resolves to the hash as it is stored. Rejects with ErrBusy when it would wait too long (lib/fair-queue.ts). */
+  /** Resolves to the hash in its stored form. Rejects with ErrBusy when it would wait too long (lib/fair-queue.ts). */
   hash (password: string, turn?: Turn): Promise<string>
   /**
-   * Compares a password with a stored hash. A missing hash, and one of a lower cost that does not match, take the same
-   * work as any other, so that timing does not reveal which accounts exist. Rejects with ErrBusy as `hash` does.
+   * Compares a password with a stored hash. A missing hash takes the same work as any other, and so does a hash of a lower cost
+   * that does not match, so timing does not reveal which accounts exist. Rejects with ErrBusy as `hash` does.
    */
   verify (password: string, stored: string | undefined, turn?: Turn): Promise<boolean>
   /** Whether the hash was made with a lower cost than the configured one. */
   isWeak (stored: string): boolean
-  /** The hashes that wait for a thread. */
+  /** The number of hashes that wait for a thread. */
   countWaiting (): number
   close (): Promise<void>
 }
@@ -80,7 +80,7 @@ export function createPasswords ({ cost, queue: asked = DEFAULT_QUEUE, processes
     return await queue.run(async () => await (await opened.get()).run(job) as T, turn)
   }
 
-  // Compared when there is no stored hash. It is well-formed, so that the comparison does a full hash; no password matches it.
+  // Compared when there is no stored hash. It is well-formed, so that the comparison computes a full hash. No password matches it.
   const dummy = `${randomText(SALT_LENGTH)}$2b$${String(cost).padStart(2, '0')}$${randomText(53)}`
 
   async function hash (password: string, turn?: Turn): Promise<string> {

@@ -21,7 +21,7 @@ export function showUser (record: UserRecord): Complete<User> {
 }
 
 /**
- * Shows users with the times that are asked for.
+ * Shows users with the requested times.
  * @param fields comma-separated: `expired` and `disabled` add their times
  */
 export function showItemOf (fields: string | undefined): (record: UserRecord) => UserItem {

@@ -26,7 +26,7 @@ import { showItemOf, showProfile, showUser } from './show-user.ts'
 
 const SORT_KEYS = { account: 'account', created: 'created_at', modified: 'modified_at', verified: 'verified_at', name: 'name' }
 
-/** Checks of the fields that users set themselves. A schema field without a check or without a record field does not compile. */
+/** Checks of the fields that users set themselves. A schema field without a check or a record field does not compile. */
 const CHECKS: Checks<Pick<UserRecord, Exclude<keyof PatchProfile['data'], 'password' | 'current_password'>>> = {
   name: (text) => checkText('name', text),
   info: (info) => checkMap('info', info)
@@ -46,7 +46,7 @@ export interface UserServices {
   failures: Pick<Failures, 'recordSignIn' | 'recordConfirmation'>
   /** Receives failures that no caller waits for. */
   onError: (error: unknown) => void
-  /** Called after a user's password was changed by themselves or an administrator. */
+  /** Called after a user or an administrator has changed the user's password. */
   onPasswordChange?: ((record: UserRecord) => Promise<void>) | undefined
 }
 
@@ -81,7 +81,7 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
     return { set, increment: { epoch: 1 } }
   }
 
-  /** Writes the change. Null when the user was deleted, or written since `record` was read. */
+  /** Writes the change. Null when the user was deleted or changed since `record` was read. */
   async function write (record: UserRecord, change: Change): Promise<UserRecord | null> {
     if (Object.keys(change.set ?? {}).length === 0 && (change.unset ?? []).length === 0) {
       throw new IdentityError('ErrParam', 'body: must contain a change')
@@ -93,7 +93,7 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
     }, { equal: { revision: record.revision } })
   }
 
-  /** Reads, decides and writes; a concurrent write starts it again. An error from `decide` ends it. */
+  /** Reads the user, calls `decide`, and writes the change. After a concurrent write it starts again. An error from `decide` ends it. */
   async function patch (id: string, decide: (record: UserRecord) => Change): Promise<UserRecord> {
     return await retryWrite('the user', async () => {
       const record = await users.get(id)
@@ -114,11 +114,11 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
     const fields = checkFields(data, CHECKS)
     const expired_at = input.expired_at === undefined ? undefined : checkTimestamp('expired_at', input.expired_at)
     const roles = checkRoles(extra.roles ?? {})
-    // Spares the hash of a quarter of a second when the account exists. The unique index decides.
+    // Avoids a hash of a quarter of a second when the account exists. The unique index decides.
     const exists = () => new IdentityError('USER_EXIST', 'account: a user with this account exists')
     if (await isTaken(users, account)) throw exists()
     const hashed = await passwords.hash(password, extra.actor && toTurn(extra.actor))
-    // The caller may have been revoked during the hash. The same below.
+    // The caller may have been revoked during the hash. The same applies below.
     await extra.actor?.confirm?.()
     const record = createUserRecord(now(), {
       id: extra.id,
@@ -140,9 +140,9 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
     return { user_id: record.id }
   }
 
-  /** Unknown accounts take the same calls of the store and the same hashing as known ones. */
+  /** Unknown accounts need the same store calls and the same hashing as existing ones. */
   async function verifyPassword (typed: string, password: string, turn?: Turn, known?: KnownBrowser): Promise<UserRecord | null> {
-    // Nobody's: longer ones are never stored.
+    // Longer ones are never stored, so they cannot match.
     if (countCharacters(typed) > LIMITS.account || countCharacters(password) > LIMITS.password) return null
     const record = await findByName(users, typed)
     const name = typed.toLowerCase()
@@ -151,7 +151,7 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
       return record !== null && same && isActive(record, toTimestamp(now())) ? record : null
     }
     const holder = record ?? undefined
-    // One count for all names of a user, so that a further name brings no further guesses.
+    // All names of a user share one count, so that a second name allows no more guesses.
     const target: Target = { kind: 'account', name: holder?.id ?? name, holder }
     const isKnown = known !== undefined && known.user_id === holder?.id && known.epoch === holder.epoch
     const found = await (isKnown
@@ -163,7 +163,7 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
     return found
   }
 
-  /** An attempt that was refused, because of the failures before it, is a failure too. */
+  /** Also records an attempt as a failure when it was refused because of earlier failures. */
   function recordRefused (record: () => void): (error: unknown) => never {
     return (error) => {
       if (error instanceof IdentityError && error.reason !== undefined) record()
@@ -171,7 +171,10 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
     }
   }
 
-  /** A browser that is known has a count of its own, so that strangers cannot lock its user out; until it has failed too often. */
+  /**
+   * A known browser has its own count, so that strangers cannot lock its user out. After too many failures it uses the shared
+   * count.
+   */
   async function runKnown<T> (own: Target, shared: Target, compare: () => Promise<T | null>): Promise<T | null> {
     try {
       return await attempts.run(own, compare)
@@ -181,7 +184,10 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
     }
   }
 
-  /** The counts of a user's password. Those of tokens are separate, so that strangers cannot keep the user from a new password. */
+  /**
+   * The counts of a user's password. Confirmations by a signed-in caller have their own count, so that strangers cannot keep the
+   * user from setting a new password.
+   */
   function toTargets (record: UserRecord): Target[] {
     return (['account', 'user'] as const).map((kind) => ({ kind, name: record.id, holder: record }))
   }
@@ -190,7 +196,7 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
     await Promise.all(toTargets(record).map((target) => attempts.clear(target)))
   }
 
-  /** Best effort: a full hash queue or a store that cannot write must not fail the sign-in. */
+  /** Best effort: a full hash queue or a failed write must not make the sign-in fail. */
   async function renewHash (record: UserRecord, password: string, turn?: Turn): Promise<void> {
     try {
       const set = { password: await passwords.hash(password, turn) }
@@ -201,7 +207,7 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
     }
   }
 
-  /** @throws ErrParam unless it is the user's password; it may be left out with an operator's unrestricted token */
+  /** @throws ErrParam unless the password is the user's; it may be omitted with an operator's unrestricted token */
   async function checkCurrent (record: UserRecord, password: string | undefined, turn: Turn, isUnrestricted = true): Promise<void> {
     if (password === undefined) {
       if (isUnrestricted) return
@@ -262,8 +268,8 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
     /**
      * Signs in: `verify`, with the epoch that was read before the password was compared. Tokens of the sign-in carry that
      * epoch, so that a concurrent password change revokes them.
-     * @param turn who shares the wait for a hash: the client's address, because anyone may try an account
-     * @param known what the browser's cookie says about the account
+     * @param turn shares the wait for a hash by the caller's address, because anyone may try an account
+     * @param known the content of the browser's cookie for the account
      * @throws ErrLimit after too many failures
      */
     async signIn (account: string, password: string, turn?: Turn, known?: KnownBrowser): Promise<{ user_id: string, epoch: number } | null> {
@@ -272,8 +278,8 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
     },
 
     /**
-     * A patch of the user's own profile (`PATCH /user`), refused once the actor's token is revoked. A new
-     * password takes the current one, because a stolen token must not become the account.
+     * Patches the user's own profile (`PATCH /user`), unless the actor's token was revoked. A new password requires the current
+     * one, because a stolen token must not be enough to take over the account.
      * @returns the user's epoch after the patch
      * @throws ErrParam, ErrNotFound, ErrUnknown, ErrLimit
      */
@@ -291,8 +297,8 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
     },
 
     /**
-     * Confirms that the actor knows the user's password, before something that a stolen token must not do.
-     * @throws ErrParam; the password may be left out with an operator's unrestricted token
+     * Confirms that the actor knows the user's password, before an action that a stolen token must not allow.
+     * @throws ErrParam; the password may be omitted with an operator's unrestricted token
      */
     async confirmPassword (actor: Actor, password: string | undefined): Promise<void> {
       const record = await users.get(actor.user_id)
@@ -302,7 +308,7 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
     },
 
     /**
-     * A patch of any user (`PATCH /user/{userId}`).
+     * Patches any user (`PATCH /user/{userId}`).
      * @throws ErrNotFound, ErrPerm, ErrParam
      */
     async patch (user_id: string, body: PatchUser, actor: Actor): Promise<void> {
@@ -322,7 +328,7 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
         set.disabled_at = toTimestamp(now())
         increment.epoch = 1
       } else if (disable === false) unset.push('disabled_at')
-      // Checked again on the record that the write replaces: the target may have become an admin meanwhile.
+      // Checked again on the record that the write replaces, because the target may have become an admin meanwhile.
       await patch(user_id, (record) => {
         checkMayPatch(record, body, actor)
         return { set, unset, increment }
@@ -330,14 +336,14 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
       if (disable === false && actor.isAdmin) await openPassword(target)
     },
 
-    /** Forgets the failures that were counted against a password, which is a new one. */
+    /** Deletes the counts of failures after a new password was set. */
     async openNewPassword (user_id: string): Promise<void> {
       const record = await users.get(user_id)
       if (record !== null) await openPassword(record)
     },
 
     /**
-     * Opens a password that was closed after too many failures. A new password does so too.
+     * Opens a password that was closed after too many failures. Setting a new password has the same effect.
      * @throws ErrNotFound
      */
     async unlock (user_id: string): Promise<void> {
@@ -348,14 +354,14 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
     },
 
     /**
-     * Checks a password that somebody chose for this user (lib/users/password-rules.ts).
+     * Checks a new password for this user (lib/users/password-rules.ts).
      * @returns the password
      * @throws ErrParam with a `reason`
      */
     checkNewPassword,
 
     /**
-     * Removes a user and their codes and tokens. Their clients stay.
+     * Removes a user with their sessions, codes and tokens. Their clients are kept.
      * @throws ErrPerm for the actor's own account, ErrNotFound
      */
     async remove (user_id: string, actor: Actor): Promise<void> {
@@ -370,15 +376,15 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
     },
 
     /**
-     * Batches of users. Everything about the query is checked before the first one.
-     * @throws ErrParam for a sort that is not one, and a cursor that is not of this sort
+     * Batches of users. The whole query is checked before the first batch.
+     * @throws ErrParam for an invalid sort, or a cursor of another sort
      */
     list (query: UserListQuery = {}): AsyncIterable<UserItem[]> {
       return mapBatches(users.list(toListQuery(query)), showItemOf(query.fields))
     },
 
     /**
-     * The same list, with the cursor of its next page where it is one of at most 100.
+     * The same list as a page, with the cursor of the next one if the limit is at most 100.
      * @throws as `list`
      */
     async page (query: UserListQuery = {}, actor?: Actor): Promise<Page<UserItem>> {

@@ -15,7 +15,7 @@ export function createPasswordStep (users: Pick<Users, 'signIn'>): Step {
       const password = form.get('password') ?? ''
       const known = await limit(account)
       const found = await users.signIn(account, password, turn, known)
-      // The same text for an unknown account, a wrong password, and a user who may not sign in.
+      // The same text for an unknown account, a wrong password, and a disabled or expired user.
       if (found === null) return { refused: { error: WRONG, account: account.slice(0, LIMITS.account) } }
       return { passed: { user_id: found.user_id, user_epoch: found.epoch } }
     }

@@ -4,39 +4,39 @@ import type { Turn } from '../../fair-queue.ts'
 import type { MaybePromise } from '../../store/port.ts'
 import type { KnownBrowser } from '../known-browsers.ts'
 
-/** Who a sign-in has proved so far, and how. */
+/** The user that a sign-in has identified so far, and the methods. */
 export interface Progress {
   user_id: string
   /** The user's epoch when the first step was passed: a password change since then ends the sign-in. */
   user_epoch: number
-  /** The methods that were used (RFC 8176). */
+  /** The methods used so far (RFC 8176). */
   amr: string[]
 }
 
-/** A form that was sent, as a step sees it. */
+/** A submitted form, as a step receives it. */
 export interface Attempt {
   form: URLSearchParams
-  /** Who shares the wait for a hash. */
+  /** The turn in the queue for a hash. */
   turn: Turn
   /**
-   * Counts an attempt for the account, before the step verifies anything.
-   * @returns what the browser's cookie says about the account
+   * Counts an attempt for the account. The step calls it before it verifies anything.
+   * @returns the entry of the browser's cookie for the account
    * @throws ErrLimit
    */
   limit (account: string): Promise<KnownBrowser | undefined>
 }
 
-/** Whom the step has proved, or why it has not. A refused step is shown again with the fields of `view`. */
+/** The user that the step has identified, or the reason for a refusal. A refused step is shown again with the fields of `refused`. */
 export type Verdict = { passed: Pick<Progress, 'user_id' | 'user_epoch'> } | { refused: { error: Message } & Pick<StepView, 'account'> }
 
-/** One question of a sign-in: a form, and the check of its answer. */
+/** One step of a sign-in: a form, and the verification of its input. */
 export interface Step {
-  /** The method that passing it proves (RFC 8176). No two steps have the same. */
+  /** The authentication method of the step (RFC 8176). Each step has a different one. */
   readonly amr: string
   /** The page with its form. */
   readonly page: StepPage
-  /** Whether a user who has got this far needs it. Absent: everybody does. */
+  /** Whether the user needs this step after the earlier ones. Absent: all users do. */
   isDue? (progress: Progress | null): MaybePromise<boolean>
-  /** @param progress what the steps before have proved; null for the first */
+  /** @param progress the result of the earlier steps; null for the first step */
   verify (attempt: Attempt, progress: Progress | null): Promise<Verdict>
 }
