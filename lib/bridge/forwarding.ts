@@ -2,27 +2,27 @@
 export type Headers = Record<string, string | string[]>
 type Incoming = Readonly<Record<string, string | string[] | undefined>>
 
-/** Fields of one connection, which an intermediary does not forward (RFC 9110, 7.6.1). */
+/** Fields that apply to one connection. An intermediary does not forward them (RFC 9110, 7.6.1). */
 const HOP_BY_HOP = new Set([
   'connection', 'keep-alive', 'proxy-connection', 'proxy-authenticate', 'proxy-authorization',
   'proxy-authentication-info', 'te', 'trailer', 'transfer-encoding', 'upgrade', 'http2-settings'
 ])
 
-/** The end-to-end fields: without hop-by-hop fields, those that the Connection field lists, and those in `drop`. */
+/** Returns the end-to-end fields: all except hop-by-hop fields, the fields that Connection lists, and those in `drop`. */
 export function endToEnd (headers: Incoming, drop: ReadonlySet<string>): Headers {
   const listed = new Set(
     [headers.connection ?? []].flat().join(',').split(',').map((name) => name.trim().toLowerCase())
   )
   const kept: Headers = Object.create(null)
   for (const [name, value] of Object.entries(headers)) {
-    // Node lists HTTP/2's pseudo-fields among the fields (RFC 9113, 8.3).
+    // Node includes HTTP/2's pseudo-fields (RFC 9113, 8.3).
     const dropped = name.startsWith(':') || HOP_BY_HOP.has(name) || listed.has(name) || drop.has(name)
     if (value !== undefined && !dropped) kept[name] = value
   }
   return kept
 }
 
-/** The caller, as the upstream will see it. */
+/** The caller, as the upstream sees it. */
 export interface Peer {
   /** The remote address of the socket; undefined for a Unix socket. */
   address: string | undefined
@@ -31,7 +31,7 @@ export interface Peer {
   protocol: string
 }
 
-/** A well-formed Forwarded field (RFC 7239, 4), also with the unquoted ports and addresses that many proxies send. */
+/** A pair of a well-formed Forwarded field (RFC 7239, 4). Unquoted ports and addresses, which many proxies send, are allowed too. */
 const PAIR = '[\\w!#$%&\'*+.^`|~-]+=(?:[^\\s",;]+|"(?:[^"\\\\]|\\\\.)*")'
 const FORWARDED = new RegExp(`^${PAIR}(?:[ \\t]*[,;][ \\t]*${PAIR})*$`)
 
@@ -40,9 +40,9 @@ const append = (list: string, item: string) => (list === '' ? item : `${list}, $
 const join = (value: string | string[] | undefined) => [value ?? []].flat().join(', ').trim()
 
 /**
- * Makes Forwarded (RFC 7239), its X-Forwarded predecessors and Via (RFC 9110, 7.6.3). Our entry is appended to the lists.
- * Host and scheme are single values: they are always set, never copied from an untrusted caller. A malformed Forwarded
- * field is dropped, since an open quote in it would swallow our entry.
+ * Creates Forwarded (RFC 7239), its X-Forwarded predecessors and Via (RFC 9110, 7.6.3). Our entry is appended to lists. The
+ * X-Forwarded fields for host and scheme have a single value, which is always set and never copied from an untrusted caller. A
+ * malformed Forwarded field is dropped, because an open quote in it would swallow our entry.
  */
 export function forwardingFields (headers: Incoming, peer: Peer): Headers {
   // An IPv4 caller on a dual-stack socket (RFC 4291, 2.5.5.2).
@@ -62,13 +62,13 @@ export function forwardingFields (headers: Incoming, peer: Peer): Headers {
   return fields
 }
 
-/** Fields of a request that undici writes itself, that end here, or that `forwardingFields` replaces. */
+/** Request fields that undici writes itself, that are not forwarded, or that `forwardingFields` replaces. */
 const REQUEST_DROP: ReadonlySet<string> = new Set([
   'host', 'content-length', 'expect',
   'forwarded', 'x-forwarded-for', 'x-forwarded-host', 'x-forwarded-proto', 'via'
 ])
 
-/** Fields of a response that the bridge writes itself. */
+/** Response fields that the bridge writes itself. */
 const RESPONSE_DROP: ReadonlySet<string> = new Set(['x-content-type-options'])
 
 /** The fields to drop in requests and responses. Cookies of the host app are not for the upstream, nor the other way round. */

@@ -14,7 +14,7 @@ const tooLarge = (limit: number) => bodyError(413, `must not have more than ${li
 async function collect (source: Readable, limit: number): Promise<Buffer> {
   const chunks: Buffer[] = []
   let size = 0
-  // An error must not destroy the socket, which still has to carry the response.
+  // An error must not destroy the socket, because the response still has to be sent.
   for await (const chunk of source.iterator({ destroyOnReturn: false })) {
     size += chunk.length
     if (size > limit) throw tooLarge(limit)
@@ -26,7 +26,7 @@ async function collect (source: Readable, limit: number): Promise<Buffer> {
 /**
  * Reads a request body into memory.
  * @param length its Content-Length; NaN without one
- * @throws ErrParam: 413 for too many bytes, 408 for a late body, 400 for an incomplete one
+ * @throws ErrParam: 413 for too many bytes, 408 after `bodyTimeout`, 400 for an incomplete body
  */
 export async function readBody (source: Readable, length: number, { bodyLimit, bodyTimeout }: BodyLimits): Promise<Buffer> {
   if (length > bodyLimit) throw tooLarge(bodyLimit)

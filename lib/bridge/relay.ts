@@ -24,7 +24,7 @@ export interface RelayRequest {
   path: string
   headers: Headers
   body: Buffer | null
-  /** Aborted when the caller disconnects: the upstream request is aborted too. */
+  /** Aborted when the caller disconnects. The upstream request is then aborted too. */
   signal: AbortSignal
 }
 
@@ -33,11 +33,11 @@ export interface RelayResponse {
   headers: IncomingHttpHeaders
   /** Throws ErrRsc when the upstream fails. Leaving the loop early closes the upstream connection. */
   body: AsyncGenerator<Buffer, void>
-  /** For a response without a body. */
+  /** Reads and drops the body. Call it when the response to the caller has no body. */
   discard: () => void
 }
 
-/** Requests that may wait for the beginning of a response; further ones get ErrBusy. */
+/** Requests that may wait for the start of a response. Further ones get ErrBusy. */
 const MAX_WAITING = 1024
 
 const TIMEOUTS = new Set(['UND_ERR_CONNECT_TIMEOUT', 'UND_ERR_HEADERS_TIMEOUT', 'UND_ERR_BODY_TIMEOUT'])
@@ -94,16 +94,16 @@ export class Relay {
   }
 
   /**
-   * Resolves when the response begins.
-   * @throws ErrRsc when the upstream is unreachable or late, ErrBusy when too many requests wait, ErrParam for a request
-   * that cannot be forwarded
+   * Resolves when the response starts.
+   * @throws ErrRsc when the upstream is unreachable or exceeds a timeout, ErrBusy when too many requests wait, ErrParam for a
+   * request that cannot be forwarded
    */
   async send (request: RelayRequest): Promise<RelayResponse> {
     checkRequest(request)
     request.signal.throwIfAborted()
     if (this.#waiting >= MAX_WAITING) throw busyError('requests to the upstream')
     const { upstream, connectTimeout, headersTimeout, bodyTimeout } = this.#options
-    // undici's own timeouts leave out the wait for a free connection, and its signal does not reach a queued request.
+    // undici's own timeouts do not cover the wait for a free connection, and its signal does not abort a queued request.
     const deadline = new AbortController()
     const timer = setTimeout(() => deadline.abort(tooLate()), connectTimeout + headersTimeout)
     const signal = AbortSignal.any([request.signal, deadline.signal])

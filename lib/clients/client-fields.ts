@@ -11,7 +11,7 @@ import { isAdminScope, listGrants } from './kinds.ts'
 
 type Data = NonNullable<PatchClient['data']>
 
-/** Checks of the fields that are stored as they are given. */
+/** Checks of the fields that are stored under the same name. */
 const CHECKS: Checks<Pick<ClientRecord, 'redirectUris' | 'scopes' | 'name' | 'image' | 'grants' | 'first_party' | 'roles' | 'id_token_claims'>> = {
   redirectUris: checkRedirectUris,
   scopes: checkScopes,
@@ -27,11 +27,11 @@ const CHECKS: Checks<Pick<ClientRecord, 'redirectUris' | 'scopes' | 'name' | 'im
 const ADMIN_FIELDS = ['pkce', 'first_party', 'roles', 'disabled'] as const
 
 /**
- * Checks the scopes that a client gets. Nothing is made with more power than its maker has: an API scope must be one that
- * the calling token holds, and a declared scope is given by the operator, by an administrator, or by its user where the
- * resource allows it. A free scope is anybody's.
- * @param held the scopes that the client may use already
- * @returns the resources of the declared scopes, for ClientRecord.declared
+ * Checks the scopes that a client gets. Callers cannot give a client more power than they have. An API scope requires that the
+ * calling token has it. A declared scope requires an administrator or, where the resource allows users to give it, a token with all
+ * of the user's power. Any caller may give a free scope.
+ * @param held the scopes that the client can use already
+ * @returns the ids of the resources of the declared scopes, for ClientRecord.declared
  * @throws ErrParam, ErrPerm
  */
 function checkGiven (scopes: string[], held: string[], registry: Registry, actor: Actor): NonNullable<ClientRecord['declared']> {
@@ -59,17 +59,17 @@ function checkKind (client: Pick<ClientRecord, 'grants' | 'redirectUris' | 'secr
   }
 }
 
-/** What a change of a client depends on, beside the client. */
+/** Further input of a change of a client. */
 export interface ChangeParts {
   registry: Registry
   actor: Actor
-  /** The present, for timestamps. */
+  /** The current time, for timestamps. */
   time: string
-  /** Throws Error with the reason. */
+  /** Checks a URL that the service will call. Throws Error with the reason. */
   checkUrl: (url: string) => string
 }
 
-/** Checks where a client wants to be told of the end of sign-ins. Throws ErrParam. */
+/** Checks the URL where a client receives logout tokens. Throws ErrParam. */
 function checkReceiver (url: string, checkUrl: ChangeParts['checkUrl']): string {
   try {
     return checkUrl(url)
@@ -80,7 +80,7 @@ function checkReceiver (url: string, checkUrl: ChangeParts['checkUrl']): string 
 
 /**
  * Turns the fields that a caller gave into a change of a client.
- * @param before the client as it is; a new one has only its secret
+ * @param before the present client; a new one has no more than a secret
  * @throws ErrParam, ErrPerm
  */
 export function toClientChange (

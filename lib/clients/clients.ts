@@ -38,14 +38,14 @@ export interface ClientServices {
   checkUrl: (url: string) => string
 }
 
-/** A change of a client, and the fields that its caller named. */
+/** A change of a client, and the fields that the caller has set. */
 type Decision = Change & { changed: string[] }
 
 function notFound (): IdentityError {
   return new IdentityError('ErrNotFound', 'clientId: no such client')
 }
 
-/** An admin may name an owner. Anyone else sees their own clients. */
+/** An admin may filter by owner. Other callers see only their own clients. */
 function toFilter (user: string | undefined, actor: Actor): Filter {
   if (!actor.isAdmin) return { equal: { userId: actor.user_id } }
   return user ? { equal: { userId: user } } : {}
@@ -56,7 +56,7 @@ function toListQuery (query: ClientListQuery, actor: Actor): ListQuery {
   return { filter: toFilter(query.user, actor), sort, ...toStart(query, sort), limit: query.limit ?? 100 }
 }
 
-/** What a change of a client means, as events. */
+/** The events of a change of a client. */
 function listHappenings ({ id, userId: user_id }: ClientRecord, { set = {}, changed }: Decision): Happening[] {
   return [
     ...(changed.length === 0 ? [] : [{ type: 'client.updated', id, user_id, changed }] as const),
@@ -64,7 +64,7 @@ function listHappenings ({ id, userId: user_id }: ClientRecord, { set = {}, chan
   ]
 }
 
-/** What the actor may see of clients. Secrets take the scopes of changes, because whoever reads one can use the client. */
+/** The view of clients that the actor gets. Secrets require the scopes for changes, because a secret allows using the client. */
 function toView ({ user_id, isUser = true, isAdmin, holds = () => true }: Actor): ClientView {
   const own = isUser ? 'own' : 'none'
   const secrets = !holds('clients:write') ? 'none' : isAdmin && holds('users:write') ? 'all' : own
@@ -79,7 +79,7 @@ export function createClients ({ store, now, box, tokens, recorder, checkQuota, 
 
   const createSecret = (id: string) => box.seal(randomText(SECRET_LENGTH), id)
 
-  /** The record. Throws ErrNotFound, the same for a missing client and, unless the actor is an admin, for somebody else's. */
+  /** Reads the record. Throws the same ErrNotFound for a missing client and, unless the actor is an admin, for another user's client. */
   async function requireRecord (clientId: string, actor: Actor): Promise<ClientRecord> {
     const record = await clients.get(clientId)
     if (record === null || (!actor.isAdmin && record.userId !== actor.user_id)) throw notFound()
@@ -100,7 +100,7 @@ export function createClients ({ store, now, box, tokens, recorder, checkQuota, 
     return userId
   }
 
-  /** Reads a client, decides and writes; a concurrent write to the client starts it again. Null from `decide` writes nothing. */
+  /** Reads a client, calls `decide`, and writes. After a concurrent write it starts again. Nothing is written for null from `decide`. */
   async function write (clientId: string, actor: Actor, decide: (record: ClientRecord) => Decision | null | Promise<Decision | null>): Promise<void> {
     await retryWrite('the client', async () => {
       const record = await requireRecord(clientId, actor)
@@ -150,8 +150,8 @@ export function createClients ({ store, now, box, tokens, recorder, checkQuota, 
     },
 
     /**
-     * Changes a client (`PATCH /client/{clientId}`). A client that the operator begins to vouch for gets a new
-     * secret, because its owner knows the old one.
+     * Changes a client (`PATCH /client/{clientId}`). When the operator starts to vouch for a client, the client gets a new secret,
+     * because its owner knows the old one.
      * @throws ErrNotFound, ErrParam, ErrPerm
      */
     async patch (clientId: string, body: PatchClient, actor: Actor): Promise<void> {
@@ -184,7 +184,7 @@ export function createClients ({ store, now, box, tokens, recorder, checkQuota, 
             const isKept = record.secret === undefined || record.userId !== userId || (!actor.isAdmin && isVouchedFor(record))
             return isKept ? null : { set: { secret: createSecret(id) }, increment: { epoch: 1 }, changed: [] }
           }).catch((error) => {
-            // It was deleted meanwhile.
+            // The client was deleted meanwhile.
             if (!(error instanceof IdentityError) || error.code !== 'ErrNotFound') throw error
           })
         }
@@ -192,7 +192,7 @@ export function createClients ({ store, now, box, tokens, recorder, checkQuota, 
     },
 
     /**
-     * Removes a client and its codes and tokens.
+     * Removes a client with its codes and tokens.
      * @throws ErrPerm for the client of the actor's own token, and for one that the operator vouches for unless the actor is an
      *   admin; ErrNotFound
      */
@@ -205,8 +205,8 @@ export function createClients ({ store, now, box, tokens, recorder, checkQuota, 
     },
 
     /**
-     * Removes all of a user's clients, even the client of the caller's own token: the path names them all.
-     * @throws ErrPerm, before any is removed, when the operator vouches for one of them and the actor is not an admin
+     * Removes all of a user's clients, even the client of the caller's own token.
+     * @throws ErrPerm, before any client is removed, when the operator vouches for one and the actor is not an admin
      */
     async removeOwned (userId: string, actor: Actor): Promise<void> {
       if (!actor.isAdmin) {
@@ -225,15 +225,15 @@ export function createClients ({ store, now, box, tokens, recorder, checkQuota, 
     },
 
     /**
-     * Batches of clients as this caller may see them. Everything about the query is checked before the first one.
-     * @throws ErrParam for a sort that is not one, and a cursor that is not of this sort
+     * Batches of clients as this caller may see them. The whole query is checked before the first batch.
+     * @throws ErrParam for an invalid sort, or a cursor of another sort
      */
     list (query: Omit<ClientListQuery, 'fields'>, actor: Actor): AsyncIterable<Client[]> {
       return mapBatches(clients.list(toListQuery(query, actor)), showClientTo(toView(actor), box.open))
     },
 
     /**
-     * The same list with the fields that the query selects, and with the cursor of its next page where it is one of at most 100.
+     * The same list as a page, with the fields that the query selects, and the cursor of the next page if the limit is at most 100.
      * @throws as `list`, and ErrParam for an unknown field
      */
     async page (query: ClientListQuery, actor: Actor): Promise<Page<ClientItem>> {

@@ -2,13 +2,13 @@ import { ClientSchema } from '../../schemas/client.ts'
 import { paramError } from '../errors.ts'
 import { quote } from '../lists/sort.ts'
 
-/** The fields of a client that a list can select, in the order of the CSV; those that it leaves out come last. */
+/** The fields of a client that a list can select, in the order of the CSV. Fields that the CSV omits by default come last. */
 const FIELDS = Object.keys(ClientSchema.properties)
 
 /**
  * Parses a `fields` parameter of a client list.
  * @param text comma-separated, as the caller wrote it
- * @returns the selected fields in this order, `clientId` always among them; undefined for an absent or empty text
+ * @returns the selected fields in the order of FIELDS, always with `clientId`; undefined for an absent or empty text
  * @throws ErrParam for an unknown field
  */
 export function parseClientFields (text: string | undefined): string[] | undefined {

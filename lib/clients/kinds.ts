@@ -10,7 +10,10 @@ export const GRANT_TYPES: Readonly<Record<ClientGrant, string>> = {
   device: 'urn:ietf:params:oauth:grant-type:device_code'
 }
 
-/** The grants that a client may use. By default an app with redirect URIs signs users in, and a confidential one without acts for itself. */
+/**
+ * The grants that a client may use. By default a client with redirect URIs signs users in, and a confidential client without
+ * redirect URIs acts for itself.
+ */
 export function listGrants ({ grants, redirectUris, secret }: Pick<ClientRecord, 'grants' | 'redirectUris' | 'secret'>): ClientGrant[] {
   if (grants !== undefined) return grants
   if (redirectUris.length > 0) return ['code', 'refresh']

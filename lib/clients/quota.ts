@@ -3,21 +3,20 @@ import type { ClientRecord } from '../records.ts'
 import type { Actor } from '../roles.ts'
 import type { Collection } from '../store/port.ts'
 
-/** @throws ErrLimit when this user may have no further client */
+/** @throws ErrLimit when this user must not have another client */
 export type CheckClientQuota = (userId: string, actor: Pick<Actor, 'isAdmin'>) => Promise<void>
 
 /**
- * Creates the check of how many clients a user may have. It counts the clients that the user owns, whoever registered them,
- * and an admin registers any number for anyone. Calls at the same time count the same clients: together they may exceed the
- * limit by their number less one. The store has no transactions, and a quota that holds approximately still bounds what
- * a user can store.
- * @param limit false: none
+ * Creates the check of the number of clients per user. It counts all clients that the user owns, whoever has registered them. An
+ * admin may register any number for any user. Because the store has no transactions, n concurrent calls may exceed the limit by
+ * n - 1. Even so, the quota bounds the data that a user can store.
+ * @param limit false: no limit
  */
 export function createClientQuota (clients: Pick<Collection<ClientRecord>, 'count'>, limit: number | false): CheckClientQuota {
   return async (userId, { isAdmin }) => {
     if (limit === false || isAdmin) return
     if (await clients.count({ equal: { userId } }) < limit) return
-    // Without Retry-After: waiting does not help.
+    // No Retry-After, because waiting does not help.
     throw new IdentityError('ErrLimit', `clients: a user may have at most ${limit}`)
   }
 }

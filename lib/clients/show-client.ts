@@ -3,7 +3,7 @@ import type { Complete } from '../../schemas/common.ts'
 import type { ClientRecord } from '../records.ts'
 import { isVouchedFor } from './kinds.ts'
 
-/** What a caller may see of clients. Plain data, because lists are rendered in another thread. */
+/** A caller's view of clients. It is plain data, because lists are rendered in another thread. */
 export interface ClientView {
   /** Whether the owner is shown. */
   isAdmin: boolean

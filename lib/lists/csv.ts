@@ -8,24 +8,24 @@ import { IdentityError } from '../errors.ts'
 const COLUMNS: readonly (keyof Client)[] = ['clientId', 'createdAt', 'modifiedAt', 'clientSecret', 'redirectUris', 'scopes', 'userId', 'name', 'image']
 
 export interface CsvOptions {
-  /** Put a `'` before a cell that a spreadsheet would run as a formula. */
+  /** Whether to put a `'` before a cell that a spreadsheet would run as a formula. */
   escapeFormulae: boolean
-  /** The columns; the usual ones by default. */
+  /** The columns. Absent: COLUMNS. */
   columns?: readonly string[] | undefined
-  /** Whether a record is one of the list. Absent: whether it is a client. */
+  /** Whether a record belongs in the list. Absent: checks that it is a client. */
   isRecord?: ((record: object) => boolean) | undefined
 }
 
-/** Characters that show nothing: a spreadsheet may skip them, and fast-csv drops NUL. Line breaks are for the next patterns. */
+/** Invisible characters. A spreadsheet may skip them, and fast-csv drops NUL. The patterns below handle line breaks. */
 const INVISIBLE = '(?![\\r\\n])[\\s\\p{Cc}\\p{Cf}\\p{Z}\\p{Default_Ignorable_Code_Point}\\u2800]'
 
-/** The first character of a formula (OWASP, CSV Injection), the full-width forms included. */
+/** The first character of a formula (OWASP, CSV Injection), including full-width forms. */
 const SIGN = '[=+\\-@\\uff1d\\uff0b\\uff0d\\uff20]'
 
-/** What a spreadsheet may take for the start of a formula. */
+/** A text that a spreadsheet may treat as the start of a formula. */
 const FORMULA = new RegExp(`^\\0*(?:[\\t\\r\\n]|(?:${INVISIBLE})*${SIGN})`, 'u')
 
-/** The end of a cell where the list separator is a semicolon: there a quote in the middle of a line protects nothing. */
+/** The end of a cell in a spreadsheet with `;` as list separator. There a quote in the middle of a line gives no protection. */
 const NEXT_FORMULA = new RegExp(`[;\\r\\n](?=(?:"|${INVISIBLE})*${SIGN})|;(?="*[\\t\\r\\n])`, 'gu')
 
 function toCell (value: unknown, { escapeFormulae }: CsvOptions): string {
@@ -42,9 +42,9 @@ function toRow (record: object, options: CsvOptions): string[] {
 }
 
 /**
- * Writes records as CSV (RFC 4180): a byte-order mark, the header, one line per record, each ended by a newline. One
- * buffer per batch; the first also holds the header, even when there are no clients.
- * @throws IdentityError ErrRsc for a record that is not a client
+ * Writes records as CSV (RFC 4180): a byte-order mark, the header, and one line per record, each with a newline at its end. It
+ * yields one buffer per batch. The first buffer also contains the header, even when there are no records.
+ * @throws IdentityError ErrRsc for a record that `isRecord` refuses
  */
 export async function * toCsv (batches: AsyncIterable<readonly object[]>, options: CsvOptions): AsyncGenerator<Buffer> {
   const csv = format<string[], string[]>({ writeBOM: true, includeEndRowDelimiter: true })
@@ -59,7 +59,7 @@ export async function * toCsv (batches: AsyncIterable<readonly object[]>, option
   for await (const batch of batches) {
     if (batch.length === 0) continue
     for (const record of batch) csv.write(toRow(record, options))
-    // The formatter emits its lines meanwhile, and a fast source with a fast reader does not starve the event loop.
+    // Lets the formatter emit its lines, and keeps a fast source with a fast reader from starving the event loop.
     await yieldTurn()
     yield takeLines()
   }

@@ -4,17 +4,17 @@ import type { ListRenderer } from '../renderers.ts'
 import { BATCH_SIZE, type Collection, type Document, type ListQuery, type Keyset, type SortKey } from '../store/port.ts'
 
 /**
- * Cursors: the keyset of a page's last record, as text that is opaque to callers. A cursor holds what the record showed
- * in the sort's keys, and its id. It holds no secret and grants nothing: filters and roles apply to the next page anew.
+ * A cursor is the keyset of a page's last record, as text that is opaque to callers: the record's values of the sort keys, and its
+ * id. It contains no secret and grants nothing, because filters and roles are applied again to the next page.
  */
 
-/** Version of a cursor's content. Any other version is refused, never misread. */
+/** The version of a cursor's format. A cursor of another version is refused. */
 const VERSION = 1
 
 /** One page of a list, or a list that is too long for one. */
 export interface Page<T> {
   batches: AsyncIterable<T[]>
-  /** The same records as JSON texts with a separator between any two. For a long list, where the store has a thread to write it. */
+  /** The same records as JSON texts with separators. Present for a long list, if the store can render it in another thread. */
   render?: (separator: string) => AsyncIterable<string>
   /** The cursor of the next page. Absent on the last page, and without a limit or with one above 100. */
   after?: string
@@ -28,7 +28,7 @@ export function encodeCursor (sort: SortKey[], { values, id }: Keyset): string {
   return Buffer.from(JSON.stringify([VERSION, nameSort(sort), values, id])).toString('base64url')
 }
 
-/** @throws ErrParam for what is not a cursor, or is one of another sort */
+/** @throws ErrParam for an invalid cursor, or a cursor of another sort */
 export function decodeCursor (text: string, sort: SortKey[]): Keyset {
   const [version, name, values, id] = parse(text)
   const isKeyset = version === VERSION && typeof name === 'string' && typeof id === 'string' && id.length <= LIMITS.id &&
@@ -51,22 +51,22 @@ function parse (text: string): unknown[] {
 }
 
 /**
- * The start of a page, as a part of a store's query.
+ * Converts the start of a page to a part of a store's query.
  * @throws ErrParam for a cursor together with an offset above 0, and as decodeCursor
  */
 export function toStart ({ after, offset }: { after?: string, offset?: number }, sort: SortKey[]): Pick<ListQuery, 'after' | 'offset'> {
   if (!after) return { offset: offset ?? 0 }
-  // Generated clients send the default.
+  // An offset of 0 is allowed, because generated clients send the default.
   if (offset !== undefined && offset !== 0) throw paramError('after', 'cannot be given together with offset')
   return { after: decodeCursor(after, sort) }
 }
 
 /**
- * Reads a page. It asks for one record more than the limit, to know whether another page follows. A list longer than a
- * batch is streamed instead, and has no cursor.
+ * Reads a page. It queries one record more than the limit, to find out whether another page follows. A list without a limit, or with
+ * a limit above BATCH_SIZE, is streamed instead and has no cursor.
  *
- * When the records of a page are too large for one batch, only their ids stay in memory, because a slow reader may take
- * long: each batch is read again when it is wanted.
+ * When the records of a page are too large for one batch, only their ids stay in memory, because the reader may be slow. Each batch
+ * is then read again when it is sent.
  * @param renderer shows a record as `toView` does
  */
 export async function readPage<T extends Document, V> (
@@ -103,7 +103,7 @@ async function readShortPage<T extends Document> (collection: Collection<T>, que
   return { batches: parts.length > 1 ? reread(collection, parts) : replay(first), ...(after !== undefined && { after }) }
 }
 
-/** Leaves out records that were removed meanwhile. */
+/** Reads records again by their ids. Omits records that were deleted meanwhile. */
 async function * reread<T extends Document> (collection: Collection<T>, parts: string[][]): AsyncGenerator<T[], void, undefined> {
   for (const part of parts) {
     const found: T[] = []

@@ -1,13 +1,13 @@
 import { BATCH_SIZE, type Document, type Keyset, type SortKey } from '../store/port.ts'
 import { type Page, encodeCursor, toKeyset, toStart } from './cursor.ts'
 
-/** By code point, as in every store; an absent value comes first. */
+/** Compares by code point, as all stores do. An absent value comes first. */
 function compare (one: unknown, other: unknown): number {
   if (one === null || other === null) return Number(one !== null) - Number(other !== null)
   return Buffer.compare(Buffer.from(String(one)), Buffer.from(String(other)))
 }
 
-/** Where a document stands, compared with a position in the list. */
+/** Compares two positions in a list. */
 function compareKeysets (sort: SortKey[], one: Keyset, other: Keyset): number {
   for (const [index, { direction }] of sort.entries()) {
     const order = compare(one.values[index], other.values[index])
@@ -17,8 +17,8 @@ function compareKeysets (sort: SortKey[], one: Keyset, other: Keyset): number {
 }
 
 /**
- * A page of documents that are in memory, as a store would list them.
- * @throws ErrParam for a cursor that is not of this sort
+ * Pages documents in memory, in the order that a store would give them.
+ * @throws ErrParam for an invalid cursor, or a cursor of another sort
  */
 export function pageDocuments<T extends Document> (
   documents: T[], sort: SortKey[], query: { after?: string, offset?: number, limit?: number }

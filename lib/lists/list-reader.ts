@@ -3,16 +3,16 @@ import { IdentityError } from '../errors.ts'
 
 export type ListRecord = Record<string, unknown>
 
-/** The largest record, in bytes. It bounds what is buffered of a list, apart from one chunk. */
+/** The maximum size of a record in bytes. It bounds the buffer, apart from one chunk. */
 const MAX_RECORD = 1024 * 1024
-/** Bytes parsed at a time: the parser is slower than JSON.parse, and its records stay in memory until the step is done. */
+/** Bytes per parsing step. The parser is slower than JSON.parse, and keeps its records in memory until the step is done. */
 const DOCUMENT_STEP = 16 * 1024
 const NEWLINE = 0x0a
 const OPENING_BRACKET = 0x5b
 const OPENING_BRACE = 0x7b
 const JSON_SPACE = new Set([0x20, 0x09, 0x0a, 0x0d])
 
-/** Has no cause: a parser's message repeats a part of the text, which may hold a secret. */
+/** The error has no cause, because a parser's message repeats a part of the text, which may contain a secret. */
 const notAList = () => new IdentityError('ErrRsc', 'the upstream sent a list that is not one')
 
 const createDecoder = () => new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
@@ -32,7 +32,7 @@ function parseLines (bytes: Buffer): ListRecord[] {
   }
 }
 
-/** Newline-delimited JSON: a batch ends at a chunk's last newline, which never splits a character. */
+/** Reads newline-delimited JSON. A batch ends at the last newline of a chunk, so that no character is split. */
 async function * readLines (body: AsyncIterable<Buffer>): AsyncGenerator<ListRecord[]> {
   let pieces: Buffer[] = []
   let held = 0
@@ -51,8 +51,8 @@ async function * readLines (body: AsyncIterable<Buffer>): AsyncGenerator<ListRec
 }
 
 /**
- * Checks that the outer object has one member `data`, and that it is an array. The parser's paths cannot: they match
- * neither in an empty list, and do not tell an array from an object of records.
+ * Checks that the outer object has exactly one member `data`, and that it is an array. The parser's paths cannot check this: they
+ * do not match anything in an empty list, and do not distinguish an array from an object of records.
  */
 class WrapperCheck {
   #depth = 0
@@ -80,9 +80,9 @@ class WrapperCheck {
 }
 
 /**
- * Makes a parser keep U+FEFF. It decodes a string in runs, and its decoder drops that character at the start of each run
- * as a byte-order mark. There is no option for it, so the private decoder is replaced.
- * @throws Error when the parser has no such decoder: this was written for the exact version that package.json names
+ * Makes a parser keep U+FEFF. The parser decodes a string in parts, and its decoder drops U+FEFF at the start of each part as a
+ * byte-order mark. The parser has no option for this, so its private decoder is replaced.
+ * @throws Error when the parser has no such decoder. package.json pins the version that this code was written for
  */
 export function replaceDecoder (parser: object): void {
   const strings: unknown = (parser as { tokenizer?: { bufferedString?: unknown } }).tokenizer?.bufferedString
@@ -92,7 +92,7 @@ export function replaceDecoder (parser: object): void {
   Reflect.set(strings, 'decoder', createDecoder())
 }
 
-// Fails when this module is loaded, not at the first such text.
+// Makes an incompatible version fail when this module is loaded, not at the first list.
 replaceDecoder(new JSONParser())
 
 /** Parses a document in steps, and returns the records that each step completes. */
@@ -105,7 +105,7 @@ class DocumentParser {
   constructor (opening: number) {
     const isBare = opening === OPENING_BRACKET
     if (!isBare && opening !== OPENING_BRACE) throw notAList()
-    // A path that also matched the list itself would make the parser keep every record, whatever keepStack says.
+    // With a path that also matches the list itself, the parser would keep every record, even with keepStack off.
     this.#parser = new JSONParser({ paths: [isBare ? '$.*' : '$.data.*'], keepStack: false })
     replaceDecoder(this.#parser)
     this.#parser.onValue = ({ value }) => { this.#records.push(checkRecord(value)) }
@@ -134,7 +134,7 @@ class DocumentParser {
   }
 }
 
-/** One JSON document: a bare array, or an object whose `data` is one. */
+/** Reads one JSON document: an array, or an object whose `data` is an array. */
 async function * readDocument (body: AsyncIterable<Buffer>): AsyncGenerator<ListRecord[]> {
   let parser: DocumentParser | undefined
   let held = 0
@@ -154,9 +154,9 @@ async function * readDocument (body: AsyncIterable<Buffer>): AsyncGenerator<List
 }
 
 /**
- * Reads a list of records as it streams, in batches of what each chunk completes; a batch may be empty. Buffers one chunk
- * and at most one incomplete record.
- * @param contentType of the body: NDJSON, or JSON as an array or as an object whose `data` is one
+ * Reads a streamed list. Each batch has the records that a chunk completes, and may be empty. One chunk and at most one incomplete
+ * record are buffered.
+ * @param contentType the type of the body: NDJSON, or JSON as an array or as an object whose `data` is an array
  * @throws IdentityError ErrRsc when the body is not a list, as soon as its bytes show it
  */
 export function readList (body: AsyncIterable<Buffer>, contentType: string): AsyncGenerator<ListRecord[]> {

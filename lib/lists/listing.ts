@@ -4,7 +4,7 @@ import { TIMERS, type Timers } from '../timers.ts'
 import type { Page } from './cursor.ts'
 import { CSV_TYPE, JSON_TYPE, NDJSON_TYPE } from './negotiation.ts'
 
-/** How a list is written: `{"data":[...]}`, `[...]`, a record per line, or the pieces as they are, which are CSV. */
+/** The format of a list: `{"data":[...]}`, `[...]`, a record per line, or the unchanged pieces, for CSV. */
 export type ListFormat = 'object' | 'array' | 'ndjson' | 'csv'
 
 export const LIST_TYPES: Record<ListFormat, string> = { object: JSON_TYPE, array: JSON_TYPE, ndjson: NDJSON_TYPE, csv: CSV_TYPE }
@@ -23,15 +23,15 @@ export interface ListOptions {
   timers?: Timers
 }
 
-/** The lowest average rate of a reader, in bytes a second. */
+/** The lowest average rate of a reader, in bytes per second. */
 const MIN_RATE = 1024
 
 /**
- * Milliseconds until a reader who takes nothing more is disconnected: the stall time-out, or less for one who has kept us
- * waiting for longer than that in all and is slower than MIN_RATE. Without the rate, a reader who sips just before each
- * time-out would hold a cursor for ever.
- * @param sent bytes in all
- * @param waited milliseconds spent waiting for the reader, not for the store
+ * Milliseconds until a reader that reads nothing more is disconnected. This is `stallTimeout`, or less for a reader that has caused
+ * more waiting than that in total and is slower than MIN_RATE. Without the rate, a reader could keep a cursor open for ever by
+ * reading a little just before each timeout.
+ * @param sent total number of bytes
+ * @param waited total milliseconds spent waiting for the reader, not for the store
  */
 export function remainingStallTime (sent: number, waited: number, stallTimeout: number): number {
   return Math.min(stallTimeout, Math.max(stallTimeout, sent / MIN_RATE * 1000) - waited)
@@ -46,8 +46,8 @@ class StalledError extends Error {
 }
 
 /**
- * Writes pieces as they are read, a few of them in memory whatever the length of the list. When one fails, the stream is
- * destroyed before the closing bracket, so that nobody takes a part for the whole.
+ * Streams pieces as they are read. Only a few of them are in memory, whatever the length of the list. After a failure the stream is
+ * destroyed before the closing bracket, so that a reader cannot mistake a part for the whole list.
  */
 class ListStream extends Readable {
   readonly #pieces: AsyncIterator<string>
@@ -59,7 +59,7 @@ class ListStream extends Readable {
   #pushedAt = 0
 
   constructor (pieces: AsyncIterator<string>, options: ListOptions) {
-    // At a mark of one byte, a piece is read once the last one was taken, not before.
+    // With a high-water mark of one byte, the next piece is read only after the last one was consumed.
     super({ highWaterMark: 1 })
     this.#pieces = pieces
     this.#options = options
@@ -69,7 +69,7 @@ class ListStream extends Readable {
   override _read (): void {
     this.#timers.clear(this.#stallTimer)
     if (this.#sent > 0) this.#waited += this.#timers.now() - this.#pushedAt
-    // A fast reader and pieces that are ready would otherwise starve the event loop.
+    // Otherwise a fast reader and ready pieces would starve the event loop.
     yieldTurn().then(() => this.#pieces.next()).then((result) => this.#write(result), (error) => this.destroy(error))
   }
 
@@ -91,7 +91,7 @@ class ListStream extends Readable {
 
   override _destroy (error: Error | null, done: (error: Error | null) => void): void {
     this.#timers.clear(this.#stallTimer)
-    // Frees the cursor. If that fails too, the first error is the one to report.
+    // Frees the cursor. If that fails too, the first error is reported.
     Promise.resolve(this.#pieces.return?.()).then(() => done(error), () => done(error))
   }
 }
@@ -104,10 +104,10 @@ async function * writeBatches<T> (batches: AsyncIterable<T[]>, separator: string
   }
 }
 
-/** Batches of records, none empty, or the list as text where it is written elsewhere. */
+/** Non-empty batches of records, or the list as text if another thread renders it. */
 export type ListSource<T> = Pick<Page<T>, 'batches' | 'render'>
 
-/** Writes a list: as text when it is a single batch, as a stream when it is longer. */
+/** Renders a list: as text if it is a single batch, otherwise as a stream. */
 export async function renderList<T> ({ batches, render }: ListSource<T>, options: ListOptions): Promise<string | Readable> {
   const { open, separator, close } = FRAMES[options.format]
   const pieces: AsyncIterable<string> = render === undefined ? writeBatches(batches, separator) : render(separator)

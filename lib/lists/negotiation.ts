@@ -6,8 +6,8 @@ export const NDJSON_TYPE = 'application/x-ndjson; charset=utf-8'
 export const CSV_TYPE = 'text/csv; charset=utf-8; header=present'
 
 /**
- * The offered type that an Accept field prefers (RFC 9110, 12.5.1). Of equal weights the first in the field wins. The first
- * offered type is the answer when there is no field, or nothing in it matches.
+ * Selects the offered type that an Accept field prefers (RFC 9110, 12.5.1). With equal weights, the first in the field wins. Without
+ * a field or a match, the first offered type is selected.
  */
 export function selectType (accept: string | undefined, offered: readonly [string, ...string[]]): string {
   return new Negotiator({ headers: { accept } }).mediaType(offered) ?? offered[0]
@@ -18,7 +18,7 @@ export function prefersCsv (accept: string | undefined): boolean {
   return selectType(accept, [JSON_TYPE, NDJSON_TYPE, CSV_TYPE]) === CSV_TYPE
 }
 
-/** Takes `format=csv` out of a query: the rest, byte for byte, and whether it was there. */
+/** Removes `format=csv` from a query. Returns the rest unchanged, and whether the parameter was present. */
 export function takeCsvFormat (query: string): { query: string, csv: boolean } {
   if (query === '') return { query, csv: false }
   const pairs = query.split('&')

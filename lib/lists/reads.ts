@@ -1,16 +1,16 @@
 import { FairQueue } from '../fair-queue.ts'
 import type { Store } from '../store/port.ts'
 
-/** Reads at once. SQLite has one thread for counts and one for lists: a few reads keep it busy, and no more need be in it. */
+/** Concurrent reads. SQLite has one thread for counts and one for lists, and a few reads are enough to keep each busy. */
 const SLOTS: Record<string, number> = { sqlite: 8 }
 const MANY = 64
 
-/** Reads that may wait, milliseconds they may wait, and milliseconds one takes until they are measured. */
+/** Reads that may wait, the longest wait in milliseconds, and the estimated milliseconds per read until durations are measured. */
 const LIMITS = { places: 10_000, maxWait: 10_000, duration: 1 }
 
 /**
- * The reads of a collection that may scan it whole. They take turns by caller, and are dropped when nobody waits for them: the
- * store would still do each of them.
+ * Queues for reads that may scan a whole collection. Callers take turns. A waiting read is dropped when its caller disconnects,
+ * because the store does not notice that and would still execute it.
  */
 export function createReads ({ engine }: Pick<Store, 'engine'>): { counts: FairQueue, pages: FairQueue } {
   const slots = SLOTS[engine] ?? MANY

@@ -1,8 +1,8 @@
 import { BATCH_SIZE, type Collection, type Document, type Filter, type Keyset } from '../store/port.ts'
 
 /**
- * Batches of all documents that match, in the order of their ids, each from a short list. Use this for internal scans: a
- * streamed list would queue behind users' downloads for a cursor.
+ * Reads all matching documents in the order of their ids, with one short list per batch. Use this for internal scans, because a
+ * streamed list would queue for a cursor behind users' downloads.
  */
 export async function * scan<T extends Document> (collection: Collection<T>, filter: Filter): AsyncGenerator<T[], void, undefined> {
   let after: Keyset | undefined

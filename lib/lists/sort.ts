@@ -1,7 +1,7 @@
 import { paramError } from '../errors.ts'
 import type { SortKey } from '../store/port.ts'
 
-/** Characters of a caller's text that an error message repeats. */
+/** The number of characters of a caller's text that an error message repeats. */
 const ECHO = 32
 
 /** A caller's text for an error message: shortened, and printable. */

@@ -1,23 +1,23 @@
-/** The grants by which tokens are issued; `mint` is the operator's. */
+/** The grants with which tokens are issued. `mint` stands for the operator's tokens. */
 export type GrantLabel = 'code' | 'refresh' | 'client' | 'device' | 'mint'
 
 export type Outcome = 'success' | 'failure' | 'limited' | 'error'
 
-/** A number that is read at each scrape; undefined while there is none. */
+/** Returns a number at each scrape, or undefined while there is none. */
 export type Reading = () => number | undefined | Promise<number | undefined>
 
-/** What the service counts and measures. No label names a user, a client or anything that a caller chose. */
+/** The metrics of the service. No label contains a user, a client, or anything that a caller can choose. */
 export interface Meter {
   request (labels: { method: string, route: string, status: number }, seconds: number): void
-  /** @param method the methods of RFC 8176 that were used, or the one that failed */
+  /** @param method the methods of RFC 8176 that were used, or the method that failed */
   signIn (outcome: Outcome, method: string): void
   tokens (grant: GrantLabel): void
   tokenCheck (outcome: Outcome): void
   store (operation: string, outcome: 'success' | 'error', seconds: number): void
-  /** A list was begun (1) or has ended (-1). */
+  /** A list has started (1) or ended (-1). */
   lists (change: 1 | -1): void
-  /** A gauge, `identity_` before its name. */
+  /** Registers a gauge. Its name gets the prefix `identity_`. */
   read (name: string, help: string, reading: Reading): void
-  /** Everything as text, with its media type: OpenMetrics 1.0, or the older format of Prometheus. */
+  /** Renders all metrics as text, with the media type: OpenMetrics 1.0, or the older format of Prometheus. */
   render (format: 'openmetrics' | 'prometheus'): Promise<{ type: string, text: string }>
 }

@@ -1,7 +1,7 @@
 import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom-client'
 import type { Meter } from './meter.ts'
 
-/** Seconds. A cached token check takes some tens of microseconds, a password most of a second. */
+/** Seconds. A cached token check takes some tens of microseconds, and a password check most of a second. */
 const REQUEST_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
 const STORE_BUCKETS = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 10]
 
@@ -10,7 +10,7 @@ const MISNAMED = ['nodejs_active_handles_total', 'nodejs_active_requests_total',
 
 const FORMATS = { openmetrics: Registry.OPENMETRICS_CONTENT_TYPE, prometheus: Registry.PROMETHEUS_CONTENT_TYPE } as const
 
-/** A meter on a registry of its own, with the metrics of the process: CPU, memory, garbage collection, event-loop delay. */
+/** Creates a meter with its own registry and the metrics of the process: CPU, memory, garbage collection, event-loop delay. */
 export function createMeter (version: string): Meter {
   const registry = new Registry()
   const registers = [registry]
@@ -30,14 +30,14 @@ export function createMeter (version: string): Meter {
   const lists = new Gauge({ name: 'identity_list_cursors', help: 'Lists that are being read.', registers })
 
   async function write (format: keyof typeof FORMATS): Promise<{ type: string, text: string }> {
-    // prom-client takes `_total` off the names of counters for OpenMetrics, and never puts it back.
+    // For OpenMetrics, prom-client removes `_total` from the names of counters and never restores it.
     for (const metric of registry.getMetricsAsArray() as unknown as { name: string, type: string }[]) {
       if (metric.type === 'counter' && !metric.name.endsWith('_total')) metric.name += '_total'
     }
     registry.setContentType(FORMATS[format] as typeof registry.contentType)
     return { type: FORMATS[format], text: await registry.metrics() }
   }
-  // One after the other, because the format is a state of the registry.
+  // Renderings run one after the other, because the registry stores the format.
   let last: Promise<unknown> = Promise.resolve()
 
   return {
@@ -53,7 +53,7 @@ export function createMeter (version: string): Meter {
         help,
         registers,
         async collect () {
-          // One reading that fails must not hide all others.
+          // A failed reading must not hide all others.
           const value = await Promise.resolve().then(reading).catch(() => undefined)
           if (value === undefined) gauge.remove()
           else gauge.set(value)

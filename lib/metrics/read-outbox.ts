@@ -3,7 +3,7 @@ import { readFirst } from '../lists/first.ts'
 import type { Document, Store } from '../store/port.ts'
 import type { Meter } from './meter.ts'
 
-/** The collections of the outboxes: of mails, and of logout tokens. */
+/** The collections of the outboxes of mails and of logout tokens. */
 const OUTBOXES = { outbox: 'deliveries', logouts: 'logouts' }
 
 type Delivery = Document & {

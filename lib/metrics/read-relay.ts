@@ -5,7 +5,7 @@ import { readFirst } from '../lists/first.ts'
 import type { Document, Store } from '../store/port.ts'
 import type { Meter } from './meter.ts'
 
-/** Reads at each scrape how many documents carry events that are not published yet, and since when. */
+/** Reads at each scrape the number of documents with unpublished events, and the age of the oldest such event. */
 export function readRelay (store: Store, now: Clock, meter: Meter): void {
   const filter = { since: { event_due: '' } }
   meter.read('events_pending', 'Documents with events that are not published yet.', async () => {

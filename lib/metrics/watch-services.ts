@@ -5,13 +5,13 @@ import { parsePath } from '../store/sqlite.ts'
 import type { Caller, Tokens } from '../tokens/tokens.ts'
 import type { Meter, Outcome } from './meter.ts'
 
-/** An error that callers cause is a failure; ours is an error. */
+/** `error` for an error of the service, `limited` for a refusal by a limit, and `failure` for any other error caused by the caller. */
 function toOutcome (error: unknown): Outcome {
   if (!(error instanceof IdentityError) || error.statusCode >= 500) return 'error'
   return error.code === 'ErrLimit' ? 'limited' : 'failure'
 }
 
-/** The tokens, with checks and mints counted. */
+/** Wraps the tokens to count checks and mints. */
 export function watchTokens (tokens: Tokens, meter: Meter): Tokens {
   const count = (caller: Caller) => {
     meter.tokenCheck('success')
@@ -40,7 +40,7 @@ export function watchTokens (tokens: Tokens, meter: Meter): Tokens {
   }
 }
 
-/** The sign-ins, with each form that was sent counted. */
+/** Wraps the sign-ins to count each submitted form. */
 export function watchSignIns (signIns: SignIns, meter: Meter): SignIns {
   return {
     ...signIns,

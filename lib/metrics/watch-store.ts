@@ -1,7 +1,7 @@
 import type { Collection, Document, ListQuery, Rendering, Store } from '../store/port.ts'
 import type { Meter } from './meter.ts'
 
-/** Measured: all that answers with a promise. Look-ups that a cache answers take microseconds and are not. */
+/** The measured calls, if they return a promise. Synchronous answers from a cache take microseconds and are not measured. */
 const CALLS = ['insert', 'insertMany', 'put', 'get', 'getBy', 'getLinked', 'update', 'delete', 'deleteMany', 'count'] as const
 
 async function * countList<T> (list: AsyncIterable<T>, meter: Meter): AsyncGenerator<T> {
@@ -34,7 +34,7 @@ function watchCollection<T extends Document> (inner: Collection<T>, meter: Meter
   return watched as unknown as Collection<T>
 }
 
-/** The store, with its calls measured. */
+/** Wraps the store to measure its calls. */
 export function watchStore (store: Store, meter: Meter): Store {
   const collections = new Map<string, Collection<Document>>()
   return {

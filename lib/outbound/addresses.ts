@@ -1,15 +1,15 @@
 import { BlockList, isIP } from 'node:net'
 
-/** IPv4 networks that are not on the public internet (IANA's special-purpose registry, RFC 6890), and 6to4 relays. */
+/** IPv4 networks outside the public internet (IANA's special-purpose registry, RFC 6890), and 6to4 relays. */
 const SPECIAL_V4 = [
   '0.0.0.0/8', '10.0.0.0/8', '100.64.0.0/10', '127.0.0.0/8', '169.254.0.0/16', '172.16.0.0/12', '192.0.0.0/24', '192.0.2.0/24',
   '192.88.99.0/24', '192.168.0.0/16', '198.18.0.0/15', '198.51.100.0/24', '203.0.113.0/24', '224.0.0.0/4', '240.0.0.0/4'
 ]
 
-/** IPv6: only global unicast is public. So loopback, unique local, link-local, multicast, mapped and NAT64 addresses are not. */
+/** Public IPv6 addresses: global unicast only. This excludes loopback, unique local, link-local, multicast, mapped and NAT64. */
 const GLOBAL_V6 = ['2000::/3']
 
-/** What is special in there: protocol assignments with Teredo, documentation, 6to4. */
+/** Special-purpose networks within GLOBAL_V6: protocol assignments including Teredo, documentation, 6to4. */
 const SPECIAL_V6 = ['2001::/23', '2001:db8::/32', '2002::/16', '3fff::/20']
 
 function addNetwork (list: BlockList, network: string): void {
@@ -31,23 +31,23 @@ function isListed (list: BlockList, address: string): boolean {
   return list.check(address.replace(/%.*/, ''), isIP(address) === 6 ? 'ipv6' : 'ipv4')
 }
 
-/** Whether the address is one of the public internet. */
+/** Whether the address belongs to the public internet. */
 export function isPublicAddress (address: string): boolean {
   if (isIP(address) === 6 && !isListed(globalV6, address)) return false
   return isIP(address) !== 0 && !isListed(special, address)
 }
 
-/** This device, which may be called outside production. */
+/** Hosts on this device. They may be called outside production. */
 export const LOOPBACK_HOSTS = ['localhost', '127.0.0.0/8', '::1']
 
-/** What may be called although it is not public, and without TLS. */
+/** Hosts that may be called even if they are not public, and without TLS. */
 export interface AllowedHosts {
   hasName (hostname: string): boolean
   hasAddress (address: string): boolean
 }
 
 /**
- * Reads names of hosts, addresses, and networks such as 10.0.0.0/8.
+ * Parses host names, addresses, and networks such as 10.0.0.0/8.
  * @throws Error that names the entry
  */
 export function readAllowedHosts (entries: readonly string[]): AllowedHosts {

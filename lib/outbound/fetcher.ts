@@ -9,7 +9,7 @@ import { isPublicAddress, readAllowedHosts } from './addresses.ts'
 /** Milliseconds for a whole call: the look-up, the connection, the request and the answer. */
 const TIMEOUT = 15_000
 
-/** Bytes of an answer that are read, so that its connection can be used again. A longer one loses its connection. */
+/** Bytes of an answer that are read so that its connection can be used again. The connection of a longer answer is closed. */
 const MAX_ANSWER = 64 * 1024
 
 /** Milliseconds for which an idle connection is kept. */
@@ -33,7 +33,7 @@ export interface OutboundRequest {
 /** Sends a POST. Any status is an answer; redirects are not followed. */
 export type OutboundFetch = (request: OutboundRequest) => Promise<OutboundAnswer>
 
-/** There was no answer. It tells why in a code, and never repeats what the other side sent. */
+/** There was no answer. The error has the reason as a code, and never contains text from the receiver. */
 export class OutboundError extends Error {
   override readonly name = 'OutboundError'
   /** `EREFUSED`: the address is not allowed. `ETIMEDOUT`, `EABORTED`, or a code of Node.js such as ECONNREFUSED. */
@@ -51,7 +51,7 @@ export interface OutboundOptions {
   /** Milliseconds for a whole call. */
   timeout?: number
   timers?: Timers
-  /** Looks a name up. */
+  /** Resolves a host name. Absent: with DNS. */
   resolve?: (hostname: string) => Promise<LookupAddress[]>
 }
 
@@ -82,8 +82,8 @@ function drop (answer: IncomingMessage): Promise<void> {
 }
 
 /**
- * Calls URLs that users chose. Only public addresses are called, and only with TLS, unless they are allowed by name. The address
- * is checked in the look-up of the connection itself, so a name that resolves to another address a moment later gains nothing.
+ * Calls URLs that users chose. It calls only public addresses, and only with TLS, unless `allow` names the host. The address is
+ * checked in the look-up of the connection itself, so a name that later resolves to another address does not bypass the check.
  * Proxy variables of the environment have no effect.
  * @throws Error that names the wrong entry of `allow`
  */
@@ -127,7 +127,7 @@ export function createOutbound ({ allow, timeout = TIMEOUT, timers = TIMERS, res
     })
     request.on('response', resolve)
     request.on('error', reject)
-    // Switching protocols is an answer that nobody asked for.
+    // The receiver switched protocols although we did not request it. The connection is closed, and the status counts.
     request.on('upgrade', (answer: IncomingMessage, socket) => {
       socket.destroy()
       resolve(answer)
@@ -137,12 +137,12 @@ export function createOutbound ({ allow, timeout = TIMEOUT, timers = TIMERS, res
     try {
       answer = await promise
     } catch (error) {
-      // The other side closed an idle connection at the moment we used it.
+      // The receiver closed an idle connection just when we reused it.
       if (request.reusedSocket && !signal.aborted && /^(ECONNRESET|EPIPE)$/.test(toCode(error))) return await call(url, { url: url.href, headers, body }, signal)
       throw error
     }
     const retryAfter = readRetryAfter(answer.headers['retry-after'])
-    // The status decides: an answer that goes on for too long is cut off, and counts.
+    // The status decides. A body that is too long is aborted, and the answer still counts.
     if (answer.statusCode !== 101) await drop(answer)
     return { status: answer.statusCode ?? 0, ...(retryAfter !== undefined && { retryAfter }) }
   }
@@ -178,13 +178,13 @@ export function createOutbound ({ allow, timeout = TIMEOUT, timers = TIMERS, res
     fetch,
 
     /**
-     * Checks a URL before it is stored. What its name resolves to is checked when it is called.
-     * @returns the URL as it is called
+     * Checks a URL before it is stored. The address of its host name is checked at each call.
+     * @returns the normalized URL
      * @throws Error with the reason
      */
     checkUrl: (text: string): string => parseUrl(text).href,
 
-    /** Aborts the calls in flight, and closes the connections. */
+    /** Aborts the calls in flight and closes the connections. */
     async close (): Promise<void> {
       closed = true
       for (const call of calls) call.abort(new OutboundError('EABORTED'))

@@ -15,28 +15,28 @@ export interface RemoteTokensOptions {
   cacheSize: number
   roles: RoleNames
   now: Clock
-  /** Called with an error when the service becomes unavailable, and without when it is available again. */
+  /** Called with an error when the service becomes unavailable, and with undefined when it is available again. */
   onChange: (error: unknown | undefined) => void
 }
 
-/** A verdict, and when its request was sent: a later revocation is not in it. */
+/** A verdict, and the time when its request was sent. A later revocation is not reflected in it. */
 type Answer = Verdict & { at: number }
 
-/** A request in flight, or one that waits for the previous request about the same token: it has no `at` yet. */
+/** A request in flight. A request that waits for the previous one about the same token has no `at` yet. */
 interface Flight {
   at?: number
   answer: Promise<Answer>
 }
 
-/** Characters of a good answer on average; longer ones leave room for fewer. */
+/** The average number of characters in a good answer. With longer answers, fewer fit into the cache. */
 const AVERAGE_ANSWER = 4096
 
 /**
- * Checks tokens against a service elsewhere. Takes the place of lib/tokens/tokens.ts in a guard.
+ * Checks tokens with a remote service. Replaces lib/tokens/tokens.ts in a guard.
  *
- * An answer is used for `cacheTtl` from the moment its request was sent, whether it is cached or still in flight. That
- * alone bounds how long a revoked token is accepted. The caches are keyed by the token's hash, and good and bad answers
- * are separate: made-up tokens evict no good answer.
+ * An answer is valid for `cacheTtl` from the time when its request was sent, whether it is cached or in flight. While the service is
+ * unavailable, a good answer is valid for `staleTtl`. These two bound how long a revoked token is accepted. The caches are keyed by
+ * the token's hash. Good and bad answers have separate caches, so that made-up tokens do not evict good answers.
  */
 export class RemoteTokens {
   readonly #options: RemoteTokensOptions
@@ -53,7 +53,7 @@ export class RemoteTokens {
   }
 
   /**
-   * Finds the caller that this access token belongs to. A cached answer comes without a promise.
+   * Finds the caller of an access token. A cached answer is returned without a promise.
    * @throws ErrUnknown when the service refuses the token, ErrRsc (503) when it cannot be asked
    */
   authenticate (token: string): MaybePromise<Caller> {
@@ -63,7 +63,7 @@ export class RemoteTokens {
     const asked = this.#ask(id, token)
     const stale = this.#findStale(id)
     if (this.#down && stale !== undefined) {
-      // The service is down, so this request does not wait for it. The answer serves a later request.
+      // The service is down, so this request does not wait for it. A later request can use the answer.
       asked.catch(() => {})
       return this.#toCaller(id, stale)
     }
@@ -85,8 +85,8 @@ export class RemoteTokens {
   }
 
   /**
-   * Joins the request in flight for this token if its answer may still be used when it arrives; otherwise queues a new
-   * one behind it. So each token has at most one request in flight and one waiting.
+   * Joins the request in flight for this token if its answer is still recent enough. Otherwise queues a new request behind it. So
+   * each token has at most one request in flight and one waiting.
    */
   #ask (id: string, token: string): Promise<Answer> {
     const last = this.#flights.get(id)
@@ -128,7 +128,7 @@ export class RemoteTokens {
     this.#options.onChange(error)
   }
 
-  /** A new object for each request: a handler that modifies its caller affects no other request. */
+  /** Creates a new object for each request, so that a handler that modifies its caller affects no other request. */
   #toCaller (id: string, answer: Answer): Caller {
     if ('challenge' in answer) {
       throw new IdentityError('ErrUnknown', 'the access token is unknown, expired or revoked', {

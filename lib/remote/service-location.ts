@@ -1,17 +1,17 @@
 import { parseUpstream, type Upstream } from '../bridge/upstream.ts'
 
-/** Where the service is: its base URL, or an issuer whose metadata name the endpoint. */
+/** The location of the service: its base URL, or an issuer whose metadata contain the endpoint. */
 export type ServiceLocation = { upstream: Upstream } | { issuer: string, at: Upstream }
 
-/** Below the service's base URL. */
+/** Path below the service's base URL. */
 export const TOKENINFO = '/api/v1/auth/tokeninfo'
-/** Below an issuer (OpenID Connect Discovery 1.0, 4). */
+/** Path below an issuer (OpenID Connect Discovery 1.0, 4). */
 export const METADATA = '/.well-known/openid-configuration'
 
 const TOKEN = /\/api\/v1\/auth\/token$/
 
 /**
- * Reads the options that locate the service: exactly one of them must be there.
+ * Parses the options for the location of the service. Exactly one of them must be present.
  * @throws Error that names the option
  */
 export function parseLocation ({ upstream, issuer }: { upstream?: string, issuer?: string }): ServiceLocation {
@@ -24,8 +24,8 @@ export function parseLocation ({ upstream, issuer }: { upstream?: string, issuer
 /**
  * Finds the token information endpoint in an issuer's metadata: `tokeninfo_endpoint`, or the sibling of this service's
  * token endpoint.
- * @param text the document
- * @throws Error when the document is another issuer's (RFC 8414, 3.3), or names no endpoint or a less secure one
+ * @param text the metadata document
+ * @throws Error when the document belongs to another issuer (RFC 8414, 3.3), or has no endpoint or a less secure one
  */
 export function readMetadata (text: string, issuer: string): Upstream {
   const metadata: unknown = JSON.parse(text)

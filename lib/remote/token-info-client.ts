@@ -8,7 +8,7 @@ import { METADATA, readMetadata, TOKENINFO, type ServiceLocation } from './servi
 
 export interface TokenInfoClientOptions {
   location: ServiceLocation
-  /** Milliseconds for one answer, including everything. */
+  /** Milliseconds for a whole call, including the connection. */
   timeout: number
   maxConnections: number
   /** Used instead of our own pools, and never closed. */
@@ -18,22 +18,22 @@ export interface TokenInfoClientOptions {
 /** The service's answer about a token: the JSON that describes it, or the challenge of a 401. */
 export type Verdict = { text: string } | { challenge: string }
 
-/** Bytes of a response: roles may fill a body of 64 KiB, and scopes and names come on top. */
+/** The maximum size of a response in bytes. Roles alone may have 64 KiB, and scopes and names are added. */
 const MAX_RESPONSE = 128 * 1024
-/** Characters of a challenge that are passed on. */
+/** The maximum length of a challenge that is passed on. */
 const MAX_CHALLENGE = 512
 const SECONDS = /^\d{1,4}$/
 
 const INVALID_TOKEN = 'Bearer error="invalid_token", error_description="the access token is unknown, expired or revoked"'
 
-/** The service closed an idle connection at the moment we used it. A GET may be sent again (RFC 9112, 9.3.1). */
+/** Errors when the service closes an idle connection just when we reuse it. A GET may then be sent again (RFC 9112, 9.3.1). */
 const STALE_CONNECTION = new Set(['UND_ERR_SOCKET', 'ECONNRESET', 'EPIPE'])
 
-/** Roles are checked as at a write: a falsy value would grant the role it seems to deny. */
+/** Checks roles as a write does, because a falsy value would grant the role that it seems to deny. */
 const isTokenInfo = new Ajv({ strict: true, strictTypes: false })
   .compile<{ data: TokenInfo }>(Data({ ...TokenInfoSchema, properties: { ...TokenInfoSchema.properties, roles: RolesSchema } }))
 
-/** For a caller whose token could not be checked. The cause is for the log. */
+/** The error for a caller whose token could not be checked. The cause is for the log. */
 export function unavailable (cause: unknown): IdentityError {
   const { headers } = cause instanceof IdentityError ? cause : {}
   return new IdentityError('ErrRsc', 'the identity service is unavailable', {
@@ -52,7 +52,7 @@ async function readText (response: RelayResponse): Promise<string> {
   return Buffer.concat(parts).toString('utf8')
 }
 
-/** A status that says nothing about the token. */
+/** The error for a status that says nothing about the token. */
 function unexpected ({ status, headers }: RelayResponse): IdentityError {
   const after = headers['retry-after']
   return new IdentityError('ErrRsc', `the identity service answered ${status}`, {
@@ -60,7 +60,7 @@ function unexpected ({ status, headers }: RelayResponse): IdentityError {
   })
 }
 
-/** The service's own challenge (RFC 6750, 3), where it sent one. */
+/** The service's own challenge (RFC 6750, 3), if it sent one. */
 function readChallenge ({ headers }: RelayResponse): string {
   const challenge = [headers['www-authenticate'] ?? []].flat().join(', ')
   return /^(bearer|dpop)\b/i.test(challenge) && challenge.length <= MAX_CHALLENGE ? challenge : INVALID_TOKEN
@@ -73,7 +73,7 @@ function readVerdict (response: RelayResponse, text: string): Verdict {
   try {
     body = JSON.parse(text)
   } catch {
-    // V8's message would repeat a part of the text.
+    // The error is dropped, because V8's message repeats a part of the text.
   }
   if (!isTokenInfo(body)) throw new Error('the identity service sent invalid token information')
   return { text }
@@ -94,8 +94,8 @@ export class TokenInfoClient {
   }
 
   /**
-   * Asks the service about a token. Takes `timeout` at most.
-   * @throws Error when the service cannot be asked, or its answer is invalid
+   * Asks the service about a token, within `timeout`.
+   * @throws Error when the service cannot be reached, or its answer is invalid
    */
   async ask (token: string): Promise<Verdict> {
     return await this.#withTimeout(async (signal) => {

@@ -1,4 +1,4 @@
-/** The scopes of the service's own API, with what they let an app do, in the words of the consent page. */
+/** The scopes of the service's own API, with their descriptions for the consent page. */
 export const API_SCOPES = {
   'account:read': 'read your profile and see where you are signed in',
   'account:write': 'change your profile and sign you out elsewhere',
@@ -13,10 +13,10 @@ export const API_SCOPES = {
 
 export type ApiScope = keyof typeof API_SCOPES
 
-/** The resource id that a token for this service's own API has in the store. No generated id is as short. */
+/** The stored resource id of a token for this service's own API. It is shorter than any generated id. */
 export const API_RESOURCE_ID = 'api'
 
-/** Scopes that every client may request. No client carries them in its record, and no resource declares them. */
+/** Scopes that every client may request. They are in no client's record, and no resource can declare them. */
 export const COMMON_SCOPES: ReadonlySet<string> = new Set(['openid', 'profile', 'email', 'roles', 'offline_access'])
 
 /** API scopes that only an administrator may give to a client. */
@@ -26,17 +26,17 @@ export function isApiScope (scope: string): scope is ApiScope {
   return Object.hasOwn(API_SCOPES, scope)
 }
 
-/** Whether a client may have the scope when it acts for itself: it has no account. */
+/** Whether a client that acts for itself may have the scope. Such a client has no account. */
 export function isForClients (scope: string): boolean {
   return !scope.startsWith('account:')
 }
 
-/** Whether everything that the scope is about is the operator's, so that nobody uses it without a role. */
+/** Whether the scope is only about the operator's data, so that using it requires a role. */
 export function isForAdmins (scope: ApiScope): boolean {
   return scope.startsWith('events:') || scope.startsWith('webhooks:')
 }
 
-/** Whether these scopes grant the needed one. Write includes read. */
+/** Whether these scopes include the needed one. Write includes read. */
 export function includesScope (granted: readonly string[], needed: ApiScope): boolean {
   return granted.includes(needed) || (needed.endsWith(':read') && granted.includes(needed.replace(/read$/, 'write')))
 }

@@ -8,7 +8,7 @@ import type { ResourceEntry } from './registry.ts'
 
 const isUri = ajvFormats.fullFormats.uri as (text: string) => boolean
 
-/** What a resource indicator may begin with. As text, because URL also reads `127.1` as 127.0.0.1. */
+/** The allowed start of a resource indicator. It is checked as text, because URL also reads `127.1` as 127.0.0.1. */
 const ALLOWED = /^(?:https:\/\/[^/]|http:\/\/(?:localhost|127\.0\.0\.1|\[::1\])(?::\d+)?(?:\/|$)|urn:[a-z0-9][a-z0-9-]{1,31}:.)/i
 
 /**
@@ -24,7 +24,7 @@ function checkUri (text: string): string {
   return text
 }
 
-/** A text that people decide by: it says something, and hides nothing. */
+/** Checks a text that people base decisions on. It must not be blank or hide anything. */
 function checkShown (field: string, text: string): string {
   if (text.trim() === '') throw paramError(field, 'must not be empty')
   if (text.length > LIMITS.name) throw paramError(field, `must not have more than ${LIMITS.name} characters`)
@@ -33,7 +33,7 @@ function checkShown (field: string, text: string): string {
 
 function checkDescriptions (scopes: NewResource['scopes']): NewResource['scopes'] {
   const names = checkScopes(Object.keys(scopes))
-  // Not by assignment, so that `__proto__` is a name like any other.
+  // Without assignments, so that `__proto__` is an ordinary name.
   return Object.fromEntries(names.map((name) => [name, checkShown('scopes', scopes[name] ?? '')]))
 }
 
@@ -42,7 +42,7 @@ function checkRoleList (roles: string[]): string[] {
   return [...new Set(roles.map((role) => checkShown('roles', role)))].sort()
 }
 
-/** Checks of the fields that callers set, each with the field of the record that it becomes. */
+/** Checks of the fields that callers set. Each returns the value for the record. */
 export const CHECKS: Checks<NewResource> = {
   id: checkUri,
   name: (text) => checkShown('name', text),

@@ -2,12 +2,12 @@ import { IdentityError, paramError } from '../errors.ts'
 import { COMMON_SCOPES, isApiScope } from './api-scopes.ts'
 import { type Registry, type ResourceEntry, findByUri, findDeclarer } from './registry.ts'
 
-/** The look-up of every token reads the registry, so it stays small. */
+/** The registry must stay small, because the look-up of every token reads it. */
 const MOST_RESOURCES = 100
-/** As JSON, names of deleted resources included. */
+/** The size of the registry as JSON, including the names of deleted resources. */
 const MOST_BYTES = 64 * 1024
 
-/** What a change of resources replaces. */
+/** The part of the registry that a change replaces. */
 export type Declared = Pick<Registry, 'resources' | 'names'>
 
 function exists (field: string, cause: string): IdentityError {
@@ -20,7 +20,7 @@ function checkName (registry: Declared, scope: string, resourceId: string): void
   if (declarer !== undefined && declarer !== null && declarer !== resourceId) throw exists('scopes', `'${scope}' belongs to another resource`)
 }
 
-/** The names after the scopes of a resource were replaced. A name that no resource declares any more stays reserved. */
+/** Returns the names after replacing the scopes of a resource. A name that no resource declares any more stays reserved. */
 function replaceNames ({ names }: Declared, resourceId: string, scopes: string[]): Registry['names'] {
   const kept = Object.entries(names).map(([scope, declarer]): [string, string | null] => [scope, declarer === resourceId ? null : declarer])
   return Object.fromEntries([...kept, ...scopes.map((scope): [string, string] => [scope, resourceId])])
@@ -50,7 +50,7 @@ export function dropResource (registry: Registry, resourceId: string): Registry 
   return { ...registry, resources, names: replaceNames(registry, resourceId, []) }
 }
 
-/** The names whose resource is another one than before, or that have none any more. */
+/** The names that belong to a different resource than before, or to none any more. */
 export function listMoved (before: Declared, after: Declared): string[] {
   return Object.keys(after.names).filter((scope) => findDeclarer(before, scope) !== findDeclarer(after, scope))
 }

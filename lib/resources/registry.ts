@@ -2,7 +2,7 @@ import type { ClientRecord, TokenRecord } from '../records.ts'
 import type { Document, Store } from '../store/port.ts'
 import { API_RESOURCE_ID, isApiScope } from './api-scopes.ts'
 
-/** A declared resource as it is stored. */
+/** A stored resource. */
 export interface ResourceEntry {
   /** The resource indicator (RFC 8707): the audience of its tokens. */
   uri: string
@@ -11,17 +11,17 @@ export interface ResourceEntry {
   scopes: { [scope: string]: string }
   /** Scopes that any user may give to their clients. */
   self_service: string[]
-  /** The user must hold one of these roles. Absent: none is needed. */
+  /** The user must have one of these roles. Absent: no role is needed. */
   roles?: string[]
-  /** Declared by an option of the host, and changed only there. */
+  /** True for a resource that an option of the host declares. Only that option can change it. */
   fixed?: boolean
   created_at: string
   modified_at: string
 }
 
 /**
- * All declared resources, in one document. So a change of several names is one write, a name belongs to one resource only,
- * and the look-up of a token reads it like the token's user and client.
+ * All declared resources, in one document. So a change of several names is a single write, each name belongs to only one resource,
+ * and the look-up of a token reads the registry like the token's user and client.
  */
 export interface Registry extends Document {
   revision: number
@@ -50,8 +50,8 @@ export function findByUri ({ resources }: Registry, uri: string): [id: string, e
 }
 
 /**
- * The client's scopes that it may use now. A declared scope counts only if it was given to the client for the resource that
- * declares it today, so a client that got the name while it was free has nothing.
+ * The scopes that a client can use now. A declared scope counts only if the client got it for the resource that now declares it. A
+ * client that got the scope while its name was free cannot use it.
  */
 export function listUsableScopes ({ scopes, declared = {} }: Pick<ClientRecord, 'scopes' | 'declared'>, registry: Pick<Registry, 'names'>): string[] {
   return scopes.filter((scope) => {
@@ -60,14 +60,14 @@ export function listUsableScopes ({ scopes, declared = {} }: Pick<ClientRecord, 
   })
 }
 
-/** Whether a scope belongs in a token for this resource: undefined for a token without an audience. */
+/** Whether a scope is valid in a token for this resource. `resource_id` is undefined for a token without an audience. */
 export function isScopeOf (registry: Pick<Registry, 'names'>, scope: string, resource_id: string | undefined): boolean {
   const declarer = findDeclarer(registry, scope)
   if (resource_id === undefined) return declarer === undefined
   return resource_id === API_RESOURCE_ID ? isApiScope(scope) : declarer === resource_id
 }
 
-/** The scopes of a token: those it was granted, that its client may still use, and that belong to its audience. */
+/** The effective scopes of a token: the granted scopes that its client can still use and that belong to its audience. */
 export function narrowScopes (
   { scopes: granted, resource_id, operator }: Pick<TokenRecord, 'scopes' | 'resource_id' | 'operator'>, client: Pick<ClientRecord, 'scopes' | 'declared'>, registry: Pick<Registry, 'names'>
 ): string[] {

@@ -21,7 +21,7 @@ const SORT_KEYS = { created: 'created_at', modified: 'modified_at', name: 'name'
 export interface ResourceServices {
   store: Store
   now: Clock
-  /** The URI of the service's own API, where it is known. */
+  /** The URI of the service's own API, if known. */
   api?: string | undefined
   recorder: Recorder
   /** Receives failures that no caller waits for. */
@@ -50,7 +50,7 @@ function toText ({ created_at, modified_at, ...fields }: ResourceEntry): string 
   return JSON.stringify(Object.entries(fields).sort(([one], [other]) => (one < other ? -1 : 1)))
 }
 
-/** What a change of the resources means, as events. */
+/** The events of a change of the resources. */
 function listHappenings ({ resources: former }: Registry, { resources: next }: Registry): Happening[] {
   const kept = Object.keys(next).filter((id) => Object.hasOwn(former, id))
   return [
@@ -61,14 +61,14 @@ function listHappenings ({ resources: former }: Registry, { resources: next }: R
 }
 
 /**
- * Declared resources: each is the audience of its tokens, and says what its scopes mean. All of them are one document, which
- * changes by conditional writes, so of two changes at once the second is decided on what the first left.
+ * Declared resources. Each is the audience of its tokens and defines its scopes. All of them are one document, which is changed by
+ * conditional writes. Of two concurrent changes, the second is based on the result of the first.
  */
 export function createResources ({ store, now, api, recorder, onError }: ResourceServices) {
   const registries = store.collection<Registry>('resources')
   const strip = createStrip({ store, now, recorder })
 
-  /** Creates the registry where there is none. The look-up of every token refers to it, and is cached only if it exists. */
+  /** Creates the registry if it is missing. The look-up of every token refers to it, and is cached only if it exists. */
   async function ensure (): Promise<void> {
     if (await registries.get(REGISTRY_ID) !== null) return
     try {
@@ -78,7 +78,7 @@ export function createResources ({ store, now, api, recorder, onError }: Resourc
     }
   }
 
-  /** Strips after a change. A failure is reported to the operator, not to the caller, whose change took effect. */
+  /** Removes scopes from clients after a change. A failure is reported to the operator, not to the caller, whose change took effect. */
   async function cleanUp (names: string[]): Promise<number> {
     try {
       return await strip(names)
@@ -89,8 +89,8 @@ export function createResources ({ store, now, api, recorder, onError }: Resourc
   }
 
   /**
-   * Reads, decides and writes; a concurrent change starts it again. An error from `decide` ends it, and so does the same
-   * registry. Resolves to the number of clients that lost a scope.
+   * Reads the registry, calls `decide`, and writes. After a concurrent change it starts again. An error from `decide` ends it. Nothing
+   * is written if `decide` returns the same registry. Resolves to the number of clients that lost a scope.
    */
   async function change (decide: (registry: Registry) => Registry): Promise<number> {
     return await retryWrite('the resources', async () => {
@@ -98,7 +98,7 @@ export function createResources ({ store, now, api, recorder, onError }: Resourc
       const next = decide(registry)
       if (next === registry) return 0
       const moved = listMoved(registry, next)
-      // Clients may still carry a reserved name whose removal was cut short. The resource that had it may declare it again.
+      // Clients may still have a reserved name if its removal was interrupted. The resource that had the name can declare it again.
       const count = await strip(moved.filter((scope) => findDeclarer(registry, scope) === null))
       const set = { resources: next.resources as never, names: next.names, ...recorder.attach(registry, ...listHappenings(registry, next)) }
       if (await registries.update(REGISTRY_ID, { set, increment: { revision: 1 } }, { equal: { revision: registry.revision } }) === null) {
@@ -115,7 +115,7 @@ export function createResources ({ store, now, api, recorder, onError }: Resourc
     }
   }
 
-  /** A new entry, or the new content of a declared one. */
+  /** Creates an entry, or the new content of an existing one. */
   function toEntry (data: NewResource, time: string, before?: ResourceEntry): ResourceEntry {
     const { id: uri, selfService: self_service = [], ...fields } = checkFields(data, CHECKS)
     checkIsNotApi(uri)
@@ -135,7 +135,7 @@ export function createResources ({ store, now, api, recorder, onError }: Resourc
     return patched
   }
 
-  /** Declares one resource of the option; `index` is its place there. */
+  /** Declares one resource of the option. `index` is its position there. */
   function declare (registry: Registry, data: NewResource, index: number): Registry {
     const time = now()
     try {
@@ -160,7 +160,7 @@ export function createResources ({ store, now, api, recorder, onError }: Resourc
     ensure,
 
     /**
-     * Declares a resource. Clients that carried one of its scopes lose it.
+     * Declares a resource. Clients that already had one of its scopes lose it.
      * @throws ErrParam, RESOURCE_EXIST, ErrBusy
      */
     async create ({ data }: CreateResource): Promise<{ resourceId: string, strippedClients: number }> {
@@ -182,7 +182,7 @@ export function createResources ({ store, now, api, recorder, onError }: Resourc
     },
 
     /**
-     * Changes a resource. Clients that carry a scope which it declares now, or no longer, lose that scope.
+     * Changes a resource. Clients lose each scope that the change adds to the resource or removes from it.
      * @throws ErrNotFound, ErrPerm, ErrParam, RESOURCE_EXIST, ErrBusy
      */
     async patch (resourceId: string, { data }: PatchResource): Promise<{ strippedClients: number }> {
@@ -193,7 +193,7 @@ export function createResources ({ store, now, api, recorder, onError }: Resourc
     },
 
     /**
-     * Removes a resource. Its tokens end, clients lose its scopes, and the scopes stay reserved.
+     * Removes a resource. Its tokens become invalid, clients lose its scopes, and the scopes stay reserved.
      * @throws ErrNotFound, ErrPerm, ErrBusy
      */
     async remove (resourceId: string): Promise<{ strippedClients: number }> {
@@ -205,8 +205,8 @@ export function createResources ({ store, now, api, recorder, onError }: Resourc
     },
 
     /**
-     * Declares the resources of the option `resources`, by their URIs. The API cannot change them until the option no longer
-     * names them. Nothing is written when nothing changed.
+     * Declares the resources of the option `resources`, by their URIs. The API cannot change a resource while the option contains
+     * it. Nothing is written when nothing has changed.
      * @throws Error that names the option
      */
     async declareFixed (list: readonly NewResource[]): Promise<void> {
@@ -225,8 +225,8 @@ export function createResources ({ store, now, api, recorder, onError }: Resourc
     },
 
     /**
-     * A page of the list, with the cursor of the next one.
-     * @throws ErrParam for a sort that is not one, and a cursor that is not of this sort
+     * A page of the list, with the cursor of the next page.
+     * @throws ErrParam for an invalid sort, or a cursor of another sort
      */
     page: readPage,
 

@@ -5,12 +5,12 @@ import type { ClientRecord } from '../records.ts'
 import type { Change, Collection, Store } from '../store/port.ts'
 import { listUsableScopes, readRegistry } from './registry.ts'
 
-/** Attempts for one client. What is left then has no effect: a look-up counts usable scopes only. */
+/** Attempts for one client. A scope that is left after that has no effect, because look-ups count usable scopes only. */
 const ATTEMPTS = 8
 
 /**
- * Removes scopes from the clients that carry them without being allowed to use them (listUsableScopes). No token depends on
- * it: it keeps clients' records true, and makes a name that is declared again begin without holders.
+ * Removes scopes from clients that have them but may not use them (listUsableScopes). No token depends on this. It keeps clients'
+ * records accurate, and makes sure that no client has a name when it is declared again.
  */
 export function createStrip ({ store, now, recorder }: { store: Store, now: Clock, recorder: Recorder }) {
   const clients: Collection<ClientRecord> = store.collection('clients')
@@ -36,7 +36,7 @@ export function createStrip ({ store, now, recorder }: { store: Store, now: Cloc
     for (let attempt = 0; attempt < ATTEMPTS && client !== null; attempt++) {
       const change = await toChange(client, names)
       if (change === undefined) return false
-      // A record of an earlier release has no revision to require.
+      // A record of an earlier release has no revision for the condition, so it gets one first.
       if (client.revision === undefined) client = await clients.update(client.id, { increment: { revision: 1 } })
       else if (await clients.update(client.id, change, { equal: { revision: client.revision } }) !== null) return true
       else client = await clients.get(client.id)

@@ -6,12 +6,12 @@ import { narrowScopes } from '../resources/registry.ts'
 import { holdsRole } from '../roles.ts'
 import { CLIENT_CREDENTIALS, type Valid } from './validity.ts'
 
-/** The key of a caller's power, which is for this service's own API and not for a host's routes. */
+/** The key of a caller's power. It is for this service's own API, not for a host's routes. */
 export const POWER = Symbol('power')
 
-/** What a token may do in this service's own API: what the roles allow, narrowed to the scopes. */
+/** The permissions of a token in this service's own API: those of the roles, narrowed to the scopes. */
 export interface Power {
-  /** Of the user, or of a client that acts for itself. */
+  /** The roles of the user, or of a client that acts for itself. */
   readonly roles: Readonly<Roles>
   /** Scopes of the API. Absent: all of them, for an operator's unrestricted token. */
   readonly scopes?: readonly string[]
@@ -20,16 +20,17 @@ export interface Power {
 }
 
 /**
- * The caller of a request: the user and the client that its access token belongs to. The optional fields are not in
- * tokeninfo, so they are absent in an app that asks over HTTP (plugins/remote.ts). A caller from the store is frozen, since
- * requests with the same token share it.
+ * The caller of a request: the user and the client of its access token. The optional fields are not in tokeninfo, so they are
+ * absent in an app that checks tokens over HTTP (plugins/remote.ts). A caller from the store is frozen, because requests with the
+ * same token share it.
  */
 export interface Caller {
   /** `client` when the client acts for itself (client credentials). The user is then its owner, and the roles are the client's own. */
   readonly subject: 'user' | 'client'
   /**
-   * `roles` are the ones that the token may use. An operator's unrestricted token has all of the user's. So has the token of a
-   * first-party client with the scope `roles`, and a token with an audience and one of its scopes. Any other has none.
+   * `roles` are the roles that the token may use. All of the user's roles are available to an operator's unrestricted token, to the
+   * token of a first-party client with the scope `roles`, and to a token with an audience and one of its scopes. Other tokens
+   * have none.
    */
   readonly user: Readonly<Pick<UserRecord, 'account' | 'name' | 'roles'> & { user_id: string }>
   readonly client: { readonly clientId: string, readonly name?: string, readonly scopes?: readonly string[], readonly userId?: string }
@@ -51,8 +52,8 @@ export interface Caller {
 }
 
 /**
- * The roles that a token may use wherever it is accepted. They are power, so an app does not get them by a sign-in alone, and
- * not at a resource where its client has no scope any more.
+ * The roles that a token may use wherever it is accepted. Roles grant power, so a sign-in alone does not give them to an app. At a
+ * resource, they require that the client still has one of its scopes.
  */
 function chooseRoles ({ operator, scopes: granted, resource_id }: TokenRecord, user: UserRecord, client: ClientRecord, scopes: string[]): Roles {
   const isVouchedFor = resource_id === undefined && client.first_party === true && granted?.includes('roles') === true
@@ -60,7 +61,7 @@ function chooseRoles ({ operator, scopes: granted, resource_id }: TokenRecord, u
   return operator === 'unrestricted' || isVouchedFor || isAtResource ? user.roles : {}
 }
 
-/** Builds the caller of a valid access token; null for a token that names no user or no client. */
+/** Builds the caller of a valid access token. Null for a token without a user or a client. */
 export function toCaller ({ record, user, client, registry }: Valid<TokenRecord>, adminRole: string): Caller | null {
   if (user === null || client === null) return null
   const { resource, resource_id } = record
@@ -90,7 +91,7 @@ export function toCaller ({ record, user, client, registry }: Valid<TokenRecord>
   })
 }
 
-/** Cached callers at most. */
+/** The maximum number of cached callers. */
 const SIZE = 20_000
 
 interface Entry {
@@ -103,18 +104,21 @@ interface Entry {
   expires: number
 }
 
-/** Callers by token id. An entry is valid while the store's generation or the stamp of its look-up is the same, until something in it expires. */
+/**
+ * A cache of callers by token id. An entry is valid while the store's generation or the stamp of its look-up is unchanged, until the
+ * token, its grant or its user expires.
+ */
 export class CallerCache {
   readonly #entries = new LRUCache<string, Entry>({ max: SIZE })
 
-  /** The caller, if nothing was written since it was last looked up. */
+  /** The cached caller, if nothing was written since its last look-up. */
   get (id: string, generation: number | undefined, time: number): Caller | undefined {
     if (generation === undefined) return undefined
     const entry = this.#entries.get(id)
     return entry !== undefined && entry.generation === generation && time < entry.expires ? entry.caller : undefined
   }
 
-  /** The caller of a look-up with this stamp, made in this generation. */
+  /** The cached caller of a look-up with this stamp. The entry is then valid for this generation. */
   confirm (id: string, stamp: number, generation: number | undefined, time: number): Caller | undefined {
     const entry = this.#entries.get(id)
     if (entry === undefined || entry.stamp !== stamp || time >= entry.expires) return undefined

@@ -10,7 +10,7 @@ import type { Json, Store } from '../store/port.ts'
 import type { Tokens } from './tokens.ts'
 import { type Revocable, checkValidity } from './validity.ts'
 
-/** Entries of each list: the last used ones. */
+/** The number of entries in each list: the most recently used ones. */
 const SHOWN = 100
 
 /** A browser in which the user is signed in. */
@@ -25,11 +25,11 @@ export interface OwnBrowser {
 export interface OwnTokenSession {
   session_id: string
   client: { client_id: string, name: string }
-  /** Where the user signed in from. Absent: it came from no browser. */
+  /** The place of the sign-in. Absent: the session was not created in a browser. */
   place?: Place
   created_at: string
   last_used_at: string
-  /** The browser whose sign-out ends it too. Absent: none. */
+  /** The browser session whose sign-out also ends this session. Absent: none. */
   session_uid?: string
 }
 
@@ -38,12 +38,12 @@ export interface OwnApp {
   client: { client_id: string, name: string }
   vouched: boolean
   scopes: string[]
-  /** The time of the first of its token sessions. */
+  /** The creation time of its oldest token session. */
   connected_at: string
   last_used_at: string
 }
 
-/** A list, and how many entries it leaves out. */
+/** A list, and the number of entries that it omits. */
 export interface Shown<T> { entries: T[], more: number }
 
 type StoredBrowser = Revocable & {
@@ -65,7 +65,7 @@ function notFound (what: string): IdentityError {
   return new IdentityError('ErrNotFound', `${what}: no such session of the user`)
 }
 
-/** Where a user is signed in, as they see and end it themselves. */
+/** Lets users see and end their own browser sessions, token sessions and connected apps. */
 export function createOwnSessions ({ store, now, tokens, recorder }: { store: Store, now: Clock, tokens: Tokens, recorder: Recorder }) {
   const users = store.collection<UserRecord>('users')
   const clients = store.collection<ClientRecord>('clients')
@@ -88,7 +88,7 @@ export function createOwnSessions ({ store, now, tokens, recorder }: { store: St
     }
   }
 
-  /** Of a user's many sessions only the shown ones are kept while they are read. */
+  /** Keeps only the entries to be shown in memory while a user's sessions are read. */
   async function collect<T extends { last_used_at: string }> (batches: AsyncIterable<T[]>): Promise<Shown<T>> {
     let shown: Shown<T> = { entries: [], more: 0 }
     for await (const batch of batches) {
@@ -108,7 +108,7 @@ export function createOwnSessions ({ store, now, tokens, recorder }: { store: St
     }
   }
 
-  /** The user's consent is not remembered in any browser any more. */
+  /** Removes the consent for an app from all browser sessions of the user. */
   async function forgetConsent (user_id: string, client_id: string): Promise<void> {
     for await (const batch of scan(browsers, { equal: { user_id } })) {
       for (const { id, payload } of batch) {
@@ -123,7 +123,7 @@ export function createOwnSessions ({ store, now, tokens, recorder }: { store: St
     /** The browsers in which the user is signed in. */
     async listBrowsers (user_id: string): Promise<Shown<OwnBrowser>> {
       const { entries, more } = await collect(scanBrowsers(user_id))
-      // Two tabs that sign in at once create two records with one uid.
+      // Two tabs that sign in at the same time create two records with the same uid.
       return { entries: [...new Map(entries.toReversed().map((entry) => [entry.uid, entry])).values()].toReversed(), more }
     },
 
@@ -164,7 +164,7 @@ export function createOwnSessions ({ store, now, tokens, recorder }: { store: St
     },
 
     /**
-     * Signs the user out of a browser, and of the apps that they signed in to from it.
+     * Signs the user out of a browser, and ends the token sessions that are bound to it.
      * @throws ErrNotFound, for another user's browser too
      */
     async endBrowser (user_id: string, uid: string): Promise<void> {
@@ -186,7 +186,7 @@ export function createOwnSessions ({ store, now, tokens, recorder }: { store: St
       await tokens.endGrant(session_id)
     },
 
-    /** Ends all the user's token sessions of an app, which must ask for consent again. Nothing happens when there are none. */
+    /** Ends all of the user's token sessions of an app, which must then ask for consent again. Also succeeds when there are none. */
     async disconnect (user_id: string, client_id: string): Promise<void> {
       await forgetConsent(user_id, client_id)
       for await (const batch of scan(grants, { equal: { user_id, client_id } })) {

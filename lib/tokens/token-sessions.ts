@@ -46,7 +46,7 @@ export function createTokenSessions ({ store, now, tokens, recorder }: { store: 
   return {
     /**
      * The user's valid token sessions, in batches.
-     * @param current the grant of the caller's own session, which is marked
+     * @param current the grant of the caller's own session, which is marked as current
      */
     async * list (user_id: string, current?: string): AsyncIterable<Session[]> {
       const user = await users.get(user_id)
@@ -73,7 +73,7 @@ export function createTokenSessions ({ store, now, tokens, recorder }: { store: 
 
     /**
      * Ends all of a user's token and sign-in sessions with one write, as a password change does.
-     * @param keeping the caller's own token, whose session continues; or the uid of their browser
+     * @param keeping the caller's own token or the uid of their browser session. That session continues
      * @throws ErrNotFound
      */
     async end (user_id: string, keeping?: Caller['token'] | string): Promise<void> {

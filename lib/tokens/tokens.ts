@@ -14,15 +14,15 @@ import { LINKS, type Revocable, type RevocableName, type Valid, checkValidity, i
 
 export { type Caller } from './caller.ts'
 
-/** Seconds an access token lives by default. */
+/** The default lifetime of an access token in seconds. */
 export const ACCESS_TTL = 60 * 60
 
 export interface MintOptions {
   user_id: string
   client_id: string
   /**
-   * Narrows the token to these scopes: some of the client's, or of the API's. Absent: the token has all the user's power, and
-   * the client's scopes as they are at each use.
+   * Narrows the token to these scopes of the client or of the API. Absent: the token has all the user's power, and at each use the
+   * client's current scopes.
    */
   scopes?: string[]
   /** The URI of the resource that the token is for (RFC 8707). Absent: the service's own API, and guards without an audience. */
@@ -40,7 +40,7 @@ export interface MintedTokens {
   refresh_token?: string
 }
 
-/** The user and client a token is issued for, with the epochs that were read when it was requested. */
+/** The user and the client of a new token, with their epochs as read when the token was requested. */
 export type Subject = Pick<TokenRecord, 'user_id' | 'client_id' | 'user_epoch' | 'client_epoch'>
 
 /** A token to be issued; `fields` go into its record. */
@@ -58,7 +58,7 @@ const OWNED_BY_CLIENT = [...OWNED_BY_GRANT, 'grants'] as const
 /** The collections whose records belong to a user. */
 const OWNED_BY_USER = [...OWNED_BY_CLIENT, 'sign_in_sessions'] as const
 
-/** The first uses of refresh tokens that a session remembers. More within one grace are no client's. */
+/** The number of first uses of refresh tokens that a session stores. No real client makes more within the grace period. */
 const REMEMBERED_USES = 10
 
 /** A token's id in the store. 256 random bits need neither a salt nor a slow hash. */
@@ -71,7 +71,7 @@ export function createToken (): string {
   return randomBytes(32).toString('base64url')
 }
 
-/** RFC 6750, 3.1. The message is the same for every cause, so that a probe learns nothing. */
+/** The error of RFC 6750, 3.1. The message is the same for every cause, so that a probe learns nothing. */
 export function invalidToken (): IdentityError {
   const text = 'the access token is unknown, expired or revoked'
   return new IdentityError('ErrUnknown', text, {
@@ -99,7 +99,7 @@ export function createTokens ({ store, now, roles, recorder, onError, refreshTtl
   onError: (error: unknown) => void
   /** Lifetime of minted refresh tokens in seconds. Absent: none are minted, because no authorization server redeems them. */
   refreshTtl?: number | undefined
-  /** Tells clients that a sign-in has ended, before the records that name them are removed. Absent: nobody is told. */
+  /** Queues logout tokens for clients before the records that name these clients are deleted. Absent: clients are not notified. */
   logouts?: Pick<Logouts, 'enqueueForSession' | 'enqueueForUser'> | undefined
 }) {
   const users = store.collection<UserRecord>('users')
@@ -108,7 +108,7 @@ export function createTokens ({ store, now, roles, recorder, onError, refreshTtl
   const grants = store.collection<GrantRecord>('grants')
   const callers = new CallerCache()
   const background = new Background({ onError })
-  // Not behind removals, which may take long.
+  // Separate from removals, which may take long.
   const telling = new Background({ onError })
 
   async function find<T extends Revocable> (name: RevocableName, id: string): Promise<Valid<T> | null> {
@@ -116,7 +116,7 @@ export function createTokens ({ store, now, roles, recorder, onError, refreshTtl
     return checkValidity(found, toTimestamp(now()))
   }
 
-  /** @param generation the store's at the look-up */
+  /** @param generation the store's generation at the look-up */
   function authenticateFound (found: Linked<TokenRecord> | null, generation?: number): Caller {
     const time = now()
     const stamp = found?.stamp
@@ -146,7 +146,7 @@ export function createTokens ({ store, now, roles, recorder, onError, refreshTtl
   /**
    * Deletes the records of revoked tokens in the background. A failure is reported to the operator, not to the caller, whose
    * change took effect.
-   * @param isRevoked absent: all that the filter finds are revoked
+   * @param isRevoked selects the records to delete. Absent: all records that match the filter
    */
   function deleteRevoked (names: readonly string[], filter: Filter, isRevoked?: (record: Revocable) => boolean): void {
     background.run(async () => {
@@ -170,14 +170,14 @@ export function createTokens ({ store, now, roles, recorder, onError, refreshTtl
     deleteRevoked(OWNED_BY_GRANT, { equal: { grant_id } })
   }
 
-  /** Ends the token sessions bound to a sign-in session, of one client or of all. The caller has told the clients. */
+  /** Ends the token sessions that are bound to a sign-in session, of one client or of all. The caller has notified the clients. */
   async function endBoundGrants (session_uid: string, client_id?: string): Promise<void> {
     for await (const batch of scan(grants, { equal: { session_uid, ...(client_id !== undefined && { client_id }) } })) {
       for (const grant of batch) if (grant.bound === true) await endGrant(grant.id)
     }
   }
 
-  /** The fields of a token under a grant. A refresh keeps what the operator granted, or narrows it; it never widens it. */
+  /** The fields of a token under a grant. Under an operator's grant, a refresh keeps or narrows the scopes and never widens them. */
   function inherit ({ operator, scopes, resource, resource_id }: GrantRecord, fields: NewToken['fields'] = {}, narrowed: boolean): NonNullable<NewToken['fields']> {
     if (operator === undefined) return fields
     const { scopes: named, ...rest } = fields
@@ -190,9 +190,9 @@ export function createTokens ({ store, now, roles, recorder, onError, refreshTtl
   }
 
   /**
-   * Whether a refresh token, or another of its generation, was used before, longer than `grace` seconds ago. Two uses within
-   * the grace leave two tokens of one generation. With the first use of one of them, the other is used as well: otherwise a
-   * thief who is quick enough could refresh beside the client for ever.
+   * Whether a refresh token, or another one of its generation, was first used more than `grace` seconds ago. Two uses within the
+   * grace period produce two tokens of one generation. The first use of one of them counts for both. Otherwise a thief who is quick
+   * enough could go on refreshing in parallel with the client.
    */
   function isSpent ({ record, grant }: Pick<Valid<TokenRecord>, 'record' | 'grant'>, grace: number): boolean {
     if (grant === null || record.generation === undefined) return true
@@ -203,7 +203,7 @@ export function createTokens ({ store, now, roles, recorder, onError, refreshTtl
 
   return {
     /**
-     * The user and client that this access token belongs to. Answers without a promise where the store can.
+     * Finds the user and the client of an access token. Returns without a promise if the store can answer synchronously.
      * @throws ErrUnknown when the token, its grant, user or client is unknown, expired or revoked
      */
     authenticate (token: string): MaybePromise<Caller> {
@@ -215,7 +215,7 @@ export function createTokens ({ store, now, roles, recorder, onError, refreshTtl
       return found instanceof Promise ? found.then((answer) => authenticateFound(answer)) : authenticateFound(found, generation)
     },
 
-    /** Finds a valid record, with the records its validity depends on; null if there is none. */
+    /** Finds a valid record, together with the records that its validity depends on; null if there is none. */
     find,
 
     /**
@@ -245,7 +245,7 @@ export function createTokens ({ store, now, roles, recorder, onError, refreshTtl
       const subject = { user_id, client_id, user_epoch: user.epoch, client_epoch: client.epoch }
       const access = { token: createToken(), ttl, fields }
       const minted = { access_token: access.token, expires_in: ttl }
-      // All from one time, so that the grant does not expire before its tokens.
+      // All lifetimes start at the same time, so that the grant does not expire before its tokens.
       const start = now()
       if (!refresh) {
         await insert('access_tokens', access, start, subject)
@@ -259,15 +259,15 @@ export function createTokens ({ store, now, roles, recorder, onError, refreshTtl
       return { ...minted, refresh_token: refreshed.token }
     },
 
-    /** Issues an access token without a grant. The caller has checked the subject, or is about to write it. */
+    /** Issues an access token without a grant. The caller has checked the subject, or is about to create it. */
     async issue (token: NewToken, subject: Subject): Promise<void> {
       await insert('access_tokens', token, now(), subject)
     },
 
     /**
      * Issues a token under a grant, with the grant's subject. The grant is extended first if the token would outlive it.
-     * Under a grant that the operator minted, the token has exactly the grant's power.
-     * @param narrowed whether `fields.scopes` are some of the grant's, named by the client
+     * Under a grant that the operator minted, the token has exactly the grant's power, unless it is narrowed.
+     * @param narrowed whether the client has requested `fields.scopes` as a subset of the grant's scopes
      * @returns false when the grant has ended
      */
     async issueUnder (name: TokenName, token: NewToken, grant_id: string, narrowed = false): Promise<boolean> {
@@ -285,8 +285,8 @@ export function createTokens ({ store, now, roles, recorder, onError, refreshTtl
     },
 
     /**
-     * Spends a one-time code with one conditional write. A second use ends the session of the first (RFC 6749, 4.1.2).
-     * @returns false when the code was spent before
+     * Spends a one-time code with one conditional write. A second use ends the session of the first use (RFC 6749, 4.1.2).
+     * @returns false when the code was already spent
      */
     async spend (name: 'authorization_codes' | 'device_codes', id: string): Promise<boolean> {
       const codes = store.collection<TokenRecord>(name)
@@ -298,7 +298,7 @@ export function createTokens ({ store, now, roles, recorder, onError, refreshTtl
 
     /**
      * Spends a refresh token. A second use ends its session (RFC 9700, 4.14.2), except within `grace` seconds of the first, for a
-     * client that lost the response or refreshes from two tabs at once.
+     * client that lost the response or refreshes from two tabs at the same time.
      * @returns false when the session was ended
      */
     async rotate (id: string, grace: number): Promise<boolean> {
@@ -319,8 +319,8 @@ export function createTokens ({ store, now, roles, recorder, onError, refreshTtl
     endBoundGrants,
 
     /**
-     * Tells the clients of a sign-in session that it is about to end, as `endSignIn` does by itself.
-     * @param client_id the only client at which it ends; absent: at all
+     * Queues logout tokens for the clients of a sign-in session that is about to end. `endSignIn` does this itself.
+     * @param client_id notifies only this client, at which the session ends; absent: all clients
      */
     async tellOfSignOut (uid: string, client_id?: string): Promise<void> {
       await logouts?.enqueueForSession(uid, client_id)
@@ -347,16 +347,16 @@ export function createTokens ({ store, now, roles, recorder, onError, refreshTtl
     },
 
     /**
-     * Tells the clients that a user who was deleted had signed in to, and then deletes the user's sign-in sessions, codes, tokens and
-     * grants, in the background.
-     * @param epoch for a user whose epoch was incremented to this: only what is of earlier epochs, since the user may sign in
-     *   again meanwhile
+     * Cleans up in the background after a user was deleted: queues logout tokens for the clients where the user had signed in, and
+     * then deletes the user's sign-in sessions, codes, tokens and grants.
+     * @param epoch for a user whose epoch was incremented to this value. Only records of earlier epochs are then deleted, because
+     *   the user may sign in again meanwhile
      */
     deleteOfUser (user_id: string, epoch?: number): void {
       const remove = () => deleteRevoked(OWNED_BY_USER, { equal: { user_id } }, epoch === undefined ? undefined : ({ user_epoch = 0 }) => user_epoch < epoch)
       if (logouts === undefined) return remove()
       telling.run(async () => {
-        // After a failure the records stay: they name the clients that somebody is yet to tell.
+        // After a failure the records stay, because they name the clients that must still be notified.
         await logouts.enqueueForUser(user_id, epoch, { atOnce: true })
         remove()
       })
@@ -370,13 +370,13 @@ export function createTokens ({ store, now, roles, recorder, onError, refreshTtl
       deleteRevoked(OWNED_BY_CLIENT, { equal: { client_id } }, epoch === undefined ? undefined : ({ client_epoch = 0 }) => client_epoch < epoch)
     },
 
-    /** Resolves when the clients are as good as told, and the records of all revoked tokens are deleted. */
+    /** Resolves when all logout tokens are queued and the records of all revoked tokens are deleted. */
     async settle (): Promise<void> {
       await telling.settle()
       await background.settle()
     },
 
-    /** Waits for what was begun. */
+    /** Waits for the tasks in the background, up to their time limit. */
     async close (): Promise<void> {
       await telling.close()
       await background.close()

@@ -17,7 +17,7 @@ export interface Revocable extends Document {
   kind?: string
 }
 
-/** A valid record with the records it depends on; null where it names none. */
+/** A valid record with the records that it depends on; null for those that it does not refer to. */
 export interface Valid<T> {
   record: T
   user: UserRecord | null
@@ -50,7 +50,7 @@ export function isActive (user: UserRecord, now: string): boolean {
 /** The kind of a token of a client that acts for itself. */
 export const CLIENT_CREDENTIALS = 'ClientCredentials'
 
-/** Whether the resource of a token is still declared, and `held` includes a role that it requires. */
+/** Whether the resource of a token is still declared with its URI, and `held` includes one of the roles that it requires, if any. */
 function isAccepted ({ resource, resource_id }: Revocable, { resources }: Registry, held: Roles): boolean {
   if (resource_id === undefined || resource_id === API_RESOURCE_ID) return true
   const entry = Object.hasOwn(resources, resource_id) ? resources[resource_id] : undefined
@@ -60,7 +60,7 @@ function isAccepted ({ resource, resource_id }: Revocable, { resources }: Regist
 /**
  * Decides whether a record is valid: it and its grant have not expired, its user, client and grant exist, its user is active,
  * its client is not disabled, the epochs of user and client have not been incremented since it was issued, its resource is
- * declared, and the roles that the resource requires are held. Nothing else in the service decides this.
+ * declared, and if that requires roles, one of them is held. This function alone decides validity.
  * @param now ISO 8601
  */
 export function checkValidity<T extends Revocable> (found: Linked<T> | null, now: string): Valid<T> | null {
