@@ -10,7 +10,7 @@ export const GrantsSchema = Type.Array(Type.Union([Type.Literal('code'), Type.Li
   description: 'What the client may do to get tokens: `code`, `refresh`, `client` (client credentials) and `device`. Absent: `code` and `refresh` with redirect URIs, `client` for a confidential client without any.'
 })
 
-/** What the operator decides about a client. */
+/** Fields of a client that only the operator sets. */
 const OPERATOR_FIELDS = {
   pkce: Type.Optional(Type.Union([Type.Literal('required'), Type.Literal('optional')], { description: '`optional` only for a confidential client. Set by admins.' })),
   first_party: Type.Optional(Type.Boolean({ description: "The operator's own client: it signs users in without asking for consent. Set by admins." })),

@@ -1,6 +1,6 @@
 import { Type, type Static, type TSchema } from '@sinclair/typebox'
 
-/** Bounds of what a caller may send. Characters are Unicode code points. */
+/** Limits of input from callers. Characters are Unicode code points. */
 export const LIMITS = {
   /** Bytes of a request body. */
   body: 64 * 1024,
@@ -15,17 +15,17 @@ export const LIMITS = {
   info: 16 * 1024,
   /** Characters of any id in a path or a query. */
   id: 128,
-  /** Characters of an id in a path, where each of its characters may take 12. */
+  /** Characters of a percent-encoded id in a path, where one character may become 12. */
   encodedId: 12 * 128,
   /** Characters of a query parameter that is a list or a text. */
   query: 1024,
-  /** Characters of a cursor: the longest that a list gives is shorter. */
+  /** Characters of a cursor. Cursors that the service creates are shorter. */
   cursor: 4096,
   /** Characters of a bearer token; ours are 43. */
   token: 512
 } as const
 
-/** A schema with a description of its own, or another one. */
+/** Copies a schema and sets its description. */
 export const describe = <T extends TSchema>(schema: T, description: string): T => ({ ...schema, description })
 
 /** A time as the service sends it: ISO 8601, UTC, milliseconds. */
@@ -48,27 +48,27 @@ export const RolesSchema = Type.Record(
   }
 )
 
-/** Roles as a response shows them: checked when they were written, and not again for each answer. */
+/** Roles in a response. They were checked when they were written, and are not checked again for each response. */
 export const HeldRolesSchema = Type.Unsafe<Static<typeof RolesSchema>>(
   Type.Object({}, { additionalProperties: true, description: RolesSchema.description })
 )
 
-/** Free JSON of the user's own. */
+/** The user's own free-form JSON. */
 export const InfoSchema = Type.Object({}, {
   additionalProperties: true,
   description: `Any JSON object without empty keys, at most ${LIMITS.info} bytes as JSON.`
 })
 
 /**
- * An object that names every field of a schema's type. An optional field may be undefined, which JSON leaves out, but not
- * forgotten: code that builds a T field by field stops compiling when the schema gets a new one.
+ * An object with every field of a schema's type. An optional field may be undefined, which JSON omits, but must be present. So code
+ * that builds a T field by field no longer compiles when the schema gets a new field.
  */
 export type Complete<T> = { [K in keyof Required<T>]: T[K] }
 
 /** Wraps the body of every successful JSON response. */
 export const Data = <T extends TSchema>(schema: T) => Type.Object({ data: schema })
 
-/** An option of each plugin that has routes. */
+/** An option of every plugin with routes. */
 export const InHostDocumentSchema = Type.Boolean({
   default: false, description: "Describes the routes in the host's own @fastify/swagger document too, which must be OpenAPI 3.1."
 })
@@ -89,7 +89,7 @@ export const PageSchema = {
   format: Type.Optional(FormatSchema)
 }
 
-/** A query parameter of text; empty counts as not given. */
+/** A text query parameter. An empty value counts as absent. */
 export const QueryText = (description: string, maxLength: number = LIMITS.query) =>
   Type.Optional(Type.String({ maxLength, description }))
 

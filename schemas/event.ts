@@ -11,7 +11,7 @@ const ActorSchema = Type.Object({
   token_id: Type.Optional(Type.String({ description: 'The id of the token, which is not the token.' }))
 })
 
-/** Something that happened. */
+/** An event of the feed. */
 export const EventSchema = Type.Object({
   id: Type.String({ description: 'A ULID, the same wherever the event appears.', examples: ['01KAGZ3V5M7Q2W8E9R0T1Y2U3A'] }),
   cursor: Type.String({ description: 'Its place in the feed, which `after` takes.', examples: ['5f0c1a2b.1042'] }),

@@ -9,7 +9,7 @@ const CurrentPassword = Type.Optional(Type.String({
   maxLength: LIMITS.password, description: "The user's present password. Required, except with an unrestricted token of the operator's."
 }))
 
-/** Where the person goes on, when they have used the link. */
+/** Where the person continues after using the link. */
 const ReturnTo = {
   clientId: Type.Optional(IdSchema),
   returnTo: Type.Optional(Type.String({ maxLength: LIMITS.uri, description: 'Where the person goes on: a registered redirect URI of the client in clientId.' }))

@@ -52,7 +52,7 @@ const Secret = Type.String({ description: 'The secret that signs, for the librar
 export const WebhookCreatedSchema = Data(Type.Object({ webhookId: Type.String(), secret: Secret }))
 export const WebhookSecretSchema = Data(Type.Object({ secret: Secret }))
 
-/** An attempt to deliver an event. What the receiver sent is not kept, but for the status. */
+/** An attempt to deliver an event. Only the status of the receiver's response is stored. */
 export const WebhookAttemptSchema = Type.Object({
   at: TimestampSchema,
   eventId: Type.String(),

@@ -22,7 +22,7 @@ function toMilliseconds (time: Date | number | string): number {
   return milliseconds
 }
 
-/** @param start the time at first and after a reset; absent: the present */
+/** @param start the initial time, and the time after a reset; absent: the present */
 export function createTestClock (start?: Date | number | string): TestClock {
   const readStart = () => (start === undefined ? Date.now() : toMilliseconds(start))
   let time = readStart()

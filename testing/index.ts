@@ -1,6 +1,6 @@
 /**
- * The service for test suites: in this process on a store in memory, or on a socket for suites in other languages. It mints
- * any token on request, and its clock is under the test's control. Not for production: anyone who can reach a kit gets any token.
+ * The service for test suites: in this process with a store in memory, or on a socket for suites in other languages. It mints any
+ * token on request, and tests control its clock. Do not use it in production, because anyone who can reach a kit gets any token.
  * @module
  */
 export { createTestClock, type TestClock } from './clock.ts'

@@ -12,7 +12,7 @@ import { type Mails, createTestMails } from './mails.ts'
 import { createMint, type Mint } from './mint.ts'
 import { type TestWebhooks, createTestWebhooks } from './webhooks.ts'
 
-/** bcrypt's lowest cost: a hash takes a millisecond. */
+/** bcrypt's lowest cost, at which a hash takes a millisecond. */
 const LOWEST_COST = 4
 
 /** A fixed key, so that a kit writes no key file and can reopen its database. It protects nothing. */
@@ -26,7 +26,10 @@ export function createApp (options: FastifyServerOptions = {}): FastifyInstance 
 /** A test with a teardown hook, such as tap's or node:test's. */
 export type TestLike = { teardown: (close: () => Promise<void>) => unknown } | { after: (close: () => Promise<void>) => unknown }
 
-/** All options of the plugin. `database`, `secretKey` and `bcryptCost` have other defaults, `passwordMin` is 1, and `writeLimit` and `clientsPerUser` are off. */
+/**
+ * All options of the plugin. `database`, `secretKey` and `bcryptCost` have different defaults here. By default `passwordMin` is 1,
+ * and `writeLimit` and `clientsPerUser` are off.
+ */
 export interface StartOptions extends Omit<IdentityOptions, 'now'> {
   /** Closes the kit when this test ends. */
   t?: TestLike | undefined
@@ -35,13 +38,13 @@ export interface StartOptions extends Omit<IdentityOptions, 'now'> {
    * because the server removes expired records by its own clock.
    */
   time?: Date | number | string
-  /** An app of your own, in which the plugin is registered; it is closed with the kit. Absent: a new one. */
+  /** Your own app, in which the plugin is registered. It is closed with the kit. Absent: a new app. */
   app?: FastifyInstance
 }
 
 /** A running service. */
 export interface TestKit extends AsyncDisposable {
-  /** The app with the plugin; routes may be added until the first request or `listen`. `app.identity` holds the services. */
+  /** The app with the plugin. Routes can be added until the first request or `listen`. `app.identity` has the services. */
   readonly app: FastifyInstance
   /** Sends a request without a socket. */
   readonly inject: FastifyInstance['inject']
@@ -49,18 +52,18 @@ export interface TestKit extends AsyncDisposable {
   readonly mint: Mint
   /** The service's clock, for expiry and limits alike. It does not advance by itself. */
   readonly clock: TestClock
-  /** The mails that were sent. They stay in this process, unless the option `mail` says otherwise. */
+  /** The sent mails. They stay in this process, unless the option `mail` is set. */
   readonly mails: Mails
-  /** What happened, also just before. */
+  /** The recorded events, up to the latest. */
   readonly events: {
-    /** The events that match, the first one first; absent: all since the start or the last reset. */
+    /** Lists the matching events, the earliest first. Without a query: all events since the start or the last reset. */
     list (query?: Pick<EventListQuery, 'type' | 'user' | 'client' | 'from' | 'to'>): Promise<Event[]>
   }
-  /** Publishes the events, and sends the mails and logout tokens that are due by the kit's clock, until nothing is left to do. */
+  /** Publishes events, delivers them to webhooks, and sends all mails and logout tokens that are due by the kit's clock. */
   flush (): Promise<void>
   /** Receivers of webhooks. */
   readonly webhooks: TestWebhooks
-  /** Empties the store, the mails and the receivers of webhooks, forgets all counted attempts, and resets the clock. */
+  /** Empties the store, the mails and the receivers of webhooks, deletes all counts of attempts, and resets the clock. */
   reset (): Promise<void>
   /** Listens on 127.0.0.1, on a free port unless one is given. A second call returns the same URL. */
   listen (options?: { port?: number }): Promise<{ url: string }>
@@ -68,13 +71,13 @@ export interface TestKit extends AsyncDisposable {
   close (): Promise<void>
 }
 
-/** Sorts after every id: they begin with a letter, a digit, `-` or `_`. */
+/** Sorts after every id, because ids begin with a letter, a digit, `-` or `_`. */
 const AFTER_EVERY_ID = '~'
 
-/** Collections that a running service has cached: its keys, and the state of the feed. */
+/** Collections that a running service has cached: its keys and the state of the feed. */
 const PRESERVED = ['meta', 'keys', 'feed']
 
-/** Deletes all records, except the keys. */
+/** Deletes all records except those of PRESERVED. */
 export async function emptyStore (store: Store): Promise<void> {
   await Promise.all(COLLECTIONS.filter(({ name }) => !PRESERVED.includes(name))
     .map(({ name }) => store.collection(name).deleteMany({ before: { id: AFTER_EVERY_ID } })))
@@ -151,7 +154,7 @@ export async function startIdentity ({ t, time, app = createApp(), ...options }:
       await emptyStore(store)
       clock.reset()
       attempts = createCounter(clock.now)
-      // Look-ups refer to the registry of resources, and the app declares its own ones.
+      // Look-ups need the registry of resources, which also contains the resources of the options.
       await app.identity.resources.ensure()
       await app.identity.resources.declareFixed(options.resources ?? [])
     },

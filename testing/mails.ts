@@ -1,24 +1,24 @@
 import type { Mail, Message } from '../lib/mail/port.ts'
 
-/** A mail as a test reads it. */
+/** A mail for a test to read. */
 export interface TestMail extends Pick<Message, 'id' | 'to' | 'subject' | 'text' | 'html'> {
-  /** The link in it, and the link's token; absent in a notice. */
+  /** The link in the mail, and its token. Absent in a notice. */
   link?: string
   token?: string
 }
 
 export interface Mails {
   /**
-   * Sends what is due, and takes the earliest mail that was not taken yet.
+   * Sends all due mails, and removes and returns the earliest one.
    * @param filter.to only mails to this address
-   * @throws Error when there is none
+   * @throws Error when there is no mail
    */
   next (filter?: { to?: string }): Promise<TestMail>
-  /** Sends what is due, and takes all mails. */
+  /** Sends all due mails, and removes and returns all of them. */
   all (): Promise<TestMail[]>
 }
 
-/** Mails beyond this number push out the oldest. */
+/** The maximum number of stored mails. Beyond it, the oldest is dropped. */
 const CAPACITY = 10_000
 
 function toTestMail ({ id, to, subject, text, html }: Message): TestMail {

@@ -18,8 +18,8 @@ export interface MintRequest {
   /** The user's new roles: names, or an object as in the API. Absent: the roles do not change; a new user has none. */
   roles?: string[] | Roles
   /**
-   * Narrows the token to these scopes, of the client or of the API. A client that is made for the token gets the ones that do
-   * not belong to the API. Absent: the token has all the user's power and all of the client's scopes.
+   * Narrows the token to these scopes of the client or of the API. A client that is created for the token gets those that do not
+   * belong to the API. Absent: the token has all of the user's power and all of the client's scopes.
    */
   scopes?: string[]
   /** The URI of the resource that the token is for, see MintOptions. */
@@ -41,15 +41,15 @@ export interface Minted extends MintedTokens {
 
 export type Mint = (request?: MintRequest) => Promise<Minted>
 
-/** Not a hash, so that no password matches it and creating a user needs no hashing. */
+/** Stored instead of a hash. No password matches it, and creating a user needs no hashing. */
 const NO_PASSWORD = ''
 
-/** An id of the usual length, derived from the text, so that two concurrent mints agree on it. */
+/** Derives an id of the usual length from a text, so that concurrent mints get the same id. */
 function deriveId (text: string): string {
   return hash('sha256', text, 'hex').slice(0, 34)
 }
 
-/** Inserts the record, or finds the one that was inserted first. */
+/** Inserts the record, or finds the record that was inserted first. */
 async function insertOnce<T extends Document> (collection: Collection<T>, record: T, find: () => Promise<T | null>): Promise<T> {
   try {
     await collection.insert(record)

@@ -4,9 +4,9 @@ import { serveTesting } from './server.ts'
 
 /**
  * Serves until SIGTERM or SIGINT. Prints one line of JSON on stdout, `{ "url": "http://127.0.0.1:PORT" }`, and at the end one
- * line on stderr that says why it stopped.
+ * line on stderr with the reason for stopping.
  * @param args `--port N`; absent: a free port. `--until-stdin-ends` also stops when stdin ends, so that the kit never outlives a
- *   suite that holds its stdin open
+ *   suite that keeps its stdin open
  * @throws Error that names an invalid argument
  */
 export async function runTesting (args: string[] = process.argv.slice(2)): Promise<void> {

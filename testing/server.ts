@@ -21,7 +21,7 @@ const MintSchema = Type.Object({
 
 const MailsQuerySchema = Type.Object({ to: Type.Optional(Type.String()) }, { additionalProperties: false })
 
-/** The longest step of the clock: a hundred years in milliseconds, well within the range of Date. */
+/** The longest step of the clock in milliseconds: a hundred years, well within the range of Date. */
 const MAX_STEP = 3_155_760_000_000
 
 const ClockSchema = Type.Union([
@@ -29,7 +29,7 @@ const ClockSchema = Type.Union([
   Type.Object({ set: Type.String({ description: 'RFC 3339.' }) }, { additionalProperties: false })
 ])
 
-/** The routes by which a suite in another language controls the kit. The service itself has none of them. */
+/** The routes with which a suite in another language controls the kit. The service itself does not have them. */
 function controlRoutes (app: FastifyInstance, kit: TestKit): void {
   const readClock = () => ({ data: { now: toTimestamp(kit.clock.now()) } })
   app.setErrorHandler(handleError)
@@ -69,10 +69,10 @@ export interface TestServer {
 }
 
 /**
- * Starts a kit on 127.0.0.1, with routes that control it beside the service's own:
+ * Starts a kit on 127.0.0.1. It has the service's own routes, and routes that control it:
  * - `POST /testing/tokens` `{ user?, client?, roles?, scopes?, resource?, ttl?, refresh? }` mints a token, see `MintRequest`
  * - `POST /testing/clock` `{ advance: MILLISECONDS }` or `{ set: RFC 3339 }` moves the clock
- * - `GET /testing/mails?to=ADDRESS` takes the next mail; 404 when there is none
+ * - `GET /testing/mails?to=ADDRESS` removes and returns the next mail; 404 when there is none
  * - `POST /testing/reset` empties the store and resets the clock
  * - `GET /testing` returns the clock's time
  */

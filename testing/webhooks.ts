@@ -16,29 +16,29 @@ export interface TestWebhookMessage {
 export interface TestReceiver {
   readonly webhookId: string
   readonly url: string
-  /** The secret that verifies. Set it after a rotation. */
+  /** The secret that verifies signatures. Set it after a rotation. */
   secret: string
-  /** The status that the receiver answers with, 204 at first. */
+  /** The status of the receiver's responses, initially 204. */
   status: number
   /**
-   * Delivers what is due, and takes the earliest message that was not taken yet.
+   * Delivers all due events, and removes and returns the earliest message.
    * @param filter.type only messages of this type
-   * @throws Error when there is none
+   * @throws Error when there is no message
    */
   next (filter?: { type?: string }): Promise<TestWebhookMessage>
-  /** Delivers what is due, and takes all messages. */
+  /** Delivers all due events, and removes and returns all messages. */
   all (): Promise<TestWebhookMessage[]>
 }
 
 export interface TestWebhooks {
-  /** Makes a webhook with a receiver on 127.0.0.1, which verifies and collects what arrives from then on. */
+  /** Creates a webhook with a receiver on 127.0.0.1, which verifies and collects messages from then on. */
   receive (options?: { name?: string, types?: string[] }): Promise<TestReceiver>
 }
 
-/** Messages beyond this number push out the oldest of a receiver. */
+/** The maximum number of stored messages per receiver. Beyond it, the oldest is dropped. */
 const CAPACITY = 10_000
 
-/** Milliseconds that a timestamp may differ from the clock, as in the libraries of Standard Webhooks. */
+/** The maximum difference of a timestamp and the clock in milliseconds, as in the libraries of Standard Webhooks. */
 const TOLERANCE = 5 * 60_000
 
 interface Mailbox {
@@ -56,7 +56,7 @@ function verify (secret: string, headers: IncomingMessage['headers'], body: stri
   })
 }
 
-/** Receivers of webhooks, which listen when the first one is made. */
+/** Receivers of webhooks. Their server starts with the first one. */
 export function createTestWebhooks (getServices: () => Pick<Services, 'webhooks'>, flush: () => Promise<void>, now: () => number) {
   const boxes = new Map<string, Mailbox>()
   let server: Server | undefined

@@ -18,7 +18,7 @@ export function computeContrast (one: Colour, other: Colour): number {
   return (high + 0.05) / (low + 0.05)
 }
 
-/** @param share how much of `other` there is, 0 to 1 */
+/** @param share the share of `other`, 0 to 1 */
 export function mixColours (one: Colour, other: Colour, share: number): Colour {
   const target = readChannels(other)
   const mixed = readChannels(one).map((channel, index) => Math.round(channel + (target[index]! - channel) * share))

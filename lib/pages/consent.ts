@@ -5,13 +5,13 @@ import type { Texts } from './texts/en.ts'
 
 const hasText = (scope: string, { scopes }: Texts): scope is Exclude<keyof Texts['scopes'], 'other'> => scope !== 'other' && Object.hasOwn(scopes, scope)
 
-/** What a scope allows: in our words, in those of the resource that declares it, or by its name. */
+/** The description of a scope: our own text, the text of the resource that declares it, or its name. */
 export function describeScope ({ scope, meaning }: PageScope, texts: Texts): Html {
   if (hasText(scope, texts)) return html`${texts.scopes[scope]}`
   return meaning === undefined ? texts.scopes.other(html`<code>${scope}</code>`) : html`${meaning}`
 }
 
-/** The destination of the redirect. A client can choose any name for itself, but not its address. */
+/** The destination of the redirect. A client can choose its name freely, but not its address. */
 function describeTarget (redirectUri: string, { consent: own }: Texts): Html | undefined {
   if (!URL.canParse(redirectUri)) return undefined
   const { protocol, hostname, host } = new URL(redirectUri)
@@ -20,7 +20,7 @@ function describeTarget (redirectUri: string, { consent: own }: Texts): Html | u
   return html`<bdi>${host}</bdi>`
 }
 
-/** Anybody may register an app under any name, so the page says who answers for it. */
+/** Names who is responsible for the app, because any user can register an app under any name. */
 function describeOrigin ({ vouched, owner }: Pages['consent'], { consent: own }: Texts): Html {
   if (vouched) return html`<p class="muted">${own.vouched}</p>\n`
   return html`<p class="muted">${own.unvouched}${owner !== undefined && html` ${own.registeredBy(name(owner))}`}</p>\n`

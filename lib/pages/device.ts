@@ -19,7 +19,8 @@ ${hidden('xsrf', xsrf)}<label for="user_code">${own.code}</label>
 }
 
 /**
- * Whoever sends a link with a code wants the reader to continue without a look at it. So the code is shown, and not filled in.
+ * Shows the code of a link for comparison. It is not prefilled in a form, because an attacker who sends such a link wants the reader
+ * to continue without checking the code.
  */
 export function deviceCompare ({ action, xsrf, code }: Pages['device-compare'], { texts: { device: own } }: Context): Part {
   return {

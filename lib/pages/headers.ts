@@ -2,9 +2,9 @@ import { hash } from 'node:crypto'
 import type { Look } from './look.ts'
 
 /**
- * Sources of `form-action` beside this origin. Chromium applies `form-action` to every redirect that follows a form: the one
- * to the app, and the app's own redirects, possibly to other origins. So the scheme of the redirect URI is allowed, whatever
- * the host. That gives nothing away: the client registered the URI itself.
+ * Additional sources of `form-action`, besides this origin. Chromium applies `form-action` to every redirect after a form: the
+ * redirect to the app, and the app's own redirects, possibly to other origins. So the scheme of the redirect URI is allowed with any
+ * host. This is safe, because the client has registered the URI.
  */
 function toFormSource (uri: unknown): string[] {
   if (typeof uri !== 'string' || !URL.canParse(uri)) return []
@@ -13,13 +13,16 @@ function toFormSource (uri: unknown): string[] {
 
 export interface HeaderOptions {
   look: Pick<Look, 'styleSource' | 'logo'>
-  /** The URI that submitting the page's form may redirect to, beside this origin. */
+  /** The URI that the page's form may redirect to, besides this origin. */
   redirectUri?: unknown
   /** The only script that may run. */
   script?: string | undefined
 }
 
-/** The headers of every page: no scripts, no loads, no framing, no caching. A logo is part of the page. */
+/**
+ * The headers of every page. They forbid scripts other than `script`, loading, framing and caching. A logo is allowed as a data URL,
+ * because it is part of the page.
+ */
 export function pageHeaders ({ look, redirectUri, script }: HeaderOptions): Record<string, string> {
   const scripts = script === undefined ? '' : `; script-src 'sha256-${hash('sha256', script, 'base64')}'`
   const images = look.logo === undefined ? '' : '; img-src data:'

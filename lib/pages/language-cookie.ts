@@ -1,5 +1,5 @@
-/** The cookie that keeps the language of a link's `ui_locales`. It ends with the browser's session and holds the name of one of our languages. */
+/** The cookie for the language of a link's `ui_locales`. Its value is one of our languages, and it ends with the browser's session. */
 export const LANGUAGE_COOKIE = 'identity_language'
 
-/** Lists of language tags as one list, the preferred one first. What is no text is left out. */
+/** Joins lists of language tags, the preferred list first. Values that are not strings are omitted. */
 export const joinLocales = (...lists: unknown[]): string => lists.filter((list) => typeof list === 'string').join(' ')

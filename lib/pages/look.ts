@@ -3,7 +3,7 @@ import { readFileSync, statSync } from 'node:fs'
 import { type Colour, computeContrast, mixColours } from './colours.ts'
 import { STYLE, SURFACES } from './style.ts'
 
-/** How the pages look: what the operator chose. */
+/** The operator's design of the pages. */
 export interface Look {
   /** The service's name. Absent: none is shown. */
   name?: string | undefined
@@ -12,24 +12,24 @@ export interface Look {
   /** The style sheet, and its source in a content security policy (CSP 3, 2.3.1). */
   style: string
   styleSource: string
-  /** The path of the account pages, where there are some. */
+  /** The path of the account pages, if they are on. */
   getHome?: (() => string) | undefined
 }
 
 export interface LookOptions extends Pick<Look, 'name' | 'getHome'> {
   /** The path of an image, or a data URL with base64. */
   logo?: string | undefined
-  /** One colour, or one for a light and one for a dark background with a space between. */
+  /** One colour, or two with a space between them: for a light and for a dark background. */
   accent?: string | undefined
 }
 
-/** Bytes of a logo: it is part of every page. */
+/** The maximum size of a logo in bytes. It is part of every page. */
 const LOGO_LIMIT = 64 * 1024
 
-/** WCAG 2.2, 1.4.11: a button against its surroundings. Text on it has at least 4.5 (1.4.3), because white or black always has. */
+/** The contrast of a button and its surroundings (WCAG 2.2, 1.4.11). Text on it always has 4.5 (1.4.3), in either white or black. */
 const LEAST_CONTRAST = 3
 
-/** The first bytes of each accepted type. Browsers run no script of an SVG that is shown as an image, and load nothing for it. */
+/** The first bytes of each accepted type. Browsers run no scripts and load nothing for an SVG that is shown as an image. */
 const IMAGE_TYPES: [type: string, start: RegExp][] = [
   ['image/png', /^\x89PNG\r\n/],
   ['image/jpeg', /^\xff\xd8\xff/],
@@ -48,7 +48,7 @@ function readImage (logo: string): Buffer {
   return Buffer.from(text, 'base64')
 }
 
-/** The logo as a data URL. Its type is that of its content. */
+/** Converts the logo to a data URL. The content determines the type. */
 function inlineLogo (logo: string): string {
   try {
     const image = readImage(logo)
@@ -82,8 +82,8 @@ function addAccent (accent: string): string {
 }
 
 /**
- * Checks what the operator chose, and prepares it.
- * @throws Error that names the option, for a logo that is none, and a colour that cannot be seen
+ * Checks and prepares the operator's design.
+ * @throws Error that names the option, for an invalid logo, or a colour without enough contrast
  */
 export function createLook ({ name, logo, accent, getHome }: LookOptions = {}): Look {
   const style = accent === undefined ? STYLE : addAccent(accent)

@@ -2,31 +2,31 @@ import { type Html, html } from './html.ts'
 import type { Message, Texts } from './texts/en.ts'
 import type { Language } from './texts/language.ts'
 
-/** The variable part of a page: the document title, and the content of `main`, and of what is before it. */
+/** The variable parts of a page: the document title, the content of `main`, and the content before it. */
 export interface Part { title: string, body: Html, before?: Html }
 
-/** What a page is written with. */
+/** The settings for rendering a page. */
 export interface Context {
   texts: Texts
   language: Language
-  /** The path of the account pages, where there are some. */
+  /** The path of the account pages, if they are on. */
   home?: string | undefined
 }
 
-// Created with the first page, since it is slow to create.
+// Created with the first page, because that is slow.
 let segmenter: Intl.Segmenter | undefined
 
 /** A name from outside, isolated so that its text direction does not affect the text around it. */
 export const name = (text: string) => html`<bdi>${text}</bdi>`
 
-/** The client's initial. Its image is not loaded: that would tell the client's server who is about to sign in. */
+/** The client's initial. Its image is not loaded, because the request would reveal the sign-in to the client's server. */
 export function mark (text: string): Html {
   segmenter ??= new Intl.Segmenter('en', { granularity: 'grapheme' })
   const [first] = segmenter.segment(text.trim())
   return html`<p class="mark" aria-hidden="true">${(first?.segment ?? '?').toUpperCase()}</p>`
 }
 
-/** An error message; `describes` links the fields it is about to it. */
+/** An error message. `describes` links the affected fields to it. */
 export const alert = (error: Message | undefined, texts: Texts) => error !== undefined && html`<p class="error" role="alert" id="error">${error(texts)}</p>\n`
 
 /** The ARIA attributes that link a field to its error and its hint. */
@@ -35,7 +35,7 @@ export function describes (error: Message | undefined, hint?: string): Html | fa
   return ids.length > 0 && html`${error !== undefined && html` aria-invalid="true"`} aria-describedby="${ids.join(' ')}"`
 }
 
-/** The document title; with an error it begins with that, since screen readers announce it first. */
+/** The document title. An error comes first, because screen readers announce the start of the title first. */
 export const titled = (title: string, error: Message | undefined, texts: Texts) => error === undefined ? title : texts.common.errorTitle(title)
 
 /** The name of an app as part of a sentence. */

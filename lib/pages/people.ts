@@ -6,7 +6,7 @@ const ACCOUNT_INPUT = html`type="text" inputmode="email" autocomplete="username"
 
 const next = (href: string, text: Html | string) => html`<p class="next"><a href="${href}">${text}</a></p>\n`
 
-/** Asks for the name or the address that a link is mailed to. */
+/** Asks for the account or the address for a mailed link. */
 export function askLink ({ kind, action, value, signIn, error }: Pages['ask-link'], { texts }: Context): Part {
   const { common, links } = texts
   const { title, why, field, submit } = kind === 'forgot' ? links.forgot : links.signUp
@@ -23,7 +23,7 @@ ${signIn !== undefined && next(signIn, kind === 'forgot' ? common.goBackToSignIn
   }
 }
 
-/** The same for every name and address. */
+/** The page is the same for every name and address. */
 export function linkSent ({ kind }: Pages['link-sent'], { texts: { links } }: Context): Part {
   return {
     title: links.sent.title,
@@ -33,7 +33,7 @@ export function linkSent ({ kind }: Pages['link-sent'], { texts: { links } }: Co
   }
 }
 
-/** Asks for a new password. Opening the page spends nothing: the form does. */
+/** Asks for a new password. Submitting the form spends the link, opening the page does not. */
 export function setPassword ({ action, token, purpose, account, min, error }: Pages['set-password'], { texts }: Context): Part {
   const { common, links } = texts
   const { title, submit } = links.setPassword[purpose]
@@ -51,7 +51,7 @@ ${min > 1 && html`<p class="hint" id="hint">${links.setPassword.hint(min)}</p>\n
   }
 }
 
-/** Asks a person to do what a link is for: a program that opens links does nothing. */
+/** Asks for confirmation of the link's action, so that a program that opens links has no effect. */
 export function confirmLink ({ action, token, purpose, address }: Pages['confirm-link'], { texts: { links } }: Context): Part {
   const { title, text, submit } = purpose === 'undo' ? links.undo : links.verify
   return {

@@ -1,7 +1,7 @@
 /**
- * The style sheet of every page. It is inlined, so that a page is one request wherever it is mounted, and the content
- * security policy allows it by its hash. Each colour scheme defines every colour once; test/pages/style.test.ts computes the
- * contrast of every pair in use.
+ * The style sheet of every page. It is inlined, so that a page is one request wherever it is mounted. The content security policy
+ * allows it by its hash. Each colour scheme defines every colour once. test/pages/style.test.ts computes the contrast of every
+ * pair in use.
  */
 export const STYLE = `
 :root {
@@ -96,5 +96,5 @@ button.danger { border-color: var(--error); color: var(--error); }
 }
 `
 
-/** The colours behind buttons, by colour scheme: what --surface and --background are above. */
+/** The colours behind buttons, by colour scheme: the values of --surface and --background above. */
 export const SURFACES = { light: ['#ffffff', '#f4f5f7'], dark: ['#191d23', '#101317'] } as const

@@ -10,7 +10,7 @@ function nameClient ({ name: given }: NonNullable<OwnEvent['client']>, { account
   return given.trim() === '' ? html`${own.namelessApp}` : name(given)
 }
 
-/** What is known of an event beside its kind, a line each. */
+/** The details of an event, one per line. */
 function listDetails ({ time, by, address, client, granted = [], removed = [], count = 1 }: OwnEvent, { texts, language }: Context): Html[] {
   const { account: own } = texts
   const join = (roles: string[]) => name(roles.join(', '))

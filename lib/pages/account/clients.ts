@@ -4,7 +4,7 @@ import { html } from '../html.ts'
 import { type Context, type Part, hidden, name } from '../parts.ts'
 import { frame, showTime } from './shell.ts'
 
-/** A client may have any name, also none. */
+/** The id stands in for a blank name. */
 const nameOf = (client: { name: string }, client_id: string) => name(client.name.trim() === '' ? client_id : client.name)
 
 export function clients (view: Pages['account-clients'], { texts }: Context): Part {

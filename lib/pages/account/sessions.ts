@@ -10,7 +10,7 @@ function namePlace ({ browser, system }: Place, { account: own }: Texts): string
   return browser ?? system ?? own.unknownBrowser
 }
 
-/** What a button ends, in words that tell it from the others. */
+/** The name of the session that a button ends, distinct from the others. */
 function nameSession ({ client, place = {}, last_used_at }: SessionView, texts: Texts): string {
   return [client?.name ?? namePlace(place, texts), place.address, last_used_at.slice(0, 16)].filter(Boolean).join(', ')
 }

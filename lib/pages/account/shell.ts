@@ -4,7 +4,7 @@ import { type Part, alert, hidden, name, titled } from '../parts.ts'
 import type { Texts } from '../texts/en.ts'
 import type { Language } from '../texts/language.ts'
 
-/** The path of a section. The profile is what the account pages begin with. */
+/** The path of a section. The profile is the first account page. */
 export const toSectionPath = ({ base }: Pick<AccountView, 'base'>, section: AccountView['section']) => section === 'profile' ? base : `${base}/${section}`
 
 function navigate (view: AccountView, { account: own }: Texts): Html {
@@ -32,7 +32,7 @@ ${done !== undefined && html`<p class="done" role="status">${texts.account.done[
   }
 }
 
-/** A time for people. The zone of the reader is not known without a script. */
+/** A time for people, in UTC. The reader's time zone is unknown without a script. */
 export function showTime (timestamp: string, language: Language): Html {
   const text = new Intl.DateTimeFormat(language, { dateStyle: 'medium', timeStyle: 'short', timeZone: 'UTC' }).format(new Date(timestamp))
   return html`<time datetime="${timestamp}">${text} UTC</time>`
@@ -42,5 +42,5 @@ export function showDate (timestamp: string, language: Language): Html {
   return html`<time datetime="${timestamp}">${new Intl.DateTimeFormat(language, { dateStyle: 'long', timeZone: 'UTC' }).format(new Date(timestamp))}</time>`
 }
 
-/** What tells buttons of the same text apart for those who do not see what they stand beside. */
+/** Hidden text for screen readers that distinguishes buttons with the same label. */
 export const ofWhat = (what: string, { account: own }: Texts) => html`<span class="hidden">${own.ofWhat(what)}</span>`

@@ -1,17 +1,17 @@
 import Negotiator from 'negotiator'
 
-/** The languages of the pages. The first is the answer to a browser that prefers none of them. */
+/** The languages of the pages. A browser that prefers none of them gets the first one. */
 export const LANGUAGES = ['en', 'de'] as const
 
 export type Language = typeof LANGUAGES[number]
 
-/** Language tags of `ui_locales` that are read. */
+/** The number of language tags of `ui_locales` that are read. */
 const TAGS = 10
 
 const findLanguage = (tag: string | undefined) => LANGUAGES.find((language) => language === tag)
 
 /**
- * The first of our languages that the parameter `ui_locales` names.
+ * Finds the first of our languages in the parameter `ui_locales`.
  * @param locales language tags, the preferred one first (OpenID Connect Core, 3.1.2.1)
  */
 export function findLocale (locales: unknown): Language | undefined {
