@@ -108,15 +108,18 @@ export function createOwnSessions ({ store, now, tokens, recorder }: { store: St
     }
   }
 
-  /** Removes the consent for an app from all browser sessions of the user. */
-  async function forgetConsent (user_id: string, client_id: string): Promise<void> {
+  /** Removes the consent for an app from all browser sessions of the user. Returns whether there was any. */
+  async function forgetConsent (user_id: string, client_id: string): Promise<boolean> {
+    let removed = false
     for await (const batch of scan(browsers, { equal: { user_id } })) {
       for (const { id, payload } of batch) {
         if (payload.authorizations?.[client_id] === undefined) continue
         const { [client_id]: _, ...authorizations } = payload.authorizations
         await browsers.update(id, { set: { payload: { ...payload, authorizations } as { [key: string]: Json } } })
+        removed = true
       }
     }
+    return removed
   }
 
   return {
@@ -188,11 +191,12 @@ export function createOwnSessions ({ store, now, tokens, recorder }: { store: St
 
     /** Ends all of the user's token sessions of an app, which must then ask for consent again. Also succeeds when there are none. */
     async disconnect (user_id: string, client_id: string): Promise<void> {
-      await forgetConsent(user_id, client_id)
+      let connected = await forgetConsent(user_id, client_id)
       for await (const batch of scan(grants, { equal: { user_id, client_id } })) {
         for (const { id } of batch) await tokens.endGrant(id)
+        connected ||= batch.length > 0
       }
-      await recorder.insert({ type: 'app.disconnected', id: client_id, user_id })
+      if (connected) await recorder.insert({ type: 'app.disconnected', id: client_id, user_id })
     }
   }
 }
