@@ -11,11 +11,11 @@ import { type SecretBox, readKeyId } from './secrets.ts'
 interface SealedField {
   collection: string
   field: string
-  /** A number that every write of the field changes, or requires to be the same. */
+  /** A number in the record. Every write of the sealed field increments it, or requires it to be unchanged. */
   guard: string
-  /** Whether sealing again changes it too. */
+  /** Whether resealing increments the number too. */
   counts: boolean
-  /** What the text was sealed for. */
+  /** The context that the text was sealed with. */
   toContext (id: string): string
 }
 
@@ -23,26 +23,27 @@ const ofRecord = (collection: string, field: string): SealedField => ({ collecti
 
 /** Every sealed field of the store. */
 export const SEALED_FIELDS: readonly SealedField[] = [
-  // The one that everything else needs comes first.
+  // The keys of the authorization server come first, because everything else needs them.
   ofRecord('keys', 'sealed'),
   ofRecord('clients', 'secret'),
   ofRecord('device_codes', 'sealed'),
   ofRecord('interactions', 'sealed'),
   { ...ofRecord('webhooks', 'sealed'), toContext: toWebhookContext },
-  // A claim is a process's right to the mail. If that process stores the message meanwhile, the job written here is composed again.
+  // A claim gives one process the right to send the mail. If that process stores the composed message meanwhile, this write puts
+  // the job back, and the message is composed again.
   { collection: 'deliveries', field: 'sealed', guard: 'claim', counts: false, toContext: (id) => `delivery ${id}` }
 ]
 
 type SealedRecord = Document & Record<string, Json>
 
-/** Writes at once. */
+/** Concurrent writes. */
 const AT_ONCE = 16
-/** Passes over the store until one finds nothing to do. More means that a process still seals with a former key. */
+/** The most passes over the store. If the last one still finds work, some process seals with a former key. */
 const PASSES = 4
-/** Records that a message names. */
+/** The most records that an error message names. */
 const NAMED = 5
 
-/** A key, and the stored texts that were sealed with it. */
+/** A key, with the number of stored texts that were sealed with it. */
 export interface SealingKey {
   key_id: string
   /** `seals`, `opens` (stored texts may need it), `new` (seals nothing yet), `unused` or `missing`. */
@@ -58,7 +59,7 @@ export function createSealing ({ store, box, recorder }: { store: Store, box: Se
     return await meta.get(SEAL_ID) ?? { id: SEAL_ID, key_id: box.keyId }
   }
 
-  /** Whether this record had to be sealed again. */
+  /** Reseals one record if needed. Resolves to whether it did. */
   async function resealOne ({ collection, field, guard, counts, toContext }: SealedField, id: string): Promise<boolean> {
     const records = store.collection<SealedRecord>(collection)
     return await retryWrite('a record', async () => {
@@ -87,7 +88,7 @@ export function createSealing ({ store, box, recorder }: { store: Store, box: Se
   }
 
   return {
-    /** Every key that is configured or that the store needs, with the number of texts that were sealed with it. */
+    /** Every configured key and every key that the store needs, each with the number of texts sealed with it. */
     async status (): Promise<SealingKey[]> {
       const counts = new Map<string, number>()
       for await (const texts of findTexts()) for (const { keyId } of texts) counts.set(keyId, (counts.get(keyId) ?? 0) + 1)
@@ -101,10 +102,10 @@ export function createSealing ({ store, box, recorder }: { store: Store, box: Se
     },
 
     /**
-     * Seals again, with the first key, everything that was sealed with another one, and then retires the former keys. Each
-     * record is one conditional write, so it may be interrupted anywhere, and goes on when it is called again.
-     * @returns the number of texts sealed again
-     * @throws Error when the store seals with another key, or a text cannot be opened; the rest is sealed again
+     * Reseals with the first key everything that was sealed with another key, and then retires the former keys. Each record
+     * takes one conditional write. After an interruption, another call continues.
+     * @returns the number of resealed texts
+     * @throws Error when the store seals with another key, or a text cannot be opened; all other texts are resealed
      */
     async reseal ({ signal }: { signal?: AbortSignal } = {}): Promise<number> {
       let total = 0

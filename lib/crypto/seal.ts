@@ -2,13 +2,13 @@ import { type Document, DuplicateKeyError, type Store } from '../store/port.ts'
 import { retryWrite } from '../retry.ts'
 import { type SecretKeyOptions, findKeyFile } from './secret-key.ts'
 
-/** What the store knows of the secret keys, by their ids. A new key takes part in three steps: announced, sealing, retired. */
+/** The store's record of the secret keys, by their ids. A key is first announced, then seals, and is retired in the end. */
 export interface Seal extends Document {
   /** The key that seals. */
   key_id: string
-  /** Keys that sealed before, and that stored texts may still need. */
+  /** Keys that sealed earlier. Stored texts may still need them. */
   former?: string[]
-  /** Keys that processes were started with, and that have not sealed anything yet. */
+  /** Keys that some process was started with, and that have not sealed anything yet. */
   announced?: string[]
   /** Former keys that no stored text needs any more. They never seal again. */
   retired?: string[]
@@ -19,7 +19,7 @@ export interface Seal extends Document {
 /** The id of the document in `meta` that names the keys of the store. */
 export const SEAL_ID = 'secret-key'
 
-/** Retired and announced keys that are remembered. */
+/** The most retired keys, and the most announced keys, that the record holds. */
 const REMEMBERED = 16
 
 /** Whether the store was opened with a key before. */
@@ -28,8 +28,8 @@ export async function isSealed (store: Store): Promise<boolean> {
 }
 
 /**
- * What the start of a process with these keys changes in the record; null for nothing.
- * @throws Error when the process could not open what is stored, or would seal what others cannot open
+ * The change to the record when a process starts with these keys. Null when nothing changes.
+ * @throws Error when the process could not open stored texts, or would seal texts that other processes cannot open
  */
 function follow (seal: Seal, keyIds: readonly string[], where: string): Partial<Seal> | null {
   const { key_id, former = [], announced = [], retired = [] } = seal
@@ -46,7 +46,7 @@ function follow (seal: Seal, keyIds: readonly string[], where: string): Partial<
     const added = keyIds.filter((id) => ![key_id, ...former, ...announced, ...retired].includes(id))
     return added.length === 0 ? null : { announced: [...announced, ...added].slice(-REMEMBERED) }
   }
-  // A process that has not been restarted with the other order yet. The write tells `keys reseal` that it is there.
+  // This process was started with the former order of keys. The write increments the revision, so `keys reseal` notices it.
   if (former.includes(first)) return {}
   if (announced.includes(first)) return { key_id: first, former: [...former, key_id], announced: announced.filter((id) => id !== first) }
   throw new Error(retired.includes(first)
@@ -55,7 +55,7 @@ function follow (seal: Seal, keyIds: readonly string[], where: string): Partial<
 }
 
 /**
- * Compares the configured keys with those of the store, and records what is new.
+ * Compares the configured keys with those of the store, and records the changes.
  * @param keyIds the key that seals comes first
  * @param dryRun only compares
  * @throws Error that says what to configure
@@ -65,8 +65,8 @@ export async function checkSecretKeys (store: Store, keyIds: readonly string[], 
   const file = findKeyFile(options)
   const where = file === null ? '' : ` in ${file}`
   await retryWrite('the record of the secret keys', async () => {
-    const known = await meta.get(SEAL_ID)
-    if (known === null) {
+    const stored = await meta.get(SEAL_ID)
+    if (stored === null) {
       const [first = '', ...announced] = keyIds
       const seal: Seal = { id: SEAL_ID, key_id: first, announced, revision: 0 }
       if (dryRun) return seal
@@ -75,13 +75,13 @@ export async function checkSecretKeys (store: Store, keyIds: readonly string[], 
         throw error
       })
     }
-    const change = follow(known, keyIds, where)
-    if (change === null || dryRun) return known
-    if (known.revision === undefined) {
+    const change = follow(stored, keyIds, where)
+    if (change === null || dryRun) return stored
+    if (stored.revision === undefined) {
       await meta.update(SEAL_ID, { increment: { revision: 1 } })
       return null
     }
-    return await meta.update(SEAL_ID, { set: change as Record<string, string | string[]>, increment: { revision: 1 } }, { equal: { revision: known.revision } })
+    return await meta.update(SEAL_ID, { set: change as Record<string, string | string[]>, increment: { revision: 1 } }, { equal: { revision: stored.revision } })
   })
 }
 

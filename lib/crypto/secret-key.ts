@@ -7,7 +7,7 @@ import { makeDirectory, writeWholeFile } from '../whole-file.ts'
 const FILE = 'secret.key'
 
 export interface SecretKeyOptions {
-  /** The store's URL. A generated key is stored beside an embedded database. */
+  /** The store's URL. A generated key is stored next to an embedded database. */
   database: string
   secretKey?: string | undefined
   dataDir?: string | undefined
@@ -36,7 +36,7 @@ async function readKeys (file: string, onWarning: (message: string) => void): Pr
   }
 }
 
-/** Writes a new key file. If another process was first, its key is used. */
+/** Writes a new key file. If another process has written it first, reads that key. */
 async function makeKey (directory: string): Promise<Keys> {
   const key = generateSecretKey()
   const file = join(directory, FILE)
@@ -51,7 +51,7 @@ async function makeKey (directory: string): Promise<Keys> {
   }
 }
 
-/** The file of the generated key; null where none is used. */
+/** The file of the generated key. Null when none is used. */
 export function findKeyFile (options: SecretKeyOptions): string | null {
   const directory = options.secretKey === undefined ? findDataDir(options) : null
   return directory === null ? null : join(directory, FILE)
@@ -60,7 +60,7 @@ export function findKeyFile (options: SecretKeyOptions): string | null {
 /**
  * The keys that seal client secrets: the configured ones, else those in the file `secret.key` in the data folder, generated at
  * the first start. Production requires a configured key.
- * @param isSealed whether the store was opened with a key before: then a missing file is not replaced
+ * @param isSealed whether the store was opened with a key before. If so, a missing file is not replaced
  * @throws Error that says what to configure
  */
 export async function resolveSecretKeys (
@@ -72,10 +72,10 @@ export async function resolveSecretKeys (
   }
   const file = findKeyFile(options)
   if (file === null) return [generateSecretKey()]
-  const known = await readKeys(file, onWarning)
-  if (known !== null) return known
+  const existing = await readKeys(file, onWarning)
+  if (existing !== null) return existing
   const sealed = await isSealed()
-  // Another process may have made both meanwhile.
+  // Another process may have written the file and sealed the store meanwhile.
   const made = sealed ? await readKeys(file, onWarning) : null
   if (made !== null) return made
   if (sealed) throw new Error(`key file ${file}: it is missing, and a new key could not open what this database was sealed with: restore the file, or configure the key`)

@@ -12,11 +12,11 @@ const MOST_KEYS = 8
 export interface SecretBox {
   /** Identifies the key that seals, without revealing it. */
   readonly keyId: string
-  /** The ids of all keys. The one that seals comes first; all open. */
+  /** The ids of all keys. The first key seals; every key opens. */
   readonly keyIds: readonly string[]
   /** The key that seals. */
   readonly key: KeyObject
-  /** For a box with the same keys in another thread. */
+  /** All keys, to create the same box in another thread. */
   readonly keys: readonly [KeyObject, ...KeyObject[]]
   /** Seals a text for one record: it opens only with the same `context`, which is authenticated with it. */
   seal (text: string, context: string): string
@@ -34,7 +34,7 @@ function parseKey (text: string): Buffer {
 
 /**
  * Reads the configured keys.
- * @param text one key, or several with commas or white space between them; each is 32 bytes as base64, base64url or hex. The first
+ * @param text one key, or several separated by commas or white space. Each is 32 bytes as base64, base64url or hex. The first
  *   seals, and all open
  * @throws Error that names the expected format, never the text
  */
@@ -86,7 +86,7 @@ export function createSecretBox (...given: [Buffer | KeyObject, ...(Buffer | Key
         const decipher = createDecipheriv('aes-256-gcm', used, bytes.subarray(0, IV_BYTES), { authTagLength: TAG_BYTES })
           .setAAD(Buffer.from(context))
           .setAuthTag(bytes.subarray(IV_BYTES, IV_BYTES + TAG_BYTES))
-        // As bytes: a string decoder takes a fifth of the time to open.
+        // Read as bytes: a string decoder would take a fifth of the time of opening.
         const text = decipher.update(bytes.subarray(IV_BYTES + TAG_BYTES))
         decipher.final()
         return text.toString()

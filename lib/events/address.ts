@@ -1,12 +1,12 @@
 import { isIPv4, isIPv6 } from 'node:net'
 
-/** How much of a network address is kept: all of it, its network, or nothing. */
+/** How much of a network address is stored: all of it, its network, or nothing. */
 export type AddressMode = 'full' | 'net' | 'off'
 
 /** Groups of an IPv6 address that name a network: a provider gives a customer /48 to /64. */
 const GROUPS = 3
 
-/** The address as far as it is kept: of a network the first 24 bits of IPv4, and the first 48 of IPv6. */
+/** The part of an address that is stored. A network is the first 24 bits of IPv4, or the first 48 of IPv6. */
 export function keepAddress (address: string | undefined, mode: AddressMode): string | undefined {
   if (address === undefined || address === '' || mode === 'off') return undefined
   if (mode === 'full') return address.slice(0, 64)

@@ -5,30 +5,30 @@ import { type Origin, findOrigin, runFor } from './origin.ts'
 import type { Recorder } from './recorder.ts'
 import type { Happening } from './types.ts'
 
-/** Failures of a series that are events of their own within an hour. Further ones are counted, and are one event a minute. */
+/** Failures of a series that each become an event within an hour. Further ones are counted, and become one event a minute. */
 const SINGLE = 10
 const PERIOD = 60 * 60_000
 const INTERVAL = 60_000
 
-/** Series that are counted at once. */
+/** The most series in memory. */
 const CAPACITY = 10_000
 
-/** Characters of the hash that stands for what was typed. */
+/** Characters of the hash that is recorded instead of the typed account. */
 const HASH_LENGTH = 22
 
 interface Count {
   since: number
   singles: number
-  /** Those that are not recorded yet, and what the event says that stands for them. */
+  /** Counted failures that are not recorded yet, and the event that will sum them up. */
   more: number
   summary: Happening
-  /** How they came, and not from where: they may have come from several addresses. */
+  /** The `via` and the caller, without an address: the failures may have come from several addresses. */
   origin: Origin | undefined
 }
 
 type Caller = ReturnType<NonNullable<Origin['readCaller']>>
 
-/** @param caller who is behind all that is counted, where that is one */
+/** @param caller the caller of all counted failures, if there is only one */
 function readSummaryOrigin (caller: Caller): Origin | undefined {
   const origin = findOrigin()
   return origin && { via: origin.via, readCaller: () => caller }
@@ -42,14 +42,14 @@ export interface FailureParts {
   timers?: Timers
 }
 
-/** Records what failed or was refused, of which anybody can make as much as the limits allow. */
+/** Records failures and refusals. Anyone can cause as many of them as the limits allow. */
 export function createFailures ({ recorder, key, onError, timers = TIMERS }: FailureParts) {
   const counts = new Map<string, Count>()
   const writing = new Set<Promise<void>>()
   let timer: NodeJS.Timeout | undefined
 
   function write (happening: Happening): void {
-    // Deferred and not awaited, so that the response time does not tell whether a failure is recorded or only counted.
+    // Deferred and not awaited, so that the response time does not reveal whether a failure is recorded or only counted.
     const work = setImmediate().then(() => recorder.insert({ outcome: 'failure', ...happening })).catch(onError).finally(() => { writing.delete(work) })
     writing.add(work)
   }
@@ -68,12 +68,12 @@ export function createFailures ({ recorder, key, onError, timers = TIMERS }: Fai
   }
 
   function schedule (): void {
-    // Not on behalf of the present request: what is counted then may be of others.
+    // Without the origin of the current request: other requests may have caused the counted failures.
     timer ??= runFor(undefined, () => timers.set(flush, INTERVAL))
     timer.unref?.()
   }
 
-  /** The event is written behind the caller, who must not learn anything by waiting for it. */
+  /** The event is written in the background: the response time must reveal nothing to the caller. */
   function record (series: string, happening: Happening, { summary = happening, caller }: { summary?: Happening, caller?: Caller } = {}): void {
     const time = timers.now()
     let count = counts.get(series)
@@ -90,40 +90,40 @@ export function createFailures ({ recorder, key, onError, timers = TIMERS }: Fai
 
   return {
     /**
-     * A sign-in has failed.
+     * Records a failed sign-in.
      * @param user_id the user whose password was guessed; absent for an unknown account
      * @param typed the account as it was typed
      */
     recordSignIn (user_id: string | undefined, typed: string): void {
       if (user_id !== undefined) return record(user_id, { type: 'sign_in.failed', id: user_id })
       const id = createHmac('sha256', key).update(typed).digest('base64url').slice(0, HASH_LENGTH)
-      // One series for all of them, since anybody can think of more.
+      // One series for all unknown accounts, since anyone can make up more of them.
       record('unknown', { type: 'sign_in.failed', kind: 'unknown', id }, { summary: { type: 'sign_in.failed', kind: 'unknown', id: '' } })
     },
 
-    /** Somebody who was signed in did not know the user's password. */
+    /** Records that someone in a signed-in session did not know the user's password. */
     recordConfirmation (user_id: string): void {
       record(`confirmation ${user_id}`, { type: 'user.confirmation_failed', id: user_id })
     },
 
-    /** An operation for administrators was refused to a caller. */
+    /** Records that a caller was refused an operation for administrators. */
     recordRefusal (operation: string, origin: Origin): void {
       const caller = origin.readCaller?.()
       runFor(origin, () => record(`refusal ${caller?.user_id ?? caller?.client_id}`, { type: 'operation.refused', id: operation }, { caller }))
     },
 
-    /** Waits for what is being written. */
+    /** Waits for the writes in flight. */
     async settle (): Promise<void> {
       await Promise.all(writing)
     },
 
-    /** Records what is counted. */
+    /** Records the counted failures. */
     async flush (): Promise<void> {
       flush()
       await Promise.all(writing)
     },
 
-    /** The same, at the end. */
+    /** Flushes, and stops the timer. */
     async close (): Promise<void> {
       await this.flush()
       timers.clear(timer)

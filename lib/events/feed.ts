@@ -9,28 +9,28 @@ import { type EventRecord, toNumberId } from './types.ts'
 /** Events of one read at most. */
 export const FEED_BATCH = 100
 
-/** Milliseconds between two looks at the store while somebody waits for an event of another process. */
+/** Milliseconds between two polls of the store for events of other processes, while readers wait. */
 const POLL_INTERVAL = 500
 
-/** Milliseconds that a reader waits when there are events that it could not read yet. */
+/** Milliseconds that a reader waits when there are events that it cannot read yet. */
 const SHORT = 50
 
-/** A place in the feed: the number of the last event that a reader has. */
+/** A cursor: the generation of the feed, and the number of the last event that the reader has. */
 const CURSOR = /^([0-9A-Za-z]{1,16})\.(0|[1-9]\d{0,15})$/
 
 function goneError (why: string): IdentityError {
   return new IdentityError('ErrGone', `after: ${why}`)
 }
 
-/** The event of a published record, as everybody sees it. */
+/** The event of a published record, in its public form. */
 export function showEvent ({ id, key, content }: EventRecord, generation: string): Event {
   const { actor, target, ...rest } = content!
   return { id: key!, cursor: `${generation}.${Number(id)}`, ...rest, actor, target } as Event
 }
 
 /**
- * The events in their one order, for readers that follow it. It stops at the first number that is missing, because its event
- * may yet come.
+ * The events in one order, for readers that follow them. A read stops at the first missing number, because its event may still
+ * be published.
  */
 export function createFeed ({ store }: { store: Store }) {
   const events = store.collection<EventRecord>('events')
@@ -73,7 +73,7 @@ export function createFeed ({ store }: { store: Store }) {
     return end < 0 ? found : found.slice(0, end)
   }
 
-  /** @throws ErrGone when events after this number were removed, and for a number that was never given */
+  /** @throws ErrGone when events after this number were removed, and for a number that was never assigned */
   async function checkKept (number: number): Promise<void> {
     const last = await readLast()
     if (number > last) throw goneError('is ahead of the feed')
@@ -86,7 +86,7 @@ export function createFeed ({ store }: { store: Store }) {
     waiting.clear()
   }
 
-  /** Looks for events of other processes while somebody waits. */
+  /** Polls for events of other processes while readers wait. */
   async function poll (): Promise<void> {
     if (polling) return
     polling = true
@@ -99,7 +99,7 @@ export function createFeed ({ store }: { store: Store }) {
         last = now
       }
     } catch {
-      // Whoever waits reads again, and meets the failure.
+      // The waiting readers read again, and get the failure.
       announce()
     } finally {
       polling = false
@@ -109,7 +109,7 @@ export function createFeed ({ store }: { store: Store }) {
   return {
     /**
      * The events after a cursor, the oldest first.
-     * @returns with the cursor to go on with
+     * @returns also the cursor to continue from
      * @throws ErrParam, ErrGone
      */
     async read ({ after, limit = FEED_BATCH }: { after: string, limit?: number }): Promise<{ events: Event[], after: string }> {
@@ -132,14 +132,14 @@ export function createFeed ({ store }: { store: Store }) {
     getGeneration,
 
     /**
-     * Resolves when there may be events after a cursor that was read to the end, and after `timeout` milliseconds.
+     * Resolves when there may be events after a cursor that was read to the end, or after `timeout` milliseconds.
      * @throws as `read`
      */
     async wait (after: string, { timeout, signal }: { timeout: number, signal?: AbortSignal | undefined }): Promise<void> {
       const number = await parse(after)
       const { promise, resolve } = Promise.withResolvers<void>()
       waiting.add(resolve)
-      // One may have come since the read. It may also be one behind a hole, so this is no reason to read again at once.
+      // An event may have been published since the read. It may come after a missing number, so the reader still waits a little.
       const isBehind = await readLast() > number
       const timer = setTimeout(resolve, isBehind ? Math.min(timeout, SHORT) : timeout)
       const end = () => resolve()
@@ -158,10 +158,10 @@ export function createFeed ({ store }: { store: Store }) {
       return records.filter(({ key }) => key !== undefined).map((record) => showEvent(record, name))
     },
 
-    /** How many readers wait. */
+    /** The number of waiting readers. */
     countWaiting: () => waiting.size,
 
-    /** Events were published by this process. */
+    /** Wakes the waiting readers: this process has published events. */
     announce
   }
 }

@@ -2,19 +2,19 @@ import type { Event } from '../../schemas/event.ts'
 import type { Feed } from './feed.ts'
 import type { EventType } from './types.ts'
 
-/** Milliseconds of one wait for events, and after a failure. */
+/** Milliseconds of one wait for events, and of the pause after a failure. */
 const WAIT = 25_000
 const PAUSE = 1_000
 
 type Listener = (event: Event) => void
 
-/** Calls the listeners of this process, which read the feed together, from the first one on. */
+/** Calls the listeners of this process. One reader of the feed serves all of them, and starts with the first one. */
 export function createFollower ({ feed, onError }: { feed: Feed, onError: (error: unknown) => void }) {
   const listeners = new Set<{ type: EventType | '*', listener: Listener }>()
   const closing = new AbortController()
   let following = false
 
-  function tell (event: Event): void {
+  function notify (event: Event): void {
     for (const { type, listener } of listeners) {
       if (type !== '*' && type !== event.type) continue
       try {
@@ -31,7 +31,7 @@ export function createFollower ({ feed, onError }: { feed: Feed, onError: (error
       try {
         const read = await feed.read({ after })
         if (closing.signal.aborted) return
-        read.events.forEach(tell)
+        read.events.forEach(notify)
         if (read.events.length === 0) await feed.wait(after, { timeout: WAIT, signal: closing.signal })
         after = read.after
       } catch (error) {

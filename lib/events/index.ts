@@ -15,9 +15,9 @@ import { createRelay } from './relay.ts'
 import type { EventRecord, EventType } from './types.ts'
 
 export interface EventOptions {
-  /** Who acts where no request says it. */
+  /** The `via` of events outside of requests. */
   via: Origin['via']
-  /** How much of a network address is kept. */
+  /** How much of a network address is stored. */
   addresses: AddressMode
   /** Days for which events are kept. */
   days: number
@@ -28,24 +28,24 @@ export interface EventParts extends EventOptions {
   now: Clock
   /** The key of the hashes that stand for unknown accounts. */
   key: KeyObject
-  /** Called before an event is published, and perhaps again. */
+  /** Called before an event is published, possibly more than once. */
   onPublish: (record: EventRecord) => Promise<void>
-  /** Told of the events that this process published, for the log. */
+  /** Receives the events that this process published, for the log. */
   onPublished: (events: Event[]) => void
   onError: (error: unknown) => void
 }
 
-/** What happened, for embedders and the API. */
+/** The events, for embedders and the API. */
 export interface Events extends Pick<Feed, 'read' | 'first' | 'last' | 'wait' | 'countWaiting'> {
   page (query?: EventListQuery, actor?: Actor): Promise<Page<Event>>
   list (query?: EventListQuery): AsyncIterable<Event[]>
   listOwn (user_id: string): Promise<Event[]>
   /**
-   * Calls a function for each event of a type, or of all, from now on and while this process runs: best effort, unlike `read`.
-   * @returns a function that ends it
+   * Calls a function for each event of one type, or of all types, from now on while this process runs. Best effort, unlike `read`.
+   * @returns a function that removes the listener
    */
   on (type: EventType | '*', listener: (event: Event) => void): () => void
-  /** Publishes what was recorded, without waiting for it to be due. */
+  /** Publishes recorded events now, instead of in the next round of the relay. */
   flush (): Promise<void>
 }
 
@@ -54,12 +54,12 @@ export interface EventServices {
   events: Events
   recorder: Recorder
   failures: Failures
-  /** Publishes, what other processes record too, until `close`. */
+  /** Publishes events until `close`, including those that other processes record. */
   start (): void
   close (): Promise<void>
 }
 
-/** Opens the record of what happens: the recorder, the relay and the feed. */
+/** Creates the recorder, the relay and the feed. */
 export function createEvents ({ store, now, via, addresses, days, key, onPublish, onPublished, onError }: EventParts): EventServices {
   const feed = createFeed({ store })
   const relay = createRelay({

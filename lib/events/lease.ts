@@ -5,7 +5,7 @@ import { type Collection, type Document, DuplicateKeyError, type Store } from '.
 /** The only document of the collection `feed`. */
 export const FEED_ID = 'feed'
 
-/** Milliseconds for which a lease lasts, and after which its holder renews it. */
+/** Milliseconds that a lease lasts, and after which its holder renews it. */
 const LEASE = 10_000
 const RENEWAL = 3_000
 
@@ -23,11 +23,11 @@ export interface FeedRecord extends Document {
   /** Incremented with each new holder. */
   claim: number
   leased_until: string
-  /** A number up to which each one is used: that of the last event, as of the last renewal. */
+  /** The number of the last event at the last renewal of the lease. All numbers up to it are used. */
   last: number
 }
 
-/** Reads the feed's document, which the first caller makes. */
+/** Reads the feed's document. The first caller creates it. */
 export async function readFeedRecord (feeds: Collection<FeedRecord>): Promise<FeedRecord> {
   for (;;) {
     const found = await feeds.get(FEED_ID)
@@ -41,8 +41,8 @@ export async function readFeedRecord (feeds: Collection<FeedRecord>): Promise<Fe
 }
 
 /**
- * The right to publish, which one process has at a time. A process that was stopped may believe that it still has it: the
- * numbers of events decide then, since each is used once.
+ * The right to publish, which one process has at a time. A process that was suspended may believe that it still has the lease.
+ * Then the numbers of the events decide, since each number is used once.
  */
 export function createLease ({ store, now }: { store: Store, now: Clock }) {
   const feeds = store.collection<FeedRecord>('feed')
@@ -54,7 +54,7 @@ export function createLease ({ store, now }: { store: Store, now: Clock }) {
   return {
     /**
      * Takes or renews the lease.
-     * @param last the number of the last event, where it is known
+     * @param last the number of the last event, if known
      * @returns `new` when this process did not have it, false when another one has it
      */
     async hold (last: number | undefined): Promise<'new' | 'held' | false> {
@@ -72,7 +72,7 @@ export function createLease ({ store, now }: { store: Store, now: Clock }) {
       return 'new'
     },
 
-    /** Gives the lease up, so that another process need not wait for its end. */
+    /** Releases the lease, so that another process need not wait until it expires. */
     async release (last: number | undefined): Promise<void> {
       if (held === undefined) return
       const { claim } = held
@@ -80,7 +80,7 @@ export function createLease ({ store, now }: { store: Store, now: Clock }) {
       await feeds.update(FEED_ID, { set: { leased_until: toTimestamp(0), ...keep(last) } }, { equal: { claim } })
     },
 
-    /** Has the next `hold` ask the store. */
+    /** Makes the next `hold` renew the lease in the store. */
     doubt (): void {
       if (held !== undefined) held.renew_at = Number.NEGATIVE_INFINITY
     }

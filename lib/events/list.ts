@@ -10,10 +10,10 @@ import type { Filter, ListQuery, Store } from '../store/port.ts'
 import { type Feed, showEvent } from './feed.ts'
 import type { EventRecord } from './types.ts'
 
-/** ULIDs begin with the time, so the events of a time are those whose ULID follows it. */
+/** ULIDs begin with the time, so a range of times is a range of ULIDs. */
 const SORT_KEYS = { time: 'key' }
 
-/** Characters of a ULID that are its time. */
+/** Leading characters of a ULID that encode its time. */
 const TIME_LENGTH = 10
 
 /** Events of a user that their account pages show. */
@@ -45,7 +45,7 @@ export function createEventList ({ store, feed }: { store: Store, feed: Pick<Fee
   return {
     /**
      * A page of the list, with the cursor of the next one.
-     * @throws ErrParam for a sort, a time or a cursor that is not one
+     * @throws ErrParam for an invalid sort, time or cursor
      */
     async page (query: EventListQuery = {}, actor?: Actor): Promise<Page<Event>> {
       const listQuery = { ...toListQuery(query), signal: actor?.signal }

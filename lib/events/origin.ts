@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { Event } from '../../schemas/event.ts'
 
-/** Who asks for the work that is being done, and how. */
+/** The caller that requested the current work, and how. */
 export interface Origin {
   via: Event['actor']['via']
   address?: string | undefined
@@ -12,18 +12,18 @@ export interface Origin {
 
 const storage = new AsyncLocalStorage<Origin | undefined>()
 
-/** Does work, with everything that it begins, on behalf of this origin; undefined: of no request. */
+/** Runs work, and everything that it starts, on behalf of this origin. Undefined: on behalf of no request. */
 export function runFor<T> (origin: Origin | undefined, work: () => T): T {
   return storage.run(origin, work)
 }
 
-/** Says who is behind the present request, where no guard has. */
+/** Names the caller of the current request, where no guard has done so. */
 export function nameCaller (caller: Omit<Event['actor'], 'via'>): void {
   const origin = storage.getStore()
   if (origin !== undefined) origin.readCaller = () => caller
 }
 
-/** The origin of the present work. Undefined outside of requests. */
+/** The origin of the current work. Undefined outside of requests. */
 export function findOrigin (): Origin | undefined {
   return storage.getStore()
 }

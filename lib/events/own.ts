@@ -3,7 +3,7 @@ import type { ClientRecord } from '../records.ts'
 import type { Store } from '../store/port.ts'
 import type { EventType } from './types.ts'
 
-/** An event as the person sees it whose account it is about. */
+/** An event in the form that is shown to the user of the account. */
 export interface OwnEvent {
   type: EventType
   time: string
@@ -11,19 +11,19 @@ export interface OwnEvent {
   /** Through a page, through an app or the API, or by an operator of the service. */
   by: 'page' | 'app' | 'operator'
   address?: string
-  /** The client that it is about. Without a name it was deleted. */
+  /** The client that the event is about. It has no name if it was deleted. */
   client?: { name?: string }
   granted?: string[]
   removed?: string[]
   count?: number
 }
 
-/** Whether an administrator, the command line or the service itself did it, and not somebody at the account's own pages and apps. */
+/** Whether an administrator, the command line or the service itself acted, and not the user by their own pages and apps. */
 function isOperator ({ actor: { via, user_id: actor }, user_id }: Event): boolean {
   return via === 'cli' || via === 'system' || (via === 'api' && actor !== undefined && actor !== user_id)
 }
 
-/** The client that a person is told of. That of an operator is nobody else's business. */
+/** The client to show to the user. The client through which an operator acted is not shown. */
 function findClientId (event: Event): string | undefined {
   const { actor, target, client_id } = event
   return isOperator(event) && target.kind !== 'client' && client_id === actor.client_id ? undefined : client_id
@@ -39,7 +39,7 @@ function showOwn (event: Event, names: ReadonlyMap<string, string | undefined>):
     time,
     failed: outcome === 'failure',
     by,
-    // Where an operator sits is no matter of the person's.
+    // The address of an operator is not shown to the user.
     ...(by !== 'operator' && address !== undefined && { address }),
     ...(client_id !== undefined && { client: name === undefined ? {} : { name } }),
     ...(granted !== undefined && { granted }),
@@ -48,7 +48,7 @@ function showOwn (event: Event, names: ReadonlyMap<string, string | undefined>):
   }
 }
 
-/** Events of an account as its person sees them: with the names of clients, and without what is an operator's own. */
+/** Events of an account for its user: with the names of clients, and without the addresses and clients of operators. */
 export async function showOwnEvents (store: Store, events: readonly Event[]): Promise<OwnEvent[]> {
   const clients = store.collection<ClientRecord>('clients')
   const ids = new Set(events.map(findClientId).filter((id) => id !== undefined))

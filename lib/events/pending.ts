@@ -8,10 +8,10 @@ export const EVENT_DUE = 'event_due'
 
 const FIELD_PREFIX = `${EVENT_PREFIX}:`
 
-/** Events that may be pending on one document. The relay takes them away within moments. */
+/** The most pending events of one document. The relay soon removes them. */
 const CAPACITY = 32
 
-/** An event that was written with the change that it tells of. */
+/** An event that was written together with the change that it records. */
 export interface Pending {
   key: string
   content: EventContent
@@ -33,7 +33,7 @@ export function toFields (pending: readonly Pending[]): { [field: string]: Json 
   return { ...Object.fromEntries(pending.map(({ key, content }) => [toField(key), content as Json])), [EVENT_DUE]: pending.at(-1)!.key }
 }
 
-/** @throws ErrBusy when so many events of the document wait for the relay that no more may be added */
+/** @throws ErrBusy when too many events of the document wait for the relay */
 export function checkRoom (document: Document | null): void {
   if (document !== null && listPending(document).length >= CAPACITY) throw fullError()
 }

@@ -7,7 +7,7 @@ import { findOrigin, type Origin } from './origin.ts'
 import { type Pending, checkRoom, listPending, toFields } from './pending.ts'
 import { EVENT_TYPES, type EventContent, type Happening } from './types.ts'
 
-/** Events that no document carries: of what expires, of what was deleted, and of what changes nothing. */
+/** Events that no other document carries: about records that expire, deleted documents, and operations that change nothing. */
 export interface InboxRecord extends Document {
   /** The collection and the id of a document whose deletion was decided. The id of this record is made of both. */
   collection?: string
@@ -17,23 +17,23 @@ export interface InboxRecord extends Document {
   created_at: string
 }
 
-/** One deletion of a document is decided at a time. */
+/** The same id for all deletions of a document, so that one is decided at a time. */
 const toDeletionId = (collection: string, target: string): string => `${collection}/${target}`
 
-/** A document that every write gives a higher revision. */
+/** A document whose revision every write increments. */
 export type Versioned = Document & { revision?: number }
 
 export interface RecorderParts {
   store: Store
   now: Clock
-  /** Who acts where no request says it. */
+  /** The `via` of events outside of requests. */
   via: Origin['via']
   addresses: AddressMode
-  /** Called when something was recorded, or is about to be. */
+  /** Called when an event was recorded, or is about to be. */
   onRecord: () => void
 }
 
-/** Records what happens, so that no change is without its event, and no event without its change. */
+/** Records events, so that every change has its event, and every event its change. */
 export function createRecorder ({ store, now, via, addresses, onRecord }: RecorderParts) {
   const inbox = store.collection<InboxRecord>('event_inbox')
   const generateUlid = createUlids()
@@ -62,7 +62,7 @@ export function createRecorder ({ store, now, via, addresses, onRecord }: Record
     return { key: generateUlid(now()), content: describe(happening) }
   }
 
-  /** Writes down that a document is to be deleted, with the events that it still carries. Somebody else may have done so. */
+  /** Stores the decision to delete a document, with the events that it still carries. Another caller may have stored it already. */
   async function decide (id: string, record: Omit<InboxRecord, 'id' | 'created_at'>, carried: readonly Pending[], own: Pending): Promise<void> {
     try {
       await inbox.insert({ id, ...record, created_at: toTimestamp(now()), ...toFields([...carried, own]) })
@@ -85,7 +85,7 @@ export function createRecorder ({ store, now, via, addresses, onRecord }: Record
       return toFields(happenings.map(toPending))
     },
 
-    /** Records an event that no document carries. When this resolves it is durable. */
+    /** Records an event that no document carries. It is durable when this resolves. */
     async insert (happening: Happening): Promise<void> {
       const pending = toPending(happening)
       await inbox.insert({ id: pending.key, created_at: toTimestamp(now()), ...toFields([pending]) })
@@ -93,10 +93,10 @@ export function createRecorder ({ store, now, via, addresses, onRecord }: Record
     },
 
     /**
-     * Deletes a document, and records that. The decision is written first, with the events that the document still carries; the
-     * relay finishes a deletion that was interrupted after it. If the deletion was published already, the
-     * relay drops the second event.
-     * @returns false when there is no such document, or somebody else deleted it first
+     * Deletes a document, and records the deletion. First it stores the decision, with the events that the document still carries.
+     * If it is interrupted after that, the relay finishes the deletion. If another deletion of the document was already published,
+     * the relay drops the second event.
+     * @returns false when there is no such document, or another caller deleted it first
      * @throws ErrBusy
      */
     async remove (name: string, target: string, happening: Happening): Promise<boolean> {
@@ -108,7 +108,7 @@ export function createRecorder ({ store, now, via, addresses, onRecord }: Record
         if (record === null) return false
         const { revision } = record
         if (revision === undefined) {
-          // A record of an early release. A deletion requires the record whose events it carries.
+          // A record of an early release has no revision, and the deletion needs one: it deletes only the version that it has read.
           await collection.update(target, { increment: { revision: 1 } })
           return null
         }

@@ -11,20 +11,20 @@ import { type EventRecord, toNumberId } from './types.ts'
 /** Collections whose documents carry events. */
 export const CARRIERS = ['event_inbox', 'users', 'clients', 'resources', 'webhooks'] as const
 
-/** Documents of each of them that one round of the relay reads: a short list, which waits for no cursor. */
+/** Documents that one round of the relay reads from each of them: a short list, which never waits for a cursor. */
 const BATCH = BATCH_SIZE
 
-/** Milliseconds that whoever decides a deletion has to carry it out. */
+/** Milliseconds that a process has to carry out a deletion that it decided. After that, the relay does it. */
 const GRACE = 10_000
 
-/** Milliseconds to the first look after something was recorded or published, and at most to the following ones. */
+/** Milliseconds to the first round after an event was recorded or published, and at most to the following rounds. */
 const FIRST_DELAY = 20
 const LAST_DELAY = 1_000
 
-/** Milliseconds for which a write that carries an event may take, and so for which looks go on. */
+/** Milliseconds that a write with an event may take. For this time rounds follow each other at short intervals. */
 const PATIENCE = 6_000
 
-/** Milliseconds between two looks for what a process that died has left. */
+/** Milliseconds between two polls for events that a dead process has left. */
 const POLL_INTERVAL = 5_000
 
 const DAY = 24 * 60 * 60 * 1000
@@ -33,13 +33,13 @@ const DAY = 24 * 60 * 60 * 1000
 interface Carrier {
   collection: Collection<Document>
   document: Document
-  /** In their order. */
+  /** The oldest first. */
   pending: Pending[]
-  /** How many of them are published. */
+  /** The number of those that are published. */
   published: number
-  /** Whether the document is there for its events only. */
+  /** Whether the document exists only for its events. */
   isInbox: boolean
-  /** Of a decision to delete: what can be deleted once, by the last of the events. */
+  /** For a deletion: the unique key of its last event, because a document is deleted once. */
   once?: string
 }
 
@@ -50,7 +50,7 @@ export interface RelayParts {
   days: number
   /** Called before an event is published, with work that must not be lost; it may be called again. */
   onPublish: (record: EventRecord) => Promise<void>
-  /** Called with what was published. */
+  /** Called with the published records. */
   onPublished: (records: EventRecord[]) => void
   /** Receives failures that no caller waits for. */
   onError: (error: unknown) => void
@@ -58,7 +58,7 @@ export interface RelayParts {
 }
 
 /**
- * Moves pending events from the documents that carry them to the feed, in one order. One process does it at a time, by a
+ * Moves pending events from the documents that carry them to the feed, in one order. One process does this at a time, under a
  * lease. Each event is published once, because its ULID is unique in the feed, and so is its number.
  */
 export function createRelay ({ store, now, days, onPublish, onPublished, onError, timers = TIMERS }: RelayParts) {
@@ -85,10 +85,10 @@ export function createRelay ({ store, now, days, onPublish, onPublished, onError
     }
   }
 
-  /** Finds the last number, and fills the holes below it, so that a late write of a former holder fails. */
+  /** Finds the last number, and fills missing numbers below it with gaps, so that a late write of a former lease holder fails. */
   async function resume (): Promise<number> {
     let { last: highest } = await readFeedRecord(feeds)
-    // In short lists, which wait for no cursor.
+    // Short lists never wait for a cursor.
     for (let isMore = true; isMore;) {
       const position = { values: [toNumberId(highest)], id: toNumberId(highest) }
       isMore = false
@@ -103,7 +103,7 @@ export function createRelay ({ store, now, days, onPublish, onPublished, onError
     return highest
   }
 
-  /** Finishes a deletion that was decided. @returns the document of the deletion when its events can be published */
+  /** Finishes a decided deletion. @returns its record, or null while its events cannot be published */
   async function finishDeletion (record: InboxRecord): Promise<InboxRecord | null> {
     const { collection: name, target, id, created_at } = record
     if (name === undefined || target === undefined) return record
@@ -117,7 +117,7 @@ export function createRelay ({ store, now, days, onPublish, onPublished, onError
     return null
   }
 
-  /** The document that is to be deleted carried them too, and they may have been published from there. */
+  /** Removes published events: the deleted document carried them too, and they may have been published from there. */
   async function findUnpublished (carried: Pending[]): Promise<Pending[]> {
     const published = await Promise.all(carried.map(async ({ key }) => await events.getBy('key', key) !== null))
     return carried.filter((_, index) => !published[index])
@@ -169,14 +169,14 @@ export function createRelay ({ store, now, days, onPublish, onPublished, onError
     } catch (error) {
       if (!(error instanceof DuplicateKeyError)) throw error
       const published = await events.getBy('key', key) ?? (record.once === undefined ? null : await events.getBy('once', record.once))
-      // Published ahead by a process that stood still: the next event of this document must come after it.
+      // A process that was suspended has published it under a later number. The next event of this document must come after it.
       if (published === null || published.id > record.id) return null
       if (published.id !== record.id) await insertGap(number)
       return published
     }
   }
 
-  /** Removes what was published from where it was. */
+  /** Removes published events from the document that carries them. */
   async function clear ({ collection, document, pending, published, isInbox }: Carrier): Promise<void> {
     const unset = pending.slice(0, published).map(({ key }) => toField(key))
     const { [EVENT_DUE]: due } = document as Document & { [EVENT_DUE]: string }
@@ -190,8 +190,8 @@ export function createRelay ({ store, now, days, onPublish, onPublished, onError
   }
 
   /**
-   * Publishes the next event of each document. Events of one document are published one after another, so that they stay in
-   * their order when another process interferes.
+   * Publishes the next event of each document. Events of one document are published one after another, so that they keep their
+   * order when another process interferes.
    * @param start the number of the first one
    * @returns whether all of them are published
    */
@@ -205,7 +205,7 @@ export function createRelay ({ store, now, days, onPublish, onPublished, onError
     return !records.includes(null)
   }
 
-  /** Takes or renews the lease. @returns whether this process has it, and `last` is true */
+  /** Takes or renews the lease. @returns whether this process has it. If so, `last` is correct */
   async function hold (): Promise<boolean> {
     const right = await lease.hold(last)
     if (right !== 'held') last = undefined
@@ -213,7 +213,7 @@ export function createRelay ({ store, now, days, onPublish, onPublished, onError
     return right !== false
   }
 
-  /** Fills a hole that a late write of a former holder left. When nothing is pending, publishing would not find it. */
+  /** Fills missing numbers before a late write of a former lease holder. While no event is pending, publishing does not find them. */
   async function mend (): Promise<void> {
     const { last: stored } = await readFeedRecord(feeds)
     const highest = Number((await readFirst(events, { sort: [{ key: 'id', direction: 'desc' }] }))?.id ?? 0)
@@ -222,7 +222,7 @@ export function createRelay ({ store, now, days, onPublish, onPublished, onError
     await hold()
   }
 
-  /** Publishes what some documents carry. @returns how many, 0 when another process does it, and BATCH to try again at once */
+  /** Publishes the events of some documents. @returns their number, 0 when another process has the lease, BATCH to retry at once */
   async function publishSome (): Promise<number> {
     const carriers = await gather()
     if (carriers.length === 0) {
@@ -235,7 +235,7 @@ export function createRelay ({ store, now, days, onPublish, onPublished, onError
     try {
       for (let due = carriers; due.length > 0; due = due.filter(({ pending, published }) => published < pending.length)) {
         if (!await publishNext(due, number + 1)) {
-          // A number that another process has used: this one was stopped for longer than its lease.
+          // Another process has used a number: this process was suspended for longer than its lease.
           lease.doubt()
           return BATCH
         }
@@ -248,7 +248,7 @@ export function createRelay ({ store, now, days, onPublish, onPublished, onError
     }
   }
 
-  /** Publishes until a round finds fewer documents than `least`, or another process does it. */
+  /** Publishes until a round finds fewer documents than `least`, or another process has the lease. */
   async function drain (least: number): Promise<void> {
     for (let found = least; found >= least;) {
       found = closed ? 0 : await publishSome()
@@ -259,7 +259,7 @@ export function createRelay ({ store, now, days, onPublish, onPublished, onError
   function schedule (): void {
     if (closed || timer !== undefined || running !== undefined || !started) return
     const isExpected = timers.now() < lookUntil
-    // Not on behalf of the request that led to it.
+    // Without the origin of the request that caused it.
     timer = runFor(undefined, () => timers.set(run, isExpected ? delay : POLL_INTERVAL))
     timer.unref?.()
     delay = Math.min(2 * delay, LAST_DELAY)
@@ -284,14 +284,14 @@ export function createRelay ({ store, now, days, onPublish, onPublished, onError
     })
   }
 
-  /** Publishes all that is pending. Resolves at once when another process does it. */
+  /** Publishes all pending events. Resolves at once when another process has the lease. */
   async function flush (): Promise<void> {
     for (let current = running; current !== undefined; current = running) await current.catch(() => {})
     await begin(1)
   }
 
   return {
-    /** Something was recorded in this process, or is about to be. */
+    /** To be called when this process has recorded an event, or is about to. */
     notice (): void {
       lookUntil = timers.now() + PATIENCE
       delay = FIRST_DELAY
@@ -301,7 +301,7 @@ export function createRelay ({ store, now, days, onPublish, onPublished, onError
       schedule()
     },
 
-    /** Begins to publish, what other processes record too, until `close`. */
+    /** Publishes events until `close`, including those that other processes record. */
     start (): void {
       started = true
       lookUntil = timers.now() + PATIENCE

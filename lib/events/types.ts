@@ -1,7 +1,7 @@
 import type { Event } from '../../schemas/event.ts'
 import type { Document, Json } from '../store/port.ts'
 
-/** What can happen, each with the kind of its target. Nothing else is recorded. */
+/** All types of events, each with the kind of its target. */
 export const EVENT_TYPES = {
   'user.created': 'user',
   'user.invited': 'user',
@@ -52,25 +52,25 @@ export const EVENT_TYPES = {
 
 export type EventType = keyof typeof EVENT_TYPES
 
-/** What happened, before it is known who did it. */
+/** An event before the recorder adds its time and its actor. */
 export interface Happening extends Partial<Pick<Event, 'changed' | 'granted' | 'removed' | 'outcome' | 'count'>> {
   type: EventType
-  /** The kind of the target, where it is not that of the type. */
+  /** The kind of the target, if it is not that of the type. */
   kind?: string
   /** The id of the target: a user, client, resource and so on, by the type. */
   id: string
-  /** The user whose account it is about. Absent: the target, if that is a user; otherwise whoever acts. */
+  /** The user whose account it is about. Absent: the target, if that is a user; otherwise the acting user. */
   user_id?: string | undefined
-  /** The client that it is about. Absent: the target, if that is a client; otherwise the one that acts. */
+  /** The client that it is about. Absent: the target, if that is a client; otherwise the acting client. */
   client_id?: string | undefined
 }
 
-/** An event without its place in the feed. */
+/** An event without its position in the feed. */
 export type EventContent = Omit<Event, 'cursor' | 'id'> & { [field: string]: Json | undefined }
 
 /** A published event. The id is its number in the feed, with leading zeros. */
 export interface EventRecord extends Document {
-  /** The ULID of the event. Absent on a gap: a number that nobody used. */
+  /** The ULID of the event. Absent on a gap: a number without an event. */
   key?: string
   /** On the deletion of a document: its collection and id, because it is deleted once. */
   once?: string
@@ -82,7 +82,7 @@ export interface EventRecord extends Document {
   expired_at: string
 }
 
-/** The digits of an event's number, as many as JavaScript counts exactly. */
+/** The digits of an event's number: as many as the largest safe integer of JavaScript has. */
 const DIGITS = 16
 
 export const toNumberId = (number: number): string => String(number).padStart(DIGITS, '0')

@@ -2,7 +2,7 @@ import type { OutboundAnswer, OutboundFetch } from '../outbound/fetcher.ts'
 import type { createReader } from './find-ended.ts'
 import { type LogoutRecord, nameSid } from './record.ts'
 
-/** Whom a logout token is about, and for whom. */
+/** The user that a logout token is about, and the client that receives it. */
 export interface LogoutClaims {
   client_id: string
   user_id: string
@@ -10,10 +10,10 @@ export interface LogoutClaims {
   sid?: string | undefined
 }
 
-/** Signs a logout token, with the keys of this moment. Null when the client is not to be told any more. */
+/** Signs a logout token with the current keys. Resolves to null when the client no longer receives logout tokens. */
 export type SignLogout = (claims: LogoutClaims) => Promise<{ uri: string, token: string } | null>
 
-/** Answers of a receiver that may be able to take the same event later. */
+/** Status codes of a receiver that may accept a later attempt. */
 const PASSING = [408, 425, 429]
 
 /** The receiver did not accept a logout token. */
@@ -29,21 +29,21 @@ export class LogoutRefusedError extends Error {
 }
 
 /**
- * Back-Channel Logout 1.0, 2.5: an OP sends a logout token again only where what failed may pass, such as a network outage.
- * With 400 the receiver says that it will never take it (2.8).
+ * Back-Channel Logout 1.0, 2.5: an OP retries only after failures that may be temporary, such as a network outage. With 400 the
+ * receiver says that it will never accept the token (2.8).
  */
 export function isFinal (error: unknown): boolean {
   return error instanceof LogoutRefusedError && error.responseCode < 500 && !PASSING.includes(error.responseCode)
 }
 
 /**
- * Makes one attempt to tell a client. Each attempt has a new token with a `jti` of its own: a token lives two minutes, and a
- * receiver that failed after it had noted the `jti` would take the same one for a replay.
+ * Makes one attempt to notify a client. Each attempt has a new token with its own `jti`: a token is valid for two minutes, and a
+ * receiver that failed after it had stored the `jti` would reject the same token as a replay.
  */
 export function createAttempt ({ reader, sign, fetch }: { reader: Pick<ReturnType<typeof createReader>, 'findCurrent'>, sign: SignLogout, fetch: OutboundFetch }) {
   /**
-   * The `sid` of each token. One token without a `sid` ends all sessions of the user (2.4). Where one of them goes on, because it was
-   * kept or the user has signed in again, it would end with them: then each ended session has a token.
+   * The `sid` of each token to send. One token without a `sid` ends all sessions of the user (2.4). It would also end a session that
+   * goes on because it was kept or the user has signed in again. If there is such a session, each ended session gets its own token.
    */
   async function listSids ({ user_id, client_id, uids, more, epoch }: LogoutRecord): Promise<(string | undefined)[]> {
     const toSids = (ended: string[]) => ended.map((uid) => nameSid(uid, client_id))
@@ -64,7 +64,7 @@ export function createAttempt ({ reader, sign, fetch }: { reader: Pick<ReturnTyp
         body: new URLSearchParams({ logout_token: signed.token }).toString(),
         signal
       })
-      // 2.8: 204 is what some frameworks make of an empty 200.
+      // 2.8: some frameworks turn an empty 200 into a 204.
       if (answer.status !== 200 && answer.status !== 204) throw new LogoutRefusedError(answer)
     }
   }

@@ -10,10 +10,10 @@ type SessionRecord = Revocable & {
   payload: { authorizations?: { [client_id: string]: { grantId?: string } }, [key: string]: Json | undefined }
 }
 
-/** Sign-in sessions and grants that are read to find out whether a user is signed in to a client. */
+/** The most sign-in sessions, and the most grants, read to find out whether a user is signed in to a client. */
 const MOST_READ = 1_000
 
-/** A client, and what ended there. */
+/** A client, and the user's sessions that ended there. */
 export interface Ended {
   user_id: string
   client_id: string
@@ -23,12 +23,12 @@ export interface Ended {
   more: boolean
 }
 
-/** Reads which clients a user signed in to. */
+/** Finds the clients that a user signed in to. */
 export function createReader (store: Store) {
   const grants = store.collection<GrantRecord>('grants')
   const sessions = store.collection<SessionRecord>('sign_in_sessions')
 
-  /** The clients to which somebody signed in in this session, each with its last grant there. */
+  /** The clients that the user signed in to in this session, each with its last grant. */
   function listClients ({ payload }: SessionRecord): [client_id: string, grant_id: string][] {
     return Object.entries(payload.authorizations ?? {}).flatMap(([id, { grantId }]) => grantId === undefined ? [] : [[id, grantId]])
   }
@@ -53,8 +53,8 @@ export function createReader (store: Store) {
     },
 
     /**
-     * The clients that a user signed in to before an epoch, by the epoch of the session.
-     * @param epoch absent: whenever it was
+     * The clients that a user signed in to before an epoch, with one entry for each client and epoch of the session.
+     * @param epoch absent: all epochs
      */
     async ofUser (user_id: string, epoch = Infinity): Promise<Ended[]> {
       const found = new Map<string, Ended>()
@@ -67,7 +67,7 @@ export function createReader (store: Store) {
         else if (!ended.uids.has(uid)) ended.more = true
       }
       for await (const batch of scan(grants, { equal: { user_id } })) {
-        // Without a session it was minted: nobody signed in.
+        // A grant without a session was minted, without a sign-in.
         for (const { client_id, session_uid, user_epoch } of batch) if (session_uid !== undefined) note(client_id, session_uid, user_epoch)
       }
       for await (const batch of scan(sessions, { equal: { user_id } })) {
@@ -76,7 +76,7 @@ export function createReader (store: Store) {
       return [...found.values()]
     },
 
-    /** The sessions of the user that go on and in which they signed in to this client. */
+    /** The user's current sessions in which they signed in to this client. */
     async findCurrent (user_id: string, client_id: string, epoch: number): Promise<Set<string>> {
       const current = new Set<string>()
       let read = 0

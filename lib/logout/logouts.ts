@@ -16,29 +16,27 @@ const SECOND = 1_000
 const MINUTE = 60 * SECOND
 const HOUR = 60 * MINUTE
 
-/**
- * Milliseconds from each failed attempt to the next. A receiver that is down for an hour is told afterwards.
- */
+/** Milliseconds from each failed attempt to the next. A receiver that is down for an hour is still notified. */
 const RETRIES = [15 * SECOND, MINUTE, 5 * MINUTE, 15 * MINUTE, 30 * MINUTE, HOUR]
 
-/** Milliseconds for which delivery is attempted. A retry by an operator begins them again. */
+/** Milliseconds that delivery is attempted. A retry by an operator starts this period again. */
 const LIFE = 2 * HOUR
 
-/** Milliseconds for which a delivery is remembered after that, so that the same end is not told twice. */
+/** Milliseconds that a delivery is stored after that, so that no client is notified twice of the same end. */
 const KEPT = 24 * HOUR
 
-/** Deliveries at once in this process, and among them to one client: a receiver that hangs leaves room for the others. */
+/** Concurrent deliveries of this process, to all clients and to one. A receiver that hangs leaves slots for the others. */
 const SLOTS = 8
 const SLOTS_OF_CLIENT = 2
 
-/** Deliveries that may be due, and those of one client. */
+/** The most due deliveries, of all clients and of one. */
 const CAPACITY = 10_000
 const CAPACITY_OF_CLIENT = 1_000
 
-/** Milliseconds after which a delivery is due that another process should have accepted already. */
+/** Milliseconds that a delivery waits for the process that made the change, which should accept the same delivery first. */
 const GRACE = 10 * SECOND
 
-/** The changes of a user that move their epoch, and the end of the user. */
+/** The events that increment a user's epoch, and the deletion of the user. */
 const ENDINGS: ReadonlySet<EventType> = new Set<EventType>([
   'user.password_changed', 'user.password_reset', 'user.disabled', 'user.sessions_ended', 'user.email_restored', 'user.deleted'
 ])
@@ -57,8 +55,8 @@ export interface LogoutParts {
 }
 
 /**
- * OpenID Connect Back-Channel Logout 1.0: tells the clients that a user signed in to of the end of their sessions. What is to be
- * told is durable before anything that names the clients is removed; no caller waits for a receiver.
+ * OpenID Connect Back-Channel Logout 1.0: notifies the clients that a user signed in to when the user's sessions end. The
+ * notifications are durable before the records that name the clients are removed. No caller waits for a receiver.
  */
 export function createLogouts ({ store, now, recorder, fetch, onError, onFailed, timers }: LogoutParts) {
   const clients = store.collection<ClientRecord>('clients')
@@ -82,12 +80,12 @@ export function createLogouts ({ store, now, recorder, fetch, onError, onFailed,
     renew: toEnd
   }, { store, now, onError, timers, onFailed: ({ id, client_id, user_id, attempts }, failure) => onFailed({ id, client_id, user_id, attempts, failure }) })
 
-  /** Whether any client is to be told: one look-up by an index. */
-  async function isAnyTold (): Promise<boolean> {
+  /** Whether any client receives logout tokens: one look-up in an index. */
+  async function hasReceivers (): Promise<boolean> {
     return await readFirst(clients, { filter: { equal: { backchannel: true } } }) !== undefined
   }
 
-  async function isTold (client_id: string): Promise<boolean> {
+  async function isReceiver (client_id: string): Promise<boolean> {
     const client = await clients.get(client_id)
     return client?.backchannelLogoutUri !== undefined && client.disabled_at === undefined
   }
@@ -107,11 +105,11 @@ export function createLogouts ({ store, now, recorder, fetch, onError, onFailed,
     try {
       const isNew = await outbox.accept(record)
       if (delay > 0) return
-      // One that waited for this call.
+      // An earlier call may have accepted it with a delay: it becomes due now.
       if (!isNew && await records.update(id, { set: { due_at: record.due_at } }, { equal: { claim: 0, state: 'due' } }) === null) return
     } catch (error) {
       if (!(error instanceof IdentityError) || error.code !== 'ErrBusy') throw error
-      // Receivers that do not answer must not keep anybody from signing out.
+      // Receivers that do not answer must not prevent a sign-out.
       onFailed({ id, client_id: record.client_id, user_id: record.user_id, attempts: 0, failure: 'BUSY' })
       return
     }
@@ -119,18 +117,18 @@ export function createLogouts ({ store, now, recorder, fetch, onError, onFailed,
   }
 
   /**
-   * Tells clients of the end of a user's sessions of earlier epochs. It may be called any number of times for an epoch, by any
-   * process: each client is told once of each.
-   * @param epoch the user's, since the change that ended them; absent: the user was deleted, and all have ended
-   * @param atOnce for whoever made the change, when the sessions that go on are known. Other calls leave them time for that
+   * Notifies clients of the end of a user's sessions of earlier epochs. Any process may call this any number of times for an
+   * epoch: each client is notified once of each.
+   * @param epoch the user's epoch after the change that ended them. Absent: the user was deleted, and all sessions have ended
+   * @param atOnce set by the caller that made the change, once it knows which sessions go on. Other calls leave it time for that
    */
   async function enqueueForUser (user_id: string, epoch?: number, { atOnce = false } = {}): Promise<void> {
-    if (!await isAnyTold()) return
-    const told = new Map<string, boolean>()
+    if (!await hasReceivers()) return
+    const receivers = new Map<string, boolean>()
     for (const { client_id, user_epoch, uids, more } of await reader.ofUser(user_id, epoch)) {
-      if (!told.has(client_id)) told.set(client_id, await isTold(client_id))
-      if (told.get(client_id) !== true) continue
-      // Named after the change that ended the session, so that a later one which finds it here too is no other.
+      if (!receivers.has(client_id)) receivers.set(client_id, await isReceiver(client_id))
+      if (receivers.get(client_id) !== true) continue
+      // The id names the change that ended the session: a later change that finds the session again makes no second delivery.
       const ended = user_epoch + 1
       const fields = { user_id, client_id, uids: [...uids], ...(more && { more }), epoch: ended }
       await accept(nameLogout('user', user_id, ended, client_id), fields, atOnce ? 0 : GRACE)
@@ -139,16 +137,16 @@ export function createLogouts ({ store, now, recorder, fetch, onError, onFailed,
 
   return {
     /**
-     * Tells clients of the end of a sign-in session, which the caller removes after this.
-     * @param client_id the only client at which it ends; absent: at all
+     * Notifies clients of the end of a sign-in session, which the caller removes afterwards.
+     * @param client_id the only client at which it ends. Absent: it ends at all clients
      */
     async enqueueForSession (uid: string, client_id?: string): Promise<void> {
-      if (!await isAnyTold()) return
+      if (!await hasReceivers()) return
       const found = await reader.ofSession(uid)
       if (found === null) return
       for (const [id, grant_id] of found.clients) {
-        if ((client_id !== undefined && id !== client_id) || !await isTold(id)) continue
-        // The user may sign in to one client again in the same session, and that ends on its own.
+        if ((client_id !== undefined && id !== client_id) || !await isReceiver(id)) continue
+        // The user may sign in to one client again in the same session. That sign-in has an end of its own.
         const name = client_id === undefined ? nameLogout('session', uid, id) : nameLogout('session', uid, id, grant_id)
         await accept(name, { user_id: found.user_id, client_id: id, uids: [uid] })
       }
@@ -157,8 +155,8 @@ export function createLogouts ({ store, now, recorder, fetch, onError, onFailed,
     enqueueForUser,
 
     /**
-     * Before an event is published: makes up for a process that ended after the change that ended a user's sessions, and before it
-     * had stored whom to tell.
+     * Called before an event is published. A process may have died after the change that ended a user's sessions and before it
+     * stored the notifications. This call stores those that are missing.
      */
     async makeUp ({ type, user }: Pick<EventRecord, 'type' | 'user'>): Promise<void> {
       if (type === undefined || user === undefined || !ENDINGS.has(type)) return
@@ -166,14 +164,14 @@ export function createLogouts ({ store, now, recorder, fetch, onError, onFailed,
     },
 
     /**
-     * Delivers from now on what this process accepts.
-     * @param sign signs logout tokens, and is called first when one is due
+     * Delivers from now on the notifications that this process accepts.
+     * @param sign signs logout tokens. It is not called before one is due
      */
     attach (sign: SignLogout): void {
       attempt = createAttempt({ reader, sign, fetch })
     },
 
-    /** Begins to look for what is due, whatever process accepted it, and goes on until `close`. */
+    /** Delivers until `close`, polling for due deliveries of all processes. */
     start: outbox.start,
 
     list: outbox.list,
@@ -191,7 +189,7 @@ export function createLogouts ({ store, now, recorder, fetch, onError, onFailed,
 
     settle: outbox.settle,
 
-    /** Delivers whatever is due, where this process can. */
+    /** Delivers everything due, if this process can sign (see `attach`). */
     async flush (): Promise<void> {
       if (attempt !== undefined) await outbox.flush()
     },

@@ -7,7 +7,7 @@ import { findMailbox } from '../users/addresses.ts'
 /** A user in oidc-provider's terms. */
 export interface Account {
   accountId: string
-  /** As it is typed to sign in. */
+  /** The account as the user types it to sign in. */
   name: string
   claims (use: string, scope: string): Record<string, unknown> & { sub: string }
   /** Required by oidc-provider's types. */
@@ -16,7 +16,7 @@ export interface Account {
 
 /**
  * The claims of all scopes (OpenID Connect Core, 5.1). oidc-provider removes those that were not granted. `email_verified` is
- * false unless a link that was mailed there was used; without the claim some apps would take the address for verified.
+ * false unless a link mailed to the address was used. Without the claim, some apps would treat the address as verified.
  */
 function toClaims (user: UserRecord): Record<string, unknown> & { sub: string } {
   const email = findMailbox(user)
@@ -31,8 +31,8 @@ function toClaims (user: UserRecord): Record<string, unknown> & { sub: string } 
 
 /**
  * Finds users for oidc-provider; a disabled or expired user is not found.
- * @param client the client that the claims are for, as far as it is known. Its ID tokens have the claims of the scopes only
- *   if it is set so; userinfo always has them (OpenID Connect Core, 5.4)
+ * @param client the client that the claims are for, if known. Its ID tokens have the claims of the scopes only if
+ *   `id_token_claims` is set; userinfo always has them (OpenID Connect Core, 5.4)
  */
 export function createAccounts (store: Store, now: () => number) {
   const users = store.collection<UserRecord>('users')

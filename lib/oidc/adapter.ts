@@ -34,7 +34,7 @@ const MODELS: Record<string, (parts: AdapterParts) => ModelAdapter> = {
   RefreshToken: adaptRefreshTokens
 }
 
-/** A copy for oidc-provider, which writes to what it is given. The store's documents are shared between its readers. */
+/** A copy for oidc-provider, which modifies the objects that it receives. The store's documents are shared by all readers. */
 function copy (payload: Payload | undefined): AdapterPayload | undefined {
   return structuredClone(payload) as AdapterPayload | undefined
 }

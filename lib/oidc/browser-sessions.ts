@@ -8,7 +8,7 @@ import type { BrowserSession, BrowserSessions, Decision, OidcSettings, Times } f
 import { setAddress } from './patches.ts'
 import { findStoredSession } from './sign-in-sessions.ts'
 
-/** Milliseconds between two writes of the last use. */
+/** Milliseconds between two writes of the time of the last use. */
 const USE_INTERVAL = 10 * 60 * 1000
 
 type CookieOptions = Parameters<KoaContextWithOIDC['cookies']['set']>[2]
@@ -31,7 +31,7 @@ export interface BrowserSessionParts {
 export function createBrowserSessions (getParts: () => BrowserSessionParts): BrowserSessions & { getContext: () => KoaContextWithOIDC | undefined } {
   const contexts = new AsyncLocalStorage<KoaContextWithOIDC>()
 
-  /** Runs with the session of the browser, which is new when it has none. */
+  /** Runs with the session of the browser, or with a new session when the browser has none. */
   async function withSession<T> (
     request: IncomingMessage, response: ServerResponse, address: string, run: (ctx: KoaContextWithOIDC, session: Session) => Promise<T>
   ): Promise<T> {
@@ -80,7 +80,7 @@ export function createBrowserSessions (getParts: () => BrowserSessionParts): Bro
     async signIn (request, response, address, login) {
       const { provider, tokens } = getParts()
       await withSession(request, response, address, async (ctx, found) => {
-        // Whoever was signed in before does nothing here.
+        // The actor is the user who signs in, not one who was signed in before.
         nameCaller({ user_id: login.accountId })
         const isOther = found.accountId !== undefined && found.accountId !== login.accountId
         if (isOther) await tokens.endSignIn(found.uid)

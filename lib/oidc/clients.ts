@@ -5,7 +5,7 @@ import type { SecretBox } from '../crypto/secrets.ts'
 import { type Registry, findDeclarer, listUsableScopes } from '../resources/registry.ts'
 import type { Json } from '../store/port.ts'
 
-/** Our own properties, beside the client metadata that oidc-provider knows. */
+/** Our own properties, in addition to the client metadata of oidc-provider. */
 export const CLIENT_PROPERTIES = ['registered_uris', 'own_scopes', 'owner', 'epoch', 'first_party', 'public', 'pkce', 'id_token_claims', 'grants', 'vouched', 'declared_scopes'] as const
 
 /** Our properties of oidc-provider's client. */
@@ -46,7 +46,7 @@ export function isNativeUri (uri: string): boolean {
 
 /** Exact match (RFC 9700, 2.1), except for the port of a public client's loopback URI. */
 export function isRegisteredUri (client: Pick<OurClient, 'registered_uris' | 'public'>, uri: unknown): boolean {
-  // The port of a loopback URI may be any, but must be one.
+  // A loopback URI may have any port, but it must be a valid one.
   if (typeof uri !== 'string' || !URL.canParse(uri)) return false
   if (client.registered_uris.includes(uri)) return true
   const bare = client.public ? withoutPort(uri) : null

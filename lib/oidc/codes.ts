@@ -18,7 +18,7 @@ const EXPIRED_DEVICE_CODE = 600
 /** Seconds that a device waits between two polls (RFC 8628, 3.2). */
 export const POLL_INTERVAL = 5
 
-/** Milliseconds after a poll in which another one is too fast. A second is left for the clock of the device. */
+/** Milliseconds after a poll in which another one is too early. It is a second less than the interval, to tolerate the device's clock. */
 const POLL_PAUSE = (POLL_INTERVAL - 1) * 1000
 
 interface DeviceRecord extends Revocable {
@@ -75,7 +75,7 @@ async function writeGrant (parts: AdapterParts, payload: Payload, ttl: number): 
     payload: JSON.parse(JSON.stringify({ kind: 'Grant', accountId, clientId, openid, resources, rejected })) as Payload
   })
   const session = findStoredSession(parts.getContext()!)
-  // A sign-out deletes the session before it looks for bound grants: either it finds this one, or this finds no session.
+  // A sign-out deletes the session before it looks for bound grants: either it finds this grant, or this check finds no session.
   if (bound && session !== undefined && await parts.tokens.find('sign_in_sessions', session.id) === null) {
     await parts.tokens.endGrant(payload.grantId as string)
     throw new parts.errors.AccessDenied('the sign-in has ended')
@@ -89,7 +89,7 @@ export function adaptCodes (parts: AdapterParts): ModelAdapter {
   const codes = store.collection<TokenRecord>('authorization_codes')
   return {
     async upsert (id, payload, expiresIn) {
-      // The user may have taken an hour to sign in and consent, and the URI may have been taken off the client meanwhile.
+      // Signing in and consenting may have taken an hour, and the URI may have been removed from the client meanwhile.
       if (!isRegisteredUri(getContext()?.oidc.client as unknown as OurClient, payload.redirectUri)) throw new errors.InvalidRedirectUri()
       const subject = await writeGrant(parts, payload, LIFETIMES.code + parts.accessTtl)
       await codes.insert({
@@ -129,8 +129,8 @@ export function adaptDeviceCodes (parts: AdapterParts): ModelAdapter {
   }
 
   /**
-   * Refuses a poll that comes too fast (RFC 8628, 3.5). Of several at once one is answered. A code that the user has decided
-   * about is answered at any time.
+   * Refuses a poll that comes too early (RFC 8628, 3.5). Of several concurrent polls one is answered. Once the user has decided,
+   * every poll is answered.
    */
   async function limitPolls (id: string): Promise<void> {
     const record = await codes.get(id)
@@ -141,7 +141,7 @@ export function adaptDeviceCodes (parts: AdapterParts): ModelAdapter {
     if (!isInTime) throw new errors.SlowDown()
   }
 
-  /** Records the user's decision. The record keeps the client's epoch of the device's request and gets the user's of the sign-in. */
+  /** Records the user's decision. The client's epoch stays that of the device's request; the user's epoch is that of the sign-in. */
   async function decide (record: DeviceRecord, payload: Payload, sealed: string): Promise<void> {
     const refused = payload.error !== undefined
     const approved = payload.accountId !== undefined && !refused

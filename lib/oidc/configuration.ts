@@ -15,7 +15,7 @@ export interface ConfigurationParts {
   settings: OidcSettings
   /** Path of the API as the app sees it: the prefix and `/api/v1`. */
   base: string
-  /** The path that browsers see before it: what a proxy strips. */
+  /** The path prefix that browsers see before it and that a proxy strips. */
   mount: string
   secure: boolean
   keys: KeyRing
@@ -92,7 +92,7 @@ export function createConfiguration (parts: ConfigurationParts): Configuration {
       AccessToken: settings.accessTtl,
       ClientCredentials: settings.accessTtl,
       RefreshToken: settings.refreshTtl,
-      // Anyone may open a page with a form, and its session is stored before anybody signs in.
+      // Anyone may open a page with a form, and its session is stored before a user signs in.
       Session: (_ctx, session) => session.accountId === undefined ? Math.min(settings.sessionTtl, LIFETIMES.anonymousSession) : settings.sessionTtl,
       Grant: settings.refreshTtl,
       AuthorizationCode: LIFETIMES.code,
@@ -129,7 +129,7 @@ export function createConfiguration (parts: ConfigurationParts): Configuration {
         userCodeConfirmSource: views.confirmDevice,
         successSource: views.deviceDone
       },
-      // What is sent is ours: see patches.ts and lib/logout/.
+      // The service sends the logout tokens itself: see patches.ts and lib/logout/.
       backchannelLogout: { enabled: true },
       rpInitiatedLogout: { enabled: true, logoutSource: views.signOut, postLogoutSuccessSource: views.signedOut }
     },

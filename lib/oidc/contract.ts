@@ -1,5 +1,6 @@
 /**
- * What the rest of the service knows of the authorization server. No type of oidc-provider is here: they are not published.
+ * The interface of the authorization server for the rest of the service. It uses no types of oidc-provider, because they are not
+ * published.
  * @module
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
@@ -8,7 +9,7 @@ import type { PageScope } from '../pages/contract.ts'
 
 /** The operator's options; schemas/oidc.ts describes each. */
 export interface OidcSettings {
-  /** Whether people make accounts for themselves: then an app may ask for it by prompt=create. */
+  /** Whether users may sign up. If so, an app may request it with prompt=create. */
   signUp?: boolean
   accessTtl: number
   refreshTtl: number
@@ -61,7 +62,7 @@ export type Decision =
   | { consent: Record<string, never> }
   | { error: 'access_denied', error_description: string }
 
-/** A browser in which somebody is signed in. */
+/** A browser with a signed-in user. */
 export interface BrowserSession {
   uid: string
   user_id: string
@@ -75,11 +76,11 @@ export interface BrowserSession {
 
 /** The sign-in sessions of browsers, which the service's own pages and all apps share. `address` is the client's. */
 export interface BrowserSessions {
-  /** Who is signed in in this browser. Null when nobody is. */
+  /** The signed-in user of this browser. Null when there is none. */
   find (request: IncomingMessage, response: ServerResponse, address: string): Promise<BrowserSession | null>
-  /** Signs in, and signs out whoever else was signed in before. */
+  /** Signs a user in, and signs out another user who was signed in before. */
   signIn (request: IncomingMessage, response: ServerResponse, address: string, login: Extract<Decision, { login: unknown }>['login']): Promise<void>
-  /** Signs out of this browser, and of the apps that the person signed in to from it. */
+  /** Signs the user out of this browser, and of the apps that they signed in to from it. */
   signOut (request: IncomingMessage, response: ServerResponse, address: string): Promise<void>
 }
 

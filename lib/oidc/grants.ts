@@ -32,7 +32,7 @@ export function adaptGrants ({ store, tokens, times }: AdapterParts): ModelAdapt
         return toPayload({ ...record, payload }, id, times)
       }
       const { openid, ...rest } = record.payload as Payload & { openid?: { scope?: string } }
-      // A scope that the client has lost since is not granted any more.
+      // A scope that the client has lost since is no longer granted.
       const payload = { ...rest, ...(openid !== undefined && { openid: { ...openid, scope: narrowGranted(openid.scope, client, registry) } }) }
       return toPayload({ ...record, payload }, id, times)
     },

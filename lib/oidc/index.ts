@@ -58,7 +58,7 @@ export function createOidc ({ store, tokens, box, now, recorder, addresses, onGr
       async function checkKeys (): Promise<void> {
         const ring = await keys.load()
         if (current?.version !== ring.version) {
-          // oidc-provider is loaded with the first server: an app that signs nobody in does not pay for it.
+          // oidc-provider is loaded with the first server, so that an app without sign-ins does not pay for it.
           const { buildServer } = await import('./provider.ts')
           current = { server: await buildServer({ ...options, store, tokens, box, times, recorder, addresses, keys: ring, onGrant }), version: ring.version }
         }

@@ -23,8 +23,8 @@ function refuseRepeated (form: URLSearchParams, names: string[]): void {
 }
 
 /**
- * Token introspection (RFC 7662): a resource server asks whether a token is valid, and for its user and scopes. It is answered
- * here and not by oidc-provider, since it is one look-up, as for any other request.
+ * Token introspection (RFC 7662): a resource server asks whether a token is valid, and for its user and scopes. The service answers
+ * this itself, and not through oidc-provider, because it takes one look-up, as any other request does.
  */
 export function createIntrospection ({ store, tokens, box, times, refreshGrace }: {
   store: Store, tokens: Tokens, box: SecretBox, times: Times, refreshGrace: number

@@ -5,7 +5,7 @@ import type { SecretBox } from '../crypto/secrets.ts'
 import { type Document, DuplicateKeyError, type Store } from '../store/port.ts'
 
 const ID = 'oidc'
-/** Past generations that a rotation retains beside the new one: the one in use, and the one before it, whose signatures still verify. */
+/** Generations that a rotation retains in addition to the new one: that in use, and the one before it, whose signatures still verify. */
 const RETAINED = 2
 /**
  * Milliseconds between a new key's publication and its first use. By then every replica has noticed it, so no replica
@@ -32,7 +32,7 @@ interface Generation {
   cookie: string
 }
 
-/** The stored keys: one document, so that of two processes that create or rotate them at once one wins. */
+/** The stored keys: one document, so that of two processes that create or rotate them at once only one succeeds. */
 interface KeysRecord extends Document {
   revision: number
   /** `Secrets` as JSON, sealed under the configured secret key. */
@@ -120,7 +120,7 @@ export function createKeys ({ store, box, now }: { store: Store, box: SecretBox,
     /**
      * Creates a new signing key. It is published at once and used after PUBLISHED_BEFORE_USE; the previous key stays
      * published.
-     * @param dropFormer replaces all that the record holds, and uses it at once: for keys in the wrong hands
+     * @param dropFormer replaces all keys and secrets, and uses the new ones at once: for leaked keys
      * @returns the new key's id, and the start of its use in milliseconds since the epoch
      */
     async rotate ({ dropFormer = false }: { dropFormer?: boolean } = {}): Promise<{ kid: string, since: number }> {

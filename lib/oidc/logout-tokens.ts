@@ -2,7 +2,7 @@ import type { Client, Provider } from 'oidc-provider'
 import type { SignLogout } from '../logout/attempt.ts'
 import { createToken } from '../tokens/tokens.ts'
 
-/** What a logout token is about (OpenID Connect Back-Channel Logout 1.0, 2.4). */
+/** The `events` claim of a logout token (OpenID Connect Back-Channel Logout 1.0, 2.4). */
 const EVENTS = { 'http://schemas.openid.net/event/backchannel-logout': {} }
 
 interface LogoutToken {
@@ -13,7 +13,7 @@ interface LogoutToken {
 
 type LogoutTokens = new (claims: { sub: string }, options: { client: Client }) => LogoutToken
 
-/** Signs logout tokens as oidc-provider does: as the client's ID tokens, with `typ` logout+jwt, for two minutes. */
+/** Signs logout tokens as oidc-provider does: like the client's ID tokens, with `typ` logout+jwt, valid for two minutes. */
 export function createLogoutSigner (provider: Provider): SignLogout {
   const Token = (provider as unknown as { IdToken: LogoutTokens }).IdToken
   return async ({ client_id, user_id, sid }) => {

@@ -7,7 +7,7 @@ import type { Views } from './views.ts'
 
 type Middleware = Parameters<Provider['use']>[0]
 
-/** Corrects what oidc-provider answers, where it has no option for it. */
+/** Corrects answers of oidc-provider where it has no option for them. */
 function correctAnswer (ctx: KoaContextWithOIDC): void {
   if (ctx.status !== 200) return
   // RFC 7009, 2.2: the answer has no content. Libraries refuse the text/plain of an empty text.
@@ -31,7 +31,7 @@ export function createMiddleware (base: string, mount: string, views: Views, loo
   return async function correct (plain, next) {
     const ctx = plain as KoaContextWithOIDC
     ctx.mountPath = mount
-    // views.ts asks about the code of a link; oidc-provider's own page would submit it by script.
+    // views.ts asks the user to compare the code of a link. oidc-provider's own page would submit it by script.
     if (ctx.method === 'GET' && ctx.path === base + ROUTES.code_verification && typeof ctx.query.user_code === 'string') {
       ctx.state.userCode = ctx.query.user_code.slice(0, 64)
       ctx.query = {}

@@ -21,7 +21,7 @@ export interface AdapterParts {
   box: SecretBox
   times: Times
   recorder: Pick<Recorder, 'insert'>
-  /** How much of a network address is kept. */
+  /** How much of a network address is stored. */
   addresses: AddressMode
   keys: Pick<KeyRing, 'nameUserCode'>
   /** The resource indicator of the service's own API. */

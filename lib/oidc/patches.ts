@@ -15,7 +15,7 @@ export function setAddress (request: IncomingMessage, address: string): void {
   addresses.set(request, address)
 }
 
-/** Replaces a member of oidc-provider's. Throws when there is none: the rule that the patch enforces would silently be lost. */
+/** Replaces a member of oidc-provider. Throws when it does not exist: otherwise the rule that the patch enforces would silently be lost. */
 function patch (object: object, name: string, descriptor: { get: (this: never) => unknown } | { value: (this: never, ...args: never[]) => unknown }): void {
   if (!(name in object)) throw new Error(`oidc-provider has no ${name}: this release of it is not supported, install ${TESTED_VERSION}`)
   Object.defineProperty(object, name, { configurable: true, ...descriptor })
@@ -89,7 +89,7 @@ interface IdTokenModel {
 
 /**
  * ID tokens from the token endpoint have `at_hash` too (OpenID Connect Core, 3.1.3.6), which Go's VerifyAccessToken needs.
- * oidc-provider hashes what it is given. The id of an opaque access token is the token.
+ * oidc-provider sets the hash of the value given here. The id of an opaque access token is the token itself.
  */
 function patchIdTokens (provider: Provider): void {
   const { prototype } = (provider as unknown as { IdToken: { prototype: { issue: (options?: { use?: string }) => unknown } } }).IdToken
@@ -104,8 +104,8 @@ function patchIdTokens (provider: Provider): void {
 }
 
 /**
- * oidc-provider would call each client while the browser waits, and once. Here a sign-out is told by the outbox (lib/logout/), and
- * this is where it is stored: before anything is removed.
+ * oidc-provider would call each client only once, while the browser waits. Here the outbox (lib/logout/) notifies the clients of a
+ * sign-out. The notifications are stored at this point, before anything is removed.
  */
 function patchBackchannelLogout (provider: Provider, tellOfSignOut: () => Promise<void>): void {
   patch(provider.Client.prototype, 'backchannelLogout', { value: async () => await tellOfSignOut() })
@@ -113,7 +113,7 @@ function patchBackchannelLogout (provider: Provider, tellOfSignOut: () => Promis
 
 /**
  * Applies our rules to oidc-provider where it has no option for them.
- * @param tellOfSignOut tells clients of the sign-out that the request in progress makes
+ * @param tellOfSignOut notifies clients of the sign-out by the current request
  * @throws Error when a patched name is missing
  */
 export function patchProvider (provider: Provider, issuer: URL, errors: typeof OidcErrors, tellOfSignOut: () => Promise<void>): void {

@@ -8,7 +8,7 @@ import type { Store } from '../store/port.ts'
 import { type OurClient, isNativeUri } from './clients.ts'
 
 /**
- * What a sign-in session stores about a client: resource -> scope -> what the user consented to. The key of scopes without a
+ * The consents that a sign-in session stores for a client: resource -> scope -> identifyConsent. The key of scopes without a
  * resource is ''.
  */
 interface RememberedConsent { consented?: { [resource: string]: { [scope: string]: string } } }
@@ -16,13 +16,13 @@ interface RememberedConsent { consented?: { [resource: string]: { [scope: string
 const readClient = (ctx: KoaContextWithOIDC) => ctx.oidc.client as unknown as OurClient
 
 /**
- * Decides when a user is prompted. This is oidc-provider's policy with these changes: a first-party client needs no consent,
- * but in the device flow everyone is asked, because the client's id does not say who started it; and a public client counts as
- * native by the redirect URI of this request, not by all the URIs it registered.
+ * Decides when a user is prompted. This is oidc-provider's policy with these changes. A first-party client needs no consent,
+ * except in the device flow, because there the client's id does not prove who started the flow. A public client counts as native by
+ * the redirect URI of the request, not by all of its registered URIs.
  */
 export function createPolicy ({ base, Check, Prompt }: typeof interactionPolicy, signUp: boolean): interactionPolicy.DefaultPolicy {
   const policy = base()
-  // Initiating User Registration via OpenID Connect 1.0: before the sign-in, which it ends with.
+  // Initiating User Registration via OpenID Connect 1.0: this prompt comes before the sign-in prompt, and ends with a sign-in.
   if (signUp) policy.add(new Prompt({ name: 'create', requestable: true }), 0)
   const consent = policy.get('consent')
   for (const reason of ['consent_prompt', 'native_client_prompt']) {
@@ -40,7 +40,7 @@ export function createPolicy ({ base, Check, Prompt }: typeof interactionPolicy,
   return policy
 }
 
-/** What a scope means, in the words that a user reads. */
+/** The meaning of a scope, as users read it. */
 function describeMeaning (scope: string, registry: Registry): string | undefined {
   if (isApiScope(scope)) return API_SCOPES[scope]
   const declarer = findDeclarer(registry, scope)
@@ -55,7 +55,7 @@ export function describeScopes (scopes: string[], registry: Registry): PageScope
   })
 }
 
-/** Identifies what a user consents to. Another name or redirect URI of the client, or another meaning of the scope, is another consent. */
+/** Identifies a consent. Another name or other redirect URIs of the client, or another meaning of the scope, need a new consent. */
 function identifyConsent ({ clientName, registered_uris }: OurClient, scope: string, registry: Registry): string {
   const content = [clientName, registered_uris, scope, describeMeaning(scope, registry), findDeclarer(registry, scope)]
   return hash('sha256', JSON.stringify(content), 'base64url').slice(0, 22)

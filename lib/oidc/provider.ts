@@ -34,7 +34,7 @@ export interface ProviderParts extends Pick<AdapterParts, 'store' | 'tokens' | '
   keys: KeyRing
   /** Receives failures on our side. */
   onError (error: unknown, request: IncomingMessage): void
-  /** Told of each answer with an access token. */
+  /** Called for each answer with an access token. */
   onGrant?: ((grant: ClientGrant) => void) | undefined
 }
 
@@ -65,7 +65,7 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
   const findAccount = createAccounts(store, times.now)
   const views = createViews(findAccount, async (scopes) => describeScopes(scopes, await readRegistry(store)), look)
 
-  /** A person has let a client act for them. The token session that follows is no event. */
+  /** Records that a user has let a client act for them. The token session that follows is not an event. */
   async function recordConnection (type: 'app.connected' | 'device.connected', user_id: string | undefined, client_id: unknown): Promise<void> {
     if (user_id === undefined) return
     nameCaller({ user_id })
@@ -86,7 +86,7 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
         try {
           await recordConnection('device.connected', ctx.oidc.session?.accountId, ctx.oidc.client?.clientId)
         } catch (error) {
-          // Thrown on, it would make oidc-provider refuse the code, which is approved already.
+          // If this error were thrown on, oidc-provider would refuse the code, which is already approved.
           parts.onError(error, ctx.req)
           ctx.status = 503
           return await views.error(ctx, { error: 'temporarily_unavailable', error_description: 'The device is connected, and the service could not record it.' })
@@ -145,7 +145,7 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
       const client = await provider.Client.find(String(params.client_id))
       if (client === undefined) throw new errors.InvalidClient('client is invalid', 'client not found')
       const { redirect_uri: redirectUri, login_hint: loginHint, ui_locales: locales, scope } = params as Record<string, string | undefined>
-      // Removed from the client since the request came: not even a refusal may be sent there.
+      // The URI was removed from the client since the request came: not even a refusal may be sent there.
       if (redirectUri !== undefined && !client.redirectUriAllowed(redirectUri)) throw new errors.InvalidRedirectUri()
       const { vouched, owner } = client as unknown as OurClient
       const registry = await readRegistry(store)

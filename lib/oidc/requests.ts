@@ -9,7 +9,7 @@ interface RequestRecord extends Document {
   consumed: boolean
   payload?: Payload
   sealed?: string
-  /** On interactions: another random number for each `put`, so that a conditional write notices one. */
+  /** On interactions: a new random number at each `put`, so that a conditional write notices the change. */
   revision?: number
 }
 
@@ -53,7 +53,7 @@ export function adaptPushedRequests ({ store, times, errors }: AdapterParts): Mo
   }
 }
 
-/** Used DPoP proofs (RFC 9449, 11.1). oidc-provider checks for one first; the unique id decides between two at once. */
+/** Used DPoP proofs (RFC 9449, 11.1). oidc-provider first looks for the proof. Of two concurrent uses, the unique id refuses one. */
 export function adaptProofs ({ store, times, errors, getContext }: AdapterParts): ModelAdapter {
   const proofs = store.collection<RequestRecord>('proofs')
   return {

@@ -5,7 +5,7 @@ import type { Store } from '../store/port.ts'
 import type { OurClient } from './clients.ts'
 import { splitScopes } from './scopes.ts'
 
-/** The resource server of this URI: the scopes that it declares. */
+/** The scopes that the resource with this URI declares. */
 function findScopes (registry: Registry, uri: string, apiUri: string): string[] | undefined {
   if (uri === apiUri) return Object.keys(API_SCOPES)
   const found = findByUri(registry, uri)
@@ -13,9 +13,9 @@ function findScopes (registry: Registry, uri: string, apiUri: string): string[] 
 }
 
 /**
- * Resource indicators (RFC 8707). A token has one audience at most. A declared scope is only ever in a token for its
- * resource, so a request with such a scope and no `resource` implies it. Scopes of the service's own API imply nothing: the
- * API takes tokens without an audience too.
+ * Resource indicators (RFC 8707). A token has at most one audience. Only a token for its resource can have a declared scope, so
+ * such a scope implies the resource in a request without `resource`. Scopes of the service's own API imply nothing: the API also
+ * accepts tokens without an audience.
  */
 export function createResourceIndicators ({ store, apiUri, accessTtl, errors }: {
   store: Store, apiUri: string, accessTtl: number, errors: typeof OidcErrors

@@ -33,13 +33,13 @@ export function chooseDefaultScope ({ own_scopes, declared_scopes }: Pick<OurCli
   return free.length > 0 ? free.join(' ') : 'openid'
 }
 
-/** A granted scope parameter without the scopes that the client may not use any more. */
+/** A granted scope parameter without the scopes that the client may no longer use. */
 export function narrowGranted (scope: string | undefined, client: Pick<ClientRecord, 'scopes' | 'declared'>, registry: Registry): string {
   const usable = listUsableScopes(client, registry)
   return splitScopes(scope).filter((one) => COMMON_SCOPES.has(one) || usable.includes(one)).join(' ')
 }
 
-/** The scope parameter of a token: what it was granted, as far as its client may still use it. */
+/** The scope parameter of a token: the granted scopes that its client may still use. */
 export function toScopeParameter (record: Pick<TokenRecord, 'scopes' | 'operator' | 'resource_id'>, client: Pick<ClientRecord, 'scopes' | 'declared'>, registry: Registry): string {
   const common = record.operator === undefined ? (record.scopes ?? []).filter((scope) => COMMON_SCOPES.has(scope)) : ['openid']
   const hasIdentity = record.resource_id === undefined

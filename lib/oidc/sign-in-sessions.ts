@@ -15,7 +15,7 @@ export interface SignInSessionRecord extends Revocable {
   created_at: string
   /** The time of the last sign-in with a password. */
   signed_in_at?: string
-  /** The time of the last use that was written, and from where. */
+  /** The time and the place of the last recorded use. */
   last_used_at?: string
   place?: Place
   payload: Payload
@@ -29,7 +29,7 @@ function remember (ctx: KoaContextWithOIDC, record: SignInSessionRecord): void {
   read.set(ctx, byUid.set(record.uid, record))
 }
 
-/** The session of this request as it was read from the store; undefined when somebody signs in just now. */
+/** The session of this request as it was read from the store; undefined when a user signs in with this request. */
 export function findStoredSession (ctx: KoaContextWithOIDC): SignInSessionRecord | undefined {
   return read.get(ctx)?.get(ctx.oidc.session?.uid ?? '')
 }
@@ -53,7 +53,7 @@ export function requireUserEpoch (ctx: KoaContextWithOIDC): number {
   return epoch
 }
 
-/** The sign-out that this request makes: of everything, or of one client. Undefined for any other request. */
+/** The sign-out by this request: of the whole session, or of one client. Undefined for any other request. */
 function findSignOut (ctx: KoaContextWithOIDC | undefined): { uid: string, client_id?: string } | undefined {
   const { route, session, params, entities } = ctx?.oidc ?? {}
   if (route !== 'end_session_confirm' || session === undefined) return undefined
@@ -63,15 +63,15 @@ function findSignOut (ctx: KoaContextWithOIDC | undefined): { uid: string, clien
   return typeof client_id === 'string' ? { uid: session.uid, client_id } : undefined
 }
 
-/** The requests whose sign-out was told. */
-const told = new WeakSet<object>()
+/** The requests whose sign-out the clients were notified of. */
+const notified = new WeakSet<object>()
 
-/** Tells clients of the sign-out that this request makes, once and before anything is removed. */
+/** Notifies clients of the sign-out by this request, once, and before anything is removed. */
 export async function tellOfSignOut (ctx: KoaContextWithOIDC | undefined, tokens: Pick<Tokens, 'tellOfSignOut'>): Promise<void> {
   const signOut = findSignOut(ctx)
-  if (ctx === undefined || signOut === undefined || told.has(ctx)) return
+  if (ctx === undefined || signOut === undefined || notified.has(ctx)) return
   await tokens.tellOfSignOut(signOut.uid, signOut.client_id)
-  told.add(ctx)
+  notified.add(ctx)
 }
 
 export function adaptSignInSessions ({ store, tokens, times, sessionMax, recorder, addresses, getContext }: AdapterParts): ModelAdapter {
@@ -91,7 +91,7 @@ export function adaptSignInSessions ({ store, tokens, times, sessionMax, recorde
     if (signOut !== undefined) await tokens.endBoundGrants(signOut.uid, signOut.client_id)
   }
 
-  /** The fields of a session in which somebody has signed in. Using it extends it, up to a time that only a password moves. */
+  /** The fields of a session with a signed-in user. Each use extends it, up to a limit that only another sign-in with a password moves. */
   function describeUser (ctx: KoaContextWithOIDC, payload: Payload, expiresIn: number) {
     const isFresh = ctx.oidc.result?.login !== undefined
     const signed_in_at = (isFresh ? undefined : findStoredSession(ctx)?.signed_in_at) ?? toTimestamp(times.now())
@@ -127,7 +127,7 @@ export function adaptSignInSessions ({ store, tokens, times, sessionMax, recorde
     },
     async find (id) {
       const payload = await find(hashToken(id), id)
-      // The cookie of the browser says who asks.
+      // The browser's cookie identifies the caller.
       if (typeof payload?.accountId === 'string') nameCaller({ user_id: payload.accountId })
       return payload
     },
@@ -144,7 +144,7 @@ export function adaptSignInSessions ({ store, tokens, times, sessionMax, recorde
     async destroy (id) {
       await tellOfSignOut(getContext(), tokens)
       const signOut = findSignOut(getContext())
-      // A session that gets another id, as after a sign-in and after the sign-out of one client, is destroyed too.
+      // A session is also destroyed when it gets a new id, as after a sign-in or a sign-out of one client.
       const isSignOut = signOut !== undefined && signOut.client_id === undefined
       const record = isSignOut ? await sessions.get(hashToken(id)) : null
       if (await sessions.delete(hashToken(id)) && record?.user_id !== undefined) await recorder.insert({ type: 'browser.signed_out', id: record.uid, user_id: record.user_id })

@@ -52,8 +52,8 @@ function describeToken ({ record, client, registry }: Valid<TokenRecord>, kind: 
 }
 
 /**
- * Revokes a token (RFC 7009) by the one write that ends its session. oidc-provider would delete the token first: interrupted
- * there, the session would go on, and the client could not name it any more.
+ * Revokes a token (RFC 7009) by the one write that ends its session. oidc-provider would delete the token first. After an
+ * interruption there, the session would go on, and the client could no longer name it.
  */
 async function revoke (store: Store, tokens: Tokens, name: 'access_tokens' | 'refresh_tokens', token: string): Promise<void> {
   const record = await store.collection<TokenRecord>(name).get(hashToken(token))
@@ -87,7 +87,7 @@ export function adaptAccessTokens (parts: AdapterParts): ModelAdapter {
   })
 }
 
-/** Access tokens of clients that act for themselves. They end with their owner's. */
+/** Access tokens of clients that act for themselves. They end when the tokens of their owner end. */
 export function adaptClientCredentials (parts: AdapterParts): ModelAdapter {
   const { store, tokens, times, errors, getContext } = parts
   const users = store.collection<UserRecord>('users')

@@ -36,13 +36,13 @@ function readClient (ctx: KoaContextWithOIDC): { client?: { name: string } } {
   return ctx.oidc.client === undefined ? {} : { client: nameClient(ctx.oidc.client) }
 }
 
-/** Where the client's app starts: the origin of a redirect URI that is a website. A link leads there, never a redirect. */
+/** The start of the client's app: the origin of a redirect URI that is a website. Pages link to it, and never redirect to it. */
 function findStart ({ registered_uris }: OurClient): string | undefined {
   const [uri] = registered_uris.filter((registered) => /^https?:/.test(registered))
   return uri === undefined ? undefined : `${new URL(uri).origin}/`
 }
 
-/** A code as we write it (configuration.ts). Any other text of a link is not shown. */
+/** A user code in our format (configuration.ts). Any other text from a link is not shown. */
 const USER_CODE = /^([bcdfghjklmnpqrstvwxz]{4})-?([bcdfghjklmnpqrstvwxz]{4})$/i
 
 function readLinkedCode (ctx: KoaContextWithOIDC): string | undefined {
@@ -52,7 +52,7 @@ function readLinkedCode (ctx: KoaContextWithOIDC): string | undefined {
 
 /**
  * The pages that oidc-provider renders through us.
- * @param describe adds what the scopes mean
+ * @param describe adds the meanings of the scopes
  */
 export function createViews (findAccount: ReturnType<typeof createAccounts>, describe: (scopes: string[]) => Promise<PageScope[]>, look: Look) {
   function send<Name extends keyof Pages> (ctx: KoaContextWithOIDC, name: Name, data: Pages[Name], redirectUri?: unknown): void {
@@ -122,8 +122,8 @@ export function createViews (findAccount: ReturnType<typeof createAccounts>, des
 
     /**
      * Replaces oidc-provider's page for a browser without a sign-in, which redirects by a script. Anyone may register a client
-     * and link to this page, so the browser goes on by itself only for a client of the operator's, or one that the user has
-     * signed in to, as its ID token shows. The others get a link.
+     * and link to this page, so the browser goes on by itself only for a first-party client, or for one that the user has signed
+     * in to, as its ID token shows. For other clients, the page has a link.
      */
     async alreadySignedOut (ctx: KoaContextWithOIDC): Promise<void> {
       const { postLogoutRedirectUri, state } = (ctx.oidc.session?.state ?? {}) as { postLogoutRedirectUri?: string, state?: string }

@@ -1,5 +1,5 @@
 /**
- * Why an attempt failed, in codes only: what the other side says may repeat an address.
+ * The reason of a failed attempt, in codes only: the other side's message may repeat an address.
  * @param error with the `code` of a connection, the `responseCode` of an answer, or both
  */
 export function nameFailure (error: unknown): string {

@@ -8,15 +8,15 @@ export interface InspectionParts<T extends Delivery> extends Pick<OutboxKind<T>,
   now: Clock
 }
 
-/** What an operator does about deliveries: sees which wait and which failed, and has a failed one made again. */
+/** The operations for operators: lists waiting and failed deliveries, and retries a failed one. */
 export function createInspection<T extends Delivery> ({ name, renew, deliveries, now }: InspectionParts<T>) {
   return {
-    /** The deliveries in this state, the earliest first. */
+    /** The deliveries in this state, in the order of their due times. */
     list: (state: Delivery['state']): AsyncIterable<T[]> => deliveries.list({ filter: { equal: { state } }, sort: [{ key: 'due_at', direction: 'asc' }] }),
 
     /**
-     * Makes a failed delivery due again. Any process that delivers makes it.
-     * @throws ErrNotFound; ErrParam when what it is about has ended
+     * Makes a failed delivery due again, for any process that delivers.
+     * @throws ErrNotFound; ErrParam when its `ends_at` has passed and the kind does not renew it
      */
     async retry (id: string): Promise<T> {
       const missing = new IdentityError('ErrNotFound', `id: no such failed ${name}`)

@@ -7,62 +7,62 @@ import { createInspection } from './inspection.ts'
 
 const MINUTE = 60_000
 
-/** Milliseconds for which a claim lasts: longer than an attempt with everything around it. */
+/** Milliseconds that a claim lasts: longer than an attempt with all its overhead. */
 const LEASE = 5 * MINUTE
 
-/** Milliseconds for which a counted number of records is taken for true, beside those added since. */
+/** Milliseconds that a count of records is cached. Records added since are counted in memory. */
 const COUNT_INTERVAL = 1_000
 
-/** Counted numbers that are remembered. */
+/** Cached counts. */
 const COUNTS = 1_000
 
-/** Milliseconds between two looks for what other processes have left. */
+/** Milliseconds between two polls for due deliveries, including those that other processes have left. */
 const POLL_INTERVAL = 15_000
 
-/** Milliseconds that `close` waits for attempts. Those that it cuts off are made again when their lease is over. */
+/** Milliseconds that `close` waits for attempts. Aborted attempts are repeated when their lease expires. */
 const CLOSE_LIMIT = 4_000
 
-/** What every stored delivery has. */
+/** The fields of every stored delivery. */
 export interface Delivery extends Document {
-  /** `done` only where delivered records are kept. */
+  /** `done` only for kinds that keep delivered records (`keepsDone`). */
   state: 'due' | 'failed' | 'done'
-  /** The next attempt; while one is made, the end of its lease. */
+  /** The time of the next attempt. During an attempt, the end of its lease. */
   due_at: string
-  /** Incremented by every claim: of two processes that have read the same number, one claims. */
+  /** Incremented by every claim: of two processes that read the same number, only one succeeds. */
   claim: number
   attempts: number
-  /** The end of what the delivery is about: no attempt is made after it. */
+  /** The time after which the delivery serves no purpose. No attempt is made after it. */
   ends_at: string
   created_at: string
   expired_at: string
-  /** On failed ones: why, in codes. */
+  /** Only on failed ones: the reason, in codes. */
   failure?: string
 }
 
-/** How one kind of deliveries is made. Each kind has a collection and slots of its own, so that none waits for another. */
+/** One kind of delivery. Each kind has its own collection and slots, so that no kind waits for another. */
 export interface OutboxKind<T extends Delivery> {
   collection: string
-  /** What a delivery is, for errors. */
+  /** The name of a delivery in error messages. */
   name: string
-  /** Deliveries that this process makes at once. */
+  /** Concurrent deliveries of this process. */
   slots: number
-  /** Deliveries that may be due, and failed ones that are kept. */
+  /** The most due deliveries, and the most failed ones, that are stored. */
   capacity: number
-  /** Due deliveries that this process knows of at once. */
+  /** Due deliveries that this process queues in memory. */
   lookahead: number
-  /** Bounds for each value of a declared key, so that one slow receiver leaves room for others. */
+  /** Limits for each value of a declared key, so that one slow receiver leaves room for others. */
   lanes?: { key: string & keyof T, slots: number, capacity: number }
   /** Milliseconds from each failed attempt to the next. */
   retries: readonly number[]
-  /** Whether delivered records stay until they expire: accepting one again is then no second delivery. */
+  /** Whether delivered records stay until they expire, so that accepting the same one again causes no second delivery. */
   keepsDone: boolean
   /** Makes one attempt: resolves when it is delivered. */
   perform (record: T, signal: AbortSignal): Promise<void>
-  /** Whether another attempt would end the same way. */
+  /** Whether the error is permanent: a retry would fail too. */
   isFinal (error: unknown): boolean
   /** Milliseconds that the receiver asked to wait. */
   readDelay? (error: unknown): number | undefined
-  /** The end of a failed one that an operator has made again. Absent: it keeps its end. */
+  /** The new end of a failed delivery that an operator retries. Absent: it keeps its end. */
   renew? (time: number): Pick<Delivery, 'ends_at' | 'expired_at'>
 }
 
@@ -75,18 +75,19 @@ export interface OutboxParts<T extends Delivery> {
   timers?: Timers | undefined
 }
 
-/** What this process needs to know to claim a delivery. */
+/** A queued delivery, with the fields that a claim needs. */
 interface Ready { id: string, claim: number, lane: string }
 
 /**
- * A durable outbox: what is to be delivered is a record, which any process that serves the same store may claim by one
- * conditional update. A claim that was not finished within its lease is given again, so every delivery is made at least once.
+ * A durable outbox. Each delivery is a record, which any process on the same store may claim by one conditional update. A claim
+ * that is not finished within its lease can be taken again, so delivery is at least once.
  */
 export function createOutbox<T extends Delivery> (kind: OutboxKind<T>, { store, now, onError, onFailed, timers = TIMERS }: OutboxParts<T>) {
   const { slots, capacity, lookahead, lanes, retries } = kind
   const deliveries = store.collection<T>(kind.collection)
   const ready = new Map<string, Ready[]>()
-  const known = new Set<string>()
+  /** The ids of deliveries that this process has queued or in flight. */
+  const queued = new Set<string>()
   const busy = new Map<string, number>()
   const running = new Set<Promise<void>>()
   const stopping = new AbortController()
@@ -97,7 +98,7 @@ export function createOutbox<T extends Delivery> (kind: OutboxKind<T>, { store, 
 
   const toLane = (record: T) => lanes === undefined ? '' : String(record[lanes.key])
 
-  /** Counts the records in this state, of one lane or of all, and adds one. The store is asked once a second at most. */
+  /** Counts the records in this state, of one lane or of all, and adds one to the cached count. Reads the store once a second at most. */
   async function countIn (state: Delivery['state'], lane?: string): Promise<number> {
     const time = timers.now()
     const key = `${state} ${lane ?? ''}`
@@ -139,14 +140,14 @@ export function createOutbox<T extends Delivery> (kind: OutboxKind<T>, { store, 
   async function deliver ({ id, claim }: Ready): Promise<void> {
     const lease = toTimestamp(now() + LEASE)
     const record = await deliveries.update(id, { set: { due_at: lease }, increment: { claim: 1, attempts: 1 } }, { equal: { claim, state: 'due' } })
-    // Another process was faster.
+    // Another process has claimed it.
     if (record === null) return
     if (record.ends_at <= toTimestamp(now())) return await fail(record, 'EXPIRED')
     if (record.attempts > retries.length + 1) return await fail(record, 'INTERRUPTED')
     try {
       await kind.perform(record, stopping.signal)
     } catch (error) {
-      // The lease runs out.
+      // Another process repeats it when the lease expires.
       if (stopping.signal.aborted) return
       if (kind.isFinal(error)) return await fail(record, nameFailure(error))
       return await postpone(record, nameFailure(error), kind.readDelay?.(error))
@@ -155,7 +156,7 @@ export function createOutbox<T extends Delivery> (kind: OutboxKind<T>, { store, 
     else await deliveries.delete(id, ofClaim(record.claim))
   }
 
-  /** Takes the first of the lane that was not served for longest, and has room. */
+  /** Takes the first delivery of the least recently served lane that has a free slot. */
   function takeNext (): Ready | undefined {
     for (const [lane, queue] of ready) {
       if (lanes !== undefined && (busy.get(lane) ?? 0) >= lanes.slots) continue
@@ -179,7 +180,7 @@ export function createOutbox<T extends Delivery> (kind: OutboxKind<T>, { store, 
         if (others > 0) busy.set(next.lane, others)
         else busy.delete(next.lane)
         running.delete(work)
-        known.delete(next.id)
+        queued.delete(next.id)
         fill()
       })
       running.add(work)
@@ -187,15 +188,15 @@ export function createOutbox<T extends Delivery> (kind: OutboxKind<T>, { store, 
   }
 
   function add (record: T): void {
-    if (closed || known.has(record.id)) return
-    known.add(record.id)
+    if (closed || queued.has(record.id)) return
+    queued.add(record.id)
     const lane = toLane(record)
     const queue = ready.get(lane) ?? []
     queue.push({ id: record.id, claim: record.claim, lane })
     ready.set(lane, queue)
   }
 
-  /** Takes what is due. @returns whether there was anything */
+  /** Queues and starts due deliveries. @returns whether any was due */
   async function look (): Promise<boolean> {
     const due = { equal: { state: 'due' }, before: { due_at: toTimestamp(now() + 1) } }
     let any = false
@@ -203,13 +204,13 @@ export function createOutbox<T extends Delivery> (kind: OutboxKind<T>, { store, 
       batch.forEach(add)
       any ||= batch.length > 0
       fill()
-      // As many as are sent until the next look, so that memory does not grow with what is due.
-      if (known.size - running.size >= lookahead) break
+      // Enough to send until the next poll: memory does not grow with the number of due deliveries.
+      if (queued.size - running.size >= lookahead) break
     }
     return any
   }
 
-  /** Resolves when this process delivers nothing. */
+  /** Resolves when this process has no delivery in flight. */
   async function settle (): Promise<void> {
     while (running.size > 0) await Promise.all(running)
   }
@@ -232,8 +233,8 @@ export function createOutbox<T extends Delivery> (kind: OutboxKind<T>, { store, 
     ...createInspection({ ...kind, deliveries, now }),
 
     /**
-     * Accepts a delivery: when this resolves it is durable.
-     * @returns false when there is one with its id
+     * Accepts a delivery. It is durable when this resolves.
+     * @returns false when a delivery with its id exists
      * @throws ErrBusy when too many are due
      */
     async accept (record: T): Promise<boolean> {
@@ -250,14 +251,14 @@ export function createOutbox<T extends Delivery> (kind: OutboxKind<T>, { store, 
     /** Delivers it as soon as a slot is free. */
     release,
 
-    /** Begins to look for what is due, whatever process accepted it, and goes on until `close`. */
+    /** Delivers until `close`, polling for due deliveries of all processes. */
     start (): void {
       watch()
     },
 
     settle,
 
-    /** Delivers whatever is due, and what becomes due by that. */
+    /** Delivers everything due, including deliveries that become due meanwhile. */
     async flush (): Promise<void> {
       do {
         fill()
@@ -265,7 +266,7 @@ export function createOutbox<T extends Delivery> (kind: OutboxKind<T>, { store, 
       } while (await look())
     },
 
-    /** Stops. Attempts that take too long are cut off, and made again by another process when their lease is over. */
+    /** Stops. Aborts attempts that take too long; another process repeats them when their lease expires. */
     async close (): Promise<void> {
       closed = true
       timers.clear(poll)

@@ -2,7 +2,7 @@ import type { CollectionSpec } from './port.ts'
 
 const TOKEN_KEYS = { user_id: 'string', client_id: 'string', grant_id: 'string', registry_id: 'string', consumed: 'boolean', expired_at: 'string' } as const
 
-/** What the names of the fields begin with that hold events until the relay has published them (lib/events). */
+/** The prefix of the names of fields that hold events until the relay has published them (lib/events). */
 export const EVENT_PREFIX = 'event'
 
 /** The key by which the relay finds the documents that carry events. */
@@ -47,7 +47,7 @@ export const COLLECTIONS: readonly CollectionSpec[] = [
     indexes: [['user_id'], ['client_id'], ['session_uid']],
     expiry: 'expired_at'
   },
-  // Of the authorization server (lib/oidc): sign-in sessions of browsers, device codes, and requests in progress.
+  // The authorization server (lib/oidc): sign-in sessions of browsers, device codes, and requests in progress.
   { name: 'sign_in_sessions', keys: { user_id: 'string', uid: 'string', expired_at: 'string' }, indexes: [['user_id'], ['uid']], expiry: 'expired_at' },
   {
     name: 'device_codes',
@@ -85,7 +85,7 @@ export const COLLECTIONS: readonly CollectionSpec[] = [
     indexes: [['state', 'due_at'], ['client_id', 'state']],
     expiry: 'expired_at'
   },
-  // Webhooks, each with its place in the feed, and their last attempts (lib/webhooks).
+  // Webhooks, each with its position in the feed, and their last attempts (lib/webhooks).
   {
     name: 'webhooks',
     keys: { slot: 'number', state: 'string', claim: 'number', revision: 'number', ...EVENTS_DUE },
@@ -94,7 +94,7 @@ export const COLLECTIONS: readonly CollectionSpec[] = [
     hidden: EVENT_PREFIX
   },
   { name: 'webhook_attempts', keys: { expired_at: 'string' }, expiry: 'expired_at' },
-  // What happened (lib/events): events in the order of the feed, events that wait for it, and the state of the feed.
+  // Events (lib/events): those in the feed, in its order; those that wait for the relay; and the state of the feed.
   {
     name: 'events',
     keys: { key: 'string', once: 'string', type: 'string', user: 'string', client: 'string', expired_at: 'string' },

@@ -13,7 +13,8 @@ export interface OpenStoreOptions extends Partial<StoreOptions> {
 
 /**
  * Opens the store at a URL: `sqlite:PATH`, `sqlite::memory:`, `mongodb://...` or `mongodb+srv://...`, by default with the
- * collections of the service, and brings its documents to the layout of this release. The module of an engine is loaded when it is needed, so that an unused driver costs nothing.
+ * collections of the service, and migrates its documents to the layout of this release. The module of an engine is loaded when it
+ * is needed, so that an unused driver costs nothing.
  */
 export async function openStore (url: string, { client, migrator, ...given }: OpenStoreOptions = {}): Promise<Store> {
   const options: StoreOptions = { collections: COLLECTIONS, now: Date.now, ...given }

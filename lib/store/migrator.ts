@@ -7,12 +7,12 @@ import type { FoundState, Layout } from './state.ts'
 
 /** Changes every document of a collection to a later layout. */
 export interface Step {
-  /** The layout that this is a step to. */
+  /** The layout that this step leads to. */
   version: number
   collection: string
   /**
-   * What is to be changed, or null for a document that is as it should be: a step may run again, and beside another process
-   * that runs it. `where` keeps it from overwriting what an earlier release writes meanwhile, which oldestReader may allow.
+   * The change, or null for a document that already has the new layout: a step may run again, also concurrently in another process.
+   * `where` prevents it from overwriting a concurrent write of an earlier release, which oldestReader may allow.
    */
   toChange (document: Document & Record<string, Json>): { change: Change, where?: Filter } | null
 }
@@ -20,11 +20,11 @@ export interface Step {
 /** The steps from earlier layouts to this one: none yet. */
 export const STEPS: readonly Step[] = []
 
-/** Milliseconds after which another process takes over from a migrator that ended. */
+/** Milliseconds after which another process takes over from a migrator that died. */
 const LEASE = 30_000
-/** Milliseconds between two looks whether another process has finished. */
+/** Milliseconds between two polls for the end of another process's migration. */
 const POLL = 500
-/** Writes at once. */
+/** Concurrent writes. */
 const AT_ONCE = 16
 
 export interface MigratorOptions {
@@ -36,9 +36,9 @@ export interface MigratorOptions {
 }
 
 /**
- * Brings the documents to a layout. One process at a time does this, by a lease; the others wait. First the earlier releases
- * that cannot read the new form are kept out, then the documents change one by one, then the store has the number. Whoever
- * takes over after a crash begins again, and skips what is done.
+ * Migrates the documents to a layout. One process at a time does this, under a lease; the others wait. First it shuts out the
+ * earlier releases that cannot read the new layout. Then it changes the documents one by one. In the end it stores the version.
+ * After a crash, the next process starts again, and skips documents that are done.
  */
 export async function migrateDocuments (store: Store, { layout, steps = STEPS, now, lease = LEASE }: MigratorOptions): Promise<void> {
   const id = randomUUID()

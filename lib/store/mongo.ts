@@ -84,7 +84,7 @@ export async function openMongoStore (url: string, options: MongoStoreOptions): 
 
 const toOpener = ({ layout = LAYOUT, moving = false }: MongoStoreOptions): Opener => ({ layout, moving })
 
-/** Makes the indexes with a client of their own, which waits for an answer as long as a large collection takes. */
+/** Creates the indexes with a separate client, which waits as long as it takes to index a large collection. */
 async function prepare (url: string, options: MongoStoreOptions, timeout: number, timers: Timers): Promise<void> {
   // A server that hangs still fails: the driver's heartbeat detects it.
   const client = createClient(url, timeout, { socketTimeoutMS: 0, maxPoolSize: 1 })

@@ -27,7 +27,7 @@ export type Scalar = string | number | boolean
 export interface CollectionSpec {
   name: string
   /**
-   * The top-level fields, beside the id, that filters and sorts may name, with their types: a write with another type
+   * The top-level fields, other than the id, that filters and sorts may name, with their types: a write with another type
    * throws TypeError. Other fields are stored and cannot be searched. An absent or null key matches no condition, and sorts
    * first ascending and last descending. Strings sort by code point.
    */
@@ -47,8 +47,8 @@ export interface CollectionSpec {
    */
   expiry?: string
   /**
-   * Fields whose names begin with this prefix are for the keeper of the collection only: getLinked may answer with former
-   * values of them. So an engine that caches keeps what it has when nothing else was changed. Empty: all fields.
+   * Fields whose names begin with this prefix matter only to the module that owns the collection: getLinked may answer with former
+   * values of them. So an engine with a cache evicts nothing when only such fields change. Empty: all fields.
    */
   hidden?: string
 }
@@ -95,7 +95,7 @@ export interface ListQuery {
   offset?: number
   /** 0 or absent: no limit. */
   limit?: number
-  /** Aborted when nobody waits for the list any more: one that waits for a cursor is dropped. */
+  /** Aborted when the caller has disconnected: a list that still waits for a cursor is dropped. */
   signal?: AbortSignal | undefined
 }
 
@@ -164,8 +164,8 @@ export interface Collection<T extends Document> {
    */
   getLinked (id: string, links: Record<string, string>): MaybePromise<Linked<T> | null>
   /**
-   * Present in an engine that caches. While the number is the same, getLinked would give every answer that had a stamp again,
-   * with the same stamp. Undefined while that is not certain.
+   * Present in an engine that caches. While the number stays the same, getLinked would repeat every answer that had a stamp, with
+   * the same stamp. Undefined while that is not certain.
    */
   getGeneration? (): number | undefined
   /** Updates a document if it exists and matches `where`, in one atomic step. Resolves to the updated document, or null. */
@@ -181,9 +181,9 @@ export interface Collection<T extends Document> {
    */
   list (query?: ListQuery): AsyncIterable<T[]>
   /**
-   * The same list as text, written in another thread. Pieces of some tens of KiB, none empty: the first has the documents
-   * of one batch, and there is no second when these are all. Rejects with what the renderer throws when that is an
-   * IdentityError. Absent where the store has no renderers, or its engine no thread for them: the caller renders `list`.
+   * The same list as text, written in another thread, in pieces of some tens of KiB. No piece is empty. The first has the documents
+   * of one batch, and is the only one when these are all. An IdentityError that the renderer throws reaches the caller as it is.
+   * Absent when the store has no renderers, or its engine has no thread for them: then the caller renders `list`.
    */
   render?: (query: ListQuery, rendering: Rendering) => AsyncIterable<string>
 }
@@ -192,7 +192,7 @@ export interface Collection<T extends Document> {
 export interface Store {
   /** `sqlite` or `mongodb`, for logs and readiness. */
   readonly engine: string
-  /** What the store says about itself. */
+  /** The layout of the store, and a move or a migration in progress. */
   readonly state: StateRecord
   /** A declared collection; an undeclared name throws. */
   collection<T extends Document> (name: string): Collection<T>
@@ -207,7 +207,7 @@ export interface Store {
 /** The options of every engine. */
 export interface StoreOptions {
   collections: readonly CollectionSpec[]
-  /** Milliseconds since the epoch: the clock by which documents expire. */
+  /** The clock that decides when documents expire, in milliseconds since the epoch. */
   now: () => number
   /**
    * Renderers for Collection.render: a module, by its URL, whose `createRenderers(data)` returns functions by name. Each
@@ -217,18 +217,18 @@ export interface StoreOptions {
   renderers?: { module: string, data?: unknown } | undefined
   /**
    * Called with failures that no caller waits for, such as a failed sweep; once with a StoreLostError, which the host logs
-   * as fatal; and with a ReconnectedError, which it logs as a warning. Errors never hold data of a document.
+   * as fatal; and with a ReconnectedError, which it logs as a warning. Errors never contain data of a document.
    */
   onError?: (error: unknown) => void
-  /** Receives what an operator should know at once, such as that a new database was made. No secrets. */
+  /** Receives warnings for the operator, such as that a new database was made. They contain no secrets. */
   onWarning?: ((message: string) => void) | undefined
-  /** Whether a missing or empty database is made. False: it is an error. True by default. */
+  /** Whether a missing or empty database is created. False: it is an error. True by default. */
   create?: boolean
-  /** MiB that the write-ahead log of an SQLite file may have while lists are read. */
+  /** The most MiB that the write-ahead log of an SQLite file may reach while lists are read. */
   walLimit?: number
   /** Milliseconds an operation may take before it is rejected with ErrDb. */
   timeout?: number
-  /** Opens it whatever its mark of a move says, for `move` itself. */
+  /** Opens the store even when it is marked as being moved, for the command `move` itself. */
   moving?: boolean | undefined
   /** The layout, for tests. */
   layout?: Layout | undefined
@@ -241,7 +241,7 @@ export function noDatabaseError (): Error {
 
 /**
  * The data was removed or replaced while the store was open. Every call rejects with ErrDb, whose cause this is, until the
- * process restarts: the store never reopens by itself, because what it acknowledged may be missing from the new data.
+ * process restarts: the store never reopens by itself, because acknowledged writes may be missing from the new data.
  */
 export class StoreLostError extends Error {
   override readonly name = 'StoreLostError'

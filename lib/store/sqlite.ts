@@ -91,7 +91,7 @@ class SqliteStore implements Store {
   }
 
   async #sweep (): Promise<void> {
-    // The last one may take longer than the interval.
+    // The previous sweep may take longer than the interval.
     if (this.#sweeping) return
     this.#sweeping = true
     const { now, collections, onError } = this.#options

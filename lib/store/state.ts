@@ -1,60 +1,60 @@
-/** The numbers of a layout: what the documents and tables of a release look like. */
+/** The version numbers of a layout, which is the form of the documents and tables of a release. */
 export interface Layout {
-  /** A release that stores something in another form raises it, with a step (migrator.ts) that changes what is there. */
+  /** A release that changes the stored form increments it, and adds a step (migrator.ts) that changes existing documents. */
   version: number
-  /** The earliest layout whose releases can read and write what this one writes. Only this number keeps a release out. */
+  /** The earliest layout whose releases can read and write what this one writes. A release is refused by this number only. */
   oldestReader: number
 }
 
 /** The layout of this release, on both engines. In layout 1 SQLite files had other tables, and MongoDB no numbers. */
 export const LAYOUT: Layout = { version: 2, oldestReader: 2 }
 
-/** What a store is in a move (lib/move.ts). */
+/** The part of a store in a move (lib/move.ts). */
 export interface Move {
-  /** The same at both ends. */
+  /** The same in both stores. */
   id: string
   role: 'source' | 'target'
-  /** The other end, without credentials. */
+  /** The name of the other store: its URL, without credentials. */
   other: string
   since: string
   /** On a source: no process writes to it any more, and every write that was acknowledged can be read. */
   isQuiet?: true
-  /** On a source: everything is at the target, and was compared. */
+  /** On a source: everything was copied to the target, and compared. */
   isDone?: true
   /** On a target: the collections before this one were copied, and this one up to the document with the id. */
   at?: { collection: string, id?: string }
 }
 
-/** What a store says about itself. It is apart from the collections, and moves and backups of these leave it alone. */
+/** The state of a store. It is stored apart from the collections, and moves and backups of these leave it alone. */
 export interface StoreState extends Layout {
   move?: Move | undefined
-  /** The process that brings the documents to a later layout, and until when nobody else may. */
+  /** The process that migrates the documents to a later layout, and the end of its lease. */
   migrator?: { id: string, until: string } | undefined
 }
 
 /** A state as it was read. */
 export interface FoundState {
   state: StoreState
-  /** Another number after each write. */
+  /** Changes with each write. */
   revision: number
 }
 
 /** The access to a store's state. */
 export interface StateRecord {
   /**
-   * Milliseconds after a write of the state until every process heeds it: whatever a process that did not may still write,
-   * its caller is not told that it was written.
+   * Milliseconds after a write of the state until every process obeys it. A process that has relied on the former state may still
+   * write after that, but never acknowledges such a write.
    */
   readonly delay: number
   read (): Promise<FoundState>
-  /** Changes the state if it is still as it was found. Resolves to the new one, or null. A field set to undefined goes. */
+  /** Changes the state if it is still as it was found. Resolves to the new one, or null. A field set to undefined is removed. */
   change (found: FoundState, change: Partial<StoreState>): Promise<FoundState | null>
 }
 
-/** Who opens a store. */
+/** The process that opens a store. */
 export interface Opener {
   layout: Layout
-  /** The command `move` itself, which no mark of a move keeps out. */
+  /** Whether it is the command `move` itself, which may open a store that is being moved. */
   moving: boolean
 }
 

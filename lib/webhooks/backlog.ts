@@ -2,7 +2,7 @@ import type { Clock } from '../clock.ts'
 import type { WebhookFeed } from './cursors.ts'
 import type { Registry } from './registry.ts'
 
-/** How long an event has waited that could not be delivered, and the number of parked ones. */
+/** The age in seconds of the oldest undelivered event, and the number of parked events. */
 export async function readBacklog ({ listAll }: Pick<Registry, 'listAll'>, feed: WebhookFeed, now: Clock): Promise<{ parked: number, oldest: number }> {
   const active = (await listAll()).filter(({ state }) => state === 'on')
   const starts = await Promise.all(active.map(async ({ cursor, parked }) => {

@@ -28,7 +28,7 @@ export interface ChangesParts {
   deliveries: Pick<Deliveries, 'wake' | 'interrupt'>
 }
 
-/** The lowest number that no webhook has. @throws ErrLimit */
+/** The lowest free slot. @throws ErrLimit */
 function findSlot (taken: WebhookRecord[]): number {
   const slots = Array.from({ length: MAX_WEBHOOKS }, (_, index) => index + 1)
   const free = slots.find((slot) => !taken.some((record) => record.slot === slot))
@@ -36,7 +36,7 @@ function findSlot (taken: WebhookRecord[]): number {
   return free
 }
 
-/** What operators change about webhooks. A change takes effect at once, also on the deliveries of another process. */
+/** Changes of webhooks by operators. A change takes effect at once, also on the deliveries of another process. */
 export function createChanges ({ webhooks, attempts, registry: { requireRecord, listAll, write }, secrets, now, recorder, feed, outbound, deliveries }: ChangesParts) {
   const checks: Checks<Omit<NewWebhook, 'disabled'>> = {
     name: (text) => checkName('name', text),
@@ -95,8 +95,7 @@ export function createChanges ({ webhooks, attempts, registry: { requireRecord, 
     },
 
     /**
-     * Changes a webhook, at once. With a new URL, or when it is enabled again, all events that wait for another attempt are sent
-     * at once.
+     * Changes a webhook at once. When it gets a new URL or is enabled again, all events that wait for a retry are sent at once.
      * @throws ErrNotFound, ErrParam, ErrBusy
      */
     async patch (webhookId: string, { data: { disabled, ...data } }: PatchWebhook): Promise<void> {
@@ -141,7 +140,7 @@ export function createChanges ({ webhooks, attempts, registry: { requireRecord, 
     },
 
     /**
-     * Replaces the secret. The former one signs too for a day.
+     * Replaces the secret. The former secret also signs for one more day.
      * @throws ErrNotFound, ErrBusy
      */
     async rotateSecret (webhookId: string): Promise<{ secret: string }> {
@@ -155,7 +154,7 @@ export function createChanges ({ webhooks, attempts, registry: { requireRecord, 
     },
 
     /**
-     * Delivers events again, from a place in the feed on.
+     * Delivers events again, from a position in the feed on.
      * @throws ErrNotFound, ErrParam, ErrBusy
      */
     async replay (webhookId: string, { from, to }: ReplayWebhook): Promise<{ cursor: string }> {
@@ -165,7 +164,7 @@ export function createChanges ({ webhooks, attempts, registry: { requireRecord, 
       if (end !== undefined && compareCursors(end, cursor) < 0) throw paramError('to', 'must not be before from')
       await write(webhookId, (record) => {
         const resume = record.replay?.resume ?? record.cursor
-        // A replay up to where the deliveries are goes on from there by itself.
+        // A replay that ends at the current position needs no bound: the deliveries go on from there.
         const isBounded = end !== undefined && compareCursors(end, resume) !== 0
         return {
           change: {

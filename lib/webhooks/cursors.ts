@@ -1,7 +1,7 @@
 import { IdentityError } from '../errors.ts'
 import type { Events } from '../events/index.ts'
 
-/** What deliveries need of the feed. */
+/** The part of the feed that deliveries use. */
 export type WebhookFeed = Pick<Events, 'read' | 'first' | 'last' | 'wait' | 'list'>
 
 const split = (cursor: string): [generation: string, number: number] => {
@@ -15,7 +15,7 @@ export function toBefore (cursor: string): string {
   return `${generation}.${Math.max(0, number - 1)}`
 }
 
-/** The order of two cursors of one feed. */
+/** Compares two cursors of one feed. */
 export function compareCursors (one: string, other: string): number {
   return split(one)[1] - split(other)[1]
 }
@@ -25,8 +25,8 @@ export function isGone (error: unknown): boolean {
 }
 
 /**
- * A cursor that can be read, for one that cannot. A restored backup has the webhooks and the events of one moment, so the same
- * number goes on in the new generation. Where events were removed, the oldest one is next.
+ * Replaces a cursor that cannot be read by one that can. A restored backup has the webhooks and the events of the same moment, so
+ * the same number continues in the new generation. If events were removed, the oldest remaining one is next.
  */
 export async function recoverCursor (feed: WebhookFeed, cursor: string): Promise<string> {
   const [first, last] = [await feed.first(), await feed.last()]

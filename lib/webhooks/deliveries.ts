@@ -11,17 +11,17 @@ import { Slots } from './slots.ts'
 import { shareReads } from './shared-reads.ts'
 import { LEASE, deliver } from './worker.ts'
 
-/** Attempts of this process at once, for all webhooks. */
+/** Concurrent attempts of this process, for all webhooks. */
 const SLOTS = 64
 
-/** Milliseconds between two looks for what other processes have left, and at least between any two. */
+/** The most milliseconds between two polls, so that deliveries left by other processes are found, and the least. */
 const POLL_INTERVAL = 15_000
 const PAUSE = 100
 
-/** Milliseconds to the next look after one that failed. */
+/** Milliseconds to the next poll after a failure. */
 const AFTER_FAILURE = 1_000
 
-/** Milliseconds that `close` waits for attempts. Those that it cuts off are made again. */
+/** Milliseconds that `close` waits for attempts. Aborted attempts are repeated. */
 const CLOSE_LIMIT = 4_000
 
 export interface DeliveriesParts {
@@ -37,7 +37,7 @@ export interface DeliveriesParts {
   random?: () => number
 }
 
-/** When a webhook has something to do, in milliseconds; undefined when nothing is left. */
+/** The time (ms) from which a webhook has work. Undefined when it has none. */
 function toDue ({ cursor, replay, hurries, parked, leased_until, wait_until }: WebhookRecord, last: string): number | undefined {
   const isBehind = (cursor !== last || replay !== undefined) && parked.length < MAX_PARKED
   const due = isBehind || hurries === true ? 0 : Math.min(...parked.map(({ due_at }) => Date.parse(due_at)))
@@ -46,8 +46,8 @@ function toDue ({ cursor, replay, hurries, parked, leased_until, wait_until }: W
 }
 
 /**
- * Delivers events to webhooks. Each webhook is leased by one process at a time, by one conditional update. A lease that was not
- * given back ends by itself, and what was not yet stored as delivered is delivered again.
+ * Delivers events to webhooks. One process at a time leases a webhook, by one conditional update. A lease that is not released
+ * expires, and events that were not yet stored as delivered are delivered again.
  */
 export function createDeliveries ({ store, feed, now, send, disable, onGivenUp, onError, timers = TIMERS, random = Math.random }: DeliveriesParts) {
   const webhooks: Collection<WebhookRecord> = store.collection('webhooks')
@@ -62,7 +62,7 @@ export function createDeliveries ({ store, feed, now, send, disable, onGivenUp, 
   let flushes = 0
   let waking = new AbortController()
 
-  /** Resolves after a time, or when there may be events, or at the end. */
+  /** Resolves after `timeout`, when there may be events, or when the wait is aborted. */
   async function wait (after: string | undefined, timeout: number, ending = new AbortController()): Promise<void> {
     if (stopping.signal.aborted || ending.signal.aborted) return
     waits.add(ending)
@@ -74,7 +74,7 @@ export function createDeliveries ({ store, feed, now, send, disable, onGivenUp, 
     await Promise.race([promise, ...seen])
     timers.clear(timer)
     waits.delete(ending)
-    // Whatever is still waiting for the feed ends too.
+    // Ends the wait for the feed too, if it is still pending.
     ending.abort()
   }
 
@@ -105,7 +105,7 @@ export function createDeliveries ({ store, feed, now, send, disable, onGivenUp, 
     workers.set(record.id, { abort, ended })
   }
 
-  /** Leases the webhooks that have something to do. @returns when the next one is due, and the end of the feed if any waits for it */
+  /** Leases the webhooks that have work. @returns when the next one is due, and the end of the feed if any webhook waits for events */
   async function look (): Promise<{ next: number, last?: string }> {
     const found: WebhookRecord[] = []
     for await (const batch of webhooks.list({ filter: { equal: { state: 'on' } } })) found.push(...batch.filter(({ id }) => !workers.has(id)))
@@ -145,19 +145,19 @@ export function createDeliveries ({ store, feed, now, send, disable, onGivenUp, 
     }
   }
 
-  /** Looks soon: a webhook was changed. */
+  /** Ends the wait for the next poll, for example after a change of a webhook. */
   function wake (): void {
     waking.abort()
   }
 
-  /** @returns whether a worker had something to do */
+  /** @returns whether any worker had work */
   async function settle (): Promise<boolean> {
     const results = await Promise.all([...workers.values()].map(({ ended }) => ended))
     return results.includes(true)
   }
 
   return {
-    /** Begins to deliver, and goes on until `close`. */
+    /** Delivers until `close`. */
     start (): void {
       isFollowing = true
       loop ??= runFor({ via: 'system' }, follow)
@@ -171,7 +171,7 @@ export function createDeliveries ({ store, feed, now, send, disable, onGivenUp, 
       wake()
     },
 
-    /** Delivers all that is due. */
+    /** Delivers everything due. */
     async flush (): Promise<void> {
       flushes++
       try {
@@ -184,7 +184,7 @@ export function createDeliveries ({ store, feed, now, send, disable, onGivenUp, 
       }
     },
 
-    /** Stops. Attempts that take too long are cut off, and made again by another process. */
+    /** Stops. Aborts attempts that take too long; another process repeats them. */
     async close (): Promise<void> {
       stopping.abort()
       for (const ending of waits) ending.abort()

@@ -2,10 +2,10 @@ import { parseTimestamp } from '../clock.ts'
 import { paramError } from '../errors.ts'
 import { type WebhookFeed, compareCursors, isGone, toBefore } from './cursors.ts'
 
-/** Events whose ULIDs are compared: ULIDs are made before the feed orders events, so neighbours may be in another order. */
+/** Neighbouring events to compare: ULIDs are made before the feed orders the events, so neighbours may be in another order. */
 const NEIGHBOURS = 100
 
-/** The lowest or highest cursor of the events next to a time. */
+/** The lowest cursor of the events since a time, or the highest of those before it. */
 async function findNear (feed: WebhookFeed, query: { from: string } | { to: string }): Promise<string | undefined> {
   const isFrom = 'from' in query
   const cursors: string[] = []

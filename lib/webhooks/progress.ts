@@ -6,13 +6,13 @@ import { MAX_PARKED, type Parked, type Replay, type WebhookRecord } from './reco
 import { DOWN_AFTER, GIVE_UP_AFTER, toPause, toRetryDelay } from './schedule.ts'
 import { matchesType } from './types.ts'
 
-/** Deliveries of one webhook at once. */
+/** Concurrent deliveries of one webhook. */
 const AT_ONCE = 4
 
-/** Events that are read ahead of the first that is not delivered. */
+/** Events that are read ahead of the first undelivered one. */
 const WINDOW = 200
 
-/** A place that the cursor moves to when everything up to it is done, with the event to deliver there, if there is one. */
+/** A position that the cursor moves to when everything up to it is done, with the event to deliver there, if any. */
 interface Entry {
   end: string
   event?: Event
@@ -26,18 +26,18 @@ export type Task = { entry: Entry & { event: Event } } | { parked: Parked }
 /** Why a webhook is disabled. */
 export type Failure = 'HTTP_410' | 'FAILING'
 
-/** Where the deliveries of a leased webhook are. Nothing here waits for anything. */
+/** The progress of the deliveries of a leased webhook. It is all synchronous. */
 export function createProgress (record: WebhookRecord, { now, random }: { now: Clock, random: () => number }) {
   const start = toTimestamp(now())
   const parked = new Map(record.parked.map((one) => [one.id, record.hurries === true ? { ...one, due_at: start } : one]))
   const entries: Entry[] = []
-  /** Entries from here on were not begun. */
+  /** Entries from this index on have not been started. */
   let begun = 0
   let running = 0
   const retrying = new Set<string>()
   let { cursor, replay, failures, failing_since, wait_until } = record
   let position = cursor
-  /** The replay, as long as events of it are read. */
+  /** The replay, until all its events are read. */
   let reading: Replay | undefined = replay
   let next: string | undefined
   let isParkedChanged = record.hurries === true
@@ -89,7 +89,7 @@ export function createProgress (record: WebhookRecord, { now, random }: { now: C
 
   findNext()
   return {
-    /** Where to read on. */
+    /** The cursor to read on from. */
     get position () { return position },
 
     /** Whether more events should be read now. */
@@ -99,7 +99,7 @@ export function createProgress (record: WebhookRecord, { now, random }: { now: C
       return entries.length < WINDOW && entries.length - begun < AT_ONCE && parked.size + running < MAX_PARKED
     },
 
-    /** Adds what was read after the position. */
+    /** Adds the events that were read after the position. */
     add (events: readonly Event[], after: string): void {
       const end = reading
       for (const event of events) {
@@ -112,13 +112,13 @@ export function createProgress (record: WebhookRecord, { now, random }: { now: C
       entries.push({ end: position, isDone: true, ...(isEnded && { endsReplay: true }) })
     },
 
-    /** Goes on elsewhere, because the position cannot be read. */
+    /** Continues at another cursor, because the position cannot be read. */
     moveTo (other: string): void {
       position = other
       entries.push({ end: other, isDone: true })
     },
 
-    /** The next event to deliver now; undefined when there is none, or enough are being delivered. */
+    /** The next event to deliver now. Undefined when there is none, or enough are in flight. */
     take (): Task | undefined {
       const time = toTimestamp(now())
       if (wait_until !== undefined && wait_until > time) return
@@ -128,13 +128,13 @@ export function createProgress (record: WebhookRecord, { now, random }: { now: C
       return task
     },
 
-    /** Nothing was decided about the event. */
+    /** Returns an event whose attempt had no outcome. */
     putBack (task: Task): void {
       running--
       if ('parked' in task) retrying.delete(task.parked.id)
     },
 
-    /** The event is not in the feed any more. */
+    /** Drops an event that is no longer in the feed. */
     drop (task: Task): void {
       finish(task)
       if ('parked' in task) {
@@ -161,7 +161,7 @@ export function createProgress (record: WebhookRecord, { now, random }: { now: C
       findNext()
     },
 
-    /** @returns whether the event was given up, and why the webhook must be disabled, if it must */
+    /** @returns whether the event was given up, and the reason if the webhook must be disabled */
     fail (task: Task, { status, retryAfter }: { status?: number | undefined, retryAfter?: number | undefined }): { isGivenUp: boolean, failure?: Failure } {
       finish(task)
       const time = now()
@@ -181,7 +181,7 @@ export function createProgress (record: WebhookRecord, { now, random }: { now: C
       return { isGivenUp: delay === undefined, ...(failure && { failure }) }
     },
 
-    /** What is stored, and taken up by the next process. */
+    /** The progress to store, from which the next process continues. */
     toChange (): Change {
       advance()
       const isWaiting = wait_until !== undefined && wait_until > toTimestamp(now())

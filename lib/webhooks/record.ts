@@ -1,26 +1,26 @@
 import type { Document, Json } from '../store/port.ts'
 
-/** An event whose delivery failed, and which is delivered again. The feed has its content. */
+/** An event whose delivery failed and is retried. The feed has its content. */
 export type Parked = {
   /** The event's ULID. */
   id: string
-  /** The event's place in the feed. */
+  /** The event's position in the feed. */
   cursor: string
   attempts: number
   due_at: string
-  /** When it was first tried. */
+  /** The time of the first attempt. */
   since: string
 }
 
-/** A replay that ends: where it ends, and where the deliveries go on after it. */
+/** A bounded replay: its end, and the cursor at which the deliveries resume. */
 export type Replay = { to: string, resume: string }
 
-/** A webhook: a cursor on the feed that one process at a time moves on. */
+/** A webhook, with a cursor in the feed that one process at a time advances. */
 export interface WebhookRecord extends Document {
   name: string
   url: string
   types: string[]
-  /** 1 to 20, each once: so there are no more webhooks. */
+  /** 1 to 20, and unique: this limits the number of webhooks. */
   slot: number
   state: 'on' | 'off'
   /** Why the service disabled it. */
@@ -31,25 +31,25 @@ export interface WebhookRecord extends Document {
   created_at: string
   modified_at: string
 
-  /** Incremented by each process that begins to deliver, and by changes that end what another one does. */
+  /** Incremented by each process that leases the webhook, and by each change that ends a lease. */
   claim: number
-  /** Until then the process with the claim delivers. */
+  /** The end of the lease. Until then the process with the claim delivers. */
   leased_until: string
-  /** Where the deliveries are in the feed: all events up to here were delivered, or are parked. */
+  /** The position of the deliveries in the feed: each event up to here was delivered or given up, or is parked. */
   cursor: string
   replay?: Replay
   parked: Parked[]
   /** Failed attempts in a row. */
   failures: number
-  /** The first of them. */
+  /** The time of the first of them. */
   failing_since?: string
-  /** All parked events are due: something about the webhook was changed. */
+  /** All parked events are due, because the webhook was changed. */
   hurries?: true
-  /** No attempt is made before. */
+  /** No attempt is made before this time. */
   wait_until?: string
 }
 
-/** The outcome of an attempt. Never anything that the receiver sent but its status. */
+/** The outcome of an attempt. Of the receiver's answer it has the status only. */
 export type Attempt = {
   at: string
   event_id: string
@@ -58,7 +58,7 @@ export type Attempt = {
   attempt: number
   outcome: 'delivered' | 'failed' | 'given_up'
   status?: number
-  /** Why there was no answer. */
+  /** The reason when there was no answer. */
   code?: string
   /** Milliseconds. */
   time: number
@@ -70,8 +70,8 @@ export interface WebhookAttemptsRecord extends Document {
   expired_at: string
 }
 
-/** Webhooks that there may be. */
+/** The most webhooks. */
 export const MAX_WEBHOOKS = 20
 
-/** Failed events that are kept for another attempt; with so many the cursor waits. */
+/** The most failed events that wait for a retry. With so many the cursor stops. */
 export const MAX_PARKED = 1_000

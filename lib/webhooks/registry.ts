@@ -10,7 +10,7 @@ export function notFound (): IdentityError {
   return new IdentityError('ErrNotFound', 'webhookId: no such webhook')
 }
 
-/** What ends the deliveries of whoever has the lease, and has them begin again at once. */
+/** The change that ends the current lease, so that a new one can begin at once. */
 export const SEIZE = { set: { leased_until: toTimestamp(0) }, increment: { claim: 1 } }
 
 /** Reads the stored webhooks, and changes them with the events of the change. */
@@ -27,7 +27,7 @@ export function createRegistry ({ webhooks, now, recorder }: { webhooks: Collect
     return found
   }
 
-  /** Reads, decides and writes; a concurrent change starts it again. Null writes nothing. */
+  /** Reads, decides and writes, and starts again after a concurrent change. Nothing is written when `decide` returns null. */
   async function write (webhookId: string, decide: (record: WebhookRecord) => { change: Change, happened: Happening[] } | null): Promise<WebhookRecord> {
     return await retryWrite('the webhook', async () => {
       const record = await requireRecord(webhookId)

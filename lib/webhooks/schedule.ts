@@ -8,7 +8,7 @@ const DAY = 24 * HOUR
 /** Milliseconds from each failed attempt to the next (Standard Webhooks 1.0): ten attempts within 76 hours. */
 const RETRIES = [5 * SECOND, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 * HOUR, 10 * HOUR, 14 * HOUR, 20 * HOUR, 24 * HOUR]
 
-/** The part of a delay by which it may be longer, so that what failed together does not come back together. */
+/** The share by which a delay may be longer, so that events that failed together are not retried together. */
 const JITTER = 0.1
 
 /** Failures in a row after which a receiver counts as down: one attempt at a time is made, with a pause after each. */
@@ -16,7 +16,7 @@ export const DOWN_AFTER = 10
 const FIRST_PAUSE = 5 * SECOND
 const LAST_PAUSE = 5 * MINUTE
 
-/** Milliseconds of failures, without a single success, after which a webhook is disabled. */
+/** Milliseconds of failures without a success after which a webhook is disabled. */
 export const GIVE_UP_AFTER = 5 * DAY
 
 /** Milliseconds that a receiver may ask us to wait. */
@@ -28,7 +28,7 @@ export function toRetryDelay (attempts: number, random: () => number): number | 
   return delay === undefined ? undefined : Math.round(delay * (1 + JITTER * random()))
 }
 
-/** Milliseconds for which a webhook makes no attempt after a failure. */
+/** Milliseconds after a failure in which no attempt is made for the webhook. */
 export function toPause (failures: number, retryAfter = 0): number {
   const pause = failures < DOWN_AFTER ? 0 : Math.min(FIRST_PAUSE * 2 ** Math.min(failures - DOWN_AFTER, 20), LAST_PAUSE)
   return Math.max(pause, Math.min(retryAfter, MOST_RETRY_AFTER))

@@ -5,10 +5,10 @@ import type { SecretBox } from '../crypto/secrets.ts'
 /** Bytes of a secret (Standard Webhooks 1.0: 24 to 64). */
 const SECRET_BYTES = 24
 
-/** Milliseconds for which a replaced secret goes on signing. */
+/** Milliseconds that a replaced secret still signs. */
 const OVERLAP = 24 * 60 * 60_000
 
-/** Replaced secrets that sign at once; a further rotation drops the oldest. */
+/** The most replaced secrets that still sign. A further rotation drops the oldest. */
 const MOST_FORMER = 2
 
 const PREFIX = 'whsec_'
@@ -19,10 +19,10 @@ interface Content {
   former: { secret: string, ends_at: string }[]
 }
 
-/** What a secret of this webhook is sealed for. */
+/** The context that the secrets of this webhook are sealed with. */
 export const toContext = (id: string): string => `webhook ${id}`
 
-/** The secrets of webhooks: how they are made, stored, replaced and used. */
+/** Creates, rotates and uses the secrets of webhooks. */
 export function createWebhookSecrets ({ box, now }: { box: SecretBox, now: Clock }) {
   const generate = () => randomBytes(SECRET_BYTES).toString('base64')
   const seal = (id: string, content: Content) => box.seal(JSON.stringify(content), toContext(id))
@@ -35,7 +35,7 @@ export function createWebhookSecrets ({ box, now }: { box: SecretBox, now: Clock
       return { secret: PREFIX + secret, sealed: seal(id, { secret, former: [] }) }
     },
 
-    /** A new secret. The former one goes on signing beside it for a day. */
+    /** Creates a new secret. The former one also signs for one more day. */
     rotate (id: string, sealed: string): { secret: string, sealed: string } {
       const { secret: replaced, former } = open(id, sealed)
       const secret = generate()
@@ -43,7 +43,7 @@ export function createWebhookSecrets ({ box, now }: { box: SecretBox, now: Clock
       return { secret: PREFIX + secret, sealed: seal(id, { secret, former: kept }) }
     },
 
-    /** The headers of a message (Standard Webhooks 1.0). The signature is a list, with one of each secret that signs. */
+    /** The headers of a message (Standard Webhooks 1.0). The signature is a list, with one entry for each signing secret. */
     sign ({ id, sealed }: { id: string, sealed: string }, message: { id: string, body: string }): Record<string, string> {
       const { secret, former } = open(id, sealed)
       const time = now()

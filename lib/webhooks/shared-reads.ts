@@ -1,9 +1,9 @@
 import type { WebhookFeed } from './cursors.ts'
 
-/** Pages that are kept, of a hundred events each: webhooks that keep up are at one of the last. */
+/** Cached pages, of a hundred events each. Webhooks that keep up read one of the last pages. */
 const PAGES = 4
 
-/** The feed for all webhooks of a process: those at the same place share what one of them has read. */
+/** The feed for all webhooks of a process. Webhooks at the same cursor share one read. */
 export function shareReads (feed: WebhookFeed): WebhookFeed {
   const pages = new Map<string, ReturnType<WebhookFeed['read']>>()
 
@@ -20,7 +20,7 @@ export function shareReads (feed: WebhookFeed): WebhookFeed {
       isEnd = page.after === after
       return page
     } finally {
-      // Neither an empty page nor a failure is kept: the next read may find events.
+      // Neither an empty page nor a failure is cached: the next read may find events.
       if (isEnd && pages.get(after) === reading) pages.delete(after)
     }
   }

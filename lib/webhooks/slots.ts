@@ -1,4 +1,4 @@
-/** A number of places that tasks take in the order in which they ask. */
+/** A semaphore: a fixed number of slots, given to tasks in the order in which they ask. */
 export class Slots {
   readonly #waiting: (() => void)[] = []
   #free: number

@@ -7,15 +7,15 @@ import { HEADERS, toTestBody } from './message.ts'
 import type { Registry } from './registry.ts'
 import type { WebhookSecrets } from './secrets.ts'
 
-/** Trials of this process at once. */
+/** Concurrent tests of this process. */
 const MOST_TESTS = 4
 
-/** Lets operators try a webhook. */
+/** Lets operators test a webhook. */
 export function createTrials ({ registry: { requireRecord }, secrets, now, outbound }: { registry: Pick<Registry, 'requireRecord'>, secrets: WebhookSecrets, now: Clock, outbound: Pick<Outbound, 'fetch'> }) {
   let tests = 0
   return {
     /**
-     * Sends a message of the type `webhook.test` now, also to a disabled webhook, and tells what came of it.
+     * Sends a message of the type `webhook.test` now, also to a disabled webhook, and resolves to the outcome.
      * @throws ErrNotFound, ErrBusy
      */
     async test (webhookId: string, signal?: AbortSignal): Promise<WebhookTested> {

@@ -12,7 +12,7 @@ export function matchesType (patterns: readonly string[], type: string): boolean
   return patterns.some((pattern) => covers(pattern, type))
 }
 
-/** Whether the pattern covers a type that there is. */
+/** Whether the pattern covers an existing type. */
 export function isTypePattern (pattern: string): boolean {
   return TYPES.some((type) => covers(pattern, type))
 }

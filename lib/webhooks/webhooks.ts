@@ -28,11 +28,11 @@ export interface WebhookParts extends Pick<DeliveriesParts, 'timers' | 'random'>
   feed: WebhookFeed
   outbound: Pick<Outbound, 'fetch' | 'checkUrl'>
   onError: (error: unknown) => void
-  /** Receives what an operator should know: a webhook was disabled, an event was given up. */
+  /** Receives warnings for operators: a webhook was disabled, an event was given up. */
   onWarning: (message: string) => void
 }
 
-/** Webhooks: who is told of which events, and the deliveries. */
+/** Webhooks: the receivers, the events that each of them wants, and the deliveries. */
 export function createWebhooks ({ store, now, box, recorder, feed, outbound, onError, onWarning, ...parts }: WebhookParts) {
   const webhooks = store.collection<WebhookRecord>('webhooks')
   const attempts = store.collection<WebhookAttemptsRecord>('webhook_attempts')
@@ -86,7 +86,7 @@ export function createWebhooks ({ store, now, box, recorder, feed, outbound, onE
 
     /**
      * A page of the list, with the cursor of the next one.
-     * @throws ErrParam for a sort that is not one, and a cursor that is not of this sort
+     * @throws ErrParam for an invalid sort, and for a cursor of another sort
      */
     page: readPage,
 
@@ -101,9 +101,9 @@ export function createWebhooks ({ store, now, box, recorder, feed, outbound, onE
     /** See backlog.ts. */
     readBacklog: async () => await readBacklog(registry, feed, now),
 
-    /** Begins to deliver, and goes on until `close`. */
+    /** Delivers until `close`. */
     start: deliveries.start,
-    /** Delivers all that is due. */
+    /** Delivers everything due. */
     flush: deliveries.flush,
     close: deliveries.close
   }

@@ -14,13 +14,13 @@ import type { Slots } from './slots.ts'
 /** Milliseconds for which a lease lasts: several attempts that time out. */
 export const LEASE = 60_000
 
-/** Milliseconds between two writes of where the deliveries are. What a crash leaves out is delivered again. */
+/** Milliseconds between two writes of the progress. After a crash, events delivered since the last write are delivered again. */
 const SAVE_INTERVAL = 1_000
 
-/** Milliseconds for which a webhook without work stays leased, so that the next event costs no lease. */
+/** Milliseconds that a webhook without work stays leased, so that the next event needs no new lease. */
 const LINGER = 1_000
 
-/** Attempts that are kept of a webhook, and milliseconds for which they are kept after the last one. */
+/** Stored attempts of a webhook, and milliseconds that they are stored after the last one. */
 const KEPT_ATTEMPTS = 100
 const KEPT_FOR = 30 * 24 * 60 * 60_000
 
@@ -31,22 +31,22 @@ export interface WorkerParts {
   now: Clock
   timers: Timers
   random: () => number
-  /** For the attempts of this process. */
+  /** Limits the concurrent attempts of this process. */
   slots: Slots
   send: (record: WebhookRecord, message: { id: string, body: string }, signal: AbortSignal) => Promise<OutboundAnswer>
-  /** Disables the webhook with this claim, and stores where the deliveries are. */
+  /** Disables the webhook with this claim, and stores the progress. */
   disable: (record: WebhookRecord, failure: Failure, progress: Change) => Promise<void>
   onGivenUp: (webhookId: string, event: Event) => void
-  /** Whether to wait a moment for further events before the lease is given up. */
+  /** Whether to wait up to LINGER for further events before the lease is released. */
   lingers: () => boolean
   /** Waits for events after the cursor. Never rejects. */
   wait: (after: string, timeout: number) => Promise<void>
 }
 
 export interface WorkerSignals {
-  /** Begins nothing more. */
+  /** Starts no further attempt. */
   stop: AbortSignal
-  /** Ends the attempts too. */
+  /** Aborts the attempts in flight too. */
   abort: AbortSignal
 }
 
@@ -57,9 +57,9 @@ function toCode (error: unknown): string {
 }
 
 /**
- * Delivers the events of a webhook that this process has leased, until there is nothing to do.
- * @returns whether there was anything
- * @throws what the store throws; the lease ends by itself then
+ * Delivers the events of a webhook that this process has leased, until it has no more work.
+ * @returns whether there was any work
+ * @throws the errors of the store. If the lease could not be released, it expires
  */
 export async function deliver (leased: WebhookRecord, parts: WorkerParts, { stop, abort }: WorkerSignals): Promise<boolean> {
   const { webhooks, attempts, feed, now, timers, slots } = parts
@@ -69,7 +69,7 @@ export async function deliver (leased: WebhookRecord, parts: WorkerParts, { stop
   let recent: Attempt[] | undefined
   const made: Attempt[] = []
   let savedAt = timers.now()
-  /** Somebody else has the webhook, or it was changed, disabled or deleted. */
+  /** Another process has leased the webhook, or it was changed, disabled or deleted. */
   let isLost = false
   let hasWorked = false
   const failed: unknown[] = []
@@ -89,7 +89,7 @@ export async function deliver (leased: WebhookRecord, parts: WorkerParts, { stop
     else await saveAttempts()
   }
 
-  /** @returns whether there was anything */
+  /** @returns whether the position has moved */
   async function readMore (): Promise<boolean> {
     const { position } = progress
     try {
@@ -168,7 +168,7 @@ export async function deliver (leased: WebhookRecord, parts: WorkerParts, { stop
     }
   }
 
-  /** Begins what can be begun. @returns whether all events were read */
+  /** Reads ahead, and starts as many attempts as are allowed. @returns whether all events were read */
   async function fill (): Promise<boolean> {
     let isAtEnd = false
     while (!isAtEnd && progress.wantsEvents()) isAtEnd = !await readMore()
@@ -198,7 +198,7 @@ export async function deliver (leased: WebhookRecord, parts: WorkerParts, { stop
 
   await work().catch((error: unknown) => { failed.push(error) })
   await Promise.all(running)
-  // Also after a failure: it may have been a short one, and others need not wait for the end of the lease.
+  // Also after a failure: it may have been a short one, and other processes need not wait until the lease expires.
   if (!isLost) await save(toTimestamp(now())).catch((error: unknown) => { failed.push(error) })
   if (failed.length > 0) throw failed[0]
   return hasWorked

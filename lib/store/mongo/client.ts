@@ -20,7 +20,7 @@ export function toHosts (url: string): string {
   return URL_PARTS.exec(url)?.groups?.hosts ?? ''
 }
 
-/** The limit for one step of a call: a little under that of the whole, so that the step's error, which tells more, comes first. */
+/** The limit for one step of a call: a little shorter than that of the call, so that the step's error comes first, which says more. */
 export function toStepTimeout (timeout: number): number {
   return Math.max(1, Math.floor(timeout * 0.9))
 }
@@ -77,7 +77,7 @@ export async function ping (client: MongoClient): Promise<void> {
   await client.db('admin').command({ ping: 1 }, { readPreference: 'primary' })
 }
 
-/** Closes a client. The driver first ends its sessions, for which it would wait long when the server hangs. */
+/** Closes a client. The driver first ends its sessions, which takes long when the server hangs. */
 export async function closeClient (client: MongoClient, timeout: number, timers: Timers): Promise<void> {
   await within(timeout, () => client.close(), timers).catch(() => {})
 }

@@ -34,7 +34,7 @@ export interface Context {
 export class MongoCollection<T extends Document> implements Collection<T> {
   readonly #context: Context
   readonly #spec: CollectionSpec
-  /** By the caller's links, of which a program has a few constant objects. */
+  /** By the `links` object of the caller. A program has a few such objects, which are constant. */
   readonly #lookups = new WeakMap<Record<string, string>, Lookups<T>>()
 
   constructor (context: Context, name: string) {

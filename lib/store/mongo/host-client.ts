@@ -9,7 +9,7 @@ import { ping, toStepTimeout } from './client.ts'
  */
 export type ClientOption = MongoClient | (() => MongoClient | Promise<MongoClient>)
 
-/** A client that was handed in itself, in the place of a WatchedClient. */
+/** A client that the host handed in, used instead of a WatchedClient. */
 export class HostClient {
   readonly current: MongoClient
   readonly #timeout: number

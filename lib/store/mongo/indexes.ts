@@ -10,7 +10,7 @@ const CONFLICTS: unknown[] = [85, 86]
 
 /**
  * The indexes of a collection. A unique index contains only values of the key's type, so that absent and null never clash.
- * It cannot sort all documents, so there is a plain index beside it. The expiry has a TTL index. The index of unique items has
+ * It cannot sort all documents, so there is also a plain index. The expiry has a TTL index. The index of unique items has
  * an entry for each item of an array.
  */
 export function toIndexes (spec: CollectionSpec): IndexDescription[] {

@@ -36,7 +36,7 @@ interface Waiting<T> {
  * Batches look-ups: documents of one collection, each with the documents its fields refer to.
  *
  * Look-ups of one turn of the event loop share a statement, and so do those that wait for a slot. A statement is sent
- * after each of its look-ups was asked for, so it sees every write acknowledged before. The driver's cost, the largest
+ * after all of its look-ups were requested, so it sees every write acknowledged before them. The driver's cost, the largest
  * here, is per statement.
  */
 export class Lookups<T extends Document> {

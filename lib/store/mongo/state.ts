@@ -10,7 +10,7 @@ export const STATE_COLLECTION = 'store.layout'
 
 const ID = 'state'
 
-/** Milliseconds for which a state that was read lets writes through. */
+/** Milliseconds for which a cached state admits writes. */
 const FRESH = 1_000
 
 async function find (collection: Native<Stored>): Promise<FoundState> {
@@ -34,9 +34,9 @@ export interface MongoStateOptions {
 }
 
 /**
- * The state in MongoDB, where no transaction can read it together with a write. So a write begins within a second after a read
- * of the state began, or waits for a read, which takes the time of a call at most; and it is answered within the time of a call.
- * After all these times, no write that went by an older state is acknowledged.
+ * The state in MongoDB, where no transaction can read it together with a write. A write starts within FRESH of the start of the last
+ * read of the state. Otherwise it first waits for another read, for one call timeout at most. Its caller is answered within one call
+ * timeout. After `delay`, the sum of these times, no write that relied on an older state is acknowledged.
  */
 export class MongoState implements StateRecord {
   readonly delay: number

@@ -22,7 +22,7 @@ export function toFilter (spec: CollectionSpec, { equal = {}, contains = {}, bef
   return conditions
 }
 
-/** The documents of a filter that come after a keyset: an `$or`, whose parts mongod reads from an index each and merges in order. */
+/** The documents of a filter that come after a keyset: an `$or`. mongod reads each part from an index and merges them in order. */
 export function toFilterAfter (spec: CollectionSpec, filter: Filter | undefined, sort: SortKey[] = [], after: Keyset): object {
   const conditions = toFilter(spec, filter)
   const parts = toSeekRanges(sort, after).map((range) => {

@@ -33,7 +33,7 @@ export interface WatchedClientOptions {
  * reconnect: its monitor waits for 'drain' on a closed socket (connection.js, writeCommand) and never checks the server again.
  *
  * The checks need no traffic: if no call was answered since the last check, the server is pinged. A lost client stays in
- * use until a new one has answered a ping. There is one attempt at a time, so at most one client more than the lost one.
+ * use until a new one has answered a ping. There is one attempt at a time, so there is at most one client besides the lost one.
  */
 export class WatchedClient {
   readonly #options: WatchedClientOptions
@@ -75,7 +75,7 @@ export class WatchedClient {
     return this.#current
   }
 
-  /** The current client answered a call. */
+  /** To be called when the current client has answered a call. */
   onAnswer (): void {
     this.#answers++
   }

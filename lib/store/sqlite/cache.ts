@@ -25,7 +25,7 @@ export interface Entry<T extends Document = Document> {
  * - A document is evicted when its write is requested, and not cached again until the write was answered.
  * - The answer to a batch gives the versions before and after it. If the cache is of the version before, the rest of it is
  *   also of the version after.
- * - While a batch is in flight, nobody knows who created a new version: look-ups bypass the cache until the answer.
+ * - While a batch is in flight, the creator of a new version is unknown: look-ups bypass the cache until the answer.
  */
 export class DocumentCache {
   readonly #readVersion: () => string | null
@@ -99,7 +99,7 @@ export class DocumentCache {
 
 /** The cached documents of one collection. */
 export class CollectionCache {
-  /** Without `max`: lru-cache would allocate that many entries, and reset all of them at each `clear`. */
+  /** Without `max`: with it, lru-cache would allocate that many entries, and reset all of them at each `clear`. */
   readonly #entries = new LRUCache<string, Entry>({ maxSize: SIZE })
   /** Counts this store's requested and unanswered writes, by document id. */
   readonly #writes = new Map<string, number>()

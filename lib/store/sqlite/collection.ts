@@ -20,7 +20,7 @@ export class SqliteCollection<T extends Document> implements Collection<T> {
   readonly #backend: Backend
   readonly #table: Table
   readonly #cached: CollectionCache | undefined
-  /** By the caller's own object, of which a program has a few. */
+  /** By the `links` object of the caller. A program has a few such objects. */
   readonly #plans = new WeakMap<Record<string, string>, LinkedPlan>()
 
   constructor (backend: Backend, table: Table) {
@@ -31,13 +31,13 @@ export class SqliteCollection<T extends Document> implements Collection<T> {
 
   async insert (document: T): Promise<void> {
     checkDocument(this.#table.spec, document)
-    // It changes no document that exists, so nothing that is cached.
+    // An insert changes no existing document, and so no cached one.
     await this.#backend.write({ kind: 'run', ...this.#table.insert(document), quiet: this.#isQuiet() }, null)
   }
 
   async insertMany (documents: readonly T[]): Promise<void> {
     for (const document of documents) checkDocument(this.#table.spec, document)
-    // They share a transaction, and the others are written when one is refused.
+    // They share a transaction. When one is refused, the others are still written.
     const written = await Promise.allSettled(documents.map((document) => this.insert(document)))
     const failed = written.find((result) => result.status === 'rejected')
     if (failed !== undefined) throw failed.reason
@@ -104,7 +104,7 @@ export class SqliteCollection<T extends Document> implements Collection<T> {
       if (reference === null) continue
       const found = text === null ? null : decode(cached, reference, text)
       if (found !== null) linked[key] = found.document
-      // NaN when a document is missing or not cached; and NaN from then on.
+      // NaN when a document is missing or not cached. From then on it stays NaN.
       stamp = Math.max(stamp, found?.stamp ?? Number.NaN)
     }
     return { document: entry.document, linked, ...(!Number.isNaN(stamp) && { stamp }) }
@@ -170,12 +170,12 @@ export class SqliteCollection<T extends Document> implements Collection<T> {
     }
   }
 
-  /** Writes a document that may be cached. What is cached stays so if look-ups would not see the difference. */
+  /** Writes a document that may be cached. It stays cached when look-ups need not see the change. */
   #write (operation: Operation, id: string): Promise<Value> {
     return this.#backend.write(operation, operation.quiet === true ? null : { collection: this.#table.spec.name, id })
   }
 
-  /** Whether a write is one that look-ups need not see: of these fields, or of any. */
+  /** Whether look-ups need not see a write of these fields. Without an argument: a write of any field. */
   #isQuiet (fields: readonly string[] = ['']): boolean {
     const { hidden } = this.#table.spec
     return hidden !== undefined && fields.every((field) => field.startsWith(hidden))

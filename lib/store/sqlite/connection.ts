@@ -30,7 +30,7 @@ export class Connection {
    */
   constructor (file: string | FileId, { busy, cache = 2_000 }: ConnectionOptions) {
     const path = typeof file === 'string' ? file : file.path
-    // Before as well as after: SQLite would create a missing file, and the file may be replaced in between.
+    // Checked before and after: SQLite would create a missing file, and the file may be replaced in between.
     if (typeof file !== 'string') checkFile(file)
     this.database = new DatabaseSync(path, { timeout: busy })
     try {

@@ -15,7 +15,7 @@ import { isCurrent, isNew } from './schema.ts'
 import { Table } from './sql.ts'
 import { type Touched, Writer } from './writer.ts'
 
-/** Milliseconds a look-up may block the event loop for a lock. With a log, readers wait for nothing but the recovery of a file. */
+/** Milliseconds a look-up may block the event loop for a lock. With a log, readers wait only for the recovery of a file. */
 const BUSY = 20
 
 export interface FileOptions {

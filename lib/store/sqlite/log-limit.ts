@@ -1,6 +1,6 @@
 import { statSync } from 'node:fs'
 
-/** Milliseconds between two looks at the log. */
+/** Milliseconds between two checks of the log. */
 const INTERVAL = 1_000
 const MIB = 2 ** 20
 
@@ -39,7 +39,7 @@ export class LogLimit {
       this.#isReported = false
       return
     }
-    // Once the reader is gone, the log stays as long as it is until the next write.
+    // After the reader has ended, the log keeps its size until the next write.
     if (!isGrowing) return
     const state = `the write-ahead log of ${path} has ${Math.round(size / MIB)} MiB, more than walLimit`
     if (endOldest()) onWarning(`${state}: the oldest list was ended`)

@@ -7,7 +7,7 @@ import { type Operation, type Value, readVersion, runBatch, unwrap } from './ope
 import { migrate } from './schema.ts'
 import { Table, quote, toId } from './sql.ts'
 
-/** `sqlite::memory:`, for tests: one connection on the main thread, whose data is gone when it is closed. */
+/** `sqlite::memory:`, for tests: one connection on the main thread, whose data is lost when it is closed. */
 export class MemoryBackend implements Backend {
   readonly connection = new Connection(':memory:', { busy: 0 })
   readonly tables: ReadonlyMap<string, Table>
@@ -28,7 +28,7 @@ export class MemoryBackend implements Backend {
     return guard(() => this.connection.get<{ count: number }>(table.count(filter))!.count)
   }
 
-  /** Reads the ids first and then the documents: a cursor of the only connection would see what is written meanwhile. */
+  /** Reads the ids first and then the documents: a cursor of the only connection would see concurrent writes. */
   async * list (table: Table, query: ListQuery): AsyncGenerator<string[], void, undefined> {
     const { sql, values } = table.list(query, 'bytes')
     const ids = guard(() => this.connection.all<{ bytes: Uint8Array }>(sql, ...values).map(toId))

@@ -1,8 +1,8 @@
 import type * as Sqlite from 'node:sqlite'
 
 /**
- * node:sqlite. Node 22 calls it experimental by a warning in every thread that loads it, which would be most of what a command
- * prints; the tests run on that release too.
+ * Loads node:sqlite without a warning. Node 22 warns in every thread that it is experimental, which would be most of a command's
+ * output. The tests run on that release too.
  */
 function load (): typeof Sqlite {
   const { emitWarning } = process

@@ -18,7 +18,7 @@ export type Operation = {
   | { kind: 'state', doc: string, revision: number }
 )
 
-/** What an operation resolves to. */
+/** The result of an operation. */
 export type Value = number | string | null
 
 export type Outcome =
@@ -65,7 +65,7 @@ export function runBatch (connection: Connection, tables: ReadonlyMap<string, Ta
     check?.()
     const before = readVersion(connection)
     const outcomes = operations.map((operation) => attempt(connection, tables, operation))
-    // The triggers have cleared it.
+    // The triggers have cleared the version, though look-ups see no change.
     if (before !== null && operations.every(({ quiet }) => quiet === true)) connection.run({ sql: KEEP_VERSION, values: [before] })
     const after = connection.get<{ version: string }>({ sql: RENEW_VERSION, values: [] })?.version ?? before!
     connection.run({ sql: 'COMMIT', values: [] })

@@ -7,28 +7,28 @@ import type { Answer, Opening, Question, ReaderData } from './reader.ts'
 import type { Call, Reply } from './thread-calls.ts'
 import { END } from './thread.ts'
 
-// The thread that reads what takes long. Each open list has a connection of its own: its cursor holds a snapshot of the
+// The thread of slow reads: lists and counts. Each open list has a connection of its own: its cursor holds a snapshot of the
 // file, and anything else read on that connection would be as old as the list.
 
-/** Characters of a batch, about: reading a message must not hold the event loop. */
+/** Approximate characters of a batch: reading a message must not block the event loop. */
 const BATCH_LENGTH = 500_000
 /**
- * Characters of a piece, about: some hundred documents, because each piece costs a message and a write. A string of this
+ * Approximate characters of a piece: some hundred documents, because each piece costs a message and a write. A string of this
  * size dies in the young generation; buffers would pile up until a major collection.
  */
 const PIECE_LENGTH = 48 * 1024
 /** KiB of cached pages per connection. Many lists may be open, and a list reads a page once. */
 const CACHE = 256
 /**
- * Connections kept open for the next list. Closing one does not free its descriptor for long: SQLite keeps descriptors
- * for the next connection while the process holds any lock on the file, which with a write-ahead log is always, because
- * closing a descriptor drops the POSIX locks of the whole process. The limit on cursors bounds them.
+ * Connections kept open for the next list. Closing a connection would not free its descriptor. Closing a descriptor drops the
+ * POSIX locks of the whole process, so SQLite keeps it for the next connection while the process holds any lock on the file. With a
+ * write-ahead log it always holds one. The limit on cursors bounds the descriptors.
  */
 const SPARE = 4
 
 interface Cursor {
   connection: Connection
-  /** Rows of a batch at most. */
+  /** The most rows of a batch. */
   size: number
   rows: Iterator<[doc: string]>
   /** The row after the last batch; undefined at the end of the list. */

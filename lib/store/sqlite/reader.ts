@@ -20,7 +20,7 @@ export interface Opening {
   list: number
   sql: string
   values: SQLInputValue[]
-  /** Documents of a batch at most. */
+  /** The most documents of a batch. */
   size: number
   /** Answer with the whole list and no cursor, or with nothing when it is too large for one answer. */
   whole?: true
@@ -31,7 +31,7 @@ export interface Opening {
 export interface Answer {
   docs?: string[]
   piece?: string
-  /** No more will come; the cursor is closed. */
+  /** The list is complete, and its cursor is closed. */
   done?: boolean
   count?: number
 }
@@ -39,7 +39,7 @@ export interface Answer {
 /** Lists that may hold a cursor at once, and lists that may wait for one. */
 const CURSORS = 64
 const WAITING = 1_000
-/** Milliseconds a list may go unread: its cursor keeps the log from being truncated. MongoDB's own limit. */
+/** Milliseconds a list may go unread: its cursor keeps the log from being truncated. MongoDB has the same limit. */
 const IDLE = 600_000
 
 export interface ReaderOptions {
@@ -77,7 +77,7 @@ export class Reader {
 
   /**
    * The documents in batches; the next batch is read while the last is used. A `short` list has at most one document more
-   * than a batch, and is tried in one answer first: it takes no cursor, so it never waits for slow readers of long lists.
+   * than a batch, and is first tried in one answer. It takes no cursor, so it never waits for slow readers of long lists.
    * If its documents are too large for that, it is read as a long list.
    */
   async * list (statement: Statement, short: boolean, signal?: AbortSignal): AsyncGenerator<string[], void, undefined> {
@@ -150,7 +150,7 @@ export class Reader {
     return { kind: 'open', list: ++this.#list, size, sql, values }
   }
 
-  /** Waits for a cursor slot, as long as somebody waits for the list. */
+  /** Waits for a cursor slot, until the caller disconnects or the timeout passes. */
   async #enter (signal: AbortSignal | undefined): Promise<void> {
     if (signal?.aborted === true) throw goneError()
     const { cursors, timeout, timers } = this.#options

@@ -11,7 +11,7 @@ import { LAYOUT, checkReader, createState, readUserVersion } from './state.ts'
  */
 const KEYS = quote('store.keys')
 
-/** All that a release changes when it opens a file, as one text. */
+/** Everything that a release may change when it opens a file, as one text. */
 const SCHEMA_STATE = `SELECT (SELECT user_version FROM pragma_user_version) || (SELECT "doc" FROM ${LAYOUT}) || (SELECT group_concat(collection || '.' || key) FROM ${KEYS}) AS state`
 
 /** The version tables of layout 1 and of builds before the first release of layout 2. */
@@ -42,7 +42,7 @@ export function isCurrent (connection: Connection, specs: readonly CollectionSpe
     compareColumns(connection, spec).every((keys) => keys.length === 0))
 }
 
-/** Creates what is missing, in one transaction. This may take long: a new key is filled from every document. */
+/** Creates missing tables, columns, indexes and triggers, in one transaction. May take long: a new column is filled from all documents. */
 export function migrate (connection: Connection, specs: readonly CollectionSpec[], opener: Opener = OPENER): void {
   const { database } = connection
   database.exec('BEGIN IMMEDIATE')
@@ -64,11 +64,11 @@ export function migrate (connection: Connection, specs: readonly CollectionSpec[
 }
 
 /**
- * Creates the check of every transaction that the file is still as the collections declare it. Another release that opens the
- * file may declare other keys: what this process writes would lack their columns, and the other process would not find it. So the
- * process that opened the file last goes on, and the other one fails its writes, and with them its readiness. So does a process
- * that may not use the file any more.
- * @returns a function that throws Error
+ * Creates a check for every transaction: whether the file still has the declared form. Another release that opens the file may
+ * declare other keys. The documents that this process writes would lack their columns, and the other process would not find them. So
+ * only the process that opened the file last goes on. The other one fails its writes, and with them its readiness check. The same
+ * happens to a process that may no longer use the file.
+ * @returns a function that throws Error when the check fails
  */
 export function createSchemaCheck (connection: Connection, specs: readonly CollectionSpec[], opener: Opener = OPENER): () => void {
   let accepted: string | undefined
@@ -115,8 +115,8 @@ function createTable (connection: Connection, spec: CollectionSpec): void {
 }
 
 /**
- * Creates the table of a field of unique items, and the triggers that keep it when its column is written. A taken item is
- * refused before the row is written, since a statement that fails undoes nothing (sql.ts).
+ * Creates the table of a field of unique items, and the triggers that update it when the field's column is written. A taken item
+ * is refused before the row is written, because a failed statement undoes nothing (sql.ts).
  */
 function createItems (connection: Connection, spec: CollectionSpec, field: string): void {
   const { database } = connection
@@ -127,7 +127,7 @@ function createItems (connection: Connection, spec: CollectionSpec, field: strin
   const remove = `DELETE FROM ${items} WHERE "id" = OLD."id";`
   const change = `UPDATE OF ${column} ON ${table} WHEN OLD.${column} IS NOT NEW.${column}`
   const prefix = `${toItemsTable(spec, field)}.`
-  // Those of an earlier release read the documents, at every update.
+  // Triggers of an earlier release read the documents at every update.
   const former = connection.all<{ name: string }>("SELECT name FROM sqlite_schema WHERE type = 'trigger' AND substr(name, 1, ?) = ?", prefix.length, prefix)
   for (const { name } of former) database.exec(`DROP TRIGGER ${quote(name)}`)
   const trigger = (name: string, event: string, body: string) => database.exec(`CREATE TRIGGER ${quote(prefix + name)} ${event} BEGIN ${body} END`)
@@ -141,7 +141,7 @@ function createItems (connection: Connection, spec: CollectionSpec, field: strin
   trigger('deleted', `AFTER DELETE ON ${table}`, remove)
 }
 
-/** What changes the version of the content: nothing in a collection that look-ups ignore. */
+/** The events that change the version of the content: none in a collection that look-ups ignore. */
 function listTriggers ({ hidden }: CollectionSpec): readonly (typeof EVENTS[number])[] {
   return hidden === '' ? [] : EVENTS
 }

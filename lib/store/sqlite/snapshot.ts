@@ -6,13 +6,13 @@ import { DatabaseSync, backup } from './node-sqlite.ts'
 /** SQLITE_BUSY and SQLITE_LOCKED. */
 const IN_USE = [5, 6]
 
-/** More pages than a database can have: all are copied in one step, and so of one moment, however much is written meanwhile. */
+/** More pages than a database can have: one step copies all of them, so the copy is of one moment, whatever is written meanwhile. */
 const ALL_PAGES = 0x7fffffff
 
-/** The files beside a database that belong to it. */
+/** The suffixes of the other files of a database. */
 const LOGS = ['-wal', '-shm', '-journal']
 
-/** Bytes of the database at this path, with what its log holds at most. */
+/** Bytes of the database at this path, including the content of its log. */
 export function measureDatabase (path: string): number {
   const database = new DatabaseSync(path, { readOnly: true })
   try {
@@ -33,7 +33,7 @@ export async function copyDatabase (path: string, copy: string): Promise<void> {
   }
 }
 
-/** Opens a copy that nobody else uses. It becomes a single file, without a log beside it. */
+/** Opens a copy that no other process uses. It becomes a single file without a log. */
 export function openCopy (copy: string): Connection {
   const connection = new Connection(copy, { busy: 0 })
   try {
@@ -52,7 +52,7 @@ export function checkIntegrity (connection: Connection): void {
 }
 
 /**
- * Gives a database a second name, so that another file can take its first one. One that cannot be read keeps its logs.
+ * Gives a database a second name, so that another file can take the first one. The logs of an unreadable database are renamed too.
  * @throws Error when a process has it open
  */
 export async function keepAside (path: string, target: string): Promise<void> {

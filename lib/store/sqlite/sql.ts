@@ -51,19 +51,19 @@ export const READ_VERSION = `SELECT ${VERSION} FROM ${STATE}`
 /** Sets and reads a new version if there is none. */
 export const RENEW_VERSION = `UPDATE ${STATE} SET "version" = random() WHERE "version" IS NULL RETURNING ${VERSION}`
 
-/** Sets the version again that the content had before. */
+/** Restores the version that the content had before. */
 export const KEEP_VERSION = `UPDATE ${STATE} SET "version" = CAST(? AS INTEGER) WHERE "version" IS NULL`
 
-/** A table of one row, the state of the store (../state.ts). It has no trigger: it is no content. */
+/** A table of one row, the state of the store (../state.ts). It has no trigger, because it is not content. */
 export const LAYOUT_TABLE = 'store.layout'
 
-/** A table of one row, which the readiness check writes. It has no trigger: it is no content. */
+/** A table of one row, which the readiness check writes. It has no trigger, because it is not content. */
 export const PROBE_TABLE = 'store.probe'
 
-/** The table of a field of unique items: each item with the id of the document that has it. Triggers keep it. */
+/** The table of a field of unique items: each item with the id of the document that has it. Triggers update it. */
 export const toItemsTable = ({ name }: CollectionSpec, field: string): string => `${name}.${field}`
 
-/** Writes as many pages as a large document with its indexes. Random bytes, because SQLite does not write what stays the same. */
+/** Writes as many pages as a large document with its indexes. Random bytes, because SQLite does not write unchanged data. */
 export const PROBE = `INSERT OR REPLACE INTO ${quote(PROBE_TABLE)} ("id", "data") VALUES (1, randomblob(65536))`
 
 /** The value of a key's column. Columns have no type, so a value is stored and compared as it is bound. */
@@ -181,8 +181,8 @@ export class Table {
   }
 
   /**
-   * Whether the documents of a list differ in the first key, so that the sort does not need the id. The index of a unique
-   * key does not end with the id, which would take another index, and each write would update it.
+   * Whether the documents of a list differ in the first key, so that the sort does not need the id. The index of a unique key does
+   * not end with the id. A sort by both would need another index, and each write would update it.
    */
   #isStrict ([first]: SortKey[], after: Keyset | undefined): boolean {
     if (first === undefined || !this.spec.unique?.includes(first.key)) return false
@@ -190,7 +190,7 @@ export class Table {
     return first.direction === 'asc' && after !== undefined && after.values[0] !== null
   }
 
-  /** One select per range: SQLite seeks to each, and merges them in order as far as they are read. */
+  /** One select per range: SQLite seeks to each, and merges them in order, no further than they are read. */
   #selectAfter (column: string, filter: Filter, sort: SortKey[], after: Keyset): Statement {
     const columns = [...new Set([column, ...sort.map(({ key }) => quote(key)), quote('id')])]
     const { sql, values } = toConditions(filter)

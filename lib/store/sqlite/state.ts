@@ -6,10 +6,10 @@ import { LAYOUT_TABLE, quote } from './sql.ts'
 
 export const LAYOUT = quote(LAYOUT_TABLE)
 
-/** The user_version of a file in a move. Releases that know no moves refuse it as one of a later release. */
+/** The user_version of a file in a move. Releases without moves refuse such a file as one of a later release. */
 const IN_MOVE = 2 ** 31 - 1
 
-/** The oldestReader of a file is its user_version, which is all that earlier releases look at; the rest is in a table. */
+/** The oldestReader of a file is its user_version, because earlier releases read only that. The rest of the state is in a table. */
 export function readUserVersion (connection: Connection): number {
   return connection.get<{ user_version: number }>({ sql: 'PRAGMA user_version', values: [] })!.user_version
 }
@@ -27,7 +27,7 @@ export function checkReader (connection: Connection, hasState: boolean, opener: 
   checkState(hasState ? readState(connection).state : { version: oldestReader, oldestReader }, opener)
 }
 
-/** Creates what is missing: the layout of a new file is that of this release. */
+/** Creates a missing state. A new file gets the layout of this release. */
 export function createState (connection: Connection, { version, oldestReader }: Layout): void {
   const found = readUserVersion(connection)
   const state: StoreState = { version: found === 0 ? version : found, oldestReader: Math.max(found, oldestReader) }

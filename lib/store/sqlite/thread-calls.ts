@@ -58,7 +58,7 @@ export class ThreadCalls<Q extends object, A> {
     if (!this.#closed) this.#thread.post(question)
   }
 
-  /** Ends the thread after the calls it has. */
+  /** Ends the thread after it has answered its calls. */
   async close (): Promise<void> {
     this.#closed = true
     await this.#thread.end(this.#options.timeout)

@@ -4,7 +4,7 @@ import type { CollectionSpec } from '../port.ts'
 import type { Opener } from '../state.ts'
 import type { FileId } from './database-file.ts'
 
-/** What a thread receives when it starts. */
+/** The data that a thread receives at its start. */
 export interface ThreadData {
   file: FileId
   collections: readonly CollectionSpec[]
@@ -28,8 +28,8 @@ export interface ThreadEvents {
 }
 
 /**
- * A worker thread that starts with the first message. It is unref'd, so that it never keeps the process alive: whoever
- * waits for an answer has a timer that does.
+ * A worker thread that starts with the first message. It is unref'd, so it never keeps the process alive. The timer of a pending
+ * request does.
  */
 export class Thread {
   readonly #file: URL

@@ -6,8 +6,6 @@ import { Table } from './sql.ts'
 import { END, type ThreadData } from './thread.ts'
 import type { Batch } from './writer.ts'
 
-// The writer thread.
-
 const { file, collections, opener, busy } = workerData as ThreadData
 const connection = new Connection(file, { busy })
 enableWal(connection, busy)

@@ -15,13 +15,13 @@ const WAITING_LENGTH = 64_000_000
 /** The share of the timeout reserved for the answer: the thread stops waiting for a lock before its caller stops waiting for the thread. */
 const MARGIN = 0.2
 
-/** Milliseconds of the longest timer: no timeout, but it keeps the process alive, which the thread does not. */
+/** Milliseconds of the longest timer. It is in effect no timeout, but it keeps the process alive, which the thread does not. */
 const UNBOUNDED = 2 ** 31 - 1
 
 /** Changes nothing, and needs no table: it succeeds when the thread has started. */
 const NOTHING: Operation = { kind: 'run', sql: 'SELECT NULL', values: [] }
 
-/** Milliseconds for which a batch that was written shows that the disk takes writes. */
+/** Milliseconds for which a written batch proves that the disk accepts writes. */
 const FRESH = 1_000
 
 /** The document that a write may change. */
@@ -34,13 +34,13 @@ interface Pending {
   operation: Operation
   touched: Touched | null
   length: number
-  /** In the time of WriterOptions.now. */
+  /** By the clock of WriterOptions.now. */
   deadline: number
   resolve: (value: Value) => void
   reject: (error: unknown) => void
 }
 
-/** What the thread receives, as JSON, which costs a third of a structured clone; it answers with a BatchResult. */
+/** The message to the thread, as JSON, which costs a third of a structured clone. The thread answers with a BatchResult. */
 export interface Batch {
   operations: Operation[]
   /** Milliseconds to wait for the lock. */
@@ -50,7 +50,7 @@ export interface Batch {
 export interface WriterOptions {
   /** Milliseconds an operation may take, waiting included. */
   timeout: number
-  /** Learns which documents are being written, and what became of each batch. */
+  /** Is notified of the documents being written, and of the result of each batch. */
   cache?: DocumentCache
   /** Called before a batch is acknowledged; when it throws, every write of the batch is rejected with that error. */
   verify?: () => void
@@ -74,11 +74,11 @@ export class Writer {
   #inFlight: Pending[] = []
   /** Waiting or in flight, in the order of their deadlines. */
   readonly #unsettled = new Set<Pending>()
-  /** Set while a write is unsettled, so that the process waits for it. One for all writes: a timer each costs more than the rest. */
+  /** Set while a write is unsettled, so that the process waits for it. It serves all writes: one each would cost more than the rest. */
   #timer: NodeJS.Timeout | undefined
   #scheduled = false
   #closed = false
-  /** When the last batch was written; never, if it failed. */
+  /** When the last batch was written. -Infinity if it failed. */
   #writtenAt = Number.NEGATIVE_INFINITY
   #probe: Promise<unknown> | null = null
   #drained: (() => void)[] = []
@@ -110,14 +110,14 @@ export class Writer {
     await this.#accept(NOTHING, null, UNBOUNDED)
   }
 
-  /** Rejects if the disk takes no writes, which a probe finds out unless a batch was written just now. */
+  /** Rejects if the disk accepts no writes. Writes a probe to find out, unless a batch was written within FRESH. */
   async check (): Promise<void> {
     if (this.#now() - this.#writtenAt < FRESH) return
     this.#probe ??= this.write({ kind: 'run', sql: PROBE, values: [] }).finally(() => { this.#probe = null })
     await this.#probe
   }
 
-  /** Requests an empty transaction, which gives the content a version if another program left it without. */
+  /** Requests an empty transaction, which gives the content a version if another program left it without one. */
   renewVersion (): void {
     if (this.#renewal) return
     this.#renewal = true
@@ -184,7 +184,7 @@ export class Writer {
     if (versions === null) this.#writtenAt = Number.NEGATIVE_INFINITY
     else if (versions.after !== versions.before) this.#writtenAt = this.#now()
     for (const pending of batch) this.#endWrite(pending)
-    // First the next batch, so that the thread works while the callers of this one do.
+    // Sends the next batch first, so that the thread works while the callers of this one continue.
     this.#send()
     for (const [index, pending] of batch.entries()) this.#settle(pending, refusal ?? outcome(index))
   }
