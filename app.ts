@@ -17,7 +17,7 @@ import { bridge } from './routes/bridge.ts'
 
 /** Milliseconds for a complete request. */
 const REQUEST_TIMEOUT = 30_000
-/** Milliseconds of silence, beyond the stall timeout of lists, after which a connection is closed. */
+/** Milliseconds of silence, in addition to the stall timeout of lists, after which a connection is closed. */
 const SILENCE = 60_000
 /** Longer than a load balancer's idle timeout, so that the balancer closes first and no request meets a closed connection. */
 const KEEP_ALIVE = 72_000
@@ -71,7 +71,7 @@ export async function buildApp (config: Config, { logStream, ...parts }: AppPart
     done()
   })
   requireHost(app)
-  // For whoever opens the address to see what is there.
+  // For people who open the address in a browser.
   app.get('/', { schema: { hide: true } }, () => ({
     service: 'fastify-identity',
     ...(config.openapi && { docs: '/docs', openapi: '/openapi.json' }),
@@ -91,7 +91,7 @@ export async function buildApp (config: Config, { logStream, ...parts }: AppPart
       ...(config.metrics !== undefined && { metrics: config.metrics }),
       ...parts
     })
-    // Beside the plugin's own routes: the bridge, and routes that do not exist.
+    // For the routes outside the plugin: the bridge, and unknown routes.
     if (app.identity.metrics !== undefined) app.addHook('onResponse', app.identity.metrics.onResponse)
     if (config.bridge !== undefined) {
       const { prefix, upstream = () => getUrl(app) } = config.bridge

@@ -46,10 +46,10 @@ export interface Config {
   oidc: false | Partial<OidcOptions>
   /** Absent: no bridge. Without an upstream it relays to this service itself. */
   bridge?: { prefix: string, upstream?: string }
-  /** What people do about their own accounts. */
+  /** The settings of mail, sign-up and self-deletion. */
   people: Pick<Options, 'mail' | 'signUp' | 'signUpDomains' | 'selfDelete'>
   services: Omit<ServiceOptions, 'store' | 'now' | 'dryRun' | 'onError' | 'onWarning'>
-  /** For the log: what is odd, and no reason not to start. */
+  /** For the log: oddities that do not prevent the start. */
   warnings: readonly string[]
 }
 
@@ -105,7 +105,7 @@ function explainUnknown (name: string): string {
   return `${name}: is not a variable of this release and has no effect${meant === undefined ? '' : `, did you mean ${meant}?`}`
 }
 
-/** @param text `on` was read as true, which names nothing */
+/** @param text true for `on`, which is no entry of a list */
 function splitList (text: string | boolean): string[] | false {
   return text === false ? false : String(text).split(/, ?/)
 }
@@ -147,7 +147,7 @@ function readSecretKey (env: Environment, problems: string[], warnings: string[]
   }
 }
 
-/** Where mails go; undefined for nowhere. Adds to `problems` and `warnings`. */
+/** The mail server and the sender; undefined without mail. Adds to `problems` and `warnings`. */
 function readMail (env: Environment, problems: string[], warnings: string[]): { url: string, from: string } | undefined {
   const { IDENTITY_MAIL_URL: given, IDENTITY_MAIL_URL_FILE: file, IDENTITY_MAIL_FROM: from } = env
   if (given === undefined && file === undefined) {
@@ -172,7 +172,7 @@ function readMail (env: Environment, problems: string[], warnings: string[]): { 
   }
 }
 
-/** Whether somebody configured the key itself where its file is expected. */
+/** Whether the text is a key itself, configured in place of the path of its file. */
 function isSecretKey (text = ''): boolean {
   try {
     parseSecretKeys(text)
@@ -190,7 +190,7 @@ function isSecretKey (text = ''): boolean {
 export function readConfig (env: Readonly<Record<string, string | undefined>>): Config {
   const given = Object.entries(env).filter(([, text]) => text !== undefined && text !== '')
   const problems: string[] = []
-  // A later release may know the name, and going back to this one must not fail for it.
+  // A later release may define the name, and a downgrade to this one must not fail because of it.
   const warnings = given.map(([name]) => name)
     .filter((name) => OURS.test(name) && !NAMES.includes(name) && !FOREIGN.includes(name))
     .map(explainUnknown)
@@ -261,7 +261,7 @@ function toOidc (env: Environment): Partial<OidcOptions> {
     ...(accent !== undefined && { accent }),
     accountPath: env.IDENTITY_ACCOUNT_PATH,
     accessTtl: env.IDENTITY_ACCESS_TTL,
-    // The command line mints with it too.
+    // The command line mints tokens with it too.
     refreshTtl: Math.min(env.IDENTITY_REFRESH_TTL, env.IDENTITY_REFRESH_MAX),
     sessionTtl: env.IDENTITY_SESSION_TTL,
     sessionMax: env.IDENTITY_SESSION_MAX,

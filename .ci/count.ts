@@ -1,11 +1,11 @@
 /**
- * Reads the TAP of a test run, prints the count on a line of its own, and fails when nothing ran or a test was left
- * out for want of a server or a browser: a green run then says less than it seems to.
+ * Reads the TAP of a test run, prints the count on a line of its own, and fails when nothing ran or a test was skipped
+ * because a server or a browser was missing: a green run would then prove less than it seems to.
  */
 import { readFileSync } from 'node:fs'
 
 const tap = readFileSync(process.argv[2] ?? '', 'utf8')
-// A line that ends with a brace sums up the subtest below it; what counts is the assertions.
+// A line that ends with a brace sums up the subtest below it. Only assertions are counted.
 const lines = tap.split('\n').map((line) => line.trim()).filter((line) => /^(not )?ok\b/.test(line) && !line.endsWith('{'))
 const skipped = lines.filter((line) => /# SKIP/i.test(line))
 const failed = lines.filter((line) => line.startsWith('not ok') && !/# (TODO|SKIP)/i.test(line))

@@ -1,6 +1,6 @@
 /**
- * Fails when the tests ran too little of a folder: reads the summary that the coverage reporter wrote. A module without an
- * entry there was not loaded, and counts as not run.
+ * Fails when the coverage of a folder is too low, by the summary that the coverage reporter wrote. A module without an entry
+ * there was not loaded, and counts as uncovered.
  */
 import { globSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -8,11 +8,11 @@ import { join } from 'node:path'
 const root = join(import.meta.dirname, '..')
 const SUMMARY = join(root, '.tap/report/coverage-summary.json')
 
-/** Percent of each folder that must run. */
+/** Required coverage of each folder in percent. */
 const LEAST = { lines: 95, branches: 90 }
 const FOLDERS = ['lib', 'plugins', 'routes']
 
-/** Not run without a MongoDB server. */
+/** Measured only with a MongoDB server. */
 const MONGO = /^lib\/store\/mongo(\/|\.ts$)/
 const isMeasured = (file: string) => Boolean(process.env.MONGODB_URL) || !MONGO.test(file)
 

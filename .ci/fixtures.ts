@@ -1,6 +1,6 @@
 /**
- * Puts the folders of the tests (`t.testdir()`) in memory, where the system has a file system for that: there, no test
- * waits for a disk. The store syncs every write, which takes a disk milliseconds.
+ * Puts the folders of the tests (`t.testdir()`) into an in-memory file system if there is one, so that no test waits for a
+ * disk. The store syncs every write, which takes a disk milliseconds.
  */
 import { accessSync, constants, lstatSync, mkdirSync, rmSync, statfsSync, symlinkSync } from 'node:fs'
 import { hash } from 'node:crypto'

@@ -1,6 +1,6 @@
 /**
- * Packs the package, installs the tarball into an empty project, and there registers the plugin, calls it, runs the
- * command and starts the testing kit: what a checkout has and the package lacks shows here.
+ * Packs the package and installs the tarball into an empty project. There it registers the plugin, calls it, runs the
+ * command and starts the testing kit, which shows files that a checkout has and the package lacks.
  */
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -75,7 +75,7 @@ const kit: TestKit = await startIdentity()
 export { created, kit }
 `
 
-/** The checkers of this checkout; what they print goes to the log only when they find something. */
+/** Runs a checker of this checkout. Its output is printed only when it finds something. */
 function check (tool: string, ...args: string[]): void {
   try {
     run(join(root, 'node_modules/.bin', tool), args, root)
@@ -89,7 +89,7 @@ try {
   const [{ filename }] = JSON.parse(run('npm', ['pack', '--json', '--pack-destination', project], root))
   const tarball = join(project, filename)
   check('publint', 'run', tarball, '--strict')
-  // An ES module that a CommonJS program loads by require() of Node 22 has types there too; node10 knows no exports.
+  // CommonJS programs get the same types, because require() of Node 22 loads ES modules. node10 knows no `exports`.
   check('attw', tarball, '--profile', 'esm-only')
   console.log('publint and attw find nothing')
   writeFileSync(join(project, 'package.json'), JSON.stringify({ name: 'consumer', private: true, type: 'module' }))

@@ -1,6 +1,6 @@
 /**
- * Removes the declarations from dist that no export of the package reaches. Those of private modules are of no use to anyone,
- * and some name packages that are not dependencies, such as the types of oidc-provider.
+ * Removes the declarations from dist that no export of the package reaches. Those of private modules are useless, and some
+ * name packages that are not dependencies, such as the types of oidc-provider.
  */
 import { existsSync, globSync, readFileSync, rmSync } from 'node:fs'
 import { dirname, join } from 'node:path'

@@ -9,17 +9,17 @@ import type { Column, Load, Ready, RunOptions, RunResult, Sample, ServerCalls, S
 import { Wrk, findWrk } from './wrk.ts'
 
 export interface Case {
-  /** Named by --only. */
+  /** The name for --only. */
   name: string
   title: string
   notes?: string[]
   /** A column for which no row has a value is left out. */
   columns: Column[]
-  /** Metrics by which rows are compared with the baseline. */
+  /** Metrics for which rows are compared with the baseline. */
   compared: string[]
   /** The label of the row that others are compared with. */
   baseline: string
-  /** The processes that it needs. All run at the same time; an idle one costs nothing. */
+  /** The server processes of the case. All run at the same time; an idle one costs nothing. */
   servers: (bench: Bench) => ServerSpec[] | Promise<ServerSpec[]>
   /** The rows, measured in turn in every round. */
   scenario: (bench: Bench, servers: Map<string, Server>) => Subject[] | Promise<Subject[]>
@@ -49,12 +49,12 @@ export interface Target {
   id: number
 }
 
-/** What cases work with: settings, drivers, and a directory that is removed at the end. */
+/** The tools of a case: settings, drivers, and a directory that is removed at the end. */
 export class Bench {
   readonly settings: Settings
   readonly directory = mkdtempSync(join(tmpdir(), 'bench-'))
   readonly driver = new Child<DriverCalls>('driver.ts', [], CORES.driver)
-  /** A second process of the driver, for load beside the measurement. */
+  /** A second process of the driver, for load during a measurement. */
   readonly disturber = new Child<DriverCalls>('driver.ts', [], CORES.driver)
   readonly wrkVersion = findWrk()
 
@@ -76,8 +76,8 @@ export class Bench {
 
   /**
    * Prepares a load for a server.
-   * @param load absent: the one that the server brings
-   * @param learn make each request once, and check every answer against what was learned
+   * @param load absent: the server's own
+   * @param learn make each request once, and check every later answer against the first
    */
   async aim (server: Server, load?: Load, learn = true): Promise<Target> {
     const { port, load: own } = await server.child.ready
@@ -85,7 +85,7 @@ export class Bench {
     return { server, port, load: chosen, id: await this.driver.call('load', { port, load: chosen, learn }) }
   }
 
-  /** One run of our driver, and what it cost the server. */
+  /** Runs our driver once, and measures the server's use of resources. */
   async measure ({ server, id }: Target, options: Partial<RunOptions> = {}): Promise<Sample> {
     return await this.#meter(server, (settings) => this.driver.call('run', { target: id, ...settings, ...options }))
   }

@@ -31,7 +31,7 @@ export class Child<C extends Calls, R = unknown> {
     return this.#process.pid!
   }
 
-  /** Resolves to what the process sent when it was ready. */
+  /** Resolves to the message that the process sent when it was ready. */
   get ready (): Promise<R> {
     return this.#ready.promise
   }

@@ -15,7 +15,7 @@ function digest (kind: string, index: number): string {
   return createHash('sha256').update(`${kind} ${index}`).digest('base64url')
 }
 
-/** As long as the service's ids, and not in the order of the numbers. */
+/** Ids are as long as the service's own, and not in the order of the numbers. */
 function toId (kind: string, index: number): string {
   return (`01J8${digest(kind, index).replaceAll(/[-_]/g, '0').toUpperCase().slice(0, 22)}${String(index).padStart(8, '0')}`)
 }

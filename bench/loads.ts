@@ -6,7 +6,7 @@ import type { Load } from './types.ts'
 
 /**
  * @param indexes of the tokens in rotation
- * @param proven false for a server that answers every request with the same
+ * @param proven false for a server that gives every request the same answer
  */
 export function tokenInfoLoad (indexes: number[] = range(TOKENS, (index) => index), proven = true): Load {
   return {

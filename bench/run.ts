@@ -6,7 +6,7 @@ import { toMarkdown } from './report.ts'
 import { USAGE, readSettings, type Settings } from './settings.ts'
 import type { CaseResult } from './types.ts'
 
-/** Measures all rows in turn in each round, so that a disturbance of the machine meets all of them. */
+/** Measures all rows one after the other in each round, so that a disturbance of the machine affects all of them. */
 async function runCase (bench: Bench, { name, title, notes = [], columns, compared, baseline, servers, scenario }: Case): Promise<CaseResult | null> {
   const specs = await servers(bench)
   const started = new Map(specs.map((spec) => [spec.label, new Server(spec)]))

@@ -24,21 +24,21 @@ export interface Fill {
   grants?: true
 }
 
-/** Not a secret: it seals only what is in fixture.ts. */
+/** Not a secret: it seals only the data of fixture.ts. */
 export const SECRET_KEY = Buffer.alloc(32, 'bench').toString('base64')
 export const PASSWORD = 'the password of every user'
 
 const CREATED = '2026-01-01T00:00:00.000Z'
 const FAR = '2036-01-01T00:00:00.000Z'
 
-/** Records that are being inserted at once; the store refuses more than 10,000. */
+/** Concurrent inserts; the store refuses more than 10,000. */
 const STEP = 5_000
 
-/** A filled file is used again by later runs while its sources have not changed. */
+/** Later runs use a filled file again until its sources change. */
 const CACHE = process.env.BENCH_CACHE ?? join(tmpdir(), 'fastify-identity-bench')
 const SOURCES = ['fixture.ts', 'seed.ts', '../lib/records.ts', '../lib/store/collections.ts', '../lib/store/sqlite/schema.ts']
 
-/** The path of a file with these contents, which is made where it does not exist. Only for reading: other runs use it too. */
+/** Returns the path of a file with these contents, and creates it if it does not exist. Only for reading: other runs use it too. */
 export async function ensureFile (fill: Fill, log: (text: string) => void): Promise<string> {
   const version = createHash('sha256')
   for (const source of SOURCES) version.update(readFileSync(new URL(source, import.meta.url)))
@@ -60,7 +60,7 @@ export async function copyDatabase (fill: Fill, directory: string, log: (text: s
   return file
 }
 
-/** The records by collection: their number, and each record. */
+/** The records by collection: their number, and a function that creates each. */
 async function toRecords (fill: Fill): Promise<[name: string, length: number, at: (index: number) => Document][]> {
   const password = await hashPassword()
   const box = createSecretBox(...parseSecretKeys(SECRET_KEY))
@@ -114,8 +114,8 @@ export async function fillStore (url: string, fill: Fill): Promise<void> {
 }
 
 /**
- * Fills a new SQLite file directly, since millions of records would take an hour through the port. The store creates the tables
- * and its own statements insert the rows, without syncs and with the indexes created last.
+ * Fills a new SQLite file directly, since millions of records would take an hour through the port. The store creates the tables,
+ * and its own statements insert the rows without syncs. The indexes are created last.
  */
 async function fillFile (file: string, fill: Fill): Promise<void> {
   await (await openStore(`sqlite:${file}`, { collections: COLLECTIONS, now: Date.now })).close()

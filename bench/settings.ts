@@ -8,7 +8,7 @@ export interface Settings {
   /** Length of one measurement. */
   seconds: number
   connections: number
-  /** Whether to measure with millions of records too. */
+  /** Whether to measure also with millions of records. */
   full: boolean
   /** A MongoDB-compatible server; absent: the cases that need one are left out. */
   mongodbUrl: string | undefined

@@ -12,7 +12,7 @@ export function readStartFlags (): string[] {
   return scripts.start.split(' ').filter((word) => word.startsWith('--'))
 }
 
-/** Milliseconds that a process has to answer, and to exit. */
+/** Milliseconds within which a process must answer, and must exit. */
 const DEADLINE = 30_000
 
 /** Makes one request on a new connection; null while nothing listens. */

@@ -13,7 +13,7 @@ export function spread (values: number[]): Spread {
   return { median, min: sorted[0] ?? NaN, max: sorted.at(-1) ?? NaN }
 }
 
-/** The value below which this share of the values is. */
+/** The quantile of the values at this share. */
 export function toQuantile (values: number[], share: number): number {
   return values.toSorted((a, b) => a - b)[Math.min(values.length - 1, Math.floor(values.length * share))] ?? NaN
 }

@@ -11,7 +11,7 @@ import * as tokens from './cases/tokens.ts'
 import { findRow, isMeasured, ratioOf, spread, valuesOf, type Spread } from './stats.ts'
 import type { CaseResult } from './types.ts'
 
-/** A bound on a row of a case over another row of it, or on the row's own value. */
+/** A bound on the ratio of a row to another row of the same case, or on the row's own value. */
 interface Target {
   text: string
   bound: ['at least' | 'at most', number]
@@ -26,7 +26,7 @@ const { label, QUIET, LOGINS, EXPORT, FORGETTING, CORES, FULL_RATE, PACED } = di
 const MILLION = 1_000_000
 const disturbedRow = (what: string, cores: 0 | 1) => label(what, CORES[cores], FULL_RATE)
 
-/** A bound with a comment is what the service reached in November 2026, less the loss that is accepted for simpler code. */
+/** A bound with a comment is the service's figure of November 2026, with an allowance for simpler code. */
 const TARGETS: Target[] = [
   { text: 'tokeninfo embedded, of the bare route, by wrk', bound: ['at least', 0.75], name: 'tokeninfo', row: tokeninfo.IDENTITY, over: tokeninfo.BARE, metric: 'wrkRate' },
   { text: 'tokeninfo by npm start with LOG_LEVEL=warn, of the bare route, by wrk', bound: ['at least', 0.68], name: 'tokeninfo', row: tokeninfo.SERVICE, over: tokeninfo.BARE, metric: 'wrkRate' },

@@ -1,4 +1,4 @@
-/** What the processes of a benchmark exchange, and what a case measures. */
+/** The messages between the processes of a benchmark, and the results of a case. */
 
 /** Requests for one server, sent in rotation. */
 export interface Load {
@@ -77,7 +77,7 @@ export interface ServerSpec {
   cores?: 1 | 2
   /** Options for node. */
   flags?: string[]
-  /** The whole environment but for PATH. Absent: that of the benchmark, in production. */
+  /** The whole environment except PATH. Absent: that of the benchmark, in production. */
   env?: Record<string, string>
   /** Its stdout goes to /dev/null. */
   quiet?: boolean
@@ -112,7 +112,7 @@ export interface CaseResult {
   title: string
   notes: string[]
   columns: Column[]
-  /** Metrics by which a row is compared with its baseline. */
+  /** Metrics for which a row is compared with its baseline. */
   compared: string[]
   baseline: string
   rows: Row[]

@@ -10,10 +10,10 @@ import type { Load, RunOptions, RunResult } from './types.ts'
 const SCRIPT = fileURLToPath(new URL('driver/wrk.lua', import.meta.url))
 /** Seconds after which an unanswered request counts as an error. wrk's default of 2 is reached by a slow peer on a busy machine. */
 const TIMEOUT = 30
-/** Milliseconds between two readings of wrk's processor time: it is lost when wrk exits. */
+/** Milliseconds between two readings of wrk's processor time, which is lost when wrk exits. */
 const INTERVAL = 100
 
-/** What driver/wrk.lua prints. Times are in microseconds; the names after `max` are wrk's kinds of errors. */
+/** The output of driver/wrk.lua. Times are in microseconds; the names after `max` are wrk's kinds of errors. */
 interface Output {
   requests: number
   duration: number
@@ -33,7 +33,7 @@ export function findWrk (): string | null {
   return error === undefined ? stdout.split(' ')[1] ?? 'unknown' : null
 }
 
-/** wrk as a driver: it costs less per answer than a Node process, so that a fast server is not measured too low. It checks only the status. */
+/** wrk as a driver. It costs less per answer than a Node process, so it does not limit a fast server. It checks only the status. */
 export class Wrk {
   readonly #directory: string
   readonly #files = new Map<Load, string>()
@@ -46,7 +46,7 @@ export class Wrk {
 
   /** @throws Error when any request failed */
   async run (port: number, load: Load, { seconds, connections }: RunOptions): Promise<RunResult> {
-    // wrk takes whole seconds. Each run starts elsewhere in the rotation.
+    // wrk takes whole seconds. Each run starts at another place of the rotation.
     const duration = Math.max(1, Math.round(seconds))
     const args = ['--threads', '1', '--connections', String(connections), '--duration', `${duration}s`, '--timeout', `${TIMEOUT}s`, '--script', SCRIPT]
     const [command, ...rest] = pin(['wrk', ...args, `http://127.0.0.1:${port}`, '--', this.#write(load), String(this.#runs++ * 997)], CORES.driver)

@@ -86,7 +86,7 @@ export function parseFlags (own: Record<string, Flag>, argv: string[]): Args {
     if (flag.type === 'string' && (value === undefined || (value.startsWith('--') && inlineValue !== true))) {
       throw new UsageError(`--${name}: needs a value; one that begins with dashes is written --${name}=VALUE`)
     }
-    // Node puts it where the bytes of an argument were not UTF-8.
+    // Node replaces bytes that are not UTF-8 with it.
     if (value?.includes('\ufffd') === true) throw new UsageError(`--${name}: must be UTF-8`)
     if (seen.has(name) && flag.multiple !== true) throw new UsageError(`--${name}: is given twice`)
     seen.add(name)

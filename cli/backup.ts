@@ -5,7 +5,7 @@ import { createSecretBox } from '../lib/crypto/secrets.ts'
 import type { Commands } from './command.ts'
 import { printRecord } from './output.ts'
 
-/** The database file. Throws for a store that is no file. */
+/** The path of the database file. Throws for a store without one. */
 async function findDatabase ({ services: { database } }: Config): Promise<string> {
   if (!database.startsWith('sqlite:')) throw new Error('DATABASE_URL: is not SQLite: use the tools of MongoDB, such as mongodump')
   if (database === 'sqlite::memory:') throw new Error('DATABASE_URL: a store in memory has no file')
@@ -36,7 +36,7 @@ export const backupCommands: Commands = {
     async runConfigured (surroundings, config) {
       const { restore } = await import('../lib/backup.ts')
       const path = await findDatabase(config)
-      // A missing key file is an error: a new key could not open what the backup holds.
+      // A missing key file is an error: a new key could not open the sealed secrets of the backup.
       const { keyIds } = createSecretBox(...await resolveSecretKeys(config.services, async () => true))
       const { users, clients, former } = await restore({ file: resolve(surroundings.args.required('file')), path, keyIds, now: Date.now })
       printRecord(surroundings, { database: path, users, clients, ...(former !== undefined && { former }) }, 'Everybody signs in once more.')

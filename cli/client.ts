@@ -13,7 +13,7 @@ const COLUMNS = {
   CREATED: (client: Client) => client.createdAt
 }
 
-/** What only the operator decides about a client. */
+/** Flags for the settings of a client that only the operator decides. */
 const OPERATOR_FLAGS = {
   grant: { type: 'string', value: 'GRANT', multiple: true, text: 'code, refresh, client or device; may be repeated. By kind unless given.' },
   pkce: { type: 'string', value: 'HOW', text: 'required, or optional for a confidential client whose library has no PKCE.' },
@@ -96,7 +96,7 @@ export const clientCommands: Commands = {
       const before = await clients.require(clientId, OPERATOR)
       await clients.patch(clientId, checkInput(PatchClientSchema, { data, ...(args.has('regen-secret') && { regen_secret: true }) }), OPERATOR)
       const { clientSecret } = await clients.require(clientId, OPERATOR)
-      // A client that the operator begins to vouch for gets a new secret.
+      // The patch may also have made a new secret, when the operator has begun to vouch for the client (lib/clients/kinds.ts).
       printRecord(context, { client_id: clientId, ...(clientSecret !== undefined && clientSecret !== before.clientSecret && { client_secret: clientSecret }) })
     }
   },

@@ -11,7 +11,7 @@ export interface Streams {
   stderr: Writable & { isTTY?: boolean }
 }
 
-/** What every command gets. */
+/** The parameters of every command. */
 export interface Surroundings extends Streams {
   args: Args
   /** Print one JSON object and nothing else. */
@@ -20,7 +20,7 @@ export interface Surroundings extends Streams {
   signal: AbortSignal
 }
 
-/** What a command that uses the store gets. */
+/** The parameters of a command that uses the store. */
 export interface Context extends Surroundings {
   services: Services
 }
@@ -29,7 +29,7 @@ export interface Context extends Surroundings {
 export type Command = { summary: string, flags: Record<string, Flag> } & (
   | {
     run (context: Context): Promise<void>
-    /** Whether it makes a missing database. Absent: unless in production. A command that only reads never does. */
+    /** Whether it creates a missing database. Absent: except in production. A command that only reads never does. */
     creates?: boolean
   }
   /** For a command that reads the configuration, and opens the database itself or not at all. */
@@ -41,5 +41,5 @@ export type Command = { summary: string, flags: Record<string, Flag> } & (
 /** Commands by name; a name may have two words. */
 export type Commands = Record<string, Command>
 
-/** The command line acts as an admin: whoever can open the store can do anything. */
+/** The command line acts as an admin, because access to the store is full power anyway. */
 export const OPERATOR: Actor = { user_id: '', isAdmin: true }

@@ -17,11 +17,11 @@ export const readState = ({ args }: Context): Delivery['state'] => args.has('fai
 
 export interface Retries {
   list (state: Delivery['state']): AsyncIterable<Delivery[]>
-  /** @throws ErrNotFound when it has not failed; ErrParam when what it is about has ended */
+  /** @throws ErrNotFound when the delivery has not failed; ErrParam when its subject has ended */
   retry (id: string): Promise<void>
 }
 
-/** One of many may have ended, or somebody else may have retried it. */
+/** Ignores the error of a delivery that has ended, or that somebody else has retried. */
 function skipEnded (error: unknown): void {
   if (!(error instanceof IdentityError) || (error.code !== 'ErrNotFound' && error.code !== 'ErrParam')) throw error
 }

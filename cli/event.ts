@@ -37,9 +37,9 @@ async function readQuery ({ args, services: { users } }: Context): Promise<Event
   return { ...Object.fromEntries(filters.filter(([, value]) => value !== undefined)), ...(user !== undefined && { user }) }
 }
 
-/** The events from now on, until the command is stopped. */
+/** Yields the events from now on, until the command is stopped. */
 async function * follow ({ services: { events }, signal }: Context, { type, user, client }: EventListQuery): AsyncGenerator<Event[]> {
-  // Once more when the command is stopped, for what happened before that.
+  // Reads once more after the stop, for the events before it.
   for (let after = await events.last(), isLast = false; !isLast;) {
     isLast = signal.aborted
     await events.flush()

@@ -10,7 +10,7 @@ import { UsageError } from './args.ts'
 import { OPERATOR, type Context } from './command.ts'
 import { printRecord } from './output.ts'
 
-/** Passes the batches on and counts them, with a progress bar on a terminal. */
+/** Passes the batches on and counts their clients, with a progress bar on a terminal. */
 async function * watch (batches: AsyncIterable<Client[]>, total: number, { stderr, json }: Context, report: (count: number) => void): AsyncGenerator<Client[]> {
   const bar = stderr.isTTY === true && !json
     ? new SingleBar({ format: '{bar} {percentage}%  {value} of {total} clients  {eta_formatted} left', stream: stderr, hideCursor: true })

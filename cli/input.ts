@@ -31,7 +31,7 @@ async function readPassword ({ stdin, signal }: Pick<Context, 'stdin' | 'signal'
 }
 
 /**
- * Reads a user's password from stdin, or generates one, which must then be shown. It is never a flag: every user of the
+ * Reads a user's password from stdin, or generates one, which the caller must then print. It is never a flag: every user of the
  * machine can see the command line.
  */
 export async function takePassword ({ args, stdin, signal }: Context): Promise<{ password: string, generated: boolean }> {

@@ -20,7 +20,7 @@ function requireMail ({ services }: Context): Outbox {
   return outbox
 }
 
-/** Without what is sealed. */
+/** Without the sealed fields. */
 const show = ({ id, kind, to, attempts, failure, due_at, ends_at }: Listed) => ({ id, kind, to, attempts, failure, due_at, ends_at })
 
 async function * listMails (outbox: Outbox, state: DeliveryRecord['state']): AsyncIterable<Listed[]> {

@@ -65,7 +65,7 @@ function explain (error: unknown, command: Command | undefined): string {
   return flag === undefined ? text : `--${flag}${index}${text.slice(field.length + index.length)}`
 }
 
-/** What the commands for people need. Their links lead to the issuer, or without one to the address that the service listens on. */
+/** The settings of commands that mail people. Links lead to the issuer, or without one to the address that the service listens on. */
 function toAccounts ({ host, port, oidc, people: { mail, ...people } }: Config): NonNullable<Parameters<typeof openServices>[0]['accounts']> {
   const address = /^(0\.0\.0\.0|::)$/.test(host) ? '127.0.0.1' : host.includes(':') ? `[${host}]` : host
   return {

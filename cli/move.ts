@@ -28,7 +28,7 @@ function open (flag: string, url: string, { services: { storeTimeout: timeout } 
   return openStore(url, { timeout, create: flag === 'to', onWarning, moving: true })
 }
 
-/** Writes how far it is, on stderr. */
+/** Reports the progress on stderr. */
 function createReport ({ stderr, json }: Surroundings): (progress: MoveProgress) => void {
   let [last, begin, time] = ['', 0, 0]
   return ({ step, collection, documents }) => {

@@ -3,7 +3,7 @@ import { pipeline } from 'node:stream/promises'
 import { renderList } from '../lib/lists/listing.ts'
 import type { Context } from './command.ts'
 
-/** Milliseconds for a reader of our output: a day, since a user may be paging through it. */
+/** Milliseconds for which a reader of our output may pause: a day, since a user may be paging through it. */
 const STALL_TIMEOUT = 24 * 60 * 60 * 1000
 
 /** Control characters of a terminal, and those that change the writing direction. Users choose these texts. */

@@ -2,7 +2,7 @@ import type { Commands } from './command.ts'
 import { requireUser } from './input.ts'
 import { printRecord } from './output.ts'
 
-/** Seconds an access token may be asked to live: up to ten years. */
+/** Lifetime in seconds that may be requested for an access token: up to ten years. */
 export const TTL = { minimum: 1, maximum: 10 * 365 * 24 * 60 * 60 }
 
 export const tokenCommands: Commands = {

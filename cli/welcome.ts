@@ -23,7 +23,7 @@ export function chooseTerminal (): NodeJS.WriteStream | null {
   return streams.find(({ isTTY }) => isTTY) ?? streams.find(({ fd }) => !fstatSync(fd).isFile()) ?? null
 }
 
-/** Creates the first admin in an empty SQLite store; null when there is one, or another process was faster. */
+/** Creates the first admin in an empty SQLite store. Null if the store has users, or another process was faster. */
 async function createFirstAdmin (services: Services) {
   if (services.store.engine !== 'sqlite' || await services.users.count() > 0) return null
   try {
@@ -57,7 +57,7 @@ export interface WelcomeOptions {
 }
 
 /**
- * Creates the first admin where there is none, and explains how to call the service. In production it does neither.
+ * Creates the first admin in an empty store, and explains how to call the service. In production it does neither.
  * @returns text for the terminal; empty in production. It contains secrets unless there is a folder for them
  */
 export async function welcome (services: Services, { url, production, secretsDir }: WelcomeOptions): Promise<string> {

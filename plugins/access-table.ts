@@ -11,8 +11,8 @@ const any = (scope: ApiScope | null): AccessRow => ({ any: true, scope })
 const admin = (scope: ApiScope): AccessRow => ({ roles: ['admin'], scope })
 
 /**
- * The access table: who may call which operation, and with which scope. Roles are given by key and configured by name. The
- * option `access` overrides rules. Rules within an operation, such as who may grant a role, are in lib/users/users.ts.
+ * The access table: who may call which operation, and with which scope. A row lists roles by key; the option `roles` sets their
+ * names. The option `access` overrides rules. Rules within an operation, such as who may grant a role, are in lib/users/users.ts.
  */
 export const ACCESS: Readonly<Record<string, AccessRow>> = {
   createClient: any('clients:write'),

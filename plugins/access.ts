@@ -6,8 +6,8 @@ import { type Guard, createGuard } from './auth.ts'
 import { allowOrigin } from './cors.ts'
 
 /**
- * Adds the headers of every response to a guard. Responses hold names, roles and secrets, so no cache may store them. One
- * hook does it all, since every request passes it.
+ * Adds the headers of every response to a guard, because every request passes it. Responses hold names, roles and secrets, so
+ * no cache may store them.
  * @param open pages of any origin may read the responses, errors included
  */
 function prepare (guard: Guard, open: boolean): Guard {

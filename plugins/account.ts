@@ -24,10 +24,10 @@ export interface AccountMount extends OidcMount {
   limitPasswords: UserLimit
 }
 
-/** Milliseconds after the sign-in for which the pages that change how people sign in do not ask again. */
+/** Milliseconds for which a sign-in counts as fresh. Sensitive pages require a fresh one. */
 const FRESH = 10 * 60 * 1000
 
-/** Where to go after a sign-in: a page of the account, and never another address. */
+/** A valid `next` of a sign-in: a page of the account, never another address. */
 const NEXT = /^[a-z-]{1,32}(\/[0-9A-Za-z]{1,64})?$/
 
 /** A request of a person who is signed in. */
@@ -35,9 +35,9 @@ export interface Visit {
   server: AuthorizationServer
   session: BrowserSession
   user: Profile & { user_id: string }
-  /** The person as the services see them: with no more power than a plain user has over their own account. */
+  /** The person as an actor of the services, with a plain user's power over their own account and no more. */
   actor: Actor
-  /** What every page shows. */
+  /** The part of the view that all pages share. */
   view: AccountView
 }
 
@@ -62,7 +62,7 @@ function adoptCookies (reply: FastifyReply): void {
   reply.header('set-cookie', cookies)
 }
 
-/** What the account pages know of the browser that asks. */
+/** Finds the sign-in session of a request, and signs browsers in and out, for the account pages. */
 export function createVisits ({ identity: { users, clients, accounts } }: FastifyInstance, { getServer, getHome, now }: AccountMount) {
   const isFresh = ({ signed_in_at }: BrowserSession) => Date.parse(signed_in_at) > now() - FRESH
 
@@ -87,7 +87,7 @@ export function createVisits ({ identity: { users, clients, accounts } }: Fastif
     }
   }
 
-  /** The sections that a person has, in their order. Few people register apps. */
+  /** The sections shown to a person, in order. `clients` is hidden from people who have no client, unless it is the open one. */
   async function listSections (section: AccountSection, actor: Actor): Promise<AccountSection[]> {
     const hasClients = section === 'clients' || await clients.count(undefined, actor) > 0
     const shown: Record<AccountSection, boolean> = {
@@ -96,7 +96,7 @@ export function createVisits ({ identity: { users, clients, accounts } }: Fastif
     return (Object.keys(shown) as AccountSection[]).filter((one) => shown[one])
   }
 
-  /** Redirects to the sign-in, which comes back to `next`. */
+  /** Redirects to the sign-in, which returns to `next`. */
   function redirectToSignIn (reply: FastifyReply, next: string): FastifyReply {
     return reply.redirect(`${getHome()}/sign-in?${new URLSearchParams({ next })}`, 303)
   }
@@ -121,8 +121,8 @@ export function createVisits ({ identity: { users, clients, accounts } }: Fastif
     },
 
     /**
-     * The person who is signed in in this browser. Null when they were sent to the sign-in.
-     * @throws ErrPerm for a form of another site, ErrParam for one of another browser
+     * Finds the person who is signed in in this browser. Null when it has redirected them to the sign-in.
+     * @throws ErrPerm for a form from another site, ErrParam for one from another browser
      */
     async open (request: FastifyRequest, reply: FastifyReply, { section, path = section, sensitive = false }: VisitOptions): Promise<Visit | null> {
       const server = await getServer()
@@ -145,7 +145,7 @@ export function createVisits ({ identity: { users, clients, accounts } }: Fastif
 
 export type Visits = ReturnType<typeof createVisits>
 
-/** The cookie of a browser that signs in to the account pages. Nothing is stored for it before the first step is passed. */
+/** The cookie of a browser that signs in to the account pages. The service stores nothing for it before the first step succeeds. */
 export function createSignInCookie (issuer: URL) {
   const secure = issuer.protocol === 'https:'
   const name = secure ? '__Host-identity_sign_in' : 'identity_sign_in'
@@ -154,7 +154,7 @@ export function createSignInCookie (issuer: URL) {
   const read = ({ headers }: FastifyRequest) => pattern.exec(headers.cookie ?? '')?.[1]
   const toXsrf = (secret: string) => hashToken(`xsrf ${secret}`)
   return {
-    /** The secret of this sign-in, made when there is none, and the hidden field of its forms. */
+    /** The secret of this sign-in, created if it is missing, and the value of the hidden field of its forms. */
     begin (request: FastifyRequest, reply: FastifyReply): { secret: string, xsrf: string } {
       let secret = read(request)
       if (secret === undefined) {

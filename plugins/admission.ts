@@ -38,7 +38,7 @@ function isOwner ({ subject, user }: Caller, request: FastifyRequest): boolean {
   return subject === 'user' && (request.params as { userId?: string }).userId === user.user_id
 }
 
-/** The admission of a host's guard, by what the token may do wherever it is accepted. */
+/** The admission of a host's guard: by audience, kind of caller, roles or ownership, and scopes. */
 export function createAdmission (names: RoleNames, rule: GuardOptions): Admission {
   const { any = rule.roles === undefined && rule.owner === undefined, owner = false, scopes = [], audience, subject = 'user' } = rule
   const roles = nameRoles(names, rule)
@@ -57,7 +57,7 @@ export function grantsScope ({ scopes }: Power, scope: ApiScope): boolean {
   return scopes === undefined || includesScope(scopes, scope)
 }
 
-/** The scope of what roles give. Without it a caller is a plain user. */
+/** The scope that a token needs for its caller's roles to count. Without it the caller is a plain user. */
 const getRoleScope = ({ method }: FastifyRequest): ApiScope => method === 'GET' || method === 'HEAD' ? 'users:read' : 'users:write'
 
 /**

@@ -66,7 +66,7 @@ function readBearer (header: string | undefined): string {
   )
 }
 
-/** Decorates requests with what a guard sets. An outer scope may have done it already: of a second instance, or of the remote plugin. */
+/** Adds the properties that a guard sets on requests. An outer scope may have them already: of another instance or the remote plugin. */
 export function decorateRequests (app: FastifyInstance): void {
   if (app.hasRequestDecorator('caller')) return
   app.decorateRequest(CALLER, null)

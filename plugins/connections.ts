@@ -5,14 +5,14 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 /** Milliseconds between two interim responses to a client that has ended its side of the connection. */
 const PROBE = 500
 
-/** The response in flight on a connection. Node has no public way to ask; Fastify and Node's own close do the same. */
+/** The response in flight on a connection. Node has no public API for it; Fastify and Node's own close read the same field. */
 export function findResponse (socket: Socket): ServerResponse | undefined {
   return (socket as Socket & { _httpMessage?: ServerResponse | null })._httpMessage ?? undefined
 }
 
 const signals = new WeakMap<Socket, AbortSignal>()
 
-/** Aborted when the connection of a request is closed: nobody reads the answer any more. */
+/** A signal that aborts when the connection of a request closes, because the answer can no longer be delivered. */
 export function watchConnection ({ raw: { socket } }: Pick<FastifyRequest, 'raw'>): AbortSignal {
   let signal = signals.get(socket)
   if (signal === undefined) {
@@ -31,9 +31,9 @@ function probe (socket: Socket): void {
 }
 
 /**
- * Answers clients that end their side of the connection after a request (half-close): Node would close it at once. A client
- * that has left looks the same until something is written to it, so interim responses are written while the answer takes
- * time. The first write to a client that has left makes its system reset the connection, and the next one fails.
+ * Answers clients that end their side of the connection after a request (half-close): Node would close it at once. A
+ * disconnected client looks the same until something is written to it, so interim responses are written until the answer
+ * starts. The first write to a disconnected client makes its system reset the connection, and the next one fails.
  */
 export function answerHalfClosed (app: FastifyInstance): void {
   Object.assign(app.server, { httpAllowHalfOpen: true })

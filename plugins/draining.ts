@@ -6,9 +6,9 @@ import { findResponse } from './connections.ts'
 const REQUEST_REST = 2000
 
 /**
- * When the app closes, each connection ends with its response in flight (RFC 9112, 9.6), and an idle one at once. By
- * itself the server would wait for keep-alive connections to time out. Nor can a client hold up the close: an
- * incomplete request is aborted soon, and every response at the limit.
+ * When the app closes, a connection with a response in flight ends after it (RFC 9112, 9.6), and an idle one at once.
+ * Otherwise the server would wait for keep-alive connections to time out. A client cannot delay the close: an incomplete
+ * request is aborted after REQUEST_REST, and every response at the limit.
  * @param limit milliseconds for responses in flight
  */
 export function endConnectionsAtClose (app: FastifyInstance, { limit }: { limit: number }): void {
@@ -28,7 +28,7 @@ export function endConnectionsAtClose (app: FastifyInstance, { limit }: { limit:
       const response = findResponse(socket)
       if (response === undefined) socket.destroy()
       else if (!response.headersSent) response.setHeader('connection', 'close')
-      // Its header field said keep-alive. The connection is idle once the event's other listeners have run.
+      // Its headers are sent and said keep-alive. The connection is idle once the other listeners of the event have run.
       else response.once('finish', () => setImmediate(() => app.server.closeIdleConnections()))
     }
     const timers = [

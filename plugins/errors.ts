@@ -39,14 +39,14 @@ const PATH_ERRORS: ReadonlySet<string> = new Set(['FST_ERR_BAD_URL', 'FST_ERR_MA
 
 const notFoundError = ({ method }: FastifyRequest) => new IdentityError('ErrNotFound', `path: no such route for ${method}`)
 
-/** Fastify parses the body of a request before it answers that there is no such route. What is wrong with the body does not matter then. */
+/** Fastify parses the body before it reports an unknown route. An invalid body of an unknown route is answered as the unknown route. */
 function toRequestError (thrown: unknown, request: FastifyRequest): IdentityError {
   const error = toIdentityError(thrown)
   const { code = '' } = thrown as Partial<FastifyError>
   return request.is404 && error.code === 'ErrParam' && !PATH_ERRORS.has(code) ? notFoundError(request) : error
 }
 
-/** Answers with an error, in the form of all of them. */
+/** Answers with an error in the common format. */
 export function sendError (error: IdentityError, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   logFailure(request, error)
   return reply
@@ -62,7 +62,7 @@ export function handleError (thrown: unknown, request: FastifyRequest, reply: Fa
   return sendError(toRequestError(thrown, request), request, reply)
 }
 
-/** Answers unknown routes in the form of every error. */
+/** Answers unknown routes in the common error format. */
 export function handleNotFound (request: FastifyRequest, reply: FastifyReply): FastifyReply {
   return sendError(notFoundError(request), request, reply)
 }

@@ -33,7 +33,7 @@ export class BusyLog {
 
 const busyLogs = new WeakMap<Server, BusyLog>()
 
-/** Logs an error that is the service's own, with its cause. */
+/** Logs a server error (5xx) with its cause. ErrBusy goes through BusyLog. */
 export function logFailure ({ log, server: { server, log: serverLog } }: FastifyRequest, error: IdentityError): void {
   if (error.statusCode < 500) return
   if (error.code !== 'ErrBusy') {

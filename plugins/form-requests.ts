@@ -16,8 +16,8 @@ function formError (message: string, statusCode: number): IdentityError {
 }
 
 /**
- * The endpoints that a form may be posted to instead of a GET (OpenID Connect Core, 3.1.2.1; RP-Initiated Logout, 2). A browser
- * sends no SameSite=Lax cookie with a form of another site, but it does with a GET, so the form is redirected there. Nothing
+ * The endpoints that accept a posted form in place of a GET (OpenID Connect Core, 3.1.2.1; RP-Initiated Logout, 2). A browser
+ * sends SameSite=Lax cookies with a GET from another site but not with a form, so the form is redirected to the GET. Nothing
  * is stored before that GET, which has its own limits.
  */
 export async function formRequests (app: FastifyInstance, { getIssuer, look }: OidcMount): Promise<void> {

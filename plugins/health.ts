@@ -8,7 +8,7 @@ const tags = ['health']
 const UpSchema = Type.Object({ status: Type.Literal('up'), version: Type.String({ description: 'The version of the service.' }) })
 
 /**
- * For orchestrators: `/health/live` uses nothing, `/health/ready` checks the store.
+ * For orchestrators: `/health/live` depends on nothing, `/health/ready` checks the store.
  * @param closing aborted when the service is about to close; the close of the app aborts it too
  */
 export async function health (app: FastifyInstance, { closing }: { closing?: AbortSignal | undefined }): Promise<void> {

@@ -17,8 +17,8 @@ function describe ({ schema, url, route, openapiObject }: Described): { schema: 
 const hide = ({ schema, url }: Described) => ({ schema: { ...schema, hide: true }, url })
 
 /**
- * Decides whether a host's own @fastify/swagger document has the routes of this scope. They are left out unless the host asks:
- * a document in another version than OpenAPI 3.1 would become invalid.
+ * Decides whether a host's own @fastify/swagger document includes the routes of this scope. They are hidden unless the host asks
+ * for them: a document in a version other than OpenAPI 3.1 would become invalid.
  */
 export function placeInHostDocument (app: FastifyInstance, isAsked: boolean): void {
   const swaggerTransform = isAsked ? describe : hide

@@ -42,7 +42,7 @@ export interface HandedIn {
 
 /** The options of the identity plugin; all have defaults. */
 export type IdentityOptions = Partial<Omit<Options, 'roles' | 'oidc' | 'mail'>> & {
-  /** A mail server and the sender, or a function that sends. Absent: nothing is mailed. */
+  /** A mail server and a sender address, or an object with a `send` function. Absent: no mail is sent. */
   mail?: Options['mail'] | Mail
   roles?: Partial<Options['roles']>
   oidc?: false | Partial<OidcOptions>
@@ -64,9 +64,9 @@ export function readOptions ({ store, now, counter, processes, closing, mail, ..
   return { ...read, ...(sender && { sender }), ...(store && { store }), ...(now && { now }), ...(counter && { counter }), ...(processes && { processes }), ...(closing && { closing }) }
 }
 
-/** The options as they were read. */
+/** The validated options. */
 export type ReadOptions = Options & HandedIn & {
-  /** What sends the mails. */
+  /** The mail transport. */
   sender?: Mail
 }
 
@@ -79,7 +79,7 @@ function openSmtp ({ url, from }: NonNullable<Options['mail']>): Mail {
   }
 }
 
-/** What the rest of the plugin knows of the authorization server. */
+/** The facts about the authorization server that the services need. */
 interface ServerParts extends Pick<ServiceOptions, 'refreshTtl' | 'issuer' | 'serviceName'> {
   getIssuer?: () => URL
   accountPath?: string | false
@@ -106,7 +106,7 @@ async function identityPlugin (app: FastifyInstance, { getIssuer, serviceName, a
     onError (error) {
       if (error instanceof StoreLostError) app.log.fatal({ err: error }, 'the store is lost: restart the service when its data is in place')
       else if (error instanceof ReconnectedError) app.log.warn({ err: error }, 'store reconnected')
-      // A lost store is logged once, and not with all that fails by it.
+      // A lost store is logged once, above. The errors that it causes are not logged.
       else if (!((error as Error | undefined)?.cause instanceof StoreLostError)) app.log.error({ err: error }, 'work in the background failed; revoked tokens stay revoked')
     }
   })

@@ -4,7 +4,7 @@ import { IdentityError } from '../lib/errors.ts'
 import { notUtf8 } from './utf8.ts'
 
 /**
- * Parses JSON bodies in UTF-8 and no others, in this scope only, and refuses a `__proto__` key. An empty body counts as none whatever
+ * Accepts only JSON bodies in UTF-8, in this scope only, and refuses a `__proto__` key. An empty body counts as absent whatever
  * its content type, because some clients send one with every DELETE.
  */
 export function useOwnJson (app: FastifyInstance, bodyLimit: number): void {

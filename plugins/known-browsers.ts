@@ -2,9 +2,9 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { type KnownBrowser, type KnownBrowsers, KNOWN_FOR } from '../lib/sign-in/known-browsers.ts'
 import { readCookie } from './cookies.ts'
 
-/** The cookie of a browser in which somebody has signed in with a password: its user cannot be locked out of it by strangers. */
+/** The cookie of a browser in which a user has signed in with a password. Failed attempts elsewhere cannot lock the user out of it. */
 export interface BrowserCookies {
-  /** What the request's cookie says about an account. */
+  /** The entry for an account in the request's cookie. */
   find (request: FastifyRequest, account: string): KnownBrowser | undefined
   /** Sets the cookie after a sign-in. */
   remember (request: FastifyRequest, reply: FastifyReply, account: string, user: { user_id: string, epoch: number }): void

@@ -2,13 +2,13 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { LANGUAGE_COOKIE, joinLocales } from '../lib/pages/language-cookie.ts'
 import { readCookie } from './cookies.ts'
 
-/** The languages that were asked for, the preferred one first: by `ui_locales` of this request, and of an earlier one. */
+/** The requested languages, the preferred one first: `ui_locales` of this request, then the language of an earlier one. */
 export function readLocales (request: FastifyRequest): string {
   const { ui_locales } = request.query as { ui_locales?: unknown } | undefined ?? {}
   return joinLocales(ui_locales, readCookie(request, LANGUAGE_COOKIE))
 }
 
-/** Has the pages of this scope keep the language that a link asked for, so that it need not be in every link, form and redirect. */
+/** Stores the language that a link asked for in a cookie, so that the links, forms and redirects of this scope need not repeat it. */
 export function keepLanguage (app: FastifyInstance, getIssuer: () => URL): void {
   app.addHook('onRequest', async (request, reply) => {
     const { ui_locales } = request.query as { ui_locales?: unknown }

@@ -21,14 +21,14 @@ export const SERIALIZERS = {
   err: (error: unknown) => describeError(error)
 }
 
-/** Whose request it was; nothing for one that no guard has admitted. */
+/** The ids of the user and the client of a request; none if no guard has authenticated it. */
 function describeCaller (request: FastifyRequest): { user_id?: string, client_id?: string } {
   if (!request.hasCaller) return {}
   const { user, client } = request.caller
   return { user_id: user.user_id, client_id: client.clientId }
 }
 
-/** One line for each request: when its response has ended, or was aborted. */
+/** Writes one line for each request, when its response has ended or was aborted. */
 export class RequestLog extends LogController {
   readonly #callers: boolean
 
@@ -47,7 +47,7 @@ export class RequestLog extends LogController {
     })
   }
 
-  /** The request's own line has the 404. Fastify's would contain the query. */
+  /** The request's own line has the 404. Fastify's line would contain the query. */
   override routeNotFound (): void {}
 
   override requestCompleted (error: Error | null | undefined, request: FastifyRequest): void {
@@ -55,7 +55,7 @@ export class RequestLog extends LogController {
   }
 
   override streamError (error: Error, request: FastifyRequest): void {
-    // When the reader left, the request's own line says so.
+    // A client's disconnection is in the request's own line.
     const { code } = error as NodeJS.ErrnoException
     if (code !== 'ERR_STREAM_PREMATURE_CLOSE') request.log.warn({ err: error }, 'response failed after its first byte')
   }

@@ -3,7 +3,7 @@ import { type MailLanguage, toMailLanguage } from '../lib/mail/compose.ts'
 import { chooseLanguage } from '../lib/pages/texts/language.ts'
 import { readLocales } from './language.ts'
 
-/** The language of the mail that a request leads to: that of the pages. */
+/** The language of the mail that a request causes: the same as that of the pages. */
 export function chooseMailLanguage (request: FastifyRequest, locales = readLocales(request)): MailLanguage {
   return toMailLanguage(chooseLanguage(locales, request.headers['accept-language']))
 }

@@ -11,7 +11,7 @@ const REASONS: Record<string, [statusCode: number, message: string]> = {
   HPE_CHUNK_EXTENSIONS_OVERFLOW: [413, 'body: has chunk extensions that are too large']
 }
 
-/** Refuses HTTP/1.1 without Host (RFC 9112, 3.2) in the form of every error: Node's own answer has no body, and is turned off. */
+/** Refuses HTTP/1.1 without Host (RFC 9112, 3.2) in the common error format. Node's own answer has no body, and is turned off. */
 export function requireHost (app: FastifyInstance): void {
   app.addHook('onRequest', (request, reply, done) => {
     if (request.raw.httpVersion === '1.1' && request.headers.host === undefined) sendError(paramError('host', 'is required'), request, reply)
@@ -19,7 +19,7 @@ export function requireHost (app: FastifyInstance): void {
   })
 }
 
-/** Answers an `Expect` other than 100-continue (RFC 9110, 10.1.1) in the form of every error: Node's own answer has no body. */
+/** Answers an `Expect` other than 100-continue (RFC 9110, 10.1.1) in the common error format. Node's own answer has no body. */
 export function refuseExpectations (app: FastifyInstance): void {
   app.server.on('checkExpectation', (_request: IncomingMessage, response: ServerResponse) => {
     const body = JSON.stringify(toErrorBody(new IdentityError('ErrParam', 'expect: only 100-continue is known', { statusCode: 417 })))
@@ -27,7 +27,7 @@ export function refuseExpectations (app: FastifyInstance): void {
   })
 }
 
-/** Answers input that is not HTTP in the form of every error, and closes the connection. There is no request yet. */
+/** Answers input that is not HTTP in the common error format, and closes the connection. There is no request yet. */
 export function handleMalformed (this: FastifyInstance, error: ConnectionError, socket: Socket): void {
   if (error.code === 'ECONNRESET' || socket.destroyed) return
   const [statusCode, message] = REASONS[error.code] ?? [400, 'request: is not valid HTTP']

@@ -4,12 +4,12 @@ import type { AddressInfo } from 'node:net'
 import type { FastifyInstance, onResponseHookHandler } from 'fastify'
 import type { Meter } from '../lib/metrics/meter.ts'
 
-/** More scrapers than these wait for a connection. */
+/** Maximum connections of scrapers; further ones are closed at once. */
 const CONNECTIONS = 16
 
 /** The metrics of this process. */
 export interface Metrics {
-  /** Where they are; undefined until the app is ready. */
+  /** The URL that serves them; undefined until the app is ready. */
   readonly url: string | undefined
   /** Measures the requests of the scope that it is added to. */
   readonly onResponse: onResponseHookHandler
@@ -27,7 +27,7 @@ function chooseFormat (accept = ''): 'openmetrics' | 'prometheus' {
 }
 
 /**
- * Serves the metrics of this process on a listener of their own, so that those who reach the service do not reach them.
+ * Serves the metrics of this process on a separate listener, so that access to the service gives no access to them.
  * @param address `HOST:PORT`; port 0 picks a free one
  * @throws Error at boot when the address cannot be listened on
  */
@@ -51,7 +51,7 @@ export function serveMetrics (app: FastifyInstance, meter: Meter, address: strin
 
   app.addHook('onReady', async () => {
     const { host, port } = parseAddress(address)
-    // In a worker too: node:cluster would share the port among all.
+    // Exclusive, because in a worker node:cluster would share the port among all workers.
     server.listen({ host, port, exclusive: true })
     try {
       await once(server, 'listening')

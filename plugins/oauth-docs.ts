@@ -64,7 +64,7 @@ const FORM_ANSWERS = {
   415: page('The body is not a form.'),
   default: page('A page that says what is wrong.')
 }
-/** A page for browsers; for a program, by Accept, JSON. */
+/** An error: a page for browsers, or JSON where Accept prefers it. */
 const failure = (description: string, headers?: Record<string, TSchema>) => ({
   description, content: { 'text/html': { schema: Type.String() }, 'application/json': { schema: OAuthErrorSchema } }, ...(headers && { headers })
 })

@@ -36,7 +36,7 @@ function findAddress ({ server }: FastifyInstance): string {
   return `${'setSecureContext' in server ? 'https' : 'http'}://${host}:${port}`
 }
 
-/** Creates a function that returns the issuer: the configured one, or where the app listens. It stays the same from the first call on. */
+/** Creates a function that returns the issuer: the configured one, or the URL that the app listens on. The first call fixes it. */
 export function createGetIssuer (app: FastifyInstance, prefix: string, { issuer: given }: Pick<OidcOptions, 'issuer'>): () => URL {
   let issuer: URL | undefined
   return () => (issuer ??= new URL(given ?? findAddress(app) + prefix))
@@ -44,7 +44,7 @@ export function createGetIssuer (app: FastifyInstance, prefix: string, { issuer:
 
 /**
  * Prepares the authorization server, which is built at its first request, or when the first logout token is due.
- * @param options.delivers whether it looks for logout tokens that other processes have left
+ * @param options.delivers whether it polls for logout tokens that other processes have left
  * @throws Error when the issuer does not end with the prefix of this scope
  */
 export function prepareServer (
@@ -71,7 +71,7 @@ export function prepareServer (
   }
   const { logouts } = app.identity
   logouts.attach(async (claims) => await (await getServer()).signLogout(claims))
-  // Without a configured issuer it is known when the app listens.
+  // Without a configured issuer, the issuer is unknown until the app listens.
   if (delivers) app.addHook(given === undefined ? 'onListen' : 'onReady', async () => logouts.start())
   const { refreshGrace } = options
   return { getServer, getIssuer, introspect: app.identity.oidc.createIntrospection({ refreshGrace }) }
@@ -103,7 +103,7 @@ const ENDPOINTS: [path: string, ...methods: string[]][] = [
   [ROUTES.pushed_authorization_request, 'POST', 'OPTIONS']
 ]
 
-/** The endpoints that programs call, and that show no page. */
+/** The endpoints that programs call. They show no page. */
 const FOR_PROGRAMS = [
   ROUTES.token, ROUTES.revocation, ROUTES.introspection, ROUTES.userinfo, ROUTES.jwks, ROUTES.device_authorization, ROUTES.pushed_authorization_request
 ].map((path) => `/api/v1${path}`)
@@ -132,7 +132,7 @@ function toOAuthCode (error: OAuthError | IdentityError): string {
   return error.statusCode < 500 && error.statusCode !== 429 ? 'invalid_request' : 'temporarily_unavailable'
 }
 
-/** The same, readable by a page of any origin. */
+/** The same, with an answer that pages of any origin may read. */
 function sendOAuthError (thrown: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   allowOrigin(request, reply)
   return replyOAuthError(thrown, request, reply)
@@ -146,7 +146,7 @@ async function passOn (getServer: GetServer, request: FastifyRequest, reply: Fas
   await server.handle(request.raw, reply.raw, request.ip)
 }
 
-/** OPTIONS is for preflights of CORS only. */
+/** OPTIONS is only for CORS preflights. */
 function isUnknown ({ method, headers }: FastifyRequest): boolean {
   return method === 'OPTIONS' && (headers.origin === undefined || headers['access-control-request-method'] === undefined)
 }
@@ -170,7 +170,7 @@ export async function oidc (app: FastifyInstance, mount: OidcMount): Promise<voi
   const limited: Record<string, Partial<RouteOptions>> = {
     // User codes are short, so guesses are limited (RFC 8628, 5.1).
     [ROUTES.code_verification]: { errorHandler, preHandler: async (request) => await (request.method === 'POST' ? limits.guess(request) : limits.begin(request)) },
-    // These requests are stored before anyone has authenticated, as is a session for the form of the page above.
+    // These requests are stored before authentication. So is a session for the form of the page above.
     [ROUTES.authorization]: { errorHandler, preHandler: limits.begin },
     [ROUTES.end_session]: { errorHandler, preHandler: limits.begin },
     [ROUTES.device_authorization]: { errorHandler: sendOAuthError, preHandler: beginByPost },

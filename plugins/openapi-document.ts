@@ -19,7 +19,7 @@ const CLIENT = { type: 'http', scheme: 'basic', description: 'The id and the sec
 /** A route that the document describes, as it was registered. */
 export interface DescribedRoute { method: string, url: string, schema: FastifySchema }
 
-/** What the document tells of a registered route: of ours by their schemas, of oidc-provider's by oauth-docs.ts. */
+/** The descriptions of a registered route: from its schema, or from oauth-docs.ts for a route of oidc-provider. */
 export function describeRoute ({ method, url, schema }: RouteOptions): DescribedRoute[] {
   const methods = [method].flat().filter((name) => name !== 'HEAD')
   if (schema?.hide !== true) return methods.map((name) => ({ method: name, url, schema: schema ?? {} }))
@@ -31,7 +31,7 @@ export function describeRoute ({ method, url, schema }: RouteOptions): Described
 
 const isSigning = ({ url }: DescribedRoute) => url.endsWith(`/api/v1${ROUTES.token}`)
 
-/** The document without its operations. `oauth2` is in it where the service has an authorization server. */
+/** The document without its operations. It has `oauth2` if the service has an authorization server. */
 export function createFrame (routes: DescribedRoute[]) {
   const base = routes.find(isSigning)?.url.slice(0, -ROUTES.token.length)
   const scopes = { openid: 'sign the user in', ...API_SCOPES }
@@ -67,7 +67,7 @@ function findRow (operationId = ''): AccessRow | undefined {
   return Object.hasOwn(ACCESS, name) ? ACCESS[name] : undefined
 }
 
-/** Whom an operation admits by default, and the scope of the API that its token needs. */
+/** The callers that an operation admits by default, and the scope of the API that its token needs. */
 function describeAccess ({ any, roles = [], owner, scope }: AccessRow): string {
   const who = any === true ? ['any user'] : [...roles.map((role) => `the role ${role}`), ...(owner === true ? ['the user of the path'] : [])]
   return `For ${who.join(' or ')}${scope === null ? '' : `, with the scope ${scope}`}.`
@@ -91,7 +91,7 @@ function omitFormat (query: Properties, operationId: string): Properties {
 
 const TooLarge = { ...ErrorSchema, description: 'ErrParam: The headers are too large.' }
 
-/** The schema of a route as the document has it: with its security, and with whom it admits. */
+/** The schema of a route for the document: with its security requirements and the callers that it admits. */
 export function describeSchema ({ schema }: DescribedRoute, routes: DescribedRoute[]): FastifySchema {
   const { operationId, description, querystring, response, security = [] } = schema as Described
   const row = findRow(operationId)
@@ -107,7 +107,7 @@ export function describeSchema ({ schema }: DescribedRoute, routes: DescribedRou
 
 type Node = Record<string, unknown>
 
-/** A choice of texts as one `enum`: generated code has one type for it, instead of one for each text. */
+/** A union of texts as one `enum`: generated code has one type for it, instead of one for each text. */
 function joinTexts ({ anyOf, ...node }: Node): Node {
   return { type: 'string', enum: (anyOf as { enum: string[] }[]).flatMap((choice) => choice.enum), ...node }
 }

@@ -14,14 +14,14 @@ const URIS = { items: URL }
 const SCOPES = { items: { pattern: '^[\\x21\\x23-\\x5b\\x5d-\\x7e]+$' } }
 /** Keys without a NUL character. */
 const INFO = { propertyNames: { pattern: '^[^\\x00]+$' } }
-/** The address is compared without regard to case, which a pattern cannot say. */
+/** The service ignores the case of addresses, which a pattern cannot say. */
 const EMAIL_ADDRESS = EMAIL.source.replaceAll('a-z', 'A-Za-z').slice(1, -1)
 const ACCOUNT_OR_ADDRESS = { pattern: `^(?:${ACCOUNT.source.slice(1, -1)}|${EMAIL_ADDRESS})$` }
 const ADDRESS = { pattern: `^${EMAIL_ADDRESS}$` }
-/** A name that people decide by, which may be empty, and one which may not. lib/names.ts refuses more: what no pattern of every language can say. */
+/** A displayed name that may be empty, and one that may not. lib/names.ts refuses more than a portable pattern can express. */
 const NAME = { pattern: '^[^\\x00-\\x1f\\x7f-\\x9f]*$' }
 const SHOWN = { pattern: '^[^\\x00-\\x1f\\x7f-\\x9f]*[^\\s\\x00-\\x1f\\x7f-\\x9f][^\\x00-\\x1f\\x7f-\\x9f]*$' }
-/** Where the service itself sends something. */
+/** A URL to which the service itself sends requests. */
 const RECEIVER = { format: 'uri', pattern: '^https://' }
 const CLIENT = { redirectUris: URIS, scopes: SCOPES, image: URL, name: NAME, roles: INFO, backchannelLogoutUri: RECEIVER }
 const RESOURCE = { name: SHOWN, roles: { items: SHOWN }, scopes: { propertyNames: { maxLength: BOUNDS.scope, ...SCOPES.items }, additionalProperties: SHOWN } }
@@ -35,14 +35,15 @@ const WEBHOOK = { name: NAME, url: RECEIVER, types: { items: { enum: ['*', ...ne
 const inData = (properties: Node, rest: Node = {}) => ({ properties: { data: { properties, ...rest } } })
 const CHANGE = { minProperties: 1 }
 
-/** Some change: in `data`, or by the field beside it with this value. As `if` and `then`, which code generators pass over. */
+/** Requires a change: in `data`, or by the field next to it with this value. As `if` and `then`, which code generators ignore. */
 const changes = (field: string, value: Node = {}) => ({
   if: { not: { required: [field], properties: { [field]: value } } }, then: { required: ['data'], properties: { data: CHANGE } }
 })
 
 /**
- * What the service checks in its own code, by the title of the schema. The schemas of the routes cannot say it: they would
- * refuse fields that the service ignores for some callers, in other words, and before it has decided who they are.
+ * The limits that the service checks in its own code, by the title of the schema. The schemas of the routes cannot have them:
+ * they would refuse fields that the service ignores for some callers, with other messages, and before it has checked what
+ * the caller may do.
  */
 const LIMITS: Record<string, Node> = {
   Error: { properties: { code: { enum: Object.keys(ERRORS) } } },

@@ -3,7 +3,7 @@ import fp from 'fastify-plugin'
 import { Lazy } from '../lib/lazy.ts'
 import { type DescribedRoute, createFrame, describeRoute, describeSchema, nameSchemas } from './openapi-document.ts'
 
-/** Without the directive that makes browsers fetch the page's parts over https: a service without TLS could show its page on no name but localhost. */
+/** Removes the directive that makes browsers fetch the page's assets over https: without TLS the page would work on localhost only. */
 const transformStaticCSP = (policy: string) => policy.replace(/ *upgrade-insecure-requests;?/, '')
 
 /** Builds an app that never listens. It has our routes, from which @fastify/swagger makes the document and the page. */

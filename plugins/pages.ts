@@ -16,7 +16,7 @@ export interface PageOptions {
   locales?: string | undefined
 }
 
-/** An error whose page says why in the language of the reader. */
+/** An error whose page gives the reason in the reader's language. */
 export class PageError extends IdentityError {
   readonly text: Message
 
@@ -61,7 +61,7 @@ function describe (error: IdentityError): Pages['error'] {
   return { message: ({ errors }) => errors.refused, detail: message }
 }
 
-/** What to do about an ErrLimit. */
+/** The advice for an ErrLimit. */
 export function describeLimit ({ headers: { 'retry-after': seconds }, reason }: IdentityError): Message {
   if (reason === 'closed') return ({ errors }) => errors.passwordClosed
   return ({ errors }) => errors.tooMany(seconds === undefined ? undefined : Number(seconds))

@@ -26,10 +26,10 @@ export interface ProtectOptions extends Omit<GuardOptions, 'audience'> {
 
 const WELL_KNOWN = '/.well-known/oauth-protected-resource'
 
-/** Characters that are themselves in a route and in a URL. */
+/** Characters with no special meaning in a route or a URL. */
 const PLAIN_PATH = /^[\w.~/-]*$/
 
-/** Where the metadata of a resource are: the well-known path comes before that of the resource (RFC 9728, 3.1). */
+/** The URL of a resource's metadata: the well-known path comes before the path of the resource (RFC 9728, 3.1). */
 function locateMetadata (resource: string): URL {
   const url = URL.parse(resource)
   if (url === null || !/^https?:$/.test(url.protocol)) throw new Error('protect: the resource must be an http or https URL')

@@ -1,7 +1,7 @@
 import { storeError } from '../lib/errors.ts'
 import type { Store } from '../lib/store/port.ts'
 
-/** Milliseconds for which an answer of the store is used again: anonymous requests must not become as many writes. */
+/** Milliseconds for which the store's answer is cached, so that not every anonymous request causes a write. */
 const FRESH = 1_000
 
 export interface ReadinessOptions {
@@ -13,8 +13,8 @@ export interface ReadinessOptions {
 }
 
 /**
- * Creates the check of `/health/ready`. It pings the store at most once a second, whatever the answer was. A shutdown, and a
- * store that is lost or closed, count at once.
+ * Creates the check of `/health/ready`. It pings the store at most once a second, whatever the answer was. A shutdown and a
+ * lost or closed store take effect at once.
  */
 export function createReadiness ({ store, closing, now = () => performance.now() }: ReadinessOptions): () => Promise<void> {
   let answer: Promise<void> | undefined

@@ -13,7 +13,7 @@ import { readForm } from './utf8.ts'
 /** Bytes: enough for an account and a password, percent-encoded. */
 const FORM_LIMIT = 16 * 1024
 
-/** Has the forms of pages parsed in this scope, and nothing else. */
+/** Makes this scope parse the forms of pages, and no other bodies. */
 export function parseForms (app: FastifyInstance): void {
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('application/x-www-form-urlencoded', { parseAs: 'buffer', bodyLimit: FORM_LIMIT }, async (_request: FastifyRequest, body: Buffer) => await readForm(body))
@@ -39,7 +39,7 @@ export function checkOrigin (request: FastifyRequest, issuer: URL): void {
 
 /** A sign-in that a page is part of. */
 export interface SignInForm {
-  /** Names the sign-in, and only its browser knows it. */
+  /** Identifies the sign-in. Only its browser has it. */
   secret: string
   view: Omit<StepView, 'error'>
   page: PageOptions
@@ -59,7 +59,7 @@ export function createSignInForms ({ identity: { signIns, knownBrowsers } }: Fas
       return await show(reply, await signIns.find(form.secret), form)
     },
 
-    /** Verifies the form that was sent. Null when a page was sent: of the next step, or of the same one with an error. */
+    /** Verifies the submitted form. Null when it has sent a page: the next step, or the same step with an error. */
     async submit (request: FastifyRequest, reply: FastifyReply, form: SignInForm): Promise<Progress | null> {
       const attempt = {
         form: readFields(request),

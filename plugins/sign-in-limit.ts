@@ -16,8 +16,8 @@ const STARTED = 100
 export interface SignInLimits {
   /**
    * An attempt at an account's password; without an account, at a user code.
-   * @param known what the browser's cookie says about the account. Its attempts are counted with those of other browsers of
-   *   the same user only, so that nobody at the same address can use up the limit
+   * @param known the account's entry in the browser's cookie. Its attempts are counted only with those of the user's other known
+   *   browsers, so that others at the same address cannot use up the limit
    */
   guess (request: FastifyRequest, account?: string, known?: KnownBrowser): Promise<void>
   /** The start of a sign-in. Anyone may start one, and it is stored until it ends or expires. */
@@ -25,9 +25,9 @@ export interface SignInLimits {
 }
 
 /**
- * Limits how fast one address may guess passwords and codes: strictly per account, loosely in all. Failures from everywhere at
- * one account are counted in the store (lib/sign-in/attempts.ts), after these limits, so that they also limit how much an
- * anonymous caller can make us store.
+ * Limits how fast one address may guess passwords and codes: strictly per account, loosely overall. The store counts the failures
+ * at one account from all addresses (lib/sign-in/attempts.ts). It does so after these limits, which therefore also limit how
+ * much an anonymous caller can make us store.
  * @param perMinute false: no limit
  */
 export async function createSignInLimits (app: FastifyInstance, perMinute: number | false, counter: Counter): Promise<SignInLimits> {
@@ -43,7 +43,7 @@ export async function createSignInLimits (app: FastifyInstance, perMinute: numbe
   const network = count(perMinute * WIDE * NETWORK, (request) => `network ${groupNetwork(request.ip)}`)
   const guess = count(perMinute, (request) => `guess ${groupAddress(request.ip)} ${key(request)}`)
   const networkGuess = count(perMinute * NETWORK, (request) => `network-guess ${groupNetwork(request.ip)} ${key(request)}`)
-  // By the epoch too: a cookie from before a new password counts for itself.
+  // The key has the epoch too: attempts with a cookie from before a password change are counted separately.
   const knownGuess = count(perMinute, (request) => `known ${key(request)}`)
 
   async function enforceOne (limit: typeof address, request: FastifyRequest): Promise<void> {

@@ -3,12 +3,12 @@ import type { Counter } from '../lib/sign-in/counter.ts'
 
 const MINUTE = 60_000
 
-/** Counts what a user does. Throws ErrLimit above the limit. */
+/** Counts an action of a user. Throws ErrLimit above the limit. */
 export type UserLimit = (user_id: string) => Promise<void>
 
 /**
  * Limits how often a user may do something.
- * @param kind what is counted, for the counter
+ * @param kind of the actions, for the counter
  * @param perMinute false: no limit
  */
 export function createUserLimit (kind: 'write' | 'password', perMinute: number | false, counter: Counter): UserLimit {

@@ -1,13 +1,13 @@
 import { isUtf8 } from 'node:buffer'
 import { type IdentityError, paramError } from '../lib/errors.ts'
 
-/** A body in another encoding: decoding would replace its bytes, those of a password too. */
+/** The error for a body in another encoding: decoding would replace bytes, even in a password. */
 export function notUtf8 (): IdentityError {
   return paramError('body', 'must be UTF-8')
 }
 
 /**
- * A body of the type application/x-www-form-urlencoded.
+ * Parses a body of the type application/x-www-form-urlencoded.
  * @throws ErrParam unless it is UTF-8, percent-encoded bytes included
  */
 export async function readForm (body: Buffer): Promise<URLSearchParams> {

@@ -52,7 +52,7 @@ export class Exchange {
 
   /**
    * Answers with these chunks under the upstream's status and end-to-end fields. Nothing is sent before the first chunk.
-   * A later failure aborts the connection, so that a part is never taken for the whole.
+   * A later failure aborts the connection, so that a partial body is never mistaken for a complete one.
    */
   async answer (response: RelayResponse, chunks: AsyncGenerator<Buffer, void>, changes: Fields = {}): Promise<FastifyReply> {
     const reply = this.#reply
@@ -89,7 +89,7 @@ async function * prepend (first: Buffer, rest: AsyncGenerator<Buffer, void>): As
   yield * rest
 }
 
-/** Adds to the Vary field, beside what the app has set. */
+/** Adds to the Vary field, and keeps the names that the app has set. */
 export function addVary (reply: FastifyReply, value: string | string[]): void {
   const names = new Map<string, string>()
   for (const name of [reply.getHeader('vary') ?? [], value].flat().join(',').split(',')) {

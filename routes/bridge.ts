@@ -18,7 +18,7 @@ import { addVary, Exchange, type Fields } from './bridge-exchange.ts'
 export type { Dispatcher } from '../lib/bridge/relay.ts'
 
 export interface BridgeOptions extends Partial<Omit<BridgeSettings, 'upstream'>> {
-  /** Base URL of the service's API; or a function that returns it at the first request, when it is known only then. */
+  /** Base URL of the service's API, or a function that returns it, called at the first request. */
   upstream: string | (() => string)
   /** An undici dispatcher of the host app: used instead of the bridge's own pool, and never closed. */
   dispatcher?: Dispatcher
@@ -90,7 +90,7 @@ export async function bridge (app: FastifyInstance, given: BridgeOptions): Promi
   app.addHook('onClose', async () => { await (await relay.peek())?.close() })
   app.setErrorHandler(handleError)
   placeInHostDocument(app, options.inHostDocument)
-  // The host app has an origin of its own, where nothing of the upstream's may become a page or a script.
+  // Responses have the origin of the host app: browsers must not treat the upstream's content as a page or a script there.
   app.addHook('onRequest', (_request, reply, done) => {
     reply.header('x-content-type-options', 'nosniff')
     done()

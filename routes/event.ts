@@ -10,19 +10,19 @@ import type { RouteSettings } from './settings.ts'
 
 const tags = ['event']
 
-/** Readers of the feed that may wait in this process. Each holds a connection. */
+/** Maximum requests of the feed that wait in this process. Each occupies a connection. */
 const WAITING = 1_000
 
-/** Seconds that an answer of the feed waits for an event. */
+/** Seconds that a request of the feed waits for an event. */
 const WAIT = 25
 
-/** What happened, see docs/events.md. */
+/** The list and the feed of events, see docs/events.md. */
 export const eventRoutes: FastifyPluginAsyncTypebox<RouteSettings> = async (app, { stallTimeout }) => {
   const { events, tokens } = app.identity
   const closing = new AbortController()
   app.addHook('preClose', async () => closing.abort())
 
-  /** Reads the feed, and waits for an event where there is none yet. */
+  /** Reads the feed; waits for an event if it has none yet. */
   async function follow (start: string, { limit, seconds, signal }: { limit: number | undefined, seconds: number, signal: AbortSignal }): Promise<{ events: Event[], after: string }> {
     const end = performance.now() + seconds * 1000
     const ended = AbortSignal.any([signal, closing.signal])

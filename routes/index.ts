@@ -29,7 +29,7 @@ export async function apiRoutes (app: FastifyInstance, options: RouteSettings & 
   useOwnJson(app, LIMITS.body)
   await app.register(sensible)
   answerPreflights(app, FOR_PAGES)
-  // Before the guards: nobody has signed in there.
+  // Before the guards: these routes need no token.
   await app.register(peopleRoutes)
   enforceAccess(app, options.access)
   await app.register(authRoutes)

@@ -39,7 +39,7 @@ export async function interactionRoutes (app: FastifyInstance, mount: PeopleMoun
   const isSigningIn = (request: FastifyRequest, interaction: Interaction) =>
     interaction.prompt !== 'consent' || (request.query as InteractionRoute['Querystring']).account === OTHER_ACCOUNT
 
-  /** Whether the app has asked for a new account, and the person has not chosen to sign in with one that they have. */
+  /** Whether the app has asked for a new account, and the person has not chosen to sign in with an existing one. */
   const isCreating = (request: FastifyRequest, interaction: Interaction) =>
     interaction.prompt === 'create' && (request.query as InteractionRoute['Querystring']).account !== OTHER_ACCOUNT
 
@@ -124,7 +124,7 @@ export async function interactionRoutes (app: FastifyInstance, mount: PeopleMoun
       return await askForm.submit(request, reply, toSignUp(interaction), async (typed) => await accounts.signUp(typed, toAsker(request, interaction.locales), { uid: interaction.uid }))
     }
     return await passwordForm.submit(request, reply, toPath(request), async (request, reply, { user_id, epoch }) => {
-      // In another browser, or too late: the account is there, and the person signs in from the app.
+      // In another browser, or too late: the account exists, and the person signs in from the app.
       const found = await findInteraction(request, reply).catch(() => null)
       if (found === null || found.interaction.prompt === 'consent') return null
       const { user_id: accountId, ...proof } = await signIns.complete({ user_id, user_epoch: epoch, amr: ['pwd'] })

@@ -7,20 +7,20 @@ import { JSON_TYPE, NDJSON_TYPE, prefersCsv, selectType } from '../lib/lists/neg
 import { requireCaller } from '../plugins/auth.ts'
 
 export interface ListReplyOptions {
-  /** Of JSON. */
+  /** The form of a JSON list. */
   format?: 'object' | 'array' | undefined
   /** Milliseconds, see lib/lists/listing.ts. */
   stallTimeout: number
-  /** Absent: the list is not given as CSV. */
+  /** Absent: the list is never sent as CSV. */
   csv?: { columns: readonly string[], toRow: (record: never) => object }
 }
 
-/** Streamed lists that one user may read at once. Each holds a cursor, and a store has some dozens of them. */
+/** Maximum streamed lists of one user at once. Each holds a cursor, and a store has only some dozens of cursors. */
 const STREAMS = 8
-/** Lists being streamed: per service, as several may share the process, and user. */
+/** Counts of lists in flight by service, because several may share the process, and by user. */
 const streams = new WeakMap<object, Map<string, number>>()
 
-/** @throws ErrLimit when the caller is reading as many already; the list is closed then */
+/** @throws ErrLimit when the caller already reads that many lists; the new list is then closed */
 function countStream (request: FastifyRequest, body: Readable): void {
   const { user_id } = requireCaller(request).user
   const service = request.server.identity
@@ -40,7 +40,7 @@ function countStream (request: FastifyRequest, body: Readable): void {
 }
 
 async function * writeCsv<T> (batches: AsyncIterable<T[]>, { columns, toRow }: NonNullable<ListReplyOptions['csv']>): AsyncGenerator<string> {
-  // Loaded when the first table is asked for.
+  // Loaded when the first CSV list is requested.
   const { toCsv } = await import('../lib/lists/csv.ts')
   const rows = mapBatches(batches, (record) => toRow(record as never))
   for await (const lines of toCsv(rows, { escapeFormulae: true, columns, isRecord: () => true })) if (lines.length > 0) yield lines.toString()

@@ -9,7 +9,7 @@ import type { RouteSettings } from './settings.ts'
 
 const tags = ['people']
 
-/** What callers do about their own accounts, and administrators and managers about those of others. */
+/** Requests of callers about their own accounts, and of administrators and managers about those of others. */
 export const guardedPeopleRoutes: FastifyPluginAsyncTypebox<Pick<RouteSettings, 'writeLimit'>> = async (app, { writeLimit }) => {
   const { accounts, users, tokens, store } = app.identity
   app.addHook('preHandler', writeLimit)

@@ -29,13 +29,13 @@ const gone = (error: unknown): unknown => error instanceof IdentityError && erro
 
 const readToken = (request: FastifyRequest) => String((request.query as Route['Querystring']).token ?? '').slice(0, LIMITS.token)
 
-/** Who asks for a mail by a page. */
+/** The asker of a mail that is requested on a page. */
 export const toAsker = (request: FastifyRequest, locales?: string): Asker => ({ ip: request.ip, language: chooseMailLanguage(request, locales) })
 
-/** A link was used: to whom, and where they go on. */
+/** Called after a link has set a password. It answers the request, or resolves to null for the default page. */
 export type AfterPassword = (request: FastifyRequest, reply: FastifyReply, set: Awaited<ReturnType<FastifyInstance['identity']['accounts']['setPassword']>>) => Promise<FastifyReply | null>
 
-/** The form that sets a password by a link, for the paths of the links and for a sign-in that a sign-up is part of. */
+/** The form that sets a password by a link: on the paths of the links, and in a sign-in that includes a sign-up. */
 export function createPasswordForm ({ identity: { accounts } }: FastifyInstance, { getIssuer, look, passwordMin }: Pick<PeopleMount, 'getIssuer' | 'look' | 'passwordMin'>) {
   const page = { look }
 
@@ -45,10 +45,10 @@ export function createPasswordForm ({ identity: { accounts } }: FastifyInstance,
   }
 
   return {
-    /** Shows the form, which spends nothing. */
+    /** Shows the form without spending the link. */
     show: async (request: FastifyRequest, reply: FastifyReply, action: string) => await show(reply, action, readToken(request)),
 
-    /** Sets the password. `after` may take the person elsewhere; otherwise they are told that it is done. */
+    /** Sets the password. `after` may answer the request; otherwise a page confirms the change. */
     async submit (request: FastifyRequest, reply: FastifyReply, action: string, after?: AfterPassword): Promise<FastifyReply> {
       checkOrigin(request, getIssuer())
       const [token, password] = [readField(request, 'token').slice(0, LIMITS.token), readField(request, 'password')]
@@ -67,7 +67,7 @@ export function createPasswordForm ({ identity: { accounts } }: FastifyInstance,
   }
 }
 
-/** The form that has a link mailed. */
+/** The form that requests a mailed link. */
 export function createAskForm ({ identity: { accounts } }: FastifyInstance, { getIssuer, look }: Pick<PeopleMount, 'getIssuer' | 'look'>) {
   const page = { look }
   return {
@@ -92,8 +92,8 @@ export function createAskForm ({ identity: { accounts } }: FastifyInstance, { ge
 }
 
 /**
- * The pages of links, and those that ask for one. They need no script and no sign-in. Opening a page spends nothing, however
- * often and by whatever program: only its form does.
+ * The pages of links, and the pages that request one. They need no script and no sign-in. Opening a page never spends its link,
+ * because some programs open every link in a mail. Only the form spends it.
  */
 export async function peoplePages (app: FastifyInstance, mount: PeopleMount): Promise<void> {
   const { getIssuer, getPath, look } = mount

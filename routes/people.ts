@@ -7,7 +7,7 @@ import { NoContentSchema, publicErrors } from './responses.ts'
 
 const tags = ['people']
 
-/** What anybody may call: with a link that they have, or to have one mailed. */
+/** Public routes: they request a mailed link, or use one. */
 export const peopleRoutes: FastifyPluginAsyncTypebox = async (app) => {
   const { accounts, store } = app.identity
   app.addHook('onRequest', (_request, reply, done) => {

@@ -15,7 +15,7 @@ const HEADERS: Record<number, Record<string, TSchema>> = {
   401: { 'WWW-Authenticate': Challenge }, 403: { 'WWW-Authenticate': Challenge }, 429: { 'Retry-After': RetryAfter }, 503: { 'Retry-After': RetryAfter }
 }
 
-/** What is wrong with a request before a route sees it. */
+/** The errors of requests that never reach a route. */
 const MALFORMED: Record<number, string> = { 414: 'ErrParam: The URL is too long.', 431: 'ErrParam: The headers are too large.' }
 
 /** An error response. */
@@ -30,7 +30,7 @@ export function json<T extends TSchema> (schema: T, description: string): T {
 
 /**
  * The error responses of a route. Kinds with the same status share a response.
- * @param kinds the route's own kinds, beside the common ones
+ * @param kinds the route's own kinds, in addition to the common ones
  */
 export function errors (...kinds: ErrorCode[]): Record<never, TSchema> {
   const texts = new Map<number, string[]>()
@@ -47,7 +47,7 @@ export function writeErrors (...kinds: ErrorCode[]): Record<never, TSchema> {
   return addBodyErrors(errors(...kinds))
 }
 
-/** The same, of a route that anybody may call. */
+/** The same, of a public route. */
 export function publicErrors (...kinds: ErrorCode[]): Record<never, TSchema> {
   const { 401: _, 403: __, ...rest } = errors(...kinds) as Record<number, TSchema>
   return addBodyErrors(rest)

@@ -1,6 +1,6 @@
 import type { preHandlerHookHandler } from 'fastify'
 
-/** The settings of the routes, beside `app.identity`. */
+/** The settings of the routes, in addition to `app.identity`. */
 export interface RouteSettings {
   /** Milliseconds: a client that reads nothing of a streamed list for this long is disconnected. */
   stallTimeout: number

@@ -62,7 +62,7 @@ t.test('HTTP/1.1 without Host is refused in the form of every error, and HTTP/1.
   }
 })
 
-t.test('the root says what is there', async (t) => {
+t.test('the root lists the service\'s paths', async (t) => {
   const { app } = await start(t)
   const told = (await app.inject('/')).json<Record<string, string>>()
   t.strictSame(Object.keys(told), ['service', 'docs', 'openapi', 'metadata', 'health'])
@@ -87,7 +87,7 @@ t.test('ids may be as long as the schemas allow', async (t) => {
   }
 })
 
-t.test('with an https issuer browsers are told to keep to https', async (t) => {
+t.test('with an https issuer the service sends Strict-Transport-Security', async (t) => {
   for (const [env, expected] of [[{ IDENTITY_ISSUER: 'https://id.example' }, 'max-age=31536000'], [{}, undefined], [{ IDENTITY_OIDC: 'off' }, undefined]] as const) {
     const { app } = await start(t, env)
     for (const url of ['/health/live', '/nope', ...('IDENTITY_OIDC' in env ? [] : ['/api/v1/auth/device', '/.well-known/openid-configuration'])]) {

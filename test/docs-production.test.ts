@@ -23,7 +23,7 @@ function findBlock (dir: string, part: RegExp): string {
     .replaceAll('npm start', `exec ${process.execPath} server.ts`)
 }
 
-/** What the page does not say, because it would slow the test down. */
+/** Settings that differ from the page, because its own would slow the test down. */
 const ENV = { PORT: '0', IDENTITY_BCRYPT_COST: '4', IDENTITY_SHUTDOWN_DELAY: '0' }
 
 const runBlock = (t: Test, dir: string, part: RegExp): Started =>
@@ -79,7 +79,7 @@ t.test('the way into production, a backup and its restore are as operations.md d
   t.equal(await accepts(dir, token), false, 'the token of the backup has ended')
 })
 
-t.test('the proxy of the page sends what the service needs', async (t) => {
+t.test('the proxy of the page sends the headers that the service needs', async (t) => {
   const [config = ''] = blocks.filter(({ language }) => language === 'nginx').map(({ text }) => text)
   for (const line of ['X-Forwarded-For $proxy_add_x_forwarded_for', 'X-Forwarded-Proto $scheme', 'proxy_http_version 1.1']) t.match(config, line)
 })

@@ -164,7 +164,7 @@ t.test('the table of commands is the command line', async (t) => {
   t.same(Object.keys(COMMON), ['json', 'help'], 'the flags of every command')
 })
 
-/** Splits a line as a shell does, as far as the pages need it. */
+/** Splits a line as a shell does, for the syntax of the pages. */
 function splitLine (line: string): string[] {
   return [...line.matchAll(/'([^']*)'|"([^"]*)"|(\S+)/g)].map(([, single, double, bare]) => single ?? double ?? bare ?? '')
 }

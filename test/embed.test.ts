@@ -10,7 +10,7 @@ import { build } from './helpers/build.ts'
 import { runFlow } from './helpers/flow.ts'
 import { signIn } from './helpers/people.ts'
 
-/** Hosts whose own rules are as far from ours as can be. */
+/** Hosts whose own rules differ as much as possible from ours. */
 const HOSTS: Record<string, { app: () => FastifyInstance | Promise<FastifyInstance>, options?: Omit<StartOptions, 't' | 'app'> }> = {
   'a bare one': { app: () => fastify() },
   'a prefix': { app: () => fastify(), options: { prefix: '/identity/v9' } },
@@ -119,7 +119,7 @@ t.test('a host\'s own routes are as they were', async (t) => {
   }
 })
 
-t.test('a host\'s OpenAPI document is as without us, whatever its version', async (t) => {
+t.test('a host\'s OpenAPI document of any version is the same as without the plugin', async (t) => {
   const documents = await Promise.all([false, true].map(async (isOurs) => {
     const app = fastify()
     t.teardown(() => app.close())
@@ -135,7 +135,7 @@ t.test('a host\'s OpenAPI document is as without us, whatever its version', asyn
   t.strictSame(documents[1], documents[0])
 })
 
-t.test('a host\'s OpenAPI document that asks has our routes beside its own, and ours has ours alone', async (t) => {
+t.test('a host\'s OpenAPI document that asks for our routes has them too, and our document has only ours', async (t) => {
   const app = fastify()
   await app.register(swagger, { openapi: { openapi: '3.1.0', info: { title: 'the host', version: '1' } } })
   const kit = await startIdentity({ t, app, inHostDocument: true })

@@ -30,7 +30,7 @@ async function findPorts (): Promise<number> {
   }
 }
 
-t.test('the process serves its metrics, tells its version, and changes its log level at SIGUSR2', async (t) => {
+t.test('the process serves its metrics and its version, and changes its log level at SIGUSR2', async (t) => {
   const service = startProgram(t, 'server.ts', { env: serviceEnv(t.testdir(), { IDENTITY_METRICS: '127.0.0.1:0' }) })
   const [, url = ''] = await service.seen(/"msg":"Server listening at (http:[^"]+)"/)
   await service.seen(/"version"/)

@@ -7,7 +7,7 @@ t.test('the README is an introduction of two screens', async (t) => {
   t.ok(readme.split('\n').length <= 125, `${readme.split('\n').length} lines`)
 })
 
-t.test('what strangers ask is answered there, or one click away', async (t) => {
+t.test('the questions of new readers are answered there, or one click away', async (t) => {
   t.match(readme, /curl -X POST \S+\/api\/v1\/user .*"password"/s, 'how do I make a user?')
   t.match(readme, /user create --account ann/)
   const pages: [path: string, heading: string, found: RegExp][] = [

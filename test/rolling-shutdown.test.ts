@@ -8,11 +8,11 @@ import { within } from './helpers/upstream.ts'
 const SHUTDOWNS = 8
 const CLIENTS = 32
 
-t.test('behind a balancer that looks at readiness, services come and go, and no request fails', async (t) => {
+t.test('behind a balancer that polls readiness, services start and stop, and no request fails', async (t) => {
   const config = readConfig({ ...serviceEnv(t.testdir()), IDENTITY_WRITE_LIMIT: 'off' })
   const balancer = new Balancer()
   t.teardown(() => balancer.close())
-  /** As a process does: readiness says no at once, and the close begins when the delay has passed, here once the balancer has seen it. */
+  /** As in a process, a service is unready at once, and closes after a delay: here once the balancer has seen it. */
   async function start () {
     const closing = new AbortController()
     const app = await buildApp(config, { closing: closing.signal, logStream: { write () {} } })

@@ -11,21 +11,21 @@ import { OidcOptionsSchema } from '../schemas/oidc.ts'
 import { OptionsSchema } from '../schemas/options.ts'
 import { RemoteOptionsSchema } from '../schemas/remote.ts'
 
-// They are compiled at their first use and not held against JSON Schema then, so that a start does not wait for it.
+// The service compiles schemas at their first use, without a check against JSON Schema, which would slow down the start.
 
-/** With the look that the product leaves out. */
+/** Compiles with the check that the service omits. */
 function compile (schema: object) {
   const ajv = new Ajv({ strict: true, strictTypes: false, keywords: ['expects'] })
   ajvFormats.default(ajv)
   ajv.compile(schema)
 }
 
-t.test('options and the environment are told of in JSON Schema', async (t) => {
+t.test('the schemas of options and the environment are valid JSON Schema', async (t) => {
   const schemas = { BridgeOptionsSchema, EnvironmentSchema, OidcOptionsSchema, OptionsSchema, RemoteOptionsSchema }
   for (const [name, schema] of Object.entries(schemas)) t.doesNotThrow(() => compile(schema), name)
 })
 
-t.test('so is what routes take and give', async (t) => {
+t.test('so are the schemas of requests and responses', async (t) => {
   const app = fastify()
   t.teardown(async () => await app.close())
   const routes: RouteOptions[] = []

@@ -42,7 +42,7 @@ t.test('a service goes on while its log pipe is full, and shuts down', { skip: p
   const url = `http://127.0.0.1:${port}`
   const service = startProgram(t, 'server.ts', { env: serviceEnv(t.testdir(), { PORT: String(port), IDENTITY_OIDC: 'off' }), stdio: ['ignore', fd, 'pipe'] })
   await within('an answer', answers(url))
-  // Nobody reads the pipe, which holds 64 KiB of these lines.
+  // The pipe has no reader, and buffers 64 KiB of these lines.
   const agent = new Agent({ keepAlive: true, maxSockets: 1 })
   t.teardown(() => agent.destroy())
   const statuses = new Set<number | undefined>()

@@ -118,7 +118,7 @@ t.test('a later start prints how to get a token, and no secret', async (t) => {
   const [, url] = await service.seen(LISTENS)
   for (const secret of [first.password, first.client_secret, first.access_token]) t.notOk(service.stdout().includes(secret))
 
-  await t.test('the command works beside the running service, which accepts the token at once', async (t) => {
+  await t.test('the command works while the service runs, which accepts the token at once', async (t) => {
     const made = await runProgram(t, 'cli.ts', { args: [...command.split(' '), '--json'], env })
     t.equal(made.stderr, '')
     const { access_token } = JSON.parse(made.stdout)
@@ -137,7 +137,7 @@ t.test('a later start prints how to get a token, and no secret', async (t) => {
   })
 })
 
-t.test('during the shutdown delay only readiness says no, and a second signal ends it at once', async (t) => {
+t.test('during the shutdown delay only readiness fails, and a second signal ends it at once', async (t) => {
   const service = startProgram(t, 'server.ts', { env: serviceEnv(t.testdir(), { IDENTITY_SHUTDOWN_DELAY: '600000' }) })
   const { url, bearer } = await readFirst(service)
   t.equal((await call(`${url}/health/ready`)).status, 200)
@@ -154,7 +154,7 @@ t.test('during the shutdown delay only readiness says no, and a second signal en
   t.notMatch(service.stderr(), /Debugger/)
 })
 
-t.test('after the shutdown delay the service closes, whatever signal began it', async (t) => {
+t.test('after the shutdown delay the service closes, for every signal', async (t) => {
   for (const signal of ['SIGINT', 'SIGQUIT'] as const) {
     const service = startProgram(t, 'server.ts', { env: serviceEnv(t.testdir(), { IDENTITY_SHUTDOWN_DELAY: '100' }) })
     await readFirst(service)

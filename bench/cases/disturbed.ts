@@ -18,7 +18,7 @@ export const FORGETTING = `${FORGOTTEN} forgotten passwords a second`
 export const FULL_RATE: Pace = 'at full rate'
 export const PACED: Pace = `at ${PACE}/s`
 
-/** Starts load beside the measurement. The result stops it, and resolves to the number of logins, exports or mails asked for. */
+/** Starts load during a measurement. The result stops it, and resolves to the number of logins, exports or requested mails. */
 type Disturbance = (server: Server) => Promise<() => Promise<number>>
 
 function disturbances (bench: Bench): Map<string, Disturbance> {

@@ -9,7 +9,7 @@ export const PROVIDER = 'oidc-provider, a Map'
 export const IDENTITY = 'fastify-identity, SQLite'
 export const SERVICE = 'fastify-identity as npm start, LOG_LEVEL=warn'
 
-/** A resource server asks about tokens by the standard way (RFC 7662). */
+/** A resource server looks up tokens by the standard (RFC 7662). */
 export default {
   name: 'introspection',
   title: 'Token introspection (RFC 7662): 10,000 tokens of 1,000 clients in rotation',

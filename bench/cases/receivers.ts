@@ -11,7 +11,7 @@ import { FILL } from './tokeninfo.ts'
 
 const AT_ONCE = 4
 
-/** Seconds of a row at least: longer than a call of a receiver may take. */
+/** Minimum seconds of a row: longer than the timeout of a call to a receiver. */
 const LEAST = 17
 
 export const QUIET = 'nobody is told'

@@ -13,7 +13,7 @@ export const BARE = 'bare Fastify app'
 export const SERVICE = 'fastify-identity as npm start'
 const pathOf = (file: string) => fileURLToPath(new URL(`../${file}`, import.meta.url))
 
-/** Builds the service as it is in the package. */
+/** Builds the service as for the package. */
 function build (): void {
   const directory = pathOf('node_modules/.cache/identity')
   rmSync(directory, { recursive: true, force: true })

@@ -12,7 +12,7 @@ export const SERVICE = 'fastify-identity as npm start, LOG_LEVEL=warn'
 const LOGGING_BARE = 'bare Fastify route, one log line per request'
 const LOGGING_SERVICE = 'fastify-identity as npm start, one log line per request'
 
-/** The question of every request of every backend: whose token is this? */
+/** The look-up that every request to a backend needs: whose token is this? */
 export default {
   name: 'tokeninfo',
   title: 'Whose token is this: 10,000 tokens in rotation',

@@ -29,7 +29,7 @@ export default {
       const target = await bench.aim(server, load)
       subjects.push({ label: `${name}: ${what}`, ...(baseline !== undefined && { baseline }), measure: () => bench.measure(target) })
     }
-    // The bare route answers every request with the same.
+    // The bare route gives every request the same answer.
     const unproven = ({ proofs: _, ...load }: Load): Load => load
     await add('bare', 'get a user', unproven(userLoad()))
     await add('fastify-identity', 'get a user', userLoad())

@@ -24,7 +24,7 @@ function endOf (bytes: Buffer, head: string, body: number): number {
   const length = /\r\ncontent-length: *(\d+)/i.exec(head)?.[1]
   if (length !== undefined) return body + Number(length)
   if (!/\r\ntransfer-encoding: *chunked/i.test(head)) throw new Error('an answer without a length')
-  // JSON holds no bare line break, so this is the last chunk and not content. In an empty body its line break is that of the head.
+  // JSON contains no bare line break, so this is the last chunk and not content. In an empty body it begins with the head's line break.
   const last = bytes.indexOf(LAST_CHUNK, body - 2)
   return last === -1 ? -1 : last + LAST_CHUNK.length
 }

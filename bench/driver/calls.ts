@@ -13,14 +13,14 @@ interface Target {
 
 const targets = new Map<number, Target>()
 let stop: (() => void) | undefined
-/** Rounds so far: each starts elsewhere in its rotation. */
+/** Number of rounds so far. Each starts at another place of its rotation. */
 let rounds = 0
 
 /** The driver's calls. */
 export const calls = {
-  /** Prepares a load for a server and, where asked, makes each request once; resolves to the target's number. */
+  /** Prepares a load for a server and, with `learn`, makes each request once. Resolves to the target's number. */
   async load ({ port, load, learn = true }: { port: number, load: Load, learn?: boolean }): Promise<number> {
-    // The counters of two targets never meet.
+    // The counters of two targets never overlap.
     const prepared = new PreparedLoad(load, targets.size * 100_000_000)
     if (learn) await learnAnswers(prepared, port)
     targets.set(targets.size, { port, load: prepared })
@@ -36,7 +36,7 @@ export const calls = {
 
   download: (options: DownloadOptions): Promise<DownloadResult> => download(options),
 
-  /** Downloads again and again until `stop`; resolves to the number of complete downloads. */
+  /** Repeats a download until `stop`; resolves to the number of complete downloads. */
   async downloads (options: DownloadOptions): Promise<number> {
     const abort = new AbortController()
     stop = () => abort.abort()
@@ -50,7 +50,7 @@ export const calls = {
     }
   },
 
-  /** Signs users in until `stop`, or for a number of seconds; resolves to the milliseconds that each took. */
+  /** Signs users in until `stop`, or for a number of seconds. Resolves to the duration of each sign-in in milliseconds. */
   async signIns ({ concurrency, seconds, ...options }: SignInOptions & { concurrency: number, seconds?: number }): Promise<number[]> {
     let stopped = false
     stop = () => { stopped = true }

@@ -4,7 +4,7 @@ import type { Round } from './round.ts'
 
 const CONNECTIONS = 8
 
-/** Sends every request of a load once: checks its answer, and remembers it. */
+/** Sends every request of a load once, checks its answer and stores it. */
 export async function learnAnswers (load: PreparedLoad, port: number): Promise<void> {
   const { promise, resolve, reject } = Promise.withResolvers<void>()
   let next = 0

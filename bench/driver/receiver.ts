@@ -13,7 +13,7 @@ export function stopReceiver (): void {
   server = undefined
 }
 
-/** Starts a receiver in the place of the one before. Resolves to its port. */
+/** Starts a receiver in place of the previous one. Resolves to its port. */
 export async function startReceiver (receiver: Receiver): Promise<number> {
   stopReceiver()
   server = createServer((request, response) => {

@@ -63,7 +63,7 @@ export async function signIn ({ port, client, password }: SignInOptions, account
   if (access_token === undefined) throw new Error(`a code was answered ${answer.status}`)
 }
 
-/** Signs users in until `stopped`, `concurrency` at once. Resolves to the milliseconds that each took. */
+/** Signs users in until `stopped`, `concurrency` at once. Resolves to the duration of each sign-in in milliseconds. */
 export async function signInUntil (options: SignInOptions, concurrency: number, stopped: () => boolean): Promise<number[]> {
   const times: number[] = []
   let next = 0

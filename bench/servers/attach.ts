@@ -10,7 +10,7 @@ import { usage } from './serve.ts'
 expose({ usage })
 subscribe('tracing:net.server.listen:asyncEnd', (message) => {
   const { server } = message as { server: unknown }
-  // The start tries the port with a server of its own before it makes anything.
+  // The start first tests the port with a plain server (cli/process/listener.ts), which is not the service.
   if (!(server instanceof Server)) return
   const { port } = server.address() as AddressInfo
   process.send!({ ready: { port } satisfies Ready })

@@ -12,7 +12,7 @@ interface Options {
   database: string
   /** Listens on this port and serves the bridge to itself under /bridge. */
   bridgePort?: number
-  /** Mails, which go nowhere. Its callers say themselves where they are, because one address may ask for few. */
+  /** Discards mails. Callers set their own address (X-Forwarded-For), because one address may request only a few mails. */
   mails?: boolean
 }
 

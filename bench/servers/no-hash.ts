@@ -9,7 +9,7 @@ export function createPasswords () {
 }`
 
 const MODULE = new URL('../../lib/users/passwords.ts', import.meta.url)
-// Once it was moved and the stub replaced nothing.
+// Fails if the module was moved: the stub would replace nothing.
 accessSync(MODULE)
 
 registerHooks({

@@ -3,7 +3,7 @@ import { CLIENTS, TOKENS, clientAt, userAt } from '../fixture.ts'
 import { introspectionLoad, issueLoad } from '../loads.ts'
 import { readOptions, serve } from './serve.ts'
 
-// oidc-provider's introspection, and its tokens for clients. Its own memory adapter evicts tokens beyond a thousand; this one evicts none.
+// oidc-provider's introspection, and its tokens for clients. Its memory adapter evicts tokens beyond a thousand; this one evicts none.
 
 const { issue = false } = readOptions<{ issue?: boolean }>()
 

@@ -6,7 +6,7 @@ import { readOptions, serve } from './serve.ts'
 
 // The service embedded, with webhooks and a client that receives logout tokens. It signs users out while it serves.
 
-/** Milliseconds between two users who are signed out, and the number of those who signed in since. */
+/** Milliseconds between two sign-outs, and the number of later sign-ins after which a user is signed out. */
 const INTERVAL = 100
 const LATER = 100
 
@@ -20,7 +20,7 @@ await app.ready()
 const { clients, events, logouts, tokenSessions, webhooks } = app.identity
 
 const signedIn: string[] = []
-/** Who signed in LATER users ago: their flow is over, and their next one far away. */
+/** The user who signed in LATER users ago. Their flow is complete, and their next one is far away. */
 let due: string | undefined
 events.on('sign_in.succeeded', ({ target }) => {
   signedIn.push(target.id)
@@ -39,7 +39,7 @@ const calls = {
     await clients.patch(clientAt(0).clientId, { data: { backchannelLogoutUri: url } }, OPERATOR)
   },
 
-  /** Takes them away. Resolves to the number of attempts at the webhooks, 100 each at most, and of logouts that wait. */
+  /** Removes the receiver. Resolves to the number of attempts at the webhooks, at most 100 each, and of pending logouts. */
   async tellNobody (_params: null): Promise<{ attempts: number, waiting: number }> {
     let attempts = 0
     for await (const batch of webhooks.list()) {

@@ -11,7 +11,7 @@ function isLoopback (host: string): boolean {
 }
 
 /**
- * Refuses a production service that others can reach and whose passwords, tokens and cookies would cross the network in clear.
+ * Refuses a production service that is reachable over the network without TLS: passwords, tokens and cookies would be readable.
  * @throws ConfigError that names the variable
  */
 export function checkExposure ({ host, oidc, services }: Pick<Config, 'host' | 'oidc'> & { services: Pick<Config['services'], 'production'> }): void {

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { ConfigError, type Config } from '../../config.ts'
 
-/** What the variables have to do with why a listener cannot be had. */
+/** Reasons for a failure to listen, in terms of the variables. */
 const REASONS: Record<string, (config: Pick<Config, 'host' | 'port'>) => string> = {
   EADDRINUSE: ({ host, port }) => `PORT: address already in use: ${host}:${port}`,
   EACCES: ({ port }) => `PORT: this user may not listen on ${port}`,
@@ -11,14 +11,14 @@ const REASONS: Record<string, (config: Pick<Config, 'host' | 'port'>) => string>
   EAI_AGAIN: () => 'HOST: the name cannot be looked up now'
 }
 
-/** A failure to listen as one of the configuration that names the variable; any other error as it is. */
+/** Converts a failure to listen into a ConfigError that names the variable; returns any other error unchanged. */
 export function explainListenError (error: unknown, config: Pick<Config, 'host' | 'port'>): unknown {
   const reason = REASONS[(error as NodeJS.ErrnoException).code ?? '']
   return reason === undefined ? error : new ConfigError([reason(config)])
 }
 
 /**
- * Listens for a moment, before anything is made: a start that cannot listen leaves no database and no key behind.
+ * Listens and closes again, before the start creates anything: a start that cannot listen leaves no database and no key behind.
  * @throws ConfigError that names the variable
  */
 export async function checkListener (config: Pick<Config, 'host' | 'port'>): Promise<void> {

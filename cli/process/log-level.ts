@@ -3,7 +3,7 @@ import type { FastifyBaseLogger } from 'fastify'
 const VERBOSE = 'debug'
 
 /**
- * SIGUSR2 changes the log level to `debug`, and the next one back, without a restart. Requests that are in flight keep theirs.
+ * SIGUSR2 changes the log level to `debug`, and the next one back, without a restart. Requests in flight keep their level.
  * Windows has no such signal.
  */
 export function toggleLogLevel (log: Pick<FastifyBaseLogger, 'level' | 'warn'>): void {

@@ -6,7 +6,7 @@ const MAX_WAITING = 4 * 1024 * 1024
 /** Milliseconds to wait for the last lines when the process ends. */
 const LAST_WAIT = 1000
 
-/** Bytes that one write brings into a pipe as a whole or not at all (PIPE_BUF, pipe(7)). */
+/** Maximum bytes of an atomic write to a pipe (PIPE_BUF, pipe(7)). */
 const ATOMIC = 4096
 /** Characters kept of each text in a line that is longer than that. */
 const EXCERPT = 300
@@ -26,8 +26,8 @@ function shorten (line: string): string {
 }
 
 /**
- * The log's destination. A full pipe, a closed one or a full disk neither blocks nor ends the service: what does not fit
- * into the buffer is dropped, and a line in the log says how much.
+ * The log's destination. A full pipe, a closed one or a full disk neither blocks nor ends the service: lines that do not fit
+ * into the buffer are dropped, and a log line counts them.
  */
 export class LogOutput {
   readonly #stream: SonicBoom
@@ -65,7 +65,7 @@ export class LogOutput {
     this.#stream.write(this.#shared && line.length > ATOMIC / 3 ? shorten(line) : line)
   }
 
-  /** A thread hangs in a write. process.exit() would wait for it. */
+  /** Whether a thread hangs in a write. process.exit() would wait for it. */
   get stuck (): boolean {
     return this.#writing && !this.#full
   }
@@ -73,7 +73,7 @@ export class LogOutput {
   /** Resolves when every line is written or has failed, or after a second. */
   async drained (): Promise<void> {
     const signal = AbortSignal.timeout(LAST_WAIT)
-    // The report of dropped lines is written after them.
+    // Loops because the report of dropped lines is one more write after the drain.
     while (this.#writing && !signal.aborted) await once(this.#stream, 'drain', { signal }).catch(() => {})
   }
 

@@ -51,7 +51,7 @@ export function runPrimary (config: Config): void {
         ...toEnvironment(role),
         ...(config.metrics !== undefined && { IDENTITY_METRICS: toWorkerAddress(config.metrics, slot) }),
         IDENTITY_WORKERS: String(config.workers),
-        // A worker that starts later must not replace a database that is gone by an empty one.
+        // A worker that starts later must not replace a deleted database with an empty one.
         IDENTITY_CREATE_DATABASE: role === 'first' && createDatabase ? 'on' : 'off'
       })
       slots.set(id, slot)

@@ -37,7 +37,7 @@ export async function runService (config: Config, role?: WorkerRole): Promise<vo
     if (output.stuck) process.kill(process.pid, 'SIGKILL')
     process.exit(code)
   }
-  /** For when any thread may hang. */
+  /** Ends the process when a thread may hang. */
   async function killProcess (reason: string): Promise<void> {
     log.fatal(reason)
     await output.drained()
@@ -47,7 +47,7 @@ export async function runService (config: Config, role?: WorkerRole): Promise<vo
   async function close (code: number): Promise<void> {
     closing = true
     ending.abort()
-    // A process that has failed does not go on to serve, and no balancer knows of one that does not listen yet.
+    // A failed process must not keep serving, and no balancer sends requests to one that does not listen yet.
     if (code === 0 && app.server.listening && config.shutdownDelay > 0) await delay(config.shutdownDelay)
     const limit = config.shutdownTimeout + STORE_CLOSE
     setTimeout(() => killProcess(`could not close within ${limit} ms: the process is killed`), limit)
@@ -84,14 +84,14 @@ export async function runService (config: Config, role?: WorkerRole): Promise<vo
     log.info('mail is not configured: nobody can recover an account by mail')
   }
   const terminal = chooseTerminal()
-  // A reader that has closed the stream is no reason to exit.
+  // A closed stream is no reason to exit.
   const stream = (terminal ?? process.stderr).on('error', () => {})
-  // Without a terminal the secrets go to files, beside the database where it is one.
+  // Without a terminal the secrets go to files, next to the database if it is a file.
   const secretsDir = terminal === null ? findDataDir(config.services) ?? 'data' : undefined
   try {
     stream.write(await welcome(app.identity, { url: getUrl(app), production: config.services.production, secretsDir }))
   } catch (error) {
-    // The service works without it. During a shutdown the store is closed.
+    // The service works without it. During a shutdown it fails because the store is closed, which is no error.
     if (!closing) log.error({ err: error }, 'first-run setup failed')
   }
 }

@@ -1,6 +1,6 @@
 import type { FastifyBaseLogger } from 'fastify'
 
-/** SIGQUIT too: without a listener it leaves a core dump, in which our secrets are. */
+/** SIGQUIT too: without a listener it leaves a core dump, which contains our secrets. */
 const SIGNALS = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT'] as const
 
 /** Milliseconds that the store has to close after the last request. */
@@ -15,7 +15,7 @@ export interface Endings {
   close (code: number): void
   /** Exits at once. */
   kill (): void
-  /** A second signal is ignored: another process decides. */
+  /** Whether to ignore a second signal, because the primary handles it. */
   isWorker?: boolean
 }
 

@@ -11,11 +11,11 @@ const audience = 'https://orders.example.com'
 const app = Fastify()
 await app.register(remoteAuth, { issuer: ISSUER })
 
-// For users, by any app that they allowed to read their orders.
+// For users, through any app that they have allowed to read their orders.
 app.get('/orders', { onRequest: app.identity.guard({ audience, scopes: ['orders:read'] }) }, async ({ caller }) =>
   ({ orders: [{ id: 1, of: caller.user.account }], by: caller.client.clientId }))
 
-// For programs that act for themselves. `subject: 'any'` would admit both.
+// For programs that act for themselves. `subject: 'any'` would admit users and programs.
 app.get('/report', { onRequest: app.identity.guard({ audience, scopes: ['orders:report'], subject: 'client' }) }, async ({ caller }) =>
   ({ orders: 1, by: caller.client.clientId }))
 

@@ -1,6 +1,6 @@
 /* global location, history */
 // A single-page app that signs its users in without a server: the code flow with PKCE, with a public client. The access token is
-// held in memory only. After a reload the app signs in again; the browser is still signed in at the service, which asks for no password.
+// kept in memory only. After a reload the app signs in again. The browser is still signed in at the service, so no password is needed.
 import * as oauth from '/oauth4webapi.js'
 
 const { issuer: address, clientId } = await (await fetch('/config.json')).json()

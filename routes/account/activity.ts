@@ -3,7 +3,7 @@ import { showOwnEvents } from '../../lib/events/own.ts'
 import type { AccountMount, Visits } from '../../plugins/account.ts'
 import { sendPage } from '../../plugins/pages.ts'
 
-/** What happened to the person's account. */
+/** The events of the person's account. */
 export function activityPages (app: FastifyInstance, { look }: AccountMount, visits: Visits): void {
   const { events, store } = app.identity
 

@@ -12,7 +12,7 @@ import { readDone } from './done.ts'
 
 const schema = { hide: true }
 
-/** Why a form was refused, in the reader's language. Undefined for what is not the reader's fault. */
+/** Why a form was refused, in the reader's language. Undefined for an error that the reader has not caused. */
 function describeRefusal (error: unknown): Message | undefined {
   if (!(error instanceof IdentityError)) return undefined
   const { code, message } = error
@@ -22,7 +22,7 @@ function describeRefusal (error: unknown): Message | undefined {
   return ({ account }) => message.startsWith('current_password:') ? account.wrongCurrent : account.wrongAddress
 }
 
-/** The person's address, where there is mail, and the end of their account, where they may end it. */
+/** The pages for the person's address, if the service sends mail, and for deleting the account, if people may delete theirs. */
 export function addressPages (app: FastifyInstance, { getHome, getIssuer, limits, limitWrites, look }: AccountMount, visits: Visits): void {
   const { users, accounts, knownBrowsers } = app.identity
   const browsers = createBrowserCookies(knownBrowsers, getIssuer)

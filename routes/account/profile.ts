@@ -60,7 +60,7 @@ export function profilePages (app: FastifyInstance, { getHome, getIssuer, limits
       await limitWrites(user_id)
       if (current_password.length > LIMITS.password || password.length > LIMITS.password) throw new IdentityError('ErrParam', 'current_password: is wrong')
       const { epoch } = await users.patchOwn(user_id, { data: { password, current_password } }, actor)
-      // The change has ended this sign-in with all others. The person has just typed the password that began it.
+      // The change has ended all sign-ins, this one too. The person has just typed their password, so this browser is signed in again.
       await visits.signIn(request, reply, server, { accountId: user_id, acr: PASSWORD_ACR, amr: ['pwd'], user_epoch: epoch })
       browsers.remember(request, reply, account, { user_id, epoch })
     } catch (error) {

@@ -9,7 +9,7 @@ type Query = { Querystring: { next?: string } }
 
 const schema = { hide: true }
 
-/** Signs in to the account pages by the same steps as to an app, and out. */
+/** The sign-in to the account pages, by the same steps as to an app, and the sign-out. */
 export function signInPages (app: FastifyInstance, { getServer, getIssuer, getHome, limits, look }: AccountMount, visits: Visits): void {
   const { users, accounts } = app.identity
   const forms = createSignInForms(app, limits, getIssuer)
@@ -19,7 +19,7 @@ export function signInPages (app: FastifyInstance, { getServer, getIssuer, getHo
     ...(accounts.isSignUpOn && { signUp: `${getHome()}${PAGE_PATHS['sign-up']}` })
   })
 
-  /** The form of a browser. Somebody who signed in too long ago for a page is asked again. */
+  /** The form of a browser. A person whose sign-in is too old for a page signs in again. */
   function toForm (next: string | undefined, proof: { secret: string, xsrf: string }, again: string | undefined): SignInForm {
     const query = next === undefined ? '' : `?${new URLSearchParams({ next })}`
     return {

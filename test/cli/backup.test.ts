@@ -79,7 +79,7 @@ for (const [where, start] of Object.entries({ 'this process': inThisProcess, 'an
   })
 }
 
-t.test('restore ends all tokens, and keeps the former database beside it', async (t) => {
+t.test('restore ends all tokens, and keeps the former database next to the new one', async (t) => {
   const dir = t.testdir()
   const run = createCli(dir)
   const file = join(dir, 'backup.db')
@@ -114,7 +114,7 @@ t.test('restore ends all tokens, and keeps the former database beside it', async
   old.close()
 })
 
-t.test('what cannot be restored changes nothing', async (t) => {
+t.test('a restore that fails changes nothing', async (t) => {
   const root = t.testdir({ data: {}, other: {} })
   const [dir, other] = [join(root, 'data'), join(root, 'other')]
   const run = createCli(dir)
@@ -188,7 +188,7 @@ t.test('restore during a rotation of the secret key', async (t) => {
   t.match((await cli(next)('client export --csv -')).stdout, /,\w{16},/)
 })
 
-t.test('restore parks the mails that waited, begins another feed, and keeps the audit trail', async (t) => {
+t.test('restore parks the pending mails, begins another feed, and keeps the audit trail', async (t) => {
   const dir = t.testdir()
   const run = createCli(dir)
   const file = join(dir, 'backup.db')

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { createCli } from '../helpers/cli.ts'
 
-t.test('config check tells what the service would use', async (t) => {
+t.test('config check prints the effective configuration', async (t) => {
   const dir = t.testdir()
   const run = createCli(dir, { IDENTITY_ISSUER: 'https://id.example.com', PORT: '4000' })
   t.match(await run('config check'), { code: 1, stdout: '', stderr: /key file .*: it is missing/ })
@@ -16,7 +16,7 @@ t.test('config check tells what the service would use', async (t) => {
   })
 })
 
-t.test('config check names what is wrong', async (t) => {
+t.test('config check names the problems', async (t) => {
   const dir = t.testdir()
   const check = async (env: Record<string, string>) => await createCli(dir, env)('config check')
   const key = Buffer.alloc(32, 1).toString('base64')

@@ -27,7 +27,7 @@ const OTHERS = ['token create', 'user list', 'client list', 'client export', 're
 
 t.test('commands that change something have their events', async (t) => {
   const recorded = CHANGING.map(([line]) => line.split(' --')[0]!)
-  // Only what failed can be sent again: test/cli/people.test.ts, test/cli/logout.test.ts.
+  // Only failed deliveries can be retried: test/cli/people.test.ts, test/cli/logout.test.ts.
   t.same([...recorded, ...OTHERS, 'mail retry', 'logout retry'].sort(), Object.keys(COMMANDS).filter((name) => !/^(webhook|move)/.test(name)).sort(), 'every command is known')
   const cli = createCli(t.testdir(), { IDENTITY_ISSUER: 'http://127.0.0.1:3000' })
   let seen = 0

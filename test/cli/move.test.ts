@@ -44,7 +44,7 @@ t.test('an interrupted move is finished later; nothing starts on either end mean
   await here('user create --account ann')
   const stop = new AbortController()
   const moving = here(['move', '--from', from, '--to', to], { signal: stop.signal })
-  // The target is made first, then both are marked, and then the signal is heeded.
+  // The move creates the target and marks both stores before it checks the signal.
   const poll = setInterval(() => { if (existsSync(join(dir, 'new.db'))) stop.abort() }, 0)
   t.equal((await moving).code, 1)
   clearInterval(poll)
@@ -57,7 +57,7 @@ t.test('an interrupted move is finished later; nothing starts on either end mean
   t.equal(documents, collections.reduce((sum, { documents }) => sum + documents, 0))
 })
 
-t.test('what cannot be moved', async (t) => {
+t.test('refused moves', async (t) => {
   const dir = t.testdir()
   const run = createCli(dir)
   const [from, to] = [`sqlite:${join(dir, 'identity.db')}`, `sqlite:${join(dir, 'new.db')}`]

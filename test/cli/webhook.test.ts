@@ -37,7 +37,7 @@ t.test('webhook create, list, test, replay, attempts and delete', async (t) => {
   ] as const) t.match(await run([...argv]), { code: 1, stderr: `fastify-identity: ${message}` }, argv.join(' '))
 })
 
-t.test('webhook test tells why there was no answer', async (t) => {
+t.test('webhook test prints why there was no answer', async (t) => {
   const run = createCli(t.testdir())
   const { webhook_id: id } = (await run('webhook create --name A --url http://127.0.0.1:9/ --json')).json()
   t.match(await run(`webhook test --webhook ${id}`), { code: 1, stderr: 'fastify-identity: there was no answer: ECONNREFUSED\n' })

@@ -5,17 +5,17 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { createMint } from '../../testing/mint.ts'
 import { call } from './upstream.ts'
 
-/** Milliseconds between two looks at a backend's readiness. */
+/** Milliseconds between two polls of a backend's readiness. */
 const INTERVAL = 20
 
 interface Backend { url: string, agent: Agent, isReady: boolean, inFlight: number }
 
-/** A reverse proxy that sends each request once, to one of the backends whose readiness said yes when it last looked. */
+/** A reverse proxy that sends each request once, to one of the backends that were ready at the last poll. */
 export class Balancer {
   readonly #backends = new Set<Backend>()
   readonly #server = createServer((request, response) => this.#relay(request, response))
   #next = 0
-  /** What went wrong on the way to a backend. */
+  /** Errors on the way to a backend. */
   readonly failures: string[] = []
 
   async listen (): Promise<string> {
@@ -31,7 +31,7 @@ export class Balancer {
     while (!backend.isReady) await delay(INTERVAL)
   }
 
-  /** Resolves when the balancer has seen that this backend is not ready, and has the answers to what it sent before. */
+  /** Resolves when the balancer has seen that this backend is not ready, and no request to it is in flight. */
   async hasLeft (url: string): Promise<void> {
     while ([...this.#backends].some((backend) => backend.url === url && (backend.isReady || backend.inFlight > 0))) await delay(INTERVAL)
   }
@@ -78,26 +78,26 @@ export class Balancer {
   }
 }
 
-/** Headers with tokens of this many users, none of whom waits for a write of another. */
+/** Headers with the tokens of `count` users, each with their own, so that no client waits for a write of another. */
 export async function mintMany (services: Parameters<typeof createMint>[0], count: number): Promise<{ authorization: string }[]> {
   const mint = createMint(services)
   return await Promise.all(Array.from({ length: count }, async (_, index) => (await mint({ user: `busy${index}` })).headers))
 }
 
-/** Keep-alive clients that ask one thing after another. */
+/** Keep-alive clients that send one request after another. */
 export class BusyClients {
   readonly failures: string[] = []
-  /** How many answers they got. */
+  /** Number of answers. */
   answered = 0
   #isStopped = false
   readonly #running: Promise<void>[]
 
-  /** @param everyone the headers of each client */
+  /** @param everyone headers for each client */
   constructor (url: string, everyone: Record<string, string>[]) {
     this.#running = everyone.map((headers, index) => this.#run(url, index, headers))
   }
 
-  /** Resolves when this many more answers have come. */
+  /** Resolves after `count` more answers. */
   async more (count: number): Promise<void> {
     for (const goal = this.answered + count; this.answered < goal;) await delay(INTERVAL)
   }

@@ -8,7 +8,7 @@ export function readDoc (path: string): string {
   return readFileSync(join(ROOT, path), 'utf8')
 }
 
-/** The paths of the pages that people read. */
+/** The paths of the documentation pages. */
 export function listDocs (): string[] {
   return globSync(['*.md', 'docs/*.md', 'examples/*.md', 'examples/*/*.md'], { cwd: ROOT }).sort()
 }

@@ -4,12 +4,12 @@ import type { Happening } from '../../lib/events/types.ts'
 import type { Change, ListQuery, Store } from '../../lib/store/port.ts'
 import type { StoreCall } from './wrap-store.ts'
 
-/** A recorder that really records, for services without the rest. */
+/** A real recorder, for services that a test creates on their own. */
 export function createTestRecorder (store: Store, now: () => number): Recorder {
   return createRecorder({ store, now, via: 'system', addresses: 'full', onRecord: () => {} })
 }
 
-/** Records nothing, for tests that walk every order of the other writes: the orders of these are in test/lib/events. */
+/** Records nothing, for tests of every order of the other writes. test/lib/events tests the orders of recorder writes. */
 export function createSilentRecorder (store: Store): Recorder {
   return {
     attach: () => ({}),
@@ -18,7 +18,7 @@ export function createSilentRecorder (store: Store): Recorder {
   }
 }
 
-/** Hands on what would be recorded. */
+/** Passes each event to `record` in place of the store. */
 export function createWatchedRecorder (store: Store, record: (happening: Happening) => void): Recorder {
   return {
     attach: (_document, ...happenings) => {
@@ -37,7 +37,7 @@ export function createWatchedRecorder (store: Store, record: (happening: Happeni
 /** Records no failures. */
 export const SILENT_FAILURES = { recordSignIn: () => {}, recordConfirmation: () => {} }
 
-/** Whether the relay of events makes this call, or whoever follows the events: no request waits for it. */
+/** Whether the relay or a consumer of events makes this call: no request waits for it. */
 export function isOfRelay ({ collection, method, args }: StoreCall): boolean {
   if (['events', 'feed', 'webhooks'].includes(collection)) return true
   if (collection === 'event_inbox') return method !== 'insert'

@@ -4,7 +4,7 @@ import type { TestKit } from '../../testing/index.ts'
 import { callAs, signIn, unique } from './people.ts'
 
 /**
- * Checks the main flows of the API, and the responses that a host's own settings could most easily change.
+ * Checks the main flows of the API, and the responses that a host's own settings are most likely to change.
  * @param prefix the plugin's prefix
  */
 export async function runFlow (t: Test, kit: TestKit, prefix = ''): Promise<void> {

@@ -6,7 +6,7 @@ const registry = ((globalThis as Record<symbol, unknown>)[MOCKS] ??= {}) as Reco
 let count = 0
 
 /**
- * Imports another copy of a module, for which these specifiers mean the given exports, until the test ends.
+ * Imports another copy of a module, in which these specifiers resolve to the given exports until the test ends.
  * tap's own `t.mockImport` needs a loader in every test's process.
  */
 export async function importMocked<T> (t: Test, module: URL, mocks: Record<string, object>): Promise<T> {

@@ -24,8 +24,8 @@ export function createMongoDatabase (t: Test, server: string): string {
 const free: string[] = []
 
 /**
- * The URL of a database of the service that has no documents, dropped when the process ends. Where it does not matter that
- * the collections exist, it saves their creation, which takes a server a second or more.
+ * The URL of a database of the service without documents, dropped when the process ends. Its collections may exist already,
+ * which saves their creation: that takes a server a second or more.
  */
 export function reuseMongoDatabase (t: Test, server: string): string {
   const url = free.pop() ?? createMongoDatabase(root, server)

@@ -18,7 +18,7 @@ type Paths = Record<string, Record<string, { responses: Record<string, Response>
 const ajv = new Ajv2020({ strict: false, allErrors: true })
 ajvFormats.default(ajv)
 const compiled = new Map<string, ValidateFunction>()
-/** The same by identity: a document is read once, and its responses are checked many times. */
+/** Cache by identity, because a document is read once and its responses are checked many times. */
 const known = new WeakMap<object, ValidateFunction>()
 
 /** Disallows additional properties in object schemas, so that a leaked field is a failure. */

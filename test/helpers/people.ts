@@ -3,7 +3,7 @@ import type { CreateClient } from '../../schemas/client.ts'
 import type { CreateUser } from '../../schemas/user.ts'
 import type { Minted, MintRequest, TestKit } from '../../testing/index.ts'
 
-/** The body of a reply whose data a test does not read. */
+/** The body of a reply when a test does not read its data. */
 interface AnyBody { data?: unknown, code?: string, message?: string }
 
 export interface Reply<T = AnyBody> {
@@ -46,7 +46,7 @@ export async function signIn (kit: TestKit, request: MintRequest = {}): Promise<
   return { ...minted, ...callAs(kit, minted.headers) }
 }
 
-/** Mints a token with all the user's power for a client that has these scopes; `kit.mint({ scopes })` would narrow it. */
+/** Mints a token with all the user's power for a client with these scopes. `kit.mint({ scopes })` would narrow the token. */
 export async function mintAll (kit: Pick<TestKit, 'mint'>, { scopes, ...request }: MintRequest): Promise<Minted> {
   const { client_id } = await kit.mint({ ...request, ...(scopes !== undefined && { scopes }) })
   return await kit.mint({ ...request, client: client_id })

@@ -3,7 +3,7 @@ import { type ClientRecord, type Roles, type TokenRecord, type UserRecord, creat
 import { ACCESS_TTL, createToken } from '../../lib/tokens/tokens.ts'
 import { type Api, callAs, unique } from './people.ts'
 
-/** Every scope of the service's own API, written out: a test must not learn them from the product. */
+/** Every scope of the service's own API, written out: a test must not take them from the code under test. */
 export const API_SCOPES = ['account:read', 'account:write', 'account:security', 'clients:read', 'clients:write', 'users:read', 'users:write', 'events:read', 'webhooks:write']
 
 /** The kinds of access tokens. `other audience` and `operator at another audience` are for the resource `elsewhere`. */
@@ -61,15 +61,15 @@ export interface Held extends Api {
 }
 
 /**
- * Issues a token of a kind to a new client. Its user has the roles; of a client that acts for itself, the user is the owner,
- * and a service account has the roles too.
+ * Issues a token of a kind to a new client. The token's user has the roles. For a client that acts for itself the user is its
+ * owner, and a service account has the roles too.
  */
 export async function issue (kit: TestKit, elsewhere: Elsewhere, { kind, scopes, roles = [], ownerRoles = roles, client = {}, token = {}, user: given }: {
   kind: Kind, scopes: string[], roles?: string[], ownerRoles?: string[], client?: Partial<ClientRecord>, token?: Partial<TokenRecord>, user?: UserRecord
 }): Promise<Held> {
   const described = describeKind(kind, scopes, roles, elsewhere)
   const user = given ?? await addUser(kit, ownerRoles)
-  // An app that users sign in to is somebody else's.
+  // An app that users sign in to has another owner.
   const owner = described.token.kind === undefined ? 'somebody else' : user.id
   const { id: client_id, epoch: client_epoch } = await addClient(kit, owner, { ...described.client, ...client })
   const access_token = createToken()

@@ -5,7 +5,7 @@ import { within } from './upstream.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 
-/** Compiled code is cached, as `npm start` and `npm test` do: half of a short program's time is the stripping of types. */
+/** A compile cache, as in `npm start` and `npm test`: half of a short program's time is the stripping of types. */
 const NODE_COMPILE_CACHE = join(ROOT, 'node_modules/.cache/tests')
 
 interface Teardown {
@@ -45,8 +45,8 @@ export function startProgram (t: Teardown, file: 'server.ts' | 'cli.ts', { args 
 
 /** Starts a command. It is killed when the test ends. */
 export function startCommand (t: Teardown, command: string, { args = [], env, stdio = ['ignore', 'pipe', 'pipe'], cwd = ROOT }: StartOptions): Started {
-  // tap adds its loader to NODE_OPTIONS, which doubles the time of a short program. Most of these are killed, and would tell
-  // nothing about their coverage.
+  // tap adds its loader to NODE_OPTIONS, which doubles the time of a short program. Most of these programs are killed, and would
+  // report no coverage.
   const { NODE_OPTIONS, ...rest } = env
   const options = NODE_OPTIONS === undefined ? [] : [`NODE_OPTIONS=${NODE_OPTIONS}`]
   const child = spawn('env', ['-u', 'NODE_OPTIONS', ...options, command, ...args], { cwd, stdio, env: { PATH: process.env.PATH, NODE_COMPILE_CACHE, ...rest } })

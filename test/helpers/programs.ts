@@ -10,7 +10,7 @@ const ROOT = join(import.meta.dirname, '../..')
 
 const toUrl = (path: string) => pathToFileURL(join(ROOT, path)).href
 
-/** The sources of what the package exports. */
+/** The sources of the package's exports. */
 const EXPORTS: Record<string, string> = {
   'fastify-identity': 'index.ts',
   'fastify-identity/bridge': 'routes/bridge.ts',
@@ -18,7 +18,7 @@ const EXPORTS: Record<string, string> = {
   'fastify-identity/testing': 'testing/index.ts'
 }
 
-/** The whole programs on the pages: other blocks are parts of one. */
+/** The complete programs on the pages. Other blocks are fragments. */
 export function listPrograms (): Block[] {
   return listDocs().flatMap(listBlocks).filter(({ language, text }) => language === 'js' && /^import .* from 'fastify-identity/m.test(text))
 }
@@ -29,9 +29,9 @@ export function isSuite ({ text }: Block): boolean {
 }
 
 /**
- * Writes a program to a new folder, on our sources, with free ports, cheap hashes and a database of its own. It closes what it opened,
- * and does not print: that would disturb the test's own output.
- * @param check what must hold at its end
+ * Writes a program to a new folder, on our sources, with free ports, cheap hashes and a database of its own. The program closes
+ * everything that it opened. It does not print, which would disturb the test's own output.
+ * @param check code that runs at its end
  */
 export function writeProgram (t: Test, { text }: Block, check = ''): { dir: string, file: string } {
   const database = `docs-${randomUUID()}`

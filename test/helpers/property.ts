@@ -1,14 +1,14 @@
 import fc from 'fast-check'
 import type { Test } from 'tap'
 
-/** The same runs in every `npm test`. PROPERTY_SEED tries others; a failure prints the seed and the path to its counterexample. */
+/** Fixed, so that every `npm test` has the same runs. PROPERTY_SEED sets another; a failure prints the seed and the path to repeat it. */
 const SEED = Number(process.env.PROPERTY_SEED ?? 20_261_122)
 
 /** `npm run test:long` multiplies the runs. */
 const FACTOR = Number(process.env.PROPERTY_FACTOR ?? 1)
 
 /**
- * Checks an asynchronous property, which throws where it does not hold. A failure tells the smallest counterexample, its seed and
+ * Checks an asynchronous property, which throws for a counterexample. A failure reports the smallest counterexample, its seed and
  * its path.
  * @param runs in `npm test`
  */
@@ -18,7 +18,7 @@ export async function checkProperty<T> (t: Test, runs: number, property: fc.IAsy
   t.pass(`${runs * FACTOR} runs with the seed ${SEED}`)
 }
 
-/** Any text that UTF-8 can hold, often one that a parser, a sort or a pattern could stumble over. */
+/** Any text that UTF-8 can encode, often one that is difficult for a parser, a sort or a pattern. */
 export const anyText = (maxLength: number): fc.Arbitrary<string> => fc.oneof(
   { weight: 4, arbitrary: fc.string({ unit: 'binary', maxLength }) },
   { weight: 2, arbitrary: fc.string({ unit: fc.constantFrom('a', 'A', 'b', '%', '_', '\\', '.', '*', '$', '\'', '"', ',', ';', '\n', '\r', '\t', ' ', '=', '+', '-', '@', '\ufeff', '\u00e4', 'a\u0308', '\ud83c\udf4f', '\ud7ff', '\ue000', '\ufffd', '\udbff\udfff'), maxLength }) },

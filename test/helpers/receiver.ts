@@ -4,7 +4,7 @@ import type { Test } from 'tap'
 
 export interface Received { path: string, type: string | undefined, body: URLSearchParams }
 
-/** What a receiver answers: a status, with headers if need be. It hangs while a promise is pending. */
+/** The answer of a receiver: a status, optionally with headers. A pending promise makes the receiver hang. */
 type Reply = number | { status: number, headers: Record<string, string> }
 
 /** A server that records the forms that are posted to it. */

@@ -4,8 +4,8 @@ import { basename } from 'node:path'
 import type { Test } from 'tap'
 
 /**
- * Records the file operations `sync`, `link` and `rename` until the test ends, with the name of the file or directory. Random
- * parts of a name are left out.
+ * Records the file operations `sync`, `link` and `rename` until the test ends, with the name of the file or directory without
+ * its random parts.
  */
 export function recordFiles (t: Test): string[] {
   const steps: string[] = []

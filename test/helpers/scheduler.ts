@@ -5,7 +5,7 @@ import type { Around, StoreCall } from './wrap-store.ts'
 /** Picks one of `count` possible next steps. */
 export type Choose = (count: number) => number
 
-/** A store call that was made; the log has them in order. */
+/** A store call in the log. */
 export interface Step extends StoreCall {
   actor: string
 }
@@ -63,8 +63,8 @@ export class Scheduler {
   /** Whether the order of a call can matter. If not, the call proceeds at once. */
   isShared: (call: StoreCall) => boolean = () => true
   /**
-   * Whether to wait until every actor is suspended or has ended, and until nothing is left of what they began. Without it the time
-   * that they need between store calls, for a socket or a hash, would be a part of the order.
+   * Whether to wait until every actor is suspended or has ended, and until the work that they left behind has too. Otherwise the
+   * time between their store calls, for a socket or a hash, would influence the order.
    */
   waitsForAll = false
   /** Throws to make a call fail. */
@@ -98,7 +98,7 @@ export class Scheduler {
     return result.finally(() => { this.#passing-- })
   }
 
-  /** Works in the name of an actor, where nothing else says who it is: behind a socket. */
+  /** Runs work as an actor when the async context is lost: behind a socket. */
   as<T> (name: string, work: () => T): T {
     return this.#actor.run(this.#actors.get(name) ?? { name, isOver: true }, work)
   }
@@ -116,10 +116,10 @@ export class Scheduler {
     const isReady = () => !this.waitsForAll || [...active].every((name) => this.#waiting.some(({ actor }) => actor === name))
     for (let idle = 0; active.size > 0 || (this.waitsForAll && this.#waiting.length > 0); idle++) {
       // Microtasks are done by then, so each actor is suspended at a call or has ended.
-      // What an actor does beside store calls may take longer, and needs the processor.
+      // An actor's work between store calls may take longer, and needs the processor.
       await (this.waitsForAll && idle > 20 ? sleep(1) : new Promise(setImmediate))
       if (this.#passing > 0 || this.#waiting.length === 0 || !isReady()) {
-        // Many, because a store on a file answers after the disk does.
+        // Many, because a store on a file waits for the disk.
         if (idle > 10_000_000) throw new Error('the actors wait for something other than a store call')
         continue
       }

@@ -22,7 +22,7 @@ import './plain-threads.ts'
 
 export const BEGIN = '2126-11-21T02:51:00.000Z'
 
-/** A hash is its strength and the password: `weak old`, `strong new`. */
+/** A fake hash consists of its strength and the password: `weak old`, `strong new`. */
 const PLAIN_PASSWORDS: Passwords = {
   hash: async (password) => `strong ${password}`,
   verify: async (password, stored) => stored?.split(' ')[1] === password,
@@ -71,7 +71,7 @@ export async function openRules (t: Test, { around = (_call, run) => run(), pass
     resources: createResources({ store, now, recorder, onError, api: 'https://id.example/api/v1' }),
     /** The stored records, past `around`. */
     records: { users: inner.collection<UserRecord>('users'), clients: inner.collection<ClientRecord>('clients'), resources: inner.collection<Registry>('resources'), tokens: inner.collection<TokenRecord>('access_tokens') },
-    /** What the services reported to the operator. */
+    /** The errors that the services reported to the operator. */
     errors,
     advance: (milliseconds: number) => { time += milliseconds }
   }

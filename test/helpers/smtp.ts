@@ -12,14 +12,14 @@ export interface Received {
   text: string
   html: string
   secure: boolean
-  /** Who had signed in. */
+  /** The authenticated user. */
   user?: string
 }
 
 /** The reply to a recipient: 0 accepts, 'hang' never answers. */
 export type Reply = number | 'hang'
 
-/** A mail server on a free loopback port. `reply` decides about each recipient, and may look at the number of the attempt. */
+/** A mail server on a free loopback port. `reply` decides about each recipient, and gets the number of the attempt. */
 export async function startSmtp (t: { teardown: (close: () => unknown) => unknown }, { reply = () => 0, ...options }: SMTPServerOptions & { reply?: (to: string, attempt: number) => Reply } = {}) {
   const received: Received[] = []
   const attempts = new Map<string, number>()

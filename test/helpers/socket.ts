@@ -33,7 +33,7 @@ function readChunks (raw: Buffer): { body: Buffer, complete: boolean } {
   }
 }
 
-/** Reads until the connection closes, for whatever reason. */
+/** Reads until the connection closes for any reason. */
 export async function readAnswer (socket: Socket): Promise<Answer> {
   const parts: Buffer[] = []
   socket.on('data', (part) => parts.push(part))

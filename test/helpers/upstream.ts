@@ -9,7 +9,7 @@ interface Teardown {
   teardown: (fn: () => unknown) => unknown
 }
 
-/** Resolves with the promise. Rejects with an error that names what did not happen in time. */
+/** Resolves with the promise. Rejects with an error that contains `what` when it takes too long. */
 export async function within<T> (what: string, promise: Promise<T>, bound: number = BOUND): Promise<T> {
   let timer: NodeJS.Timeout | undefined
   try {
@@ -21,7 +21,7 @@ export async function within<T> (what: string, promise: Promise<T>, bound: numbe
   }
 }
 
-/** Resolves when the stream, socket or message is closed, for whatever reason. */
+/** Resolves when the stream, socket or message is closed for any reason. */
 export async function closed (what: string, emitter: NodeJS.EventEmitter & { destroyed: boolean, closed?: boolean | null }): Promise<void> {
   if (emitter.destroyed) return
   emitter.on('error', () => {})
@@ -67,7 +67,7 @@ export async function startUpstream (t: Teardown, answer: Answer, port = 0): Pro
   }, port, seen)
 }
 
-/** The same with a bare listener, which sees requests before their body. */
+/** The same with a bare listener, which gets requests before their body. */
 export async function serve (t: Teardown, listener: RequestListener, port = 0, seen: Seen[] = []): Promise<Upstream> {
   const server = createServer({ keepAliveTimeout: 60_000 }, listener)
   const sockets = new Set<Socket>()

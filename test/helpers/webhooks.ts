@@ -13,7 +13,7 @@ import { createTestClock } from '../../testing/clock.ts'
 /** An answer: a status, or the code of a failure. */
 export type Reply = number | string | Partial<OutboundAnswer> | Promise<number>
 
-/** What a receiver got. */
+/** A message that a receiver got. */
 export interface Got {
   url: string
   id: string
@@ -25,7 +25,7 @@ export interface Got {
 
 export const box = createSecretBox(generateSecretKey())
 
-/** A store with a feed, and processes that deliver from it. Nothing leaves this one. */
+/** A store with a feed, and simulated processes that deliver from it. Nothing is sent over the network. */
 export async function openWebhooks (t: Test, { time = Date.now() as number | string, store: given }: { time?: number | string, store?: Store } = {}) {
   const clock = createTestClock(time)
   const store = given ?? await openStore('sqlite::memory:', { collections: COLLECTIONS, now: clock.now })
@@ -50,7 +50,7 @@ export async function openWebhooks (t: Test, { time = Date.now() as number | str
     return typeof answer === 'number' ? { status: answer, time: 1 } : { status: 200, time: 1, ...answer }
   }
 
-  /** A process. */
+  /** Starts a simulated process. */
   function start (parts: Partial<WebhookParts> = {}) {
     const webhooks = createWebhooks({
       store,
@@ -83,11 +83,11 @@ export async function openWebhooks (t: Test, { time = Date.now() as number | str
     errors,
     warnings,
     records: store.collection<WebhookRecord>('webhooks'),
-    /** The messages that arrived, in their order; calling it forgets them. */
+    /** Returns the messages in their order of arrival, and clears them. */
     take: () => got.splice(0),
     got,
     setReply (to: (got: Got) => Reply) { reply = to },
-    /** Makes events happen, each about a user with a number. */
+    /** Records events, each about a user with a number. */
     async happen (type: EventType, count = 1, start = 1) {
       await Promise.all(Array.from({ length: count }, (_, index) => recorder.insert({ type, id: `user${start + index}` })))
       await events.flush()

@@ -1,6 +1,6 @@
 import type { Collection, Document, Store } from '../../lib/store/port.ts'
 
-/** A call of the store. A list is `list`, then a `next` for each batch, and `return` when the reader leaves it. */
+/** A call of the store. A list is `list`, then a `next` for each batch, and `return` when the reader stops early. */
 export interface StoreCall {
   collection: string
   method: string
@@ -13,7 +13,7 @@ export type Around = (call: StoreCall, run: () => unknown) => unknown
 function wrapCollection<T extends Document> (inner: Collection<T>, name: string, around: Around): Collection<T> {
   return new Proxy(inner, {
     get (target, method: keyof Collection<T>) {
-      // So that every list passes here, batch by batch.
+      // Absent, so that every list passes here batch by batch.
       if (method === 'render' || method === 'getGeneration') return undefined
       const call = (args: unknown[]) => (target[method] as (...args: unknown[]) => unknown).apply(target, args)
       // getLinked may answer synchronously; the others always return a promise.

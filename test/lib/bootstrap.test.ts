@@ -38,7 +38,7 @@ function gate (parties: number): Around {
 const passing = (around: Around): Around => (call, run) => (['insert', 'delete'].includes(call.method) ? around(call, run) : run())
 
 function cases (t: Test, database: () => string): void {
-  /** Services on one store that the test looks into. */
+  /** Services on a store that the test can read. */
   async function open (t: Test, around: Around = (_call, run) => run()): Promise<Services & { store: Store }> {
     const url = database()
     const store = await openStore(url, { collections: COLLECTIONS, now: Date.now, onError: () => {} })
@@ -51,7 +51,7 @@ function cases (t: Test, database: () => string): void {
     return { ...opened, store }
   }
 
-  t.test('an admin, a confidential client of his, and a token, all of which work', async (t) => {
+  t.test('an admin, their confidential client and a token, all of which work', async (t) => {
     const { bootstrap, store, tokens, users, clients } = await open(t)
     const made = await bootstrap({ account: 'Root@Example.org', ttl: 600 })
     t.match(await tokens.authenticate(made.access_token), { isAdmin: true, user: { user_id: made.user_id, account: 'root@example.org' }, client: { clientId: made.client_id } })
@@ -75,12 +75,12 @@ function cases (t: Test, database: () => string): void {
     }
   })
 
-  t.test('one that is cut off before the end leaves nobody who gets in, and can be run again', async (t) => {
+  t.test('an interrupted bootstrap leaves no user who can sign in, and can be repeated', async (t) => {
     let cut = true
     const tokensMade: string[] = []
     const { bootstrap, store } = await open(t, async ({ collection, method, args }, run) => {
       if (collection === 'access_tokens' && method === 'insert') tokensMade.push((args[0] as { id: string }).id)
-      // The store is gone from here on, for the clean-up too.
+      // The store fails from here on, for the clean-up too.
       if (cut && (method === 'delete' || collection === 'users')) throw storeError(new Error('cut'))
       return await run()
     })

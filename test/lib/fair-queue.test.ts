@@ -2,11 +2,11 @@ import t from 'tap'
 import { FairQueue, type FairQueueOptions } from '../../lib/fair-queue.ts'
 import { createTimers } from '../helpers/timers.ts'
 
-/** A queue whose work ends when the test says so; each piece takes a second of the test's clock. */
+/** A queue whose work ends on request of the test. Each piece takes a second of the test's clock. */
 function createQueue (options: Partial<FairQueueOptions> = {}) {
   const timers = createTimers()
   const queue = new FairQueue({ what: 'pieces', slots: 1, places: 1000, maxWait: 10_000, duration: 1000, timers, ...options })
-  /** What is running, and what ran, in order. */
+  /** The pieces that run now, and the names of all that have started, in order. */
   const running: { name: string, end: () => void }[] = []
   const begun: string[] = []
   const settle = async () => { for (let i = 0; i < 20; i++) await null }
@@ -33,7 +33,7 @@ function createQueue (options: Partial<FairQueueOptions> = {}) {
   }
 }
 
-t.test('keys take turns: a stranger is next, whatever the others ask for', async (t) => {
+t.test('keys take turns: a new key is next, however much the others have queued', async (t) => {
   const { ask, step, begun } = createQueue()
   for (let round = 0; round < 3; round++) for (const key of ['a', 'b', 'c']) await ask(key, `${key}${round}`)
   for (let i = 0; i < 4; i++) await step()
@@ -43,7 +43,7 @@ t.test('keys take turns: a stranger is next, whatever the others ask for', async
   t.same(begun.slice(5), ['stranger', 'c1', 'a2', 'b2', 'c2'])
 })
 
-t.test('the keys of a group share its turns: however many it has, a stranger is next', async (t) => {
+t.test('the keys of a group share its turns: however many it has, a new key is next', async (t) => {
   const { ask, step, begun } = createQueue({ maxWait: 100_000 })
   for (let i = 0; i < 50; i++) await ask(`net ${i}`, `net ${i}`, undefined, 'net')
   for (let i = 0; i < 3; i++) await step()
@@ -78,7 +78,7 @@ t.test('the expected wait of a key decides, not the number of all that wait', as
   t.same(begun, ['greedy', 'modest'], 'another key is served although the first one is full')
 })
 
-t.test('what waits longer than expected is refused, with the wait to expect', async (t) => {
+t.test('work that would wait too long is refused, with the expected wait', async (t) => {
   const { ask, step } = createQueue()
   await ask('a')
   const { result } = await ask('a', 'late')
@@ -99,7 +99,7 @@ t.test('a duration far above the mean counts as twice the mean, and a slow servi
   t.equal(await count(), 89, '10 s at 112.5 ms, and the one that runs')
 })
 
-t.test('work whose caller has left is dropped, and takes no place', async (t) => {
+t.test('work whose caller has disconnected is dropped, and takes no place', async (t) => {
   const { queue, ask, step, begun } = createQueue({ places: 1 })
   await ask('a', 'first')
   const caller = new AbortController()

@@ -41,7 +41,7 @@ t.test('no character is favoured: bytes that would favour some are drawn again',
   t.strictSame(new Set(counts.values()), new Set([4]))
 })
 
-t.test('a byte is used once, and not kept', async (t) => {
+t.test('a byte is used once, and then erased', async (t) => {
   let filled = 0
   let pool: Uint8Array = new Uint8Array()
   const randomFillSync = (given: Uint8Array) => {

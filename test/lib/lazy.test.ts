@@ -9,7 +9,7 @@ t.test('it is opened once, when it is first asked for', async (t) => {
   t.equal(await lazy.get(), 1)
 })
 
-t.test('what could not be opened is tried again, and is nothing to close', async (t) => {
+t.test('a failed opening is retried, and leaves nothing to close', async (t) => {
   let tries = 0
   const lazy = new Lazy(async () => {
     if (++tries === 1) throw new Error('too many open files')

@@ -89,8 +89,7 @@ t.test('documents are equal after a move there and back', async (t) => {
   }
 })
 
-/** The moves that refuse: what is wrong, and what the operator is told. */
-t.test('what cannot be moved is refused, and changes nothing', async (t) => {
+t.test('an impossible move is refused, and changes nothing', async (t) => {
   const [from, to, other] = [sqlite(t), sqlite(t), sqlite(t)]
   const source = await open(t, from)
   await source.collection<Thing>('things').insert({ id: 'a' })

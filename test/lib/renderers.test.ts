@@ -66,7 +66,7 @@ t.test('a rendered user has the fields of the schema that the query asks for, an
   t.end()
 })
 
-t.test('a secret that does not open is an error that tells nothing', (t) => {
+t.test('a secret that does not open is an error without its text', (t) => {
   const other = createSecretBox(randomBytes(32)).seal('0123456789abcdef', ID)
   for (const secret of [other, box.seal('0123456789abcdef', 'another id'), `${CLIENT.secret!.slice(0, -4)}AAAA`, 'v1', '']) {
     t.throws(() => renderers.clients({ isAdmin: true, secrets: 'all', user_id: '' })({ ...CLIENT, secret }), { code: 'ErrInternal', message: 'a stored secret cannot be opened' })

@@ -4,7 +4,7 @@ import { readConfig } from '../../config.ts'
 import identity from '../../index.ts'
 import remoteAuth from '../../plugins/remote.ts'
 
-t.test('two roles under one name are refused at the start: who holds one would hold the other', async (t) => {
+t.test('two roles under one name are refused at the start: a holder of one would hold the other', async (t) => {
   for (const [roles, message] of [
     [{ admin: 'staff', manager: 'staff' }, /^option roles.manager: must differ from roles.admin$/],
     [{ admin: 'manager' }, /^option roles.manager: must differ from roles.admin$/],

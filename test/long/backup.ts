@@ -10,7 +10,7 @@ import { readConfig } from '../../config.ts'
 import { openServices } from '../../lib/identity.ts'
 import type { Document, Json } from '../../lib/store/port.ts'
 
-/** Writers at once: more than share a transaction, so that the disk is never idle. */
+/** Concurrent writers: more than share a transaction, so that the disk is never idle. */
 const WRITERS = 600
 /** Milliseconds of writing before each backup. */
 const LEAD = 2_000
@@ -23,7 +23,7 @@ async function backUp (env: NodeJS.ProcessEnv, file: string): Promise<void> {
   if (code !== 0) throw new Error(`backup: ${stderr}`)
 }
 
-/** Whether the copy is whole, and what of `expected` it lacks. */
+/** Checks the integrity of the copy, and which of `expected` it lacks. */
 function inspect (file: string, expected: readonly string[]): { integrity: string, users: number, lost: string[] } {
   const database = new DatabaseSync(file, { readOnly: true })
   try {
@@ -36,7 +36,7 @@ function inspect (file: string, expected: readonly string[]): { integrity: strin
   }
 }
 
-/** The long test: backups while users are written as fast as the disk takes them. Resolves to a line of figures. */
+/** The long test: backups while users are written as fast as the disk allows. Resolves to a line of figures. */
 export async function run (rounds = 3, first = 100_000): Promise<string> {
   const directory = mkdtempSync(join(tmpdir(), 'backup-'))
   const env = { DATABASE_URL: `sqlite:${join(directory, 'identity.db')}` }

@@ -20,7 +20,7 @@ export interface EventKillResult {
   problems: string[]
 }
 
-/** Runs a process that changes users until it has told `count` changes, and kills it. */
+/** Runs a process that changes users until it has printed `count` changes, and kills it. */
 async function runUntilKilled (database: string, name: string, rate: number, count: number, tell: (line: string) => void): Promise<void> {
   const child = spawn(process.execPath, [CHILD, database, name, String(rate)], { stdio: ['ignore', 'pipe', 'inherit'] })
   let lines = 0
@@ -36,8 +36,9 @@ async function runUntilKilled (database: string, name: string, rate: number, cou
 }
 
 /**
- * Two processes at a time change users and publish events; each is killed in the middle, again and again. Then compares changes with events.
- * @param first the number of the first kill, on which its place depends
+ * Runs two processes at a time that change users and publish events, and kills each in the middle, repeatedly. Then compares
+ * changes with events.
+ * @param first the number of the first kill, on which its time depends
  */
 export async function killRelays (database: string, kills: number, rate: number, first = 0): Promise<EventKillResult> {
   const result: EventKillResult = { kills, changes: 0, events: 0, gaps: 0, problems: [] }

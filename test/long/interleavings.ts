@@ -18,8 +18,8 @@ async function check (engine: string, database: string, runs: number, seed: numb
 }
 
 /**
- * Resets that race with resets, password changes, disabling and the undo of a change of address, and invitations with sign-ups, over
- * HTTP in random orders of their store calls. On SQLite, and on MongoDB where there is a server.
+ * Races resets with resets, password changes, disabling and the undo of a change of address, and invitations with sign-ups, over
+ * HTTP in random orders of their store calls. On SQLite, and on MongoDB if there is a server.
  * @param seed of the first race
  */
 export async function run (runs = 10_000, seed = Math.floor(Date.now() / 86_400_000) * 100_000, engines = ['SQLite', 'MongoDB']): Promise<string> {

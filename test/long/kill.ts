@@ -11,27 +11,27 @@ export interface KillResult {
   kills: number
   /** Writes that were acknowledged before a kill. */
   acknowledged: number
-  /** What was acknowledged and is not there, or is there and was acknowledged as removed. */
+  /** Documents that were acknowledged and are missing, or were acknowledged as removed and still exist. */
   lost: string[]
   /** SQLite's own check of the file; `ok` when it is whole. */
   integrity: string
 }
 
-/** What a document must be: of this rank at least, removed, or either. */
+/** The expected state of a document: of this rank at least, removed, or either. */
 type State = number | 'gone' | 'maybe gone'
 
 /**
- * Kills a process in the middle of its writes, again and again, each on the file the last one left, and compares what
- * it was told had been written with what is there.
+ * Kills a process in the middle of its writes, repeatedly, each on the file that the previous one left, and compares the
+ * acknowledged writes with the stored documents.
  */
 export async function killRepeatedly (kills: number, directory: string): Promise<KillResult> {
   const path = join(directory, 'store.db')
   const result: KillResult = { kills, acknowledged: 0, lost: [], integrity: 'ok' }
-  // Opened once, so that the first process is not killed before it has begun.
+  // Opened once before, so that the first process is not killed while it creates the store.
   await (await openStore(`sqlite:${path}`, { collections: COLLECTIONS, now: Date.now })).close()
   const all = new Map<string, State>()
   for (let round = 0; round < kills; round++) {
-    // Where in the stream it is killed changes from round to round; where in a transaction, chance decides.
+    // The kill comes at another place of the stream in each round, and at a random place of a transaction.
     const expected = new Map<string, State>()
     for (const line of await runUntilKilled(`sqlite:${path}`, `r${round}`, 50 + (round * 377) % 4_000)) {
       const [sign, id, rank] = line.split(' ') as [string, string, string?]
@@ -41,7 +41,7 @@ export async function killRepeatedly (kills: number, directory: string): Promise
     result.lost.push(...await findLost(`sqlite:${path}`, expected))
     for (const [id, state] of expected) all.set(id, state)
   }
-  // What was there after its own kill must be there after all of them.
+  // Documents that survived their own round must survive all rounds.
   result.lost.push(...await findLost(`sqlite:${path}`, all))
   const database = new DatabaseSync(path)
   result.integrity = String(database.prepare('PRAGMA integrity_check').get()?.integrity_check)
@@ -49,7 +49,7 @@ export async function killRepeatedly (kills: number, directory: string): Promise
   return result
 }
 
-/** Runs a writing process until it has told `count` lines, kills it, and resolves to all the whole lines it has told. */
+/** Runs a writing process until it has printed `count` lines, kills it, and resolves to all complete lines of its output. */
 async function runUntilKilled (url: string, prefix: string, count: number): Promise<string[]> {
   const child = spawn(process.execPath, [fileURLToPath(new URL('../fixtures/acknowledging-child.ts', import.meta.url)), url, prefix], { stdio: ['ignore', 'pipe', 'inherit'] })
   let text = ''

@@ -16,7 +16,7 @@ import { OptionsSchema } from '../../schemas/options.ts'
 import { readOptions } from '../../plugins/identity.ts'
 
 const SIZES = [10_000, 100_000, 1_000_000]
-/** How much resident memory may grow above its idle size (MiB). */
+/** Maximum growth of resident memory above its idle size (MiB). */
 const CEILING = 64
 const KEY = Buffer.alloc(32, 7)
 const ROOT = join(import.meta.dirname, '../..')

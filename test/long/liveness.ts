@@ -7,15 +7,15 @@ import { serviceEnv, startProgram } from '../helpers/process.ts'
 import { call } from '../helpers/upstream.ts'
 
 const CONNECTIONS = 1_000
-/** Milliseconds of load, and those at its beginning, when the code of a new process is not compiled yet. */
+/** Milliseconds of load, and of its first part, in which the code of a new process is not compiled yet. */
 const LOAD = 20_000
 const COLD = 5_000
-/** Milliseconds that a probe of an orchestrator waits. */
-const PATIENCE = 1_000
+/** Timeout of an orchestrator's probe in milliseconds. */
+const TIMEOUT = 1_000
 
 /**
- * `/health/live` while a thousand connections have their requests refused: false when an answer takes more than a second, in a
- * process that has served for a moment.
+ * Calls `/health/live` while the service refuses the requests of a thousand connections. False when an answer takes more than a
+ * second after the first five.
  */
 export async function run (): Promise<string | boolean> {
   const dir = mkdtempSync(join(tmpdir(), 'liveness-'))
@@ -39,7 +39,7 @@ export async function run (): Promise<string | boolean> {
     waits.sort((one, other) => one - other)
     const longest = waits.at(-1) ?? Infinity
     const line = `/health/live: ${waits.length} answers, median ${Math.round(waits[waits.length >> 1] ?? 0)} ms, longest ${Math.round(longest)} ms (${Math.round(Math.max(...cold))} ms in the first ${COLD / 1000} s), beside ${JSON.stringify(statuses)}`
-    if (longest <= PATIENCE && (statuses[503] ?? 0) > CONNECTIONS) return line
+    if (longest <= TIMEOUT && (statuses[503] ?? 0) > CONNECTIONS) return line
     console.log(line)
     return false
   } finally {

@@ -11,7 +11,7 @@ async function measure (engine: string, makeDatabase: (name: string) => string, 
   const calm = await deliver(makeDatabase('calm'), { processes: PROCESSES, mails, kills: 0 })
   const killed = await deliver(makeDatabase('killed'), { processes: PROCESSES, mails, kills })
   const isCalm = calm.mails === mails && calm.lost + calm.duplicates + calm.inFlight === 0
-  // One duplicate at most of each mail that was in flight at a kill, which mail programs recognize by its Message-ID.
+  // At most one duplicate of each mail that was in flight at a kill. Mail programs recognize duplicates by the Message-ID.
   const isDurable = killed.lost === 0 && killed.ids === 1 && killed.copies <= 2 && killed.duplicates <= killed.inFlight
   if (!isCalm || !isDurable) throw new Error(`${engine}: ${JSON.stringify({ calm, killed })}`)
   return `${engine}: ${calm.mails} by ${PROCESSES} processes, none lost, none twice; ${killed.mails} beside ${killed.kills} kills, none lost, ${killed.inFlight} in flight at a kill, ${killed.duplicates} of them twice`

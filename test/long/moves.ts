@@ -10,7 +10,7 @@ import { openStore } from '../../lib/store/index.ts'
 import type { Store, StoreOptions } from '../../lib/store/port.ts'
 import { COLLECTIONS, type Thing } from '../lib/store/conformance/collections.ts'
 
-/** Where in a write the process is killed. */
+/** When the process is killed, relative to a write. */
 export type When = 'before' | 'during' | 'after'
 
 const options: StoreOptions = { collections: COLLECTIONS, now: Date.now }
@@ -44,10 +44,10 @@ async function refusal (url: string): Promise<string> {
 }
 
 /**
- * Kills a move at each of its writes, looks whether nothing starts on a marked end, calls it again, and compares.
+ * Kills a move at each of its writes, checks that nothing starts on a marked store, repeats the move, and compares the stores.
  * @param makeTarget the URL of another empty database each time
  * @returns the number of kills
- * @throws Error when what a move promises does not hold
+ * @throws Error when a move breaks a promise
  */
 export async function killMoves (directory: string, makeTarget: () => string, ways: readonly When[], step = 1): Promise<number> {
   const template = join(directory, 'template.db')
@@ -70,7 +70,7 @@ export async function killMoves (directory: string, makeTarget: () => string, wa
       kills++
       await use(from, (source) => use(to, async (target) => {
         const [{ state: here }, { state: there }] = [await source.state.read(), await target.state.read()]
-        // At the first write nothing is marked, and after the last one only the source.
+        // At the first write no store is marked, and after the last one only the source.
         if (here.move !== undefined) check(/: it (is being|was) moved to the target/.test(await refusal(from)), 'the source opens')
         if (there.move !== undefined) check(/: it is the target of an unfinished move from the source/.test(await refusal(to)), 'the target opens')
         const again = move({ from: { store: source, name: 'a' }, to: { store: target, name: 'b' }, collections: COLLECTIONS, now: Date.now })

@@ -6,7 +6,7 @@ import { promisify } from 'node:util'
 const ROOT = join(import.meta.dirname, '../..')
 const FACTOR = 20
 
-/** The property tests with more runs, and with a seed of today: a failure prints what repeats it. */
+/** The property tests with more runs, and with a seed of today. A failure prints the seed and path to repeat it. */
 export async function run (): Promise<string> {
   const seed = Math.floor(Date.now() / 86_400_000)
   const env = { ...process.env, PROPERTY_SEED: String(seed), PROPERTY_FACTOR: String(FACTOR), TAP_TIMEOUT: '3600' }

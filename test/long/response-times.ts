@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { createApp, startIdentity } from '../../testing/kit.ts'
 import { createRandom } from '../helpers/scheduler.ts'
 
-/** What answers for accounts that exist and for others may differ in: 5 per cent of the median, or a millisecond. */
+/** Maximum difference between existing and other accounts: 5 per cent of the median, or a millisecond. */
 const SHARE = 0.05
 const MILLISECONDS = 1
 
@@ -32,15 +32,15 @@ function createClient (url: string) {
 }
 
 /**
- * The long test: how long the service takes to answer for accounts that exist and for accounts that do not, by bcrypt's lowest cost, at
- * which the hash hides least. Every request is for another account, in random order.
+ * The long test: compares response times for existing and for missing accounts, at bcrypt's lowest cost, at which the hash hides
+ * least. Every request is for another account, in random order.
  */
 export async function run (accounts = 2_000): Promise<string> {
   const directory = mkdtempSync(join(tmpdir(), 'identity-times-'))
   const closers: (() => unknown)[] = [() => rmSync(directory, { recursive: true })]
   const t = { teardown: (close: () => unknown) => { closers.unshift(close) } }
   try {
-    // Limits on requests would be all that is measured.
+    // Never limits: otherwise most requests would be refused by the limits.
     const counter = { count: async () => ({ current: 1, ttl: 1 }) }
     const kit = await startIdentity({ t, app: createApp(), database: `sqlite:${join(directory, 'identity.db')}`, rateLimit: false, signUp: true, counter })
     const { url } = await kit.listen()
@@ -73,7 +73,7 @@ export async function run (accounts = 2_000): Promise<string> {
         const { status, time } = await ask(waiting[group].pop()!)
         if (status !== expected) throw new Error(`${kind}: answered ${status}`)
         if (waiting[group].length < accounts) times[group].push(time)
-        // What one request leaves behind is not the time of the next.
+        // The work that one request leaves behind must not slow down the next.
         await kit.app.identity.accounts.outbox?.settle()
       }
       const [one, other] = [median(times.known), median(times.unknown)]

@@ -8,10 +8,10 @@ import { serviceEnv, startProgram } from '../helpers/process.ts'
 
 const SHUTDOWNS = 8
 const CLIENTS = 32
-/** Milliseconds between the signal and the close; a balancer that looks 50 times as often sees the change in between. */
+/** Milliseconds between the signal and the close. The balancer polls 50 times in between, so it sees the change. */
 const DELAY = 1_000
 
-/** Processes that get SIGTERM behind a balancer, with a shutdown delay: rejects when a request fails. */
+/** Sends SIGTERM to processes behind a balancer, with a shutdown delay. Rejects when a request fails. */
 export async function run (): Promise<string> {
   const dir = mkdtempSync(join(tmpdir(), 'rolling-shutdown-'))
   const endings: (() => unknown)[] = [() => rmSync(dir, { recursive: true, force: true })]

@@ -1,5 +1,5 @@
-// `npm run test:long`: what takes too long for every change. Each file exports run(), which prints its figures or
-// resolves to a line of them, and resolves to false or rejects when what it promises does not hold. Add yours here.
+// `npm run test:long`: tests that take too long for every change. Each file exports run(), which prints its figures or
+// resolves to a line of them. It resolves to false or rejects on a failure. Add new files here.
 const LONG = ['./backup.ts', './kill.ts', './events.ts', './lists.ts', './mails.ts', './interleavings.ts', './response-times.ts', './webhooks.ts', './moves.ts', './mongo-cuts.ts', './rolling-shutdown.ts', './liveness.ts', './properties.ts']
 
 for (const file of LONG) {

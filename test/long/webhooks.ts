@@ -94,7 +94,7 @@ async function inFolder<T> (work: (database: string, closers: (() => unknown)[])
   }
 }
 
-/** Two processes deliver to three webhooks; one after the other is killed in the middle of it, and replaced. */
+/** Two processes deliver to three webhooks. In each round one of them, or both, are killed during deliveries and replaced. */
 export async function killDeliverers (kills: number, perKill: number) {
   return await inFolder(async (database, closers) => {
     const receiver = await startReceiver(closers)
@@ -110,7 +110,7 @@ export async function killDeliverers (kills: number, perKill: number) {
     for (let round = 0; round < kills; round++) {
       const before = receiver.getTotal()
       await happen(perKill)
-      // In the middle of it: where exactly changes from round to round.
+      // During the deliveries, at another place in each round.
       await receiver.until(before + 1 + (round * 37) % (perKill * 2))
       for (const [index, child] of children.entries()) {
         // Mostly one of them, sometimes both.
@@ -133,7 +133,7 @@ export async function killDeliverers (kills: number, perKill: number) {
   })
 }
 
-/** A store with webhooks that nobody serves yet, and a process that is to deliver to them. */
+/** A store with webhooks, and a function that starts a process that delivers to them. */
 async function openDeliverer (webhookCount: number, delay: number, database: string, closers: (() => unknown)[]) {
   const receiver = await startReceiver(closers, delay)
   const { key, open, happen } = await openParts(database, closers)
@@ -146,7 +146,7 @@ async function openDeliverer (webhookCount: number, delay: number, database: str
   return { receiver, happen, start, isComplete }
 }
 
-/** How many deliveries a second one process makes to local receivers. */
+/** Deliveries per second of one process to local receivers. */
 export async function measureRate (webhookCount: number, eventCount: number, delay = 0) {
   return await inFolder(async (database, closers) => {
     const { happen, start, isComplete } = await openDeliverer(webhookCount, delay, database, closers)
@@ -157,7 +157,7 @@ export async function measureRate (webhookCount: number, eventCount: number, del
   })
 }
 
-/** The memory that one process takes for a steady rate of deliveries to local receivers, beyond what it has before the first one. */
+/** The growth of one process's memory during a steady rate of deliveries to local receivers. */
 export async function measureMemory (webhookCount: number, eventsPerSecond: number, seconds: number, delay = 0) {
   return await inFolder(async (database, closers) => {
     const { receiver, happen, start, isComplete } = await openDeliverer(webhookCount, delay, database, closers)
@@ -183,7 +183,7 @@ export async function measureMemory (webhookCount: number, eventsPerSecond: numb
   })
 }
 
-/** Nothing is lost beside 50 kills; 1,000 deliveries a second to local receivers take less than 32 MiB, and one process makes more. */
+/** No delivery is lost in 50 kills. 1,000 deliveries per second to local receivers take less than 32 MiB, and one process makes more. */
 export async function run (kills = 50): Promise<string | false> {
   const killed = await killDeliverers(kills, 100)
   const fastest = await measureRate(10, 2_000)

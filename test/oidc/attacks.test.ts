@@ -9,12 +9,12 @@ import { type Api, callAs, signIn as mintFor } from '../helpers/people.ts'
 import { declareResource } from '../helpers/powers.ts'
 import { type App, type Harness, askCode, eachStore, getCode, signIn } from './harness.ts'
 
-// Attacks by people and apps that sign-in is offered to, over real requests. Each was possible before tokens were narrowed to
-// what they were granted.
+// Attacks by people and apps that may use the sign-in, over real requests. Each was possible before tokens were narrowed to
+// their grants.
 
 const OPERATOR = { user_id: 'operator', isAdmin: true }
 const REDIRECT = 'https://evil.example/cb'
-/** All that a user may give to an app of theirs. */
+/** All scopes that users may give to their own apps. */
 const SELF_SERVICE = ['account:read', 'account:write', 'clients:read', 'clients:write']
 
 interface Victim { user_id: string, account: string, password: string }
@@ -26,7 +26,7 @@ async function addPerson ({ kit }: Harness, account: string, roles: Record<strin
   return { user_id, account, password: 'correct horse' }
 }
 
-/** The same service, and another person in front of the browser. */
+/** The same service, with another user in the browser. */
 const as = (harness: Harness, user: Victim): Harness => ({ ...harness, user })
 
 /** A token with all the power of a user, such as the command line makes. */
@@ -41,7 +41,7 @@ async function registerAs (api: Api, data: Partial<CreateClient['data']> = {}, c
   return { client_id: clientId, client_secret: body.data.clientSecret ?? '', redirect_uri: data.redirectUris?.[0] ?? REDIRECT }
 }
 
-/** What the app has after the victim signed in to it. */
+/** Signs the victim in to the app; resolves to the app's tokens. */
 async function signInTo (harness: Harness, app: App, params: Record<string, string>) {
   const { status, body } = await harness.post('token', await getCode(harness, app, params), app)
   if (status !== 200) throw new Error(`the token endpoint answered ${status}: ${JSON.stringify(body)}`)
@@ -57,7 +57,7 @@ async function requestCode (harness: Harness, app: App, params: Record<string, s
   return page.left?.searchParams.get('error') ?? (page.left?.searchParams.has('code') === true ? 'a code' : page.title)
 }
 
-/** Another app, with a route for each rule. Its guard is that beside the service unless it has one by remoteAuth. */
+/** Another app, with a route for each rule. It uses this guard unless it has its own from remoteAuth. */
 async function startHost (t: Test, rules: Record<string, GuardOptions>, { guard }: Pick<Identity, 'guard'>, host: FastifyInstance = fastify()) {
   t.teardown(() => host.close())
   for (const [path, rule] of Object.entries(rules)) host.get(path, { onRequest: guard(rule) }, async ({ isAdmin }) => ({ isAdmin }))

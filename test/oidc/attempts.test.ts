@@ -24,7 +24,10 @@ async function attempt (app: App, browser: Browser, fields: { account: string, p
   return { status: page.left === undefined ? status : 303, page, retryAfter: Number(headers.get('retry-after')), text }
 }
 
-/** Fails `times` times from as many addresses as it takes, and waits out each pause. Resolves to how many were compared. */
+/**
+ * Guesses until `times` passwords were compared or the account is closed. Each guess comes from another address, and pauses are
+ * waited out. Resolves to the number of compared passwords.
+ */
 async function attack ({ kit, url }: Harness, app: App, account: string, times: number): Promise<{ compared: number, last: Answered, time: number }> {
   const start = kit.clock.now()
   let compared = 0
@@ -97,7 +100,7 @@ t.test('an unknown account answers like a known one, from the first attempt to t
   const rest = async (account: string) => {
     const answers: unknown[] = []
     for (let made = 0; made < 29; made++) {
-      // The attempts between have pauses only.
+      // The skipped attempts would only add pauses.
       if (made === 24) for (const { id } of await listCounts()) await counts.update(id, { set: { failures: 98 } })
       const { status, retryAfter, page } = await attempt(app, new Browser(harness.url), { account, password: 'wrong' }, `198.51.100.${made}`)
       answers.push([status, retryAfter, page.text.replaceAll(account, 'ACCOUNT').replace(/interaction\/[\w-]+/g, '')])
@@ -111,7 +114,7 @@ t.test('an unknown account answers like a known one, from the first attempt to t
   t.strictSame(await rest('nobody@example.com'), known)
 })
 
-t.test('ten failures or a new password end what a cookie is worth, and no other cookie is worth anything', async (t) => {
+t.test('ten failures or a new password make a cookie worthless, and no forged cookie is accepted', async (t) => {
   await eachStore(t, 'cookies', async (t, start) => {
     const harness = await start(manyAddresses())
     const { kit, url, user } = harness

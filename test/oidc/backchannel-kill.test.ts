@@ -57,13 +57,13 @@ async function kill (t: Test, place: (t: Test) => string): Promise<void> {
     hanging.resolve(200)
   })
 
-  await t.test('kill -9 between the write that ends all sessions and the look for clients: the relay of another process makes up for it', async (t) => {
+  await t.test('kill -9 between the write that ends all sessions and the scan of clients: another process completes it', async (t) => {
     const database = place(t)
     const { url, received } = await startReceiver(t)
     const [word, user_id = ''] = await killAt(t, database, url, 'write')
     t.equal(word, 'written')
     const kit = await startIdentity({ t, database, oidc: { issuer: 'http://127.0.0.1:1' } })
-    // The relay of the process that was killed may have been at work.
+    // The relay of the killed process may still hold a lease.
     kit.clock.advance(60_000)
     await kit.flush()
     t.equal(received.length, 0, 'stored by the relay, for in ten seconds')

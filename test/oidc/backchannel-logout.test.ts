@@ -41,7 +41,7 @@ async function enterApp (harness: Harness, app: App, browser: Browser, scope = '
 }
 
 interface Setting extends Harness {
-  /** Two apps that are told, and one that is not. */
+  /** Two apps that are notified, and one that is not. */
   one: App
   two: App
   deaf: App
@@ -73,7 +73,7 @@ async function prepare (t: Test, harness: Harness): Promise<Setting & { sids: Re
   return { ...harness, one, two, deaf, received, browser1, browser2, sids }
 }
 
-/** What the apps were told so far, and forgets it. */
+/** Returns the notifications of the apps so far, and clears them. */
 async function takeTold (setting: Setting): Promise<string[]> {
   await setting.kit.flush()
   const tokens = await Promise.all(setting.received.splice(0).map(async (one) => ({ ...await verify(setting, one), path: one.path })))
@@ -89,7 +89,7 @@ t.test('the metadata says so', async (t) => {
   t.match(await (await fetch(`${url}/.well-known/openid-configuration`)).json(), { backchannel_logout_supported: true, backchannel_logout_session_supported: true })
 })
 
-/** Every way in which sign-in sessions end, and what the apps are told: of one session by its sid, or of all. */
+/** Every way in which sign-in sessions end, and the notifications of the apps: of one session by its sid, or of all. */
 const ENDINGS: Record<string, { end: (setting: Setting) => Promise<unknown>, told: (sids: Record<string, string | undefined>) => string[] }> = {
   'a sign-out that an app asked for': {
     async end ({ browser1, one }) {
@@ -116,7 +116,7 @@ const ENDINGS: Record<string, { end: (setting: Setting) => Promise<unknown>, tol
     async end (setting) {
       const own = await enter(setting, '/account/sessions')
       const uids = (await setting.kit.app.identity.ownSessions.listBrowsers(setting.user.user_id)).entries.map(({ uid }) => uid)
-      // The last used first: this one, the other one, and the first one, which has both apps.
+      // The last used first: this session, the other one, and the first one, which has both apps.
       await postPage(own, '/account/sessions', { browser: uids[2] ?? '' })
     },
     told: ({ one, two }) => [`one ${one}`, `two ${two}`]
@@ -188,7 +188,7 @@ const ENDINGS: Record<string, { end: (setting: Setting) => Promise<unknown>, tol
   }
 }
 
-/** Gives the URL of a new database. */
+/** Returns the URL of a new database. */
 type Place = (t: Test) => string
 
 async function walk (t: Test, place: Place): Promise<void> {
@@ -216,12 +216,12 @@ async function walk (t: Test, place: Place): Promise<void> {
   }
 }
 
-t.test('every ending tells each app that the session signed in to, once', async (t) => {
+t.test('every ending notifies each app that the session signed in to, once', async (t) => {
   await t.test('on sqlite', async (t) => await walk(t, createFile))
   await t.test('on mongodb', { skip: MONGODB_URL === undefined && 'MONGODB_URL is not set' }, async (t) => await walk(t, (t) => reuseMongoDatabase(t, MONGODB_URL!)))
 })
 
-t.test('every way to get an ID token has the sid of the session, and a client that is told no more has none', async (t) => {
+t.test('every ID token has the sid of the session, and none once the client is no longer notified', async (t) => {
   const harness = await startHarness(t)
   const app = await harness.register()
   const browser = harness.browser()
@@ -236,7 +236,7 @@ t.test('every way to get an ID token has the sid of the session, and a client th
   t.notOk((await enterApp(harness, app, browser)).sid)
 })
 
-t.test('a receiver that hangs answers nobody: sign-outs, password changes and mails go on', async (t) => {
+t.test('a receiver that hangs delays nothing: sign-outs, password changes and mails go on', async (t) => {
   const harness = await startHarness(t)
   const [slow, quick] = [await harness.register({ name: 'Slow' }), await harness.register({ name: 'Quick' })]
   const hanging = Promise.withResolvers<number>()
@@ -270,7 +270,7 @@ t.test('a receiver that hangs answers nobody: sign-outs, password changes and ma
   t.equal(await store.collection('logouts').count({ equal: { state: 'done' } }), 14)
 })
 
-t.test('where a client is told: a public https URL, or what outboundHosts allows', async (t) => {
+t.test('where a client is notified: at a public https URL, or a host that outboundHosts allows', async (t) => {
   const harness = await startHarness(t, { production: true, createDatabase: true, outboundHosts: ['10.1.0.0/16', 'logout.internal'] })
   const app = await harness.register()
   const wrong = {

@@ -28,7 +28,7 @@ eachStore(t, 'claims', async (t, start) => {
   const ofUser = (claims: Claims) => Object.fromEntries(Object.entries(claims).filter(([name]) => !OF_TOKEN.includes(name)))
 
   const PROFILE = { preferred_username: user.account, name: 'Ann' }
-  // Nobody has verified the address.
+  // The address is not verified.
   const EMAIL = { email: user.account, email_verified: false }
   const cases: [scope: string, claims: Claims][] = [
     ['openid', {}],
@@ -53,7 +53,7 @@ eachStore(t, 'claims', async (t, start) => {
     })
   }
 
-  await t.test('an account that is no address has no email', async (t) => {
+  await t.test('a user whose account is not an address has no email', async (t) => {
     const { users } = harness.kit.app.identity
     await users.create({ data: { account: 'bob', password: 'secret', name: '' } })
     let page = await harness.browser().open(askCode(app, { scope: 'openid profile email' }).url)

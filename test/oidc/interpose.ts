@@ -19,7 +19,7 @@ export interface Interposed {
   failAt: (k: number, error: Error, run: () => Promise<unknown>) => Promise<boolean>
 }
 
-/** Wraps a store so that a test can run an action between any two operations, and so try every interleaving. */
+/** Wraps a store so that a test can run an action between any two operations, and thus try every interleaving. */
 export function interpose (store: Store): Interposed {
   let sweeping = true
   let armed: { left: number, action: () => Promise<unknown>, fired: boolean, done?: Promise<unknown> } | undefined

@@ -21,7 +21,7 @@ t.test('hooks of the host run for every introspection, from a page or not', asyn
   }
 })
 
-t.test('what is wrong with a body is said as OAuth has it, without the query', async (t) => {
+t.test('an invalid body gets an OAuth error, without the query', async (t) => {
   const { kit } = await startHarness(t)
   for (const type of ['application/json', 'garbage', 'a/b/c', 'application/x-www-form-urlencoded, application/json']) {
     const reply = await kit.inject({ method: 'POST', url: '/api/v1/auth/introspect?client_secret=abc', headers: { 'content-type': type }, payload: '{}' })

@@ -80,7 +80,7 @@ eachStore(t, 'the longest life of sessions', async (t, start) => {
   })
 })
 
-t.test('a lifetime that is longer than the longest one is cut', async (t) => {
+t.test('a lifetime beyond the maximum is shortened to it', async (t) => {
   const harness = await startHarness(t, { oidc: { refreshTtl: 1000, refreshMax: 100, sessionTtl: 1000, sessionMax: 100 } })
   const app = await harness.register()
   const browser = harness.browser()

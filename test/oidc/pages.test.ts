@@ -26,7 +26,7 @@ t.test('signing in', async (t) => {
     t.notMatch(text, /<script|\son\w+=|style=/)
   })
 
-  await t.test('an attempt waits for its turn with those of its address, and only while the browser waits', async (t) => {
+  await t.test('an attempt queues with others of its address, and is dropped when the browser disconnects', async (t) => {
     const signIn = t.capture(users, 'signIn', users.signIn)
     await (await open()).submit({ account: user.account, password: 'wrong' })
     t.match(signIn(), [{ args: [user.account, 'wrong', { key: 'address 127.0.0.1', signal: AbortSignal }] }])
@@ -131,7 +131,7 @@ t.test('consent', async (t) => {
   }
 })
 
-t.test('the consent page says in words what the app gets, and who answers for the app', async (t) => {
+t.test('the consent page says in words what the app gets, and who registered or vouches for it', async (t) => {
   const harness = await startHarness(t)
   const { user, register, browser } = harness
   const open = async (app: App, scope: string) =>
@@ -185,7 +185,7 @@ t.test('requests that store something before authentication are limited by addre
   t.equal((await store.collection('sign_in_sessions').count()), 0)
 })
 
-t.test('the session of a form is stored for an hour, until somebody signs in', async (t) => {
+t.test('the session of a form is stored for an hour, or longer after a sign-in', async (t) => {
   const harness = await startHarness(t)
   const { kit, browser, register } = harness
   const sessions = kit.app.identity.store.collection<{ id: string, created_at: string, expired_at: string }>('sign_in_sessions')

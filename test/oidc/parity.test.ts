@@ -180,7 +180,7 @@ t.test('the same requests to a plain oidc-provider get the same answers', async 
     'device authorization': ['/device_authorization', form({ scope: 'openid' }, basic)],
     'device authorization without a client': ['/device_authorization', form({ scope: 'openid' })],
     'a device page': ['/device'],
-    // A device form without its cookie is left out: oidc-provider 9.13 answers 500, see test/pages/flows.test.ts.
+    // A device form without its cookie is not compared: oidc-provider 9.13 answers 500, see test/pages/flows.test.ts.
     'authorization that asks the user': [ask({ prompt: undefined })],
     'authorization without a sign-in': [ask()],
     'authorization without PKCE': [ask({ code_challenge: undefined, code_challenge_method: undefined })],

@@ -9,7 +9,7 @@ import { type Answer, type App, type Harness, askCode, createFile, getCode, star
 import type { Page } from './browser.ts'
 import { type Interposed, interpose } from './interpose.ts'
 
-// Each order signs in again, which takes long on a slow machine.
+// Each order needs a new sign-in, which takes long on a slow machine.
 t.setTimeout(600_000)
 
 /** More store operations than any request here makes. */
@@ -17,7 +17,7 @@ const MANY = 60
 
 const ADMIN = { user_id: 'nobody', isAdmin: true }
 
-/** Decides on the confirmation page of a device code; whoever approves is asked for consent too. */
+/** Decides on the confirmation page of a device code. A user who approves must also consent. */
 async function approve (page: Page, isApproved: boolean): Promise<Page> {
   if (!isApproved) return await page.submit({ abort: 'yes' })
   const next = await page.submit()
@@ -84,7 +84,7 @@ const RENEWED: Record<string, string[]> = {
   'client credentials': ['a password change', 'ending all sessions']
 }
 
-/** Gives the URL of a new database. */
+/** Returns the URL of a new database. */
 type Place = (t: Test) => string
 
 async function start (t: Test, place: Place): Promise<Case> {
@@ -117,7 +117,7 @@ function race (t: Test, place: Place): void {
         for (let k = 0; k < MANY; k++) {
           const run = await prepare(c)
           await c.kit.app.identity.tokens.settle()
-          // A user whose events wait for a slow relay could not be changed any more.
+          // With too many pending events, a change of the user would be refused.
           await c.kit.app.identity.events.flush()
           let answer: Answer | undefined
           const fired = await c.interposed.at(k, () => end(c), async () => { answer = await run() })
@@ -149,7 +149,7 @@ function race (t: Test, place: Place): void {
     t.ok(k > 5)
   })
 
-  // Two browsers have the confirmation page of one code open. The first decision counts, and the other browser shows that.
+  // Two browsers have the confirmation page of one code open. The first decision counts, and the other browser says so.
   for (const [name, answers] of Object.entries({ 'two users approve': ['yes', 'yes'], 'one user approves and one refuses': ['yes', 'no'] })) {
     t.test(`${name} one device code: one decision counts, in any order`, async (t) => {
       const c = await start(t, place)

@@ -52,7 +52,7 @@ eachStore(t, 'refresh', async (t, start) => {
     }
   })
 
-  await t.test('two tokens of one: after the grace, the use of one is that of both', async (t) => {
+  await t.test('two successors of one token: after the grace, the use of one spends both', async (t) => {
     const first = await begin()
     const [client, thief] = [await refresh(first), await refresh(first)]
     const next = await refresh(client)
@@ -65,7 +65,7 @@ eachStore(t, 'refresh', async (t, start) => {
     for (const tokens of [first, client, thief, next]) await isAlive(t, harness, tokens, false, 'the family')
   })
 
-  await t.test('two lines side by side do not outlive the grace', async (t) => {
+  await t.test('two parallel lines of tokens do not outlive the grace', async (t) => {
     const first = await begin()
     let lines = [await refresh(first), await refresh(first)]
     for (let turn = 0; turn < 6; turn++) {

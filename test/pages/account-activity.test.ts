@@ -85,7 +85,7 @@ eachStore(t, 'the page has the last hundred events', async (t, start) => {
 })
 
 for (const [addresses, shown] of [['net', '127.0.0.0/24'], ['off', undefined]] as const) {
-  t.test(`addresses are kept and shown as far as the operator says: ${addresses}`, async (t) => {
+  t.test(`addresses are stored and shown by the operator's setting: ${addresses}`, async (t) => {
     const harness = await startHarness(t, { addresses })
     const page = await enter(harness)
     const events = await harness.kit.events.list({ type: 'sign_in.succeeded' })

@@ -33,7 +33,7 @@ async function serve (tab: Tab): Promise<(body: string) => Promise<unknown>> {
   }
 }
 
-/** In the dark only the rules that look at colours: the others read the elements and their order, which no colour changes. */
+/** In the dark only the rules about colours are checked: the others read the elements and their order, which no colour changes. */
 const AXE = {
   light: "axe.run({ resultTypes: ['violations'] })",
   dark: "axe.run({ resultTypes: ['violations'], runOnly: { type: 'rule', values: ['color-contrast', 'link-in-text-block'] } })"

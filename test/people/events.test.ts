@@ -24,7 +24,7 @@ interface Scene extends Harness {
   secret: (text: string) => string
 }
 
-/** What sends the form, once all is prepared. Resolves to the id of the person who is signed in at its end, or was. */
+/** Sends the prepared form. Resolves to the id of the person who is, or was, signed in at its end. */
 type Act = () => Promise<string | undefined>
 
 /** The form of a page in one of its states: `type` of each event in their order, and `by them` where the person is known. */
@@ -475,7 +475,7 @@ eachStore(t, 'every form of a page has its events: who did it, where, and no sec
 })
 
 for (const [addresses, address] of [['net', '127.0.0.0/24'], ['off', undefined]] as const) {
-  t.test(`events of forms have addresses as far as the operator says: ${addresses}`, async (t) => {
+  t.test(`events of forms have addresses by the operator's setting: ${addresses}`, async (t) => {
     await walk(t, await openScene((options) => startHarness(t, { database: 'sqlite::memory:', addresses, ...options })), address)
   })
 }

@@ -17,10 +17,10 @@ const SHARED = new Set(['users', 'tickets', 'grants', 'access_tokens', 'refresh_
 /** The status of each actor's answer. */
 type Answers = Record<string, number>
 
-/** One race: its actors, and what is wrong with its outcome. */
+/** One race: its actors, and the check of its outcome. */
 interface Scene {
   actors: Record<string, () => Promise<number>>
-  /** The names of the problems; each is looked at, whether or not it holds. */
+  /** Returns every possible problem by name, and whether it occurred. */
   check: (answers: Answers) => Promise<Record<string, boolean>>
 }
 
@@ -118,7 +118,7 @@ async function openRaces (t: { teardown: (close: () => Promise<void>) => unknown
         return await tickets.issue({ purpose, user_id, user_epoch: (await records.get(user_id))!.epoch, address, mailed: true })
       },
 
-      /** Somebody who signs in with the old password, or goes on with the session, in the middle of it. What they get is looked at later. */
+      /** An actor who signs in with the old password, or uses the old session, during the race. Its results are checked later. */
       async createBystander (choose: Choose): Promise<Record<string, () => Promise<number>>> {
         const kind = choose(3)
         if (kind === 0) {
@@ -147,7 +147,7 @@ async function openRaces (t: { teardown: (close: () => Promise<void>) => unknown
         return read > ended ? late : undefined
       },
 
-      /** What is still good of what was good before the race, and of what the bystander got. */
+      /** Finds the links, sessions and tokens from before the race, or of the bystander, that are still valid. */
       async findSurvivors ({ links, renewed, old = true }: { links: string[], renewed?: Browser | undefined, old?: boolean }): Promise<Record<string, boolean>> {
         const dead: Record<string, boolean> = {}
         for (const token of accessTokens) {

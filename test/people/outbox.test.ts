@@ -60,7 +60,7 @@ t.test('a mail is sent at once, by SMTP, with its Message-ID, sender, text and H
   t.equal(await records.count(), 0)
 })
 
-t.test('what waits is sealed', async (t) => {
+t.test('pending mails are sealed', async (t) => {
   const { start, records } = await open(t)
   const outbox = start({ send: async () => { throw new Error('down') } })
   await outbox.enqueue({ kind: 'test', to: 'ann@example.com' }, HOUR)
@@ -124,7 +124,7 @@ t.test('no attempt is made when the link has expired', async (t) => {
   t.same([sent, failed], [2, ['ERROR']], 'the third would be too late')
 })
 
-t.test('a server that hangs holds up nobody beyond the other places, and close ends it', async (t) => {
+t.test('mails that hang take one slot each, the others are sent, and close ends them', async (t) => {
   const { start, records } = await open(t)
   const server = await startSmtp(t, { authOptional: true, reply: (to) => to.startsWith('hang') ? 'hang' : 0 })
   const outbox = start(createSmtp(`smtp://127.0.0.1:${server.port}`, 'id@example.com'))
@@ -135,7 +135,7 @@ t.test('a server that hangs holds up nobody beyond the other places, and close e
   t.equal(await records.count({ equal: { state: 'due' } }), 3, 'they are tried again when their lease is over')
 })
 
-t.test('what cannot be unsealed, and what kills its process, is final and blocks nobody', async (t) => {
+t.test('a mail that cannot be unsealed, or that kills its process, is final and blocks no other', async (t) => {
   const { start, clock, failed, records } = await open(t)
   const sent: string[] = []
   const outbox = start({ send: async ({ to }) => { sent.push(to) } })

@@ -9,7 +9,7 @@ eachStore(t, 'the pages of links', async (t, start) => {
   const { kit, browser, user } = harness
   const app = await harness.register()
 
-  await t.test('a person who forgot the password comes back without a script, and opening the link spends nothing', async (t) => {
+  await t.test('a person sets a new password without a script, and opening the link does not spend it', async (t) => {
     const bob = browser()
     const { text } = await bob.open(askCode(app).url)
     const href = /href="([^"]*\/forgot)"/.exec(text)?.[1] ?? ''
@@ -103,7 +103,7 @@ eachStore(t, 'the pages of links', async (t, start) => {
   })
 })
 
-t.test('without mail there is no link to a forgotten password, and the start says why', async (t) => {
+t.test('without mail there is neither a link to a forgotten password nor a sign-up', async (t) => {
   const { startHarness } = await import('../oidc/harness.ts')
   const harness = await startHarness(t, { mail: undefined as never })
   const app = await harness.register()

@@ -52,7 +52,7 @@ const link = async (user_id: string, purpose: 'reset' | 'verify') => await ticke
 
 interface Outcome { [actor: string]: boolean }
 
-/** Runs the actors in every order; `check` says what is wrong with an outcome. */
+/** Runs the actors in every order. `check` returns the fault of an outcome. */
 async function race (name: string, prepare: () => Promise<{ actors: Record<string, () => Promise<unknown>>, check: (succeeded: Outcome) => Promise<string | undefined> }>, most = MOST_ORDERS): Promise<void> {
   await t.test(name, async (t) => {
     const outcomes = new Map<string, number>()

@@ -6,7 +6,7 @@ t.test('several processes on one database send every mail once', async (t) => {
   t.strictSame({ mails, lost, duplicates }, { mails: 60, lost: 0, duplicates: 0 })
 })
 
-t.test('processes that are killed lose no mail, and what arrives twice has one Message-ID', async (t) => {
+t.test('killed processes lose no mail, and duplicates have the same Message-ID', async (t) => {
   const { lost, duplicates, copies, ids, kills, inFlight } = await deliver(`sqlite:${t.testdir()}/mails.db`, { processes: 2, mails: 30, kills: 2 })
   t.equal(lost, 0)
   t.ok(duplicates <= inFlight && copies <= 2, `${duplicates} duplicates of ${inFlight} mails in flight after ${kills} kills`)

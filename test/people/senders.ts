@@ -33,11 +33,11 @@ async function startSender (database: string, url: string) {
       given++
       child.stdin.write(`to ${address}\n`)
     },
-    /** Resolves when it was told of all mails that it was given. */
+    /** Resolves when the process has accepted all mails that it was given. */
     acceptAll: async () => await until(() => accepted.length >= given),
-    /** Resolves when it was told of so many accepted mails. */
+    /** Resolves when the process has accepted `count` mails. */
     accept: async (count: number) => await until(() => accepted.length >= count),
-    /** Has it send what is due, whoever accepted it. Resolves when it has found nothing more. */
+    /** Makes the process send the due mails of all processes. Resolves when it finds no more. */
     async look () {
       const own = ++looks
       child.stdin.write('look\n')
@@ -78,8 +78,8 @@ async function countClaimed (database: string): Promise<number> {
 }
 
 /**
- * Processes on one database accept mails, and send what any of them has accepted; some are killed in the middle of it and
- * replaced. In the end one more, whose clock is past every lease, sends what they have left.
+ * Processes on one database accept mails, and send the mails that any of them has accepted. Some are killed meanwhile and
+ * replaced. At the end one more process, whose clock is past every lease, sends the remaining mails.
  */
 export async function deliver (database: string, { processes, mails, kills }: { processes: number, mails: number, kills: number }): Promise<DeliveryResult> {
   const closers: (() => unknown)[] = []

@@ -190,7 +190,7 @@ t.test('an app acts with the scopes of its token, a client with no account', asy
   t.ok(await clients.require(mine, own))
 })
 
-t.test('what a request shows of its caller, before a guard and after a refusal', async (t) => {
+t.test('the caller of a request, before a guard and after a refusal', async (t) => {
   const app = fastify()
   t.teardown(() => app.close())
   decorateRequests(app)

@@ -54,7 +54,7 @@ t.test('a connection that is closed already', (t) => {
   t.end()
 })
 
-t.test('the API passes it on with the caller, so that what nobody waits for is dropped', async (t) => {
+t.test('the API passes the signal on with the caller, so that work for disconnected callers is dropped', async (t) => {
   const kit = await build(t)
   const admin = await signIn(kit, { roles: ['admin'] })
   const { users, clients } = kit.app.identity

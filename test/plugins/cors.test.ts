@@ -43,7 +43,7 @@ t.test('a page of any origin may read and change the profile of its user, and no
   t.notOk('access-control-allow-origin' in (await send('POST', { data: { account: 'b', password: 'a long password' } })).headers)
 })
 
-t.test('what the host decides stands', async (t) => {
+t.test('the host\'s own CORS headers take precedence', async (t) => {
   const app = createApp()
   app.addHook('onRequest', (_request, reply, done) => {
     reply.header('access-control-allow-origin', 'https://only.example')

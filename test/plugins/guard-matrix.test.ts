@@ -6,7 +6,7 @@ import type { TestKit } from '../../testing/index.ts'
 import { type Build, forEachStore } from '../helpers/build.ts'
 import { type Elsewhere, type Held, type Kind, declareResource, issue } from '../helpers/powers.ts'
 
-// Whom the guard of an app admits, beside the service and by remoteAuth, compared with tables that are written out here.
+// Compares the callers that an app's guard admits, with the service embedded and by remoteAuth, with tables that are written out here.
 
 t.setTimeout(600_000)
 

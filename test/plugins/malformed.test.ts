@@ -26,7 +26,7 @@ async function send (bytes: string): Promise<string> {
   return await within('the end of the connection', text(socket))
 }
 
-t.test('what is not HTTP is answered in the form of every error', async (t) => {
+t.test('input that is not HTTP is answered in the common error format', async (t) => {
   for (const [bytes, statusCode, error, message] of [
     ['GARBAGE\r\n\r\n', 400, 'Bad Request', 'request: is not valid HTTP'],
     ['GET / HTTP/1.1\r\nHost: a\r\nno colon\r\n\r\n', 400, 'Bad Request', 'request: is not valid HTTP'],

@@ -29,7 +29,7 @@ async function start (t: Test, options: StartOptions = {}) {
   return { ...harness, harness, metricsUrl: url, scrape, read }
 }
 
-t.test('what the service does is counted, in strict OpenMetrics', async (t) => {
+t.test('operations are counted, in strict OpenMetrics', async (t) => {
   const { kit, harness, user, register, browser, post, get, scrape, read } = await start(t)
   const app = await register()
   const code = await getCode(harness, app)
@@ -71,7 +71,7 @@ t.test('what the service does is counted, in strict OpenMetrics', async (t) => {
   for (const secret of [user.user_id, user.account, app.client_id, 'made-up-by-a-caller']) t.notOk(values.includes(secret))
 })
 
-t.test('open lists are counted, and what waits for a thread', async (t) => {
+t.test('open lists are counted, and work that waits for a thread', async (t) => {
   const { kit, read } = await start(t, { bcryptCost: 8 })
   const { users } = kit.app.identity
   for (let made = 0; made < 3; made++) await users.create({ data: { account: `user-${made}`, password: 'p' } })
@@ -157,7 +157,7 @@ t.test('the service works the same with metrics on, streamed lists too', async (
   t.match(await admin.post('/user', { data: { account: 'user-1', password: 'p' } }), { status: 409 })
 })
 
-t.test('the outbox: what is due, what was given up, and for how long the oldest has waited', async (t) => {
+t.test('the outbox: due and failed mails, and the wait of the oldest', async (t) => {
   const time = Date.parse('2126-11-21T00:00:00Z')
   const collections = [{ name: 'deliveries', keys: { state: 'string', due_at: 'string' } as const, indexes: [['state', 'due_at']] }]
   const store = await openStore('sqlite::memory:', { collections, now: () => time })

@@ -205,7 +205,7 @@ t.test('with the option off there is neither', async (t) => {
   for (const url of ['/openapi.json', '/docs']) t.equal((await kit.inject(url)).statusCode, 404, url)
 })
 
-t.test('the check of responses finds what is not documented', async (t) => {
+t.test('the check of responses finds undocumented ones', async (t) => {
   const kit = await build(t)
   const document = (await kit.inject('/openapi.json')).json()
   const type = 'application/json; charset=utf-8'

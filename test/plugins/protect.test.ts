@@ -134,7 +134,7 @@ t.test('where the metadata of a resource are', async (t) => {
   }
 })
 
-t.test('what cannot be protected fails at boot', async (t) => {
+t.test('a resource that cannot be protected fails at boot', async (t) => {
   const kit = await startIdentity({ t })
   const { protect } = kit.app.identity
   for (const [resource, message] of [

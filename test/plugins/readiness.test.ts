@@ -21,7 +21,7 @@ function start () {
   return { state, closing, check: createReadiness({ store, closing: closing.signal, now: () => state.time }) }
 }
 
-t.test('the store is pinged at most once a second, whatever it answers', async (t) => {
+t.test('the store is pinged at most once a second, for every answer', async (t) => {
   const { state, check } = start()
   await Promise.all(Array.from({ length: 100 }, check))
   state.fails = true
@@ -61,7 +61,7 @@ t.test('a shutdown counts for a check that waits for the store', async (t) => {
   await checked
 })
 
-t.test('the service says it is not ready once its file is removed, and before it closes', async (t) => {
+t.test('the service is unready once its file is removed, and before it closes', async (t) => {
   const closing = new AbortController()
   const kits = [
     await build(t, { database: `sqlite:${join(t.testdir(), 'identity.db')}` }),

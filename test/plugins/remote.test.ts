@@ -62,7 +62,7 @@ async function startFake (t: Teardown, first: Answer = (response) => tell(respon
 const errorOf = (code: ErrorCode, statusCode: number) => ({ statusCode, code })
 const UNAVAILABLE = { ...errorOf('ErrRsc', 503), error: 'Service Unavailable', message: 'the identity service is unavailable' }
 
-t.test('the caller equals that beside the store, as far as tokeninfo has its fields', async (t) => {
+t.test('the caller equals that of an embedded service, in all fields of tokeninfo', async (t) => {
   const { kit, url } = await startService(t)
   const { ask, host } = await startHost(t, { upstream: url })
   const { access_token, headers, user_id, client_id } = await mintAll(kit, { user: 'ann', roles: { admin: { since: 1 } }, scopes: ['read'] })

@@ -22,7 +22,7 @@ async function open (t: Test, counter: Counter, perMinute: number | false = 3) {
   }
 }
 
-/** A counter that has counted so often before; what it is asked goes to `asked`. */
+/** A counter with these counts so far. Its calls are recorded in `asked`. */
 function createFake (counts: Record<string, number> = {}, ttl = 60_000): { counter: Counter, asked: [kind: string, key: string][] } {
   const asked: [string, string][] = []
   const count = async (kind: string, key: string, window: number): Promise<Count> => {
@@ -32,7 +32,7 @@ function createFake (counts: Record<string, number> = {}, ttl = 60_000): { count
   return { counter: { count }, asked }
 }
 
-t.test('addresses are counted by what one connection is given: 64 bits of IPv6', async (t) => {
+t.test('IPv6 addresses are counted by their first 64 bits, as assigned to one connection', async (t) => {
   const { counter, asked } = createFake()
   const send = await open(t, counter)
   for (const ip of ['2001:db8:1:2::1', '2001:db8:1:2:ffff:ffff:ffff:ffff', '2001:db8:1:3::1']) {
@@ -63,7 +63,7 @@ t.test('an account is counted by its hash, in any case', async (t) => {
   t.notMatch(keys.join(' '), /ann|bob/i)
 })
 
-t.test('a known browser is counted with those of its user, whatever its address', async (t) => {
+t.test('a known browser is counted with those of its user, at any address', async (t) => {
   const { counter, asked } = createFake()
   const send = await open(t, counter)
   for (const ip of ['203.0.113.7', '2001:db8::1']) t.equal((await send('/known/ann', ip)).status, 200)

@@ -2,7 +2,7 @@ import t from 'tap'
 import { build } from '../helpers/build.ts'
 import { signIn } from '../helpers/people.ts'
 
-t.test('an unknown query parameter is refused by name, whatever every object inherits under it', async (t) => {
+t.test('an unknown query parameter is refused by name, even if it is a property of every object', async (t) => {
   const kit = await build(t)
   const admin = await signIn(kit, { roles: ['admin'] })
   for (const name of ['colour', '__proto__', 'constructor', 'toString', 'hasOwnProperty']) {

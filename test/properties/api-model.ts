@@ -1,11 +1,11 @@
 import { compareValues } from '../helpers/property.ts'
 
 /**
- * A model of the API, written from the interface's description: what a caller sees when one request follows another. It keeps plain
+ * A model of the API, written from the interface's description: the answers to sequential requests. It keeps plain
  * objects and shares no code with the service. Ids are numbers in the order of creation, times are numbers of ticks.
  */
 
-/** What somebody asks for. Users, clients and tokens are named by their number, which may be one that there never was. */
+/** A request. Users, clients and tokens are named by their number, which may be one that never existed. */
 export type Call =
   | { op: 'createUser', account: string, password: string, name?: string, expires?: boolean }
   | { op: 'getUser', user: number, fields?: string }
@@ -131,7 +131,7 @@ export class Model {
     this.clients.push({ id: `c${this.clients.length}`, name, scopes: [], redirectUris: [], owner: `u${owner}`, createdAt: 0, modifiedAt: 0 })
   }
 
-  /** Whether there is such a user and such a client, who then have one token more. */
+  /** Adds a token for a user and a client. False if either does not exist. */
   signIn ({ user, client }: SignIn): boolean {
     const [holder, app] = [this.#find(this.users, user), this.#find(this.clients, client)]
     if (holder === undefined || app === undefined) return false

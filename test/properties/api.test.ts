@@ -54,7 +54,7 @@ const calls: fc.Arbitrary<Call> = fc.oneof(
   { weight: 1, arbitrary: fc.record({ op: op('logout') }) }
 )
 
-/** A step: somebody signs in, or the holder of a token calls. */
+/** A step: a sign-in, or a call with a token. */
 type Step = SignIn | { token: number, call: Call }
 const steps: fc.Arbitrary<Step[]> = fc.array(fc.oneof(
   { weight: 1, arbitrary: fc.record({ op: fc.constant('signIn' as const), user: numbers, client: numbers }) },
@@ -125,7 +125,7 @@ class Subject {
       if (key === 'client_id' || key === 'clientId') return [key, `c${this.#clients.indexOf(String(item))}`]
       return [key, this.#translate(item)]
     }))
-    // What a secret is, nobody can foretell: the model counts them.
+    // Secrets are random, so the model only counts them.
     if (typeof record.clientSecret === 'string') record.clientSecret = `secret ${String(record.clientId)} ${this.#count(String(record.clientId), record.clientSecret)}`
     return record
   }
@@ -203,7 +203,7 @@ t.test('every sequence of calls has the answers of the model, on each store', as
     for (const subject of subjects) await subject.begin()
     let time = CAST.length
     const look: Call[] = [{ op: 'listUsers', fields: 'expired,disabled', limit: 0 }, { op: 'listClients', limit: 0 }]
-    // At the end the admin looks at everything that can be seen, unless the token has ended.
+    // At the end the admin lists all users and clients, unless the token has ended.
     for (const step of [...sequence, ...look.map((call) => ({ token: 0, call }))]) {
       time++
       for (const subject of subjects) subject.advance()

@@ -37,7 +37,7 @@ const toCell = (value: unknown) => (value === undefined ? '' : typeof value === 
 /** As a program reads it (RFC 4180). */
 const read = (csv: string): string[][] => parse(csv, { bom: true, relaxColumnCount: false, recordDelimiter: '\n' })
 
-t.test('what a CSV parser reads is what was written', async (t) => {
+t.test('a CSV parser reads the written values', async (t) => {
   await checkProperty(t, 300, fc.asyncProperty(lists, async (batches) => {
     const [header, ...rows] = read(await write(batches, false))
     deepStrictEqual(header, [...COLUMNS])

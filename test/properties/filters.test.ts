@@ -8,8 +8,8 @@ import { COLLECTIONS, type Thing } from '../lib/store/conformance/collections.ts
 import { each, read } from '../lib/store/conformance/suite.ts'
 
 /**
- * What the port promises about filters, sorts and pages, over a plain array. Only this model decides what is right: it shares no
- * code with an engine.
+ * A model of the port's filters, sorts and pages, over a plain array. It alone defines the expected results, and shares no code
+ * with an engine.
  */
 function matches (thing: Thing, { equal = {}, contains = {}, before = {} }: Filter): boolean {
   return Object.entries(equal).every(([key, value]) => thing[key] === value) &&
@@ -63,7 +63,7 @@ const filters = fc.record({
 const sorts = fc.uniqueArray(fc.record({ key: fc.constantFrom('owner', 'deputy', 'at', 'rank', 'live'), direction: fc.constantFrom('asc' as const, 'desc' as const) }),
   { selector: ({ key }) => key, maxLength: 3 })
 
-/** A position: that of a document of the list, or of one that is not there. */
+/** The position of a document of the list, or of one that does not exist. */
 const positions = fc.record({ index: fc.nat(30), id: fc.option(fc.constantFrom('t001x', '', 'zz')) })
 
 const queries = fc.record({ filter: filters, sort: sorts, offset: fc.nat(5), limit: fc.nat(8) }, { requiredKeys: ['sort'] })

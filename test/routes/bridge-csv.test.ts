@@ -162,7 +162,7 @@ t.test('the answer is CSV when the query or Accept asks for it', async (t) => {
   }
 })
 
-t.test('fields selects columns, whatever the upstream sends', async (t) => {
+t.test('fields selects columns, for any answer of the upstream', async (t) => {
   const records = [client(1, { clientSecret: 's', userId: 'u', grants: ['code'], disabled: true })]
   const upstream = await startUpstream(t, (response) => response.writeHead(200, { 'content-type': NDJSON }).end(lines(records)))
   const { url } = await startBridge(t, { upstream: upstream.url })

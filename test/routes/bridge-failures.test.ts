@@ -16,7 +16,7 @@ const LATE = badGateway('the upstream did not answer in time')
 const UNREACHABLE = badGateway('the upstream is unreachable')
 const BROKEN = badGateway('the upstream aborted its response')
 
-/** Writes lines as fast as the reader takes them. Resolves to the number of bytes when the reader has gone. */
+/** Writes lines as fast as the client reads them. Resolves to the number of bytes when the client has disconnected. */
 async function writeLines (response: ServerResponse, count: number): Promise<number> {
   const chunk = Array.from({ length: 100 }, (_, index) => line(index, 'x'.repeat(1000))).join('')
   const gone = once(response, 'close')

@@ -49,7 +49,7 @@ await forEachStore(t, async (t, build) => {
     ])
   })
 
-  t.test('what is wrong is named', async (t) => {
+  t.test('an invalid field is named', async (t) => {
     const kit = await build(t)
     await kit.reset()
     const admin = await signIn(kit, { roles: ['admin'] })
@@ -71,7 +71,7 @@ await forEachStore(t, async (t, build) => {
     t.match(await admin.get('/webhook/list?sort=url'), { status: 400 })
   })
 
-  t.test('there are at most twenty, however many are made at once', async (t) => {
+  t.test('there are at most twenty, even with concurrent creations', async (t) => {
     const kit = await build(t)
     await kit.reset()
     const admin = await signIn(kit, { roles: ['admin'] })
@@ -85,7 +85,7 @@ await forEachStore(t, async (t, build) => {
     t.equal((await admin.get<{ data: unknown[] }>('/webhook/list?limit=7&sort=name:desc')).body.data.length, 7)
   })
 
-  t.test('the receiver of the kit verifies and collects; what fails is delivered again by the clock', async (t) => {
+  t.test('the receiver of the kit verifies and collects; failed deliveries are retried by the clock', async (t) => {
     const kit = await build(t)
     await kit.reset()
     const admin = await signIn(kit, { roles: ['admin'] })
@@ -136,7 +136,7 @@ t.test('the receiver of the page takes a message once, and none that is forged',
   t.equal(lines.length, 1)
 })
 
-t.test('a webhook cannot reach the network of the service, whatever its name resolves to', async (t) => {
+t.test('a webhook cannot reach the network of the service, by any name', async (t) => {
   const inner = createServer(() => t.fail('nobody may come here')).listen(0, '127.0.0.1')
   await once(inner, 'listening')
   t.teardown(() => inner.close())

@@ -22,7 +22,7 @@ await forEachStore(t, async (t, build) => {
     t.match(await ann.get('/client/count'), { body: { data: { count: 4 } } })
   })
 
-  t.test('calls at the same time may exceed the quota, and none after them', async (t) => {
+  t.test('concurrent calls may exceed the quota, later ones may not', async (t) => {
     const bob = await signIn(kit)
     const replies = await Promise.all(Array.from({ length: 10 }, () => bob.post('/client', CLIENT)))
     t.ok(replies.filter(({ status }) => status === 200).length >= 3)

@@ -4,7 +4,7 @@ import { forEachStore } from '../helpers/build.ts'
 import { type Api, createClient, createUser, signIn, unique } from '../helpers/people.ts'
 import { REFUSED, redeem } from '../helpers/redeem.ts'
 
-/** Times of the cases: a client is made at one and changed at the next. Ahead of a MongoDB server's clock, whose TTL removes what is past. */
+/** Clients are created at BEGIN and changed at LATER: in the future of a MongoDB server, whose TTL index removes expired documents. */
 const BEGIN = '2126-11-21T02:51:00.000Z'
 const LATER = '2126-11-21T02:51:01.000Z'
 
@@ -114,7 +114,7 @@ await forEachStore(t, async (t, build) => {
   t.test('4.1 POST /client, rule 2: the owner', async (t) => {
     for (const [name, caller, userId, owner] of [
       ['the caller', ann, undefined, ann],
-      ['an admin, when he names nobody', admin, undefined, admin],
+      ['an admin, without a userId', admin, undefined, admin],
       ['whom an admin names', admin, bob.user_id, bob],
       ['the caller, whomever a non-admin names', ann, bob.user_id, ann],
       ['the caller, when a non-admin names nobody that exists', ann, 'no such user', ann],
@@ -186,7 +186,7 @@ await forEachStore(t, async (t, build) => {
     t.match(await admin.delete(`/client/${other}`), { status: 204 }, 'an admin removes anybody\'s')
   })
 
-  t.test('4.1 DELETE /client/{clientId}: the client one is authenticated as gives ErrPerm', async (t) => {
+  t.test('4.1 DELETE /client/{clientId}: the client of the caller\'s own token gives ErrPerm', async (t) => {
     for (const roles of [[], ['admin']]) {
       const caller = await signIn(kit, { client: unique('own'), roles })
       t.match(await caller.delete(`/client/${caller.client_id}`), { status: 403, body: { statusCode: 403, code: 'ErrPerm', error: 'Forbidden' } })
@@ -201,7 +201,7 @@ await forEachStore(t, async (t, build) => {
     await Promise.all(Array.from({ length: 205 }, () => createClient(caller)))
     t.match(await caller.delete(`/client/user/${caller.user_id}`), { status: 204, body: null })
     t.strictSame((await admin.get(`/client/count?user=${caller.user_id}`)).body, { data: { count: 0 } })
-    t.match(await caller.get('/user'), { status: 401 }, 'his token\'s client is gone')
+    t.match(await caller.get('/user'), { status: 401 }, 'the client of the token is deleted')
     t.match(await bob.get(`/client/${kept}`), { status: 200 }, 'others\' stay')
   })
 
@@ -216,7 +216,7 @@ await forEachStore(t, async (t, build) => {
     t.match(await admin.delete('/client/user/nobody-at-all'), { status: 204 })
   })
 
-  t.test('Records: a client outlives its owner, and his own tokens do not', async (t) => {
+  t.test('Records: a client outlives its owner, and the owner\'s tokens do not', async (t) => {
     const owner = await createUser(admin)
     const clientId = await createClient(admin, { userId: owner })
     const his = await kit.mint({ user: owner, client: clientId })

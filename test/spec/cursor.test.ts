@@ -16,7 +16,7 @@ function readLink (link: unknown): { query: string, after: string } | undefined 
   return { query, after: new URLSearchParams(query).get('after')! }
 }
 
-/** The pages of a list, each linked by the one before. */
+/** The pages of a list, each linked from the previous one. */
 async function walk<T> (api: Api, path: string, first: string): Promise<T[][]> {
   const pages: T[][] = []
   for (let query: string | undefined = first; query !== undefined;) {
@@ -105,7 +105,7 @@ await forEachStore(t, async (t, build) => {
     }
   })
 
-  t.test('anything but a cursor of this list and sort gives ErrParam', async (t) => {
+  t.test('any value other than a cursor of this list and sort gives ErrParam', async (t) => {
     const { after } = readLink((await ann.get('/client/list?limit=2&sort=created:asc')).headers.link)!
     const [version, sort, values, id] = JSON.parse(Buffer.from(after, 'base64url').toString()) as [number, string, string[], string]
     const forge = (value: unknown) => Buffer.from(JSON.stringify(value)).toString('base64url')
@@ -141,7 +141,7 @@ await forEachStore(t, async (t, build) => {
     t.strictSame((await ann.get('/client/list?after=&offset=1')).body, (await ann.get('/client/list?offset=1')).body, 'an empty one counts as not given')
   })
 
-  t.test('a cursor grants nothing: its user sees their own records only', async (t) => {
+  t.test('a cursor grants no access: its user sees only their own records', async (t) => {
     const reply = await admin.get<{ data: Client[] }>('/client/list?limit=2&sort=name:desc')
     const { after } = readLink(reply.headers.link)!
     const seen = JSON.stringify(reply.body.data)

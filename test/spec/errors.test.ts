@@ -148,7 +148,7 @@ t.test('ErrDb: every store call fails', async (t) => {
     t.notMatch(JSON.stringify(reply.body), /ECONNREFUSED|10\.0|var/)
   }
   const all = faulty.log().trim().split('\n').map((line) => JSON.parse(line))
-  // The others are of work that no request waits for.
+  // The other lines are from background work.
   const lines = all.filter(({ reqId }) => reqId !== undefined)
   t.equal(lines.length, callAll(session, client, user).length, 'each failure is logged once')
   for (const line of lines) t.match(line, { level: 50, reqId: String, code: 'ErrDb', err: { message: 'ECONNREFUSED 10.0.0.7 /var/lib/db' } })

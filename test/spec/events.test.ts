@@ -7,7 +7,7 @@ import { forEachStore } from '../helpers/build.ts'
 
 const MAIL = { local: true, send: async () => {} }
 
-/** What the calls of one operation share: a user with a client, who acts, and an administrator. */
+/** The actors that the calls of an operation share: a user with a client, and an administrator. */
 interface Scene {
   kit: TestKit
   admin: Record<string, string>
@@ -15,7 +15,7 @@ interface Scene {
   call (method: 'POST' | 'PATCH' | 'DELETE', url: string, headers: Record<string, string>, data?: object): Promise<{ data: Record<string, string> }>
 }
 
-/** The operations that change something: a call, and the types of the events that it leads to. */
+/** The operations that change something: a call, and the types of the events that it causes. */
 const OPERATIONS: Record<string, [run: (scene: Scene) => Promise<unknown>, ...types: (keyof typeof EVENT_TYPES)[]]> = {
   createClient: [({ call, user }) => call('POST', '/client', user.headers, { data: { redirectUris: [], scopes: [], name: 'new' } }), 'client.created'],
   patchClient: [({ call, user }) => call('PATCH', `/client/${user.client_id}`, user.headers, { data: { name: 'other' }, regen_secret: true }), 'client.updated', 'client.secret_changed'],
@@ -60,7 +60,7 @@ async function setUp (t: Test, kit: TestKit): Promise<Scene> {
 }
 
 await forEachStore(t, async (t, build) => {
-  t.test('every operation that changes something has its events, with who did it', async (t) => {
+  t.test('every operation that changes something has its events, with its actor', async (t) => {
     const changing = Object.keys(ACCESS).filter((operation) => !/^(get|list|count|read)/.test(operation) && !/webhook/i.test(operation))
     t.same(Object.keys(OPERATIONS).sort(), changing.sort(), 'the table has every operation')
     const kit = await build(t, { mail: MAIL, selfDelete: true })
@@ -76,7 +76,7 @@ await forEachStore(t, async (t, build) => {
     }
   })
 
-  t.test('what an event says', async (t) => {
+  t.test('the fields of an event', async (t) => {
     const kit = await build(t, { mail: MAIL })
     const { call, admin, user: { user_id, headers, client_id } } = await setUp(t, kit)
     const last = async () => (await kit.events.list()).at(-1)!
@@ -152,7 +152,7 @@ await forEachStore(t, async (t, build) => {
     t.equal((await kit.inject({ url: '/api/v1/event/list' })).statusCode, 401)
   })
 
-  t.test('the feed: from the present, from the start, waiting, and cursors that are gone', async (t) => {
+  t.test('the feed: from the present, from the start, waiting, and cursors that are no longer valid', async (t) => {
     const kit = await build(t, { auditDays: 1 })
     const { admin, user: { user_id }, call } = await setUp(t, kit)
     await kit.flush()
@@ -178,7 +178,7 @@ await forEachStore(t, async (t, build) => {
   })
 })
 
-t.test('a listener of this process hears of events from now on, until it is removed', async (t) => {
+t.test('a listener in this process gets the events from now on, until it is removed', async (t) => {
   const kit = await startIdentity({ t })
   await kit.mint({ user: 'before' })
   await kit.flush()

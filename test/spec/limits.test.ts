@@ -20,7 +20,7 @@ function nest (levels: number): object {
   return levels === 1 ? {} : { in: nest(levels - 1) }
 }
 
-/** Each limit: the field, the largest value that is accepted, the smallest that is not. */
+/** Each limit: the field, the largest accepted value, and the smallest refused one. */
 const CLIENT_LIMITS: [string, object, object][] = [
   ['redirectUris', { redirectUris: items(100, (n) => `https://a.example/${n}`) }, { redirectUris: items(101, (n) => `https://a.example/${n}`) }],
   ['redirectUris[0]', { redirectUris: [uri(2048)] }, { redirectUris: [uri(2049)] }],

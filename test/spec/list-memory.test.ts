@@ -11,7 +11,7 @@ import { signIn } from '../helpers/people.ts'
 
 const RECORDS = 100_000
 const MIB = 1024 * 1024
-/** What may stay reachable while the list streams: some batches, a small part of the list (25 MB as JSON). */
+/** Maximum reachable memory while the list streams: some batches, a small part of the list (25 MB as JSON). */
 const LIVE_CEILING = 8 * MIB
 /** Growth of resident memory, which includes garbage, the store's threads and the reader of this test. */
 const RESIDENT_CEILING = 64 * MIB
@@ -46,7 +46,7 @@ t.test('Lists: 100,000 records stream in constant memory', async (t) => {
   }))
   await seeding.close()
 
-  /** Reads a list to its end without keeping it: the number of records, and whether each name came after the last. */
+  /** Reads a list to its end and discards it. Resolves to the number of records, and whether the names were in order. */
   async function read (url: string, limit: number): Promise<{ count: number, ordered: boolean, bytes: number }> {
     const reply = await fetch(`${url}/api/v1/client/list?limit=${limit}`, { headers: { ...ann.headers, accept: 'application/x-ndjson' } })
     let count = 0

@@ -113,7 +113,7 @@ t.test('Lists: the same bytes whether a thread of the store renders them or the 
   t.teardown(() => store.close())
   const embedded = await build(t, { store })
 
-  // This kit's lists can only be rendered in the thread.
+  // This kit renders lists only in the thread.
   for (const name of ['clients', 'users']) {
     kit.app.identity.store.collection(name).list = async function * () { throw new Error('read on the main thread') }
   }
@@ -132,9 +132,9 @@ interface Watched {
   kit: TestKit
   url: string
   ann: Person
-  /** Batches that the store was asked for, and how often it was told that the reader left. */
+  /** Numbers of requested batches, and of lists that were closed early. */
   seen: { next: number, left: number }
-  /** Resolves when the store learns that the reader left. */
+  /** Resolves when the list is closed early. */
   freed: Promise<void>
   /** The most bytes that were written and not yet sent. */
   buffered: () => number
@@ -202,8 +202,8 @@ t.test('Lists: a slow reader gets the whole list, while only a few batches are b
   t.equal(seen.next, BATCHES + 1)
 })
 
-t.test('Lists: a reader who takes nothing is disconnected, and the cursor is freed', async (t) => {
-  // More than any socket buffers: if few batches were read, the store was not read ahead.
+t.test('Lists: a client that reads nothing is disconnected, and the cursor is freed', async (t) => {
+  // More than any socket buffers. A small number of batches shows that the list was not read ahead of the client.
   const BATCHES = 100_000
   const { url, ann, seen, freed, buffered, log } = await watch(t, { batches: BATCHES, stallTimeout: 1_000 })
   const socket = await ask(url, '/api/v1/client/list?limit=0', ann.headers)
@@ -240,7 +240,7 @@ t.test('Lists: a user may stream a few lists at once, which limits no other user
   t.match(head, /^HTTP\/1.1 200 /, 'closing a list makes room for another')
 })
 
-t.test('Lists: a reader who leaves frees the cursor', async (t) => {
+t.test('Lists: a client that disconnects frees the cursor', async (t) => {
   for (const [when, at] of [['midway', 5], ['while the first batch is read', 1], ['while the second is', 2]] as const) {
     t.test(when, async (t) => {
       const { url, ann, seen, freed } = await watch(t, {

@@ -21,7 +21,7 @@ const REFUSED: [password: string, reason: string, message: RegExp][] = [
   ['acme straße', 'name', /name/]
 ]
 
-/** No rule about kinds of characters, any Unicode, nothing cut off. */
+/** There is no rule about kinds of characters, any Unicode is accepted, and nothing is truncated. */
 const ACCEPTED = [GOOD, '        ', '\u{1F600}'.repeat(8), 'пароль для входа', 'password 12345678', 'x'.repeat(1000) + 'y', '\u{1F600}'.repeat(1024), 'nul\0nul\0nul']
 
 t.test('new passwords are checked wherever one is set', async (t) => await forEachStore(t, async (t, build) => {

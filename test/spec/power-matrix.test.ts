@@ -9,18 +9,18 @@ import { type Reply, unique } from '../helpers/people.ts'
 import { API_SCOPES, type Elsewhere, type Held, KINDS, type Kind, addClient, addUser, declareResource, describeKind, issue } from '../helpers/powers.ts'
 import { type App, eachStore, getCode, signIn } from '../oidc/harness.ts'
 
-// What every kind of token may do, compared with a table that is written out here: nothing in it comes from the product.
+// Compares the power of every kind of token with a table. The table is written out here, and takes nothing from the code under test.
 
 t.setTimeout(600_000)
 
 /**
- * What callers are answered: `ok`, `403` when the roles do not suffice, `scope` when the token lacks a scope (403 with the
- * challenge), `404`. Each caller has a token with `all` scopes, with the `only` scope of the row, or `without` that scope,
- * but with all others.
+ * The answers to the callers: `ok`, `403` when the roles do not suffice, `scope` when the token lacks a scope (403 with the
+ * challenge), `404`. Each caller has a token with `all` scopes, with `only` the scope of the row, or with all scopes `without`
+ * that one.
  *
  * p m a: a user without a role, a manager, an administrator.
  * A manager sees no link to another's account, and the users here have no address, so /recovery is for administrators.
- * 400: the token suffices; the wrong password, or an account without an address, keeps the account as it is.
+ * 400: the token suffices, but the password is wrong or the account has no address, so the account does not change.
  * own: a client that acts for itself, with any scopes and whatever its owner's roles; M A: such a client with the role manager or admin.
  */
 const TABLE = `
@@ -109,7 +109,7 @@ const ROWS = TABLE.trim().split('\n').slice(1).map((line): Row => {
   }
 })
 
-/** Write includes read, so a token without the scope to read has not that to write either. */
+/** Write includes read, so a token without the read scope has no write scope either. */
 const includes = (scope: string): string[] => (scope.endsWith(':read') ? [scope, scope.replace(/read$/, 'write')] : [scope])
 
 function listScopes ({ scope }: Row, held: HeldScopes): string[] {
@@ -129,13 +129,13 @@ function expect (row: Row, kind: Kind, held: HeldScopes, role: Role): Expected {
   return row.clients[held][kind === 'own' ? 'plain' : role]
 }
 
-/** Nobody listens there. */
+/** No server listens there. */
 const NEW_WEBHOOK = { name: 'n', url: 'http://127.0.0.1:9/', types: ['user.deleted'] }
 
 /** A valid body, for the operations that take one. */
 function bodyOf ({ method, path }: Row): object | undefined {
   if (method === 'PATCH') return path === '/user/:other' ? { data: { roles: {} } } : { data: { name: 'new' } }
-  // The token suffices, and the password does not: the account stays.
+  // The token suffices, but the password is wrong: the account stays.
   if (path === '/user' && method === 'DELETE') return { data: { current_password: 'wrong' } }
   if (path === '/user/email') return { data: { email: 'new@example.com', current_password: 'wrong' } }
   if (path === '/user/invite') return { data: { account: unique('new') } }
@@ -147,7 +147,7 @@ function bodyOf ({ method, path }: Row): object | undefined {
   return { data: { redirectUris: [], scopes: [], name: 'n' } }
 }
 
-/** What the path names: each cell has its own, so that no cell affects another. */
+/** Fills in the path. Each cell has its own records, so that no cell affects another. */
 async function fillIn (kit: TestKit, { method, path }: Row, caller: Held, elsewhere: Elsewhere): Promise<string> {
   const makers: Record<string, () => Promise<string>> = {
     ':ownClient': async () => (await addClient(kit, caller.user_id)).id,
@@ -183,7 +183,7 @@ async function removeResources ({ app }: TestKit, { resourceId: kept }: Elsewher
   }
 }
 
-/** There may be twenty. */
+/** A store has room for twenty webhooks. */
 async function removeWebhooks ({ app }: TestKit): Promise<void> {
   for await (const batch of app.identity.webhooks.list()) for (const { webhookId } of batch) await app.identity.webhooks.remove(webhookId)
 }
@@ -207,7 +207,7 @@ await forEachStore(t, async (t, build: Build) => {
           const head = await kit.inject({ method: 'HEAD', url: `/api/v1${url}`, headers: caller.headers })
           t.equal(head.statusCode, { ok: 200, invalid: 401, scope: 403, 403: 403, 404: 404 }[expected], `HEAD: ${message}`)
         }
-        // No cell depends on another, but all resources are one document, which is written by one at a time.
+        // No cell depends on another, but all resources are one document, whose writes are serialized.
         if (row.path.startsWith('/webhook')) {
           for (const cell of cells) {
             await walk(cell)
@@ -221,7 +221,7 @@ await forEachStore(t, async (t, build: Build) => {
   })
 })
 
-/** What no token is for: endpoints and pages of the authorization server, and what people ask for or do by a mailed link. */
+/** Routes that need no token: endpoints and pages of the authorization server, and the routes that request or use a mailed link. */
 const OUTSIDE = `
 GET /auth/authorize, POST /auth/authorize, GET /auth/authorize/:uid, GET /auth/interaction/:uid, POST /auth/interaction/:uid, POST /auth/par
 GET /auth/device, POST /auth/device, GET /auth/device/:uid, POST /auth/device_authorization
@@ -260,7 +260,7 @@ await forEachStore(t, async (t, build: Build) => {
         [API_SCOPES, true, true, true],
         [['clients:write', 'users:write'], true, true, true],
         [['clients:read', 'users:write'], false, false, false],
-        // Secrets of others take the scope of changes.
+        // Secrets of others need the scope for changes.
         [['clients:write', 'users:read'], true, false, false],
         [['clients:read', 'users:read'], false, false, false]
       ] as const) {
@@ -270,7 +270,7 @@ await forEachStore(t, async (t, build: Build) => {
         const make = async (userId: string, roles = {}) =>
           (await clients.create({ data: { userId, redirectUris: [], scopes: [], name: 'n', roles }, credentials: true }, { user_id: 'operator', isAdmin: true })).clientId
         for (const [whose, clientId, userId, isShown] of [
-          // A client that acts for itself owns nothing: its owner's clients are others'.
+          // A client that acts for itself owns nothing, not even its owner's clients.
           ['own', await make(caller.user_id), caller.user_id, kind === 'service' ? other : own],
           ['other', await make(somebody.id), somebody.id, other],
           ['vouched', await make(caller.user_id, { clerk: true }), caller.user_id, vouched]
@@ -315,7 +315,7 @@ await forEachStore(t, async (t, build: Build) => {
     }
   })
 
-  t.test('a new password takes the current one, and new secrets take their scope', async (t) => {
+  t.test('a new password needs the current one, and new secrets need their scope', async (t) => {
     const kit = await build(t)
     const elsewhere = await declareResource(kit)
     const { users, clients } = kit.app.identity
@@ -360,14 +360,14 @@ await forEachStore(t, async (t, build: Build) => {
       ['third-party', ['roles', ...API_SCOPES], {}],
       ['API audience', API_SCOPES, roles],
       ['other audience', ['orders:read'], roles],
-      // Its client has lost the scopes since.
+      // Its client has lost the scopes meanwhile.
       ['other audience', [], {}],
       ['API audience', [], {}],
       ['operator at another audience', [], roles],
       ['own', API_SCOPES, {}],
       ['service', [], roles]
     ] as [Kind, string[], object][]) {
-      // A service account's roles are its own. Its owner's are nobody's but the owner's.
+      // A service account's roles are its own. Its owner's roles count only for the owner.
       const caller = await issue(kit, elsewhere, { kind, scopes, roles: ['admin'], ownerRoles: kind === 'service' ? ['manager'] : ['admin'], client: { declared: { 'orders:read': elsewhere.resourceId } } })
       const { body } = await caller.get<{ data: Record<string, unknown> }>('/auth/tokeninfo')
       t.strictSame(body.data.roles, expected, `${kind} with ${scopes.join(' ')}`)
@@ -376,7 +376,7 @@ await forEachStore(t, async (t, build: Build) => {
     }
   })
 
-  t.test('an override of a row changes who, never the scope', async (t) => {
+  t.test('an override of a row changes the admitted callers, never the scope', async (t) => {
     const kit = await build(t, { access: { countUsers: { any: true }, getProfile: { roles: ['admin'] }, getTokenInfo: { roles: ['admin'] } } })
     const elsewhere = await declareResource(kit)
     for (const kind of OF_USERS) {
@@ -391,7 +391,7 @@ await forEachStore(t, async (t, build: Build) => {
   })
 })
 
-// The tokens of the tests above were written to the store. Those of real flows have the same records.
+// The tests above write their tokens to the store. Tokens of real flows have the same records.
 eachStore(t, 'real tokens', async (t, start) => {
   const harness = await start()
   const { kit, post, url, user } = harness

@@ -15,12 +15,12 @@ import { rotate } from '../helpers/redeem.ts'
 import { type Choose, Scheduler, type Step, createRandom, exhaust } from '../helpers/scheduler.ts'
 import { wrapStore } from '../helpers/wrap-store.ts'
 
-/** Orders of one pair of actors at most; a pair with more is left to the random ones. */
+/** Maximum orders of one pair of actors. Only random orders test a pair with more. */
 const MOST_ORDERS = 2000
 /** Random orders of each revocation with many actors. */
 const RANDOM_ORDERS = 150
 
-// Some seconds of work, on a machine with nothing else to do.
+// It takes some seconds on an idle machine.
 t.setTimeout(600_000)
 
 const NOW = Date.UTC(2026, 10, 21, 2, 51)
@@ -32,7 +32,7 @@ const scheduler = new Scheduler()
 const store = wrapStore(inner, scheduler.around)
 const recorder = createSilentRecorder(store)
 const tokens = createTokens({ store, now: () => NOW, roles: DEFAULT_ROLE_NAMES, recorder, onError: () => {}, refreshTtl: 7200 })
-// Hashing has no call of the store in it: to hold it would add no order.
+// Hashing makes no store call, so real hashes would add no order.
 const passwords = { hash: async (password: string) => password, verify: async () => true, isWeak: () => false, countWaiting: () => 0, close: async () => {} }
 const box = createSecretBox(generateSecretKey())
 const attempts = createAttempts({ store, now: () => NOW, key: box.key })
@@ -40,14 +40,14 @@ const users = createUsers({ store, now: () => NOW, roles: DEFAULT_ROLE_NAMES, pa
 const clients = createClients({ store, now: () => NOW, box, tokens, recorder, checkQuota: async () => {}, checkUrl: (url) => url })
 
 /**
- * What becomes of a token does not depend on when tokens of the other kind are written: the orders are walked through
- * once with the writes of each kind in them. The other collections no two of the actors touch. A scan for dead records is
- * not ordered, but the deletions of what it finds are.
+ * The fate of a token does not depend on the writes of tokens of the other kind. So all orders are tried twice, each time with
+ * the writes of one kind. No two actors share another collection. A scan for dead records is not ordered, but the deletions of
+ * the found records are.
  */
 const HALVES = ['access_tokens', 'refresh_tokens'].map((written): Scheduler['isShared'] => ({ collection, method }) =>
   method === 'getLinked' || (['users', 'clients', 'grants', written].includes(collection) && (method !== 'next' || collection === 'clients')))
 
-/** One user, one client of his, and one session. */
+/** A user, their client, and a session. */
 interface Scene { user_id: string, client_id: string, session: Required<MintedTokens> }
 
 let scenes = 0
@@ -62,13 +62,13 @@ async function setScene (): Promise<Scene> {
 
 interface Revocation {
   act: (scene: Scene) => Promise<unknown>
-  /** The one write that ends it all. */
+  /** The write that revokes the tokens. */
   isDecisive: (step: Step) => boolean
-  /** It is cut short on purpose. */
+  /** Its failure is part of the test. */
   mayFail?: true
-  /** Two revocations in a row: too many orders to walk through all. */
+  /** Two revocations in a row: too many orders to try all of them. */
   long?: true
-  /** A token minted from what was read after that write is good; absent: minting has nothing to do with it. */
+  /** A token that was minted from this collection, read after that write, is valid. Absent: minting does not depend on it. */
   rereads?: 'users' | 'clients'
 }
 
@@ -109,7 +109,7 @@ const REVOCATIONS: Record<string, Revocation> = {
   }
 }
 
-/** Somebody who wants to keep or to get a token; the tokens he was told go to `told`. */
+/** An actor that tries to keep or to get a token. Tokens that are issued to it go to `told`. */
 type Racer = (scene: Scene, told: MintedTokens[]) => Promise<unknown>
 
 const RACERS: Record<string, Racer> = {
@@ -133,7 +133,7 @@ async function works (ask: () => unknown): Promise<boolean> {
   }
 }
 
-/** The tokens that still open something. */
+/** The tokens that still work. */
 async function findSurvivors (told: MintedTokens[]): Promise<string[]> {
   const alive: string[] = []
   for (const { access_token, refresh_token } of told) {
@@ -144,7 +144,7 @@ async function findSurvivors (told: MintedTokens[]): Promise<string[]> {
   return alive
 }
 
-/** What the racer minted, he minted from what he read after the revocation: it is good. */
+/** Whether the racer minted from records that it read after the revocation. Such a token is valid. */
 function mintedAfter (revocation: Revocation, racer: string): boolean {
   const { log } = scheduler
   const decisive = log.findIndex((step) => step.actor === 'revoker' && revocation.isDecisive(step))
@@ -156,7 +156,7 @@ const CROWD = ['use', 'refresh', 'refresh twice', 'mint', 'mint', 'mint with ref
 
 interface Outcome { survivors: string[], told: number, order: string }
 
-/** An actor ends with the removals that go on behind it, so that their calls are ordered too. */
+/** An actor ends only with the removals that it left in the background, so that their calls are ordered too. */
 function settled (act: () => Promise<unknown>): () => Promise<unknown> {
   return async () => {
     try {
@@ -167,7 +167,7 @@ function settled (act: () => Promise<unknown>): () => Promise<unknown> {
   }
 }
 
-/** One order of events: the survivors of it. */
+/** Runs one order of store calls; resolves to the surviving tokens. */
 async function play (revocation: Revocation, names: string[], choose: Choose): Promise<Outcome> {
   const scene = await setScene()
   let decided = false
@@ -192,7 +192,7 @@ function check (t: Test, { survivors, order }: Outcome, name: string): void {
 
 t.beforeEach(() => { scheduler.isShared = () => true })
 
-t.test('nothing revoked: each racer gets what he wants, and keeps it', async (t) => {
+t.test('nothing revoked: each racer gets its tokens, and keeps them', async (t) => {
   for (const [name, race] of Object.entries(RACERS)) {
     const told: MintedTokens[] = []
     await race(await setScene(), told)
@@ -230,11 +230,11 @@ for (const [name, revocation] of Object.entries(REVOCATIONS)) {
     t.ok(won > RANDOM_ORDERS, 'many are told a token')
   })
 
-  t.test(`${name}: random orders, and the removal of dead records is cut short`, async (t) => {
+  t.test(`${name}: random orders, and the removal of dead records is interrupted`, async (t) => {
     t.teardown(() => { scheduler.interrupt = () => {} })
     for (let seed = 1; seed <= RANDOM_ORDERS; seed++) {
       const choose = createRandom(seed)
-      // From so many calls after the decisive one on, all that the revoker does fails, as when his process ends.
+      // All calls of the revoker fail after the decisive one and up to three more, as when its process ends.
       let left = choose(4)
       scheduler.interrupt = (step, log) => {
         if (step.actor !== 'revoker' || !log.some((past) => past.actor === 'revoker' && revocation.isDecisive(past))) return

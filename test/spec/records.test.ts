@@ -45,13 +45,13 @@ await forEachStore(t, async (t, build) => {
     t.equal(await cost(), '05')
   })
 
-  t.test('Records: the service does not start with another key than the database was sealed with', async (t) => {
+  t.test('Records: the service does not start with a key other than the one that sealed the database', async (t) => {
     await build(t)
     await t.rejects(build(t, { secretKey: Buffer.alloc(32, 1).toString('base64') }), { message: /not the one this database was sealed with/ })
   })
 })
 
-t.test('Records: without a configured key, the first run creates one beside the SQLite database', async (t) => {
+t.test('Records: without a configured key, the first run creates one next to the SQLite database', async (t) => {
   const dir = t.testdir()
   const start = async (options: object = {}) => {
     const app = fastify()

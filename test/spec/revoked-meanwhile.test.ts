@@ -5,7 +5,7 @@ import { build } from '../helpers/build.ts'
 import { signIn } from '../helpers/people.ts'
 import { createPasswords } from '../../lib/users/passwords.ts'
 
-// A caller decides how long his request takes: what was revoked before its end changes nothing.
+// A caller decides how long their request takes. A request whose token is revoked before its end must change nothing.
 
 /** Sends the head of a request and resolves when the service has read it; `finish` sends the body and reads the status. */
 async function hold (t: Test, url: string, method: string, path: string, authorization: string, data: object) {
@@ -16,7 +16,7 @@ async function hold (t: Test, url: string, method: string, path: string, authori
   await once(socket, 'connect')
   socket.write(`${method} /api/v1${path} HTTP/1.1\r\nhost: x\r\nauthorization: ${authorization}\r\n` +
     `content-type: application/json\r\ncontent-length: ${body.length}\r\nexpect: 100-continue\r\nconnection: close\r\n\r\n`)
-  // The service says so once the head is read; the guard has answered before the body is asked for.
+  // The service sends 100 Continue once it has read the head and the guard has admitted the caller, before the body.
   const [first] = await once(socket, 'data') as [Buffer]
   t.match(first.toString(), /^HTTP\/1\.1 100 /)
   return async () => {
@@ -79,7 +79,7 @@ t.test('a password that is being hashed at the revocation is not written', async
   t.equal(await users.getByAccount('accomplice'), null)
 })
 
-t.test('a full queue refuses an unknown account once, and not for ever', async (t) => {
+t.test('a full queue refuses an unknown account only while it is full', async (t) => {
   const passwords = createPasswords({ cost: 4, queue: 1 })
   t.teardown(() => passwords.close())
   const results = await Promise.allSettled(Array.from({ length: 8 }, () => passwords.hash('p')).concat(passwords.verify('p', undefined).then(String)))

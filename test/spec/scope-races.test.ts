@@ -3,12 +3,12 @@ import { Worker } from 'node:worker_threads'
 import t from 'tap'
 import { CHANGES, type Outcome, type Task } from '../fixtures/scope-races-thread.ts'
 
-// Once a change of what a client may do is acknowledged, no token shows a scope or opens anything that it must not, whatever
-// was read, issued or refreshed meanwhile.
+// After a change of a client's scopes is acknowledged, no token shows a lost scope or grants its access, whatever was read, issued
+// or refreshed meanwhile.
 
-/** Interleavings at least. */
+/** Minimum number of interleavings. */
 const LEAST = 10_000
-/** Orders of each change with one racer at most, and random orders with many. */
+/** For each change: the maximum number of orders with one racer, and the number of random orders with many. */
 const ORDERS = { most: 170, random: 400 }
 /** On a file, where documents are cached. */
 const ORDERS_ON_FILE = { most: 0, random: 8 }
@@ -25,7 +25,7 @@ t.test('nothing changes: every token works and shows its scopes', async (t) => {
   t.strictSame(await run(), { tokens: 9, clients: 1, pay: 5, 'orders:read': 4 })
 })
 
-t.test('no order of events leaves a token more than it may have', async (t) => {
+t.test('no order of store calls leaves a token with more than it may have', async (t) => {
   let runs = 0
   async function playTask (task: Task): Promise<void> {
     const outcome = await run<Outcome>(task)
@@ -33,7 +33,7 @@ t.test('no order of events leaves a token more than it may have', async (t) => {
     runs += outcome.runs
   }
   const directory = t.testdir()
-  // Two threads, each with the next task that is left.
+  // Two threads, each of which takes the next task.
   const tasks = Object.keys(CHANGES).flatMap((change, index): Task[] => [
     { change, database: 'sqlite::memory:', ...ORDERS }, { change, database: `sqlite:${directory}/${index}.db`, ...ORDERS_ON_FILE }
   ]).values()

@@ -84,7 +84,7 @@ await forEachStore(t, async (t, build) => {
     }
   })
 
-  t.test('Errors: of many requests for one account at once, one makes it and the others get USER_EXIST', async (t) => {
+  t.test('Errors: of many concurrent requests for one account, one creates it and the others get USER_EXIST', async (t) => {
     const account = unique('race')
     const replies = await Promise.all(Array.from({ length: 10 }, () => admin.post('/user', { data: { account, password: 'p' } })))
     t.equal(replies.filter(({ status }) => status === 200).length, 1)
@@ -142,7 +142,7 @@ await forEachStore(t, async (t, build) => {
     t.match(await admin.get('/user'), { status: 200 })
   })
 
-  t.test('2 User: an account is free again when its user is gone', async (t) => {
+  t.test('2 User: an account is free again when its user is deleted', async (t) => {
     const account = unique('phoenix')
     const first = await createUser(admin, { account })
     await admin.delete(`/user/${first}`)

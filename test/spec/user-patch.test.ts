@@ -22,7 +22,7 @@ await forEachStore(t, async (t, build) => {
   const others = { manager, service }
   t.beforeEach(() => kit.clock.set(BEGIN))
 
-  /** The user with all his times. */
+  /** The user with all times. */
   async function read (user_id: string): Promise<UserItem> {
     const { data: { account } } = (await admin.get<{ data: UserItem }>(`/user/${user_id}`)).body
     return (await admin.get<{ data: UserItem[] }>(`/user/list?account=${account}&fields=expired,disabled`)).body.data[0]!
@@ -97,7 +97,7 @@ await forEachStore(t, async (t, build) => {
     t.strictSame((await read(user_id)).roles, {}, 'and removes any')
   })
 
-  t.test('rule 4 goes both ways: only an admin takes the service role away', async (t) => {
+  t.test('rule 4 also covers removal: only an admin removes the service role', async (t) => {
     const user_id = await createUser(admin)
     const held = { service: { region: 'eu' }, clerk: true }
     await patch(admin, user_id, { data: { roles: held } })
@@ -111,7 +111,7 @@ await forEachStore(t, async (t, build) => {
     t.strictSame((await read(user_id)).roles, held)
   })
 
-  t.test('rule 4 and rule 7 together: a manager is not stripped by another, and then disabled', async (t) => {
+  t.test('rule 4 and rule 7 together: a manager cannot remove another\'s role and then disable them', async (t) => {
     const other = await signIn(kit, { roles: { manager: { since: 2020 }, clerk: true } })
     for (const [name, caller] of Object.entries(others)) {
       for (const roles of [{}, { clerk: true }, { manager: true, clerk: true }]) {

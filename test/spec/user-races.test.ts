@@ -31,7 +31,7 @@ interface Outcome {
 
 const isWrite = ({ method }: Step) => method === 'update'
 
-/** Plays every order of the actors' calls; `check` says what is wrong with an outcome, if anything. */
+/** Runs every order of the actors' calls. `check` returns the fault of an outcome, if any. */
 async function playAll (t: Test, actors: Record<string, (scene: Scene) => Promise<unknown>>, check: (outcome: Outcome) => string | undefined): Promise<Set<string>> {
   const seen = new Set<string>()
   const { runs, complete } = await exhaust(2000, async (choose) => {
@@ -77,7 +77,7 @@ t.test('a manager never takes away a role that only an admin may, however late t
   }
 })
 
-t.test('two patches at once are both in the record', async (t) => {
+t.test('two concurrent patches are both in the record', async (t) => {
   await playAll(t, {
     name: ({ user_id }) => users.patch(user_id, { data: { name: 'Ann' } }, ADMIN),
     password: ({ user_id }) => users.patchOwn(user_id, { data: { password: 'new' } })
@@ -98,7 +98,7 @@ t.test('the renewal of a hash never brings an old password back', async (t) => {
   t.ok(seen.has('change, sign-in'), 'one that came too late')
 })
 
-t.test('of two patches by one\'s own token, none comes after the other has ended that token', async (t) => {
+t.test('of two patches with one token, none is applied after the other has ended that token', async (t) => {
   const as = (password: string) => ({ user_id }: Scene) => users.patchOwn(user_id, { data: { password } }, { user_id, isAdmin: false, epoch: 0 })
   const seen = await playAll(t, { owner: as('owner'), thief: as('thief') }, ({ done, record }) => {
     if (done.length !== 1) return `${done.join(' and then ')} changed the password`

@@ -4,7 +4,7 @@ import { forEachStore } from '../helpers/build.ts'
 import { type Api, createUser, signIn, unique } from '../helpers/people.ts'
 import { REFUSED, redeem } from '../helpers/redeem.ts'
 
-/** Times of the cases: a user is made at one and changed at the next. */
+/** Users are created at BEGIN and changed at LATER. */
 const BEGIN = '2126-11-21T02:51:00.000Z'
 const LATER = '2126-11-21T02:51:01.000Z'
 
@@ -57,7 +57,7 @@ await forEachStore(t, async (t, build) => {
     t.strictSame(await readProfile(ann), { ...before, name: '', info: { b: { c: [] } }, modified_at: new Date(kit.clock.now()).toISOString() })
   })
 
-  t.test('4.3 PATCH /user, rule 1: an empty password, an info with an empty key, and what is of the wrong type', async (t) => {
+  t.test('4.3 PATCH /user, rule 1: an empty password, an info with an empty key, and values of a wrong type', async (t) => {
     const ann = await signIn(kit)
     for (const [field, data] of [
       ['password', { password: '' }],
@@ -119,7 +119,7 @@ await forEachStore(t, async (t, build) => {
     t.not(stored[0]?.slice(8), stored[1]?.slice(8))
   })
 
-  t.test('Records: a password counts whole, past 72 bytes and past a NUL', async (t) => {
+  t.test('Records: a password counts in full, past 72 bytes and past a NUL', async (t) => {
     for (const [password, other] of [['a'.repeat(72) + 'b', 'a'.repeat(72) + 'c'], ['a\u0000b', 'a\u0000c'], ['ü'.repeat(1024), 'ü'.repeat(1023)]] as const) {
       const account = unique('long')
       await createUser(admin, { account, password })

@@ -56,7 +56,7 @@ t.test('mint', async (t) => {
     t.strictSame((await ask((await kit.mint({ user: 'carl', roles: [] })).headers)).roles, {})
   })
 
-  t.test('refuses what the service refuses', async (t) => {
+  t.test('refuses the same input as the service', async (t) => {
     await t.rejects(kit.mint({ user: 'no account' }), { code: 'ErrParam' })
     await t.rejects(kit.mint({ scopes: ['no scope'] }), { code: 'ErrParam' })
     await t.rejects(kit.mint({ roles: { admin: false } as never }), { code: 'ErrParam' })
@@ -74,7 +74,7 @@ t.test('mint', async (t) => {
   })
 })
 
-t.test('the clock moves the limits, and a reset forgets what they counted', async (t) => {
+t.test('the clock moves the limits, and a reset clears their counts', async (t) => {
   const kit = await build(t, { writeLimit: 1, rateLimit: 1 })
   const rename = async () => {
     const { patch } = await signIn(kit, { user: 'ann' })

@@ -97,7 +97,7 @@ t.test('as a process', async (t) => {
       const child = spawn(process.execPath, program, { stdio: ['ignore', 'pipe', 'pipe'] })
       t.teardown(() => child.kill('SIGKILL'))
       const [line] = await once(createInterface(child.stdout), 'line')
-      // A turn of requests: the end of stdin would have been seen by now.
+      // After these requests the end of stdin would have been noticed.
       for (let turn = 0; turn < 20; turn++) t.match(await call(JSON.parse(line).url, '/testing'), { status: 200 })
       child.kill('SIGTERM')
       t.strictSame(await once(child, 'exit'), [0, null])

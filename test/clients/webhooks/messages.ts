@@ -1,4 +1,4 @@
-// Prints messages of a webhook, before, during and after a rotation of its secret, for the verifiers beside this file:
+// Prints messages of a webhook, before, during and after a rotation of its secret, for the verifiers in this folder:
 //   node messages.ts > messages.jsonl && python3 verify.py < messages.jsonl && go mod tidy && go run verify.go < messages.jsonl
 import { createSecretBox, generateSecretKey } from '../../../lib/crypto/secrets.ts'
 import { createWebhookSecrets } from '../../../lib/webhooks/secrets.ts'

@@ -19,7 +19,7 @@ t.test('create: what bootstrap and the command line give', async (t) => {
   }
 })
 
-t.test('a list shows each what they may see', async (t) => {
+t.test('a list shows to each caller only the permitted fields', async (t) => {
   const { clients } = await openRules(t)
   const { clientId } = await clients.create({ data }, ANN)
   await clients.create({ data }, ADMIN)

@@ -109,7 +109,7 @@ t.test('a client is disabled once, which ends its tokens, until it is enabled', 
   t.equal((await clients.require(id, ANN)).disabled, undefined)
 })
 
-t.test('where a client is told of the end of sign-ins', async (t) => {
+t.test('the URL at which a client is notified of the end of sign-ins', async (t) => {
   const { set, register, read, clients } = await open(t)
   const id = await register()
   const backchannelLogoutUri = 'https://a.example/logout'
@@ -343,7 +343,7 @@ t.test('a list shows the fields that are asked for, in the order of the document
   await t.rejects(list('name,colour'), { code: 'ErrParam', message: /^fields: unknown field 'colour', expected some of clientId, / })
 })
 
-t.test('what is recorded of a client', async (t) => {
+t.test('the events of a client', async (t) => {
   const { clients, register, set, events } = await open(t)
   const id = await register()
   const of = { id, user_id: 'ann' }

@@ -60,7 +60,7 @@ t.test('their order, and the part that is asked for', async (t) => {
   t.equal((await names({ limit: 0 }, ADMIN)).length, 103)
 })
 
-t.test('nothing is read for a caller who has gone', async (t) => {
+t.test('nothing is read for a caller who has disconnected', async (t) => {
   const { clients } = await open(t)
   const gone = { ...ADMIN, signal: AbortSignal.abort() }
   await t.rejects(clients.count(undefined, gone), { code: 'ErrParam', statusCode: 499 })
@@ -93,7 +93,7 @@ t.test('whose a new client is, and whose quota counts', async (t) => {
   t.equal(await records.clients.count(), 6)
 })
 
-t.test('a client does not delete itself, and nobody deletes those of others', async (t) => {
+t.test('a client does not delete itself, and no user deletes those of others', async (t) => {
   const { clients, records, tokens } = await open(t)
   await t.rejects(clients.remove('a', { ...ANN, client_id: 'a' }), { code: 'ErrPerm', message: 'clientId: a client cannot delete itself' })
   await t.rejects(clients.remove('b', ANN), { code: 'ErrNotFound' })

@@ -205,7 +205,7 @@ forEachDatabase(t, 'a reseal that is interrupted after any number of writes', as
   }
 })
 
-forEachDatabase(t, 'a reseal beside other writers', async (t, database) => {
+forEachDatabase(t, 'a reseal while others write', async (t, database) => {
   const inner = await openStore(database, { collections: COLLECTIONS, now: Date.now, onError: (error) => { throw error } })
   t.teardown(() => inner.close())
   const open = async (keys: string[], store = inner) => await openServices({ ...readOptions({ database, bcryptCost: 4, passwordMin: 1 }), secretKey: keys.join(' '), store })

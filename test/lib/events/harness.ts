@@ -71,5 +71,5 @@ export async function openEvents (t: Test, { around = (_call, run) => run(), dat
   }
 }
 
-/** What a record says, in short. */
+/** A summary of a record. */
 export const toText = ({ type, content }: EventRecord): string => type === undefined ? 'gap' : [type, content?.target.id, ...content?.changed ?? []].join(' ')

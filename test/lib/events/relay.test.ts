@@ -39,7 +39,7 @@ t.test('a document carries 32 events; a further change is refused until they are
   t.equal((await readAll()).length, 32)
 })
 
-t.test('a process that has the lease keeps others out, until it gives the lease up or it runs out', async (t) => {
+t.test('a process with the lease keeps others out until it releases the lease or the lease expires', async (t) => {
   const { create, connect, countPending, advance } = await openEvents(t)
   const [one, other] = [connect(), connect()]
   await create('a')
@@ -109,7 +109,7 @@ t.test('a deletion that was interrupted is finished, with its event', async (t) 
   t.strictSame((await readAll()).map(toText), ['user.created a', 'user.updated a 1', 'user.updated a 2', 'user.deleted a'])
 })
 
-t.test('a deletion beside another one and beside a change: one of the deletions succeeds, with one event, whatever the order', async (t) => {
+t.test('concurrent deletions and a change: one of the deletions succeeds, with one event, in any order', async (t) => {
   const scheduler = new Scheduler()
   const { create, change, remove, connect, readAll, countPending, inner } = await openEvents(t, { around: scheduler.around })
   scheduler.isShared = ({ collection, method }) => collection === 'users' || (collection === 'event_inbox' && method !== 'list')
@@ -161,7 +161,7 @@ t.test('relays that take over from one another at any moment publish each event 
       const own = connect()
       for (let round = 0; round < 6; round++) {
         await own.flush().catch(() => {})
-        // Longer than the lease, for whoever stands still now.
+        // Longer than the lease, so that a suspended relay loses it.
         if (choose(3) === 0) advance(10_001)
       }
     }

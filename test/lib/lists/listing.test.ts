@@ -18,7 +18,7 @@ t.test('a reader has the stall time-out for each batch, and less below the lowes
   t.end()
 })
 
-t.test('a reader who sips is disconnected, and the source is closed', async (t) => {
+t.test('a client that reads too slowly is disconnected, and the source is closed', async (t) => {
   const timers = createTimers()
   let closed = false
   async function * count (): AsyncGenerator<number[]> {
@@ -44,7 +44,7 @@ t.test('a reader who sips is disconnected, and the source is closed', async (t) 
   t.equal(closed, true)
 })
 
-t.test('a reader who takes nothing is disconnected after the stall time-out', async (t) => {
+t.test('a client that reads nothing is disconnected after the stall time-out', async (t) => {
   const timers = createTimers()
   async function * count (): AsyncGenerator<number[]> {
     for (let number = 0; ; number++) yield [number]

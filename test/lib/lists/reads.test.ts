@@ -3,7 +3,7 @@ import { openRules } from '../../helpers/services.ts'
 
 const settle = () => new Promise((resolve) => setImmediate(resolve))
 
-t.test('counts and pages that nobody waits for are not read, and callers take turns', async (t) => {
+t.test('counts and pages of disconnected callers are not read, and callers take turns', async (t) => {
   for (const [kind, method] of [['count', 'count'], ['page', 'next']] as const) {
     let gate = Promise.withResolvers<void>()
     const read: string[] = []
@@ -41,7 +41,7 @@ t.test('counts and pages that nobody waits for are not read, and callers take tu
   }
 })
 
-t.test('the store learns who waits for a long list, which may wait for a cursor', async (t) => {
+t.test('the store gets the caller\'s signal with a long list, which may wait for a cursor', async (t) => {
   const signals: unknown[] = []
   const { users, clients } = await openRules(t, {
     around: ({ method, args }, run) => {

@@ -23,7 +23,7 @@ const USER = 'ann'
 
 type Record_ = Document & { [field: string]: Json }
 
-/** A token that a test reads: what it is about. */
+/** Signs a readable token, which consists of its subject. */
 const sign: SignLogout = async ({ client_id, sid }) => ({ uri: `https://${client_id}.example/`, token: `${client_id} ${sid ?? 'all'}` })
 
 async function open (t: Test, { answer = async () => ({ status: 200, time: 0 }) }: { answer?: (request: OutboundRequest) => Promise<OutboundAnswer> } = {}) {
@@ -95,7 +95,7 @@ async function open (t: Test, { answer = async () => ({ status: 200, time: 0 }) 
 
 type Setting = Awaited<ReturnType<typeof open>>
 
-/** Moves the user's epoch, and does what whoever moves it does. */
+/** Increments the user's epoch, and deletes the tokens like the services that do so. */
 async function endAll ({ records, tokens }: Setting): Promise<void> {
   const user = await records('users').update(USER, { increment: { epoch: 1 } })
   tokens.deleteOfUser(USER, user!.epoch as number)
@@ -142,7 +142,7 @@ const RACES: Record<string, { actors: (setting: Setting) => Record<string, () =>
 }
 
 for (const [name, { actors, expected, shared, signIn }] of Object.entries(RACES)) {
-  t.test(`${name}: each client is told once of each end, in every order, before it is forgotten`, async (t) => {
+  t.test(`${name}: each client is notified once of each end, in every order, before its records are removed`, async (t) => {
     const setting = await open(t)
     const { scheduler, reset, addUser, addClient, list, calls, errors } = setting
     const begun = new WeakSet<object>()
@@ -177,7 +177,7 @@ for (const [name, { actors, expected, shared, signIn }] of Object.entries(RACES)
   })
 }
 
-t.test('a crash after the deciding write loses nothing, and whoever makes up for it may come again', async (t) => {
+t.test('a crash after the decisive write loses nothing, and the repair may run again', async (t) => {
   const { logouts, addUser, addClient, signIn, records, list, clock, sent, deliveries } = await open(t)
   await addUser()
   for (const id of ['app', 'other']) await addClient(id, `https://${id}.example/`)
@@ -237,7 +237,7 @@ t.test('of many ended sessions one token ends all', async (t) => {
   t.same(sent, ['app all'])
 })
 
-t.test('a client that was disabled, deleted or lost its URL meanwhile is not told', async (t) => {
+t.test('a client that was disabled, deleted or lost its URL meanwhile is not notified', async (t) => {
   const { logouts, tokens, addUser, addClient, signIn, records, sent, list } = await open(t)
   await addUser()
   for (const id of ['app', 'disabled', 'deleted']) await addClient(id, `https://${id}.example/`)
@@ -251,7 +251,7 @@ t.test('a client that was disabled, deleted or lost its URL meanwhile is not tol
   t.ok((await list()).every(({ state }) => state === 'done'))
 })
 
-t.test('without a client that is told, a change costs one look-up by an index', async (t) => {
+t.test('without a client to notify, a change costs one look-up by an index', async (t) => {
   const setting = await open(t)
   const { addUser, addClient, signIn, calls } = setting
   await addUser()
@@ -266,7 +266,7 @@ t.test('without a client that is told, a change costs one look-up by an index', 
   t.notOk(calls.some(({ collection }) => collection === 'logouts'))
 })
 
-t.test('200 and 204 are success; what may pass is tried again on a schedule, and everything else is final', async (t) => {
+t.test('200 and 204 are success; temporary failures are retried on a schedule, and all others are final', async (t) => {
   const refuse = (code: string) => async () => { throw new OutboundError(code) }
   const answers: Record<string, () => Promise<OutboundAnswer>> = {}
   for (const status of [200, 204, 202, 301, 400, 404, 410, 408, 429, 500, 503]) answers[`s${status}`] = async () => ({ status, time: 1, ...(status === 503 && { retryAfter: 10 * MINUTE }) })
@@ -302,7 +302,7 @@ t.test('200 and 204 are success; what may pass is tried again on a schedule, and
   t.same(failed.sort(), ['ECONNREFUSED 7 ECONNREFUSED', 'EREFUSED 7 EREFUSED', 'ETIMEDOUT 7 ETIMEDOUT', 's408 7 408', 's429 7 429', 's500 7 500', 's503 6 503'])
 })
 
-t.test('a receiver that hangs takes two slots, and the others are told', async (t) => {
+t.test('a receiver that hangs takes two slots, and the others are notified', async (t) => {
   const hanging = Promise.withResolvers<OutboundAnswer>()
   const told = Promise.withResolvers<void>()
   const { logouts, tokens, addUser, addClient, signIn, sent, deliveries } = await open(t, {
@@ -332,7 +332,7 @@ t.test('a receiver that hangs takes two slots, and the others are told', async (
   t.equal(await deliveries.count({ equal: { state: 'done' } }), 31)
 })
 
-t.test('too many due deliveries of a client are not stored, and nobody is kept from signing out', async (t) => {
+t.test('too many due deliveries of a client are not stored, and sign-outs still succeed', async (t) => {
   const { tokens, logouts, addUser, addClient, signIn, failed, records, deliveries, clock } = await open(t)
   await addUser()
   for (const id of ['slow', 'quick']) await addClient(id, `https://${id}.example/`)
@@ -348,7 +348,7 @@ t.test('too many due deliveries of a client are not stored, and nobody is kept f
   t.ok(logouts)
 })
 
-t.test('an operator has an app told that could not be told, for two hours more', async (t) => {
+t.test('an operator retries a failed delivery, for two hours more', async (t) => {
   let status = 404
   const { logouts, tokens, addUser, addClient, signIn, clock, sent, recorded, list } = await open(t, { answer: async () => ({ status, time: 0 }) })
   await addUser()

@@ -65,7 +65,7 @@ t.test('a URL must be https, without user information and fragment, and a litera
   ] as const) t.throws(() => checkUrl(url), { message: reason }, url)
 })
 
-t.test('a private address is refused in the look-up of the connection, whatever the name', async (t) => {
+t.test('a private address is refused in the look-up of the connection, for any name', async (t) => {
   const upstream = await startUpstream(t, (response) => response.end())
   for (const address of PRIVATE) {
     const { post } = open(t, { resolve: answerWith([address]) })
@@ -78,7 +78,7 @@ t.test('a private address is refused in the look-up of the connection, whatever 
   t.equal(upstream.sockets.size, 0)
 })
 
-t.test('a name that resolves to a private address a moment later gains nothing', async (t) => {
+t.test('a name that resolves to a private address later is refused too', async (t) => {
   const upstream = await serve(t, (_request, response) => response.writeHead(200, { connection: 'close' }).end())
   const resolve = answerWith(['127.0.0.1'], ['127.0.0.2'])
   const { checkUrl, post } = open(t, { allow: ['127.0.0.1'], resolve })
@@ -173,7 +173,7 @@ t.test('a status counts although its body trickles; the rest is cut off after th
   t.equal(upstream.sockets.size, 0)
 })
 
-t.test('a name that takes too long to look up is given up, and so is a call that its caller aborts', async (t) => {
+t.test('a look-up that takes too long is aborted, and so is a call that its caller aborts', async (t) => {
   const timers = createTimers()
   const asked = Promise.withResolvers<void>()
   const { post } = open(t, {

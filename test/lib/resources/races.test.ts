@@ -40,7 +40,7 @@ async function setScene (isDeclared: boolean): Promise<Scene> {
   return { client_id, session, ...(resourceId !== undefined && { resourceId }) }
 }
 
-/** Somebody who wants the scope; the tokens that they were told go to `told`. */
+/** An actor that tries to get the scope. Tokens that are issued to it go to `told`. */
 type Racer = (scene: Scene, told: MintedTokens[]) => Promise<unknown>
 
 /** The answers to a token that was used while the race went on, with the number of steps before. */
@@ -136,7 +136,7 @@ for (const [name, { act, isDeclared }] of Object.entries({
         if (done.includes(racer)) won++
         check(t, problem, racer)
         const { declared = {}, scopes } = client
-        // A racer who read the registry before may leave the name on the client, where it has no effect.
+        // A racer that read the registry before may leave the name on the client, where it has no effect.
         if (!racer.startsWith('patch')) check(t, scopes.includes('wanted') ? 'the client still carries the scope' : undefined, racer)
         if (racer === 'rename') check(t, done.includes('rename') && client.name !== 'new' ? 'the patch is lost' : undefined, racer)
         if (racer === 'other scopes') check(t, done.includes(racer) && scopes.join() !== 'other,own' ? 'the patch is lost' : undefined, racer)
@@ -175,7 +175,7 @@ t.test('two declare one name: in every order one wins', async (t) => {
   t.strictSame([...winners].sort(), ['one', 'two'])
 })
 
-t.test('an admin who gives the scope after the declaration gives it for good', async (t) => {
+t.test('a scope that an admin gives after the declaration stays', async (t) => {
   let given = 0
   const { complete } = await exhaust(MOST_ORDERS, async (choose) => {
     const { client, registry, done } = await play(declare, ['patch by an admin'], choose)

@@ -69,7 +69,7 @@ t.test('a reserved name may be declared again, by the same resource or another',
   t.match(await resources.create({ data: { ...ORDERS, id: 'urn:example:orders' } }), { resourceId: String })
 })
 
-t.test('what is refused names the field and the cause', async (t) => {
+t.test('a refusal names the field and the cause', async (t) => {
   const { resources } = await open(t)
   const { resourceId } = await resources.create({ data: ORDERS })
   const other = { ...ORDERS, id: 'https://api.example/other', scopes: {} }
@@ -152,7 +152,7 @@ t.test('declaring a name takes it from every client that carries it, and says fr
   t.match(await records.clients.get('current'), { scopes: ['own'], declared: undefined })
 })
 
-t.test('a client whose strip was cut short has nothing when the name is declared again', async (t) => {
+t.test('a client that an interrupted strip has skipped loses the scope when the name is declared again', async (t) => {
   const rules = await open(t)
   const { resources, records } = rules
   const { resourceId } = await resources.create({ data: ORDERS })

@@ -86,7 +86,7 @@ t.test('a count ends a day for each failure after the last one', async (t) => {
   t.match(await read(), [{ failures: 1 }])
 })
 
-t.test('the hashes tell names, holders and kinds apart, and not without the key', async (t) => {
+t.test('the hashes distinguish names, holders and kinds, and depend on the key', async (t) => {
   const { attempts, read } = await open(t)
   const targets: Target[] = [ANN, BROWSER, { kind: 'account', name: 'ann' }, { ...ANN, name: 'bob' }, { ...ANN, holder: { id: 'v', epoch: 1 } }, { ...ANN, holder: { id: 'u', epoch: 2 } }]
   for (const target of targets) await attempts.run(target, async () => null)

@@ -13,7 +13,7 @@ t.test('a window begins with its first attempt, and counts anew when it has ende
   t.strictSame(await counter.count('guess', 'ann', 100), { current: 1, ttl: 100 })
 })
 
-t.test('what is kept is bounded for each kind: the longest not counted is forgotten', async (t) => {
+t.test('the keys of each kind are bounded: the least recently counted is evicted', async (t) => {
   const counter = createCounter(() => 0)
   await counter.count('guess', 'first', 100)
   await counter.count('guess', 'kept', 100)

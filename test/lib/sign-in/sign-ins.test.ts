@@ -33,12 +33,12 @@ forEachStore(t, async (t, build) => {
     t.strictSame([...new Set(calls.splice(0))], ['sign_ins.get'], 'no write, whether the answer was right or wrong')
   })
 
-  await t.test('each step is asked after the one before, and what was proved is kept for ten minutes', async (t) => {
+  await t.test('each step follows the previous one, and proofs are stored for ten minutes', async (t) => {
     let isDue = true
     const others: (string | undefined)[] = []
     const second = ask('otp', 'b', {
       isDue: (progress) => { others.push(progress?.user_id); return progress !== null && isDue },
-      // A step cannot change whose sign-in it is.
+      // A step cannot change the user of the sign-in.
       verify: async ({ form }, progress) => progress?.user_id === 'ann' && form.get('word') === 'b' ? { passed: { user_id: 'eve', user_epoch: 9 } } : { refused: { error: () => 'no' } }
     })
     const signIns = createSignIns({ store, now, steps: [ask('pwd', 'a'), second] })

@@ -11,7 +11,7 @@ import { writes } from './conformance/writes.ts'
 
 export { type Engine } from './conformance/suite.ts'
 
-/** Every promise of lib/store/port.ts, each a named case, run against one engine. */
+/** Runs every promise of lib/store/port.ts, each as a named case, against one engine. */
 export function runConformance (t: Test, engine: Engine): Promise<unknown> {
   return t.test(`the store port on ${engine.name}`, async (t) => {
     const store = await engine.open({ collections: COLLECTIONS, now: Date.now, renderers: RENDERERS }, 'shared')

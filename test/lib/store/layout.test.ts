@@ -28,7 +28,7 @@ async function open (t: Test, url: string, options: OpenStoreOptions = {}): Prom
   return store
 }
 
-/** To a layout in which a thing's `rank` is `grade`. */
+/** A migration to a layout in which a thing's `rank` is `grade`. */
 const toGrades: Step = {
   version: next,
   collection: 'things',
@@ -46,7 +46,7 @@ for (const [name, makeUrl, options] of ENGINES) {
       t.strictSame(await store.state.read(), found, 'a second process writes nothing')
     })
 
-    t.test('a later layout that this release can read opens, and is left as it is', async (t) => {
+    t.test('a later layout that this release can read opens, and is not changed', async (t) => {
       const url = makeUrl(t)
       const later = await open(t, url, { layout: { version: now + 7, oldestReader: now } })
       await later.collection<Thing>('things').insert({ id: 'a', grade: 1 })
@@ -72,7 +72,7 @@ for (const [name, makeUrl, options] of ENGINES) {
       await later.collection<Thing>('things').insert({ id: 'b' })
     })
 
-    t.test('a step changes every document, once, whoever else migrates', async (t) => {
+    t.test('a step changes every document once, even if other processes migrate too', async (t) => {
       const url = makeUrl(t)
       const old = await open(t, url)
       await fill(old.collection<Thing>('things'), 230, (number) => ({ rank: number }))
@@ -99,7 +99,7 @@ for (const [name, makeUrl, options] of ENGINES) {
           const step = toGrades.toChange(thing)
           if (step === null || !first) return step
           first = false
-          // It finds another document than it read.
+          // Now the document no longer matches the one that the step has read.
           return { ...step, where: { equal: { rank: 2 } } }
         }
       }]
@@ -153,7 +153,7 @@ t.test('a database of layout 2, as the release before the numbers wrote it, open
   }
   const triggers = before.filter(({ name }) => String(name).startsWith('users.addresses.'))
   t.equal(triggers.length, 6, 'an index and five triggers')
-  // What that release does to the file: it has no column for addresses, and triggers that read the documents.
+  // The changes that the earlier release makes to the file: no column for addresses, and triggers that read the documents.
   old.exec('DELETE FROM "store.keys" WHERE collection = \'users\' AND key = \'addresses\'')
   for (const { sql } of triggers) old.exec(String(sql).replace(/^CREATE (INDEX|TRIGGER) /, 'CREATE $1 IF NOT EXISTS '))
   const add = old.prepare('INSERT INTO users (id, doc, account) VALUES (?, ?, ?)')

@@ -8,7 +8,7 @@ import { createPlaces } from './mongo/places.ts'
 import { type Mode, type Proxy, startProxy } from './mongo/proxy.ts'
 import { type SkippableTimers, createSkippableTimers } from './mongo/skippable-timers.ts'
 
-// A deadline passes when the test skips it: it is too long to pass by itself.
+// Tests skip time to reach a deadline, because real deadlines are too long.
 
 const TIMEOUT = 60_000
 
@@ -30,7 +30,7 @@ interface Faulty {
 function cases (server: string): Record<string, (t: Test) => Promise<void>> {
   const places = createPlaces(t, server)
 
-  /** A database behind a proxy of its own. */
+  /** Sets up a database behind its own proxy. */
   async function setUp (t: Test, place: string, options: Record<string, string> = {}): Promise<Faulty> {
     const [target] = new MongoClient(server).options.hosts
     const proxy = await startProxy(t, { host: target!.host ?? '127.0.0.1', port: target!.port ?? 27017 })
@@ -118,9 +118,9 @@ function cases (server: string): Record<string, (t: Test) => Promise<void>> {
       t.equal((await list.next()).value?.length, 100)
       proxy.lose()
       const pending = t.rejects(things.get('t000001'), { code: 'ErrDb' })
-      // None of these checks is answered.
+      // None of these checks gets an answer.
       for (let second = 0; second < 12; second++) timers.skip(1_000)
-      // Its deadline is far off: the end of the old client fails it.
+      // Its deadline is far off, but the close of the old client fails it.
       await pending
       const next = t.rejects(list.next(), { code: 'ErrDb' })
       timers.skip(TIMEOUT)

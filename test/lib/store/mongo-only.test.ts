@@ -16,7 +16,7 @@ if (MONGODB_URL === undefined) {
   for (const [name, run] of Object.entries(cases(MONGODB_URL, places))) await t.test(name, run)
 }
 
-/** A store on a client that was handed in, with what the driver sends for it. */
+/** A store on a host's client, with the commands that the driver sends for it. */
 interface Watched {
   client: MongoClient
   store: Store
@@ -290,7 +290,7 @@ function sample (spec: CollectionSpec, key: string, number: number): unknown {
   return { string: `${key} ${number}`, number, boolean: number % 2 === 0 }[spec.keys[key]!]
 }
 
-/** One call for each look-up and each list that a collection is declared for. */
+/** One call for each look-up and each list that a collection declares. */
 function lookups (spec: CollectionSpec, collection: Collection<Thing>): Record<string, () => Promise<unknown>> {
   const links = Object.fromEntries(['user_id', 'client_id', 'grant_id'].filter((key) => key in spec.keys).map((key) => [key, 'users']))
   const value = (key: string) => sample(spec, key, 7) as string | number | boolean

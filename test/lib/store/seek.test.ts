@@ -12,7 +12,7 @@ const a = { key: 'a', direction: 'asc' } as const
 const b = { key: 'b', direction: 'desc' } as const
 const id = { key: 'id', direction: 'desc' } as const
 
-t.test('what comes after a place, as ranges', async (t) => {
+t.test('the ranges after a place', async (t) => {
   const cases: [label: string, sort: SortKey[], values: (string | null)[], ranges: object[][]][] = [
     ['no sort', [], [], [[above('id', 'i')]]],
     ['ascending', [a], ['x'], [[above('a', 'x')], [is('a', 'x'), above('id', 'i')]]],

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { killRepeatedly } from '../../long/kill.ts'
 
-t.test('what was acknowledged is there after kill -9 in the middle of a stream of writes', async (t) => {
+t.test('acknowledged writes survive kill -9 in the middle of a stream of writes', async (t) => {
   const { acknowledged, lost, integrity } = await killRepeatedly(4, t.testdir())
   t.ok(acknowledged > 100)
   t.strictSame(lost, [])

@@ -32,7 +32,7 @@ t.test('a store without renderers has no rendered lists', async (t) => {
   }
 })
 
-t.test('a store that is closing accepts no more, and finishes what it has', async (t) => {
+t.test('a store that is closing accepts no more calls, and finishes those in flight', async (t) => {
   const url = `sqlite:${t.testdir()}/store.db`
   const store = await openStore(url, options)
   const things = store.collection<Thing>('things')
@@ -46,7 +46,7 @@ t.test('a store that is closing accepts no more, and finishes what it has', asyn
   await again.close()
 })
 
-t.test('a list in memory leaves out what is gone, and gives no empty batch for it', async (t) => {
+t.test('a list in memory omits deleted documents, and yields no empty batch for them', async (t) => {
   const store = await openStore('sqlite::memory:', options)
   t.teardown(() => store.close())
   const things = store.collection<Thing>('things')
@@ -102,7 +102,7 @@ t.test('a path is below the working directory unless it says otherwise', async (
   }
 })
 
-t.test('what cannot be opened is an error that says why', async (t) => {
+t.test('a path that cannot be opened is an error with the reason', async (t) => {
   const base = t.testdir({ text: 'no database, but some text that is long enough to be read as a header of one, and longer than that' })
   const made = (name: string, sql: string) => {
     const database = new DatabaseSync(`${base}/${name}`)
@@ -131,7 +131,7 @@ t.test('a file that cannot be written is refused at the start', { skip: process.
   await t.rejects(openStore(`sqlite:${base}/store.db`, options), { message: /EACCES/ })
 })
 
-t.test('names that SQLite could not tell apart, or not hold, are refused', async (t) => {
+t.test('names that SQLite cannot distinguish or store are refused', async (t) => {
   for (const collections of [
     [{ name: 'a b', keys: {} }],
     [{ name: 'sqlite_x', keys: {} }],
@@ -180,7 +180,7 @@ t.test('a sweep removes the expired documents, in bounded steps, and no others',
   }
 })
 
-t.test('expired documents are swept every minute, one sweep at a time, and a failure is told', async (t) => {
+t.test('expired documents are swept every minute, one sweep at a time, and a failure is reported', async (t) => {
   mock.timers.enable({ apis: ['setInterval'] })
   t.teardown(() => mock.timers.reset())
   const errors: unknown[] = []

@@ -17,7 +17,7 @@ t.test('endGrant: the session ends with all that is under it, and once', async (
   t.ok(await isAlive(other.access_token))
 })
 
-t.test('endGrant: whoever deletes it records the end', async (t) => {
+t.test('endGrant: the call that deletes it records the end', async (t) => {
   let deletions = 0
   const { tokens, mint, events } = await openLifecycle(t, {
     around: async ({ collection, method }, run) => {
@@ -46,7 +46,7 @@ t.test('endBoundGrants: the sessions that end with a sign-in, at one client or a
   t.strictSame(await left(), [false, false, true, true])
 })
 
-t.test('endSignIn: clients are told before the sign-in and its sessions are gone', async (t) => {
+t.test('endSignIn: logouts are stored before the sign-in and its sessions are deleted', async (t) => {
   const told: unknown[][] = []
   const { tokens, add, grants, count, events, user_id } = await openLifecycle(t, {
     logouts: {
@@ -72,7 +72,7 @@ t.test('endSignIn: clients are told before the sign-in and its sessions are gone
   t.strictSame(told, [['another', 'app', 1, 1]])
 })
 
-t.test('endSignIn: without anybody to tell', async (t) => {
+t.test('endSignIn: without a client to notify', async (t) => {
   const { tokens, add, count, events } = await openLifecycle(t)
   await add('sign_in_sessions', { uid: 'tab' })
   await tokens.tellOfSignOut('tab')
@@ -100,7 +100,7 @@ t.test('revoke: the session of a token, or the token alone', async (t) => {
   t.equal(await count('access_tokens'), 0)
 })
 
-t.test('revoke: whoever deletes a token records that', async (t) => {
+t.test('revoke: the call that deletes a token records that', async (t) => {
   let isTaken = true
   const { tokens, events, user_id, client_id } = await openLifecycle(t, {
     around: async ({ collection, method }, run) => {
@@ -128,7 +128,7 @@ t.test('deleteOfUser: all that a deleted user had', async (t) => {
   for (const name of names) t.equal(await count(name), 1, name)
 })
 
-t.test('deleteOfUser: of a user who goes on, what is of earlier epochs', async (t) => {
+t.test('deleteOfUser: of an existing user, the records of earlier epochs', async (t) => {
   const { tokens, add, store } = await openLifecycle(t)
   const names = [...OWNED, 'grants', 'sign_in_sessions']
   for (const name of names) {
@@ -146,7 +146,7 @@ t.test('deleteOfUser: of a user who goes on, what is of earlier epochs', async (
   }
 })
 
-t.test('deleteOfUser: clients are told first, and the records that name them stay until then', async (t) => {
+t.test('deleteOfUser: logouts are stored first, and the records that name their clients stay until then', async (t) => {
   const told: unknown[][] = []
   let tell = async () => {}
   const { tokens, add, count, errors } = await openLifecycle(t, {
@@ -178,7 +178,7 @@ t.test('deleteOfUser: clients are told first, and the records that name them sta
   t.strictSame(told, [['ann', 1, { atOnce: true }], ['ann', undefined, { atOnce: true }]])
 })
 
-t.test('deleteOfClient: all of a deleted client, or what is of earlier epochs', async (t) => {
+t.test('deleteOfClient: all records of a deleted client, or those of earlier epochs', async (t) => {
   const { tokens, add, count, store } = await openLifecycle(t)
   const names = [...OWNED, 'grants']
   for (const name of names) {

@@ -17,7 +17,7 @@ export const at = (seconds: number) => new Date(Date.parse(BEGIN) + seconds * 10
 /** Fields of a record; undefined for one that it does not have. */
 export type Fields = { id?: string, [field: string]: Json | undefined }
 
-/** Ann, an app, and what the services recorded. */
+/** Ann, an app, and the recorded events. */
 export async function openLifecycle (t: Test, options: Parameters<typeof openRules>[1] = {}) {
   const events: Happening[] = []
   const rules = await openRules(t, { refreshTtl: 60, record: (happening) => { events.push(happening) }, ...options })

@@ -33,7 +33,7 @@ t.test('mint: a session with a refresh token', async (t) => {
   t.equal((await grants.get((await mint({ ttl: 90 })).grant_id))?.expired_at, at(90), 'a session lives as long as the longer of its tokens')
 })
 
-t.test('mint: what is refused', async (t) => {
+t.test('mint: refusals', async (t) => {
   const { tokens, users, clients, resources, user_id, client_id, advance, count } = await openLifecycle(t)
   const refuses = (options: object, message: string) => t.rejects(tokens.mint({ user_id, client_id, ...options }), { code: 'ErrParam', message })
   await resources.create({ data: { id: 'https://orders.example/', name: 'Orders', scopes: { 'orders:read': 'read orders' } } })
@@ -68,7 +68,7 @@ t.test('mint: for a resource, with its scopes', async (t) => {
   t.match(await tokens.authenticate(access_token), { token: { audience: resource, scopes: ['orders:read'] } })
 })
 
-t.test('authenticate: tokens that are nobody\'s', async (t) => {
+t.test('authenticate: tokens that belong to no caller', async (t) => {
   const { tokens, add, isAlive, subject } = await openLifecycle(t)
   t.notOk(await isAlive(createToken()), 'unknown')
   const issue = async (fields: object, owner: object = subject) => {

@@ -58,7 +58,7 @@ t.test('listTokenSessions: the sessions, with the browser whose sign-out ends th
   t.strictSame(await ownSessions.listTokenSessions(user_id), { entries: [], more: 0 })
 })
 
-t.test('listTokenSessions: a session at a resource that is gone is none', async (t) => {
+t.test('listTokenSessions: a session at a deleted resource is left out', async (t) => {
   const { ownSessions, user_id, mint, resources } = await openLifecycle(t)
   const { resourceId } = await resources.create({ data: { id: 'https://orders.example/', name: 'Orders', scopes: {} } })
   await mint({ resource: 'https://orders.example/' })
@@ -67,7 +67,7 @@ t.test('listTokenSessions: a session at a resource that is gone is none', async 
   t.equal((await ownSessions.listTokenSessions(user_id)).entries.length, 0)
 })
 
-t.test('lists show the hundred last used, and how many there are beside them', async (t) => {
+t.test('lists show the hundred last used, and the number of others', async (t) => {
   const { ownSessions, add, user_id } = await openLifecycle(t)
   // The order of ids, in which they are read, is not that of uses.
   for (let index = 0; index < 250; index++) {

@@ -7,7 +7,7 @@ import { openRules } from '../../helpers/services.ts'
 const ADMIN = { user_id: 'admin', isAdmin: true }
 const COUNT = 20_000
 
-/** A user with a client and many tokens, on a store whose removals of tokens wait until the test lets them. */
+/** A user with a client and many tokens, on a store whose removals of tokens wait for the test. */
 async function start (t: Test, count = COUNT) {
   const gate = Promise.withResolvers<void>()
   let isBlocked = false
@@ -69,7 +69,7 @@ for (const [name, revoke] of Object.entries(WAYS)) {
   })
 }
 
-t.test('a sign-in while the tokens of before are removed keeps its token', async (t) => {
+t.test('a sign-in during the removal of earlier tokens keeps its token', async (t) => {
   const { users, tokens, release, user_id, client_id, left } = await start(t, 300)
   await users.patch(user_id, { data: { password: 'other' } }, ADMIN)
   const { access_token } = await tokens.mint({ user_id, client_id })

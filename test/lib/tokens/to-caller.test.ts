@@ -18,7 +18,7 @@ function call (record: Partial<TokenRecord> = {}, { user, client }: { user?: Par
   return toCaller(valid, 'root')!
 }
 
-t.test('a caller has what a host may know of the user, the client and the token', async (t) => {
+t.test('a caller has the public fields of the user, the client and the token', async (t) => {
   const { [POWER]: _, ...shown } = call({ operator: 'unrestricted' })
   t.strictSame(shown, {
     subject: 'user',

@@ -120,7 +120,7 @@ t.test('end: from a browser, which goes on alone', async (t) => {
   t.equal(await count('sign_in_sessions'), 1)
 })
 
-t.test('end: what an earlier change had ended stays dead', async (t) => {
+t.test('end: records that an earlier change had ended stay dead', async (t) => {
   const { mint, tokenSessions, tokens, user_id, users, add, isAlive } = await open(t)
   await users.patch(user_id, { data: { password: 'new' } }, ADMIN)
   await users.patch(user_id, { data: { password: 'newer' } }, ADMIN)

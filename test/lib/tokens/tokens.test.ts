@@ -58,7 +58,7 @@ await forEachStore(t, async (t, build) => {
     let time = Date.UTC(2126, 0, 1)
     const kit = await build(t, { oidc: { refreshTtl: 60, accessTtl: HOUR } })
     const { store, roles } = kit.app.identity
-    // The clock moves at every look, as it does between the writes of a slow store.
+    // The clock advances at every call, as between the writes of a slow store.
     const tokens = createTokens({ store, now: () => (time += 1000), roles, recorder: createSilentRecorder(store), onError: () => {}, refreshTtl: 60 })
     const { user_id, client_id } = await kit.mint()
     const { access_token, refresh_token } = await tokens.mint({ user_id, client_id, refresh: true, ttl: HOUR })
@@ -113,7 +113,7 @@ await forEachStore(t, async (t, build) => {
     const { tokens, tokenSessions, store } = kit.app.identity
     const session = await kit.mint({ refresh: true })
     const id = hashToken(session.refresh_token!)
-    // As when an earlier change kept this session, and was interrupted before it came to the refresh token.
+    // As after an earlier change that kept this session, and was interrupted before it updated the refresh token.
     const set = { user_epoch: -1 }
     await store.collection('refresh_tokens').update(id, { set })
     await tokenSessions.end(session.user_id, (await tokens.authenticate(session.access_token)).token)

@@ -84,7 +84,7 @@ t.test('a list without a limit has the first hundred', async (t) => {
   t.equal((await list({ limit: 0 })).length, 104)
 })
 
-t.test('nothing is read for a caller who has gone', async (t) => {
+t.test('nothing is read for a caller who has disconnected', async (t) => {
   const { users } = await open(t)
   const gone = { ...ADMIN, signal: AbortSignal.abort() }
   await t.rejects(users.count({}, gone), { code: 'ErrParam', statusCode: 499 })

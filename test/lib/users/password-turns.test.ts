@@ -2,7 +2,7 @@ import t, { type Test } from 'tap'
 import type * as Main from '../../../lib/users/passwords.ts'
 import { importMocked } from '../../helpers/import-mocked.ts'
 
-/** Passwords with one thread, which hashes when the test says so. */
+/** Passwords with one thread, which hashes on request of the test. */
 async function load (t: Test) {
   const running: (() => void)[] = []
   class Piscina {
@@ -44,7 +44,7 @@ t.test('four addresses at their limits delay a stranger by at most three hashes'
   t.ok(signedIn)
 })
 
-t.test('an office behind one address is served whatever its size, as long as the wait is short', async (t) => {
+t.test('an office of any size behind one address is served while the wait is short', async (t) => {
   const { passwords, hashOne, settle } = await load(t)
   let signedIn = 0
   for (let i = 0; i < 30; i++) passwords.verify('right', undefined, { key: 'office' }).then(() => { signedIn++ }, t.fail)
@@ -53,7 +53,7 @@ t.test('an office behind one address is served whatever its size, as long as the
   t.equal(signedIn, 30)
 })
 
-t.test('callers who hang up leave no hashes behind', async (t) => {
+t.test('callers who disconnect leave no hashes behind', async (t) => {
   const { passwords, hashOne, settle } = await load(t)
   const left = new AbortController()
   let gone = 0

@@ -34,7 +34,7 @@ async function load (t: Test) {
   return {
     createPasswords,
     pools,
-    /** The work of a call, and what it answers. */
+    /** Runs a call; resolves to its answer and its work. */
     async measure<T> (call: () => Promise<T>): Promise<[answer: T, work: number]> {
       work = 0
       return [await call(), work]

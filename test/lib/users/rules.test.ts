@@ -117,7 +117,7 @@ async function openAnn (t: Test, options: Parameters<typeof openRules>[1] = {}) 
   return { ...rules, user_id, events, patch: async (body: Parameters<typeof rules.users.patch>[1], actor = ADMIN) => await rules.users.patch(user_id, body, actor) }
 }
 
-t.test('what is recorded of a user', async (t) => {
+t.test('the events of a user', async (t) => {
   const { users, patch, events, user_id: id } = await openAnn(t)
   t.strictSame(events.splice(0), [{ type: 'user.created', id, granted: [] }])
   await users.create({ data: { account: 'root', password: 'p' } }, { id: 'root', roles: { admin: true, clerk: true } })
@@ -201,7 +201,7 @@ t.test('a new password must differ from the account, wherever it is set', async 
   await t.rejects(patch({ data: { password: 'ann' } }), refused)
 })
 
-t.test('what ends the sessions of a user, and tells the clients', async (t) => {
+t.test('the changes that end the sessions of a user and notify the clients', async (t) => {
   const told: unknown[] = []
   const { users, patch, tokens, records, user_id } = await openAnn(t, {
     logouts: { enqueueForSession: async () => {}, enqueueForUser: async (...args) => { told.push(args) } }
@@ -225,7 +225,7 @@ t.test('what ends the sessions of a user, and tells the clients', async (t) => {
   t.strictSame(await act(() => users.remove(user_id, ADMIN)), [0, told_()])
 })
 
-t.test('whoever must know of a new password is told, after the write', async (t) => {
+t.test('onPasswordChange is called after the write of a new password', async (t) => {
   const told: unknown[] = []
   const { users, user_id, patch } = await openAnn(t, { onPasswordChange: async ({ id, password }) => { told.push([id, password]) } })
   await patch({ data: { name: 'x' } })

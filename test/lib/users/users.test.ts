@@ -26,7 +26,7 @@ t.test('finds a user by id and by account, in any case', async (t) => {
   t.strictSame(listed, [ann])
 })
 
-t.test('who does not exist is not changed and not removed', async (t) => {
+t.test('a user who does not exist is not changed and not removed', async (t) => {
   const { users } = await openRules(t)
   for (const data of [{ name: 'x' }, { password: 'x' }]) await t.rejects(users.patchOwn('nobody', { data }), NOT_FOUND)
   await t.rejects(users.patch('nobody', { data: { name: 'x', verified_at: 'never' } }, ADMIN), NOT_FOUND)
@@ -110,7 +110,7 @@ t.test('an actor who was revoked during the hash changes nothing', async (t) => 
   t.match(await records.users.get(user_id), { password: 'strong new', epoch: 1, revision: 1 })
 })
 
-t.test('a caller who may not change the target is refused before anything else is looked at', async (t) => {
+t.test('a caller who may not change the target is refused before any other check', async (t) => {
   const { users } = await openRules(t)
   const { user_id } = await users.create(newUser('root'), { roles: { admin: true } })
   const confirm = () => { t.fail('asked again') }

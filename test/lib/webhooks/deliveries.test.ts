@@ -71,7 +71,7 @@ t.test('after a rotation both secrets verify for a day, and then only the new on
   t.ok(await verifies(second))
 })
 
-t.test('the secrets are among what is sealed again with a new key', async (t) => {
+t.test('the secrets are sealed again with a new key', async (t) => {
   const { start, happen, take, store, records, recorder } = await openWebhooks(t)
   const { webhookId, secret } = await start().create({ data: { name: 'A', url: URL, types: ['user.deleted'] } })
   const [oldKey, newKey] = [box.key, generateSecretKey()]
@@ -304,7 +304,7 @@ t.test('any number of processes: each webhook is delivered by one', async (t) =>
   t.equal(new Set(got.map(({ id, url }) => `${id} ${url}`)).size, 400)
 })
 
-t.test('what a process that died had not stored is delivered again with the same id, after its lease', async (t) => {
+t.test('deliveries that a dead process had not recorded are repeated with the same id, after its lease', async (t) => {
   const { start, happen, take, setReply, clock } = await openWebhooks(t)
   const [dying, other] = [start(), start()]
   await dying.create({ data: { name: 'A', url: URL, types: ['user.created'] } })
@@ -426,7 +426,7 @@ t.test('a bounded replay of an outage that is not over goes on where the deliver
   t.strictSame(users(take()), ['user1', 'user2', 'user3', 'user4', 'user5', 'user6'])
 })
 
-t.test('a test message tells what came of it, also for a disabled webhook, and never what the receiver sent', async (t) => {
+t.test('a test message reports its result, also for a disabled webhook, and never the receiver\'s answer', async (t) => {
   const { start, take, setReply } = await openWebhooks(t)
   const webhooks = start()
   const { webhookId, secret } = await webhooks.create({ data: { name: 'A', url: URL, types: ['user.created'], disabled: true } })
@@ -446,7 +446,7 @@ t.test('a test message tells what came of it, also for a disabled webhook, and n
   await Promise.all(four)
 })
 
-t.test('the last 100 attempts are kept, with the status or a code, and the time', async (t) => {
+t.test('the last 100 attempts are stored, with the status or a code, and the time', async (t) => {
   const { start, happen, setReply } = await openWebhooks(t)
   const webhooks = start()
   const { webhookId } = await webhooks.create({ data: { name: 'A', url: URL, types: ['user.created'] } })
@@ -461,7 +461,7 @@ t.test('the last 100 attempts are kept, with the status or a code, and the time'
   t.match(attempts[1], { outcome: 'delivered', status: 204 })
 })
 
-t.test('a feed whose old events are gone, or that is of another generation, is gone on with', async (t) => {
+t.test('deliveries continue when old events of the feed are deleted, or the feed is of another generation', async (t) => {
   const { start, happen, take, records, store, events } = await openWebhooks(t)
   const webhooks = start()
   const { webhookId } = await webhooks.create({ data: { name: 'A', url: URL, types: ['user.created'] } })

@@ -34,7 +34,7 @@ t.test('readers at one place share a read, at once and one after the other', asy
   t.strictSame(feed.reads, ['0', '2', '0'], 'not a read of one event')
 })
 
-t.test('the end and a failure are not kept', async (t) => {
+t.test('the end and a failure are not cached', async (t) => {
   const feed = createTestFeed(0)
   const { read } = shareReads(feed as unknown as WebhookFeed)
   t.strictSame(toIds(await read({ after: '0' })), [])
@@ -48,7 +48,7 @@ t.test('the end and a failure are not kept', async (t) => {
   t.strictSame(toIds(await read({ after: '1' })), ['2'], 'and leads to what came later')
 })
 
-t.test('four pages are kept', async (t) => {
+t.test('four pages are cached', async (t) => {
   const feed = createTestFeed(20)
   const { read } = shareReads(feed as unknown as WebhookFeed)
   for (const after of ['0', '2', '4', '6', '8', '2', '0']) await read({ after })

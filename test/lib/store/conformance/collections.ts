@@ -1,6 +1,6 @@
 import type { CollectionSpec, Document, Json } from '../../../../lib/store/port.ts'
 
-// Apart from the suite, so that a process that only writes does not load tap.
+// Separate from the suite, so that a process that only writes does not load tap.
 
 /** A document of any shape. */
 export type Thing = Document & { [field: string]: Json | undefined }

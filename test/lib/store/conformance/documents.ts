@@ -130,7 +130,7 @@ export const documents: Cases = {
     await things.insert({ id: 'a', owner: 'o' })
     await things.insert({ id: 'b', owner: 'o' })
     await things.insert({ id: 'orphan', owner: 'gone' })
-    /** What each stamp of `a` stood for. */
+    /** The contents of `a` by stamp. */
     const contents = new Map<number, string>()
     const look = async () => {
       const { stamp, ...content } = await things.getLinked('a', LINKS) ?? {}

@@ -1,7 +1,7 @@
 import type { Filter, ListQuery } from '../../../../lib/store/port.ts'
 import { type Cases, type Thing, each, found } from './suite.ts'
 
-/** What comes in from outside where a value is expected, and must never be understood as an operator. */
+/** Input in place of a value, which must never be understood as an operator. */
 const NOT_VALUES: Record<string, unknown> = {
   'an operator': { $ne: null },
   'a regular expression object': { $regex: '.*' },

@@ -2,14 +2,14 @@ import type { CollectionSpec, Store } from '../../../../lib/store/port.ts'
 import type { Test } from 'tap'
 import { COLLECTIONS, type Cases, type Engine, type Suite, type Thing, ids } from './suite.ts'
 
-/** A store of the case's own, closed when it ends. */
+/** Opens a store for one case, and closes it when the case ends. */
 async function openOwn (t: Test, engine: Engine, place: string, collections: readonly CollectionSpec[] = COLLECTIONS): Promise<Store> {
   const store = await engine.open({ collections, now: Date.now }, place)
   t.teardown(() => store.close())
   return store
 }
 
-/** Cases of what outlives a store: an engine that keeps nothing skips them. */
+/** Cases that reopen a store. An engine that is not persistent skips them. */
 function persistent (run: (t: Test, suite: Suite) => Promise<unknown>): Cases[string] {
   return async (t, suite) => {
     if (suite.engine.persistent === false) return t.pass('keeps nothing')

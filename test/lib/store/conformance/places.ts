@@ -23,7 +23,7 @@ function placeOf (thing: Thing, sort: SortKey[]): Keyset {
   return { values: sort.map(({ key }) => (thing[key] ?? null) as string | number | boolean | null), id: thing.id }
 }
 
-/** Values that many share, null and none among them. */
+/** Values that many documents share, including null and missing ones. */
 function mix (number: number): Omit<Thing, 'id'> {
   const owner = ['x', 'xy', 'z', '', null, undefined][number % 6]
   const rank = [-1, 0, 0.5, 2 ** 40, null][number % 5]
@@ -32,7 +32,7 @@ function mix (number: number): Omit<Thing, 'id'> {
   return { ...(owner !== undefined && { owner }), rank: rank!, ...(live !== undefined && { live }), ...(at !== undefined && { at }), ...(number % 2 === 0 && { serial: number }) }
 }
 
-/** The whole list, page after page, each from the last document of the one before. */
+/** Reads the whole list page by page, each from the last document of the previous one. */
 async function walk (things: Collection<Thing>, query: ListQuery, limit: number, between: (page: number) => unknown = () => {}): Promise<string[]> {
   const { sort = [] } = query
   const seen: string[] = []

@@ -8,9 +8,8 @@ export { COLLECTIONS, type Thing } from './collections.ts'
 export interface Engine {
   name: string
   /**
-   * Opens the store kept at a place: a short name of [a-z0-9_] that the engine's test turns into a URL. A place is
-   * empty at first, and twice the same place is the same data. The suite closes what it opens; removing the places
-   * is the engine's test's.
+   * Opens the store at a place: a short name of [a-z0-9_] that the engine's test turns into a URL. A place is empty at first,
+   * and the same place has the same data. The suite closes every store that it opens. The engine's test removes the places.
    */
   open: (options: StoreOptions, place: string) => Promise<Store>
   /** False when closing a store loses its data, so that a place means nothing: an in-memory store. */
@@ -28,7 +27,7 @@ export interface Suite {
 
 export type Cases = Record<string, (t: Test, suite: Suite) => Promise<unknown>>
 
-/** Runs a job for each item, some at a time: quick, and bounded for any engine. */
+/** Runs a job for each item, with bounded concurrency. */
 export async function each<T> (items: Iterable<T>, job: (item: T) => Promise<unknown>): Promise<void> {
   const queue = [...items]
   await Promise.all(Array.from({ length: 50 }, async () => {
@@ -52,7 +51,7 @@ export async function ids (collection: Collection<Thing>, query?: ListQuery): Pr
   return (await read(collection, query)).things.map((thing) => thing.id)
 }
 
-/** The ids that a filter finds, in order of id. */
+/** The ids of the documents that match a filter, in order of id. */
 export function found (collection: Collection<Thing>, filter: Filter): Promise<string[]> {
   return ids(collection, { filter })
 }
@@ -61,7 +60,7 @@ export async function drain (collection: Collection<Thing>): Promise<void> {
   await each(await ids(collection), (id) => collection.delete(id))
 }
 
-/** Ids of one length, so that their order is that of their numbers. */
+/** An id of fixed length, so that ids sort by their numbers. */
 export function serialId (number: number): string {
   return `t${String(number).padStart(6, '0')}`
 }

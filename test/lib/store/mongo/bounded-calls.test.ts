@@ -6,7 +6,7 @@ import { createTimers } from '../../../helpers/timers.ts'
 const never = () => new Promise<never>(() => {})
 const settled = () => new Promise(setImmediate)
 
-t.test('work that misses its deadline is not waited for', async (t) => {
+t.test('a call does not wait for work that misses its deadline', async (t) => {
   const timers = createTimers()
   const late = t.rejects(within(5, never, timers), { message: 'no answer within 5 ms' })
   timers.advance(5)

@@ -5,7 +5,7 @@ import type { MongoClient } from 'mongodb'
 export class ClientStandIn extends EventEmitter {
   /** Pings without an answer yet. */
   pings: PromiseWithResolvers<void>[] = []
-  /** The pings so far. */
+  /** Number of pings so far. */
   count = 0
   answers = false
   closed = 0
@@ -24,7 +24,7 @@ export class ClientStandIn extends EventEmitter {
     }
   }
 
-  /** Answers every ping so far, and from now on. */
+  /** Answers all pending pings, and every later one. */
   answer (): void {
     this.answers = true
     for (const { resolve } of this.pings.splice(0)) resolve()
@@ -34,7 +34,7 @@ export class ClientStandIn extends EventEmitter {
     for (const { reject } of this.pings.splice(0)) reject(error)
   }
 
-  /** Emits what the driver emits when it finds a server, or finds none up. */
+  /** Emits the driver's event for a server that is found, or for none. */
   see (type: 'Standalone' | 'Unknown'): void {
     this.emit('topologyDescriptionChanged', { newDescription: { servers: new Map([['host:27017', { type }]]) } })
   }

@@ -7,7 +7,7 @@ import { KeyedMutex } from '../../../../lib/store/mongo/keyed-mutex.ts'
 
 // A stand-in for the driver gives answers that no server gives on request.
 
-/** A collection whose driver answers replaceOne with these, in order, after what each does. */
+/** A collection whose driver answers replaceOne with `answers`, in order, each after `before`. */
 function createCollection (answers: (Error | null)[], before: () => Promise<void> = async () => {}) {
   const sent: unknown[][] = []
   const native = {
@@ -36,7 +36,7 @@ t.test('two puts of a new id may both insert: the loser puts again', async (t) =
   t.strictSame(sent, Array(3).fill([{ _id: 'a' }, { _id: 'a' }, { upsert: true }]))
 })
 
-t.test('a put that clashes on another key, or again and again, rejects', async (t) => {
+t.test('a put that clashes on another key, or repeatedly, rejects', async (t) => {
   const other = createCollection([clash('account')])
   await t.rejects(other.collection.put({ id: 'a' }), { name: 'DuplicateKeyError', field: 'account' })
   t.equal(other.sent.length, 1)

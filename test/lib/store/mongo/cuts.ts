@@ -5,14 +5,14 @@ import { openMongoStore } from '../../../../lib/store/mongo.ts'
 import type { Store } from '../../../../lib/store/port.ts'
 import { type ProxyThread, startProxyThread } from './proxy-thread.ts'
 
-/** What the address does after a cut: accept connections at once, refuse them for a while, or leave them mute. */
+/** The behaviour of the address after a cut: it accepts connections at once, refuses them for a while, or leaves them mute. */
 const AFTERMATHS = ['up', 'refusing', 'hanging'] as const
 type Aftermath = typeof AFTERMATHS[number]
 
-/** Milliseconds, from when the address answers again, in which every caller must have had answers. */
+/** Milliseconds after the address answers again, within which every caller must get an answer. */
 const RECOVERY = 15_000
 
-/** Milliseconds of load before each cut. The driver gets stuck only when it has not looked for the server for half a second. */
+/** Milliseconds of load before each cut. The driver gets stuck only when it has not checked the server for half a second. */
 const QUIET = 1_000
 
 const CALLERS = 24
@@ -25,11 +25,11 @@ export interface CutsResult {
   acknowledged: number
   /** Acknowledged writes that are not in the database. */
   missing: string[]
-  /** How often the store replaced its client. */
+  /** Number of times that the store replaced its client. */
   replaced: number
 }
 
-/** Cuts the connections of a store under load, again and again; at the end reads back every write that was acknowledged. */
+/** Cuts the connections of a store under load, repeatedly. At the end it reads back every acknowledged write. */
 export async function cutRepeatedly (server: string, cuts: number): Promise<CutsResult> {
   const direct = new MongoClient(server)
   const database = `identity_test_${randomBytes(6).toString('hex')}`
@@ -75,7 +75,7 @@ async function cause (proxy: ProxyThread, aftermath: Aftermath, cut: number): Pr
   return performance.now()
 }
 
-/** Callers that read or write without a pause, until they are stopped. */
+/** Starts callers that read or write without a pause until they are stopped. */
 function startLoad (store: Store) {
   const things = store.collection('things')
   const state = { stopped: false }

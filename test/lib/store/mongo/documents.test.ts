@@ -5,7 +5,7 @@ import type { CollectionSpec, Document, Json } from '../../../../lib/store/port.
 
 const SPEC: CollectionSpec = { name: 'things', keys: { name: 'string', at: 'string' }, expiry: 'at' }
 
-/** Through the driver's BSON, as a server that changes nothing would return it. */
+/** Encodes and decodes a document with the driver's BSON, as a server that changes nothing would return it. */
 function store (document: object): BSON.Document {
   return BSON.deserialize(BSON.serialize(encodeDocument(SPEC, document as Document), { ignoreUndefined: true }))
 }

@@ -52,7 +52,7 @@ t.test('a function is called again when its client is lost, and the store is unr
   t.strictSame(clients.map(({ closed }) => closed), [1, 1])
 })
 
-t.test('a client that was handed in itself and stays lost is reported unready, and never closed', async (t) => {
+t.test('a host\'s own client that stays lost is reported unready, and never closed', async (t) => {
   const client = createClient()
   const { store, pass } = await open(t, client)
   const before = client.count

@@ -4,7 +4,7 @@ import { Lookups } from '../../../../lib/store/mongo/lookups.ts'
 import { createTimers } from '../../../helpers/timers.ts'
 import { ServerStandIn, settled } from './server-stand-in.ts'
 
-// A stand-in for the driver holds the answers back until the test sends them.
+// A stand-in for the driver delays the answers until the test sends them.
 
 const TIMEOUT = 1_000
 
@@ -23,7 +23,7 @@ function setUp () {
 
 const expected = (number: number, epoch = 0) => ({ document: { id: `t${number}`, user: `u${number % 10}` }, linked: { user: { id: `u${number % 10}`, epoch } } })
 
-t.test('look-ups of one turn share a statement, and each has its own answer', async (t) => {
+t.test('look-ups of one turn share a statement, and each gets its own answer', async (t) => {
   const { server, lookups } = setUp()
   const answers = ['t1', 't2', 'nobody', 't1', 't11'].map((id) => lookups.find(id, waiting()))
   await settled()

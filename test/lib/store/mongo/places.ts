@@ -6,7 +6,7 @@ export interface Places {
   /** The URL of a database that only this test file uses, empty at first. */
   url: (place: string, options?: Record<string, string>) => string
   database: (place: string) => string
-  /** The raw driver, to see what is really stored. */
+  /** The raw driver, for access to the stored form. */
   client: MongoClient
 }
 

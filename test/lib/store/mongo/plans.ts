@@ -7,7 +7,7 @@ interface Write {
   q: object
 }
 
-/** The server's plan for what a command reads. A write is explained as the find of what it changes. */
+/** The server's plan for the reads of a command. A write is explained as the find of the documents that it changes. */
 export async function explain (db: Db, command: Command): Promise<unknown> {
   return db.command({ explain: toReadOnly(command), verbosity: 'queryPlanner' })
 }

@@ -13,8 +13,8 @@ export interface ProxyThread {
 }
 
 /**
- * A proxy with an event loop of its own. Then the ends of many connections reach the client in one turn of its loop, as
- * they do in production; from one loop they would come one by one.
+ * A proxy with its own event loop. So the ends of many connections reach the client in one turn of its loop, as in production.
+ * From a shared loop they would come one by one.
  */
 export async function startProxyThread (target: { host: string, port: number }): Promise<ProxyThread> {
   const worker = new Worker(new URL(import.meta.url), { workerData: target })

@@ -3,7 +3,7 @@ import { type AddressInfo, type Socket, connect, createServer } from 'node:net'
 import type { Test } from 'tap'
 
 /**
- * What the proxy does: forward connections, leave them open and mute, drop them, or refuse new ones.
+ * The behaviour of the proxy: forward connections, leave them open and mute, drop them, or refuse new ones.
  */
 export type Mode = 'pass' | 'freeze' | 'down' | 'refuse'
 
@@ -14,7 +14,7 @@ export interface Proxy {
   cut: (options?: { reset?: boolean }) => void
   /** Freezes as soon as a client sends this text. */
   freezeAt: (text: string) => void
-  /** Holds back the data with this text, and its connection, until the mode is set. Resolves once a client sent it. */
+  /** Delays the data with this text, and its connection, until the mode is set. Resolves once a client has sent it. */
   holdAt: (text: string) => Promise<void>
   /** The open connections hang for good, as when a router forgot them; new ones are forwarded. */
   lose: () => void
@@ -28,7 +28,7 @@ interface Pair {
   lost?: boolean
 }
 
-/** A TCP proxy in front of a server, for faults that the server cannot be made to have. */
+/** A TCP proxy in front of a server, for faults that a test cannot cause in the server. */
 export async function startProxy (t: Pick<Test, 'teardown'>, target: { host: string, port: number }): Promise<Proxy> {
   const pairs = new Map<Socket, Pair>()
   let mode: Mode = 'pass'

@@ -2,7 +2,7 @@ import type { Collection as Native } from 'mongodb'
 import type { Stored } from '../../../../lib/store/mongo/documents.ts'
 
 interface Statement {
-  /** What it found, once it was run. */
+  /** Its result, once it has run. */
   outcome: unknown[] | null
   run: () => unknown[]
   resolve: (found: unknown[]) => void
@@ -45,7 +45,7 @@ export class ServerStandIn {
     for (const { reject } of this.#inFlight.splice(0)) reject(error)
   }
 
-  /** The driver's collection, as far as it is used here. */
+  /** The used part of the driver's collection. */
   native (name: string): Native<Stored> {
     const aggregate = ([{ $match }, , ...lookups]: [{ $match: { _id: Ids } }, unknown, ...Lookup[]]) => ({
       toArray: () => {

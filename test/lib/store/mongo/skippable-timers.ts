@@ -1,7 +1,7 @@
 import { TIMERS, type Timers } from '../../../../lib/timers.ts'
 
 export interface SkippableTimers extends Timers {
-  /** Runs at once every timer that is due within so many milliseconds. */
+  /** Runs at once every timer that is due within `milliseconds`. */
   skip (milliseconds: number): void
 }
 

@@ -8,11 +8,11 @@ import { settled } from './server-stand-in.ts'
 const TIMEOUT = 10_000
 
 interface SetUpOptions {
-  /** Makes all clients but the first. */
+  /** Creates all clients except the first. */
   create?: (() => MongoClient | Promise<MongoClient>) | undefined
 }
 
-/** An open client, whose first ping was answered and no other will be. */
+/** An open client. Its first ping was answered, but no later one is. */
 async function setUp ({ create }: SetUpOptions = {}) {
   const clients: ClientStandIn[] = []
   const errors: Error[] = []
@@ -45,7 +45,7 @@ async function setUp ({ create }: SetUpOptions = {}) {
     errors,
     references,
     current: () => clients.findIndex((client) => client.asClient() === watched.current),
-    /** Lets the time of so many checks pass, second by second. */
+    /** Advances the time second by second, which runs a check in each. */
     pass: async (seconds: number) => {
       for (let second = 0; second < seconds; second++) {
         timers.advance(1_000)
@@ -77,7 +77,7 @@ t.test('a client that is lost is replaced by one that answers, and closed', asyn
   t.strictSame(clients.map(({ closed }) => closed), [1, 1])
 })
 
-t.test('the client that took its place is watched like it', async (t) => {
+t.test('the new client is watched like the first', async (t) => {
   const { watched, clients, current, pass } = await setUp()
   clients[0]!.see('Unknown')
   await pass(3)

@@ -9,8 +9,8 @@ import { migrate } from '../../../../lib/store/sqlite/schema.ts'
 import { Table } from '../../../../lib/store/sqlite/sql.ts'
 import { type Choose, createRandom, exhaust } from '../../../helpers/scheduler.ts'
 
-// The cache against every order of own writes, other processes' commits, look-ups and turns of the event loop.
-// The statements run on a real database; who runs them when is up to the test.
+// Tests the cache in every order of own writes, other processes' commits, look-ups and turns of the event loop. The statements run
+// on a real database; the test decides their order.
 
 const collections: CollectionSpec[] = [{ name: 'tokens', keys: { user: 'string' } }, { name: 'users', keys: {} }]
 const tables = new Map(collections.map((spec) => [spec.name, new Table(spec)]))
@@ -21,7 +21,7 @@ type Write = readonly [collection: 'tokens' | 'users', id: string]
 /** A document as JSON, or null, by its id. */
 type State = Record<'t' | 'u', string | null>
 
-/** A store of one token and its user, whose batches and turns go step by step. */
+/** A store of one token and its user. The test runs its batches and turns step by step. */
 class World {
   readonly connection = new Connection(':memory:', { busy: 0 })
   #version = 0
@@ -45,7 +45,7 @@ class World {
     this.#tokens = new SqliteCollection(backend as Backend, tables.get('tokens')!)
   }
 
-  /** The beginning of another order, with an empty cache. */
+  /** Begins another order, with an empty cache. */
   reset (): void {
     this.#cache.answer(null)
     this.#states = []
@@ -55,7 +55,7 @@ class World {
     this.turn()
   }
 
-  /** The steps of an own batch. */
+  /** Queues an own batch. */
   request (...writes: Write[]): void {
     for (const [collection, id] of writes) this.#cache.collection(collection).beginWrite(id)
     this.#waiting.push(...writes)
@@ -81,7 +81,7 @@ class World {
     }
   }
 
-  /** The batch was committed, and the thread died before it said so. */
+  /** The batch is committed, and the thread dies before it acknowledges it. */
   die (): void {
     const { state } = this.#committed!
     this.#cache.answer(null)
@@ -108,7 +108,7 @@ class World {
     this.#record()
   }
 
-  /** A backup of the beginning is restored over the file, with its version. */
+  /** Restores a backup of the beginning over the file, with its version. */
   restore (): void {
     const { state, version } = this.#copy!
     this.connection.run(tables.get('tokens')!.put(JSON.parse(state.t!) as Document))
@@ -122,7 +122,7 @@ class World {
     this.#beginTurn()
   }
 
-  /** Fails with the reason when an answer is older than it may be, or its stamp stands for something else. */
+  /** Returns the fault of a look-up: an answer is older than allowed, or its stamp was used for other content. */
   look (): string | null {
     const found = this.#tokens.getLinked('t', LINKS)!
     const answer = { t: JSON.stringify(found.document), u: found.linked.user === null ? null : JSON.stringify(found.linked.user) }
@@ -140,7 +140,7 @@ class World {
 
   #beginTurn (): void {
     this.#floor = this.#states.length - 1
-    // What a restore took back is not owed any more.
+    // Writes that a restore has undone need not be seen any more.
     this.#ownFloor = { t: this.#floor, u: this.#floor }
   }
 
@@ -185,7 +185,7 @@ const OTHER = ['users', 'v'] as const
 
 const times = (count: number, step: Step) => Array<Step>(count).fill(step)
 
-/** Runs the scripts' steps in one order. Resolves to what went wrong, with the order. */
+/** Runs the scripts' steps in one order. Returns the fault with the order, or null. */
 function run (world: World, scripts: Record<string, Script>, choose: Choose): string | null {
   world.reset()
   const order: string[] = []
@@ -198,7 +198,7 @@ function run (world: World, scripts: Record<string, Script>, choose: Choose): st
     if (typeof wrong === 'string') return `${wrong}, after ${order.join(', ')}`
     if (steps.length === 0) left.splice(index, 1)
   }
-  // Whatever happened, the next turn sees all of it.
+  // The next turn sees all changes.
   world.turn()
   const wrong = world.look() ?? world.look()
   return wrong === null ? null : `${wrong}, at the end of ${order.join(', ')}`
@@ -219,7 +219,7 @@ const SCENARIOS: Record<string, Record<string, Script>> = {
   'a backup restored during an own write': { own: [own(OTHER), send, commit, answer], other: [changeUser, restore], look: times(3, look), turn: [turn] }
 }
 
-t.test('no order of events lets a look-up answer with what it must not', async (t) => {
+t.test('no order of events lets a look-up answer with a stale document or a wrong stamp', async (t) => {
   const world = new World()
   t.teardown(() => world.connection.close())
   for (const [name, scripts] of Object.entries(SCENARIOS)) {

@@ -6,7 +6,7 @@ import { DocumentCache } from '../../../../lib/store/sqlite/cache.ts'
 import { openSqliteStore } from '../../../../lib/store/sqlite.ts'
 import type { CollectionSpec, Document, Linked } from '../../../../lib/store/port.ts'
 
-// What look-ups see through the cache of a real file. Every order of events is walked in cache-orders.test.ts.
+// Look-ups through the cache of a real file. cache-orders.test.ts tests every order of events.
 
 interface Token extends Document { user: string, epoch: number }
 interface User extends Document { name: string, epoch: number }
@@ -34,7 +34,7 @@ async function start (t: Test) {
   return { file, tokens, users, raw, look }
 }
 
-t.test('a look-up that is repeated is answered with the same decoded documents, frozen, and the same stamp', async (t) => {
+t.test('a repeated look-up returns the same decoded documents, frozen, and the same stamp', async (t) => {
   const { look } = await start(t)
   const first = look()
   const second = look()
@@ -45,7 +45,7 @@ t.test('a look-up that is repeated is answered with the same decoded documents, 
   t.throws(() => { (second!.linked.user as User).name = 'changed by a guest' }, TypeError)
 })
 
-t.test('the stamp is the same until the content changes, whatever else is written or looked up', async (t) => {
+t.test('the stamp is the same until the content changes, despite other writes and look-ups', async (t) => {
   const { tokens, users, look } = await start(t)
   await tokens.insert({ id: 'another', user: 'u', epoch: 0 })
   const { stamp } = look()!
@@ -62,7 +62,7 @@ t.test('the stamp is the same until the content changes, whatever else is writte
   t.notOk([stamp, changed].includes(look()!.stamp))
 })
 
-t.test('a field without an id is null and has a stamp; a document that is missing is null and has none', async (t) => {
+t.test('a field without an id is null and has a stamp; a missing document is null and has none', async (t) => {
   const { tokens, look } = await start(t)
   await tokens.insert({ id: 'absent', epoch: 0 } as Token)
   await tokens.insert({ id: 'null', user: null, epoch: 0 } as unknown as Token)
@@ -88,7 +88,7 @@ t.test('while an own write of a linked document is pending it is read from the f
   t.equal((look()?.linked.user as User).epoch, 1)
 })
 
-t.test('an own write is seen as soon as it is acknowledged, in the same turn too', async (t) => {
+t.test('an own write is visible as soon as it is acknowledged, even in the same turn', async (t) => {
   const { tokens, users, look } = await start(t)
   for (let epoch = 1; epoch <= 20; epoch++) {
     look()
@@ -128,7 +128,7 @@ t.test('an own write leaves other documents cached', async (t) => {
   t.equal(await tokens.count(), 1)
 })
 
-t.test("another connection's write is seen from the next turn on, whatever tool made it", async (t) => {
+t.test("another connection's write is visible from the next turn on, even from another program", async (t) => {
   const { raw, look } = await start(t)
   for (let round = 0; round < 20; round++) {
     look()
@@ -174,7 +174,7 @@ t.test("another connection's write is seen when it comes between own writes", as
   }
 })
 
-t.test('a backup restored over the file is seen, however many writes follow it', async (t) => {
+t.test('a backup restored over the file is noticed, even after many more writes', async (t) => {
   const { file, tokens, users, raw, look } = await start(t)
   const copy = `${file}.copy`
   await backup(raw, copy)
@@ -211,7 +211,7 @@ t.test('the version is read once per turn, and again after an own batch', async 
   t.equal(reads, 3)
 })
 
-t.test('an own batch leaves the cache in use, whatever of it is seen first; another commit empties it', async (t) => {
+t.test('an own batch leaves the cache valid, whichever sign of it comes first; another commit empties it', async (t) => {
   let version = 'a'
   let turn = 0
   const cache = new DocumentCache(() => version, () => turn)

@@ -4,7 +4,7 @@ import { openStore } from '../../../../lib/store/index.ts'
 import { Connection, prepareFile, enableWal } from '../../../../lib/store/sqlite/connection.ts'
 import { FileBackend } from '../../../../lib/store/sqlite/file.ts'
 
-t.test('a connection syncs every commit, of a file that logs ahead', async (t) => {
+t.test('a connection uses a write-ahead log and syncs every commit', async (t) => {
   const path = `${t.testdir()}/store.db`
   const store = await openStore(`sqlite:${path}`, { collections: [], now: Date.now })
   t.teardown(() => store.close())
@@ -18,7 +18,7 @@ t.test('a connection syncs every commit, of a file that logs ahead', async (t) =
   t.equal(pragma('busy_timeout'), 1_234)
 })
 
-t.test('a file that was turned back is turned to logging ahead again', async (t) => {
+t.test('a file that has left WAL mode is switched back to it', async (t) => {
   const path = `${t.testdir()}/store.db`
   const options = { collections: [], now: Date.now }
   await (await openStore(`sqlite:${path}`, options)).close()
@@ -33,7 +33,7 @@ t.test('a file that was turned back is turned to logging ahead again', async (t)
   t.match(setMode(''), [{ journal_mode: 'wal' }])
 })
 
-t.test('turning to the log waits for a lock that SQLite would not wait for, but not for ever', async (t) => {
+t.test('the switch to WAL mode waits for a lock, for which SQLite itself does not wait, but not for ever', async (t) => {
   const path = `${t.testdir()}/store.db`
   const [one, other] = [new Connection(path, { busy: 1_000 }), new Connection(path, { busy: 0 })]
   t.teardown(() => { one.close(); other.close() })
@@ -45,13 +45,13 @@ t.test('turning to the log waits for a lock that SQLite would not wait for, but 
   t.match(one.all('PRAGMA journal_mode'), [{ journal_mode: 'wal' }])
 })
 
-t.test('look-ups hold the event loop for a lock for some milliseconds at most', async (t) => {
+t.test('look-ups block the event loop for a lock for at most some milliseconds', async (t) => {
   const backend = await FileBackend.open(`${t.testdir()}/store.db`, { collections: [], timeout: 10_000, onLost: () => {}, create: true, walLimit: 1024, onWarning: () => {} })
   t.teardown(() => backend.close())
   t.match(backend.connection.all('PRAGMA busy_timeout'), [{ timeout: 20 }])
 })
 
-t.test('prepared statements are kept, and bounded', async (t) => {
+t.test('prepared statements are cached, up to a bound', async (t) => {
   const connection = new Connection(':memory:', { busy: 0 })
   t.teardown(() => connection.close())
   const first = connection.prepare('SELECT 0')
@@ -62,7 +62,7 @@ t.test('prepared statements are kept, and bounded', async (t) => {
   t.not(connection.prepare('SELECT 0'), first)
 })
 
-t.test('a closed connection answers nothing more', async (t) => {
+t.test('a closed connection answers no more calls', async (t) => {
   const connection = new Connection(':memory:', { busy: 0 })
   t.strictSame({ ...connection.get({ sql: 'SELECT 1 AS one', values: [] }) }, { one: 1 })
   connection.close()
@@ -83,7 +83,7 @@ t.test('a file that is open keeps its locks when it is opened again', { skip: pr
   t.equal(locks(), 1)
 })
 
-t.test('what is there keeps its mode', { skip: process.platform === 'win32' && 'no modes' }, async (t) => {
+t.test('existing files and directories keep their mode', { skip: process.platform === 'win32' && 'no modes' }, async (t) => {
   const base = t.testdir()
   mkdirSync(`${base}/shared`, { mode: 0o755 })
   prepareFile(`${base}/shared/a/store.db`)

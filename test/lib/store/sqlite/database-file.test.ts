@@ -17,7 +17,7 @@ async function open (t: Test, path: string): Promise<{ store: Store, things: Col
   return { store, things: store.collection<Thing>('things'), errors }
 }
 
-/** Another database with the same tables, as a backup is: in one file. */
+/** Creates another database with the same tables, in one file like a backup. */
 async function makeBackup (t: Test, path: string): Promise<string> {
   const { store, things } = await open(t, path)
   await things.insert({ id: 'from the backup' })
@@ -25,13 +25,13 @@ async function makeBackup (t: Test, path: string): Promise<string> {
   return path
 }
 
-/** The usual recipe: without its log, the file is replaced by the backup. */
+/** Restores a backup as people usually do: removes the log, and replaces the file with the backup. */
 function replace (path: string, backup: string): void {
   for (const suffix of ['-wal', '-shm']) rmSync(`${path}${suffix}`, { force: true })
   renameSync(backup, path)
 }
 
-/** Every call fails, for good, and the host hears of it once. */
+/** Checks that every call fails permanently, and that the error is reported once. */
 async function isLost (t: Test, { store, things, errors }: Awaited<ReturnType<typeof open>>): Promise<void> {
   const calls: Record<string, () => unknown> = {
     get: () => things.get('a'),
@@ -57,7 +57,7 @@ async function isLost (t: Test, { store, things, errors }: Awaited<ReturnType<ty
   t.ok(errors[0] instanceof StoreLostError)
 }
 
-t.test('a database that is reached through a symbolic link sees what others write, whatever lies beside the link', async (t) => {
+t.test('a database behind a symbolic link sees the writes of others, despite files next to the link', async (t) => {
   const base = t.testdir({ real: {} })
   const real = `${base}/real/store.db`
   const link = `${base}/link.db`
@@ -132,7 +132,7 @@ t.test('a directory that is replaced takes the file with it', async (t) => {
   await isLost(t, opened)
 })
 
-t.test('a lost file is reported once, whatever the sweep does', async (t) => {
+t.test('a lost file is reported once, despite the sweep', async (t) => {
   mock.timers.enable({ apis: ['setInterval'] })
   t.teardown(() => mock.timers.reset())
   const path = `${t.testdir()}/store.db`
@@ -168,14 +168,14 @@ t.test('a write that is committed to a file which was replaced meanwhile is not 
   other.exec('BEGIN IMMEDIATE')
   const writing = opened.things.insert({ id: 'a' })
   await nextTurn()
-  // The thread waits for the lock, and so does not look at the file before its commit.
+  // The thread waits for the lock, so it does not check the file before its commit.
   replace(path, backup)
   other.exec('ROLLBACK')
   await t.rejects(writing, { code: 'ErrDb', cause: { name: 'StoreLostError' } })
   await isLost(t, opened)
 })
 
-t.test('a connection to another file than the one that was opened is refused, and changes nothing', async (t) => {
+t.test('a connection to a file other than the one opened is refused, and changes nothing', async (t) => {
   const base = t.testdir()
   const path = `${base}/store.db`
   prepareFile(path)

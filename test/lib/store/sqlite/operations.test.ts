@@ -22,7 +22,7 @@ function idsOf (connection: Connection): string[] {
   return connection.all<{ id: string }>('SELECT id FROM things ORDER BY id').map(({ id }) => id)
 }
 
-t.test('a disk that is full fails those it has no room for, and keeps what it acknowledged', async (t) => {
+t.test('a full disk fails the writes that do not fit, and keeps the acknowledged ones', async (t) => {
   const connection = start(t)
   connection.database.exec('PRAGMA max_page_count = 30')
   const operations = [insert('a'), insert('b', 'x'.repeat(500_000)), insert('c')]
@@ -34,10 +34,10 @@ t.test('a disk that is full fails those it has no room for, and keeps what it ac
   t.strictSame(runBatch(connection, tables, operations.slice(1, 2)).outcomes, [{ value: 1 }])
 })
 
-// Node 22 has no authorizer, by which a commit can be made to fail.
+// Node 22 has no authorizer, which the test needs to make a commit fail.
 const cannotDeny = 'setAuthorizer' in DatabaseSync.prototype ? false : 'needs Node 24.10'
 
-t.test('a commit that fails fails them all, and the next transaction is a new one', { skip: cannotDeny }, async (t) => {
+t.test('a failed commit fails all its writes, and the next transaction is a new one', { skip: cannotDeny }, async (t) => {
   const connection = start(t)
   connection.database.setAuthorizer((action, name) => action === constants.SQLITE_TRANSACTION && name === 'COMMIT' ? constants.SQLITE_DENY : constants.SQLITE_OK)
   const { outcomes, versions } = runBatch(connection, tables, [insert('a'), insert('b')])
@@ -49,7 +49,7 @@ t.test('a commit that fails fails them all, and the next transaction is a new on
   t.strictSame(runBatch(connection, tables, [insert('a')]).outcomes, [{ value: 1 }])
 })
 
-t.test('an increment of what is no number is refused, and null counts as 0', async (t) => {
+t.test('an increment of a value that is not a number is refused, and null counts as 0', async (t) => {
   const connection = start(t)
   connection.run(table.insert({ id: 'a', text: 'x', none: null, list: [1] } as { id: string }))
   const increment = (field: string): Operation => ({ kind: 'update', collection: 'things', ...table.find('a'), change: JSON.stringify({ increment: { [field]: 2 } }) })
@@ -89,7 +89,7 @@ t.test('a batch that changes a row makes another version, and no other batch doe
   t.notOk(seen.has(versions!.after), 'any batch gives the content a version again')
 })
 
-t.test('a write that is refused changes nothing: no row, no index, and not the version', (t) => {
+t.test('a refused write changes neither rows, nor indexes, nor the version', (t) => {
   const connection = new Connection(`${t.testdir()}/store.db`, { busy: 0 })
   t.teardown(() => connection.close())
   const spec = { name: 'people', keys: { name: 'string', mail: 'string', age: 'number' } as const, unique: ['name', 'mail'], indexes: [['age']] }

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { openSqliteStore } from '../../../../lib/store/sqlite.ts'
 
-/** A store whose file refuses large writes when the test says so, as a full disk does: a page may still fit. */
+/** A store whose file refuses large writes on request, like a full disk: a page may still fit. */
 async function start (t: Test) {
   const file = join(t.testdir(), 'ping.db')
   const store = await openSqliteStore(`sqlite:${file}`, { collections: [{ name: 'things', keys: {} }], now: Date.now })
@@ -43,7 +43,7 @@ t.test('a store that has no room for a real write does not answer a ping, until 
   await t.rejects(store.ping(), { code: 'ErrDb', cause: { message: /no room/ } })
 })
 
-t.test('a write that was written just now is the answer; one that changes nothing is none', async (t) => {
+t.test('a recent write counts as an answer to a ping; one that changes nothing does not', async (t) => {
   const { store, things, refuseWrites } = await start(t)
   await things.insert({ id: 'a' })
   refuseWrites()

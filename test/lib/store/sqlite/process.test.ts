@@ -14,7 +14,7 @@ import { COLLECTIONS, type Thing, each, ids } from '../conformance/suite.ts'
 
 const options: StoreOptions = { collections: COLLECTIONS, now: Date.now }
 
-/** The collection `things` of the same file in another process: a call is one line there, its answer one line back. */
+/** The collection `things` of the same file in another process. A call is a line of its input, the answer a line of its output. */
 function startProcess (t: Test, url: string): { child: ChildProcess, call: <R>(method: keyof Collection<Thing>, ...parameters: unknown[]) => Promise<R> } {
   const child = spawn(process.execPath, [fileURLToPath(new URL('../../../fixtures/store-child.ts', import.meta.url)), url], { stdio: ['pipe', 'pipe', 'inherit'] })
   t.teardown(() => child.kill('SIGKILL'))
@@ -28,7 +28,7 @@ function startProcess (t: Test, url: string): { child: ChildProcess, call: <R>(m
   }
 }
 
-t.test('what another process writes is seen at once, both ways', async (t) => {
+t.test('the writes of another process are visible at once, both ways', async (t) => {
   const url = `sqlite:${t.testdir()}/store.db`
   const store = await openStore(url, options)
   t.teardown(() => store.close())
@@ -72,7 +72,7 @@ t.test('two processes that write at once lose nothing, and of two racers one win
   t.equal(await things.count({ equal: { owner: 'nobody' } }), 0)
 })
 
-t.test('what another process acknowledged is seen from the next turn on, whatever this one writes meanwhile', async (t) => {
+t.test('the acknowledged writes of another process are visible from the next turn on, despite own writes meanwhile', async (t) => {
   const url = `sqlite:${t.testdir()}/store.db`
   const store = await openStore(url, options)
   t.teardown(() => store.close())
@@ -93,7 +93,7 @@ t.test('what another process acknowledged is seen from the next turn on, whateve
       if (found?.document.rank !== written?.rank) t.fail('an own write is not seen')
     }
   })()
-  /** What each stamp stood for. */
+  /** Contents by stamp. */
   const contents = new Map<number, Json | undefined>()
   let looks = 0
   for (; state.writing; looks++) {
@@ -111,7 +111,7 @@ t.test('what another process acknowledged is seen from the next turn on, whateve
   t.ok(contents.size > 0, `${contents.size} contents in the cache`)
 })
 
-t.test('two stores in one process keep the locks that tell another process of them', async (t) => {
+t.test('two stores in one process keep the locks that show another process that the file is in use', async (t) => {
   const path = `${t.testdir()}/store.db`
   const [one, two] = [await openStore(`sqlite:${path}`, options), await openStore(`sqlite:${path}`, options)]
   t.teardown(() => Promise.all([one.close(), two.close()]))
@@ -129,7 +129,7 @@ t.test('two stores in one process keep the locks that tell another process of th
   t.equal(await visit(), '2', 'and what is written to it is seen')
 })
 
-t.test('a process with nothing left to do ends, whatever the store has started', async (t) => {
+t.test('an idle process exits, despite the threads and timers of the store', async (t) => {
   const url = `sqlite:${t.testdir()}/store.db`
   const { child, call } = startProcess(t, url)
   await call('insert', { id: 'a', name: 'n' })
@@ -141,7 +141,7 @@ t.test('a process with nothing left to do ends, whatever the store has started',
   await store.close()
 })
 
-t.test('a process stays for the write it has asked for', async (t) => {
+t.test('a process stays alive for a pending write', async (t) => {
   const url = `sqlite:${t.testdir()}/store.db`
   const { child } = startProcess(t, url)
   child.stdin!.end('["insert", {"id":"a"}]\n')
@@ -151,7 +151,7 @@ t.test('a process stays for the write it has asked for', async (t) => {
   await store.close()
 })
 
-t.test('a lock that another holds too long is ErrDb, and forgotten when it is gone', async (t) => {
+t.test('a lock that another process holds too long is ErrDb, and later writes succeed once it is released', async (t) => {
   mock.timers.enable({ apis: ['setTimeout'] })
   // The stopped timers do not keep the process alive.
   const alive = setInterval(() => {}, 1_000)

@@ -61,7 +61,7 @@ async function settle (reader: Reader): Promise<void> {
   await read(reader.list(ONE, true))
 }
 
-t.test('a list is a snapshot until it is left, read to its end, or fails', async (t) => {
+t.test('a list is a snapshot until its reader stops, reads to the end, or it fails', async (t) => {
   const { reader, connection } = startReader(t)
   let number = 1_000
   const isPinnedAfterWrite = () => {
@@ -128,7 +128,7 @@ t.test('a stored document that is not JSON is an error without its text', async 
   t.match(error, { code: 'ErrInternal', message: 'a stored document cannot be read', cause: undefined })
 })
 
-t.test('no list waits for a count, however long it takes', async (t) => {
+t.test('no list waits for a count, even a long one', async (t) => {
   const { open, ...gate } = createGate()
   const { reader } = startReader(t, gate)
   t.teardown(open)
@@ -143,7 +143,7 @@ t.test('no list waits for a count, however long it takes', async (t) => {
   t.equal(await reader.count(table.count()), 350)
 })
 
-t.test('lists that hold a cursor are bounded: others wait, but never short ones', async (t) => {
+t.test('lists with a cursor are bounded: further long lists wait, short ones never do', async (t) => {
   const { reader } = startReader(t, { cursors: 2 })
   const [one, two] = [reader.list(ALL, false), reader.list(ALL, false)]
   await one.next()
@@ -199,7 +199,7 @@ t.test('a list that waited too long for a cursor is ErrBusy', async (t) => {
   t.equal(await read(reader.list(ALL, false)), 350)
 })
 
-t.test('a list that waits for a cursor is dropped when nobody waits for it any more', async (t) => {
+t.test('a list that waits for a cursor is dropped when its caller has disconnected', async (t) => {
   const { reader } = startReader(t, { cursors: 1 })
   const one = reader.list(ALL, false)
   await one.next()
@@ -251,7 +251,7 @@ t.test('a list that goes unread for too long loses its cursor, and then fails', 
   await t.rejects(one.next(), { code: 'ErrDb', cause: { message: /unread/ } })
 })
 
-t.test('a thread that dies fails its calls, and another takes over', async (t) => {
+t.test('a thread that dies fails its calls, and a new thread takes over', async (t) => {
   const { reader } = startReader(t, { file: new URL('../../../fixtures/dying-reader-thread.ts', import.meta.url) })
   const list = reader.list(ALL, false)
   await list.next()
@@ -273,7 +273,7 @@ t.test('a read that takes too long is ErrDb', async (t) => {
   t.equal(await reader.count(table.count()), 350, 'and its late answer is nobody else\'s')
 })
 
-t.test('a closed reader fails its lists, those that wait too', async (t) => {
+t.test('a closed reader fails all its lists, even those that wait', async (t) => {
   const { reader, connection } = startReader(t, { cursors: 1 })
   const open = reader.list(ALL, false)
   await open.next()
@@ -289,7 +289,7 @@ t.test('a closed reader fails its lists, those that wait too', async (t) => {
   t.ok(new DatabaseSync(connection.database.location()!).prepare('PRAGMA integrity_check').get()?.integrity_check === 'ok')
 })
 
-t.test('the oldest list can be ended: its reader gets an error, its snapshot is gone, and other lists go on', async (t) => {
+t.test('the oldest list can be ended: its reader gets an error, its snapshot is released, and other lists go on', async (t) => {
   const { reader, connection } = startReader(t)
   t.equal(reader.endOldest(), false)
   const [older, younger] = [reader.list(ALL, false), reader.list(ALL, false)]
@@ -298,7 +298,7 @@ t.test('the oldest list can be ended: its reader gets an error, its snapshot is 
   await younger.next()
   t.ok(isPinned(connection))
   t.equal(reader.endOldest(), true)
-  // The batch that was asked for before still comes.
+  // The batch that was requested before still arrives.
   await t.rejects(read(older), { code: 'ErrDb', cause: { message: /it held the log beyond its limit/ } })
   t.notOk(isPinned(connection))
   t.equal(await read(younger), 251)

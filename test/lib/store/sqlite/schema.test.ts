@@ -37,7 +37,7 @@ t.test('a database written by release 0.1 opens, and works', async (t) => {
   t.equal(await users.count(), 2)
 })
 
-/** How layout 1 counted changes: every row that is written moves a number. */
+/** Counts changes as layout 1 did: every written row increments a number. */
 function countChanges (path: string, names: string[]): void {
   const old = new DatabaseSync(path)
   old.exec('CREATE TABLE "store.version" ("version" INTEGER NOT NULL); INSERT INTO "store.version" VALUES (41)')
@@ -50,7 +50,7 @@ function countChanges (path: string, names: string[]): void {
   old.close()
 }
 
-t.test('a database of layout 1 that counts its changes opens, and the counter goes', async (t) => {
+t.test('a database of layout 1 that counts its changes opens, and the counter is removed', async (t) => {
   const path = `${t.testdir()}/store.db`
   const specs: CollectionSpec[] = [{ name: 'users', keys: {} }]
   const old = new DatabaseSync(path)
@@ -145,7 +145,7 @@ t.test('a process is refused once a release of a later layout has opened the fil
   await t.rejects(openStore(`sqlite:${path}`, { collections: COLLECTIONS, now }), /later release/)
 })
 
-t.test('every change of a row takes the version away, whatever makes it, and nothing else does', async (t) => {
+t.test('every change of a row clears the version, even from another program, and nothing else does', async (t) => {
   const connection = open(`${t.testdir()}/store.db`)
   t.teardown(() => connection.close())
   migrate(connection, [{ name: 'things', keys: { name: 'string' }, unique: ['name'] }])
@@ -165,7 +165,7 @@ t.test('every change of a row takes the version away, whatever makes it, and not
   expectChange('PRAGMA user_version = 2; VACUUM', false)
 })
 
-t.test('a file is changed once, and not when nothing is missing', async (t) => {
+t.test('a file is changed only once, and only if something is missing', async (t) => {
   const connection = open(`${t.testdir()}/store.db`)
   t.teardown(() => connection.close())
   const specs: CollectionSpec[] = [{ name: 'things', keys: { name: 'string' }, indexes: [['name']] }]
@@ -189,7 +189,7 @@ t.test('a file is changed once, and not when nothing is missing', async (t) => {
   }
 })
 
-t.test('a new key is filled from every document, whatever type it is there', async (t) => {
+t.test('a new key is filled from every document, for values of any type', async (t) => {
   const connection = open(`${t.testdir()}/store.db`)
   t.teardown(() => connection.close())
   migrate(connection, [{ name: 'things', keys: {} }])
@@ -217,7 +217,7 @@ t.test('a key that becomes unique while documents share its values stops the sta
   connection.close()
 })
 
-t.test('every sort and filter that is declared walks an index', async (t) => {
+t.test('every declared sort and filter uses an index', async (t) => {
   const connection = new Connection(':memory:', { busy: 0 })
   t.teardown(() => connection.close())
   migrate(connection, COLLECTIONS)
@@ -245,7 +245,7 @@ t.test('every sort and filter that is declared walks an index', async (t) => {
     t.match(plan(table.find('x')), /SEARCH .* USING INDEX/)
     t.notMatch(plan(table.list({}, 'doc')), /TEMP B-TREE/)
     const links = Object.entries(spec.keys).filter(([, type]) => type === 'string').map(([key]) => [key, table] as [string, Table])
-    // The table of one row is read whole.
+    // A table of one row is scanned.
     t.notMatch(plan({ sql: table.linked(links), values: ['x'] }).replace('SCAN store.content', ''), /SCAN/, `${spec.name} linked`)
   }
 })

@@ -5,7 +5,7 @@ import { Connection } from '../../../../lib/store/sqlite/connection.ts'
 import { migrate } from '../../../../lib/store/sqlite/schema.ts'
 import { Table } from '../../../../lib/store/sqlite/sql.ts'
 
-// What the lists of the service cost far into them. The tables are empty: without statistics a plan is the same for any size.
+// The query plans of lists far from their start. The tables are empty: without statistics a plan is the same for any size.
 
 const connection = new Connection(':memory:', { busy: 0 })
 t.teardown(() => connection.close())
@@ -37,7 +37,7 @@ t.test('a list after a place seeks to it by the index of its sort, and sorts not
         for (const step of reads) {
           t.match(step, new RegExp(`^SEARCH ${collection} USING INDEX ${collection}\\.(userId\\.)?${key}(\\.unique)? \\(${owner}${key}[<>=]`), `${label}: ${step}`)
         }
-        // The index of a unique key has no id at its end: runs of one document are sorted, where there may be runs of more.
+        // The index of a unique key has no id at its end, so documents that may share a value are sorted by id.
         const mayTie = key === 'account' && (direction === 'desc' || place === 'no value')
         t.strictSame(plan.filter((step) => /TEMP B-TREE/.test(step) && !(mayTie && /LAST TERM/.test(step))), [], label)
       }

@@ -17,7 +17,7 @@ t.test('a turn lasts until the event loop polls for I/O', async (t) => {
   t.ok(getTurn() > turn)
 })
 
-t.test('a request that comes in after a commit sees it, wherever in the event loop the look-up before was', async (t) => {
+t.test('a request that arrives after a commit sees it, in whichever phase of the event loop the previous look-up was', async (t) => {
   const path = `${t.testdir()}/store.db`
   const store = await openStore(`sqlite:${path}`, { collections: COLLECTIONS, now: Date.now })
   const things = store.collection<Thing>('things')

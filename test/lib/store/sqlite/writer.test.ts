@@ -34,7 +34,7 @@ async function startWriter (t: Test, options: Partial<WriterOptions> = {}): Prom
   return { writer, other, ids: () => other.prepare('SELECT id FROM things ORDER BY id').all().map(({ id }) => id) }
 }
 
-/** Time that passes when the test says so: for the writer's timers, and for its clock. */
+/** Replaces the writer's timers and clock with ones that the test advances. */
 function stopTime (t: Test) {
   mock.timers.enable({ apis: ['setTimeout'] })
   // The stopped timers do not keep the process alive.
@@ -67,7 +67,7 @@ t.test('writes that wait together are one transaction', async (t) => {
   t.not(version(), before)
 })
 
-t.test('a write that is refused leaves its neighbours alone', async (t) => {
+t.test('a refused write does not affect the other writes of its batch', async (t) => {
   const { writer, ids } = await startWriter(t)
   const outcomes = await Promise.allSettled([
     writer.write(insert('a', { name: 'n' })),
@@ -88,7 +88,7 @@ t.test('a write that is refused leaves its neighbours alone', async (t) => {
   t.equal(ids().length, 2)
 })
 
-t.test('a transaction that cannot be had fails all of its writes, and the next is a new one', async (t) => {
+t.test('a transaction that cannot begin fails all of its writes, and the next is a new one', async (t) => {
   const time = stopTime(t)
   const { writer, other, ids } = await startWriter(t, { now: time.now })
   other.exec('BEGIN IMMEDIATE')
@@ -101,7 +101,7 @@ t.test('a transaction that cannot be had fails all of its writes, and the next i
   t.strictSame(ids(), ['d'])
 })
 
-t.test('a write that ran out of time while it waited is not done later; one that was sent may be', async (t) => {
+t.test('a write that times out in the queue is never made; one that was sent may be', async (t) => {
   const time = stopTime(t)
   const { writer, other, ids } = await startWriter(t, { now: time.now })
   other.exec('BEGIN IMMEDIATE')
@@ -117,7 +117,7 @@ t.test('a write that ran out of time while it waited is not done later; one that
   t.strictSame(ids(), ['after', 'sent'])
 })
 
-t.test('each write has its own time, whatever became of those before it', async (t) => {
+t.test('each write has its own timeout, regardless of earlier writes', async (t) => {
   const time = stopTime(t)
   const { writer, ids } = await startWriter(t, { now: time.now, file: fixture('hanging') })
   const outcomes: string[] = []
@@ -146,7 +146,7 @@ t.test('each write has its own time, whatever became of those before it', async 
   await closed
 })
 
-t.test('a batch waits for the lock until a fifth of its oldest write\'s time is left', async (t) => {
+t.test('a batch waits for the lock until a fifth of its oldest write\'s timeout is left', async (t) => {
   const time = stopTime(t)
   const writer = createWriter(t, { timeout: 1_000, now: time.now, file: fixture('echoing') })
   const wait = async (write: Promise<unknown>) => (JSON.parse(String(await write)) as { wait: number }).wait
@@ -175,7 +175,7 @@ t.test('a batch is bounded in operations and in characters', async (t) => {
   t.strictSame(await sizes([update(600_000), update(600_000)]), [1, 1])
 })
 
-t.test('a batch is acknowledged only if the file is still the one that was opened', async (t) => {
+t.test('a batch is acknowledged only if the opened file is still in place', async (t) => {
   let error: Error | null = null
   const { writer, ids } = await startWriter(t, { verify: () => { if (error !== null) throw error } })
   await writer.write(insert('a'))
@@ -211,7 +211,7 @@ t.test('writes that wait are bounded in number and in length', async (t) => {
   await writer.write(insert('one more'))
 })
 
-t.test('a thread that dies fails what it had, and another takes over', async (t) => {
+t.test('a thread that dies fails its writes, and a new thread takes over', async (t) => {
   const { writer, ids } = await startWriter(t, { file: fixture('dying') })
   await writer.write(insert('before'))
   const outcomes = await Promise.allSettled([writer.write(insert('with it')), writer.write({ kind: 'run', sql: 'DIE', values: [] })])
@@ -220,7 +220,7 @@ t.test('a thread that dies fails what it had, and another takes over', async (t)
   t.equal(ids().length, 2)
 })
 
-t.test('a thread that dies takes nothing from those that still wait', async (t) => {
+t.test('a thread that dies does not affect the queued writes', async (t) => {
   const { writer, ids } = await startWriter(t, { file: fixture('dying') })
   const dying = writer.write({ kind: 'run', sql: 'DIE', values: [] })
   await new Promise(setImmediate)
@@ -248,18 +248,18 @@ t.test('a closed writer finishes what it accepted, and accepts no more', async (
   t.strictSame(await Promise.all(accepted), accepted.map(() => 1))
 })
 
-t.test('a thread that ends while nothing is asked of it takes no write with it, and mixes none up', async (t) => {
+t.test('the exit of an idle thread loses no write, and mixes none up', async (t) => {
   const { writer } = await startWriter(t, { file: fixture('dying') })
   await writer.write(insert('before'))
   const ask = (id: string) => writer.write({ kind: 'update', collection: 'things', ...table.find(id), change: '{}' })
   const { emit } = Worker.prototype
-  // An idle thread keeps no process, and here nothing else does.
+  // An idle thread does not keep the process alive, and nothing else here does.
   const alive = setInterval(() => {}, 1000)
   t.teardown(() => {
     clearInterval(alive)
     Worker.prototype.emit = emit
   })
-  // One write just before the thread's end is told of, and one just after it, in the same turn.
+  // One write just before the exit event of the thread, and one just after it, in the same turn.
   const asked = new Promise<Promise<unknown[]>>((resolve) => {
     Worker.prototype.emit = function (this: Worker, event: string, ...rest: unknown[]) {
       if (event !== 'exit') return emit.call(this, event, ...rest)
