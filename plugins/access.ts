@@ -20,11 +20,12 @@ function prepare (guard: Guard, open: boolean): Guard {
 
 /**
  * Puts a guard before every route of this scope, by the access table and its overrides.
- * @throws Error at boot for a route without `config.access`, and for an override of an unknown row
+ * @throws Error at boot for a route without `config.access`, and for an override of an unknown row or of one that admits every token
  */
 export function enforceAccess (app: FastifyInstance, overrides: Record<string, AccessRule>): void {
   for (const name of Object.keys(overrides)) {
     if (!Object.hasOwn(ACCESS, name)) throw new Error(`access.${name}: no such row, expected one of ${Object.keys(ACCESS).join(', ')}`)
+    if (ACCESS[name]!.scope === null) throw new Error(`access.${name}: cannot be overridden, because every valid token may call it`)
   }
   const { tokens, roles } = app.identity
   app.addHook('onRoute', (route) => {

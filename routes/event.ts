@@ -63,9 +63,12 @@ export const eventRoutes: FastifyPluginAsyncTypebox<RouteSettings> = async (app,
       response: { 200: json(EventFeedSchema, 'The events after the cursor, the oldest first.'), ...errors('ErrGone') }
     }
   }, async (request) => {
+    const actor = toActor(request, tokens)
     const { after, limit, wait = WAIT } = request.query
     if (after === 'now') return { data: [], after: await events.last() }
     const read = await follow(after ?? await events.first(), { limit, seconds: wait, signal: watchConnection(request) })
+    // The token may have been revoked or have expired during the wait.
+    await actor.confirm?.()
     return { data: read.events, after: read.after }
   })
 }

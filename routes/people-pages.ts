@@ -1,6 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Asker } from '../lib/accounts/index.ts'
 import { PAGE_PATHS } from '../lib/accounts/links.ts'
+import { countCharacters } from '../lib/checks.ts'
 import { IdentityError } from '../lib/errors.ts'
 import type { Pages } from '../lib/pages/index.ts'
 import type { Message } from '../lib/pages/texts/en.ts'
@@ -53,7 +54,7 @@ export function createPasswordForm ({ identity: { accounts } }: FastifyInstance,
       checkOrigin(request, getIssuer())
       const [token, password] = [readField(request, 'token').slice(0, LIMITS.token), readField(request, 'password')]
       try {
-        if (password.length > LIMITS.password) throw new IdentityError('ErrParam', `password: must have at most ${LIMITS.password} characters`)
+        if (countCharacters(password) > LIMITS.password) throw new IdentityError('ErrParam', `password: must have at most ${LIMITS.password} characters`)
         const set = await accounts.setPassword(token, password, { signal: watchConnection(request) })
         const answered = await after?.(request, reply, set) ?? null
         if (answered !== null) return answered

@@ -20,8 +20,9 @@ function chooseUser (own: string, requested: string | undefined, isAdmin: boolea
 }
 
 /** The token sessions of a user. */
-export const sessionRoutes: FastifyPluginAsyncTypebox<Pick<RouteSettings, 'stallTimeout'>> = async (app, { stallTimeout }) => {
+export const sessionRoutes: FastifyPluginAsyncTypebox<Pick<RouteSettings, 'stallTimeout' | 'writeLimit'>> = async (app, { stallTimeout, writeLimit }) => {
   const { clients, tokens, tokenSessions } = app.identity
+  app.addHook('preHandler', writeLimit)
 
   app.get('/auth/sessions', {
     config: { access: 'listSessions', crossOrigin: true },
@@ -48,7 +49,7 @@ export const sessionRoutes: FastifyPluginAsyncTypebox<Pick<RouteSettings, 'stall
       summary: "End the caller's other sessions, or all of them",
       description: "Ends the user's token sessions and sign-in sessions, and every other token that acts for the user, those of the user's own clients included.",
       querystring: EndSessionsQuerySchema,
-      response: { 204: NoContentSchema, ...errors('ErrNotFound') }
+      response: { 204: NoContentSchema, ...errors('ErrNotFound', 'ErrLimit') }
     }
   }, async (request, reply) => {
     const { user, token } = requireCaller(request)

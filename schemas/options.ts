@@ -53,7 +53,7 @@ export const OptionsSchema = Type.Object({
     description: 'Roles that callers without the admin role may grant and remove. Absent: all but the admin and service roles.'
   })),
   access: Type.Record(Type.String(), AccessRuleSchema, {
-    default: {}, description: 'Overrides who may call an operation, by operationId, and never its scope, see docs/access.md: `{ any: true }`, `{ roles: [...] }`, `{ owner: true }`.'
+    default: {}, description: 'Overrides who may call an operation, by operationId, and never its scope, see docs/access.md (not `getTokenInfo` and `logout`, which every token may call): `{ any: true }`, `{ roles: [...] }`, `{ owner: true }`.'
   }),
   resources: FixedResourcesSchema,
   rateLimit: Type.Union([Type.Literal(false), Type.Integer({ minimum: 1, maximum: 1_000_000 })], {

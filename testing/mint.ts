@@ -83,13 +83,14 @@ export function createMint (services: Pick<Services, 'store' | 'tokens'>, now: C
   }
 
   async function createClient (name: string, scopes: string[], userId: string): Promise<ClientRecord> {
-    const id = deriveId(`${userId} ${name}`)
     const registry = await readRegistry(services.store)
     const own = checkScopes(scopes).filter((scope) => !isApiScope(scope))
     const declared = Object.fromEntries(own.flatMap((scope) => {
       const declarer = findDeclarer(registry, scope)
       return typeof declarer === 'string' ? [[scope, declarer]] : []
     }))
+    // Another client after a scope was declared: declaring it takes it from the clients that have it.
+    const id = deriveId(JSON.stringify([userId, name, declared]))
     const record = createClientRecord(now(), { id, redirectUris: [], scopes: own, declared, userId, name, revision: 0 })
     return await insertOnce(clients, record, () => clients.get(id))
   }

@@ -1,4 +1,4 @@
-import type { ClientGrant, ClientRecord } from '../records.ts'
+import type { ClientGrant, ClientRecord, TokenRecord } from '../records.ts'
 import { ADMIN_SCOPES } from '../resources/api-scopes.ts'
 import { type Registry, findDeclarer } from '../resources/registry.ts'
 
@@ -18,6 +18,11 @@ export function listGrants ({ grants, redirectUris, secret }: Pick<ClientRecord,
   if (grants !== undefined) return grants
   if (redirectUris.length > 0) return ['code', 'refresh']
   return secret === undefined ? [] : ['client']
+}
+
+/** Whether a client may redeem a refresh token. One that the operator minted needs no grant. */
+export function canRedeem (client: ClientRecord, { operator }: Pick<TokenRecord, 'operator'>): boolean {
+  return operator !== undefined || listGrants(client).includes('refresh')
 }
 
 /** Whether only an administrator may give the scope to a client. */

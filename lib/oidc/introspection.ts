@@ -1,3 +1,4 @@
+import { canRedeem } from '../clients/kinds.ts'
 import type { SecretBox } from '../crypto/secrets.ts'
 import type { TokenRecord } from '../records.ts'
 import type { Store } from '../store/port.ts'
@@ -36,7 +37,8 @@ export function createIntrospection ({ store, tokens, box, times, refreshGrace }
     const access = await tokens.find<TokenRecord>('access_tokens', id)
     if (access !== null) return access
     const refresh = await tokens.find<TokenRecord>('refresh_tokens', id)
-    return refresh !== null && !tokens.isSpent(refresh, refreshGrace) ? refresh : null
+    if (refresh === null || refresh.client === null || tokens.isSpent(refresh, refreshGrace)) return null
+    return canRedeem(refresh.client, refresh.record) ? refresh : null
   }
 
   /** @throws OAuthError */

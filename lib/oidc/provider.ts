@@ -1,6 +1,7 @@
 import type { EventEmitter } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Provider, errors, interactionPolicy, type KoaContextWithOIDC } from 'oidc-provider'
+import { toTimestamp } from '../clock.ts'
 import { toApiUri, toIssuer } from '../issuer.ts'
 import { createAccounts } from './accounts.ts'
 import { createAdapterFactory } from './adapter.ts'
@@ -169,7 +170,11 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
     },
     async decide (request, response, decision) {
       if ('login' in decision) await signOutPrevious(request, response, decision.login.accountId)
-      const next = await provider.interactionResult(request, response, decision, { mergeWithLastSubmission: 'consent' in decision })
+      // A consent repeats the result of the sign-in before it, which therefore has the time when the user signed in.
+      const result = 'login' in decision
+        ? { ...decision, login: { ...decision.login, ts: Math.floor(Date.now() / 1000), signed_in_at: toTimestamp(times.now()) } }
+        : decision
+      const next = await provider.interactionResult(request, response, result, { mergeWithLastSubmission: 'consent' in decision })
       if ('consent' in decision) {
         const { session, params } = await provider.interactionDetails(request, response)
         await recordConnection('app.connected', session?.accountId, params.client_id)

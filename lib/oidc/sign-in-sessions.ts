@@ -40,6 +40,8 @@ export interface SignIn {
   acr: string
   amr: string[]
   user_epoch: number
+  /** Set by the sign-in pages of an authorization. Absent: now. */
+  signed_in_at?: string
 }
 
 /**
@@ -93,8 +95,8 @@ export function adaptSignInSessions ({ store, tokens, times, sessionMax, recorde
 
   /** The fields of a session with a signed-in user. Each use extends it, up to a limit that only another sign-in with a password moves. */
   function describeUser (ctx: KoaContextWithOIDC, payload: Payload, expiresIn: number) {
-    const isFresh = ctx.oidc.result?.login !== undefined
-    const signed_in_at = (isFresh ? undefined : findStoredSession(ctx)?.signed_in_at) ?? toTimestamp(times.now())
+    const login = ctx.oidc.result?.login as unknown as Partial<SignIn> | undefined
+    const signed_in_at = (login === undefined ? findStoredSession(ctx)?.signed_in_at : login.signed_in_at) ?? toTimestamp(times.now())
     const { expired_at } = times.lifetime(expiresIn)
     const last = toLifetime(Date.parse(signed_in_at), sessionMax).expired_at
     return {

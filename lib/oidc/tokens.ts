@@ -1,4 +1,4 @@
-import { listGrants } from '../clients/kinds.ts'
+import { canRedeem } from '../clients/kinds.ts'
 import type { GrantRecord, TokenRecord, UserRecord } from '../records.ts'
 import { toTimestamp } from '../clock.ts'
 import { API_RESOURCE_ID } from '../resources/api-scopes.ts'
@@ -120,9 +120,7 @@ export function adaptRefreshTokens (parts: AdapterParts): ModelAdapter {
     },
     async find (id) {
       const found = await tokens.find<TokenRecord>('refresh_tokens', hashToken(id))
-      if (found === null || found.client === null) return undefined
-      // A token that the operator minted needs no grant.
-      if (found.record.operator === undefined && !listGrants(found.client).includes('refresh')) return undefined
+      if (found === null || found.client === null || !canRedeem(found.client, found.record)) return undefined
       return { ...describeToken(found, 'RefreshToken', id, times), ...(tokens.isSpent(found, refreshGrace) && { consumed: true }) }
     },
     async consume (id) {

@@ -13,6 +13,9 @@ import { type Revocable, checkValidity } from './validity.ts'
 /** The number of entries in each list: the most recently used ones. */
 const SHOWN = 100
 
+/** Passes over the browser sessions of a user whose sessions change at the same time. */
+const PASSES = 5
+
 /** A browser in which the user is signed in. */
 export interface OwnBrowser {
   uid: string
@@ -111,12 +114,17 @@ export function createOwnSessions ({ store, now, tokens, recorder }: { store: St
   /** Removes the consent for an app from all browser sessions of the user. Returns whether there was any. */
   async function forgetConsent (user_id: string, client_id: string): Promise<boolean> {
     let removed = false
-    for await (const batch of scan(browsers, { equal: { user_id } })) {
-      for (const { id, payload } of batch) {
-        if (payload.authorizations?.[client_id] === undefined) continue
-        const { [client_id]: _, ...authorizations } = payload.authorizations
-        await browsers.update(id, { set: { payload: { ...payload, authorizations } as { [key: string]: Json } } })
-        removed = true
+    for (let pass = 1, moved = true; moved && pass <= PASSES; pass++) {
+      moved = false
+      for await (const batch of scan(browsers, { equal: { user_id } })) {
+        for (const { id, payload } of batch) {
+          if (payload.authorizations?.[client_id] === undefined) continue
+          const { [client_id]: _, ...authorizations } = payload.authorizations
+          const updated = await browsers.update(id, { set: { payload: { ...payload, authorizations } as { [key: string]: Json } } })
+          removed = true
+          // A request in that browser has given the session another id, under which it still has the consent.
+          moved ||= updated === null
+        }
       }
     }
     return removed

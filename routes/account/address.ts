@@ -1,4 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { countCharacters } from '../../lib/checks.ts'
 import { IdentityError } from '../../lib/errors.ts'
 import type { Message } from '../../lib/pages/texts/en.ts'
 import { findMailbox } from '../../lib/users/addresses.ts'
@@ -33,7 +34,7 @@ export function addressPages (app: FastifyInstance, { getHome, getIssuer, limits
     const password = readField(request, 'current_password')
     await limits.guess(request, account, browsers.find(request, account))
     await limitWrites(user_id)
-    if (password.length > LIMITS.password) throw new IdentityError('ErrParam', 'current_password: is wrong')
+    if (countCharacters(password) > LIMITS.password) throw new IdentityError('ErrParam', 'current_password: is wrong')
     await users.confirmPassword(actor, password)
   }
 

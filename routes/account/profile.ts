@@ -1,4 +1,5 @@
 import type { FastifyInstance, FastifyReply } from 'fastify'
+import { countCharacters } from '../../lib/checks.ts'
 import { IdentityError } from '../../lib/errors.ts'
 import { PASSWORD_ACR } from '../../lib/oidc/scopes.ts'
 import type { Message } from '../../lib/pages/texts/en.ts'
@@ -36,7 +37,7 @@ export function profilePages (app: FastifyInstance, { getHome, getIssuer, limits
     const { actor, user } = visit
     const name = readField(request, 'name').trim()
     await limitWrites(user.user_id)
-    if (name.length > LIMITS.name) throw new IdentityError('ErrParam', `name: must have at most ${LIMITS.name} characters`)
+    if (countCharacters(name) > LIMITS.name) throw new IdentityError('ErrParam', `name: must have at most ${LIMITS.name} characters`)
     await users.patchOwn(user.user_id, { data: { name } }, actor)
     return reply.redirect(`${getHome()}?done=name`, 303)
   })
@@ -58,7 +59,7 @@ export function profilePages (app: FastifyInstance, { getHome, getIssuer, limits
       await limits.guess(request, account, browsers.find(request, account))
       await limitPasswords(user_id)
       await limitWrites(user_id)
-      if (current_password.length > LIMITS.password || password.length > LIMITS.password) throw new IdentityError('ErrParam', 'current_password: is wrong')
+      if ([current_password, password].some((text) => countCharacters(text) > LIMITS.password)) throw new IdentityError('ErrParam', 'current_password: is wrong')
       const { epoch } = await users.patchOwn(user_id, { data: { password, current_password } }, actor)
       // The change has ended all sign-ins, this one too. The person has just typed their password, so this browser is signed in again.
       await visits.signIn(request, reply, server, { accountId: user_id, acr: PASSWORD_ACR, amr: ['pwd'], user_epoch: epoch })

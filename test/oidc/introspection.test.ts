@@ -1,7 +1,7 @@
 import Fastify, { type FastifyRequest } from 'fastify'
 import t from 'tap'
 import identity from '../../index.ts'
-import { createFile, startHarness } from './harness.ts'
+import { createFile, getCode, startHarness } from './harness.ts'
 
 const FORM = { 'content-type': 'application/x-www-form-urlencoded' }
 
@@ -41,6 +41,17 @@ t.test('a token that this server never issues is not active, whatever its form',
   for (const token of ['x', 'a.b.c', 'eyJhbGciOiJub25lIn0.e30.', 'W10.x', ' ']) {
     t.strictSame((await harness.post('introspect', { token }, app)).body, { active: false }, token)
   }
+})
+
+t.test('a refresh token that its client may not redeem any more is not active', async (t) => {
+  const harness = await startHarness(t)
+  const { kit, post } = harness
+  const app = await harness.register()
+  const { refresh_token } = (await post('token', await getCode(harness, app), app)).body as { refresh_token: string }
+  t.match((await post('introspect', { token: refresh_token }, app)).body, { active: true })
+  await kit.app.identity.clients.patch(app.client_id, { data: { grants: ['code'] } }, { user_id: 'admin', isAdmin: true })
+  t.strictSame((await post('introspect', { token: refresh_token }, app)).body, { active: false })
+  t.match((await post('token', { grant_type: 'refresh_token', refresh_token }, app)).body, { error: 'invalid_grant' })
 })
 
 t.test('a header that the host has set on the reply is sent', async (t) => {

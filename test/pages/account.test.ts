@@ -175,3 +175,53 @@ t.test('the account pages have a path, and can be off', async (t) => {
   t.equal((await off.browser().open('/account')).response.status, 404)
   t.notMatch((await off.browser().open('/api/v1/auth/session/end')).text, '<a ')
 })
+
+eachStore(t, 'a cookie from before the sign-in is worth nothing after it', async (t, start) => {
+  const harness = await start()
+  const { url, browser } = harness
+  for (const path of ['/api/v1/auth/device', '/api/v1/auth/session/end', '/account']) {
+    const tab = browser()
+    const response = await tab.fetch(path)
+    const cookie = response.headers.getSetCookie().map((line) => line.split(';')[0]).join('; ')
+    await response.body?.cancel()
+    t.equal((await enter(harness, '/account', tab)).title, 'Profile')
+    for (const page of ['/account', '/account/password']) {
+      const stolen = await fetch(`${url}${page}`, { headers: { cookie, accept: 'text/html' }, redirect: 'manual' })
+      t.notMatch(await stolen.text(), /<h1>(Profile|Password)/, `${page} with the cookies of ${path}`)
+    }
+    t.equal((await tab.open('/account')).title, 'Profile')
+  }
+})
+
+eachStore(t, 'a consent is no sign-in: auth_time and sensitive pages go by the time of the password', async (t, start) => {
+  const harness = await start()
+  const { kit, browser, user, post: call } = harness
+  const app = await harness.register({ first_party: false })
+  const tab = browser()
+  const typed = Math.floor(Date.now() / 1000)
+  const { url, verifier } = askCode(app, { scope: 'openid', max_age: '600' })
+  const consent = await (await tab.open(url)).submit({ account: user.account, password: user.password })
+  t.match(consent.title, /^Continue to/)
+  const MINUTES = 50 * 60_000
+  const { now } = Date
+  t.teardown(() => { Date.now = now })
+  Date.now = () => now() + MINUTES
+  kit.clock.advance(MINUTES)
+  const { left } = await consent.submit({ decision: 'allow' })
+  const { body } = await call('token', { grant_type: 'authorization_code', code: left?.searchParams.get('code') ?? '', code_verifier: verifier, redirect_uri: app.redirect_uri }, app)
+  const [, claims = ''] = String(body.id_token).split('.')
+  const { auth_time } = JSON.parse(Buffer.from(claims, 'base64url').toString()) as { auth_time: number }
+  t.ok(auth_time - typed < 60, `auth_time is ${auth_time - typed} s after the password`)
+  t.not((await tab.open('/account/password')).title, 'Password', 'a sensitive page asks again')
+})
+
+eachStore(t, 'lengths are counted in characters, as the API counts them', async (t, start) => {
+  const { kit, browser } = await start()
+  const password = '\u{1f40e}'.repeat(600)
+  await kit.app.identity.users.create({ data: { account: 'bob', password } })
+  const tab = browser()
+  const page = await enter({ user: { user_id: '', account: 'bob', password }, browser }, '/account/password', tab)
+  t.equal(page.title, 'Password')
+  t.match((await post(page, '/account/password', { current_password: password, password: `${password}!` })).response.status, 200)
+  t.match((await post(await tab.open('/account'), '/account', { name: '\u{1f40e}'.repeat(200) })).response.status, 200)
+})

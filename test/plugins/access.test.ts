@@ -120,3 +120,11 @@ t.test('an override of an unknown row fails at boot', async (t) => {
     await t.rejects(async () => await kit.app.ready(), { message: new RegExp(`^access\\.${name}: no such row, expected one of createClient, `) })
   }
 })
+
+t.test('an override of a row that admits every token fails at boot', async (t) => {
+  for (const name of ['getTokenInfo', 'logout']) {
+    const { kit } = await open(t)
+    kit.app.register(async (scope) => enforceAccess(scope, { [name]: { roles: ['admin'] } }))
+    await t.rejects(async () => await kit.app.ready(), { message: `access.${name}: cannot be overridden, because every valid token may call it` })
+  }
+})

@@ -22,8 +22,10 @@ t.test('the changes of a user are limited, over all operations and all their tok
       await caller.delete(`/client/${clientId}`),
       await caller.delete(`/client/user/${ann.user_id}`),
       await caller.patch('/user', { data: { name: 'Bob' } }),
-      await caller.patch('/user', { data: { password: 'new' } })
-    ], Array(6).fill(LIMITED))
+      await caller.patch('/user', { data: { password: 'new' } }),
+      await caller.delete('/auth/sessions'),
+      await caller.delete('/auth/sessions?regen_secrets=true')
+    ], Array(8).fill(LIMITED))
   }
   t.match([await ann.get('/user'), await ann.get('/client/list'), await ann.send({ method: 'HEAD', url: '/client/count' })], [{ body: { data: { name: 'Ann' } } }, { status: 200 }, { status: 200 }])
   t.match(await (await signIn(kit)).post('/client', CLIENT), { status: 200 }, 'another user is not limited')

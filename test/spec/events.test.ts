@@ -76,6 +76,18 @@ await forEachStore(t, async (t, build) => {
     }
   })
 
+  t.test('a token that is revoked while its request of the feed waits gets no event', async (t) => {
+    const kit = await build(t)
+    const [root, boss] = [await kit.mint({ user: 'root', roles: ['admin'] }), await kit.mint({ user: 'boss', roles: ['admin'] })]
+    const { events, users } = kit.app.identity
+    const after = await events.last()
+    const waiting = kit.inject({ url: `/api/v1/event/feed?after=${after}&wait=20`, headers: boss.headers })
+    while (events.countWaiting() === 0) await new Promise(setImmediate)
+    await users.patch(boss.user_id, { disable: true }, { user_id: root.user_id, isAdmin: true })
+    await events.flush()
+    t.match((await waiting).json(), { statusCode: 401, code: 'ErrUnknown' })
+  })
+
   t.test('the fields of an event', async (t) => {
     const kit = await build(t, { mail: MAIL })
     const { call, admin, user: { user_id, headers, client_id } } = await setUp(t, kit)

@@ -377,7 +377,7 @@ await forEachStore(t, async (t, build: Build) => {
   })
 
   t.test('an override of a row changes the admitted callers, never the scope', async (t) => {
-    const kit = await build(t, { access: { countUsers: { any: true }, getProfile: { roles: ['admin'] }, getTokenInfo: { roles: ['admin'] } } })
+    const kit = await build(t, { access: { countUsers: { any: true }, getProfile: { roles: ['admin'] } } })
     const elsewhere = await declareResource(kit)
     for (const kind of OF_USERS) {
       const plain = await issue(kit, elsewhere, { kind, scopes: API_SCOPES.filter((scope) => !scope.startsWith('users:')) })

@@ -74,6 +74,15 @@ t.test('mint', async (t) => {
   })
 })
 
+t.test('mint, after a scope that it was called with was declared', async (t) => {
+  const kit = await build(t)
+  const id = 'https://api.example.com/orders'
+  await kit.mint({ scopes: ['orders:read'] })
+  await kit.app.identity.resources.create({ data: { id, name: 'Orders', scopes: { 'orders:read': 'see orders' } } })
+  const { headers } = await kit.mint({ resource: id, scopes: ['orders:read'] })
+  t.match((await callAs(kit, headers).get('/auth/tokeninfo')).body, { data: { aud: id, scopes: ['orders:read'] } })
+})
+
 t.test('the clock moves the limits, and a reset clears their counts', async (t) => {
   const kit = await build(t, { writeLimit: 1, rateLimit: 1 })
   const rename = async () => {

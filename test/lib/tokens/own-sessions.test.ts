@@ -116,6 +116,24 @@ t.test("endBrowser: one's own, with the sessions that came from it", async (t) =
   await t.rejects(ownSessions.endBrowser(user_id, 'tab'), { ...NOT_FOUND, message: 'browser: no such session of the user' })
 })
 
+t.test('disconnect: the consent is removed from a session that gets another id meanwhile', async (t) => {
+  let move = async () => {}
+  const { ownSessions, add, store, user_id, client_id } = await openLifecycle(t, {
+    around: ({ collection, method }, run) => collection === 'sign_in_sessions' && method === 'update' ? move().then(run) : run()
+  })
+  const payload = { kind: 'Session', authorizations: { [client_id]: { grantId: 'a' } } }
+  const old = await add('sign_in_sessions', { uid: 'tab', payload })
+  const sessions = store.collection('sign_in_sessions')
+  move = async () => {
+    move = async () => {}
+    const record = await sessions.get(old)
+    await sessions.delete(old)
+    await sessions.put({ ...record!, id: 'moved' })
+  }
+  await ownSessions.disconnect(user_id, client_id)
+  t.strictSame((await sessions.get('moved') as { payload?: { authorizations?: object } } | null)?.payload?.authorizations, {})
+})
+
 t.test("endTokenSession: one's own", async (t) => {
   const { ownSessions, add, mint, isAlive, grants, user_id } = await openLifecycle(t)
   const bobs = await add('grants', { user_id: 'bob' })
