@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { Readable, addAbortSignal } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { Event, EventListQuery } from '../schemas/event.ts'
@@ -56,8 +57,15 @@ async function list (context: Context): Promise<void> {
   const query = await readQuery(context)
   if (args.has('follow')) {
     if (query.from !== undefined || query.to !== undefined) throw new UsageError('--follow: cannot be combined with --from and --to')
-    for await (const batch of follow(context, query)) {
-      for (const event of batch) stdout.write(json ? `${JSON.stringify(event)}\n` : `${Object.values(COLUMNS).map((read) => read(event)).join('  ')}\n`)
+    const reader = new AbortController()
+    // The program that reads the output has ended.
+    stdout.once('error', () => reader.abort())
+    const signal = AbortSignal.any([context.signal, reader.signal])
+    for await (const batch of follow({ ...context, signal }, query)) {
+      for (const event of batch) {
+        const hasRoom = stdout.write(json ? `${JSON.stringify(event)}\n` : `${Object.values(COLUMNS).map((read) => read(event)).join('  ')}\n`)
+        if (!hasRoom && !signal.aborted) await once(stdout, 'drain', { signal }).catch(() => {})
+      }
     }
     return
   }

@@ -5,6 +5,7 @@ import { type Clock, toTimestamp } from './clock.ts'
 import { paramError } from './errors.ts'
 import { SEAL_ID, type Seal, toRestored } from './crypto/seal.ts'
 import { FEED_ID, createGeneration } from './events/lease.ts'
+import { RESTORED } from './outbox/failure.ts'
 import { COLLECTIONS } from './store/collections.ts'
 import type { Connection } from './store/sqlite/connection.ts'
 import { isCurrent, isNew, migrate } from './store/sqlite/schema.ts'
@@ -26,13 +27,10 @@ export interface CopyContent {
 const OUTBOXES = ['deliveries', 'logouts']
 
 /** Collections of expiring documents that grant no access. A restore keeps them. */
-const KEPT = ['attempts', 'events', ...OUTBOXES]
+const KEPT = ['attempts', 'events', 'webhook_attempts', ...OUTBOXES]
 
 /** Collections of records that grant access until they expire: tokens, grants, sessions, links, codes and requests in progress. */
 const EPHEMERAL = COLLECTIONS.filter(({ name, expiry }) => expiry !== undefined && !KEPT.includes(name)).map(({ name }) => name)
-
-/** The failure code of deliveries that were due in the backup. They may have been delivered since it was made. */
-const PARKED = 'RESTORED'
 
 function count (connection: Connection, table: string): number {
   return connection.get<{ count: number }>({ sql: `SELECT count(*) AS count FROM ${quote(table)}`, values: [] })?.count ?? 0
@@ -59,7 +57,7 @@ function setBack (connection: Connection, seal: Seal): void {
     ['UPDATE "meta" SET "doc" = ? WHERE "id" = ?', JSON.stringify(seal), SEAL_ID],
     ...EPHEMERAL.map((name): [string] => [`DELETE FROM ${quote(name)}`]),
     ...OUTBOXES.map((name): [string, ...string[]] => [
-      `UPDATE ${quote(name)} SET "state" = ?, "doc" = json_set("doc", ?, ?, ?, ?) WHERE "state" = ?`, 'failed', '$.state', 'failed', '$.failure', PARKED, 'due'
+      `UPDATE ${quote(name)} SET "state" = ?, "doc" = json_set("doc", ?, ?, ?, ?) WHERE "state" = ?`, 'failed', '$.state', 'failed', '$.failure', RESTORED, 'due'
     ]),
     // Readers of the feed have seen other events under the next numbers.
     ['UPDATE "feed" SET "doc" = json_set("doc", ?, ?) WHERE "id" = ?', '$.generation', createGeneration(), FEED_ID]

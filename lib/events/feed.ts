@@ -69,8 +69,18 @@ export function createFeed ({ store }: { store: Store }) {
     const found: EventRecord[] = []
     const position = { values: [toNumberId(number)], id: toNumberId(number) }
     for await (const batch of events.list({ sort: [{ key: 'id', direction: 'asc' }], after: position, limit })) found.push(...batch)
-    const end = found.findIndex(({ id }, index) => Number(id) !== number + 1 + index)
+    const first = found.length > 0 && await isRemoved(number, Number(found[0]!.id)) ? Number(found[0]!.id) : number + 1
+    const end = found.findIndex(({ id }, index) => Number(id) !== first + index)
     return end < 0 ? found : found.slice(0, end)
+  }
+
+  /**
+   * Whether the events between two numbers expired before older ones, which happens after `auditDays` was lowered. All numbers up
+   * to `last` are used, so a missing one was removed. Where no older events are left, the reader gets ErrGone instead.
+   */
+  async function isRemoved (number: number, next: number): Promise<boolean> {
+    if (next === number + 1 || (await readFeedRecord(feeds)).last < next - 1) return false
+    return (await readEdge('asc') ?? next) <= number
   }
 
   /** @throws ErrGone when events after this number were removed, and for a number that was never assigned */
@@ -87,11 +97,11 @@ export function createFeed ({ store }: { store: Store }) {
   }
 
   /** Polls for events of other processes while readers wait. */
-  async function poll (): Promise<void> {
+  async function poll (last: number): Promise<void> {
     if (polling) return
     polling = true
     try {
-      for (let last = await readLast(); waiting.size > 0;) {
+      while (waiting.size > 0) {
         await sleep(POLL_INTERVAL, undefined, { ref: false })
         if (waiting.size === 0) return
         const now = await readLast()
@@ -118,7 +128,7 @@ export function createFeed ({ store }: { store: Store }) {
       if (records.length === 0) await checkKept(number)
       const shown = records.filter(({ key }) => key !== undefined)
       const name = await getGeneration()
-      return { events: shown.map((record) => showEvent(record, name)), after: `${name}.${number + records.length}` }
+      return { events: shown.map((record) => showEvent(record, name)), after: `${name}.${Number(records.at(-1)?.id ?? number)}` }
     },
 
     /** The cursor of the last event. */
@@ -139,13 +149,17 @@ export function createFeed ({ store }: { store: Store }) {
       const number = await parse(after)
       const { promise, resolve } = Promise.withResolvers<void>()
       waiting.add(resolve)
+      const last = await readLast().catch((error: unknown) => {
+        waiting.delete(resolve)
+        throw error
+      })
       // An event may have been published since the read. It may come after a missing number, so the reader still waits a little.
-      const isBehind = await readLast() > number
+      const isBehind = last > number
       const timer = setTimeout(resolve, isBehind ? Math.min(timeout, SHORT) : timeout)
       const end = () => resolve()
       signal?.addEventListener('abort', end, { once: true })
       if (signal?.aborted === true) resolve()
-      poll()
+      poll(last)
       await promise
       signal?.removeEventListener('abort', end)
       clearTimeout(timer)

@@ -25,10 +25,11 @@ export function createFollower ({ feed, onError }: { feed: Feed, onError: (error
     }
   }
 
-  async function follow (start: Promise<string>): Promise<void> {
-    let after = await start
+  async function follow (): Promise<void> {
+    let after: string | undefined
     while (listeners.size > 0 && !closing.signal.aborted) {
       try {
+        after ??= await feed.last()
         const read = await feed.read({ after })
         if (closing.signal.aborted) return
         read.events.forEach(notify)
@@ -48,7 +49,7 @@ export function createFollower ({ feed, onError }: { feed: Feed, onError: (error
       listeners.add(entry)
       if (!following) {
         following = true
-        follow(feed.last()).catch(onError).finally(() => { following = false })
+        follow().finally(() => { following = false })
       }
       return () => { listeners.delete(entry) }
     },

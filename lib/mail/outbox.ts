@@ -2,6 +2,7 @@ import { type Clock, toTimestamp } from '../clock.ts'
 import type { SecretBox } from '../crypto/secrets.ts'
 import { IdentityError } from '../errors.ts'
 import { generateId } from '../ids.ts'
+import { RESTORED } from '../outbox/failure.ts'
 import { type Delivery, createOutbox as createDeliveries } from '../outbox/outbox.ts'
 import type { Json, Store } from '../store/port.ts'
 import type { Timers } from '../timers.ts'
@@ -174,6 +175,10 @@ export function createOutbox ({ store, now, box, mail, host, compose, onError, o
      * @throws ErrNotFound; ErrParam when its link has ended
      */
     async retry (id: string): Promise<void> {
+      const record = await records.get(id)
+      if (record?.failure === RESTORED && 'draft' in requireContent(record)) {
+        throw new IdentityError('ErrParam', 'id: the mail was composed before the backup was made, and the restore has ended its link')
+      }
       deliveries.release(await deliveries.retry(id))
     }
   }

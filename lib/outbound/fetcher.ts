@@ -55,12 +55,15 @@ export interface OutboundOptions {
   resolve?: (hostname: string) => Promise<LookupAddress[]>
 }
 
+/** Milliseconds of the longest Retry-After. A time after the year 9999 would sort before the present as text. */
+const MOST_RETRY_AFTER = 999_999_999_000
+
 /** Reads Retry-After: seconds, or a date (RFC 9110, 10.2.3). */
 function readRetryAfter (text: string | undefined): number | undefined {
   if (text === undefined) return
   if (/^\d{1,9}$/.test(text)) return Number(text) * 1000
   const date = Date.parse(text)
-  return /^[A-Z][a-z]{2},/.test(text) && !Number.isNaN(date) ? Math.max(0, date - Date.now()) : undefined
+  return /^[A-Z][a-z]{2},/.test(text) && !Number.isNaN(date) ? Math.min(Math.max(0, date - Date.now()), MOST_RETRY_AFTER) : undefined
 }
 
 function toCode (error: unknown): string {

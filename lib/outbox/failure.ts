@@ -1,3 +1,6 @@
+/** The failure of deliveries that were due in a restored backup. They may have been delivered since it was made. */
+export const RESTORED = 'RESTORED'
+
 /**
  * The reason of a failed attempt, in codes only: the other side's message may repeat an address.
  * @param error with the `code` of a connection, the `responseCode` of an answer, or both

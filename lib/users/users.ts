@@ -336,6 +336,19 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
       if (disable === false && actor.isAdmin) await openPassword(target)
     },
 
+    /**
+     * Changes the roles of a user.
+     * @param change computes the new roles from those that the user has at the write. It may be called again
+     * @throws ErrNotFound, ErrPerm, ErrParam
+     */
+    async changeRoles (user_id: string, change: (held: Roles) => Roles, actor: Actor): Promise<void> {
+      await patch(user_id, (record) => {
+        const roles = checkRoles(change(record.roles))
+        checkMayPatch(record, { data: { roles } }, actor)
+        return { set: { roles } }
+      })
+    },
+
     /** Deletes the counts of failures after a new password was set. */
     async openNewPassword (user_id: string): Promise<void> {
       const record = await users.get(user_id)

@@ -60,7 +60,8 @@ export function createProgress (record: WebhookRecord, { now, random }: { now: C
       if (endsReplay === true) replay = undefined
     }
     entries.splice(0, count)
-    begun -= count
+    // An end marker is done without having been started.
+    begun = Math.max(0, begun - count)
   }
 
   function takeParked (time: string): Task | undefined {

@@ -171,7 +171,11 @@ export async function deliver (leased: WebhookRecord, parts: WorkerParts, { stop
   /** Reads ahead, and starts as many attempts as are allowed. @returns whether all events were read */
   async function fill (): Promise<boolean> {
     let isAtEnd = false
-    while (!isAtEnd && progress.wantsEvents()) isAtEnd = !await readMore()
+    while (!isAtEnd && !isLost && !stop.aborted && progress.wantsEvents()) {
+      isAtEnd = !await readMore()
+      // Reading past many events of other types takes longer than the lease.
+      if (timers.now() - savedAt >= SAVE_INTERVAL) await save(toTimestamp(now() + LEASE))
+    }
     for (let task = progress.take(); task !== undefined; task = progress.take()) {
       const work = run(task).finally(() => running.delete(work))
       running.add(work)

@@ -3,6 +3,7 @@ import { COMMANDS } from '../../cli/main.ts'
 import type { EVENT_TYPES } from '../../lib/events/types.ts'
 import type { Event } from '../../schemas/event.ts'
 import { createCli } from '../helpers/cli.ts'
+import { serviceEnv, startProgram } from '../helpers/process.ts'
 
 /** The commands that change something in the store, in an order in which each can do its work, with the types of their events. */
 const CHANGING: [line: string, ...types: (keyof typeof EVENT_TYPES)[]][] = [
@@ -63,4 +64,16 @@ t.test('event list and event export: tables, JSON lines, CSV, filters', async (t
   for (let number = 0; number < 4; number++) await cli('user unlock --account ann')
   stopping.abort()
   t.match((await following).stdout, /"type":"user.unlocked"/)
+})
+
+t.test('event list --follow ends when the program that reads its output ends', async (t) => {
+  const dir = t.testdir()
+  const cli = createCli(dir)
+  await cli('user create --account ann')
+  const command = startProgram(t, 'cli.ts', { args: ['event', 'list', '--follow'], env: serviceEnv(dir) })
+  const timer = setInterval(() => { cli('user unlock --account ann') }, 300)
+  t.teardown(() => clearInterval(timer))
+  await command.seen(/user\.unlocked/)
+  command.child.stdout?.destroy()
+  t.type(await command.ended, 'number')
 })

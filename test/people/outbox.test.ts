@@ -183,6 +183,29 @@ t.test('a failed mail is listed with its address, and tried again on request', a
   await t.rejects(outbox.retry(late!.id), { code: 'ErrParam' })
 })
 
+t.test('after a restore, a mail that was composed before the backup is not sent: its link has ended', async (t) => {
+  const { start, records } = await open(t)
+  let isComposable = true
+  const outbox = start({ send: async () => { throw Object.assign(new Error('no'), { responseCode: 451 }) } }, {
+    compose: async (job) => {
+      if (!isComposable) throw new Error('not yet')
+      return draftOf(job)
+    }
+  })
+  await outbox.enqueue({ kind: 'reset', to: 'ann@example.com' }, HOUR)
+  await outbox.settle()
+  isComposable = false
+  await outbox.enqueue({ kind: 'invite', to: 'bob@example.com' }, HOUR)
+  await outbox.settle()
+  const waiting = (await Array.fromAsync(outbox.list('due'))).flat()
+  t.equal(waiting.length, 2)
+  for (const { id } of waiting) await records.update(id, { set: { state: 'failed', failure: 'RESTORED' } })
+  for (const { id, kind } of waiting) {
+    if (kind === 'reset') await t.rejects(outbox.retry(id), { code: 'ErrParam', message: /composed before the backup/ })
+    else await outbox.retry(id)
+  }
+})
+
 t.test('of two processes that claim the same mail one sends it, in every order of their calls', async (t) => {
   const scheduler = new Scheduler()
   const { start, records } = await open(t, { around: scheduler.around })

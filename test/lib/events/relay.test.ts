@@ -1,8 +1,11 @@
 import t from 'tap'
 import type { EventRecord } from '../../../lib/events/types.ts'
+import type { Document } from '../../../lib/store/port.ts'
 import { type Choose, Scheduler, createRandom, exhaust } from '../../helpers/scheduler.ts'
 import { type Around, wrapStore } from '../../helpers/wrap-store.ts'
 import { BEGIN, openEvents, toText } from './harness.ts'
+
+const BEGIN_TEXT = new Date(BEGIN).toISOString()
 
 t.test('events are published once, in one order, and leave their documents', async (t) => {
   const { create, change, remove, recorder, connect, readAll, countPending, inner, published } = await openEvents(t)
@@ -190,3 +193,16 @@ t.test('relays that take over from one another at any moment publish each event 
 })
 
 const rank = (text: string) => text.startsWith('user.created') ? 0 : text.startsWith('user.deleted') ? 9 : Number(text.split(' ')[2])
+
+t.test('records of the inbox that are left without events are removed, and stop nothing', async (t) => {
+  const { recorder, connect, readAll, inner } = await openEvents(t)
+  const inbox = inner.collection('event_inbox')
+  for (let count = 0; count < 100; count++) await inbox.insert({ id: `users/${count}`, created_at: BEGIN_TEXT, event_due: BEGIN_TEXT } as Document)
+  await recorder.insert({ type: 'session.ended', id: 's', user_id: 'a', client_id: 'c' })
+  const relay = connect()
+  await relay.flush()
+  await relay.flush()
+  t.strictSame((await readAll()).map(toText), ['session.ended s'])
+  t.equal(await inbox.count(), 0)
+  await relay.close()
+})

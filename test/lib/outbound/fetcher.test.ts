@@ -101,6 +101,7 @@ t.test('a POST with its headers and body; the answer is a status, the time, and 
   const upstream = await startUpstream(t, (response, { url }) => {
     if (url === '/seconds') response.writeHead(503, { 'retry-after': '120' }).end('later')
     else if (url === '/date') response.writeHead(429, { 'retry-after': new Date(Date.now() + 3_600_000).toUTCString() }).end()
+    else if (url === '/far') response.writeHead(503, { 'retry-after': 'Fri, 01 Jan 20000 00:00:00 GMT' }).end()
     else if (url === '/nonsense') response.writeHead(503, { 'retry-after': 'soon' }).end()
     else response.writeHead(204).end()
   })
@@ -112,6 +113,7 @@ t.test('a POST with its headers and body; the answer is a status, the time, and 
   t.match(await post(`${upstream.url}/seconds`), { status: 503, retryAfter: 120_000 })
   const { retryAfter = 0 } = await post(`${upstream.url}/date`)
   t.ok(retryAfter > 3_000_000 && retryAfter <= 3_600_000)
+  t.match(await post(`${upstream.url}/far`), { retryAfter: 999_999_999_000 })
   t.strictSame((await post(`${upstream.url}/nonsense`)).retryAfter, undefined)
   t.equal(upstream.sockets.size, 1, 'one connection for all')
 })

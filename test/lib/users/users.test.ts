@@ -213,3 +213,12 @@ t.test('failures at all names of a user are one count, which is opened for all',
   await users.unlock(user_id)
   for (const name of names) t.equal(await users.verify(name, 'wrong'), null)
 })
+
+t.test('concurrent changes of roles all take effect', async (t) => {
+  const { users } = await openRules(t)
+  const { user_id } = await users.create(newUser('ann'))
+  await Promise.all(['a', 'b', 'c'].map(async (role) => await users.changeRoles(user_id, (held) => ({ ...held, [role]: true }), ADMIN)))
+  t.strictSame((await users.get(user_id))?.roles, { a: true, b: true, c: true })
+  await t.rejects(users.changeRoles(user_id, () => ({ admin: true }), MANAGER), { code: 'ErrPerm' })
+  await t.rejects(users.changeRoles('nobody', (held) => held, ADMIN), NOT_FOUND)
+})

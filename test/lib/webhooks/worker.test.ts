@@ -1,0 +1,57 @@
+import t from 'tap'
+import { createProgress } from '../../../lib/webhooks/progress.ts'
+import type { WebhookRecord } from '../../../lib/webhooks/record.ts'
+import { Slots } from '../../../lib/webhooks/slots.ts'
+import { deliver } from '../../../lib/webhooks/worker.ts'
+import type { Event } from '../../../schemas/event.ts'
+
+const BEGIN = Date.parse('2026-01-01T00:00:00Z')
+const RECORD = { id: 'w', types: ['user.deleted'], claim: 1, cursor: 'g.0', parked: [], failures: 0, state: 'on' } as unknown as WebhookRecord
+const showEvent = (number: number, type: string) => ({ id: `e${number}`, cursor: `g.${number}`, type }) as Event
+
+t.test('reading past many events of other types renews the lease, stores the cursor, and stops when asked', async (t) => {
+  let time = BEGIN
+  let reads = 0
+  const saved: { cursor: string, at: number }[] = []
+  const stop = new AbortController()
+  type Parts = Parameters<typeof deliver>[1]
+  await deliver(RECORD, {
+    webhooks: {
+      get: async () => RECORD,
+      update: async (_id: string, { set }: { set: { cursor: string } }) => {
+        saved.push({ cursor: set.cursor, at: time - BEGIN })
+        return RECORD
+      }
+    },
+    feed: {
+      read: async ({ after }: { after: string }) => {
+        const from = Number(after.split('.')[1])
+        time += 100
+        if (++reads === 100) stop.abort()
+        if (reads > 1000) throw new Error('it goes on reading')
+        return { events: Array.from({ length: 100 }, (_, index) => showEvent(from + index + 1, 'sign_in.succeeded')), after: `g.${from + 100}` }
+      }
+    },
+    now: () => time,
+    timers: { now: () => time, set: setTimeout, clear: clearTimeout },
+    random: Math.random,
+    slots: new Slots(4),
+    lingers: () => false,
+    wait: async () => {}
+  } as unknown as Parts, { stop: stop.signal, abort: new AbortController().signal })
+  t.equal(reads, 100)
+  t.ok(saved.length >= 9, `saved ${saved.length} times in 10 s`)
+  t.equal(saved.at(-1)?.cursor, 'g.10000')
+})
+
+t.test('an attempt that ends after the cursor has passed everything that was read', async (t) => {
+  const progress = createProgress({ ...RECORD, failures: 10, failing_since: new Date(BEGIN).toISOString() } as WebhookRecord, { now: () => BEGIN, random: () => 0 })
+  // Its end marker is done without an attempt.
+  progress.add([showEvent(1, 'user.deleted')], 'g.5')
+  const task = progress.take()!
+  progress.succeed(task)
+  t.match(progress.toChange(), { set: { cursor: 'g.5' } })
+  t.equal(progress.take(), undefined)
+  progress.add([showEvent(6, 'user.deleted')], 'g.6')
+  t.match(progress.take(), { entry: { event: { id: 'e6' } } })
+})
