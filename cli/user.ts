@@ -132,14 +132,14 @@ export const userCommands: Commands = {
       const both = added.find((role) => removed.includes(role))
       if (both !== undefined) throw new UsageError('--add: names a role that --remove also names')
       const { user_id, account } = await requireUser(context)
-      let roles: User['roles'] = {}
-      await services.users.changeRoles(user_id, (held) => {
+      const roles = await services.users.changeRoles(user_id, (held) => {
         const missing = removed.find((role) => !Object.hasOwn(held, role))
         if (missing !== undefined) throw paramError('remove', 'the user does not have this role')
         // A role that the user already has keeps its attributes.
         const given: User['roles'] = { ...Object.fromEntries(added.map((role) => [role, true as const])), ...held }
-        roles = Object.fromEntries(Object.entries(given).filter(([role]) => !removed.includes(role)))
-        return checkInput(PatchUserSchema, { data: { roles } }).data?.roles as User['roles']
+        const roles = Object.fromEntries(Object.entries(given).filter(([role]) => !removed.includes(role)))
+        checkInput(PatchUserSchema, { data: { roles } })
+        return roles
       }, OPERATOR)
       printRecord(context, context.json ? { user_id, account, roles } : { user_id, account, roles: Object.keys(roles) })
     }

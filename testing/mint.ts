@@ -89,7 +89,7 @@ export function createMint (services: Pick<Services, 'store' | 'tokens'>, now: C
       const declarer = findDeclarer(registry, scope)
       return typeof declarer === 'string' ? [[scope, declarer]] : []
     }))
-    // Another client after a scope was declared: declaring it takes it from the clients that have it.
+    // Declaring a scope removes it from all clients, so a later mint needs another client.
     const id = deriveId(JSON.stringify([userId, name, declared]))
     const record = createClientRecord(now(), { id, redirectUris: [], scopes: own, declared, userId, name, revision: 0 })
     return await insertOnce(clients, record, () => clients.get(id))

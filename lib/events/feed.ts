@@ -69,7 +69,8 @@ export function createFeed ({ store }: { store: Store }) {
     const found: EventRecord[] = []
     const position = { values: [toNumberId(number)], id: toNumberId(number) }
     for await (const batch of events.list({ sort: [{ key: 'id', direction: 'asc' }], after: position, limit })) found.push(...batch)
-    const first = found.length > 0 && await isRemoved(number, Number(found[0]!.id)) ? Number(found[0]!.id) : number + 1
+    const next = Number(found[0]?.id ?? number + 1)
+    const first = await isRemoved(number, next) ? next : number + 1
     const end = found.findIndex(({ id }, index) => Number(id) !== first + index)
     return end < 0 ? found : found.slice(0, end)
   }
@@ -128,7 +129,7 @@ export function createFeed ({ store }: { store: Store }) {
       if (records.length === 0) await checkKept(number)
       const shown = records.filter(({ key }) => key !== undefined)
       const name = await getGeneration()
-      return { events: shown.map((record) => showEvent(record, name)), after: `${name}.${Number(records.at(-1)?.id ?? number)}` }
+      return { events: shown.map((record) => showEvent(record, name)), after: await toCursor(Number(records.at(-1)?.id ?? number)) }
     },
 
     /** The cursor of the last event. */
@@ -149,21 +150,21 @@ export function createFeed ({ store }: { store: Store }) {
       const number = await parse(after)
       const { promise, resolve } = Promise.withResolvers<void>()
       waiting.add(resolve)
-      const last = await readLast().catch((error: unknown) => {
+      try {
+        const last = await readLast()
+        // An event may have been published since the read. It may come after a missing number, so the reader still waits a little.
+        const isBehind = last > number
+        const timer = setTimeout(resolve, isBehind ? Math.min(timeout, SHORT) : timeout)
+        const end = () => resolve()
+        signal?.addEventListener('abort', end, { once: true })
+        if (signal?.aborted === true) resolve()
+        poll(last)
+        await promise
+        signal?.removeEventListener('abort', end)
+        clearTimeout(timer)
+      } finally {
         waiting.delete(resolve)
-        throw error
-      })
-      // An event may have been published since the read. It may come after a missing number, so the reader still waits a little.
-      const isBehind = last > number
-      const timer = setTimeout(resolve, isBehind ? Math.min(timeout, SHORT) : timeout)
-      const end = () => resolve()
-      signal?.addEventListener('abort', end, { once: true })
-      if (signal?.aborted === true) resolve()
-      poll(last)
-      await promise
-      signal?.removeEventListener('abort', end)
-      clearTimeout(timer)
-      waiting.delete(resolve)
+      }
     },
 
     /** The events of published records, without gaps. */

@@ -54,7 +54,7 @@ export interface EventServices {
   events: Events
   recorder: Recorder
   failures: Failures
-  /** Publishes events until `close`, including those that other processes record. */
+  /** Publishes the events of all processes until `close`. */
   start (): void
   close (): Promise<void>
 }

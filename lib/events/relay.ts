@@ -35,7 +35,7 @@ interface Carrier {
   document: Document
   /** The oldest first. */
   pending: Pending[]
-  /** The number of those that are published. */
+  /** How many of them are published. */
   published: number
   /** Whether the document exists only for its events. */
   isInbox: boolean
@@ -145,9 +145,10 @@ export function createRelay ({ store, now, days, onPublish, onPublished, onError
       }
       return carriers
     }))
+    const readable = found.flat().filter((carrier) => carrier !== null)
     // Two deletions at once can leave a record without events. It would take a place in every later batch.
-    await Promise.all(found.flat().filter((carrier) => carrier?.pending.length === 0).map(async (carrier) => await clear(carrier!)))
-    const full = found.flat().filter((carrier) => carrier !== null && carrier.pending.length > 0) as Carrier[]
+    await Promise.all(readable.filter(({ pending }) => pending.length === 0).map(clear))
+    const full = readable.filter(({ pending }) => pending.length > 0)
     return full.sort((one, other) => one.pending[0]!.key < other.pending[0]!.key ? -1 : 1)
   }
 
@@ -303,7 +304,7 @@ export function createRelay ({ store, now, days, onPublish, onPublished, onError
       schedule()
     },
 
-    /** Publishes events until `close`, including those that other processes record. */
+    /** Publishes the events of all processes until `close`. */
     start (): void {
       started = true
       lookUntil = timers.now() + PATIENCE

@@ -156,7 +156,7 @@ export function createLogouts ({ store, now, recorder, fetch, onError, onFailed,
 
     /**
      * Called before an event is published. A process may have died after the change that ended a user's sessions and before it
-     * stored the notifications. This call stores those that are missing.
+     * stored the notifications. This call stores the missing ones.
      */
     async makeUp ({ type, user }: Pick<EventRecord, 'type' | 'user'>): Promise<void> {
       if (type === undefined || user === undefined || !ENDINGS.has(type)) return

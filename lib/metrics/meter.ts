@@ -1,4 +1,4 @@
-/** The grants with which tokens are issued. `mint` stands for the operator's tokens. */
+/** How a token was issued: by a grant, or by the operator (`mint`). */
 export type GrantLabel = 'code' | 'refresh' | 'client' | 'device' | 'mint'
 
 export type Outcome = 'success' | 'failure' | 'limited' | 'error'

@@ -85,7 +85,7 @@ export function createBrowserSessions (getParts: () => BrowserSessionParts): Bro
         const isOther = found.accountId !== undefined && found.accountId !== login.accountId
         if (isOther) await tokens.endSignIn(found.uid)
         const session = isOther ? new provider.Session() as Session : found
-        // Also an anonymous session's: someone who knew the cookie from before would otherwise be signed in too.
+        // Also for an anonymous session. Otherwise anyone who knows its cookie would be signed in too.
         if (!isOther) session.resetIdentifier()
         Object.assign(ctx.oidc, { session, result: { login } satisfies Decision })
         session.loginAccount({ accountId: login.accountId, acr: login.acr, amr: login.amr })

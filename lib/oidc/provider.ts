@@ -170,10 +170,9 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
     },
     async decide (request, response, decision) {
       if ('login' in decision) await signOutPrevious(request, response, decision.login.accountId)
-      // A consent repeats the result of the sign-in before it, which therefore has the time when the user signed in.
-      const result = 'login' in decision
-        ? { ...decision, login: { ...decision.login, ts: Math.floor(Date.now() / 1000), signed_in_at: toTimestamp(times.now()) } }
-        : decision
+      // oidc-provider merges this result into that of a later consent, so the result carries the time of the sign-in.
+      const signed_in_at = toTimestamp(times.now())
+      const result = 'login' in decision ? { ...decision, login: { ...decision.login, ts: times.toEpoch(signed_in_at), signed_in_at } } : decision
       const next = await provider.interactionResult(request, response, result, { mergeWithLastSubmission: 'consent' in decision })
       if ('consent' in decision) {
         const { session, params } = await provider.interactionDetails(request, response)

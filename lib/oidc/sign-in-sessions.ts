@@ -44,13 +44,15 @@ export interface SignIn {
   signed_in_at?: string
 }
 
+/** The sign-in of this request. Undefined when the user was signed in before. */
+const findSignIn = (ctx: KoaContextWithOIDC) => ctx.oidc.result?.login as unknown as SignIn | undefined
+
 /**
  * The user's epoch at the sign-in, in this request or earlier in this browser. It is not the user's current epoch: a password
  * change since then must invalidate this sign-in.
  */
 export function requireUserEpoch (ctx: KoaContextWithOIDC): number {
-  const fresh = (ctx.oidc.result?.login as unknown as SignIn | undefined)?.user_epoch
-  const epoch = fresh ?? findStoredSession(ctx)?.user_epoch
+  const epoch = findSignIn(ctx)?.user_epoch ?? findStoredSession(ctx)?.user_epoch
   if (epoch === undefined) throw new Error('the request has no sign-in session with an epoch')
   return epoch
 }
@@ -95,8 +97,7 @@ export function adaptSignInSessions ({ store, tokens, times, sessionMax, recorde
 
   /** The fields of a session with a signed-in user. Each use extends it, up to a limit that only another sign-in with a password moves. */
   function describeUser (ctx: KoaContextWithOIDC, payload: Payload, expiresIn: number) {
-    const login = ctx.oidc.result?.login as unknown as Partial<SignIn> | undefined
-    const signed_in_at = (login === undefined ? findStoredSession(ctx)?.signed_in_at : login.signed_in_at) ?? toTimestamp(times.now())
+    const { signed_in_at = toTimestamp(times.now()) } = findSignIn(ctx) ?? findStoredSession(ctx) ?? {}
     const { expired_at } = times.lifetime(expiresIn)
     const last = toLifetime(Date.parse(signed_in_at), sessionMax).expired_at
     return {

@@ -16,7 +16,7 @@ const COUNT_INTERVAL = 1_000
 /** Cached counts. */
 const COUNTS = 1_000
 
-/** Milliseconds between two polls for due deliveries, including those that other processes have left. */
+/** Milliseconds between two polls for due deliveries. A poll also finds the deliveries of processes that have ended. */
 const POLL_INTERVAL = 15_000
 
 /** Milliseconds that `close` waits for attempts. Aborted attempts are repeated when their lease expires. */

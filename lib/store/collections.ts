@@ -94,7 +94,7 @@ export const COLLECTIONS: readonly CollectionSpec[] = [
     hidden: EVENT_PREFIX
   },
   { name: 'webhook_attempts', keys: { expired_at: 'string' }, expiry: 'expired_at' },
-  // Events (lib/events): those in the feed, in its order; those that wait for the relay; and the state of the feed.
+  // Events (lib/events): the feed in its order, the inbox of the relay, and the state of the feed.
   {
     name: 'events',
     keys: { key: 'string', once: 'string', type: 'string', user: 'string', client: 'string', expired_at: 'string' },

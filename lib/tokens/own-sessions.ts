@@ -112,21 +112,19 @@ export function createOwnSessions ({ store, now, tokens, recorder }: { store: St
   }
 
   /** Removes the consent for an app from all browser sessions of the user. Returns whether there was any. */
-  async function forgetConsent (user_id: string, client_id: string): Promise<boolean> {
-    let removed = false
-    for (let pass = 1, moved = true; moved && pass <= PASSES; pass++) {
-      moved = false
-      for await (const batch of scan(browsers, { equal: { user_id } })) {
-        for (const { id, payload } of batch) {
-          if (payload.authorizations?.[client_id] === undefined) continue
-          const { [client_id]: _, ...authorizations } = payload.authorizations
-          const updated = await browsers.update(id, { set: { payload: { ...payload, authorizations } as { [key: string]: Json } } })
-          removed = true
-          // A request in that browser has given the session another id, under which it still has the consent.
-          moved ||= updated === null
-        }
+  async function forgetConsent (user_id: string, client_id: string, passes = PASSES): Promise<boolean> {
+    let [removed, moved] = [false, false]
+    for await (const batch of scan(browsers, { equal: { user_id } })) {
+      for (const { id, payload } of batch) {
+        if (payload.authorizations?.[client_id] === undefined) continue
+        const { [client_id]: _, ...authorizations } = payload.authorizations
+        const updated = await browsers.update(id, { set: { payload: { ...payload, authorizations } as { [key: string]: Json } } })
+        removed = true
+        // A request in that browser has given the session another id, under which it still has the consent.
+        moved ||= updated === null
       }
     }
+    if (moved && passes > 1) await forgetConsent(user_id, client_id, passes - 1)
     return removed
   }
 

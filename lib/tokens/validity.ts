@@ -17,7 +17,7 @@ export interface Revocable extends Document {
   kind?: string
 }
 
-/** A valid record with the records that it depends on; null for those that it does not refer to. */
+/** A valid record with the records that it depends on. `user`, `client` and `grant` are null if it does not refer to one. */
 export interface Valid<T> {
   record: T
   user: UserRecord | null

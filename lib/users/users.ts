@@ -338,15 +338,17 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
 
     /**
      * Changes the roles of a user.
-     * @param change computes the new roles from those that the user has at the write. It may be called again
+     * @param change computes the new roles from the current ones. It is called again after a concurrent write
+     * @returns the new roles
      * @throws ErrNotFound, ErrPerm, ErrParam
      */
-    async changeRoles (user_id: string, change: (held: Roles) => Roles, actor: Actor): Promise<void> {
-      await patch(user_id, (record) => {
+    async changeRoles (user_id: string, change: (held: Roles) => Roles, actor: Actor): Promise<Roles> {
+      const { roles } = await patch(user_id, (record) => {
         const roles = checkRoles(change(record.roles))
         checkMayPatch(record, { data: { roles } }, actor)
         return { set: { roles } }
       })
+      return roles
     },
 
     /** Deletes the counts of failures after a new password was set. */

@@ -89,6 +89,8 @@ export async function deliver (leased: WebhookRecord, parts: WorkerParts, { stop
     else await saveAttempts()
   }
 
+  const isSaveDue = () => !isLost && timers.now() - savedAt >= SAVE_INTERVAL
+
   /** @returns whether the position has moved */
   async function readMore (): Promise<boolean> {
     const { position } = progress
@@ -174,7 +176,7 @@ export async function deliver (leased: WebhookRecord, parts: WorkerParts, { stop
     while (!isAtEnd && !isLost && !stop.aborted && progress.wantsEvents()) {
       isAtEnd = !await readMore()
       // Reading past many events of other types takes longer than the lease.
-      if (timers.now() - savedAt >= SAVE_INTERVAL) await save(toTimestamp(now() + LEASE))
+      if (isSaveDue()) await save(toTimestamp(now() + LEASE))
     }
     for (let task = progress.take(); task !== undefined; task = progress.take()) {
       const work = run(task).finally(() => running.delete(work))
@@ -196,7 +198,7 @@ export async function deliver (leased: WebhookRecord, parts: WorkerParts, { stop
       }
       if (parts.lingers() && (isAtEnd || running.size === 0)) waiting ??= parts.wait(progress.position, LINGER).finally(() => { waiting = undefined })
       await Promise.race([...running, ...(waiting === undefined ? [] : [waiting])])
-      if (timers.now() - savedAt >= SAVE_INTERVAL && !isLost) await save(toTimestamp(now() + LEASE))
+      if (isSaveDue()) await save(toTimestamp(now() + LEASE))
     }
   }
 

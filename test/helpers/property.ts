@@ -18,7 +18,7 @@ export async function checkProperty<T> (t: Test, runs: number, property: fc.IAsy
   t.pass(`${runs * FACTOR} runs with the seed ${SEED}`)
 }
 
-/** Any text that UTF-8 can encode, often one that is difficult for a parser, a sort or a pattern. */
+/** Any text that UTF-8 can encode, often with characters that parsers, sorts and patterns get wrong. */
 export const anyText = (maxLength: number): fc.Arbitrary<string> => fc.oneof(
   { weight: 4, arbitrary: fc.string({ unit: 'binary', maxLength }) },
   { weight: 2, arbitrary: fc.string({ unit: fc.constantFrom('a', 'A', 'b', '%', '_', '\\', '.', '*', '$', '\'', '"', ',', ';', '\n', '\r', '\t', ' ', '=', '+', '-', '@', '\ufeff', '\u00e4', 'a\u0308', '\ud83c\udf4f', '\ud7ff', '\ue000', '\ufffd', '\udbff\udfff'), maxLength }) },

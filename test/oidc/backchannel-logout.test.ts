@@ -41,7 +41,7 @@ async function enterApp (harness: Harness, app: App, browser: Browser, scope = '
 }
 
 interface Setting extends Harness {
-  /** Two apps that are notified, and one that is not. */
+  /** Two apps that receive logout tokens, and one that does not. */
   one: App
   two: App
   deaf: App
