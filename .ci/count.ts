@@ -1,17 +1,41 @@
 /**
- * Reads the TAP of a test run, prints the count on a line of its own, and fails when nothing ran or a test was skipped
- * because a server or a browser was missing: a green run would then prove less than it seems to.
+ * Reads the TAP of a test run. Prints each failed assertion with its file and its subtests, then the count: on a long
+ * log, the end is what people see. Fails when an assertion failed, when nothing ran, or when a test was skipped because a
+ * server or a browser was missing: a green run would then prove less than it seems to.
  */
-import { readFileSync } from 'node:fs'
+import { createReadStream } from 'node:fs'
+import { pipeline } from 'node:stream/promises'
+import { Parser, type Result } from 'tap-parser'
 
-const tap = readFileSync(process.argv[2] ?? '', 'utf8')
-// A line that ends with a brace sums up the subtest below it. Only assertions are counted.
-const lines = tap.split('\n').map((line) => line.trim()).filter((line) => /^(not )?ok\b/.test(line) && !line.endsWith('{'))
-const skipped = lines.filter((line) => /# SKIP/i.test(line))
-const failed = lines.filter((line) => line.startsWith('not ok') && !/# (TODO|SKIP)/i.test(line))
-const passed = lines.length - skipped.length - failed.length
-const wanting = skipped.filter((line) => /MONGODB_URL|no Chromium found/.test(line))
+const SHOWN_FAILURES = 20
+const SHOWN_LINES = 30
 
-for (const line of wanting) console.error(`left out for want of a server or a browser: ${line}`)
-console.log(`${passed} passed, ${failed.length} failed, ${skipped.length} skipped`)
-process.exitCode = passed === 0 || failed.length > 0 || wanting.length > 0 ? 1 : 0
+let passed = 0
+let failed = 0
+let skipped = 0
+let wanting = 0
+
+/** Why an assertion failed, without the source text that tap quotes: the position says where it is. */
+function reasonOf ({ diag, time }: Result): string {
+  const { source: _, ...rest } = (diag ?? {}) as Record<string, unknown>
+  const text = JSON.stringify({ ...rest, ...(time === null ? {} : { milliseconds: time }) }, null, 2).replaceAll(String.raw`\n`, '\n')
+  return text.split('\n').slice(0, SHOWN_LINES).map((line) => `  ${line}`).join('\n')
+}
+
+const parser = new Parser()
+parser.on('pass', () => passed++)
+parser.on('todo', () => passed++)
+parser.on('skip', ({ fullname, skip }) => {
+  skipped++
+  if (!/MONGODB_URL|no Chromium found/.test(`${fullname} ${skip}`)) return
+  wanting++
+  console.error(`skipped because a server or a browser is missing: ${fullname}`)
+})
+parser.on('fail', (result) => {
+  failed++
+  if (failed <= SHOWN_FAILURES) console.error(`failed: ${result.fullname}\n${reasonOf(result)}`)
+})
+
+await pipeline(createReadStream(process.argv[2] ?? '', 'utf8'), parser)
+console.log(`${passed} passed, ${failed} failed, ${skipped} skipped`)
+process.exitCode = passed === 0 || failed > 0 || wanting > 0 ? 1 : 0
