@@ -179,9 +179,9 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
   const people: { accounts?: Accounts } = {}
   async function close () {
     try {
-      await webhooks.close()
+      // Each may wait some seconds for its deliveries in flight.
+      await Promise.all([webhooks.close(), people.accounts?.outbox?.close()])
       await record.close()
-      await people.accounts?.outbox?.close()
       await passwords.close()
       await tokens.close()
       await logouts.close()
@@ -193,8 +193,10 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
   const resources = createResources({ store, now, recorder, onError, ...(options.issuer !== undefined && { api: toApiUri(new URL(options.issuer)) }) })
   try {
     await checkSecretKeys(store, box.keyIds, options, options.dryRun)
-    await resources.ensure()
-    if (options.resources !== undefined) await resources.declareFixed(options.resources)
+    if (options.dryRun !== true) {
+      await resources.ensure()
+      if (options.resources !== undefined) await resources.declareFixed(options.resources)
+    }
   } catch (error) {
     await close()
     throw error

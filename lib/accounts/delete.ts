@@ -28,11 +28,12 @@ export function createDeletion (context: AccountContext, { clients, isOn }: { cl
   /**
    * Marks an administrator as leaving, and then requires that another one remains. If the last two leave at the same
    * time, at least one of them sees the other's mark and stays.
+   * @returns when the mark expires
    */
-  async function checkMayLeave (user: UserRecord): Promise<void> {
+  async function checkMayLeave (user: UserRecord): Promise<string> {
     const leaving_until = toTimestamp(now() + LEAVING)
     await changeUser(context, user.id, () => ({ set: { leaving_until } }))
-    if (await isAnotherAdmin(user.id)) return
+    if (await isAnotherAdmin(user.id)) return leaving_until
     await changeUser(context, user.id, () => ({ unset: ['leaving_until'] }))
     throw permError('user', 'the last administrator cannot be deleted')
   }
@@ -48,10 +49,12 @@ export function createDeletion (context: AccountContext, { clients, isOn }: { cl
       if (!isOn) throw offError('users cannot delete their accounts here')
       const user = await users.get(user_id)
       if (user === null) throw new IdentityError('ErrNotFound', 'user: no such user')
-      if (holdsRole(user.roles, roles.admin)) await checkMayLeave(user)
+      const leaving_until = holdsRole(user.roles, roles.admin) ? await checkMayLeave(user) : undefined
       // Clients first, so that after an interruption the account can still be deleted. As an administrator, because clients that
       // the operator vouches for are deleted with their owner too.
       await clients.removeOwned(user_id, { user_id, isAdmin: true })
+      // The removal of many clients may outlast the mark.
+      if (leaving_until !== undefined && leaving_until <= toTimestamp(now())) await checkMayLeave(user)
       if (!await recorder.remove('users', user_id, { type: 'user.deleted', id: user_id })) throw new IdentityError('ErrNotFound', 'user: no such user')
       tokens.deleteOfUser(user_id)
       await tickets.removeOf(user_id, [...ENDED_BY_EPOCH, 'undo']).catch(onError)

@@ -12,16 +12,21 @@ export interface InboxRecord extends Document {
   /** The collection and the id of a document whose deletion was decided. The id of this record is made of both. */
   collection?: string
   target?: string
+  /** When that document was created. A later document with the same id is another one. */
+  target_created_at?: string
   /** The event of the deletion, which is published last. */
   last?: string
   created_at: string
 }
 
-/** The same id for all deletions of a document, so that one is decided at a time. */
-const toDeletionId = (collection: string, target: string): string => `${collection}/${target}`
+/** A document whose revision every write increments. Clients have `createdAt`. */
+export type Versioned = Document & { revision?: number, created_at?: string, createdAt?: string }
 
-/** A document whose revision every write increments. */
-export type Versioned = Document & { revision?: number }
+/** The time at which a document was created. */
+export const findCreation = ({ created_at, createdAt }: Versioned): string | undefined => created_at ?? createdAt
+
+/** The same id for all deletions of a document, so that one is decided at a time. An id that is in use again has another. */
+const toDeletionId = (collection: string, target: string, created_at = ''): string => `${collection}/${target}/${created_at}`
 
 export interface RecorderParts {
   store: Store
@@ -112,7 +117,9 @@ export function createRecorder ({ store, now, via, addresses, onRecord }: Record
           await collection.update(target, { increment: { revision: 1 } })
           return null
         }
-        await decide(toDeletionId(name, target), { collection: name, target, last: own.key }, listPending(record), own)
+        const target_created_at = findCreation(record)
+        const decision = { collection: name, target, last: own.key, ...(target_created_at !== undefined && { target_created_at }) }
+        await decide(toDeletionId(name, target, target_created_at), decision, listPending(record), own)
         return await collection.delete(target, { equal: { revision } }) || null
       })
     }

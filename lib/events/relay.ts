@@ -5,7 +5,7 @@ import { TIMERS, type Timers } from '../timers.ts'
 import { createLease, type FeedRecord, readFeedRecord } from './lease.ts'
 import { runFor } from './origin.ts'
 import { EVENT_DUE, type Pending, listPending, toField, toFields } from './pending.ts'
-import type { InboxRecord, Versioned } from './recorder.ts'
+import { type InboxRecord, type Versioned, findCreation } from './recorder.ts'
 import { type EventRecord, toNumberId } from './types.ts'
 
 /** Collections whose documents carry events. */
@@ -105,11 +105,12 @@ export function createRelay ({ store, now, days, onPublish, onPublished, onError
 
   /** Finishes a decided deletion. @returns its record, or null while its events cannot be published */
   async function finishDeletion (record: InboxRecord): Promise<InboxRecord | null> {
-    const { collection: name, target, id, created_at } = record
+    const { collection: name, target, target_created_at, id, created_at } = record
     if (name === undefined || target === undefined) return record
     const collection = store.collection<Versioned>(name)
     const document = await collection.get(target)
-    if (document === null) return record
+    const isAnother = document !== null && target_created_at !== undefined && findCreation(document) !== target_created_at
+    if (document === null || isAnother) return record
     if (Date.parse(created_at) > now() - GRACE) return null
     const carried = listPending(document)
     if (carried.length > 0 && await inbox.update(id, { set: toFields(carried) }) === null) return null

@@ -34,6 +34,6 @@ export const SEND_TIMEOUT = 60_000
  * (RFC 5321, 4.2.1). Refused credentials are not final: they are a configuration error, and mails can wait until it is corrected.
  */
 export function isFinal (error: unknown): boolean {
-  const { responseCode, code } = error as { responseCode?: unknown, code?: unknown }
+  const { responseCode, code } = Object(error) as { responseCode?: unknown, code?: unknown }
   return typeof responseCode === 'number' && responseCode >= 500 && code !== 'EAUTH'
 }

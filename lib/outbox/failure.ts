@@ -6,7 +6,7 @@ export const RESTORED = 'RESTORED'
  * @param error with the `code` of a connection, the `responseCode` of an answer, or both
  */
 export function nameFailure (error: unknown): string {
-  const { code, responseCode, name } = error as { code?: unknown, responseCode?: unknown, name?: unknown }
+  const { code, responseCode, name } = Object(error) as { code?: unknown, responseCode?: unknown, name?: unknown }
   // A DOMException, whose code is a number.
   if (name === 'TimeoutError') return 'TIMEOUT'
   const codes = [code, responseCode].filter((part) => /^\w{1,64}$/.test(String(part ?? '')))

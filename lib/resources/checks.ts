@@ -1,7 +1,7 @@
 import ajvFormats from 'ajv-formats/dist/formats.js'
 import { LIMITS } from '../../schemas/common.ts'
 import type { NewResource } from '../../schemas/resource.ts'
-import { type Checks, checkScopes } from '../checks.ts'
+import { type Checks, checkScopes, countCharacters } from '../checks.ts'
 import { paramError } from '../errors.ts'
 import { checkName } from '../names.ts'
 import type { ResourceEntry } from './registry.ts'
@@ -27,7 +27,7 @@ function checkUri (text: string): string {
 /** Checks a text that people base decisions on. It must not be blank or hide anything. */
 function checkShown (field: string, text: string): string {
   if (text.trim() === '') throw paramError(field, 'must not be empty')
-  if (text.length > LIMITS.name) throw paramError(field, `must not have more than ${LIMITS.name} characters`)
+  if (countCharacters(text) > LIMITS.name) throw paramError(field, `must not have more than ${LIMITS.name} characters`)
   return checkName(field, text)
 }
 

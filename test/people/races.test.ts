@@ -196,3 +196,26 @@ await race('of the last two administrators who delete themselves at once, one st
     }
   }
 }, 300)
+
+t.test('an administrator whose many clients take long to remove stays when the other one leaves meanwhile', async (t) => {
+  await reset()
+  const [first, second] = await Promise.all(['root', 'toor'].map((account) => users.create({ data: { account, password: 'p' } }, { roles: { admin: true } })))
+  let time = now()
+  const slow = createAccounts({
+    ...parts,
+    now: () => time,
+    clients: {
+      ...clients,
+      removeOwned: async (user_id, actor) => {
+        if (user_id === first!.user_id) {
+          time += 60_000
+          await slow.deleteOwn(second!.user_id)
+        }
+        await clients.removeOwned(user_id, actor)
+      }
+    }
+  }, { ...options })
+  await t.rejects(slow.deleteOwn(first!.user_id), { code: 'ErrPerm' })
+  t.strictSame(await records.users.get(second!.user_id), null)
+  t.match(await records.users.get(first!.user_id), { roles: { admin: true } })
+})

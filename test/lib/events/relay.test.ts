@@ -112,6 +112,30 @@ t.test('a deletion that was interrupted is finished, with its event', async (t) 
   t.strictSame((await readAll()).map(toText), ['user.created a', 'user.updated a 1', 'user.updated a 2', 'user.deleted a'])
 })
 
+t.test('a deletion that was interrupted spares a new document with the same id, and both deletions have their events', async (t) => {
+  const scheduler = new Scheduler()
+  const { create, remove, connect, readAll, inner, advance } = await openEvents(t, { around: scheduler.around })
+  const users = inner.collection<Document & { created_at: string }>('users')
+  const relay = connect()
+  const createAt = async (created_at: string) => {
+    await create('a')
+    await users.update('a', { set: { created_at } })
+  }
+  await createAt('2026-11-21')
+  scheduler.interrupt = ({ collection, method }) => {
+    if (collection === 'users' && method === 'delete') throw new Error('killed')
+  }
+  await scheduler.run({ remover: async () => await remove('a') }, () => 0)
+  await users.delete('a')
+  await createAt('2026-11-22')
+  advance(10_001)
+  await relay.flush()
+  t.match(await users.get('a'), { created_at: '2026-11-22' })
+  t.equal(await remove('a'), true)
+  await relay.flush()
+  t.strictSame((await readAll()).map(toText).filter((text) => text.startsWith('user.deleted')), ['user.deleted a', 'user.deleted a'])
+})
+
 t.test('concurrent deletions and a change: one of the deletions succeeds, with one event, in any order', async (t) => {
   const scheduler = new Scheduler()
   const { create, change, remove, connect, readAll, countPending, inner } = await openEvents(t, { around: scheduler.around })

@@ -3,6 +3,7 @@ import t, { type Test } from 'tap'
 import { COLLECTIONS } from '../../../lib/store/collections.ts'
 import { openStore } from '../../../lib/store/index.ts'
 import { openMongoStore } from '../../../lib/store/mongo.ts'
+import { STATE_COLLECTION } from '../../../lib/store/mongo/state.ts'
 import type { Collection, CollectionSpec, Json, ListQuery, Store } from '../../../lib/store/port.ts'
 import { MONGODB_URL } from '../../helpers/mongodb.ts'
 import { type Thing, ids, read } from './conformance/suite.ts'
@@ -20,8 +21,10 @@ if (MONGODB_URL === undefined) {
 interface Watched {
   client: MongoClient
   store: Store
-  /** The commands since the last call, in order, without the driver's own. */
+  /** The commands since the last call, in order, without the driver's own and the reads of the state, which time decides. */
   sent: () => Command[]
+  /** The number of reads of the state so far. */
+  countStateReads: () => number
   database: string
 }
 
@@ -41,12 +44,14 @@ function cases (server: string, places: Places): Record<string, (t: Test) => Pro
     const client = new MongoClient(server, { monitorCommands: true })
     t.teardown(() => client.close())
     const commands: Command[] = []
+    let stateReads = 0
     client.on('commandStarted', ({ command, commandName }: CommandStartedEvent) => {
-      if (commandName !== 'endSessions') commands.push(command)
+      if (command.find === STATE_COLLECTION) stateReads++
+      else if (commandName !== 'endSessions') commands.push(command)
     })
     const store = await openMongoStore(places.url(place), { collections, now: Date.now, client })
     commands.length = 0
-    return { client, store, sent: () => commands.splice(0), database: places.database(place) }
+    return { client, store, sent: () => commands.splice(0), countStateReads: () => stateReads, database: places.database(place) }
   }
 
   return {
@@ -137,7 +142,7 @@ function cases (server: string, places: Places): Record<string, (t: Test) => Pro
     },
 
     'a write is one statement, acknowledged by a majority in the journal': async (t) => {
-      const { store, sent } = await watch(t, 'writes')
+      const { store, sent, countStateReads } = await watch(t, 'writes')
       const users = store.collection<Thing>('users')
       const writes: Record<string, () => Promise<unknown>> = {
         insert: () => users.insert({ id: 'a', rank: 1 }),
@@ -145,12 +150,16 @@ function cases (server: string, places: Places): Record<string, (t: Test) => Pro
         update: () => users.update('a', { set: { x: 1 }, unset: ['y'], increment: { rank: 1 } }, { equal: { rank: 2 } }),
         delete: () => users.delete('a')
       }
+      const before = { reads: countStateReads(), time: performance.now() }
       await users.put({ id: 'first' })
-      t.match(sent(), [{ find: 'store.layout' }, { update: 'users' }], 'the state is read at most once a second')
+      t.equal(countStateReads(), before.reads + 1, 'after a read of the state')
+      t.match(sent(), [{ update: 'users' }])
       for (const [name, write] of Object.entries(writes)) {
         await write()
         t.match(sent(), [{ writeConcern: { w: 'majority', j: true, wtimeout: 10_000 } }], name)
       }
+      const seconds = (performance.now() - before.time) / 1_000
+      t.ok(countStateReads() - before.reads <= 1 + seconds, 'the state is read at most once a second')
     },
 
     'getLinked is one round trip': async (t) => {
