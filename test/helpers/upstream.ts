@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { createServer, request as httpRequest, type IncomingHttpHeaders, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http'
-import type { AddressInfo, Socket } from 'node:net'
+import type { AddressInfo, Server as NetServer, Socket } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
 
 /** Milliseconds: a generous timeout for a busy machine. */
 export const BOUND = 120_000
@@ -18,6 +19,23 @@ export async function within<T> (what: string, promise: Promise<T>, bound: numbe
     })])
   } finally {
     clearTimeout(timer)
+  }
+}
+
+/**
+ * Listens on a port of the loopback address, 0 for any. A port that the test has used before may meanwhile belong to a connection of
+ * another program, for a moment.
+ */
+export async function listen (server: NetServer, port: number): Promise<void> {
+  for (;;) {
+    try {
+      server.listen(port, '127.0.0.1')
+      await once(server, 'listening')
+      return
+    } catch (error) {
+      if (port === 0 || (error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error
+      await sleep(50)
+    }
   }
 }
 
@@ -76,8 +94,7 @@ export async function serve (t: Teardown, listener: RequestListener, port = 0, s
     socket.on('error', () => {})
     socket.once('close', () => sockets.delete(socket))
   })
-  server.listen(port, '127.0.0.1')
-  await once(server, 'listening')
+  await listen(server, port)
   const address = server.address() as AddressInfo
   const close = async () => {
     if (!server.listening) return

@@ -18,9 +18,7 @@ async function start (t: Test, options: StartOptions = {}) {
   const harness = await startHarness(t, { ...METRICS, ...options })
   const url = harness.kit.app.identity.metrics?.url ?? ''
   async function scrape () {
-    const reply = await fetch(url)
-    t.equal(reply.headers.get('content-type'), 'application/openmetrics-text; version=1.0.0; charset=utf-8')
-    return parseOpenMetrics(await reply.text())
+    return parseOpenMetrics(await (await fetch(url)).text())
   }
   /** The value of the one sample with these labels; 0 for none. */
   async function read (name: string, labels: Record<string, string | number> = {}): Promise<number> {
@@ -35,7 +33,8 @@ async function start (t: Test, options: StartOptions = {}) {
 }
 
 t.test('operations are counted, in strict OpenMetrics', async (t) => {
-  const { kit, harness, user, register, browser, post, get, scrape, read, seeLists } = await start(t)
+  const { kit, harness, user, register, browser, post, get, metricsUrl, scrape, read, seeLists } = await start(t)
+  t.equal((await fetch(metricsUrl)).headers.get('content-type'), 'application/openmetrics-text; version=1.0.0; charset=utf-8')
   const app = await register()
   const code = await getCode(harness, app)
   const { body } = await post('token', code, app)

@@ -52,6 +52,7 @@ function cases (server: string): Record<string, (t: Test) => Promise<void>> {
 
   const outage = (mode: Mode) => async (t: Test) => {
     const { proxy, timers, open } = await setUp(t, mode)
+    const { ferretdb } = await places.client.db(places.database(mode)).command({ buildInfo: 1 })
     const store = await open()
     const things = store.collection<Thing>('things')
     await fill(things, 250, (number) => ({ rank: number }))
@@ -84,6 +85,8 @@ function cases (server: string): Record<string, (t: Test) => Promise<void>> {
       }
       await t.resolves(async () => list.return?.(), 'leaving the list that failed')
 
+      // FerretDB 2.7 crashes when the request for a batch and the end of its cursor, which both hang, reach it at once.
+      if (ferretdb !== undefined) proxy.set('down')
       proxy.set('pass')
       await recovery(store)
       t.equal((await things.get('t000007'))?.rank, 7, 'reads again')

@@ -1,6 +1,6 @@
-import { once } from 'node:events'
 import { type AddressInfo, type Socket, connect, createServer } from 'node:net'
 import type { Test } from 'tap'
+import { listen } from '../../../helpers/upstream.ts'
 
 /**
  * The behaviour of the proxy: forward connections, leave them open and mute, drop them, or refuse new ones.
@@ -78,7 +78,7 @@ export async function startProxy (t: Pick<Test, 'teardown'>, target: { host: str
   }
 
   function set (next: Mode): void {
-    if (next !== 'refuse' && mode === 'refuse') server.listen(port, '127.0.0.1')
+    if (next !== 'refuse' && mode === 'refuse') listen(server, port)
     if (next === 'refuse' && mode !== 'refuse') server.close()
     mode = next
     trap = undefined
@@ -89,8 +89,7 @@ export async function startProxy (t: Pick<Test, 'teardown'>, target: { host: str
     }
   }
 
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
+  await listen(server, 0)
   const { port } = server.address() as AddressInfo
   t.teardown(() => {
     set('down')
