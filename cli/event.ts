@@ -10,8 +10,8 @@ import { UsageError } from './args.ts'
 import type { Commands, Context } from './command.ts'
 import { printList } from './output.ts'
 
-/** Milliseconds of one wait for events. */
-const WAIT = 25_000
+/** Milliseconds of one wait for events. After it this command publishes those that are pending, because no service may be running. */
+const WAIT = 1_000
 
 const COLUMNS = {
   TIME: (event: Event) => event.time,

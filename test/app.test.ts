@@ -123,8 +123,9 @@ t.test('the bridge has its prefix, and relays to the configured upstream', async
   const { access_token } = await behind.app.identity.bootstrap()
   const reply = await app.inject({ url: '/relay/count', headers: { authorization: `Bearer ${access_token}`, 'x-request-id': 'one' } })
   t.same(reply.json(), { data: { count: 2 } })
-  t.match(log().at(-1), { reqId: 'one', req: { route: '/relay/count' } })
-  t.match(behind.log().at(-1), { reqId: 'one', req: { route: '/api/v1/client/count' } }, 'one id in both logs')
+  const completed = ({ msg }: { msg?: string }) => msg === 'request completed'
+  t.match(log().findLast(completed), { reqId: 'one', req: { route: '/relay/count' } })
+  t.match(behind.log().findLast(completed), { reqId: 'one', req: { route: '/api/v1/client/count' } }, 'one id in both logs')
 })
 
 t.test('only a trusted proxy sets the client address', async (t) => {

@@ -6,8 +6,8 @@ import { hashToken } from '../../lib/tokens/tokens.ts'
 import { createCli } from '../helpers/cli.ts'
 
 /** The services on the same store as the command line, as in a running service. */
-async function openBeside (t: { teardown: (fn: () => unknown) => unknown }, dir: string): Promise<Services> {
-  const services = await openServices(readConfig({ DATABASE_URL: `sqlite:${dir}/identity.db`, IDENTITY_BCRYPT_COST: '4', IDENTITY_PASSWORD_MIN: '1' }).services)
+async function openBeside (t: { teardown: (fn: () => unknown) => unknown }, dir: string, now = Date.now): Promise<Services> {
+  const services = await openServices({ ...readConfig({ DATABASE_URL: `sqlite:${dir}/identity.db`, IDENTITY_BCRYPT_COST: '4', IDENTITY_PASSWORD_MIN: '1' }).services, now })
   t.teardown(() => services.close())
   return services
 }
@@ -163,7 +163,8 @@ t.test('user password: the new one is valid, and all tokens end', async (t) => {
 t.test('user unlock: a closed password is compared again', async (t) => {
   const dir = t.testdir()
   const run = createCli(dir)
-  const services = await openBeside(t, dir)
+  const time = Date.now()
+  const services = await openBeside(t, dir, () => time)
   const { user_id } = await services.users.create({ data: { account: 'ann', password: 'p' } })
   for (let made = 0; made < 20; made++) t.equal(await services.users.verify('ann', 'wrong'), null)
   await t.rejects(services.users.verify('ann', 'wrong'), { code: 'ErrLimit', reason: 'paused' })

@@ -140,7 +140,7 @@ t.test('a mail that cannot be unsealed, or that kills its process, is final and 
   const sent: string[] = []
   const outbox = start({ send: async ({ to }) => { sent.push(to) } })
   const { release } = await outbox.enqueue({ kind: 'test', to: 'ann@example.com' }, 24 * HOUR, { waits: true })
-  for await (const [record] of records.list()) await records.update(record!.id, { set: { sealed: `${record!.sealed.slice(0, -2)}AA` } })
+  for await (const [record] of records.list()) await records.update(record!.id, { set: { sealed: record!.sealed.replace(/.(?=.{4}$)/, (character) => character === 'A' ? 'B' : 'A') } })
   release()
   await outbox.enqueue({ kind: 'test', to: 'bob@example.com' }, HOUR)
   await outbox.settle()
