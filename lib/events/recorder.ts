@@ -9,10 +9,10 @@ import { EVENT_TYPES, type EventContent, type Happening } from './types.ts'
 
 /** Events that no other document carries: about records that expire, deleted documents, and operations that change nothing. */
 export interface InboxRecord extends Document {
-  /** The collection and the id of a document whose deletion was decided. The id of this record is made of both. */
+  /** The collection and the id of a document whose deletion was decided. */
   collection?: string
   target?: string
-  /** When that document was created. A later document with the same id is another one. */
+  /** When that document was created: a later document with the same id is another one. The id of this record is made of all three. */
   target_created_at?: string
   /** The event of the deletion, which is published last. */
   last?: string

@@ -69,6 +69,13 @@ t.test('a reserved name may be declared again, by the same resource or another',
   t.match(await resources.create({ data: { ...ORDERS, id: 'urn:example:orders' } }), { resourceId: String })
 })
 
+t.test('a name is counted in characters', async (t) => {
+  const { resources } = await open(t)
+  const named = (length: number) => ({ ...ORDERS, id: `urn:example:${length}`, scopes: {}, name: '\u{1F34F}'.repeat(length) })
+  t.match(await resources.create({ data: named(256) }), { resourceId: String })
+  await t.rejects(resources.create({ data: named(257) }), { code: 'ErrParam', message: 'name: must not have more than 256 characters' })
+})
+
 t.test('a refusal names the field and the cause', async (t) => {
   const { resources } = await open(t)
   const { resourceId } = await resources.create({ data: ORDERS })
