@@ -1,6 +1,6 @@
 /**
- * Reads the TAP of a test run. Prints each failed assertion with its file and its subtests, then the count: on a long
- * log, the end is what people see. Fails when an assertion failed, when nothing ran, or when a test was skipped because a
+ * Reads the TAP of a test run. Prints the first failed assertions with their files and subtests, then the count:
+ * people see the end of a long log. Fails when an assertion failed, when nothing ran, or when a test was skipped because a
  * server or a browser was missing: a green run would then prove less than it seems to.
  */
 import { createReadStream } from 'node:fs'
@@ -18,7 +18,7 @@ let wanting = 0
 /** Why an assertion failed, without the source text that tap quotes: the position says where it is. */
 function reasonOf ({ diag, time }: Result): string {
   const { source: _, ...rest } = (diag ?? {}) as Record<string, unknown>
-  const text = JSON.stringify({ ...rest, ...(time === null ? {} : { milliseconds: time }) }, null, 2).replaceAll(String.raw`\n`, '\n')
+  const text = JSON.stringify({ ...rest, milliseconds: time ?? undefined }, null, 2).replaceAll(String.raw`\n`, '\n')
   return text.split('\n').slice(0, SHOWN_LINES).map((line) => `  ${line}`).join('\n')
 }
 

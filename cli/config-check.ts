@@ -8,7 +8,7 @@ import { checkExposure } from './process/exposure.ts'
 
 export const configCommands: Commands = {
   'config check': {
-    summary: 'Read the configuration, open the database with the secret key, and say what the service would use. A database of an earlier release is migrated, as by a start.',
+    summary: 'Read the configuration, open the database with the secret key, and say what the service would use. Migrates a database of an earlier release, as a start does.',
     flags: {},
     async runConfigured (surroundings, config) {
       checkExposure(config)

@@ -10,7 +10,7 @@ import { UsageError } from './args.ts'
 import type { Commands, Context } from './command.ts'
 import { printList } from './output.ts'
 
-/** Milliseconds of one wait for events. After it this command publishes those that are pending, because no service may be running. */
+/** Milliseconds of one wait for events. Before each wait `event list --follow` publishes pending events, because no service may be running. */
 const WAIT = 1_000
 
 const COLUMNS = {
@@ -52,21 +52,26 @@ async function * follow ({ services: { events }, signal }: Context, { type, user
   }
 }
 
+/** Prints events as they happen, until the command is stopped or the program that reads its output ends. */
+async function printFollowed (context: Context, query: EventListQuery): Promise<void> {
+  const { stdout, json } = context
+  const reader = new AbortController()
+  stdout.once('error', () => reader.abort())
+  const signal = AbortSignal.any([context.signal, reader.signal])
+  for await (const batch of follow({ ...context, signal }, query)) {
+    for (const event of batch) {
+      const hasRoom = stdout.write(json ? `${JSON.stringify(event)}\n` : `${Object.values(COLUMNS).map((read) => read(event)).join('  ')}\n`)
+      if (!hasRoom && !signal.aborted) await once(stdout, 'drain', { signal }).catch(() => {})
+    }
+  }
+}
+
 async function list (context: Context): Promise<void> {
-  const { services: { events }, args, stdout, json } = context
+  const { services: { events }, args } = context
   const query = await readQuery(context)
   if (args.has('follow')) {
     if (query.from !== undefined || query.to !== undefined) throw new UsageError('--follow: cannot be combined with --from and --to')
-    const reader = new AbortController()
-    // The program that reads the output has ended.
-    stdout.once('error', () => reader.abort())
-    const signal = AbortSignal.any([context.signal, reader.signal])
-    for await (const batch of follow({ ...context, signal }, query)) {
-      for (const event of batch) {
-        const hasRoom = stdout.write(json ? `${JSON.stringify(event)}\n` : `${Object.values(COLUMNS).map((read) => read(event)).join('  ')}\n`)
-        if (!hasRoom && !signal.aborted) await once(stdout, 'drain', { signal }).catch(() => {})
-      }
-    }
+    await printFollowed(context, query)
     return
   }
   await events.flush()

@@ -62,7 +62,7 @@ export interface ServiceOptions extends Pick<
   serviceName?: string | undefined
   /** An open store, which `close` leaves open. Absent: one is opened from `database`, and closed with the services. */
   store?: Store | undefined
-  /** Checks whether the services can be opened with these keys, without storing anything about the keys. */
+  /** Checks whether the services can be opened with these keys, without storing anything about the keys or the resources. */
   dryRun?: boolean | undefined
   /** Milliseconds since the epoch. */
   now?: Clock | undefined

@@ -12,8 +12,11 @@ export interface InboxRecord extends Document {
   /** The collection and the id of a document whose deletion was decided. */
   collection?: string
   target?: string
-  /** When that document was created: a later document with the same id is another one. The id of this record is made of all three. */
-  target_created_at?: string
+  /**
+   * When that document was created: a later document with the same id is another one. The id of this record is made of all three.
+   * Absent in a record of an early release, and for a document without this time.
+   */
+  target_created_at?: string | undefined
   /** The event of the deletion, which is published last. */
   last?: string
   created_at: string
@@ -118,7 +121,7 @@ export function createRecorder ({ store, now, via, addresses, onRecord }: Record
           return null
         }
         const target_created_at = findCreation(record)
-        const decision = { collection: name, target, last: own.key, ...(target_created_at !== undefined && { target_created_at }) }
+        const decision = { collection: name, target, target_created_at, last: own.key }
         await decide(toDeletionId(name, target, target_created_at), decision, listPending(record), own)
         return await collection.delete(target, { equal: { revision } }) || null
       })

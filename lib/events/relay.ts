@@ -109,8 +109,9 @@ export function createRelay ({ store, now, days, onPublish, onPublished, onError
     if (name === undefined || target === undefined) return record
     const collection = store.collection<Versioned>(name)
     const document = await collection.get(target)
-    const isAnother = document !== null && target_created_at !== undefined && findCreation(document) !== target_created_at
-    if (document === null || isAnother) return record
+    if (document === null) return record
+    const isAnother = target_created_at !== undefined && findCreation(document) !== target_created_at
+    if (isAnother) return record
     if (Date.parse(created_at) > now() - GRACE) return null
     const carried = listPending(document)
     if (carried.length > 0 && await inbox.update(id, { set: toFields(carried) }) === null) return null

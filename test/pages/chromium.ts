@@ -59,10 +59,13 @@ export async function withTab (t: Test, options: BrowserContextOptions, run: (ta
 export const heading = async (tab: Page) => await tab.getByRole('heading', { level: 1 }).textContent()
 export const press = async (tab: Page, name: string) => await tab.getByRole('button', { name }).click()
 
-/** What axe finds on the page, each with the elements. The page's policy must allow scripts. */
-export async function findViolations (tab: Tab): Promise<unknown[]> {
-  await tab.evaluate(axe.source)
-  const { violations } = await tab.evaluate<axe.AxeResults>('axe.run()')
+/**
+ * What axe finds on the page, each with the elements. The page's policy must allow scripts.
+ * @param run the call of axe
+ */
+export async function findViolations (tab: Tab, run = 'axe.run()'): Promise<unknown[]> {
+  if (await tab.evaluate("!('axe' in window)")) await tab.evaluate(axe.source)
+  const { violations } = await tab.evaluate<axe.AxeResults>(run)
   return violations.map(({ id, nodes }) => [id, ...nodes.map((node) => node.html)])
 }
 

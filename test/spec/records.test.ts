@@ -6,6 +6,7 @@ import identity from '../../index.ts'
 import type { ClientRecord, UserRecord } from '../../lib/records.ts'
 import type { Client } from '../../schemas/client.ts'
 import { startIdentity } from '../../testing/index.ts'
+import { alter } from '../helpers/alter.ts'
 import { forEachStore } from '../helpers/build.ts'
 import { createClient, createUser, signIn, unique } from '../helpers/people.ts'
 
@@ -24,7 +25,7 @@ await forEachStore(t, async (t, build) => {
 
     await clients.update(two, { set: { secret: record!.secret! } })
     t.match(await read(two), { status: 500, body: { code: 'ErrInternal' } }, 'a secret sealed for another client does not open')
-    await clients.update(one, { set: { secret: record!.secret!.replace(/.(?=.{4}$)/, (character) => character === 'A' ? 'B' : 'A') } })
+    await clients.update(one, { set: { secret: alter(record!.secret!) } })
     t.match(await read(one), { status: 500, body: { code: 'ErrInternal' } }, 'an altered secret does not open')
   })
 

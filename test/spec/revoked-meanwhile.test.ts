@@ -49,7 +49,7 @@ t.test('a body that comes after the revocation changes nothing', async (t) => {
 })
 
 t.test('a password that is being hashed at the revocation is not written', async (t) => {
-  // A hash takes long enough for the revocation.
+  // A hash takes longer than a revocation.
   const kit = await build(t, { bcryptCost: 10 })
   const admin = await signIn(kit, { roles: ['admin'] })
   const boss = await signIn(kit, { roles: ['admin'] })
