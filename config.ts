@@ -124,56 +124,66 @@ function isNetwork (text: string): boolean {
   }
 }
 
-/** The configured key; undefined for none. Adds to `problems` and `warnings`. */
-function readSecretKey (env: Environment, problems: string[], warnings: string[]): string | undefined {
-  const { IDENTITY_SECRET_KEY: given, IDENTITY_SECRET_KEY_FILE: file, NODE_ENV } = env
+/** What is wrong, and what is merely odd. */
+interface Findings { problems: string[], warnings: string[] }
+
+/**
+ * The value of a variable, or of the file that its `_FILE` variable names. A secret in a file is not in the environment, which other
+ * processes of the machine can often read.
+ * @param what the content of the file, for a warning about its mode
+ * @param check throws an error whose message is the problem, without the value
+ * @returns undefined when there is neither, or when there is a problem
+ */
+function readValue (env: Partial<Environment>, name: 'DATABASE_URL' | 'IDENTITY_SECRET_KEY' | 'IDENTITY_MAIL_URL', what: string,
+  check: (text: string) => unknown, { problems, warnings }: Findings): string | undefined {
+  const { [name]: given, [`${name}_FILE` as const]: file } = env
   if (given !== undefined && file !== undefined) {
-    problems.push('IDENTITY_SECRET_KEY: cannot be combined with IDENTITY_SECRET_KEY_FILE')
+    problems.push(`${name}: cannot be combined with ${name}_FILE`)
     return
   }
-  if (given === undefined && file === undefined) {
-    if (NODE_ENV === 'production') problems.push('IDENTITY_SECRET_KEY: is required in production, or IDENTITY_SECRET_KEY_FILE')
-    return
-  }
-  const name = given === undefined ? 'IDENTITY_SECRET_KEY_FILE' : 'IDENTITY_SECRET_KEY'
+  const from = given === undefined ? `${name}_FILE` : name
   try {
-    const key = (given ?? readFileSync(file ?? '', 'utf8')).trim()
-    parseSecretKeys(key)
-    if (file !== undefined) warnOfMode('key', file, (message) => warnings.push(`${name}: ${message}`))
-    return key
+    const text = given ?? (file === undefined ? undefined : readFileSync(file, 'utf8').trim())
+    if (text === undefined) return
+    check(text)
+    if (file !== undefined) warnOfMode(what, file, (message) => warnings.push(`${from}: ${message}`))
+    return text
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException
-    problems.push(`${name}: ${code === undefined ? message : `the file ${isSecretKey(file) ? '' : `${file} `}cannot be read (${code})`}`)
+    problems.push(`${from}: ${code === undefined ? message : `the file ${isSecret(file) ? '' : `${file} `}cannot be read (${code})`}`)
   }
 }
 
-/** The mail server and the sender; undefined without mail. Adds to `problems` and `warnings`. */
-function readMail (env: Environment, problems: string[], warnings: string[]): { url: string, from: string } | undefined {
+/** The configured key; undefined for none. */
+function readSecretKey (env: Environment, findings: Findings): string | undefined {
+  const { IDENTITY_SECRET_KEY: given, IDENTITY_SECRET_KEY_FILE: file, NODE_ENV } = env
+  if (given === undefined && file === undefined && NODE_ENV === 'production') {
+    findings.problems.push('IDENTITY_SECRET_KEY: is required in production, or IDENTITY_SECRET_KEY_FILE')
+  }
+  return readValue(env, 'IDENTITY_SECRET_KEY', 'key', (text) => parseSecretKeys(text.trim()), findings)?.trim()
+}
+
+/** The mail server and the sender; undefined without mail. */
+function readMail (env: Environment, findings: Findings): { url: string, from: string } | undefined {
+  const { problems } = findings
   const { IDENTITY_MAIL_URL: given, IDENTITY_MAIL_URL_FILE: file, IDENTITY_MAIL_FROM: from } = env
   if (given === undefined && file === undefined) {
     if (from !== undefined) problems.push('IDENTITY_MAIL_FROM: needs IDENTITY_MAIL_URL')
     if (env.IDENTITY_SIGN_UP) problems.push('IDENTITY_SIGN_UP: needs IDENTITY_MAIL_URL')
     return
   }
-  if (given !== undefined && file !== undefined) problems.push('IDENTITY_MAIL_URL: cannot be combined with IDENTITY_MAIL_URL_FILE')
   const name = given === undefined ? 'IDENTITY_MAIL_URL_FILE' : 'IDENTITY_MAIL_URL'
   if (!env.IDENTITY_OIDC) problems.push(`${name}: needs the authorization server`)
   else if (env.IDENTITY_ISSUER === undefined) problems.push(`${name}: needs IDENTITY_ISSUER, to which the links lead`)
   if (from === undefined) problems.push(`${name}: needs IDENTITY_MAIL_FROM`)
   else if (findSender(from) === null) problems.push('IDENTITY_MAIL_FROM: must be an email address, or a name with the address in < >')
-  try {
-    const url = (given ?? readFileSync(file ?? '', 'utf8')).trim()
-    parseMailUrl(url)
-    if (file !== undefined) warnOfMode('mail', file, (message) => warnings.push(`${name}: ${message}`))
-    return { url, from: from ?? '' }
-  } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException
-    problems.push(`${name}: ${code === undefined ? message : `the file cannot be read (${code})`}`)
-  }
+  const url = readValue(env, 'IDENTITY_MAIL_URL', 'mail', parseMailUrl, findings)
+  if (url !== undefined) return { url, from: from ?? '' }
 }
 
-/** Whether the text is a key itself, configured in place of the path of its file. */
-function isSecretKey (text = ''): boolean {
+/** Whether the text is the secret itself, a key or a URL, configured in place of the path of its file. */
+function isSecret (text = ''): boolean {
+  if (text.includes('://')) return true
   try {
     parseSecretKeys(text)
     return true
@@ -199,9 +209,14 @@ export function readConfig (env: Readonly<Record<string, string | undefined>>): 
     return schema === undefined ? [] : [[name, readText(schema, text ?? '')]]
   })
   const read = Object.fromEntries(known) as Environment
+  const url = readValue(read, 'DATABASE_URL', 'database', () => {}, { problems, warnings })
+  if (url !== undefined) read.DATABASE_URL = url
   validate(read)
   const wrong = new Set(validate.errors?.map(({ instancePath }) => instancePath.split('/')[1] ?? ''))
-  for (const name of wrong) problems.push(`${name}: must be ${describeTerm(SCHEMAS[name] ?? {})}`)
+  for (const name of wrong) {
+    const isInFile = name === 'DATABASE_URL' && read.DATABASE_URL_FILE !== undefined
+    problems.push(`${name}${isInFile ? '_FILE' : ''}: must be ${describeTerm(SCHEMAS[name] ?? {})}`)
+  }
 
   for (const name of ['IDENTITY_BRIDGE_UPSTREAM', 'IDENTITY_ISSUER'] as const) {
     const url = read[name]
@@ -227,8 +242,8 @@ export function readConfig (env: Readonly<Record<string, string | undefined>>): 
   if (findAdminsRole(toRoleNames(read), toManagerRoles(read) ?? []) !== undefined) {
     problems.push('IDENTITY_MANAGER_ROLES: must not contain the admin role or the service role')
   }
-  const secretKey = readSecretKey(read, problems, warnings)
-  const mail = readMail(read, problems, warnings)
+  const secretKey = readSecretKey(read, { problems, warnings })
+  const mail = readMail(read, { problems, warnings })
   if (problems.length > 0) throw new ConfigError(problems)
   return { ...toConfig({ ...read, IDENTITY_WORKERS: workers }, secretKey), people: toPeople(read, mail), warnings }
 }

@@ -23,6 +23,7 @@ export const EnvironmentSchema = Type.Object({
     pattern: '^(sqlite:(?!//).|mongodb(\\+srv)?://.)',
     expects: 'sqlite:PATH, or a mongodb:// or mongodb+srv:// URL'
   }),
+  DATABASE_URL_FILE: Type.Optional(Type.String({ description: 'A file with this URL, instead of DATABASE_URL.' })),
   LOG_LEVEL: Type.Union(LEVELS.map((level) => Type.Literal(level)), { default: 'info', description: `\`${LEVELS.join('`, `')}\`. Logs are JSON lines on stdout.` }),
   NODE_ENV: Type.Optional(Type.String({ description: '`production` refuses to start without a configured secret key, or on a public address without an https issuer, and never creates a first admin.' })),
   IDENTITY_DATA_DIR: options.dataDir,

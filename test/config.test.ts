@@ -152,7 +152,7 @@ t.test('every variable sets its part of the configuration', async (t) => {
     warnings: []
   })
   const untried = Object.keys(EnvironmentSchema.properties).filter((name) => !(name in env))
-  t.strictSame(untried, ['IDENTITY_SECRET_KEY_FILE', 'IDENTITY_MAIL_URL_FILE'], 'and there is none besides')
+  t.strictSame(untried, ['DATABASE_URL_FILE', 'IDENTITY_SECRET_KEY_FILE', 'IDENTITY_MAIL_URL_FILE'], 'and there is none besides')
 })
 
 t.test('mail needs a server, a sender and an issuer, and the password of the server is in no message', async (t) => {
@@ -170,10 +170,29 @@ t.test('mail needs a server, a sender and an issuer, and the password of the ser
     [{ IDENTITY_MAIL_URL: 'http://user:s3cret@mail.example.org' }, 'IDENTITY_MAIL_URL: must be smtps://USER:PASSWORD@HOST:PORT, or smtp: for STARTTLS'],
     [{ IDENTITY_MAIL_URL: 'smtp://user:s3cret@mail.example.org/?tls=no' }, 'IDENTITY_MAIL_URL: must be smtps://USER:PASSWORD@HOST:PORT, or smtp: for STARTTLS'],
     [{ IDENTITY_MAIL_URL: '' }, 'IDENTITY_MAIL_FROM: needs IDENTITY_MAIL_URL'],
-    [{ IDENTITY_MAIL_URL: '', IDENTITY_MAIL_URL_FILE: '/none' }, 'IDENTITY_MAIL_URL_FILE: the file cannot be read (ENOENT)'],
+    [{ IDENTITY_MAIL_URL: '', IDENTITY_MAIL_URL_FILE: '/none' }, 'IDENTITY_MAIL_URL_FILE: the file /none cannot be read (ENOENT)'],
     [{ IDENTITY_MAIL_URL_FILE: file }, 'IDENTITY_MAIL_URL: cannot be combined with IDENTITY_MAIL_URL_FILE']
   ] as const) t.strictSame(problemsOf({ ...mail, ...change }), [problem])
   t.strictSame(problemsOf({ IDENTITY_SIGN_UP: 'on' }), ['IDENTITY_SIGN_UP: needs IDENTITY_MAIL_URL'])
+})
+
+t.test('the URL of the database can be in a file, and its password is in no message', async (t) => {
+  const file = join(t.testdir(), 'url')
+  const write = (text: string, mode = 0o600) => {
+    writeFileSync(file, text)
+    chmodSync(file, mode)
+  }
+  write('mongodb://user:s3cret@db.example.org/identity\n')
+  const { services, warnings } = readConfig({ DATABASE_URL_FILE: file })
+  t.equal(services.database, 'mongodb://user:s3cret@db.example.org/identity')
+  t.strictSame(warnings, [])
+  t.strictSame(problemsOf({ DATABASE_URL_FILE: file, DATABASE_URL: 'sqlite:x.db' }), ['DATABASE_URL: cannot be combined with DATABASE_URL_FILE'])
+  t.strictSame(problemsOf({ DATABASE_URL_FILE: '/none' }), ['DATABASE_URL_FILE: the file /none cannot be read (ENOENT)'])
+  t.strictSame(problemsOf({ DATABASE_URL_FILE: 'mongodb://user:s3cret@db.example.org' }), ['DATABASE_URL_FILE: the file cannot be read (ENOENT)'])
+  write('postgres://user:s3cret@db.example.org')
+  t.strictSame(problemsOf({ DATABASE_URL_FILE: file }), ['DATABASE_URL_FILE: must be sqlite:PATH, or a mongodb:// or mongodb+srv:// URL'])
+  write('sqlite:x.db', 0o644)
+  t.match(readConfig({ DATABASE_URL_FILE: file }).warnings, [/^DATABASE_URL_FILE: .* is open to others than its owner/])
 })
 
 t.test('an empty variable counts as absent, and other names are ignored', async (t) => {
