@@ -218,7 +218,7 @@ export function readConfig (env: Readonly<Record<string, string | undefined>>): 
     problems.push(`${name}${isInFile ? '_FILE' : ''}: must be ${describeTerm(SCHEMAS[name] ?? {})}`)
   }
 
-  for (const name of ['IDENTITY_BRIDGE_UPSTREAM', 'IDENTITY_ISSUER'] as const) {
+  for (const name of ['IDENTITY_BRIDGE_UPSTREAM', 'IDENTITY_ISSUER', 'IDENTITY_TERMS_URL', 'IDENTITY_PRIVACY_URL'] as const) {
     const url = read[name]
     if (url !== undefined && !wrong.has(name) && !URL.canParse(url)) problems.push(`${name}: must be a valid URL`)
   }
@@ -269,11 +269,15 @@ function nameRole (role: keyof RoleNames): string {
 
 function toOidc (env: Environment): Partial<OidcOptions> {
   const { IDENTITY_ISSUER: issuer, IDENTITY_NAME: name, IDENTITY_LOGO: logo, IDENTITY_ACCENT: accent } = env
+  const { IDENTITY_HELP_ADDRESS: helpAddress, IDENTITY_TERMS_URL: termsUrl, IDENTITY_PRIVACY_URL: privacyUrl } = env
   return {
     ...(issuer !== undefined && { issuer }),
     ...(name !== undefined && { name }),
     ...(logo !== undefined && { logo }),
     ...(accent !== undefined && { accent }),
+    ...(helpAddress !== undefined && { helpAddress }),
+    ...(termsUrl !== undefined && { termsUrl }),
+    ...(privacyUrl !== undefined && { privacyUrl }),
     accountPath: env.IDENTITY_ACCOUNT_PATH,
     accessTtl: env.IDENTITY_ACCESS_TTL,
     // The command line mints tokens with it too.

@@ -74,6 +74,9 @@ export const EnvironmentSchema = Type.Object({
   IDENTITY_NAME: oidc.name,
   IDENTITY_LOGO: oidc.logo,
   IDENTITY_ACCENT: Type.Optional(Type.String({ ...oidc.accent, expects: 'a colour such as #24508f, or two with a space between' })),
+  IDENTITY_HELP_ADDRESS: oidc.helpAddress,
+  IDENTITY_TERMS_URL: oidc.termsUrl,
+  IDENTITY_PRIVACY_URL: oidc.privacyUrl,
   IDENTITY_ACCOUNT_PATH: Type.Union([Off, Type.String({
     ...oidc.accountPath.anyOf[1], pattern: '^(?!/(api/v1|docs|health|openapi\\.json|\\.well-known)(/|$))(/[\\w.~-]+)+$', expects: "a path such as /account that is not among the service's own"
   })], { default: '/account', description: oidc.accountPath.description?.replace('`false`', '`off`') }),

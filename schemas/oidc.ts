@@ -2,6 +2,8 @@ import { Type, type Static } from '@sinclair/typebox'
 
 const DAY = 24 * 60 * 60
 
+const PageUrl = { pattern: '^https?://[^\\s"<>]+$', maxLength: 2048, expects: 'an http or https URL' } as const
+
 /** The options of the authorization server. Defaults are defined here only. */
 export const OidcOptionsSchema = Type.Object({
   issuer: Type.Optional(Type.String({
@@ -18,6 +20,14 @@ export const OidcOptionsSchema = Type.Object({
     pattern: '^#[0-9a-fA-F]{6}( #[0-9a-fA-F]{6})?$',
     description: 'Colour of the buttons on the pages, such as `#b3261e`, or two, for a light and a dark background: `#24508f #a9c5f2`. Each needs a contrast of 3 to its background.'
   })),
+  helpAddress: Type.Optional(Type.String({
+    pattern: '^(https?://[^\\s"<>]+|[^\\s@"<>:/?#&]+@[^\\s@"<>:/?#&]+)$',
+    maxLength: 2048,
+    expects: 'an email address, or an http or https URL',
+    description: 'Where people get help, on the pages and in mails: an email address, or the URL of a page.'
+  })),
+  termsUrl: Type.Optional(Type.String({ ...PageUrl, description: 'URL of your terms of use, on the pages and in mails.' })),
+  privacyUrl: Type.Optional(Type.String({ ...PageUrl, description: 'URL of your privacy notice, on the pages and in mails.' })),
   accountPath: Type.Union([Type.Literal(false), Type.String({ pattern: '^(/[\\w.~-]+)+$' })], {
     default: '/account', description: 'Path of the pages where people see and change their own account, after the prefix. `false`: none.'
   }),

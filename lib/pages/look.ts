@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto'
 import { readFileSync, statSync } from 'node:fs'
 import { type Colour, computeContrast, mixColours } from './colours.ts'
+import { type OperatorLinkOptions, type OperatorLinks, createOperatorLinks } from './operator-links.ts'
 import { STYLE, SURFACES } from './style.ts'
 
 /** The operator's design of the pages. */
@@ -12,11 +13,13 @@ export interface Look {
   /** The style sheet, and its source in a content security policy (CSP 3, 2.3.1). */
   style: string
   styleSource: string
+  /** The operator's help address, terms and privacy notice. */
+  links: OperatorLinks
   /** The path of the account pages, if they are on. */
   getHome?: (() => string) | undefined
 }
 
-export interface LookOptions extends Pick<Look, 'name' | 'getHome'> {
+export interface LookOptions extends Pick<Look, 'name' | 'getHome'>, OperatorLinkOptions {
   /** The path of an image, or a data URL with base64. */
   logo?: string | undefined
   /** One colour, or two with a space between them: for a light and for a dark background. */
@@ -85,11 +88,12 @@ function addAccent (accent: string): string {
  * Checks and prepares the operator's design.
  * @throws Error that names the option, for an invalid logo, or a colour without enough contrast
  */
-export function createLook ({ name, logo, accent, getHome }: LookOptions = {}): Look {
+export function createLook ({ name, logo, accent, getHome, ...links }: LookOptions = {}): Look {
   const style = accent === undefined ? STYLE : addAccent(accent)
   return {
     style,
     styleSource: `'sha256-${hash('sha256', style, 'base64')}'`,
+    links: createOperatorLinks(links),
     ...(name !== undefined && { name }),
     ...(logo !== undefined && { logo: inlineLogo(logo) }),
     ...(getHome !== undefined && { getHome })

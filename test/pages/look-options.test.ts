@@ -41,6 +41,22 @@ t.test('an accent colour needs contrast to the backgrounds', async (t) => {
   ] as const) t.throws(() => createLook({ accent }), { message })
 })
 
+t.test('the help address is an address or a page, and terms and privacy notice are pages', async (t) => {
+  const [termsUrl, privacyUrl] = ['https://example.org/terms', 'https://example.org/privacy?lang=en']
+  t.strictSame(createLook({ helpAddress: 'help@example.org', termsUrl, privacyUrl }).links, {
+    help: { text: 'help@example.org', href: 'mailto:help@example.org' }, terms: termsUrl, privacy: privacyUrl
+  })
+  t.strictSame(createLook({ helpAddress: 'https://example.org/@help' }).links, { help: { text: 'https://example.org/@help', href: 'https://example.org/@help' } })
+  t.strictSame(createLook().links, {}, 'nothing is shown of what is not configured')
+  for (const helpAddress of ['help', 'javascript:alert(1)', 'a@b?subject=x', 'mailto:a@b.example', 'https://a.example/" onclick="x', 'a@b@c']) {
+    await t.rejects(build(t, { oidc: { helpAddress } }), { message: 'option oidc.helpAddress: must be an email address, or an http or https URL' }, helpAddress)
+  }
+  for (const option of ['termsUrl', 'privacyUrl']) {
+    await t.rejects(build(t, { oidc: { [option]: 'javascript:alert(1)' } }), { message: `option oidc.${option}: must be an http or https URL` })
+    await t.rejects(build(t, { oidc: { [option]: 'https://:80/' } }), { message: `option oidc.${option}: must be a valid URL` })
+  }
+})
+
 t.test('a wrong logo or colour is found at the start', async (t) => {
   await t.rejects(build(t, { oidc: { accent: 'red' } }), { message: /^option oidc\.accent: / })
   await t.rejects(build(t, { oidc: { accent: '#ffffff' } }), { message: /^option oidc\.accent: #ffffff has a contrast of 1\.00/ })

@@ -1,0 +1,26 @@
+import type { OidcOptions } from '../../schemas/oidc.ts'
+
+/** The operator's own pages, which the pages of the service and the mails link to. Absent: not configured. */
+export interface OperatorLinks {
+  /** Where people get help: the text to show, and its URL (`mailto:` for an email address). */
+  help?: { text: string, href: string }
+  terms?: string
+  privacy?: string
+}
+
+function checkUrl (option: string, url: string): string {
+  if (!URL.canParse(url)) throw new Error(`option oidc.${option}: must be a valid URL`)
+  return url
+}
+
+export type OperatorLinkOptions = Partial<Pick<OidcOptions, 'helpAddress' | 'termsUrl' | 'privacyUrl'>>
+
+/** @throws Error that names the option, for a URL that is not valid */
+export function createOperatorLinks ({ helpAddress, termsUrl, privacyUrl }: OperatorLinkOptions): OperatorLinks {
+  const isUrl = helpAddress !== undefined && /^https?:\/\//.test(helpAddress)
+  return {
+    ...(helpAddress !== undefined && { help: { text: helpAddress, href: isUrl ? checkUrl('helpAddress', helpAddress) : `mailto:${helpAddress}` } }),
+    ...(termsUrl !== undefined && { terms: checkUrl('termsUrl', termsUrl) }),
+    ...(privacyUrl !== undefined && { privacy: checkUrl('privacyUrl', privacyUrl) })
+  }
+}
