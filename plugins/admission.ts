@@ -4,7 +4,7 @@ import { IdentityError } from '../lib/errors.ts'
 import { type ApiScope, includesScope, isForAdmins } from '../lib/resources/api-scopes.ts'
 import { type Actor, type RoleNames, holdsRole } from '../lib/roles.ts'
 import { POWER, type Power } from '../lib/tokens/caller.ts'
-import { type Caller, invalidToken } from '../lib/tokens/tokens.ts'
+import { type Caller, wrongAudience } from '../lib/tokens/tokens.ts'
 
 export interface GuardOptions extends AccessRule {
   /** Scopes the token must all carry. Guard by declared scopes, with their `audience`: a free scope limits a client only. */
@@ -43,7 +43,7 @@ export function createAdmission (names: RoleNames, rule: GuardOptions): Admissio
   const { any = rule.roles === undefined && rule.owner === undefined, owner = false, scopes = [], audience, subject = 'user' } = rule
   const roles = nameRoles(names, rule)
   return (caller, request) => {
-    if (caller.token.audience !== audience) throw invalidToken()
+    if (caller.token.audience !== audience) throw wrongAudience()
     if (subject !== 'any' && caller.subject !== subject) throw denied(`the access token must belong to a ${subject}`)
     const isAdmitted = any || (owner && isOwner(caller, request)) || roles.some((role) => holdsRole(caller.user.roles, role))
     if (!isAdmitted) throw denied()
@@ -69,7 +69,7 @@ export function createApiAdmission (names: RoleNames, rule: AccessRule, scope: A
   return (caller, request) => {
     const power = requirePower(caller)
     if (scope === null) return caller.isAdmin
-    if (!power.accepted) throw invalidToken()
+    if (!power.accepted) throw wrongAudience()
     const isUser = caller.subject === 'user'
     const isAdmitted = (rule.any === true && isUser) || (rule.owner === true && isOwner(caller, request))
     // Only its own roles admit a client that acts for itself.

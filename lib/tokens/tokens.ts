@@ -71,12 +71,21 @@ export function createToken (): string {
   return randomBytes(32).toString('base64url')
 }
 
-/** The error of RFC 6750, 3.1. The message is the same for every cause, so that a probe learns nothing. */
-export function invalidToken (): IdentityError {
-  const text = 'the access token is unknown, expired or revoked'
+/** The error of RFC 6750, 3.1. */
+function refuseToken (text: string): IdentityError {
   return new IdentityError('ErrUnknown', text, {
     headers: { 'www-authenticate': `Bearer error="invalid_token", error_description="${text}"` }
   })
+}
+
+/** The error for a token that is not valid. The message is the same for every cause, so that a probe learns nothing. */
+export function invalidToken (): IdentityError {
+  return refuseToken('the access token is unknown, expired or revoked')
+}
+
+/** The error for a valid token with another audience than this resource, or with none. Its holder may know that it is valid. */
+export function wrongAudience (): IdentityError {
+  return refuseToken('the access token was not requested for this resource')
 }
 
 /**

@@ -58,7 +58,8 @@ DPoP-bound+                   plain    none    user     401    401    401      4
 DPoP-bound+                   admin    none    user     401    401    401      401      -        401    401    401            401
 `
 
-type Answer = 'ok' | 'admin' | '401' | '403' | 'scope'
+/** `elsewhere`: 401 that says that the token is for another resource. */
+type Answer = 'ok' | 'admin' | '401' | '403' | 'scope' | 'elsewhere'
 type At = '-' | 'api' | 'orders' | 'nowhere'
 
 const COLUMNS = ['guard', 'admin', 'manager', 'scopes+', 'scopes-', 'self', 'other', 'admin-or-self', 'admin-and-scopes'] as const
@@ -109,16 +110,20 @@ function addRoutes (app: FastifyInstance, orders: Orders): Guarded[] {
 function expect ({ at, subject, expected }: Row, guarded: Guarded): Answer | '-' {
   const answer = expected[guarded.column]
   if (answer === '-') return '-'
-  if (at !== guarded.at) return '401'
+  // A token that is not valid is refused before its audience is looked at.
+  if (at !== guarded.at) return answer === '401' ? '401' : 'elsewhere'
   return guarded.subject !== 'any' && subject !== (guarded.subject ?? 'user') ? '403' : answer
 }
 
 async function ask (app: FastifyInstance, { path, column, at }: Guarded, { user_id, headers }: Held, orders: Orders): Promise<string> {
   const reply = await app.inject({ url: `${path}/${column === 'other' ? 'somebody' : user_id}`, headers })
   const challenge = reply.headers['www-authenticate']
-  const body = reply.json<{ isAdmin?: boolean, agrees?: boolean, code?: string }>()
+  const body = reply.json<{ isAdmin?: boolean, agrees?: boolean, code?: string, message?: string }>()
   if (reply.statusCode === 200 && body.agrees === true) return body.isAdmin === true ? 'admin' : 'ok'
-  if (reply.statusCode === 401 && body.code === 'ErrUnknown' && String(challenge).startsWith('Bearer error="invalid_token"')) return '401'
+  if (reply.statusCode === 401 && body.code === 'ErrUnknown' && challenge === `Bearer error="invalid_token", error_description="${body.message}"`) {
+    if (body.message === 'the access token is unknown, expired or revoked') return '401'
+    if (body.message === 'the access token was not requested for this resource') return 'elsewhere'
+  }
   if (reply.statusCode !== 403 || body.code !== 'ErrPerm') return `${reply.statusCode} ${reply.body}`
   return challenge === undefined ? '403' : challenge === `Bearer error="insufficient_scope", scope="${getScope(at, orders)}"` ? 'scope' : String(challenge)
 }

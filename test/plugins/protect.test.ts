@@ -67,6 +67,47 @@ t.test('who passes, and what the challenges say', async (t) => {
   t.match(await ask(bound, '/api/v1/auth/tokeninfo'), { status: 200, body: { data: { aud: ORDERS.id, scopes: ['orders:read', 'orders:write'] } } })
 })
 
+t.test('a live token for another audience is told so; one that has ended is not told apart, whatever its audience', async (t) => {
+  const { kit, user_id, client_id, mint, ask } = await open(t)
+  kit.app.get('/me', { onRequest: kit.app.identity.guard() }, ({ caller }) => caller.user)
+  const { url } = await kit.listen()
+  const host = fastify()
+  t.teardown(() => host.close())
+  await host.register(remoteAuth, { upstream: url, cacheTtl: 0, staleTtl: 0 })
+  host.get('/orders', { onRequest: host.identity.guard({ audience: ORDERS.id }) }, ({ caller }) => caller.user)
+  host.get('/me', { onRequest: host.identity.guard() }, ({ caller }) => caller.user)
+  await host.ready()
+  const askHost = async (headers: object, path: string) => {
+    const reply = await host.inject({ url: path, headers: { ...headers } })
+    return { status: reply.statusCode, challenge: reply.headers['www-authenticate'], body: reply.json() }
+  }
+  const elsewhere = 'the access token was not requested for this resource'
+  const ended = 'the access token is unknown, expired or revoked'
+  const refused = (message: string, more = '') => ({
+    status: 401, challenge: `Bearer error="invalid_token", error_description="${message}"${more}`, body: { code: 'ErrUnknown', message }
+  })
+  const more = `, ${LINK}, scope="orders:read"`
+  for (const end of ['revoked', 'expired'] as const) {
+    const [plain, bound] = [await mint(), await mint(undefined, ORDERS.id)]
+    t.match(await ask(plain), refused(elsewhere, more), 'protect')
+    t.match(await ask(bound, '/me'), refused(elsewhere), 'guard')
+    t.match(await ask(bound, '/api/v1/user'), refused(elsewhere), 'the API')
+    t.match(await askHost(plain, '/orders'), refused(elsewhere), 'remote, with an audience')
+    t.match(await askHost(bound, '/me'), refused(elsewhere), 'remote, without')
+    t.match(await askHost(bound, '/orders'), { status: 200 })
+    if (end === 'expired') kit.clock.advance(24 * 60 * 60_000)
+    else for (const headers of [plain, bound]) t.equal((await kit.inject({ method: 'POST', url: '/api/v1/auth/logout', headers })).statusCode, 204)
+    t.match(await ask(plain), refused(ended, more), `protect, ${end}`)
+    t.match(await ask(bound, '/me'), refused(ended), `guard, ${end}`)
+    t.match(await ask(bound, '/api/v1/user'), refused(ended), `the API, ${end}`)
+    t.match(await askHost(plain, '/orders'), refused(ended), `remote, with an audience, ${end}`)
+    t.match(await askHost(bound, '/me'), refused(ended), `remote, without, ${end}`)
+  }
+  const plain = await mint()
+  await kit.app.identity.clients.patch(client_id, { data: { disabled: true } }, { user_id, isAdmin: true })
+  t.match(await ask(plain), refused(ended, more), 'of a disabled client')
+})
+
 t.test('a client that knows only the URL of the API finds its way', async (t) => {
   const kit = await startIdentity({ t, resources: [ORDERS], oidc: { issuer: 'http://localhost' } })
   const { identity } = kit.app

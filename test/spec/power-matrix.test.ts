@@ -82,7 +82,7 @@ const HELD = ['all', 'only', 'without'] as const
 type HeldScopes = typeof HELD[number]
 const ROLES = ['plain', 'manager', 'admin'] as const
 type Role = typeof ROLES[number]
-type Expected = 'ok' | '403' | '404' | 'scope' | 'invalid'
+type Expected = 'ok' | '403' | '404' | 'scope' | 'invalid' | 'elsewhere'
 
 interface Row {
   method: 'GET' | 'POST' | 'PATCH' | 'DELETE'
@@ -123,7 +123,7 @@ const OF_USERS: readonly Kind[] = ['narrowed', 'first-party', 'third-party', 'AP
 
 function expect (row: Row, kind: Kind, held: HeldScopes, role: Role): Expected {
   if (kind === 'DPoP-bound') return 'invalid'
-  if (kind === 'other audience' || kind === 'operator at another audience') return row.scope === undefined ? 'ok' : 'invalid'
+  if (kind === 'other audience' || kind === 'operator at another audience') return row.scope === undefined ? 'ok' : 'elsewhere'
   if (kind === 'unrestricted') return row.users.all[role]
   if (OF_USERS.includes(kind)) return row.users[held][role]
   return row.clients[held][kind === 'own' ? 'plain' : role]
@@ -164,11 +164,13 @@ async function fillIn (kit: TestKit, { method, path }: Row, caller: Held, elsewh
 }
 
 const INVALID = 'Bearer error="invalid_token", error_description="the access token is unknown, expired or revoked"'
+const ELSEWHERE = 'Bearer error="invalid_token", error_description="the access token was not requested for this resource"'
 
 function check (t: Test, row: Row, expected: Expected, reply: Reply, message: string): void {
   const challenge = reply.headers['www-authenticate']
   if (expected === 'ok') t.match([reply.status, challenge], [row.success, undefined], message)
   else if (expected === 'invalid') t.match([reply.status, challenge, reply.body?.code], [401, INVALID, 'ErrUnknown'], message)
+  else if (expected === 'elsewhere') t.match([reply.status, challenge, reply.body?.code], [401, ELSEWHERE, 'ErrUnknown'], message)
   else if (expected === 'scope') {
     t.match([reply.status, reply.body?.code], [403, 'ErrPerm'], message)
     const named = /^Bearer error="insufficient_scope", scope="([^"]*)"$/.exec(String(challenge))?.[1]?.split(' ')
@@ -205,7 +207,7 @@ await forEachStore(t, async (t, build: Build) => {
           check(t, row, expected, await caller.send({ method: row.method, url, ...(payload && { payload }) }), message)
           if (row.method !== 'GET') return
           const head = await kit.inject({ method: 'HEAD', url: `/api/v1${url}`, headers: caller.headers })
-          t.equal(head.statusCode, { ok: 200, invalid: 401, scope: 403, 403: 403, 404: 404 }[expected], `HEAD: ${message}`)
+          t.equal(head.statusCode, { ok: 200, invalid: 401, elsewhere: 401, scope: 403, 403: 403, 404: 404 }[expected], `HEAD: ${message}`)
         }
         // No cell depends on another, but all resources are one document, whose writes are serialized.
         if (row.path.startsWith('/webhook')) {
