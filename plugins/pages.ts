@@ -64,7 +64,7 @@ function describe (error: IdentityError): Pages['error'] {
 /** The advice for an ErrLimit. */
 export function describeLimit ({ headers: { 'retry-after': seconds }, reason }: IdentityError): Message {
   if (reason === 'closed') return ({ errors }) => errors.passwordClosed
-  return ({ errors }) => errors.tooMany(seconds === undefined ? undefined : Number(seconds))
+  return ({ errors }) => seconds === undefined ? errors.tooMany : errors.tooManySeconds({ seconds: Number(seconds) })
 }
 
 /**
@@ -72,7 +72,7 @@ export function describeLimit ({ headers: { 'retry-after': seconds }, reason }: 
  * @param min the option passwordMin
  */
 export function describePassword ({ reason }: IdentityError, min: number): Message | undefined {
-  if (reason === 'short') return ({ errors }) => errors.passwordShort(min)
+  if (reason === 'short') return ({ errors }) => errors.passwordShort({ characters: min })
   if (reason === 'common') return ({ errors }) => errors.passwordCommon
   if (reason === 'name') return ({ errors }) => errors.passwordName
 }

@@ -1,6 +1,6 @@
 import type { PageScope, Pages } from './contract.ts'
 import { type Html, html } from './html.ts'
-import { type Context, type Part, mark, name } from './parts.ts'
+import { type Context, type Part, mark, name, strong } from './parts.ts'
 import type { Texts } from './texts/en.ts'
 
 const hasText = (scope: string, { scopes }: Texts): scope is Exclude<keyof Texts['scopes'], 'other'> => scope !== 'other' && Object.hasOwn(scopes, scope)
@@ -8,22 +8,22 @@ const hasText = (scope: string, { scopes }: Texts): scope is Exclude<keyof Texts
 /** The description of a scope: our own text, the text of the resource that declares it, or its name. */
 export function describeScope ({ scope, meaning }: PageScope, texts: Texts): Html {
   if (hasText(scope, texts)) return html`${texts.scopes[scope]}`
-  return meaning === undefined ? texts.scopes.other(html`<code>${scope}</code>`) : html`${meaning}`
+  return meaning === undefined ? texts.scopes.other({ scope: html`<code>${scope}</code>` }) : html`${meaning}`
 }
 
 /** The destination of the redirect. A client can choose its name freely, but not its address. */
 function describeTarget (redirectUri: string, { consent: own }: Texts): Html | undefined {
   if (!URL.canParse(redirectUri)) return undefined
   const { protocol, hostname, host } = new URL(redirectUri)
-  if (!/^https?:$/.test(protocol)) return own.targetLinks(name(protocol))
-  if (/^(localhost|127\.0\.0\.1|\[::1\])$/.test(hostname)) return own.targetDevice(name(host))
+  if (!/^https?:$/.test(protocol)) return own.targetLinks({ scheme: name(protocol) })
+  if (/^(localhost|127\.0\.0\.1|\[::1\])$/.test(hostname)) return own.targetDevice({ host: name(host) })
   return html`<bdi>${host}</bdi>`
 }
 
 /** Names who is responsible for the app, because any user can register an app under any name. */
 function describeOrigin ({ vouched, owner }: Pages['consent'], { consent: own }: Texts): Html {
   if (vouched) return html`<p class="muted">${own.vouched}</p>\n`
-  return html`<p class="muted">${own.unvouched}${owner !== undefined && html` ${own.registeredBy(name(owner))}`}</p>\n`
+  return html`<p class="muted">${own.unvouched}${owner !== undefined && html` ${own.registeredBy({ owner: name(owner) })}`}</p>\n`
 }
 
 export function consent (data: Pages['consent'], { texts }: Context): Part {
@@ -31,15 +31,15 @@ export function consent (data: Pages['consent'], { texts }: Context): Part {
   const { common, consent: own } = texts
   const target = redirectUri === undefined ? undefined : describeTarget(redirectUri, texts)
   return {
-    title: own.title(client.name),
+    title: own.title({ app: client.name }),
     body: html`${mark(client.name)}
-<h1>${own.heading(name(client.name))}</h1>
-<p class="account"><span>${common.signedInAs(name(account))}</span>${otherAccount !== undefined && html`
+<h1>${own.heading({ app: name(client.name) })}</h1>
+<p class="account"><span>${common.signedInAs({ account: strong(account) })}</span>${otherAccount !== undefined && html`
 <a href="${otherAccount}">${own.otherAccount}</a>`}</p>
-<p id="request">${resource === undefined ? own.asks : own.asksAt(name(resource))}</p>
+<p id="request">${resource === undefined ? own.asks : own.asksAt({ resource: name(resource) })}</p>
 <ul class="scopes" aria-labelledby="request">
 ${scopes.map((scope) => html`<li>${describeScope(scope, texts)}</li>\n`)}</ul>
-${describeOrigin(data, texts)}${target !== undefined && html`<p class="muted">${own.sentTo(target)}</p>\n`}<form method="post" action="${action}">
+${describeOrigin(data, texts)}${target !== undefined && html`<p class="muted">${own.sentTo({ target })}</p>\n`}<form method="post" action="${action}">
 <p class="actions"><button class="primary" type="submit" name="decision" value="allow">${own.allow}</button>
 <button type="submit" name="decision" value="deny">${own.deny}</button></p>
 </form>`

@@ -1,7 +1,7 @@
 import { describeScope } from './consent.ts'
 import type { Pages } from './contract.ts'
 import { html } from './html.ts'
-import { type Context, type Part, alert, appName, describes, hidden, mark, name, titled } from './parts.ts'
+import { type Context, type Part, alert, appName, describes, hidden, mark, name, strong, titled } from './parts.ts'
 
 export function device ({ action, xsrf, code, error }: Pages['device'], { texts }: Context): Part {
   const { common, device: own } = texts
@@ -41,15 +41,15 @@ export function deviceConfirm ({ action, xsrf, code, client, scopes, account, ip
     title: own.confirmTitle,
     body: html`${mark(client.name)}
 <h1>${own.confirmTitle}</h1>
-<p>${own.confirmText(name(client.name))}</p>
+<p>${own.confirmText({ app: strong(client.name) })}</p>
 <p class="code"><code>${code}</code></p>
 ${account === undefined
   ? html`<p>${own.willSignIn}</p>`
-  : html`<p class="account"><span>${common.signedInAs(name(account))}</span></p>`}
+  : html`<p class="account"><span>${common.signedInAs({ account: strong(account) })}</span></p>`}
 <p id="request">${consent.asks}</p>
 <ul class="scopes" aria-labelledby="request">
 ${scopes.map((scope) => html`<li>${describeScope(scope, texts)}</li>\n`)}</ul>
-${ip !== undefined && html`<p class="muted">${own.cameFrom(name(ip))}</p>\n`}<form method="post" action="${action}">
+${ip !== undefined && html`<p class="muted">${own.cameFrom({ address: name(ip) })}</p>\n`}<form method="post" action="${action}">
 ${hidden('xsrf', xsrf)}${hidden('user_code', code)}${hidden('confirm', 'yes')}<p class="actions"><button class="primary" type="submit">${own.mine}</button>
 <button type="submit" name="abort" value="yes">${own.notMine}</button></p>
 </form>`
@@ -61,6 +61,6 @@ export function deviceDone ({ client }: Pages['device-done'], { texts }: Context
   return {
     title: own.doneTitle,
     body: html`<h1>${own.doneTitle}</h1>
-<p>${own.doneText(appName(client, texts))}</p>`
+<p>${own.doneText({ app: html`<strong>${appName(client, texts)}</strong>` })}</p>`
   }
 }

@@ -9,7 +9,7 @@ export function failure ({ message, code, detail, back }: Pages['error'], { text
     body: html`<h1>${errors.heading}</h1>
 <p class="error" role="alert">${message(texts)}</p>
 ${(code ?? detail) !== undefined && html`<p class="muted">${errors.forDevelopers} <span lang="en">${code !== undefined && html`<code>${code}</code> `}${detail}</span></p>\n`}${back !== undefined
-  ? html`<p class="next"><a href="${back.uri}">${common.goBack(name(back.client.name))}</a></p>`
+  ? html`<p class="next"><a href="${back.uri}">${common.goBack({ app: name(back.client.name) })}</a></p>`
   : home !== undefined && html`<p class="next"><a href="${home}">${common.toAccount}</a></p>`}`
   }
 }

@@ -3,7 +3,7 @@ import type { Message, Texts } from './texts/en.ts'
 import type { Language } from './texts/language.ts'
 
 /** The variable parts of a page: the document title, the content of `main`, and the content before it. */
-export interface Part { title: string, body: Html, before?: Html }
+export interface Part { title: string | Html, body: Html, before?: Html }
 
 /** The settings for rendering a page. */
 export interface Context {
@@ -18,6 +18,9 @@ let segmenter: Intl.Segmenter | undefined
 
 /** A name from outside, isolated so that its text direction does not affect the text around it. */
 export const name = (text: string) => html`<bdi>${text}</bdi>`
+
+/** The same, as what a sentence is about. */
+export const strong = (text: string) => html`<strong>${name(text)}</strong>`
 
 /** The client's initial. Its image is not loaded, because the request would reveal the sign-in to the client's server. */
 export function mark (text: string): Html {
@@ -36,7 +39,7 @@ export function describes (error: Message | undefined, hint?: string): Html | fa
 }
 
 /** The document title. An error comes first, because screen readers announce the start of the title first. */
-export const titled = (title: string, error: Message | undefined, texts: Texts) => error === undefined ? title : texts.common.errorTitle(title)
+export const titled = (title: string | Html, error: Message | undefined, texts: Texts) => error === undefined ? title : texts.common.errorTitle({ title })
 
 /** The name of an app as part of a sentence. */
 export const appName = (client: { name: string } | undefined, texts: Texts): Html => client === undefined ? html`${texts.common.theApp}` : name(client.name)

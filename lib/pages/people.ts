@@ -1,6 +1,6 @@
 import type { Pages } from './contract.ts'
 import { type Html, html } from './html.ts'
-import { type Context, type Part, alert, describes, hidden, name, titled } from './parts.ts'
+import { type Context, type Part, alert, describes, hidden, name, strong, titled } from './parts.ts'
 
 const ACCOUNT_INPUT = html`type="text" inputmode="email" autocomplete="username" autocapitalize="none" autocorrect="off" spellcheck="false" maxlength="254" required autofocus`
 
@@ -40,11 +40,11 @@ export function setPassword ({ action, token, purpose, account, min, error }: Pa
   return {
     title: titled(title, error, texts),
     body: html`<h1>${title}</h1>
-<p>${links.setPassword.forAccount(name(account))}</p>
+<p>${links.setPassword.forAccount({ account: strong(account) })}</p>
 ${alert(error, texts)}<form method="post" action="${action}">
 ${hidden('token', token)}<input type="hidden" name="username" autocomplete="username" value="${account}">
 <label for="password">${links.setPassword.field}</label>
-${min > 1 && html`<p class="hint" id="hint">${links.setPassword.hint(min)}</p>\n`}<input id="password" name="password" type="password" autocomplete="new-password" maxlength="1024" required autofocus${describes(error, min > 1 ? 'hint' : undefined)}>
+${min > 1 && html`<p class="hint" id="hint">${links.setPassword.hint({ characters: min })}</p>\n`}<input id="password" name="password" type="password" autocomplete="new-password" maxlength="1024" required autofocus${describes(error, min > 1 ? 'hint' : undefined)}>
 <p class="actions"><button class="primary" type="submit">${submit}</button></p>
 </form>
 <p class="muted">${common.account}: ${name(account)}</p>`

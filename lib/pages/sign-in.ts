@@ -1,6 +1,6 @@
 import type { Pages } from './contract.ts'
 import { html } from './html.ts'
-import { type Context, type Part, alert, describes, hidden, name, titled } from './parts.ts'
+import { type Context, type Part, alert, describes, hidden, strong, titled } from './parts.ts'
 
 export function signIn ({ action, client, account, xsrf, error, again = false, forgot, signUp }: Pages['sign-in'], { texts }: Context): Part {
   const isFilledIn = account !== undefined
@@ -9,7 +9,7 @@ export function signIn ({ action, client, account, xsrf, error, again = false, f
   return {
     title: titled(title, error, texts),
     body: html`<h1>${title}</h1>
-<p>${again ? own.againWhy : client === undefined ? own.toAccount : own.toContinue(name(client.name))}</p>
+<p>${again ? own.againWhy : client === undefined ? own.toAccount : own.toContinue({ app: strong(client.name) })}</p>
 ${alert(error, texts)}<form method="post" action="${action}">
 ${xsrf !== undefined && hidden('xsrf', xsrf)}<label for="account">${common.account}</label>
 <input id="account" name="account" type="text" inputmode="email" autocomplete="username" autocapitalize="none" autocorrect="off" spellcheck="false" maxlength="254" required value="${account}"${describes(error)}${!isFilledIn && html` autofocus`}>

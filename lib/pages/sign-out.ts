@@ -1,12 +1,12 @@
 import type { Pages } from './contract.ts'
 import { html } from './html.ts'
-import { type Context, type Part, appName, hidden, name } from './parts.ts'
+import { type Context, type Part, appName, hidden, strong } from './parts.ts'
 
 export function signOut ({ action, xsrf, client }: Pages['sign-out'], { texts: { signOut: own } }: Context): Part {
   return {
     title: own.title,
     body: html`<h1>${own.heading}</h1>
-${client !== undefined && html`<p>${own.byApp(name(client.name))}</p>\n`}<p>${own.everywhere}</p>
+${client !== undefined && html`<p>${own.byApp({ app: strong(client.name) })}</p>\n`}<p>${own.everywhere}</p>
 <form method="post" action="${action}">
 ${hidden('xsrf', xsrf)}<p class="actions"><button class="primary" type="submit" name="logout" value="yes">${own.submit}</button>
 <button type="submit">${own.stay}</button></p>
@@ -19,9 +19,9 @@ export function signedOut ({ client, next }: Pages['signed-out'], { texts, home 
   return {
     title: own.doneTitle,
     body: html`<h1>${own.doneTitle}</h1>
-<p>${client === undefined ? own.done : own.doneOf(name(client.name))}</p>
+<p>${client === undefined ? own.done : own.doneOf({ app: strong(client.name) })}</p>
 ${next !== undefined
-  ? html`<p class="next"><a href="${next}">${common.goBack(appName(client, texts))}</a></p>`
+  ? html`<p class="next"><a href="${next}">${common.goBack({ app: appName(client, texts) })}</a></p>`
   : home !== undefined && html`<p class="next"><a href="${home}">${common.toAccount}</a></p>`}`
   }
 }

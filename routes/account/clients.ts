@@ -83,7 +83,7 @@ export function clientPages (app: FastifyInstance, { getHome, limitWrites, look 
     if (readField(request, 'confirm') === '') {
       return await sendPage(reply, 'account-confirm', {
         ...view,
-        question: ({ account }, subject) => action === 'renew' ? account.renewQuestion(subject) : account.deleteQuestion(subject),
+        question: ({ account }, subject) => action === 'renew' ? account.renewQuestion({ app: subject }) : account.deleteQuestion({ app: subject }),
         subject: name.trim() === '' ? clientId : name,
         warning: ({ account }) => action === 'renew' ? account.renewWarning : account.deleteWarning,
         submit: ({ account }) => action === 'renew' ? account.renewSecret : account.deleteClient,

@@ -60,7 +60,7 @@ export function sessionPages (app: FastifyInstance, { getHome, limitWrites, look
       if (app === undefined) return reply.redirect(`${getHome()}/apps`, 303)
       return await sendPage(reply, 'account-confirm', {
         ...view,
-        question: ({ account }, name) => account.disconnectQuestion(name),
+        question: ({ account }, app) => account.disconnectQuestion({ app }),
         subject: app.client.name,
         warning: ({ account }) => account.disconnectWarning,
         submit: ({ account }) => account.disconnect,

@@ -64,7 +64,7 @@ const ROWS: Row[] = [
   }, 'Northwind ID'],
   ['account-client-public', 'account-client', { ...view, section: 'clients', client_id: 'b', client, created_at: since, confidential: false, disabled: true, redirectUris: [], scopes: [] }],
   ['account-confirm', 'account-confirm', {
-    ...view, section: 'apps', question: ({ account }, name) => account.disconnectQuestion(name), subject: client.name, warning: ({ account }) => account.disconnectWarning, submit: ({ account }) => account.disconnect, action, back: '/account/apps', fields: { client: 'a' }
+    ...view, section: 'apps', question: ({ account }, app) => account.disconnectQuestion({ app }), subject: client.name, warning: ({ account }) => account.disconnectWarning, submit: ({ account }) => account.disconnect, action, back: '/account/apps', fields: { client: 'a' }
   }, 'Northwind ID']
 ]
 

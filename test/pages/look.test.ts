@@ -6,7 +6,7 @@ import { LONG, type Row, action, checkLook, client, shared } from './look.ts'
 const ROWS: Row[] = [
   ['sign-in', 'sign-in', shared, 'Northwind ID'],
   ['sign-in-wrong', 'sign-in', { ...shared, account: 'ann@example.com', error: ({ errors }) => errors.wrongPassword }, 'Northwind ID'],
-  ['sign-in-too-many', 'sign-in', { ...shared, account: 'ann@example.com', error: ({ errors }) => errors.tooMany(42) }],
+  ['sign-in-too-many', 'sign-in', { ...shared, account: 'ann@example.com', error: ({ errors }) => errors.tooManySeconds({ seconds: 42 }) }],
   ['consent', 'consent', {
     ...shared,
     account: 'ann@example.com',
@@ -37,7 +37,7 @@ const ROWS: Row[] = [
   ['sign-up', 'ask-link', { kind: 'sign-up', action, value: 'ann', signIn: '/form', error: ({ links }) => links.signUp.invalid }],
   ['link-sent', 'link-sent', { kind: 'forgot' }],
   ['set-password', 'set-password', { action, token: 'x', purpose: 'reset', account: `${LONG.toLowerCase()}@example.com`, min: 8 }],
-  ['set-password-short', 'set-password', { action, token: 'x', purpose: 'sign-up', account: 'ann@example.com', min: 8, error: ({ errors }) => errors.passwordShort(8) }],
+  ['set-password-short', 'set-password', { action, token: 'x', purpose: 'sign-up', account: 'ann@example.com', min: 8, error: ({ errors }) => errors.passwordShort({ characters: 8 }) }],
   ['confirm-address', 'confirm-link', { action, token: 'x', purpose: 'change', address: `${LONG.toLowerCase()}@example.com` }],
   ['undo', 'confirm-link', { action, token: 'x', purpose: 'undo' }],
   ['link-done', 'link-done', { what: 'account', to: 'https://harbour.example/' }],

@@ -16,11 +16,11 @@ function listDetails ({ time, by, address, client, granted = [], removed = [], c
   const join = (roles: string[]) => name(roles.join(', '))
   return [
     showTime(time, language),
-    html`${own.by[by]}${address !== undefined && html`, ${own.from(address)}`}`,
-    ...(client === undefined ? [] : [own.app(nameClient(client, texts))]),
-    ...(granted.length === 0 ? [] : [own.granted(join(granted))]),
-    ...(removed.length === 0 ? [] : [own.removedRoles(join(removed))]),
-    ...(count === 1 ? [] : [html`${own.times(count)}`])
+    html`${own.by[by]}${address !== undefined && html`, ${own.from({ place: address })}`}`,
+    ...(client === undefined ? [] : [own.app({ app: nameClient(client, texts) })]),
+    ...(granted.length === 0 ? [] : [own.granted({ roles: join(granted) })]),
+    ...(removed.length === 0 ? [] : [own.removedRoles({ roles: join(removed) })]),
+    ...(count === 1 ? [] : [own.times({ count })])
   ]
 }
 

@@ -13,10 +13,10 @@ ${connected.map(({ client_id, client, vouched, scopes, connected_at, last_used_a
 <div><h2>${name(client.name)}</h2>
 ${!vouched && html`<p class="muted">${own.unvouched}</p>\n`}${scopes.length > 0 && html`<p>${own.mayDo}</p>
 <ul class="scopes">
-${scopes.map((scope) => html`<li>${describeScope(scope, texts)}</li>\n`)}</ul>\n`}<p class="muted">${own.connectedAt(showTime(connected_at, language))}<br>${own.lastUsedAt(showTime(last_used_at, language))}</p></div>
+${scopes.map((scope) => html`<li>${describeScope(scope, texts)}</li>\n`)}</ul>\n`}<p class="muted">${own.connectedAt({ time: showTime(connected_at, language) })}<br>${own.lastUsedAt({ time: showTime(last_used_at, language) })}</p></div>
 <form method="post" action="${base}/apps">
 ${hidden('xsrf', xsrf)}<button type="submit" name="client" value="${client_id}">${own.disconnect}${ofWhat(client.name, texts)}</button>
 </form>
 </li>\n`)}</ul>
-${more > 0 && html`<p class="muted">${own.more(more)}</p>`}`)
+${more > 0 && html`<p class="muted">${own.more({ count: more })}</p>`}`)
 }

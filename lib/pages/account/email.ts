@@ -1,16 +1,16 @@
 import type { Pages } from '../contract.ts'
 import { html } from '../html.ts'
-import { type Context, type Part, describes, hidden, name } from '../parts.ts'
+import { type Context, type Part, describes, hidden, strong } from '../parts.ts'
 import { frame } from './shell.ts'
 
 export function email (view: Pages['account-email'], { texts }: Context): Part {
   const { email: verified, unverified, typed, base, xsrf, account, error } = view
   const { account: own } = texts
   return frame(view, texts, html`${verified !== undefined
-    ? html`<p>${own.verifiedAddress(name(verified))}</p>`
+    ? html`<p>${own.verifiedAddress({ address: strong(verified) })}</p>`
     : unverified === undefined
       ? html`<p>${own.noAddress}</p>`
-      : html`<p>${own.unverifiedAddress(name(unverified))}</p>
+      : html`<p>${own.unverifiedAddress({ address: strong(unverified) })}</p>
 <form method="post" action="${base}/email">
 ${hidden('xsrf', xsrf)}<p class="actions"><button type="submit" name="verify" value="yes">${own.sendVerification}</button></p>
 </form>`}

@@ -1,18 +1,18 @@
 import type { Pages } from '../contract.ts'
 import { html } from '../html.ts'
-import { type Context, type Part, describes, hidden, name } from '../parts.ts'
+import { type Context, type Part, describes, hidden, strong } from '../parts.ts'
 import { frame, showDate } from './shell.ts'
 
 export function profile (view: Pages['account-profile'], { texts, language }: Context): Part {
   const { account: own, common } = texts
-  return frame(view, texts, html`<p>${common.signedInAs(name(view.account))}</p>
+  return frame(view, texts, html`<p>${common.signedInAs({ account: strong(view.account) })}</p>
 <form method="post" action="${view.base}">
 ${hidden('xsrf', view.xsrf)}<label for="name">${own.name}</label>
 <p class="hint" id="hint">${own.nameHint}</p>
 <input id="name" name="name" type="text" autocomplete="name" maxlength="256" value="${view.name}"${describes(view.error, 'hint')}>
 <p class="actions"><button class="primary" type="submit">${own.save}</button></p>
 </form>
-<p class="muted">${own.memberSince(showDate(view.created_at, language))}</p>`)
+<p class="muted">${own.memberSince({ date: showDate(view.created_at, language) })}</p>`)
 }
 
 export function password (view: Pages['account-password'], { texts }: Context): Part {

@@ -5,24 +5,28 @@ import { type Context, type Part, hidden, name } from '../parts.ts'
 import type { Texts } from '../texts/en.ts'
 import { frame, ofWhat, showTime } from './shell.ts'
 
-function namePlace ({ browser, system }: Place, { account: own }: Texts): string {
-  if (browser !== undefined && system !== undefined) return own.browserOn(browser, system)
+/** What is shown of a session, with commas between. */
+const join = (parts: (string | Html | false | undefined)[]) =>
+  html`${parts.filter((part) => part !== undefined && part !== false && part !== '').map((part, index) => html`${index > 0 && ', '}${part}`)}`
+
+function namePlace ({ browser, system }: Place, { account: own }: Texts): string | Html {
+  if (browser !== undefined && system !== undefined) return own.browserOn({ browser, system })
   return browser ?? system ?? own.unknownBrowser
 }
 
 /** The name of the session that a button ends, distinct from the others. */
-function nameSession ({ client, place = {}, last_used_at }: SessionView, texts: Texts): string {
-  return [client?.name ?? namePlace(place, texts), place.address, last_used_at.slice(0, 16)].filter(Boolean).join(', ')
+function nameSession ({ client, place = {}, last_used_at }: SessionView, texts: Texts): Html {
+  return join([client?.name ?? namePlace(place, texts), place.address, last_used_at.slice(0, 16)])
 }
 
 function showSession (session: SessionView, field: string, { base, xsrf }: Pages['account-sessions'], { texts, language }: Context): Html {
   const { id, client, place, since, last_used_at, current = false } = session
   const { account: own } = texts
   const heading = client === undefined ? html`${namePlace(place ?? {}, texts)}` : name(client.name)
-  const origin = [client !== undefined && place !== undefined && namePlace(place, texts), place?.address].filter((text) => typeof text === 'string')
+  const origin = join([client !== undefined && place !== undefined && namePlace(place, texts), place?.address])
   return html`<li>
 <div><p><strong>${heading}</strong>${current && html` <span class="tag">${own.thisBrowser}</span>`}</p>
-<p class="muted">${origin.length > 0 && html`${own.from(origin.join(', '))}<br>`}${own.signedInAt(showTime(since, language))}<br>${own.lastUsedAt(showTime(last_used_at, language))}</p></div>
+<p class="muted">${origin.text !== '' && html`${own.from({ place: origin })}<br>`}${own.signedInAt({ time: showTime(since, language) })}<br>${own.lastUsedAt({ time: showTime(last_used_at, language) })}</p></div>
 ${!current && html`<form method="post" action="${base}/sessions">
 ${hidden('xsrf', xsrf)}<button type="submit" name="${field}" value="${id}">${own.end}${ofWhat(nameSession(session, texts), texts)}</button>
 </form>\n`}</li>\n`
@@ -43,5 +47,5 @@ ${apps.length === 0
   ? html`<p>${own.noAppSessions}</p>`
   : html`<ul class="entries" aria-labelledby="apps">
 ${apps.map((session) => showSession(session, 'session', view, context))}</ul>`}
-${more > 0 && html`<p class="muted">${own.more(more)}</p>`}`)
+${more > 0 && html`<p class="muted">${own.more({ count: more })}</p>`}`)
 }

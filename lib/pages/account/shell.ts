@@ -43,4 +43,4 @@ export function showDate (timestamp: string, language: Language): Html {
 }
 
 /** Hidden text for screen readers that distinguishes buttons with the same label. */
-export const ofWhat = (what: string, { account: own }: Texts) => html`<span class="hidden">${own.ofWhat(what)}</span>`
+export const ofWhat = (what: string | Html, { account: own }: Texts) => html`<span class="hidden">${own.ofWhat({ what })}</span>`

@@ -1,24 +1,23 @@
 import type { EventType } from '../../events/types.ts'
 import { API_SCOPES } from '../../resources/api-scopes.ts'
-import { type Html, html } from '../html.ts'
-
-/** A name or another text from outside, already escaped and isolated, as a sentence contains it. */
-type Slot = Html
+import type { Html } from '../html.ts'
+import type { Compiled, Translated } from './template.ts'
 
 /**
- * Every text of the pages, in English. Other languages have the same keys: the compiler names one that is missing. A text with
- * a name, a number or a link in it is a function. A sentence is one text, because languages order their words differently.
+ * Every text of the pages, in English. Other languages have the same keys: the compiler names one that is missing. A name or a
+ * number in a text is a placeholder, `{app}`. A text that depends on a number has plural forms. A sentence is one text, because
+ * languages order their words differently.
  */
 export const en = {
   common: {
     /** The document title of a page that shows an error: screen readers announce it first. */
-    errorTitle: (title: string) => `Error: ${title}`,
+    errorTitle: 'Error: {title}',
     continue: 'Continue',
     cancel: 'Cancel',
     account: 'Account',
     password: 'Password',
-    signedInAs: (account: Slot): Html => html`You are signed in as <strong>${account}</strong>.`,
-    goBack: (app: Slot): Html => html`Go back to ${app}`,
+    signedInAs: 'You are signed in as {account}.',
+    goBack: 'Go back to {app}',
     theApp: 'the app',
     toAccount: 'Go to your account',
     goBackToSignIn: 'Go back to the sign-in'
@@ -29,11 +28,13 @@ export const en = {
     forDevelopers: 'For the developers of the app:',
     refused: 'The request cannot be answered.',
     wrongPassword: 'The account or the password is wrong.',
-    tooMany: (seconds: number | undefined) => seconds === undefined
-      ? 'Too many attempts. Try again later.'
-      : `Too many attempts. Try again in ${seconds} ${seconds === 1 ? 'second' : 'seconds'}.`,
+    tooMany: 'Too many attempts. Try again later.',
+    tooManySeconds: { one: 'Too many attempts. Try again in {seconds} second.', other: 'Too many attempts. Try again in {seconds} seconds.' },
     passwordClosed: 'There were too many wrong attempts. Set a new password, or ask an administrator to open this one.',
-    passwordShort: (characters: number) => `The new password is too short. It needs at least ${characters} ${characters === 1 ? 'character' : 'characters'}.`,
+    passwordShort: {
+      one: 'The new password is too short. It needs at least {characters} character.',
+      other: 'The new password is too short. It needs at least {characters} characters.'
+    },
     passwordCommon: 'The new password is one of the most common ones. Choose another.',
     passwordName: 'The new password must not be your account or the name of the service.',
     ourSide: 'Something went wrong on our side. Try again in a moment.',
@@ -45,7 +46,7 @@ export const en = {
   },
   signIn: {
     title: 'Sign in',
-    toContinue: (app: Slot): Html => html`to continue to <strong>${app}</strong>`,
+    toContinue: 'to continue to {app}',
     toAccount: 'to see and change your account',
     again: 'Confirm that it is you',
     againWhy: 'You signed in more than ten minutes ago. Type your password again to go on.',
@@ -54,17 +55,17 @@ export const en = {
     signUp: 'Create an account'
   },
   consent: {
-    title: (app: string) => `Continue to ${app}`,
-    heading: (app: Slot): Html => html`Continue to ${app}`,
+    title: 'Continue to {app}',
+    heading: 'Continue to {app}',
     otherAccount: 'Use another account',
     asks: 'The app asks to:',
-    asksAt: (resource: Slot): Html => html`The app asks to, at ${resource}:`,
+    asksAt: 'The app asks to, at {resource}:',
     vouched: 'The operator of this service vouches for this app.',
     unvouched: 'Nobody vouches for this app.',
-    registeredBy: (owner: Slot): Html => html`It was registered by ${owner}.`,
-    sentTo: (target: Html): Html => html`You will be sent to ${target}.`,
-    targetLinks: (scheme: Slot): Html => html`an app on this device that opens ${scheme} links`,
-    targetDevice: (host: Slot): Html => html`a program on this device (${host})`,
+    registeredBy: 'It was registered by {owner}.',
+    sentTo: 'You will be sent to {target}.',
+    targetLinks: 'an app on this device that opens {scheme} links',
+    targetDevice: 'a program on this device ({host})',
     allow: 'Allow',
     deny: 'Deny'
   },
@@ -77,7 +78,7 @@ export const en = {
     offline_access: 'stay signed in when you are not using it',
     ...API_SCOPES,
     /** A free scope, which only its app knows the meaning of. */
-    other: (scope: Html): Html => html`use ${scope}`
+    other: 'use {scope}'
   },
   /** The pages of links that were mailed or handed over. */
   links: {
@@ -108,9 +109,9 @@ export const en = {
       reset: { title: 'Set a new password', submit: 'Set the password' },
       invite: { title: 'Choose a password', submit: 'Use my account' },
       'sign-up': { title: 'Choose a password', submit: 'Create the account' },
-      forAccount: (account: Slot): Html => html`for <strong>${account}</strong>`,
+      forAccount: 'for {account}',
       field: 'New password',
-      hint: (characters: number) => `At least ${characters} characters; the longer the better.`
+      hint: { one: 'At least {characters} character; the longer the better.', other: 'At least {characters} characters; the longer the better.' }
     },
     verify: { title: 'Confirm your address', text: 'Confirm that this address is yours.', submit: 'Confirm the address' },
     undo: {
@@ -135,13 +136,13 @@ export const en = {
     compareSame: 'My device shows this code',
     compareOther: 'Type another code',
     confirmTitle: 'Is this your device?',
-    confirmText: (app: Slot): Html => html`<strong>${app}</strong> asks to sign in as you. Continue only if you started this and the device shows this code:`,
+    confirmText: '{app} asks to sign in as you. Continue only if you started this and the device shows this code:',
     willSignIn: 'You will be asked to sign in.',
-    cameFrom: (address: Slot): Html => html`The request came from ${address}.`,
+    cameFrom: 'The request came from {address}.',
     mine: 'It is mine',
     notMine: 'It is not',
     doneTitle: 'Device connected',
-    doneText: (app: Slot): Html => html`You are signed in to <strong>${app}</strong> on the device. You can close this page.`,
+    doneText: 'You are signed in to {app} on the device. You can close this page.',
     noCode: 'Type the code that the device shows.',
     unknownCode: 'There is no such code. Check the code on the device.',
     expiredCode: 'The code has expired. Start again on the device.',
@@ -152,13 +153,13 @@ export const en = {
   signOut: {
     title: 'Sign out',
     heading: 'Sign out?',
-    byApp: (app: Slot): Html => html`<strong>${app}</strong> has signed you out.`,
+    byApp: '{app} has signed you out.',
     everywhere: 'Signing out here also signs you out of the apps that you signed in to from this browser.',
     submit: 'Sign out',
     stay: 'Stay signed in',
     doneTitle: 'Signed out',
     done: 'You are signed out.',
-    doneOf: (app: Slot): Html => html`You are signed out of <strong>${app}</strong>.`
+    doneOf: 'You are signed out of {app}.'
   },
   account: {
     navigation: 'Your account',
@@ -189,12 +190,12 @@ export const en = {
     save: 'Save',
     end: 'End',
     /** After the visible text of one of several like buttons, for screen readers. */
-    ofWhat: (what: string) => `: ${what}`,
-    more: (count: number) => `and ${count} more`,
+    ofWhat: ': {what}',
+    more: { one: 'and {count} more', other: 'and {count} more' },
     nextPage: 'Next page',
     name: 'Name',
     nameHint: 'As apps that may read your name show it.',
-    memberSince: (date: Html): Html => html`You have had this account since ${date}.`,
+    memberSince: 'You have had this account since {date}.',
     currentPassword: 'Current password',
     newPassword: 'New password',
     changePassword: 'Change password',
@@ -205,18 +206,18 @@ export const en = {
     noAppSessions: 'No app is signed in to your account.',
     thisBrowser: 'This browser',
     /** The name of a browser and of its system. */
-    browserOn: (browser: string, system: string) => `${browser} on ${system}`,
+    browserOn: '{browser} on {system}',
     unknownBrowser: 'Unknown browser',
-    from: (place: string) => `from ${place}`,
-    signedInAt: (time: Html): Html => html`Signed in ${time}`,
-    lastUsedAt: (time: Html): Html => html`Last used ${time}`,
+    from: 'from {place}',
+    signedInAt: 'Signed in {time}',
+    lastUsedAt: 'Last used {time}',
     endOthers: 'Sign out everywhere else',
     noApps: 'No app is connected to your account.',
     mayDo: 'It may:',
     unvouched: 'Nobody vouches for this app.',
-    connectedAt: (time: Html): Html => html`Connected ${time}`,
+    connectedAt: 'Connected {time}',
     disconnect: 'Disconnect',
-    disconnectQuestion: (app: Html): Html => html`Disconnect ${app}?`,
+    disconnectQuestion: 'Disconnect {app}?',
     disconnectWarning: 'The app is signed out everywhere, and must ask you again before it may do anything. What it knows already, it may keep.',
     activityWhy: 'The last events about your account, the newest first. If something was not you, set a new password: that signs out everybody else.',
     noEvents: 'Nothing has happened yet.',
@@ -226,21 +227,21 @@ export const en = {
       app: 'By an app',
       operator: 'By the operator of this service'
     },
-    app: (app: Html): Html => html`App: ${app}`,
+    app: 'App: {app}',
     deletedApp: 'one that was deleted',
     namelessApp: 'one without a name',
-    granted: (roles: Html): Html => html`Given: ${roles}`,
-    removedRoles: (roles: Html): Html => html`Taken: ${roles}`,
-    times: (count: number) => `${count} times`,
+    granted: 'Given: {roles}',
+    removedRoles: 'Taken: {roles}',
+    times: { one: '{count} time', other: '{count} times' },
     failed: 'Failed',
     clientId: 'Client ID',
     secret: 'Secret',
     showSecret: 'Show the secret',
     renewSecret: 'Make a new secret',
-    renewQuestion: (app: Html): Html => html`Make a new secret for ${app}?`,
+    renewQuestion: 'Make a new secret for {app}?',
     renewWarning: 'The old secret and all tokens of the app stop working at once.',
     deleteClient: 'Delete the app',
-    deleteQuestion: (app: Html): Html => html`Delete ${app}?`,
+    deleteQuestion: 'Delete {app}?',
     deleteWarning: 'Nobody can sign in to the app any more, and its tokens stop working at once. This cannot be undone.',
     disabled: 'An administrator has disabled this app.',
     public: 'Public: without a secret',
@@ -249,8 +250,8 @@ export const en = {
     scopes: 'Scopes',
     none: 'None',
     registeredAt: 'Registered',
-    verifiedAddress: (address: Slot): Html => html`Your address is <strong>${address}</strong>. Mails about your account go there.`,
-    unverifiedAddress: (address: Slot): Html => html`You have not shown yet that <strong>${address}</strong> is yours.`,
+    verifiedAddress: 'Your address is {address}. Mails about your account go there.',
+    unverifiedAddress: 'You have not shown yet that {address} is yours.',
     noAddress: 'Your account has no address. With one you can set a new password when you forget it.',
     sendVerification: 'Send a link to it',
     newAddress: 'New email address',
@@ -314,12 +315,13 @@ export const en = {
     'logout.retried': 'An app was told once more that you had signed out',
     'operation.refused': 'An operation for administrators was refused'
   } satisfies Record<EventType, string>
-}
-
-type Widen<T> = T extends string ? string : T extends (...args: infer A) => infer R ? (...args: A) => R : { readonly [K in keyof T]: Widen<T[K]> }
+} as const
 
 /** The texts of a language. */
-export type Texts = Widen<typeof en>
+export type Texts = Compiled<typeof en>
+
+/** The source of the texts of another language. */
+export type TextSource = Translated<typeof en>
 
 /** A text that is chosen before the language of the page is known. */
-export type Message = (texts: Texts) => string
+export type Message = (texts: Texts) => string | Html
