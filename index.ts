@@ -2,7 +2,7 @@
  * The public API of the package. Everything that is not exported here is private.
  * @module
  */
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { createLook } from './lib/pages/look.ts'
 import { DEFAULT_ACCOUNT_PATH } from './lib/accounts/links.ts'
@@ -39,12 +39,15 @@ async function identity (app: FastifyInstance, given: IdentityOptions): Promise<
   const getIssuer = oidcOptions === false ? undefined : createGetIssuer(app, app.prefix + options.prefix, oidcOptions)
   const signing = oidcOptions === false ? {} : { refreshTtl: Math.min(oidcOptions.refreshTtl, oidcOptions.refreshMax), issuer: oidcOptions.issuer, serviceName: oidcOptions.name, accountPath: oidcOptions.accountPath }
   await app.register(services, { ...options, counter, ...(unlimited && { clientsPerUser: false }), ...signing, ...(getIssuer && { getIssuer }) })
+  // A process without pages takes the uses of links too, which another process may have mailed.
+  const { signInLimit } = oidcOptions === false ? readOidcOptions({}) : oidcOptions
   const limitWrites = createUserLimit('write', !unlimited && options.writeLimit, counter)
   await app.register(async (scope) => {
     scope.setErrorHandler(handleError)
     if (app.identity.metrics !== undefined) scope.addHook('onResponse', app.identity.metrics.onResponse)
     useOwnValidation(scope)
     placeInHostDocument(scope, options.inHostDocument)
+    const limits = await createSignInLimits(scope, !unlimited && signInLimit, counter)
     if (options.openapi) await scope.register(openapi)
     if (options.health) await scope.register(health, { closing: options.closing })
     await scope.register(async (api) => {
@@ -52,7 +55,8 @@ async function identity (app: FastifyInstance, given: IdentityOptions): Promise<
       recordOrigins(api, ({ method }) => method === 'GET' || method === 'HEAD' ? undefined : 'api')
       const passwordLimit = await createPasswordLimit(api, options.rateLimit, counter)
       const writeLimit = createWriteLimit(limitWrites)
-      await api.register(apiRoutes, { access: options.access, stallTimeout: options.stallTimeout, passwordLimit, writeLimit })
+      const linkLimit = async (request: FastifyRequest) => await limits.guess(request)
+      await api.register(apiRoutes, { access: options.access, stallTimeout: options.stallTimeout, passwordLimit, writeLimit, linkLimit })
     }, { prefix: '/api/v1' })
     if (oidcOptions !== false) {
       await scope.register(async (signing) => {
@@ -61,7 +65,6 @@ async function identity (app: FastifyInstance, given: IdentityOptions): Promise<
         const { accountPath } = oidcOptions
         const getHome = () => getIssuer!().pathname.replace(/\/$/, '') + accountPath
         const look = createLook({ ...oidcOptions, ...(accountPath !== false && { getHome }) })
-        const limits = await createSignInLimits(signing, !unlimited && oidcOptions.signInLimit, counter)
         const mount = { ...prepareServer(scope, { ...oidcOptions, signUp: options.signUp, delivers: options.sender?.local !== true }, look, getIssuer), limits, look }
         await signing.register(oidc, mount)
         await signing.register(introspectionRoute, { ...mount, prefix: '/api/v1' })

@@ -17,7 +17,7 @@ export const ERRORS = {
   ErrInternal: { status: 500, title: 'Internal Server Error', when: 'An unexpected error.' },
   ErrRsc: { status: 502, title: 'Bad Gateway', when: "The bridge's upstream is unreachable, timed out, or sent an invalid list." },
   ErrDb: { status: 503, title: 'Service Unavailable', when: 'The store failed or did not answer in time; Retry-After says when to try again.' },
-  ErrBusy: { status: 503, title: 'Service Unavailable', when: 'A queue is full; Retry-After says when to try again.' }
+  ErrBusy: { status: 503, title: 'Service Unavailable', when: 'A queue is full, or another request is using the same link; Retry-After says when to try again.' }
 } as const
 
 export type ErrorCode = keyof typeof ERRORS

@@ -1,13 +1,12 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { IdentityError } from '../lib/errors.ts'
 import type { StepView } from '../lib/pages/contract.ts'
-import { groupAddress, groupNetwork } from '../lib/sign-in/addresses.ts'
 import type { Progress, Step } from '../lib/sign-in/steps/step.ts'
 import { LIMITS } from '../schemas/common.ts'
-import { watchConnection } from './connections.ts'
 import { createBrowserCookies } from './known-browsers.ts'
 import { type PageOptions, PageError, describeLimit, sendPage } from './pages.ts'
 import type { SignInLimits } from './sign-in-limit.ts'
+import { toAnonymousTurn } from './turns.ts'
 import { readForm } from './utf8.ts'
 
 /** Bytes: enough for an account and a password, percent-encoded. */
@@ -63,7 +62,7 @@ export function createSignInForms ({ identity: { signIns, knownBrowsers } }: Fas
     async submit (request: FastifyRequest, reply: FastifyReply, form: SignInForm): Promise<Progress | null> {
       const attempt = {
         form: readFields(request),
-        turn: { key: `address ${groupAddress(request.ip)}`, group: `network ${groupNetwork(request.ip)}`, signal: watchConnection(request) },
+        turn: toAnonymousTurn(request),
         limit: async (account: string) => {
           const known = browsers.find(request, account)
           await limits.guess(request, account, known)

@@ -15,7 +15,7 @@ const STARTED = 100
 /** Each method counts an attempt, and throws ErrLimit above the limit. */
 export interface SignInLimits {
   /**
-   * An attempt at an account's password; without an account, at a user code.
+   * An attempt at an account's password; without an account, at a user code or a link.
    * @param known the account's entry in the browser's cookie. Its attempts are counted only with those of the user's other known
    *   browsers, so that others at the same address cannot use up the limit
    */

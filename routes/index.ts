@@ -30,7 +30,7 @@ export async function apiRoutes (app: FastifyInstance, options: RouteSettings & 
   await app.register(sensible)
   answerPreflights(app, FOR_PAGES)
   // Before the guards: these routes need no token.
-  await app.register(peopleRoutes)
+  await app.register(peopleRoutes, options)
   enforceAccess(app, options.access)
   await app.register(authRoutes)
   await app.register(sessionRoutes, options)

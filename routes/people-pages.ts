@@ -6,12 +6,12 @@ import { IdentityError } from '../lib/errors.ts'
 import type { Pages } from '../lib/pages/index.ts'
 import type { Message } from '../lib/pages/texts/en.ts'
 import { LIMITS } from '../schemas/common.ts'
-import { watchConnection } from '../plugins/connections.ts'
 import { keepLanguage } from '../plugins/language.ts'
 import { chooseMailLanguage } from '../plugins/mail-language.ts'
 import type { OidcMount } from '../plugins/oidc.ts'
 import { PageError, createPageError, describeLimit, describePassword, sendPage } from '../plugins/pages.ts'
 import { checkOrigin, parseForms, readField } from '../plugins/sign-in-forms.ts'
+import { toAnonymousTurn } from '../plugins/turns.ts'
 
 const schema = { hide: true }
 
@@ -36,8 +36,15 @@ export const toAsker = (request: FastifyRequest, locales?: string): Asker => ({ 
 /** Called after a link has set a password. It answers the request, or resolves to null for the default page. */
 export type AfterPassword = (request: FastifyRequest, reply: FastifyReply, set: Awaited<ReturnType<FastifyInstance['identity']['accounts']['setPassword']>>) => Promise<FastifyReply | null>
 
+/** Why the form of a link was refused, in the reader's language. Undefined for an error that the form cannot answer. */
+function describeRefusal (error: IdentityError, min: number): Message | undefined {
+  if (error.code === 'ErrLimit') return describeLimit(error)
+  if (error.code === 'ErrBusy') return ({ errors }) => errors.ourSide
+  return describePassword(error, min)
+}
+
 /** The form that sets a password by a link: on the paths of the links, and in a sign-in that includes a sign-up. */
-export function createPasswordForm ({ identity: { accounts } }: FastifyInstance, { getIssuer, look, passwordMin }: Pick<PeopleMount, 'getIssuer' | 'look' | 'passwordMin'>) {
+export function createPasswordForm ({ identity: { accounts } }: FastifyInstance, { getIssuer, look, limits, passwordMin }: Pick<PeopleMount, 'getIssuer' | 'look' | 'limits' | 'passwordMin'>) {
   const page = { look }
 
   async function show (reply: FastifyReply, action: string, token: string, error?: Message): Promise<FastifyReply> {
@@ -54,15 +61,17 @@ export function createPasswordForm ({ identity: { accounts } }: FastifyInstance,
       checkOrigin(request, getIssuer())
       const [token, password] = [readField(request, 'token').slice(0, LIMITS.token), readField(request, 'password')]
       try {
+        await limits.guess(request)
         if (countCharacters(password) > LIMITS.password) throw new IdentityError('ErrParam', `password: must have at most ${LIMITS.password} characters`)
-        const set = await accounts.setPassword(token, password, { signal: watchConnection(request) })
+        const set = await accounts.setPassword(token, password, { turn: toAnonymousTurn(request) })
         const answered = await after?.(request, reply, set) ?? null
         if (answered !== null) return answered
         return await sendPage(reply, 'link-done', { what: set.purpose === 'reset' ? 'password' : 'account', ...(set.return_to !== undefined && { to: set.return_to }) }, page)
       } catch (error) {
-        const refusal = error instanceof IdentityError ? describePassword(error, passwordMin) : undefined
+        const refusal = error instanceof IdentityError ? describeRefusal(error, passwordMin) : undefined
         if (refusal === undefined) throw gone(error)
-        return await show(reply.code(400), action, token, refusal)
+        const { statusCode, headers } = error as IdentityError
+        return await show(reply.code(statusCode).headers(headers), action, token, refusal)
       }
     }
   }
@@ -97,7 +106,7 @@ export function createAskForm ({ identity: { accounts } }: FastifyInstance, { ge
  * because some programs open every link in a mail. Only the form spends it.
  */
 export async function peoplePages (app: FastifyInstance, mount: PeopleMount): Promise<void> {
-  const { getIssuer, getPath, look } = mount
+  const { getIssuer, getPath, look, limits } = mount
   const { accounts } = app.identity
   const page = { look }
   app.setErrorHandler(createPageError(look))
@@ -137,6 +146,7 @@ export async function peoplePages (app: FastifyInstance, mount: PeopleMount): Pr
     app.post(path, { schema }, async (request, reply) => {
       checkOrigin(request, getIssuer())
       const token = readField(request, 'token').slice(0, LIMITS.token)
+      await limits.guess(request)
       await (isUndo ? accounts.undoChange(token) : accounts.verifyAddress(token)).catch((error) => { throw gone(error) })
       return await sendPage(reply, 'link-done', { what: isUndo ? 'undone' : 'verified' }, page)
     })

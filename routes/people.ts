@@ -1,14 +1,15 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { ForgotPasswordSchema, SetPasswordSchema, SignUpSchema, UndoAddressSchema, VerifyAddressSchema } from '../schemas/people.ts'
 import { checkReturnTo } from '../lib/accounts/return-to.ts'
-import { watchConnection } from '../plugins/connections.ts'
+import { toAnonymousTurn } from '../plugins/turns.ts'
 import { toAsker } from './people-pages.ts'
 import { NoContentSchema, publicErrors } from './responses.ts'
+import type { RouteSettings } from './settings.ts'
 
 const tags = ['people']
 
 /** Public routes: they request a mailed link, or use one. */
-export const peopleRoutes: FastifyPluginAsyncTypebox = async (app) => {
+export const peopleRoutes: FastifyPluginAsyncTypebox<Pick<RouteSettings, 'linkLimit'>> = async (app, { linkLimit: preHandler }) => {
   const { accounts, store } = app.identity
   app.addHook('onRequest', (_request, reply, done) => {
     reply.header('cache-control', 'no-store')
@@ -30,17 +31,18 @@ export const peopleRoutes: FastifyPluginAsyncTypebox = async (app) => {
   })
 
   app.post('/auth/reset', {
+    preHandler,
     schema: {
       operationId: 'resetPassword',
       tags,
       summary: 'Set the password with a link: of a reset, an invitation or a sign-up',
       description: 'A refused password spends nothing. A new one revokes all codes, tokens and other links of the user.',
       body: SetPasswordSchema,
-      response: { 204: NoContentSchema, ...publicErrors('ErrTicket') }
+      response: { 204: NoContentSchema, ...publicErrors('ErrTicket', 'ErrLimit') }
     }
   }, async (request, reply) => {
     const { token, password, name } = request.body.data
-    await accounts.setPassword(token, password, { signal: watchConnection(request), ...(name !== undefined && { name }) })
+    await accounts.setPassword(token, password, { turn: toAnonymousTurn(request), ...(name !== undefined && { name }) })
     return reply.code(204).send(undefined)
   })
 
@@ -61,6 +63,7 @@ export const peopleRoutes: FastifyPluginAsyncTypebox = async (app) => {
   })
 
   app.post('/auth/verify', {
+    preHandler,
     schema: {
       operationId: 'verifyAddress',
       tags,
@@ -74,13 +77,14 @@ export const peopleRoutes: FastifyPluginAsyncTypebox = async (app) => {
   })
 
   app.post('/auth/undo', {
+    preHandler,
     schema: {
       operationId: 'undoAddressChange',
       tags,
       summary: 'Undo a change of the address with a link',
       description: 'Restores the former address, revokes all codes, tokens and other links of the user, and mails a link that sets a new password.',
       body: UndoAddressSchema,
-      response: { 204: NoContentSchema, ...publicErrors('ErrTicket') }
+      response: { 204: NoContentSchema, ...publicErrors('ErrTicket', 'ErrLimit') }
     }
   }, async (request, reply) => {
     await accounts.undoChange(request.body.data.token)

@@ -8,4 +8,6 @@ export interface RouteSettings {
   passwordLimit: preHandlerHookHandler
   /** Limits how often a user may change something through the client and user API. */
   writeLimit: preHandlerHookHandler
+  /** Limits how often links are used, without a sign-in, from one address. */
+  linkLimit: preHandlerHookHandler
 }

@@ -44,7 +44,7 @@ export const OidcOptionsSchema = Type.Object({
     minimum: 0, maximum: 300, default: 10, description: 'Seconds during which a used refresh token is accepted again, for a lost response or two tabs at once.'
   }),
   signInLimit: Type.Union([Type.Literal(false), Type.Integer({ minimum: 1, maximum: 1_000_000 })], {
-    default: 10, description: 'Sign-in attempts per minute from one address for one account. Ten times as many are allowed per address, and one address may start a hundred times as many sign-ins. An IPv6 /48 has ten times these limits. `false`: no limit.'
+    default: 10, description: 'Sign-in attempts per minute from one address for one account. Ten times as many are allowed per address, uses of mailed links among them, and one address may start a hundred times as many sign-ins. An IPv6 /48 has ten times these limits. `false`: no limit.'
   })
 }, { additionalProperties: false })
 

@@ -1,8 +1,11 @@
 import { checkText } from '../checks.ts'
 import { toTimestamp } from '../clock.ts'
+import { IdentityError } from '../errors.ts'
+import type { Turn } from '../fair-queue.ts'
 import type { UserRecord } from '../records.ts'
 import { createUserRecord } from '../records.ts'
 import { DuplicateKeyError } from '../store/port.ts'
+import { hashToken } from '../tokens/tokens.ts'
 import { isTaken } from '../users/addresses.ts'
 import { type AccountContext, changeUser, notify } from './context.ts'
 import { requireLive, toVerified } from './live.ts'
@@ -17,16 +20,22 @@ export interface PasswordSet {
   return_to?: string
 }
 
+function inUseError (): IdentityError {
+  return new IdentityError('ErrBusy', 'token: the link is being used by another request', { headers: { 'retry-after': '1' } })
+}
+
 /** Sets a password with the link of a reset, an invitation or a sign-up. */
 export function createSetPassword (context: AccountContext, { isSignUpOn }: { isSignUpOn: boolean }) {
   const { users, passwords, checkNewPassword, openPassword, tickets, tokens, now, recorder, onError } = context
+  /** The ids of links whose password is being hashed. Only one use can succeed, so a second one would waste a hash. */
+  const inUse = new Set<string>()
 
   /** Creates the account. It does not exist before the person has proved that the mailbox is theirs. */
-  async function signUp (ticket: TicketRecord, password: string, name: string, signal?: AbortSignal): Promise<UserRecord> {
+  async function signUp (ticket: TicketRecord, password: string, name: string, turn: Turn | undefined): Promise<UserRecord> {
     const { address } = ticket
     if (address === undefined || !isSignUpOn || await isTaken(users, address)) throw ticketError()
     await checkNewPassword(password, { account: address })
-    const hashed = await passwords.hash(password, { key: `address ${address}`, signal })
+    const hashed = await passwords.hash(password, turn)
     const record = createUserRecord(now(), {
       account: address, email: address, email_verified_at: toTimestamp(now()), roles: {}, password: hashed, name: checkText('name', name), info: {}
     }, false)
@@ -41,10 +50,10 @@ export function createSetPassword (context: AccountContext, { isSignUpOn }: { is
     return record
   }
 
-  async function reset (ticket: TicketRecord, password: string, signal?: AbortSignal): Promise<UserRecord> {
+  async function reset (ticket: TicketRecord, password: string, turn: Turn | undefined): Promise<UserRecord> {
     const user = requireLive(ticket, await users.get(ticket.user_id ?? ''), now)
     await checkNewPassword(password, user)
-    const hashed = await passwords.hash(password, { key: `user ${user.id}`, signal })
+    const hashed = await passwords.hash(password, turn)
     const written = await changeUser(context, user.id, (record) => {
       const current = requireLive(ticket, record, now)
       const isProof = ticket.mailed && ticket.address !== undefined && current.email_verified_at === undefined
@@ -78,13 +87,21 @@ export function createSetPassword (context: AccountContext, { isSignUpOn }: { is
 
     /**
      * Sets the password and spends the link with the same write.
-     * @throws ErrTicket, ErrParam for a refused password: the link can then be used again
+     * @param options.turn in the queue of hashes
+     * @throws ErrTicket, ErrParam for a refused password: the link can then be used again, ErrBusy
      */
-    async setPassword (token: string, password: string, { name = '', signal }: { name?: string, signal?: AbortSignal } = {}): Promise<PasswordSet> {
-      const ticket = await tickets.require(token, 'reset', 'invite', 'sign-up')
-      const { purpose, return_to } = ticket as TicketRecord & { purpose: PasswordSet['purpose'] }
-      const user = purpose === 'sign-up' ? await signUp(ticket, password, name, signal) : await reset(ticket, password, signal)
-      return { user_id: user.id, epoch: user.epoch, account: user.account, purpose, ...(return_to !== undefined && { return_to }) }
+    async setPassword (token: string, password: string, { name = '', turn }: { name?: string, turn?: Turn } = {}): Promise<PasswordSet> {
+      const id = hashToken(token)
+      if (inUse.has(id)) throw inUseError()
+      inUse.add(id)
+      try {
+        const ticket = await tickets.require(token, 'reset', 'invite', 'sign-up')
+        const { purpose, return_to } = ticket as TicketRecord & { purpose: PasswordSet['purpose'] }
+        const user = purpose === 'sign-up' ? await signUp(ticket, password, name, turn) : await reset(ticket, password, turn)
+        return { user_id: user.id, epoch: user.epoch, account: user.account, purpose, ...(return_to !== undefined && { return_to }) }
+      } finally {
+        inUse.delete(id)
+      }
     }
   }
 }

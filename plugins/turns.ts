@@ -1,0 +1,12 @@
+import type { FastifyRequest } from 'fastify'
+import type { Turn } from '../lib/fair-queue.ts'
+import { groupAddress, groupNetwork } from '../lib/sign-in/addresses.ts'
+import { watchConnection } from './connections.ts'
+
+/**
+ * The turn of a request without a sign-in, whatever account or mailbox it names: otherwise a caller would have a turn for each name
+ * that they know.
+ */
+export function toAnonymousTurn (request: FastifyRequest): Turn {
+  return { key: `address ${groupAddress(request.ip)}`, group: `network ${groupNetwork(request.ip)}`, signal: watchConnection(request) }
+}
