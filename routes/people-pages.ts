@@ -77,6 +77,13 @@ export function createPasswordForm ({ identity: { accounts } }: FastifyInstance,
   }
 }
 
+/** Why a request for a mailed link was refused. */
+function describeAsk (kind: Pages['ask-link']['kind'], error: IdentityError): Message {
+  if (error.code === 'ErrLimit') return describeLimit(error)
+  if (kind === 'forgot') return ({ links }) => links.invalidAccount
+  return ({ links }) => error.message.endsWith('must be an email address') ? links.signUp.notAddress : links.signUp.otherDomain
+}
+
 /** The form that requests a mailed link. */
 export function createAskForm ({ identity: { accounts } }: FastifyInstance, { getIssuer, look }: Pick<PeopleMount, 'getIssuer' | 'look'>) {
   const page = { look }
@@ -93,8 +100,7 @@ export function createAskForm ({ identity: { accounts } }: FastifyInstance, { ge
         await ask(typed)
       } catch (error) {
         if (!(error instanceof IdentityError) || !(error.code === 'ErrParam' || error.code === 'ErrLimit')) throw error
-        const message: Message = error.code === 'ErrLimit' ? describeLimit(error) : ({ links }) => kind === 'forgot' ? links.invalidAccount : links.signUp.invalid
-        return await sendPage(reply.code(error.statusCode).headers(error.headers), 'ask-link', { ...view, value: typed, error: message }, page)
+        return await sendPage(reply.code(error.statusCode).headers(error.headers), 'ask-link', { ...view, value: typed, error: describeAsk(kind, error) }, page)
       }
       return await sendPage(reply, 'link-sent', { kind }, page)
     }

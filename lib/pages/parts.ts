@@ -44,4 +44,11 @@ export const titled = (title: string | Html, error: Message | undefined, texts: 
 /** The name of an app as part of a sentence. */
 export const appName = (client: { name: string } | undefined, texts: Texts): Html => client === undefined ? html`${texts.common.theApp}` : name(client.name)
 
+/**
+ * The account, for password managers. They skip fields of type=hidden, and take the text field before the password for the account.
+ * The page shows the account elsewhere, so the field is hidden by the style, and left out of the order of the keyboard.
+ */
+export const username = (account: string) =>
+  html`<input class="hidden" name="username" type="text" autocomplete="username" value="${account}" readonly tabindex="-1" aria-hidden="true">\n`
+
 export const hidden = (field: string, value: string) => html`<input type="hidden" name="${field}" value="${value}">\n`

@@ -1,6 +1,6 @@
 import type { Pages } from './contract.ts'
 import { type Html, html } from './html.ts'
-import { type Context, type Part, alert, describes, hidden, name, strong, titled } from './parts.ts'
+import { type Context, type Part, alert, describes, hidden, name, strong, titled, username } from './parts.ts'
 
 const ACCOUNT_INPUT = html`type="text" inputmode="email" autocomplete="username" autocapitalize="none" autocorrect="off" spellcheck="false" maxlength="254" required autofocus`
 
@@ -35,19 +35,17 @@ export function linkSent ({ kind }: Pages['link-sent'], { texts: { links } }: Co
 
 /** Asks for a new password. Submitting the form spends the link, opening the page does not. */
 export function setPassword ({ action, token, purpose, account, min, error }: Pages['set-password'], { texts }: Context): Part {
-  const { common, links } = texts
+  const { links } = texts
   const { title, submit } = links.setPassword[purpose]
   return {
     title: titled(title, error, texts),
     body: html`<h1>${title}</h1>
 <p>${links.setPassword.forAccount({ account: strong(account) })}</p>
 ${alert(error, texts)}<form method="post" action="${action}">
-${hidden('token', token)}<input type="hidden" name="username" autocomplete="username" value="${account}">
-<label for="password">${links.setPassword.field}</label>
+${hidden('token', token)}${username(account)}<label for="password">${links.setPassword.field}</label>
 ${min > 1 && html`<p class="hint" id="hint">${links.setPassword.hint({ characters: min })}</p>\n`}<input id="password" name="password" type="password" autocomplete="new-password" maxlength="1024" required autofocus${describes(error, min > 1 ? 'hint' : undefined)}>
 <p class="actions"><button class="primary" type="submit">${submit}</button></p>
-</form>
-<p class="muted">${common.account}: ${name(account)}</p>`
+</form>`
   }
 }
 

@@ -52,7 +52,7 @@ button.primary:hover { background: var(--button-hover); }
 a { display: inline-block; padding: .625rem 0; min-height: 2.75rem; color: var(--link); text-underline-offset: .15em; }
 :focus-visible { outline: 3px solid var(--focus); outline-offset: 2px; }
 .next { margin: 1.25rem 0 0; }
-.hidden { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
+.hidden { position: absolute; width: 1px; height: 1px; min-height: 0; margin: 0; padding: 0; border: 0; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
 .done { padding: .75rem 1rem; border-left: .25rem solid var(--button); border-radius: .25rem; background: var(--mark); color: var(--mark-text); }
 .tag { display: inline-block; padding: 0 .5rem; border-radius: .75rem; background: var(--mark); color: var(--mark-text); font-size: .875rem; font-weight: 600; }
 .tag.failed { background: var(--error-background); color: var(--error); }

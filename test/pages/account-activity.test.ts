@@ -7,7 +7,7 @@ function readEntries (text: string): string[] {
   return [...text.matchAll(/<li>\n<div>(.*?)<\/div>\n<\/li>/gs)].map(([, entry = '']) => entry.replace(/<br>/g, ' | ').replace(/<[^>]*>/g, '').replace(/\s+/g, ' ').trim())
 }
 
-const withoutTimes = (entries: string[]) => entries.map((entry) => entry.replace(/[A-Z][a-z]+ \d+, \d+, \d+:\d+.(AM|PM) UTC/, 'TIME'))
+const withoutTimes = (entries: string[]) => entries.map((entry) => entry.replace(/[A-Z][a-z]+ \d+, \d+, \d+:\d+ UTC/, 'TIME'))
 
 eachStore(t, 'the activity: the newest event first, with its origin and its app, and failures marked', async (t, start) => {
   const harness = await start({ time: '2126-11-20T09:30:00Z' })
@@ -24,22 +24,23 @@ eachStore(t, 'the activity: the newest event first, with its origin and its app,
   t.equal(page.title, 'Activity')
   t.match(page.text, '<a href="/account/activity" aria-current="page">Activity</a>')
   t.strictSame(withoutTimes(readEntries(page.text)), [
-    'Your profile was changed TIME | On a page of this service, from 127.0.0.1',
-    'A sign-in was refused Failed TIME | On a page of this service, from 127.0.0.1',
-    'An app was signed out TIME | By an app, from 127.0.0.1 | App: Shop &lt;b&gt;',
-    'You allowed an app what it asked for TIME | On a page of this service, from 127.0.0.1 | App: Shop &lt;b&gt;',
-    'You signed in TIME | On a page of this service, from 127.0.0.1',
+    'Your profile was changed TIME | In a browser, from 127.0.0.1',
+    'A sign-in was refused Failed TIME | In a browser, from 127.0.0.1',
+    'An app was signed out TIME | Through an app, from 127.0.0.1 | App: Shop &lt;b&gt;',
+    'You allowed an app what it asked for TIME | In a browser, from 127.0.0.1 | App: Shop &lt;b&gt;',
+    'You signed in TIME | In a browser, from 127.0.0.1',
     'An app was registered TIME | By the operator of this service | App: Shop &lt;b&gt;',
     'Your account was created TIME | By the operator of this service'
   ])
-  t.match(page.text, '<time datetime="2126-11-20T09:30:00.000Z">Nov 20, 2126, 9:30')
+  t.match(page.text, '<time datetime="2126-11-20T09:30:00.000Z">Nov 20, 2126, 09:30')
+  t.match(page.text, 'All times are in UTC')
   t.match(page.text, ' <span class="tag failed">Failed</span>')
   t.notMatch(page.text, '<b>')
   t.notMatch(page.text, /<script|<form[^>]*activity/)
 
   const german = await tab.open('/account/activity', { headers: { 'accept-language': 'de' } })
   t.equal(german.title, 'Aktivität')
-  t.match(readEntries(german.text)[1], /^Eine Anmeldung wurde abgelehnt Fehlgeschlagen .* Auf einer Seite dieses Dienstes, von 127\.0\.0\.1$/)
+  t.match(readEntries(german.text)[1], /^Eine Anmeldung wurde abgelehnt Fehlgeschlagen .* In einem Browser, von 127\.0\.0\.1$/)
 
   await kit.app.identity.clients.remove(app.client_id, { user_id: 'root', isAdmin: true })
   await kit.flush()
@@ -59,8 +60,8 @@ eachStore(t, "nobody sees the events of another's account, nor where an operator
   await kit.flush()
   const bobs = await page.browser.open('/account/activity')
   t.strictSame(withoutTimes(readEntries(bobs.text)), [
-    'You signed in TIME | On a page of this service, from 127.0.0.1',
-    'A sign-in was refused Failed TIME | On a page of this service, from 127.0.0.1',
+    'You signed in TIME | In a browser, from 127.0.0.1',
+    'A sign-in was refused Failed TIME | In a browser, from 127.0.0.1',
     'Your roles were changed TIME | By the operator of this service | Taken: editor',
     'Your roles were changed TIME | By the operator of this service | Given: editor',
     'Your account was created TIME | By the operator of this service'

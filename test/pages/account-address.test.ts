@@ -33,6 +33,10 @@ eachStore(t, 'the address', async (t, start) => {
   await accounts.verifyAddress((await kit.mails.next({ to: 'ann@new.example' })).token ?? '')
   t.equal((await users.get(user.user_id))?.email, 'ann@new.example')
 
+  const dora = await enter(harness, '/account/email', undefined, await addUser(harness, 'dora'))
+  t.match(dora.text, 'Your account has no address.')
+  t.notMatch(dora.text, /former address|new address/i, 'nothing is said of an address that there is not')
+
   kit.clock.advance(10 * 60 * 1000)
   const later = await enter(harness, '/account')
   kit.clock.advance(10 * 60 * 1000)

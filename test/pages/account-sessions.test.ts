@@ -86,7 +86,7 @@ eachStore(t, 'connected apps: what each may do, and disconnecting one', async (t
   const kept = (await call('token', await getCode(harness, other, {}, tab), other)).body
   t.ok((await tab.open(askCode(app, { scope: 'openid read' }).url)).left, 'the consent is remembered')
   const page = await tab.open('/account/apps')
-  for (const text of ['know who you are', 'use <code>read</code>', 'use <code>write</code>', 'stay signed in when you are not using it', 'Nobody vouches for this app.']) t.match(page.text, text)
+  for (const text of ['know who you are', 'use <code>read</code>', 'use <code>write</code>', 'stay signed in when you are not using it', 'The operator of this service has not checked this app.']) t.match(page.text, text)
   t.equal([...page.text.matchAll(/<button type="submit" name="client"/g)].length, 2, 'one entry for each app, whatever the number of its sessions')
 
   const asked = await post(page, '/account/apps', { client: app.client_id })

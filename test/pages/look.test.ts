@@ -34,7 +34,7 @@ const ROWS: Row[] = [
   ['signed-out-alone', 'signed-out', {}],
   ['sign-in-links', 'sign-in', { ...shared, forgot: '/account/forgot', signUp: '/account/sign-up' }],
   ['forgot', 'ask-link', { kind: 'forgot', action }],
-  ['sign-up', 'ask-link', { kind: 'sign-up', action, value: 'ann', signIn: '/form', error: ({ links }) => links.signUp.invalid }],
+  ['sign-up', 'ask-link', { kind: 'sign-up', action, value: 'ann', signIn: '/form', error: ({ links }) => links.signUp.notAddress }],
   ['link-sent', 'link-sent', { kind: 'forgot' }],
   ['set-password', 'set-password', { action, token: 'x', purpose: 'reset', account: `${LONG.toLowerCase()}@example.com`, min: 8 }],
   ['set-password-short', 'set-password', { action, token: 'x', purpose: 'sign-up', account: 'ann@example.com', min: 8, error: ({ errors }) => errors.passwordShort({ characters: 8 }) }],

@@ -19,7 +19,7 @@ const lookOf = (name: string | undefined) => createLook({ getHome: () => '/accou
 
 const ADDRESS = 'https://id.example/page'
 const OVERFLOW = 'document.documentElement.scrollWidth - document.documentElement.clientWidth'
-const SMALL = `[...document.querySelectorAll('input:not([type=hidden]), button, a')]
+const SMALL = `[...document.querySelectorAll('input:not([type=hidden], .hidden), button, a')]
   .filter((element) => element.getBoundingClientRect().height < 44).map((element) => element.outerHTML)`
 
 /** Returns a function that shows a page in the tab with the headers of the service. */

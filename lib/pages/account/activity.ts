@@ -37,6 +37,7 @@ export function activity (view: Pages['account-activity'], context: Context): Pa
   const { account: own } = context.texts
   if (events.length === 0) return frame(view, context.texts, html`<p>${own.noEvents}</p>`)
   return frame(view, context.texts, html`<p>${own.activityWhy}</p>
+<p class="muted">${own.timesInUtc}</p>
 <ol class="entries">
 ${events.map((event) => showEvent(event, context))}</ol>`)
 }

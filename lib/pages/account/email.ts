@@ -1,11 +1,12 @@
 import type { Pages } from '../contract.ts'
 import { html } from '../html.ts'
-import { type Context, type Part, describes, hidden, strong } from '../parts.ts'
+import { type Context, type Part, describes, hidden, strong, username } from '../parts.ts'
 import { frame } from './shell.ts'
 
 export function email (view: Pages['account-email'], { texts }: Context): Part {
   const { email: verified, unverified, typed, base, xsrf, account, error } = view
   const { account: own } = texts
+  const isFirst = verified === undefined && unverified === undefined
   return frame(view, texts, html`${verified !== undefined
     ? html`<p>${own.verifiedAddress({ address: strong(verified) })}</p>`
     : unverified === undefined
@@ -15,13 +16,12 @@ export function email (view: Pages['account-email'], { texts }: Context): Part {
 ${hidden('xsrf', xsrf)}<p class="actions"><button type="submit" name="verify" value="yes">${own.sendVerification}</button></p>
 </form>`}
 <form method="post" action="${base}/email">
-${hidden('xsrf', xsrf)}<input type="hidden" name="account" autocomplete="username" value="${account}">
-<label for="email">${own.newAddress}</label>
-<p class="hint" id="hint">${own.changeEffect}</p>
+${hidden('xsrf', xsrf)}<label for="email">${isFirst ? own.firstAddress : own.newAddress}</label>
+<p class="hint" id="hint">${isFirst ? own.firstEffect : own.changeEffect}</p>
 <input id="email" name="email" type="email" autocomplete="email" maxlength="254" required value="${typed}"${describes(error, 'hint')}>
-<label for="current">${own.currentPassword}</label>
+${username(account)}<label for="current">${own.currentPassword}</label>
 <input id="current" name="current_password" type="password" autocomplete="current-password" maxlength="1024" required${describes(error)}>
-<p class="actions"><button class="primary" type="submit">${own.changeAddress}</button></p>
+<p class="actions"><button class="primary" type="submit">${isFirst ? own.sendVerification : own.changeAddress}</button></p>
 </form>`)
 }
 
@@ -30,8 +30,7 @@ export function remove (view: Pages['account-delete'], { texts }: Context): Part
   const { account: own } = texts
   return frame(view, texts, html`<p>${own.deleteWhy}</p>
 <form method="post" action="${base}/delete">
-${hidden('xsrf', xsrf)}<input type="hidden" name="account" autocomplete="username" value="${account}">
-<label for="current">${own.currentPassword}</label>
+${hidden('xsrf', xsrf)}${username(account)}<label for="current">${own.currentPassword}</label>
 <input id="current" name="current_password" type="password" autocomplete="current-password" maxlength="1024" required${describes(error)}>
 <p class="actions"><button class="danger" type="submit">${own.deleteAccount}</button></p>
 </form>`)

@@ -1,6 +1,6 @@
 import type { Pages } from '../contract.ts'
 import { html } from '../html.ts'
-import { type Context, type Part, describes, hidden, strong } from '../parts.ts'
+import { type Context, type Part, describes, hidden, strong, username } from '../parts.ts'
 import { frame, showDate } from './shell.ts'
 
 export function profile (view: Pages['account-profile'], { texts, language }: Context): Part {
@@ -19,8 +19,7 @@ export function password (view: Pages['account-password'], { texts }: Context): 
   const { account: own } = texts
   return frame(view, texts, html`<p>${own.passwordEffect}</p>
 <form method="post" action="${view.base}/password">
-${hidden('xsrf', view.xsrf)}<input type="hidden" name="account" autocomplete="username" value="${view.account}">
-<label for="current">${own.currentPassword}</label>
+${hidden('xsrf', view.xsrf)}${username(view.account)}<label for="current">${own.currentPassword}</label>
 <input id="current" name="current_password" type="password" autocomplete="current-password" maxlength="1024" required${describes(view.error)}>
 <label for="password">${own.newPassword}</label>
 <input id="password" name="password" type="password" autocomplete="new-password" maxlength="1024" required${describes(view.error)}>

@@ -40,6 +40,7 @@ ${hidden('xsrf', xsrf)}<p class="actions"><button type="submit" name="others" va
 </form>
 <h2 id="browsers">${own.browsers}</h2>
 <p>${own.browsersWhy}</p>
+<p class="muted">${own.timesInUtc}</p>
 <ul class="entries" aria-labelledby="browsers">
 ${browsers.map((session) => showSession(session, 'browser', view, context))}</ul>
 <h2 id="apps">${own.appSessions}</h2>

@@ -34,7 +34,7 @@ ${done !== undefined && html`<p class="done" role="status">${texts.account.done[
 
 /** A time for people, in UTC. The reader's time zone is unknown without a script. */
 export function showTime (timestamp: string, language: Language): Html {
-  const text = new Intl.DateTimeFormat(language, { dateStyle: 'medium', timeStyle: 'short', timeZone: 'UTC' }).format(new Date(timestamp))
+  const text = new Intl.DateTimeFormat(language, { dateStyle: 'medium', timeStyle: 'short', hourCycle: 'h23', timeZone: 'UTC' }).format(new Date(timestamp))
   return html`<time datetime="${timestamp}">${text} UTC</time>`
 }
 

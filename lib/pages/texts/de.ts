@@ -49,7 +49,7 @@ export const de: TextSource = {
     asks: 'Die App möchte:',
     asksAt: 'Die App möchte bei {resource}:',
     vouched: 'Der Betreiber dieses Dienstes bürgt für diese App.',
-    unvouched: 'Niemand bürgt für diese App.',
+    unvouched: 'Der Betreiber dieses Dienstes hat diese App nicht geprüft. Erlauben Sie das nur, wenn Sie die App kennen und ihr vertrauen.',
     registeredBy: 'Registriert hat sie {owner}.',
     sentTo: 'Sie werden weitergeleitet an {target}.',
     targetLinks: 'eine App auf diesem Gerät, die {scheme}-Links öffnet',
@@ -89,7 +89,8 @@ export const de: TextSource = {
       field: 'E-Mail-Adresse',
       submit: 'Link senden',
       haveOne: 'Mit einem vorhandenen Konto anmelden',
-      invalid: 'Geben Sie eine E-Mail-Adresse ein, mit der man sich hier anmelden darf.'
+      notAddress: 'Geben Sie eine E-Mail-Adresse ein, zum Beispiel ann@example.com.',
+      otherDomain: 'Mit dieser Adresse kann hier niemand ein Konto anlegen. Geben Sie eine andere ein.'
     },
     invalidAccount: 'Geben Sie ein Konto oder eine E-Mail-Adresse ein.',
     sent: {
@@ -203,15 +204,16 @@ export const de: TextSource = {
     endOthers: 'Überall sonst abmelden',
     noApps: 'Keine App ist mit Ihrem Konto verbunden.',
     mayDo: 'Sie darf:',
-    unvouched: 'Niemand bürgt für diese App.',
+    unvouched: 'Der Betreiber dieses Dienstes hat diese App nicht geprüft.',
     connectedAt: 'Verbunden {time}',
     disconnect: 'Trennen',
     disconnectQuestion: '{app} trennen?',
     disconnectWarning: 'Die App wird überall abgemeldet und muss Sie wieder fragen, bevor sie etwas darf. Was sie schon weiß, kann sie behalten.',
     activityWhy: 'Die letzten Ereignisse in Ihrem Konto, die neuesten zuerst. Waren Sie etwas davon nicht selbst, legen Sie ein neues Passwort fest: Das meldet alle anderen ab.',
+    timesInUtc: 'Alle Zeiten sind in UTC angegeben. Bei Ihnen kann es früher oder später sein.',
     noEvents: 'Es ist noch nichts geschehen.',
     by: {
-      page: 'Auf einer Seite dieses Dienstes',
+      page: 'In einem Browser',
       app: 'Durch eine App',
       operator: 'Durch den Betreiber dieses Dienstes'
     },
@@ -242,6 +244,8 @@ export const de: TextSource = {
     unverifiedAddress: 'Sie haben noch nicht gezeigt, dass {address} Ihnen gehört.',
     noAddress: 'Ihr Konto hat keine Adresse. Mit einer können Sie ein neues Passwort festlegen, wenn Sie es vergessen.',
     sendVerification: 'Link dorthin senden',
+    firstAddress: 'E-Mail-Adresse',
+    firstEffect: 'Sie gehört zu Ihrem Konto, sobald Sie den Link öffnen, den wir dorthin senden.',
     newAddress: 'Neue E-Mail-Adresse',
     changeAddress: 'Link an die neue Adresse senden',
     changeEffect: 'An Ihre frühere Adresse geht eine E-Mail, mit der sich die Änderung 72 Stunden lang rückgängig machen lässt.',

@@ -61,7 +61,7 @@ export const en = {
     asks: 'The app asks to:',
     asksAt: 'The app asks to, at {resource}:',
     vouched: 'The operator of this service vouches for this app.',
-    unvouched: 'Nobody vouches for this app.',
+    unvouched: 'The operator of this service has not checked this app. Allow it only if you know and trust it.',
     registeredBy: 'It was registered by {owner}.',
     sentTo: 'You will be sent to {target}.',
     targetLinks: 'an app on this device that opens {scheme} links',
@@ -96,7 +96,8 @@ export const en = {
       field: 'Email address',
       submit: 'Send the link',
       haveOne: 'Sign in with an account that you have',
-      invalid: 'Type an email address that may sign up here.'
+      notAddress: 'Type an email address, such as ann@example.com.',
+      otherDomain: 'This address cannot sign up here. Type another one.'
     },
     invalidAccount: 'Type an account or an email address.',
     sent: {
@@ -214,17 +215,18 @@ export const en = {
     endOthers: 'Sign out everywhere else',
     noApps: 'No app is connected to your account.',
     mayDo: 'It may:',
-    unvouched: 'Nobody vouches for this app.',
+    unvouched: 'The operator of this service has not checked this app.',
     connectedAt: 'Connected {time}',
     disconnect: 'Disconnect',
     disconnectQuestion: 'Disconnect {app}?',
     disconnectWarning: 'The app is signed out everywhere, and must ask you again before it may do anything. What it knows already, it may keep.',
     activityWhy: 'The last events about your account, the newest first. If something was not you, set a new password: that signs out everybody else.',
+    timesInUtc: 'All times are in UTC, which may differ from the time where you are.',
     noEvents: 'Nothing has happened yet.',
     /** How something was done. */
     by: {
-      page: 'On a page of this service',
-      app: 'By an app',
+      page: 'In a browser',
+      app: 'Through an app',
       operator: 'By the operator of this service'
     },
     app: 'App: {app}',
@@ -254,6 +256,8 @@ export const en = {
     unverifiedAddress: 'You have not shown yet that {address} is yours.',
     noAddress: 'Your account has no address. With one you can set a new password when you forget it.',
     sendVerification: 'Send a link to it',
+    firstAddress: 'Email address',
+    firstEffect: 'It becomes yours when you open the link that we send there.',
     newAddress: 'New email address',
     changeAddress: 'Send a link to the new address',
     changeEffect: 'Your former address gets a mail with which the change can be undone for 72 hours.',
