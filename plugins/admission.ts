@@ -33,6 +33,11 @@ function nameRoles (names: RoleNames, { roles = [] }: AccessRule): string[] {
   return roles.map((role) => (Object.hasOwn(names, role) ? names[role as keyof RoleNames] : role))
 }
 
+/** The scopes to request for a token that lacks its user's roles: those that it needs anyway, and `roles`. */
+function listScopesWithRoles ({ token }: Caller, scopes: readonly string[]): string[] {
+  return [...(scopes.length > 0 ? scopes : token.scopes), 'roles']
+}
+
 /** Whether the path names the caller. A client that acts for itself owns nothing. */
 function isOwner ({ subject, user }: Caller, request: FastifyRequest): boolean {
   return subject === 'user' && (request.params as { userId?: string }).userId === user.user_id
@@ -46,6 +51,7 @@ export function createAdmission (names: RoleNames, rule: GuardOptions): Admissio
     if (caller.token.audience !== audience) throw wrongAudience()
     if (subject !== 'any' && caller.subject !== subject) throw denied(`the access token must belong to a ${subject}`)
     const isAdmitted = any || (owner && isOwner(caller, request)) || roles.some((role) => holdsRole(caller.user.roles, role))
+    if (!isAdmitted && roles.length > 0 && caller.token.roles_withheld === true) throw insufficientScope(listScopesWithRoles(caller, scopes))
     if (!isAdmitted) throw denied()
     if (!scopes.every((scope) => caller.token.scopes.includes(scope))) throw insufficientScope(scopes)
     return caller.isAdmin

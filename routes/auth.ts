@@ -15,6 +15,7 @@ function toTokenInfo ({ subject, user, client, token }: Caller): TokenInfo {
     client_id: client.clientId,
     scopes: token.scopes as string[],
     ...(token.audience !== undefined && { aud: token.audience }),
+    ...(token.roles_withheld === true && { roles_withheld: true as const }),
     ...(subject === 'client' && { subject })
   }
 }

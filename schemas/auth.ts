@@ -10,6 +10,9 @@ export const TokenInfoSchema = Type.Object({
   client_id: Type.String(),
   scopes: Type.Array(Type.String(), { description: "The client's scopes, narrowed to those the token was granted." }),
   aud: Type.Optional(Type.String({ description: 'The resource that the token was requested for (RFC 8707). Absent: none.' })),
+  roles_withheld: Type.Optional(Type.Literal(true, {
+    description: 'Present when `roles` is empty because the app did not request the scope `roles`, with which it could get those of the user.'
+  })),
   subject: Type.Optional(Type.Literal('client', {
     description: "Present when the client acts for itself. The user is then the client's owner, and the roles are the client's own."
   }))

@@ -47,11 +47,14 @@ function describeMeaning (scope: string, registry: Registry): string | undefined
   return typeof declarer === 'string' ? registry.resources[declarer]?.scopes[scope] : undefined
 }
 
-/** The scopes with their meanings, for a page. */
-export function describeScopes (scopes: string[], registry: Registry): PageScope[] {
+/**
+ * The scopes with their meanings, for a page.
+ * @param at the name of the resource that the tokens are for. With `roles`, such tokens have the user's roles there
+ */
+export function describeScopes (scopes: string[], registry: Registry, at?: string): PageScope[] {
   return scopes.map((scope) => {
     const meaning = describeMeaning(scope, registry)
-    return { scope, ...(meaning !== undefined && { meaning }) }
+    return { scope, ...(meaning !== undefined && { meaning }), ...(scope === 'roles' && at !== undefined && { at }) }
   })
 }
 
@@ -86,7 +89,14 @@ export function createGrantLoader (store: Store) {
       return scopes.filter((scope) => client.first_party || consented[scope] === identifyConsent(client, scope, registry))
     }
 
-    const own = filterGranted('', oidc.requestParamOIDCScopes)
+    // For a token without an audience, `roles` is a claim; for a resource it is power there. So these are two consents.
+    const [resource] = Object.keys(oidc.resourceServers ?? {})
+    const isRolesAtResource = (scope: string) => scope === 'roles' && resource !== undefined
+    const requested = [...oidc.requestParamOIDCScopes]
+    const own = [
+      ...filterGranted('', requested.filter((scope) => !isRolesAtResource(scope))),
+      ...filterGranted(resource ?? '', requested.filter(isRolesAtResource))
+    ]
     const ofResources = Object.entries(oidc.resourceServers ?? {}).map(([uri, { scopes }]) =>
       [uri, filterGranted(uri, [...oidc.requestParamScopes].filter((scope) => scopes.has(scope)))] as const)
     if (own.length === 0 && ofResources.every(([, scopes]) => scopes.length === 0)) return undefined

@@ -20,7 +20,7 @@ import { patchProvider, setAddress } from './patches.ts'
 import { createGrantLoader, describeScopes } from './policy.ts'
 import { createResourceIndicators } from './resource-indicators.ts'
 import { splitScopes } from './scopes.ts'
-import { findByUri, readRegistry } from '../resources/registry.ts'
+import { type Registry, findByUri, readRegistry } from '../resources/registry.ts'
 import type { Look } from '../pages/look.ts'
 import { INTERACTION } from './routes.ts'
 import { tellOfSignOut } from './sign-in-sessions.ts'
@@ -64,7 +64,17 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
     getContext: () => getContext()
   })
   const findAccount = createAccounts(store, times.now)
-  const views = createViews(findAccount, async (scopes) => describeScopes(scopes, await readRegistry(store)), look)
+
+  /** The name of a requested resource on a page; undefined without one. */
+  function nameResource (registry: Registry, uri: string | undefined): string | undefined {
+    if (uri === apiUri) return look.name ?? apiUri
+    return uri === undefined ? undefined : findByUri(registry, uri)?.[1].name
+  }
+
+  const views = createViews(findAccount, async (scopes, resource) => {
+    const registry = await readRegistry(store)
+    return describeScopes(scopes, registry, nameResource(registry, resource))
+  }, look)
 
   /** Records that a user has let a client act for them. The token session that follows is not an event. */
   async function recordConnection (type: 'app.connected' | 'device.connected', user_id: string | undefined, client_id: unknown): Promise<void> {
@@ -161,7 +171,7 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
         vouched,
         owner,
         ...(resource !== undefined && { resource: { name: resource.name, uri: resource.uri } }),
-        scopes: describeScopes(splitScopes(scope), registry),
+        scopes: describeScopes(splitScopes(scope), registry, nameResource(registry, uri)),
         ...(redirectUri !== undefined && { redirectUri }),
         ...(locales !== undefined && { locales }),
         ...(loginHint !== undefined && { loginHint }),

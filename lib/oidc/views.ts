@@ -52,9 +52,9 @@ function readLinkedCode (ctx: KoaContextWithOIDC): string | undefined {
 
 /**
  * The pages that oidc-provider renders through us.
- * @param describe adds the meanings of the scopes
+ * @param describe adds the meanings of the scopes of a request for a resource
  */
-export function createViews (findAccount: ReturnType<typeof createAccounts>, describe: (scopes: string[]) => Promise<PageScope[]>, look: Look) {
+export function createViews (findAccount: ReturnType<typeof createAccounts>, describe: (scopes: string[], resource?: string) => Promise<PageScope[]>, look: Look) {
   function send<Name extends keyof Pages> (ctx: KoaContextWithOIDC, name: Name, data: Pages[Name], redirectUri?: unknown): void {
     ctx.set(pageHeaders({ look, redirectUri }))
     ctx.type = 'html'
@@ -92,13 +92,13 @@ export function createViews (findAccount: ReturnType<typeof createAccounts>, des
       const { ip } = device as { ip?: string }
       const { accountId } = ctx.oidc.session ?? {}
       const account = accountId === undefined ? undefined : await findAccount(accountId)
-      const { scope } = (ctx.oidc.entities.DeviceCode?.params ?? {}) as { scope?: string }
+      const { scope, resource } = (ctx.oidc.entities.DeviceCode?.params ?? {}) as { scope?: string, resource?: string | string[] }
       send(ctx, 'device-confirm', {
         action: ctx.oidc.urlFor('code_verification'),
         xsrf: readXsrfToken(ctx),
         code,
         client: nameClient(client),
-        scopes: await describe(splitScopes(scope)),
+        scopes: await describe(splitScopes(scope), [resource].flat()[0]),
         ...(account !== undefined && { account: account.name }),
         ...(ip !== undefined && { ip })
       })

@@ -3,10 +3,15 @@ import { type Html, html } from './html.ts'
 import { type Context, type Part, mark, name, strong } from './parts.ts'
 import type { Texts } from './texts/en.ts'
 
-const hasText = (scope: string, { scopes }: Texts): scope is Exclude<keyof Texts['scopes'], 'other'> => scope !== 'other' && Object.hasOwn(scopes, scope)
+/** The keys of texts that are not about one scope. */
+const NOT_SCOPES: ReadonlySet<string> = new Set(['other', 'rolesAt'])
+
+const hasText = (scope: string, { scopes }: Texts): scope is Exclude<keyof Texts['scopes'], 'other' | 'rolesAt'> =>
+  !NOT_SCOPES.has(scope) && Object.hasOwn(scopes, scope)
 
 /** The description of a scope: our own text, the text of the resource that declares it, or its name. */
-export function describeScope ({ scope, meaning }: PageScope, texts: Texts): Html {
+export function describeScope ({ scope, meaning, at }: PageScope, texts: Texts): Html {
+  if (at !== undefined) return texts.scopes.rolesAt({ resource: name(at) })
   if (hasText(scope, texts)) return html`${texts.scopes[scope]}`
   return meaning === undefined ? texts.scopes.other({ scope: html`<code>${scope}</code>` }) : html`${meaning}`
 }

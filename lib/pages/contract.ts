@@ -6,8 +6,11 @@ import type { Message, Texts } from './texts/en.ts'
 /** The client that sent the user, for display. */
 export interface PageClient { name: string }
 
-/** A requested scope. `meaning` is its description by the resource. */
-export interface PageScope { scope: string, meaning?: string }
+/**
+ * A requested scope. `meaning` is its description by the resource. `at` is the name of the API where the app gets the person's roles
+ * by the scope `roles`; elsewhere that scope only lets the app read them.
+ */
+export interface PageScope { scope: string, meaning?: string, at?: string }
 
 /** The form of a sign-in step. */
 export interface StepView {

@@ -135,12 +135,12 @@ export class RemoteTokens {
         headers: { 'www-authenticate': answer.challenge }
       })
     }
-    const { user_id, account, name, roles, client_id, scopes, subject, aud }: TokenInfo = JSON.parse(answer.text).data
+    const { user_id, account, name, roles, client_id, scopes, subject, aud, roles_withheld }: TokenInfo = JSON.parse(answer.text).data
     return {
       subject: subject ?? 'user',
       user: { user_id, account, name, roles },
       client: { clientId: client_id },
-      token: { id, scopes, ...(aud !== undefined && { audience: aud }) },
+      token: { id, scopes, ...(aud !== undefined && { audience: aud }), ...(roles_withheld === true && { roles_withheld }) },
       isAdmin: holdsRole(roles, this.#options.roles.admin)
     }
   }

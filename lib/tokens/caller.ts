@@ -1,6 +1,7 @@
 import { LRUCache } from 'lru-cache'
+import { isVouchedFor } from '../clients/kinds.ts'
 import { deepFreeze } from '../freeze.ts'
-import type { ClientRecord, Roles, TokenRecord, UserRecord } from '../records.ts'
+import type { ClientRecord, GrantRecord, Roles, TokenRecord, UserRecord } from '../records.ts'
 import { API_RESOURCE_ID, isApiScope, isForClients } from '../resources/api-scopes.ts'
 import { narrowScopes } from '../resources/registry.ts'
 import { holdsRole } from '../roles.ts'
@@ -28,9 +29,7 @@ export interface Caller {
   /** `client` when the client acts for itself (client credentials). The user is then its owner, and the roles are the client's own. */
   readonly subject: 'user' | 'client'
   /**
-   * `roles` are the roles that the token may use. All of the user's roles are available to an operator's unrestricted token, to the
-   * token of a first-party client with the scope `roles`, and to a token with an audience and one of its scopes. Other tokens
-   * have none.
+   * `roles` are the roles that the token may use, all of the user's or none; see chooseRoles.
    */
   readonly user: Readonly<Pick<UserRecord, 'account' | 'name' | 'roles'> & { user_id: string }>
   readonly client: { readonly clientId: string, readonly name?: string, readonly scopes?: readonly string[], readonly userId?: string }
@@ -41,6 +40,8 @@ export interface Caller {
     readonly scopes: readonly string[]
     /** The resource that the token was requested for (RFC 8707). Absent: none. */
     readonly audience?: string
+    /** True where the token has no roles because its client did not request the scope `roles`, which would give it the user's. */
+    readonly roles_withheld?: true
     /** The user's epoch at this look-up. A write on the user's behalf must fail once the epoch has changed. */
     readonly user_epoch?: number
     readonly created_at?: string
@@ -52,23 +53,35 @@ export interface Caller {
 }
 
 /**
- * The roles that a token may use wherever it is accepted. Roles grant power, so a sign-in alone does not give them to an app. At a
- * resource, they require that the client still has one of its scopes.
+ * Whether a token may use its user's roles wherever it is accepted; `asked` if its client must have requested the scope `roles`.
+ * Roles grant power, so a sign-in alone does not give them to an app. At a resource, they require that the client still has one of
+ * its scopes, and that the operator vouches for the client or the user has granted it their roles there.
  */
-function chooseRoles ({ operator, scopes: granted, resource_id }: TokenRecord, user: UserRecord, client: ClientRecord, scopes: string[]): Roles {
-  const isVouchedFor = resource_id === undefined && client.first_party === true && granted?.includes('roles') === true
-  const isAtResource = resource_id !== undefined && (operator !== undefined || scopes.length > 0)
-  return operator === 'unrestricted' || isVouchedFor || isAtResource ? user.roles : {}
+function findRolesRule ({ operator, resource_id }: TokenRecord, client: ClientRecord, scopes: string[]): boolean | 'asked' {
+  if (operator !== undefined) return operator === 'unrestricted' || resource_id !== undefined
+  if (resource_id === undefined) return client.first_party === true && 'asked'
+  return scopes.length > 0 && (isVouchedFor(client) || 'asked')
+}
+
+/**
+ * The roles that a token may use. The scopes of a token for a resource are those of the resource, so the grant says there whether
+ * the user has granted their roles.
+ */
+function chooseRoles (record: TokenRecord, user: UserRecord, client: ClientRecord, grant: GrantRecord | null, scopes: string[]): { roles: Roles, roles_withheld: boolean } {
+  const rule = findRolesRule(record, client, scopes)
+  const granted = record.resource_id === undefined ? record.scopes : grant?.scopes
+  const isGranted = rule === 'asked' ? granted?.includes('roles') === true : rule
+  return { roles: isGranted ? user.roles : {}, roles_withheld: rule === 'asked' && !isGranted }
 }
 
 /** Builds the caller of a valid access token. Null for a token without a user or a client. */
-export function toCaller ({ record, user, client, registry }: Valid<TokenRecord>, adminRole: string): Caller | null {
+export function toCaller ({ record, user, client, grant, registry }: Valid<TokenRecord>, adminRole: string): Caller | null {
   if (user === null || client === null) return null
   const { resource, resource_id } = record
   const isClient = record.kind === CLIENT_CREDENTIALS
   const held = isClient ? client.roles ?? {} : user.roles
   const scopes = narrowScopes(record, client, registry)
-  const roles = isClient ? held : chooseRoles(record, user, client, scopes)
+  const { roles, roles_withheld } = isClient ? { roles: held, roles_withheld: false } : chooseRoles(record, user, client, grant, scopes)
   return deepFreeze({
     subject: isClient ? 'client' : 'user',
     user: { user_id: user.id, account: user.account, name: user.name, roles },
@@ -80,7 +93,8 @@ export function toCaller ({ record, user, client, registry }: Valid<TokenRecord>
       created_at: record.created_at,
       expired_at: record.expired_at,
       ...(record.grant_id !== undefined && { grant_id: record.grant_id }),
-      ...(resource !== undefined && { audience: resource })
+      ...(resource !== undefined && { audience: resource }),
+      ...(roles_withheld && { roles_withheld: true as const })
     },
     isAdmin: holdsRole(roles, adminRole),
     [POWER]: {

@@ -41,9 +41,18 @@ export interface OwnApp {
   client: { client_id: string, name: string }
   vouched: boolean
   scopes: string[]
+  /** The URIs of the resources where it may use the user's roles. `scopes` then has `roles` only if another session has it without a resource. */
+  roles_at: string[]
   /** The creation time of its oldest token session. */
   connected_at: string
   last_used_at: string
+}
+
+/** The scopes of a token session. At a resource, the scope `roles` is power there. */
+function splitRoles ({ scopes = [], payload }: GrantRecord): Pick<OwnApp, 'scopes' | 'roles_at'> {
+  const resources = Object.keys((payload?.resources ?? {}) as object)
+  if (resources.length === 0 || !scopes.includes('roles')) return { scopes, roles_at: [] }
+  return { scopes: scopes.filter((scope) => scope !== 'roles'), roles_at: resources }
 }
 
 /** A list, and the number of entries that it omits. */
@@ -158,12 +167,14 @@ export function createOwnSessions ({ store, now, tokens, recorder }: { store: St
       const apps = new Map<string, OwnApp>()
       for await (const batch of scanGrants(user_id)) {
         for (const { grant, client } of batch) {
-          const { created_at, last_used_at, scopes = client.scopes } = grant
+          const { created_at, last_used_at } = grant
+          const { scopes, roles_at } = splitRoles({ ...grant, scopes: grant.scopes ?? client.scopes })
           const app = apps.get(client.id)
           apps.set(client.id, {
             client: { client_id: client.id, name: client.name },
             vouched: isVouchedFor(client),
             scopes: [...new Set([...app?.scopes ?? [], ...scopes])],
+            roles_at: [...new Set([...app?.roles_at ?? [], ...roles_at])],
             connected_at: app === undefined || created_at < app.connected_at ? created_at : app.connected_at,
             last_used_at: app === undefined || last_used_at > app.last_used_at ? last_used_at : app.last_used_at
           })

@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify'
 import { describeScopes } from '../../lib/oidc/policy.ts'
-import { readRegistry } from '../../lib/resources/registry.ts'
+import { findByUri, readRegistry } from '../../lib/resources/registry.ts'
 import type { AccountMount, Visits } from '../../plugins/account.ts'
 import { sendPage } from '../../plugins/pages.ts'
 import { readField } from '../../plugins/sign-in-forms.ts'
@@ -45,8 +45,11 @@ export function sessionPages (app: FastifyInstance, { getHome, limitWrites, look
     const visit = await visits.open(request, reply, { section: 'apps' })
     if (visit === null) return reply
     const [{ entries, more }, registry] = await Promise.all([ownSessions.listApps(visit.user.user_id), readRegistry(store)])
-    const apps = entries.map(({ client: { client_id, name }, scopes, ...rest }) =>
-      ({ client_id, client: { name }, scopes: describeScopes(scopes, registry), ...rest }))
+    const apps = entries.map(({ client: { client_id, name }, scopes, roles_at, ...rest }) => {
+      // The service's own API is in no registry: its name is its address.
+      const roles = roles_at.map((uri) => ({ scope: 'roles', at: findByUri(registry, uri)?.[1].name ?? uri }))
+      return { client_id, client: { name }, scopes: [...describeScopes(scopes, registry), ...roles], ...rest }
+    })
     return await sendPage(reply, 'account-apps', { ...visit.view, ...readDone(request), apps, more }, page)
   })
 

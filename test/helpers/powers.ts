@@ -1,5 +1,5 @@
 import type { TestKit } from '../../testing/index.ts'
-import { type ClientRecord, type Roles, type TokenRecord, type UserRecord, createClientRecord, createUserRecord } from '../../lib/records.ts'
+import { type ClientRecord, type GrantRecord, type Roles, type TokenRecord, type UserRecord, createClientRecord, createUserRecord } from '../../lib/records.ts'
 import { ACCESS_TTL, createToken } from '../../lib/tokens/tokens.ts'
 import { type Api, callAs, unique } from './people.ts'
 
@@ -63,9 +63,10 @@ export interface Held extends Api {
 /**
  * Issues a token of a kind to a new client. The token's user has the roles. For a client that acts for itself the user is its
  * owner, and a service account has the roles too.
+ * @param granted the scopes of the grant that the token is under. Absent: there is no grant
  */
-export async function issue (kit: TestKit, elsewhere: Elsewhere, { kind, scopes, roles = [], ownerRoles = roles, client = {}, token = {}, user: given }: {
-  kind: Kind, scopes: string[], roles?: string[], ownerRoles?: string[], client?: Partial<ClientRecord>, token?: Partial<TokenRecord>, user?: UserRecord
+export async function issue (kit: TestKit, elsewhere: Elsewhere, { kind, scopes, roles = [], ownerRoles = roles, client = {}, token = {}, user: given, granted }: {
+  kind: Kind, scopes: string[], roles?: string[], ownerRoles?: string[], client?: Partial<ClientRecord>, token?: Partial<TokenRecord>, user?: UserRecord, granted?: string[]
 }): Promise<Held> {
   const described = describeKind(kind, scopes, roles, elsewhere)
   const user = given ?? await addUser(kit, ownerRoles)
@@ -74,7 +75,16 @@ export async function issue (kit: TestKit, elsewhere: Elsewhere, { kind, scopes,
   const { id: client_id, epoch: client_epoch } = await addClient(kit, owner, { ...described.client, ...client })
   const access_token = createToken()
   const subject = { user_id: user.id, client_id, user_epoch: user.epoch, client_epoch }
-  await kit.app.identity.tokens.issue({ token: access_token, ttl: ACCESS_TTL, fields: { ...described.token, ...token } }, subject)
+  const fields = { ...described.token, ...token }
+  const { tokens, store } = kit.app.identity
+  if (granted === undefined) await tokens.issue({ token: access_token, ttl: ACCESS_TTL, fields }, subject)
+  else {
+    const id = createToken()
+    const created_at = new Date(kit.clock.now()).toISOString()
+    const expired_at = new Date(kit.clock.now() + ACCESS_TTL * 1000).toISOString()
+    await store.collection<GrantRecord>('grants').insert({ id, ...subject, created_at, expired_at, last_used_at: created_at, generation: 0, refreshed_at: [], scopes: granted })
+    await tokens.issueUnder('access_tokens', { token: access_token, ttl: ACCESS_TTL, fields }, id)
+  }
   const headers = { authorization: `Bearer ${access_token}` }
   return { user_id: user.id, client_id, access_token, headers, ...callAs(kit, headers) }
 }

@@ -12,9 +12,10 @@ t.setTimeout(600_000)
 
 /**
  * What the guards of the right audience and subject answer: `ok`, `admin` (ok, and the caller counts as an administrator),
- * `403`, `scope` (403 with the challenge).
+ * `403`, `scope` (403 with the challenge), `roles` (403 with a challenge that names the scope `roles`).
  *
- * at: the resource that the token is for. `+` has the scope that the guard needs, and `roles`; `-` has neither.
+ * at: the resource that the token is for. `+` has the scope that the guard needs, and `roles`; `~` has the scope alone; `-` has
+ * neither.
  * admin, manager: guard({ roles }). self, other: guard({ owner }) where the path names the token's user, or another.
  */
 const TABLE = `
@@ -31,8 +32,8 @@ narrowed-                     admin    -       user     ok     403    403      -
 first-party+                  plain    -       user     ok     403    403      ok       -        ok     403    ok             403
 first-party+                  manager  -       user     ok     403    ok       ok       -        ok     403    ok             403
 first-party+                  admin    -       user     admin  admin  403      admin    -        admin  403    admin          admin
-first-party-                  manager  -       user     ok     403    403      -        scope    ok     403    ok             403
-first-party-                  admin    -       user     ok     403    403      -        scope    ok     403    ok             403
+first-party-                  manager  -       user     ok     roles  roles    -        scope    ok     403    ok             roles
+first-party-                  admin    -       user     ok     roles  roles    -        scope    ok     403    ok             roles
 third-party+                  plain    -       user     ok     403    403      ok       -        ok     403    ok             403
 third-party+                  manager  -       user     ok     403    403      ok       -        ok     403    ok             403
 third-party+                  admin    -       user     ok     403    403      ok       -        ok     403    ok             403
@@ -50,6 +51,8 @@ API_audience+                 admin    api     user     admin  admin  403      -
 other_audience+               plain    orders  user     ok     403    403      ok       -        ok     403    ok             403
 other_audience+               manager  orders  user     ok     403    ok       ok       -        ok     403    ok             403
 other_audience+               admin    orders  user     admin  admin  403      admin    -        admin  403    admin          admin
+other_audience~               plain    orders  user     ok     roles  roles    ok       -        ok     403   ok             roles
+other_audience~               admin    orders  user     ok     roles  roles    ok       -        ok     403   ok             roles
 other_audience-               admin    orders  user     ok     403    403      -        scope    ok     403    ok             403
 operator_at_another_audience+ manager  orders  user     ok     403    ok       ok       -        ok     403    ok             403
 operator_at_another_audience+ admin    orders  user     admin  admin  403      admin    -        admin  403    admin          admin
@@ -59,18 +62,18 @@ DPoP-bound+                   admin    none    user     401    401    401      4
 `
 
 /** `elsewhere`: 401 that says that the token is for another resource. */
-type Answer = 'ok' | 'admin' | '401' | '403' | 'scope' | 'elsewhere'
+type Answer = 'ok' | 'admin' | '401' | '403' | 'scope' | 'roles' | 'elsewhere'
 type At = '-' | 'api' | 'orders' | 'nowhere'
 
 const COLUMNS = ['guard', 'admin', 'manager', 'scopes+', 'scopes-', 'self', 'other', 'admin-or-self', 'admin-and-scopes'] as const
 
-interface Row { kind: Kind, has: boolean, role: string, at: string, subject: string, expected: Record<typeof COLUMNS[number], Answer | '-'> }
+interface Row { kind: Kind, has: '+' | '~' | '-', role: string, at: string, subject: string, expected: Record<typeof COLUMNS[number], Answer | '-'> }
 
 const ROWS = TABLE.trim().split('\n').slice(1).map((line): Row => {
   const [token, role, at, subject, ...cells] = line.split(/\s+/) as [string, string, string, string, ...Answer[]]
   if (cells.length !== COLUMNS.length) throw new Error(`a row of ${cells.length} cells: ${line}`)
   const expected = Object.fromEntries(COLUMNS.map((name, index) => [name, cells[index]])) as Row['expected']
-  return { kind: token.slice(0, -1).replaceAll('_', ' ') as Kind, has: token.endsWith('+'), role, at, subject, expected }
+  return { kind: token.slice(0, -1).replaceAll('_', ' ') as Kind, has: token.slice(-1) as Row['has'], role, at, subject, expected }
 })
 
 const SUBJECTS = [undefined, 'user', 'client', 'any'] as const
@@ -125,6 +128,7 @@ async function ask (app: FastifyInstance, { path, column, at }: Guarded, { user_
     if (body.message === 'the access token was not requested for this resource') return 'elsewhere'
   }
   if (reply.statusCode !== 403 || body.code !== 'ErrPerm') return `${reply.statusCode} ${reply.body}`
+  if (/^Bearer error="insufficient_scope", scope="([^" ]+ )?roles"$/.test(String(challenge))) return 'roles'
   return challenge === undefined ? '403' : challenge === `Bearer error="insufficient_scope", scope="${getScope(at, orders)}"` ? 'scope' : String(challenge)
 }
 
@@ -134,9 +138,13 @@ async function walk (t: Test, kit: TestKit, app: FastifyInstance, orders: Orders
   for (const row of ROWS) {
     const { kind, has, role } = row
     const needed = kind === 'API audience' ? 'account:read' : kind.includes('audience') ? orders.scope : 'read'
-    const scopes = has ? [needed, 'roles'] : []
+    const granted = { '+': [needed, 'roles'], '~': [needed], '-': [] }[has]
+    // The scopes of a token for a resource are those of the resource.
+    const isUnderGrant = kind === 'API audience' || kind === 'other audience'
+    const scopes = isUnderGrant ? granted.filter((scope) => scope !== 'roles') : granted
     const declared = { [orders.scope]: orders.resourceId }
-    const caller = await issue(kit, orders, { kind, scopes, roles: role === 'plain' ? [] : [role], client: { scopes: has ? ['read', 'account:read', orders.scope] : [], declared } })
+    const client = { scopes: has === '-' ? [] : ['read', 'account:read', orders.scope], declared }
+    const caller = await issue(kit, orders, { kind, scopes, roles: role === 'plain' ? [] : [role], client, ...(isUnderGrant && { granted }) })
     const deviations: string[] = []
     await Promise.all(routes.map(async (guarded) => {
       const expected = expect(row, guarded)
@@ -144,7 +152,7 @@ async function walk (t: Test, kit: TestKit, app: FastifyInstance, orders: Orders
       const answer = await ask(app, guarded, caller, orders)
       if (answer !== expected) deviations.push(`${guarded.column}, audience ${guarded.at}, subject ${guarded.subject}: ${answer} instead of ${expected}`)
     }))
-    t.strictSame(deviations, [], `${kind}${has ? ' with the scope' : ''} as ${role}`)
+    t.strictSame(deviations, [], `${kind}${has} as ${role}`)
   }
 }
 

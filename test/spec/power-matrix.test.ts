@@ -352,7 +352,7 @@ await forEachStore(t, async (t, build: Build) => {
     const kit = await build(t)
     const elsewhere = await declareResource(kit, { 'orders:read': 'read orders' })
     const roles = { admin: true }
-    for (const [kind, scopes, expected] of [
+    for (const [kind, scopes, expected, granted] of [
       ['unrestricted', [], roles],
       ['narrowed', API_SCOPES, {}],
       ['narrowed', [...API_SCOPES, 'roles'], {}],
@@ -360,17 +360,20 @@ await forEachStore(t, async (t, build: Build) => {
       ['first-party', ['roles'], roles],
       ['third-party', API_SCOPES, {}],
       ['third-party', ['roles', ...API_SCOPES], {}],
-      ['API audience', API_SCOPES, roles],
-      ['other audience', ['orders:read'], roles],
+      ['API audience', API_SCOPES, {}],
+      ['API audience', API_SCOPES, roles, [...API_SCOPES, 'roles']],
+      ['other audience', ['orders:read'], {}],
+      ['other audience', ['orders:read'], {}, ['orders:read']],
+      ['other audience', ['orders:read'], roles, ['orders:read', 'roles']],
       // Its client has lost the scopes meanwhile.
-      ['other audience', [], {}],
-      ['API audience', [], {}],
+      ['other audience', [], {}, ['roles']],
+      ['API audience', [], {}, ['roles']],
       ['operator at another audience', [], roles],
       ['own', API_SCOPES, {}],
       ['service', [], roles]
-    ] as [Kind, string[], object][]) {
+    ] as [Kind, string[], object, string[]?][]) {
       // A service account's roles are its own. Its owner's roles count only for the owner.
-      const caller = await issue(kit, elsewhere, { kind, scopes, roles: ['admin'], ownerRoles: kind === 'service' ? ['manager'] : ['admin'], client: { declared: { 'orders:read': elsewhere.resourceId } } })
+      const caller = await issue(kit, elsewhere, { kind, scopes, roles: ['admin'], ownerRoles: kind === 'service' ? ['manager'] : ['admin'], client: { declared: { 'orders:read': elsewhere.resourceId } }, ...(granted !== undefined && { granted }) })
       const { body } = await caller.get<{ data: Record<string, unknown> }>('/auth/tokeninfo')
       t.strictSame(body.data.roles, expected, `${kind} with ${scopes.join(' ')}`)
       t.equal(body.data.subject, ['own', 'service'].includes(kind) ? 'client' : undefined, kind)

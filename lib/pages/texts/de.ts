@@ -62,6 +62,7 @@ export const de: TextSource = {
     profile: 'Ihren Namen lesen',
     email: 'Ihre E-Mail-Adresse lesen',
     roles: 'Ihre Rollen lesen',
+    rolesAt: 'bei {resource} mit allen Ihren Rollen handeln',
     offline_access: 'angemeldet bleiben, wenn Sie sie nicht benutzen',
     'account:read': 'Ihr Profil lesen und sehen, wo Sie angemeldet sind',
     'account:write': 'Ihr Profil ändern und Sie anderswo abmelden',

@@ -75,6 +75,8 @@ export const en = {
     profile: 'read your name',
     email: 'read your email address',
     roles: 'read your roles',
+    /** `roles` in a request for an API: the app gets the power of the roles there. */
+    rolesAt: 'act at {resource} with all your roles',
     offline_access: 'stay signed in when you are not using it',
     ...API_SCOPES,
     /** A free scope, which only its app knows the meaning of. */

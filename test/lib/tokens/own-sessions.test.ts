@@ -93,8 +93,8 @@ t.test('listApps: each with the scopes of all its sessions, from the first to th
   await add('grants', { client_id: 'gone', last_used_at: BEGIN })
   const { entries, more } = await ownSessions.listApps(user_id)
   t.strictSame(entries.map(({ scopes, ...rest }) => ({ ...rest, scopes: scopes.sort() })), [
-    { client: { client_id, name: 'app' }, vouched: false, scopes: ['openid', 'read', 'write'], connected_at: at(-30), last_used_at: at(-1) },
-    { client: { client_id: vouched, name: 'ours' }, vouched: true, scopes: ['all'], connected_at: BEGIN, last_used_at: at(-2) }
+    { client: { client_id, name: 'app' }, vouched: false, scopes: ['openid', 'read', 'write'], roles_at: [], connected_at: at(-30), last_used_at: at(-1) },
+    { client: { client_id: vouched, name: 'ours' }, vouched: true, scopes: ['all'], roles_at: [], connected_at: BEGIN, last_used_at: at(-2) }
   ])
   t.equal(more, 0)
 })

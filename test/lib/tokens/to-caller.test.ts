@@ -13,8 +13,9 @@ const USER: UserRecord = { id: 'ann', account: 'ann', created_at: DAY, modified_
 const CLIENT: ClientRecord = { id: 'app', createdAt: DAY, modifiedAt: DAY, redirectUris: [], scopes: ['read', 'account:read', 'users:write'], userId: 'owner', name: 'App', epoch: 0 }
 const REGISTRY: Registry = { id: 'registry', revision: 0, resources: {}, names: { 'orders:read': 'orders' } }
 
-function call (record: Partial<TokenRecord> = {}, { user, client }: { user?: Partial<UserRecord>, client?: Partial<ClientRecord> } = {}): Caller {
-  const valid = { record: { ...RECORD, ...record }, user: { ...USER, ...user }, client: { ...CLIENT, ...client }, grant: null, registry: REGISTRY }
+function call (record: Partial<TokenRecord> = {}, { user, client, granted }: { user?: Partial<UserRecord>, client?: Partial<ClientRecord>, granted?: string[] } = {}): Caller {
+  const grant = granted === undefined ? null : { id: 'session', scopes: granted } as unknown as GrantRecord
+  const valid = { record: { ...RECORD, ...record }, user: { ...USER, ...user }, client: { ...CLIENT, ...client }, grant, registry: REGISTRY }
   return toCaller(valid, 'root')!
 }
 
@@ -44,7 +45,10 @@ t.test('the roles that a token may use', async (t) => {
   const held: Record<string, Caller> = {
     "an operator's unrestricted token": call({ operator: 'unrestricted' }),
     'a first-party client with the scope roles': call({ scopes: ['openid', 'roles'] }, { client: { first_party: true } }),
-    'at a resource, with one of its scopes': call({ ...orders, scopes: ['orders:read'] }, at),
+    'at a resource, with one of its scopes, where the person has granted the roles': call({ ...orders, scopes: ['orders:read'] }, { ...at, granted: ['orders:read', 'roles'] }),
+    'at a resource, with one of its scopes, of a first-party client': call({ ...orders, scopes: ['orders:read'] }, { client: { ...at.client, first_party: true } }),
+    'at a resource, with a scope that only an administrator could give': call({ ...orders, scopes: ['orders:read'] }, { client: { ...at.client, admin_scopes: ['orders:read'] } }),
+    'at a resource, with one of its scopes, of a service account': call({ ...orders, scopes: ['orders:read'] }, { client: { ...at.client, roles: { robot: true } } }),
     "an operator's narrowed token at a resource": call({ ...orders, operator: 'narrowed', scopes: [] }),
     "an operator's unrestricted token at a resource": call({ ...orders, operator: 'unrestricted' })
   }
@@ -56,11 +60,21 @@ t.test('the roles that a token may use', async (t) => {
     'a first-party client whose token names no scopes': call({}, { client: { first_party: true } }),
     'a third-party client with the scope roles': call({ scopes: ['roles'] }),
     'a client that was first-party': call({ scopes: ['roles'] }, { client: { first_party: false } }),
+    'at a resource, where the person has not granted the roles': call({ ...orders, scopes: ['orders:read'] }, { ...at, granted: ['openid', 'orders:read'] }),
+    'at a resource, without a grant': call({ ...orders, scopes: ['orders:read', 'roles'] }, at),
     'at a resource, without any of its scopes': call({ ...orders, scopes: ['roles'] }, { client: { ...at.client, first_party: true } }),
-    'at a resource whose scope the client lost': call({ ...orders, scopes: ['orders:read'] })
+    'at a resource whose scope the client lost': call({ ...orders, scopes: ['orders:read'] }, { granted: ['orders:read', 'roles'] })
   }
   for (const [name, { user, isAdmin }] of Object.entries(held)) t.match([user.roles, isAdmin], [{ root: true }, true], name)
   for (const [name, { user, isAdmin }] of Object.entries(none)) t.strictSame([user.roles, isAdmin], [{}, false], name)
+  const isWithheld = (caller: Caller | undefined) => caller?.token.roles_withheld === true
+  t.strictSame(Object.entries(none).filter(([, caller]) => isWithheld(caller)).map(([name]) => name), [
+    'a first-party client that did not ask for roles',
+    'a first-party client whose token names no scopes',
+    'at a resource, where the person has not granted the roles',
+    'at a resource, without a grant'
+  ], 'the scope roles would give them')
+  t.notOk(Object.values(held).some(isWithheld))
 })
 
 t.test('what a token may do in the API of the service', async (t) => {
