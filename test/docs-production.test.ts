@@ -10,24 +10,23 @@ import { call } from './helpers/upstream.ts'
 
 const blocks = listBlocks('docs/operations.md')
 
-/** A block of the page, for a folder of this test, and for our own Node. */
+/** A block of the page, for a folder of this test. */
 function findBlock (dir: string, part: RegExp): string {
   const found = blocks.find(({ text }) => part.test(text))?.text
   if (found === undefined) throw new Error(`the page has no block with ${part}`)
   return found
     .replaceAll('/etc/identity', join(dir, 'etc'))
     .replaceAll('/var/lib/identity', join(dir, 'lib'))
-    .replaceAll('/var/backups', dir)
+    .replaceAll('/var/backups/identity', join(dir, 'backups'))
     .replaceAll('$(date +%F)', '2026-11-22')
-    .replaceAll('npm run -s cli --', `${process.execPath} cli.ts`)
-    .replaceAll('npm start', `exec ${process.execPath} server.ts`)
+    .replaceAll('deploy/identity serve', 'exec deploy/identity serve')
 }
 
 /** Settings that differ from the page, because its own would slow the test down. */
 const ENV = { PORT: '0', IDENTITY_BCRYPT_COST: '4', IDENTITY_SHUTDOWN_DELAY: '0' }
 
 const runBlock = (t: Test, dir: string, part: RegExp): Started =>
-  startCommand(t, 'bash', { args: ['-euc', findBlock(dir, part)], env: ENV })
+  startCommand(t, 'bash', { args: ['-euc', findBlock(dir, part)], env: { ...ENV, ENV_FILE: join(dir, 'etc/identity.env'), NODE: process.execPath } })
 
 /** Whether the token is valid in the database of this folder, which no process serves. */
 async function accepts (dir: string, token: string): Promise<boolean> {
@@ -49,7 +48,7 @@ t.test('the way into production, a backup and its restore are as operations.md d
   t.equal(statSync(join(dir, 'etc/secret.key')).mode & 0o777, 0o600)
   writeFileSync(join(dir, 'etc/identity.env'), findBlock(dir, /^NODE_ENV=production/))
 
-  const early = runBlock(t, dir, /npm start\n/)
+  const early = runBlock(t, dir, /deploy\/identity serve\n/)
   t.equal(await early.ended, 1)
   t.match(early.stderr(), 'there is no database', 'nothing but bootstrap makes one')
 
@@ -58,7 +57,7 @@ t.test('the way into production, a backup and its restore are as operations.md d
   const [, token = ''] = await bootstrap.seen(/access_token {3}(\S{43})/)
   const headers = { authorization: `Bearer ${token}` }
 
-  const service = runBlock(t, dir, /npm start\n/)
+  const service = runBlock(t, dir, /deploy\/identity serve\n/)
   const [, url = ''] = await service.seen(/"msg":"Server listening at (http:[^"]+)"/)
   await service.seen(/("msg":"worker listening"[^]*){2}/)
   t.equal((await call(`${url}/health/ready`)).status, 200)
@@ -67,14 +66,14 @@ t.test('the way into production, a backup and its restore are as operations.md d
   t.match(metadata.headers, { 'strict-transport-security': /max-age/ })
   t.equal((await call(`${url}/api/v1/user`, { headers })).status, 200)
 
-  const backup = runBlock(t, dir, /cli -- backup/)
+  const backup = runBlock(t, dir, /identity backup --file/)
   t.equal(await backup.ended, 0, backup.stderr())
   t.equal((await call(`${url}/api/v1/auth/logout`, { method: 'POST', headers })).status, 204)
   t.equal((await call(`${url}/api/v1/user`, { headers })).status, 401, 'revoked after the backup')
   service.child.kill('SIGTERM')
   t.equal(await service.ended, 0)
 
-  const restore = runBlock(t, dir, /cli -- restore/)
+  const restore = runBlock(t, dir, /identity restore --file/)
   t.equal(await restore.ended, 0, restore.stderr())
   t.equal(await accepts(dir, token), false, 'the token of the backup has ended')
 })

@@ -12,7 +12,7 @@ t.test('the questions of new readers are answered there, or one click away', asy
   t.match(readme, /user create --account ann/)
   const pages: [path: string, heading: string, found: RegExp][] = [
     ['docs/operations.md', 'Back up and restore', /the database.*secret key/s],
-    ['docs/operations.md', 'Run it in production', /IDENTITY_ISSUER.*bootstrap.*npm start/s],
+    ['docs/operations.md', 'Run it in production', /IDENTITY_ISSUER.*bootstrap.*identity serve/s],
     ['docs/bridge.md', 'The bridge', /It is for an app/],
     ['docs/architecture.md', 'Where a change goes', /field of a user/]
   ]
