@@ -34,8 +34,8 @@ export type Command = { summary: string, flags: Record<string, Flag> } & (
   }
   /** For a command that reads the configuration, and opens the database itself or not at all. */
   | { runConfigured (surroundings: Surroundings, config: Config): Promise<void> }
-  /** For a command that needs neither the store nor the configuration. */
-  | { runAlone (surroundings: Surroundings): Promise<void> }
+  /** For a command that needs neither the store nor the whole configuration. */
+  | { runAlone (surroundings: Surroundings, env: NodeJS.ProcessEnv): Promise<void> }
 )
 
 /** Commands by name; a name may have two words. */

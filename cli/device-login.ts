@@ -59,9 +59,15 @@ export async function loginByDevice ({ issuer, client_id, scope, showCode, signa
   const started = await send(begin, { client_id, ...(scope !== '' && { scope }) }, signal)
   if (!started.ok) throw new Error(explain(started.body))
   const { device_code, interval = 5, ...code } = started.body as unknown as DeviceCode & { device_code: string, interval?: number }
-  if (typeof code.user_code !== 'string' || !URL.canParse(code.verification_uri)) throw new Error(explain({}))
+  const { verification_uri: uri, verification_uri_complete: complete, ...rest } = code
+  if (typeof code.user_code !== 'string' || !URL.canParse(uri)) throw new Error(explain({}))
   // The server's text must not contain control characters for the terminal.
-  showCode({ ...code, user_code: code.user_code.replace(/[^\x20-\x7e]/g, '?'), verification_uri: new URL(code.verification_uri).href })
+  showCode({
+    ...rest,
+    user_code: code.user_code.replace(/[^\x20-\x7e]/g, '?'),
+    verification_uri: new URL(uri).href,
+    ...(typeof complete === 'string' && URL.canParse(complete) && { verification_uri_complete: new URL(complete).href })
+  })
   let pause = interval
   for (let waited = 0; waited < code.expires_in; waited += pause) {
     await wait(pause * 1000, signal)

@@ -20,6 +20,7 @@ import { mailCommands } from './mail.ts'
 import { serveCommands } from './process/serve.ts'
 import { moveCommands } from './move.ts'
 import { resourceCommands } from './resource.ts'
+import { findServiceUrl } from './service-url.ts'
 import { sessionsCommands } from './sessions.ts'
 import { testingCommands } from './testing.ts'
 import { tokenCommands } from './token.ts'
@@ -65,18 +66,18 @@ function explain (error: unknown, command: Command | undefined): string {
   return flag === undefined ? text : `--${flag}${index}${text.slice(field.length + index.length)}`
 }
 
-/** The settings of commands that mail people. Links lead to the issuer, or without one to the address that the service listens on. */
-function toAccounts ({ host, port, oidc, people: { mail, ...people } }: Config): NonNullable<Parameters<typeof openServices>[0]['accounts']> {
-  const address = /^(0\.0\.0\.0|::)$/.test(host) ? '127.0.0.1' : host.includes(':') ? `[${host}]` : host
+/** The settings of commands that mail people. */
+function toAccounts (config: Config): NonNullable<Parameters<typeof openServices>[0]['accounts']> {
+  const { oidc, people: { mail, ...people } } = config
   return {
     ...people,
     ...(mail && { mail: createSmtp(mail.url, mail.from) }),
-    ...(oidc !== false && { getIssuer: () => new URL(oidc.issuer ?? `http://${address}:${port}`), serviceName: oidc.name })
+    ...(oidc !== false && { getIssuer: () => new URL(findServiceUrl(config)), serviceName: oidc.name })
   }
 }
 
 async function run (command: Command, surroundings: Surroundings, env: NodeJS.ProcessEnv): Promise<void> {
-  if ('runAlone' in command) return await command.runAlone(surroundings)
+  if ('runAlone' in command) return await command.runAlone(surroundings, env)
   const config = readConfig(env)
   const { services: options, oidc, warnings } = config
   const onWarning = (message: string) => { surroundings.stderr.write(`fastify-identity: warning: ${message}\n`) }

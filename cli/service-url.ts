@@ -1,0 +1,8 @@
+import type { Config } from '../config.ts'
+
+/** The URL of the service: its issuer, or without one the address that it listens on, on this machine. */
+export function findServiceUrl ({ host, port, oidc }: Pick<Config, 'host' | 'port' | 'oidc'>): string {
+  if (oidc !== false && oidc.issuer !== undefined) return oidc.issuer
+  const address = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '[::1]' : host.includes(':') ? `[${host}]` : host
+  return `http://${address}:${port}`
+}
