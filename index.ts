@@ -72,10 +72,10 @@ async function identity (app: FastifyInstance, given: IdentityOptions): Promise<
         const people = { ...mount, getPath, passwordMin: options.passwordMin }
         await signing.register(interactionRoutes, { ...people, prefix: '/api/v1' })
         await signing.register(peoplePages, { ...people, prefix: accountPath || DEFAULT_ACCOUNT_PATH })
-        if (accountPath !== false) {
-          const limitPasswords = createUserLimit('password', options.rateLimit, counter)
-          await signing.register(accountRoutes, { ...mount, getHome, now: options.now ?? Date.now, passwordMin: options.passwordMin, limitWrites, limitPasswords, prefix: accountPath })
-        }
+        const limitPasswords = createUserLimit('password', options.rateLimit, counter)
+        await signing.register(accountRoutes, {
+          ...mount, isOn: accountPath !== false, getHome: getPath, now: options.now ?? Date.now, passwordMin: options.passwordMin, limitWrites, limitPasswords, prefix: accountPath || DEFAULT_ACCOUNT_PATH
+        })
       })
     }
   }, { prefix: options.prefix })

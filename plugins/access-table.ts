@@ -5,6 +5,8 @@ import type { ApiScope } from '../lib/resources/api-scopes.ts'
 export interface AccessRow extends AccessRule {
   /** The scope of the API that the token must grant; null where any token will do, whatever its audience. */
   scope: ApiScope | null
+  /** The operation itself decides when it needs a token. The rule applies then. */
+  sometimes?: true
 }
 
 const any = (scope: ApiScope | null): AccessRow => ({ any: true, scope })
@@ -30,6 +32,7 @@ export const ACCESS: Readonly<Record<string, AccessRow>> = {
   patchProfile: any('account:write'),
   sendVerification: any('account:security'),
   changeAddress: any('account:security'),
+  verifyAddress: { ...any('account:security'), sometimes: true },
   deleteProfile: any('account:security'),
   inviteUser: { roles: ['admin', 'manager'], scope: 'users:write' },
   recoverUser: { roles: ['admin', 'manager'], scope: 'users:write' },

@@ -49,10 +49,10 @@ export interface VisitOptions {
   sensitive?: boolean
 }
 
-const expired = (code: 'ErrParam' | 'ErrUnknown' = 'ErrParam') =>
+export const pageExpired = (code: 'ErrParam' | 'ErrUnknown' = 'ErrParam') =>
   new PageError(code, 'xsrf: the page has expired, or was opened in another browser', ({ errors }) => errors.pageExpired)
 
-const isSame = (one: string, other: string) => timingSafeEqual(Buffer.from(hashToken(one)), Buffer.from(hashToken(other)))
+export const isSame = (one: string, other: string) => timingSafeEqual(Buffer.from(hashToken(one)), Buffer.from(hashToken(other)))
 
 /** oidc-provider sets its cookies past Fastify. A host's own cookies on the reply would replace them. */
 function adoptCookies (reply: FastifyReply): void {
@@ -82,7 +82,7 @@ export function createVisits ({ identity: { users, clients, accounts } }: Fastif
       epoch: user_epoch,
       signal: watchConnection(request),
       async confirm () {
-        if ((await findSession(request, reply, server))?.user_id !== user_id) throw expired('ErrUnknown')
+        if ((await findSession(request, reply, server))?.user_id !== user_id) throw pageExpired('ErrUnknown')
       }
     }
   }
@@ -133,7 +133,7 @@ export function createVisits ({ identity: { users, clients, accounts } }: Fastif
         redirectToSignIn(reply, path)
         return null
       }
-      if (request.method === 'POST' && !isSame(readField(request, 'xsrf'), session.xsrf)) throw expired()
+      if (request.method === 'POST' && !isSame(readField(request, 'xsrf'), session.xsrf)) throw pageExpired()
       nameCaller({ user_id: user.user_id })
       const actor = createActor(request, reply, server, session)
       const sections = await listSections(section, actor)
@@ -154,6 +154,12 @@ export function createSignInCookie (issuer: URL) {
   const read = ({ headers }: FastifyRequest) => pattern.exec(headers.cookie ?? '')?.[1]
   const toXsrf = (secret: string) => hashToken(`xsrf ${secret}`)
   return {
+    /** The secret of the sign-in that this browser has begun; undefined without one. */
+    find (request: FastifyRequest): string | undefined {
+      const secret = read(request)
+      return secret === undefined ? undefined : `account ${secret}`
+    },
+
     /** The secret of this sign-in, created if it is missing, and the value of the hidden field of its forms. */
     begin (request: FastifyRequest, reply: FastifyReply): { secret: string, xsrf: string } {
       let secret = read(request)
@@ -168,7 +174,7 @@ export function createSignInCookie (issuer: URL) {
     resume (request: FastifyRequest): { secret: string, xsrf: string } {
       const secret = read(request)
       const xsrf = secret === undefined ? '' : toXsrf(secret)
-      if (secret === undefined || !isSame(readFields(request).get('xsrf') ?? '', xsrf)) throw expired()
+      if (secret === undefined || !isSame(readFields(request).get('xsrf') ?? '', xsrf)) throw pageExpired()
       return { secret: `account ${secret}`, xsrf }
     },
 

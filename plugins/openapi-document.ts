@@ -96,12 +96,13 @@ export function describeSchema ({ schema }: DescribedRoute, routes: DescribedRou
   const { operationId, description, querystring, response, security = [] } = schema as Described
   const row = findRow(operationId)
   const oauth2 = routes.some(isSigning) ? [{ oauth2: row?.scope == null ? [] : [row.scope] }] : []
+  const optional = row?.sometimes === true ? [{}] : []
   return {
     ...schema,
     description: [description, row === undefined ? security.length === 0 && 'Needs no token.' : describeAccess(row)].filter(Boolean).join(' '),
     response: { 431: TooLarge, ...response },
     ...(querystring !== undefined && { querystring: omitFormat(querystring, operationId ?? '') }),
-    security: (row === undefined ? security : [{ bearer: [] }, ...oauth2]) as never
+    security: (row === undefined ? security : [...optional, { bearer: [] }, ...oauth2]) as never
   }
 }
 

@@ -29,7 +29,7 @@ export async function apiRoutes (app: FastifyInstance, options: RouteSettings & 
   useOwnJson(app, LIMITS.body)
   await app.register(sensible)
   answerPreflights(app, FOR_PAGES)
-  // Before the guards: these routes need no token.
+  // Before the guards: these routes need no token, except one for some of its links.
   await app.register(peopleRoutes, options)
   enforceAccess(app, options.access)
   await app.register(authRoutes)

@@ -1,6 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Asker } from '../lib/accounts/index.ts'
 import { PAGE_PATHS } from '../lib/accounts/links.ts'
+import { ticketError } from '../lib/accounts/tickets.ts'
 import { countCharacters } from '../lib/checks.ts'
 import { IdentityError } from '../lib/errors.ts'
 import type { Pages } from '../lib/pages/index.ts'
@@ -24,11 +25,11 @@ export interface PeopleMount extends OidcMount {
   passwordMin: number
 }
 
-const gone = (error: unknown): unknown => error instanceof IdentityError && error.code === 'ErrTicket'
+export const gone = (error: unknown): unknown => error instanceof IdentityError && error.code === 'ErrTicket'
   ? new PageError('ErrTicket', error.message, ({ links }) => links.gone)
   : error
 
-const readToken = (request: FastifyRequest) => String((request.query as Route['Querystring']).token ?? '').slice(0, LIMITS.token)
+export const readToken = (request: FastifyRequest) => String((request.query as Route['Querystring']).token ?? '').slice(0, LIMITS.token)
 
 /** The asker of a mail that is requested on a page. */
 export const toAsker = (request: FastifyRequest, locales?: string): Asker => ({ ip: request.ip, language: chooseMailLanguage(request, locales) })
@@ -141,20 +142,16 @@ export async function peoplePages (app: FastifyInstance, mount: PeopleMount): Pr
     app.post(path, { schema }, async (request, reply) => await passwordForm.submit(request, reply, toAction(path)))
   }
 
-  for (const path of [PAGE_PATHS.verify, PAGE_PATHS.undo]) {
-    const isUndo = path === PAGE_PATHS.undo
-    app.get<Route>(path, { schema }, async (request, reply) => {
-      const token = readToken(request)
-      const link = await accounts.inspectAddressLink(token).catch((error) => { throw gone(error) })
-      if ((link.purpose === 'undo') !== isUndo) throw gone(new IdentityError('ErrTicket', 'token: is of another link'))
-      return await sendPage(reply, 'confirm-link', { action: toAction(path), token, ...link }, page)
-    })
-    app.post(path, { schema }, async (request, reply) => {
-      checkOrigin(request, getIssuer())
-      const token = readField(request, 'token').slice(0, LIMITS.token)
-      await limits.guess(request)
-      await (isUndo ? accounts.undoChange(token) : accounts.verifyAddress(token)).catch((error) => { throw gone(error) })
-      return await sendPage(reply, 'link-done', { what: isUndo ? 'undone' : 'verified' }, page)
-    })
-  }
+  app.get<Route>(PAGE_PATHS.undo, { schema }, async (request, reply) => {
+    const token = readToken(request)
+    const { purpose } = await accounts.inspectAddressLink(token).catch((error) => { throw gone(error) })
+    if (purpose !== 'undo') throw gone(ticketError())
+    return await sendPage(reply, 'confirm-link', { action: toAction(PAGE_PATHS.undo), token, purpose }, page)
+  })
+  app.post(PAGE_PATHS.undo, { schema }, async (request, reply) => {
+    checkOrigin(request, getIssuer())
+    await limits.guess(request)
+    await accounts.undoChange(readField(request, 'token').slice(0, LIMITS.token)).catch((error) => { throw gone(error) })
+    return await sendPage(reply, 'link-done', { what: 'undone' }, page)
+  })
 }

@@ -1,16 +1,19 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import type { AccessRule } from '../schemas/options.ts'
 import { ForgotPasswordSchema, SetPasswordSchema, SignUpSchema, UndoAddressSchema, VerifyAddressSchema } from '../schemas/people.ts'
 import { checkReturnTo } from '../lib/accounts/return-to.ts'
+import { createRowCheck } from '../plugins/access.ts'
 import { toAnonymousTurn } from '../plugins/turns.ts'
 import { toAsker } from './people-pages.ts'
-import { NoContentSchema, publicErrors } from './responses.ts'
+import { NoContentSchema, publicErrors, writeErrors } from './responses.ts'
 import type { RouteSettings } from './settings.ts'
 
 const tags = ['people']
 
 /** Public routes: they request a mailed link, or use one. */
-export const peopleRoutes: FastifyPluginAsyncTypebox<Pick<RouteSettings, 'linkLimit'>> = async (app, { linkLimit: preHandler }) => {
+export const peopleRoutes: FastifyPluginAsyncTypebox<Pick<RouteSettings, 'linkLimit'> & { access: Record<string, AccessRule> }> = async (app, { linkLimit: preHandler, access }) => {
   const { accounts, store } = app.identity
+  const checkVerifier = createRowCheck(app, 'verifyAddress', access)
   app.addHook('onRequest', (_request, reply, done) => {
     reply.header('cache-control', 'no-store')
     done()
@@ -63,16 +66,21 @@ export const peopleRoutes: FastifyPluginAsyncTypebox<Pick<RouteSettings, 'linkLi
   })
 
   app.post('/auth/verify', {
+    config: { access: 'verifyAddress' },
     preHandler,
     schema: {
       operationId: 'verifyAddress',
       tags,
       summary: 'Verify an address with a link: the present one, or a new one',
+      description: 'The link of a change of the address needs a token of the account that asked for it. Without one, nothing changes and the link can still be used. Other links need no token.',
       body: VerifyAddressSchema,
-      response: { 204: NoContentSchema, ...publicErrors('ErrTicket', 'ErrLimit') }
+      response: { 204: NoContentSchema, ...writeErrors('ErrTicket', 'ErrLimit') }
     }
   }, async (request, reply) => {
-    await accounts.verifyAddress(request.body.data.token)
+    const { token } = request.body.data
+    const { purpose } = await accounts.inspectAddressLink(token)
+    if (purpose === 'change') await checkVerifier(request, reply)
+    await accounts.verifyAddress(token, request.hasCaller ? request.caller.user.user_id : undefined)
     return reply.code(204).send(undefined)
   })
 

@@ -29,7 +29,7 @@ export const OidcOptionsSchema = Type.Object({
   termsUrl: Type.Optional(Type.String({ ...PageUrl, description: 'URL of your terms of use, on the pages and in mails.' })),
   privacyUrl: Type.Optional(Type.String({ ...PageUrl, description: 'URL of your privacy notice, on the pages and in mails.' })),
   accountPath: Type.Union([Type.Literal(false), Type.String({ pattern: '^(/[\\w.~-]+)+$' })], {
-    default: '/account', description: 'Path of the pages where people see and change their own account, after the prefix. `false`: none.'
+    default: '/account', description: 'Path of the pages where people see and change their own account, after the prefix. `false`: none but those of links, with the sign-in that a change of address needs.'
   }),
   accessTtl: Type.Integer({ minimum: 60, maximum: DAY, default: 3600, description: 'Lifetime of an access token in seconds.' }),
   refreshTtl: Type.Integer({ minimum: 60, maximum: 366 * DAY, default: 30 * DAY, description: 'Lifetime of a refresh token in seconds, from its last use.' }),

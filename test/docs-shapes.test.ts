@@ -37,6 +37,7 @@ const COLLECTIONS_OF: Record<string, string> = {
   DeviceRecord: 'device_codes',
   RequestRecord: 'interactions',
   ProgressRecord: 'sign_ins',
+  CarriedLinkRecord: 'sign_ins',
   AttemptsRecord: 'attempts',
   TicketRecord: 'tickets',
   Delivery: 'deliveries',

@@ -53,6 +53,13 @@ export function requireLink ({ writeLink }: Pick<AccountContext, 'writeLink'>): 
   return writeLink
 }
 
+/** @throws ErrNotFound */
+export async function requireUser ({ users }: Pick<AccountContext, 'users'>, user_id: string): Promise<UserRecord> {
+  const user = await users.get(user_id)
+  if (user === null) throw new IdentityError('ErrNotFound', 'userId: no such user')
+  return user
+}
+
 /**
  * Reads the user, calls `decide`, and writes the change. After a concurrent write it starts again. An error from `decide` ends it.
  * @param type the event to record; a decision can add another one as `also`

@@ -1,5 +1,6 @@
 import { toTimestamp } from '../clock.ts'
 import { type MailKind, type MailLanguage, composeMail, toMailLanguage } from '../mail/compose.ts'
+import type { MailAbout } from '../mail/texts/en.ts'
 import type { Draft, Job } from '../mail/outbox.ts'
 import type { UserRecord } from '../records.ts'
 import { hashToken } from '../tokens/tokens.ts'
@@ -13,8 +14,8 @@ import type { Purpose } from './tickets.ts'
 export function createComposer (context: Omit<AccountContext, 'outbox'>, { service }: { service: () => string }) {
   const { users, tickets, now } = context
 
-  const write = (kind: MailKind, language: MailLanguage, to: string, link?: string): Draft =>
-    composeMail(kind, { to, service: service(), language, ...(link !== undefined && { link }) })
+  const write = (kind: MailKind, language: MailLanguage, to: string, link?: string, about: MailAbout = {}): Draft =>
+    composeMail(kind, { to, service: service(), language, about, ...(link !== undefined && { link }) })
 
   /** The mailbox of an active user. */
   function findActiveMailbox (user: UserRecord | null): string | undefined {
@@ -55,7 +56,7 @@ export function createComposer (context: Omit<AccountContext, 'outbox'>, { servi
     const token = await tickets.issue({
       purpose, ...found, mailed: true, user_id: user.id, user_epoch: user.epoch, ...(typeof job.return_to === 'string' && { return_to: job.return_to })
     })
-    return write(kind, toMailLanguage(job.language), found.address, requireLink(context)(purpose, token))
+    return write(kind, toMailLanguage(job.language), found.address, requireLink(context)(purpose, token), { account: user.account, address: found.address })
   }
 
   const toMailbox = async (user: UserRecord) => ({ address: findMailbox(user)! })

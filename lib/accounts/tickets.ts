@@ -48,6 +48,9 @@ export interface TicketRecord extends Document {
 
 export type NewTicket = Pick<TicketRecord, 'purpose' | 'mailed'> & Partial<Pick<TicketRecord, 'user_id' | 'user_epoch' | 'address' | 'former' | 'return_to'>>
 
+/** What names a ticket: the token of its link, or the id of the ticket, which a browser's progress has instead of the token. */
+export type Link = string | { ticket: string }
+
 /** The error is the same for every cause, so that a probe learns nothing. */
 export function ticketError (): IdentityError {
   return new IdentityError('ErrTicket', 'token: the link is unknown, was used or replaced, or has expired')
@@ -78,11 +81,11 @@ export function createTickets ({ store, now }: { store: Store, now: Clock }) {
     },
 
     /**
-     * Finds the ticket of a token, for one of these purposes, without spending it.
+     * Finds the ticket of a link, for one of these purposes, without spending it.
      * @throws ErrTicket
      */
-    async require (token: string, ...purposes: Purpose[]): Promise<TicketRecord> {
-      const ticket = await tickets.get(hashToken(token))
+    async require (link: Link, ...purposes: Purpose[]): Promise<TicketRecord> {
+      const ticket = await tickets.get(typeof link === 'string' ? hashToken(link) : link.ticket)
       if (ticket === null || !purposes.includes(ticket.purpose) || ticket.expired_at <= toTimestamp(now())) throw ticketError()
       return ticket
     },

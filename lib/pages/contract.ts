@@ -100,7 +100,13 @@ export interface Pages {
   /** `min` is the minimum length of a password in characters. */
   'set-password': { action: string, token: string, purpose: 'reset' | 'invite' | 'sign-up', account: string, min: number, error?: Message }
   /** Asks for confirmation before the link's action. */
-  'confirm-link': { action: string, token: string, purpose: 'verify' | 'change' | 'undo', address?: string }
+  'confirm-link': { action: string, token: string, purpose: 'verify' | 'undo', address?: string }
+  /**
+   * Asks the account that asked for a change of its address to confirm it. `account` is that account, `address` its new address.
+   * `signedInAs` is the account that this browser is signed in with. `token` is absent after a sign-in on the way, and `xsrf` in a
+   * browser without a sign-in.
+   */
+  'confirm-change': { action: string, account: string, address: string, signedInAs?: string, token?: string, xsrf?: string }
   /** `to` is the URL where the person continues. Absent: their account. */
   'link-done': { what: 'password' | 'account' | 'verified' | 'undone', to?: string }
   'account-profile': AccountView & { name: string, created_at: string }

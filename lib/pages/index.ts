@@ -10,7 +10,7 @@ import { device, deviceCompare, deviceConfirm, deviceDone } from './device.ts'
 import { failure } from './failure.ts'
 import { Html, html } from './html.ts'
 import type { Context, Part } from './parts.ts'
-import { askLink, confirmLink, linkDone, linkSent, setPassword } from './people.ts'
+import { askLink, confirmChange, confirmLink, linkDone, linkSent, setPassword } from './people.ts'
 import { signIn } from './sign-in.ts'
 import { signedOut, signOut } from './sign-out.ts'
 import type { Look } from './look.ts'
@@ -43,6 +43,7 @@ const PAGES: { [Name in PageName]: (data: Pages[Name], context: Context) => Part
   'link-sent': linkSent,
   'set-password': setPassword,
   'confirm-link': confirmLink,
+  'confirm-change': confirmChange,
   'link-done': linkDone,
   error: failure
 }

@@ -62,6 +62,25 @@ ${hidden('token', token)}<p class="actions"><button class="primary" type="submit
   }
 }
 
+/**
+ * Asks for confirmation of a change of the address. The page names the account and the address, because the reader may be somebody
+ * whose address a stranger has typed.
+ */
+export function confirmChange ({ action, account, address, signedInAs, token, xsrf }: Pages['confirm-change'], { texts: { common, links } }: Context): Part {
+  const { title, text, stranger, signIn, other, signOut, submit } = links.change
+  const isOther = signedInAs !== undefined && signedInAs !== account
+  const label = signedInAs === undefined ? signIn : isOther ? signOut : submit
+  return {
+    title,
+    body: html`<h1>${title}</h1>
+<p>${text({ account: strong(account), address: strong(address) })}</p>
+${signedInAs !== undefined && html`<p>${common.signedInAs({ account: strong(signedInAs) })}${isOther && html` ${other}`}</p>\n`}<form method="post" action="${action}">
+${token !== undefined && hidden('token', token)}${xsrf !== undefined && hidden('xsrf', xsrf)}<p class="actions"><button class="primary" type="submit"${isOther && html` name="sign-out" value="yes"`}>${label}</button></p>
+</form>
+<p class="muted">${stranger}</p>`
+  }
+}
+
 export function linkDone ({ what, to }: Pages['link-done'], { texts: { common, links }, home }: Context): Part {
   const { title, text } = links.done[what]
   const target = to ?? home

@@ -15,6 +15,19 @@ interface ProgressRecord extends Document {
   expired_at: string
 }
 
+/**
+ * A link that a browser has opened before its sign-in, and confirms after it. The id is a hash of the secret of that sign-in. The
+ * link's token is in no URL and no page in between, and it is not stored.
+ */
+interface CarriedLinkRecord extends Document {
+  /** The id of the link's ticket. */
+  ticket: string
+  created_at: string
+  expired_at: string
+}
+
+const toLinkId = (secret: string): string => hashToken(`link ${secret}`)
+
 /** The result of a form: a sign-in, another step, or the same step again. */
 export type Outcome = { done: Progress } | { next: Step } | { again: Step, refused: Extract<Verdict, { refused: unknown }>['refused'] }
 
@@ -28,6 +41,7 @@ export function createSignIns ({ store, now, steps, onDone = async () => {} }: {
   store: Store, now: Clock, steps: readonly [Step, ...Step[]], onDone?: (user_id: string) => Promise<void>
 }) {
   const records = store.collection<ProgressRecord>('sign_ins')
+  const links = store.collection<CarriedLinkRecord>('sign_ins')
 
   async function load (secret: string): Promise<Progress | null> {
     const record = await records.get(hashToken(secret))
@@ -89,6 +103,21 @@ export function createSignIns ({ store, now, steps, onDone = async () => {} }: {
     /** Deletes the browser's progress. */
     async cancel (secret: string): Promise<void> {
       if (await load(secret) !== null) await records.delete(hashToken(secret))
+    },
+
+    /** Carries a link through the sign-in of this browser, for ten minutes. Another link replaces it. */
+    async carryLink (secret: string, ticket: string): Promise<void> {
+      await links.put({ id: toLinkId(secret), ticket, ...toLifetime(now(), PROGRESS_TTL) })
+    },
+
+    /** The ticket of the link that this browser carries; undefined without one. */
+    async findLink (secret: string): Promise<string | undefined> {
+      const record = await links.get(toLinkId(secret))
+      return record === null || record.expired_at <= toTimestamp(now()) ? undefined : record.ticket
+    },
+
+    async dropLink (secret: string): Promise<void> {
+      await links.delete(toLinkId(secret))
     }
   }
 }

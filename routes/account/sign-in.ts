@@ -55,7 +55,8 @@ export function signInPages (app: FastifyInstance, { getServer, getIssuer, getHo
     if (signedIn === null) return reply
     const { user_id: accountId, ...rest } = signedIn
     await visits.signIn(request, reply, server, { accountId, acr: PASSWORD_ACR, ...rest })
-    cookie.end(reply)
+    // The page of a link reads the cookie once more, and ends it.
+    if (`/${next}` !== PAGE_PATHS.change) cookie.end(reply)
     return reply.redirect(visits.toNext(next), 303)
   })
 

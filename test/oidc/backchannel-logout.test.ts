@@ -172,8 +172,9 @@ const ENDINGS: Record<string, { end: (setting: Setting) => Promise<unknown>, tol
     async end ({ kit, user }) {
       const anybody = callAs(kit)
       const { headers } = await kit.mint({ user: user.user_id })
-      await callAs(kit, headers).post('/user/email', { data: { email: 'thief@example.com', current_password: user.password } })
-      await anybody.post('/auth/verify', { data: { token: (await kit.mails.next({ to: 'thief@example.com' })).token } })
+      const thief = callAs(kit, headers)
+      await thief.post('/user/email', { data: { email: 'thief@example.com', current_password: user.password } })
+      await thief.post('/auth/verify', { data: { token: (await kit.mails.next({ to: 'thief@example.com' })).token } })
       await anybody.post('/auth/undo', { data: { token: (await kit.mails.next({ to: user.account })).token } })
     },
     told: () => ['one all', 'two all']

@@ -30,7 +30,7 @@ eachStore(t, 'the address', async (t, start) => {
 
   t.match((await post(page, '/account/email', change)).text, 'until then nothing changes')
   t.equal((await users.get(user.user_id))?.email, 'ann@example.com')
-  await accounts.verifyAddress((await kit.mails.next({ to: 'ann@new.example' })).token ?? '')
+  await accounts.verifyAddress((await kit.mails.next({ to: 'ann@new.example' })).token ?? '', user.user_id)
   t.equal((await users.get(user.user_id))?.email, 'ann@new.example')
 
   const dora = await enter(harness, '/account/email', undefined, await addUser(harness, 'dora'))

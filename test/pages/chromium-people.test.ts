@@ -59,7 +59,7 @@ async function walk (t: Test, { texts: { links, common, signIn: entry, account: 
     await tab.getByLabel(own.currentPassword).fill('the second password')
     await tab.locator('main form button.primary').click()
     await open(tab, NEW)
-    await press(tab, links.verify.submit)
+    await press(tab, links.change.submit)
     t.equal(await heading(tab), links.done.verified.title)
     t.equal((await users.getByAccount(OLD))?.email, NEW)
     await open(tab, OLD)
@@ -70,9 +70,42 @@ async function walk (t: Test, { texts: { links, common, signIn: entry, account: 
   })
 }
 
+/** Somebody asks for a change on a computer, and opens the mail on a phone that is signed in to another account. */
+async function confirmOnPhone (t: Test, { texts: { links, common, signIn: entry }, ...look }: typeof LOOKS[number]): Promise<void> {
+  const { kit, url, user } = await start(t)
+  const { users, accounts } = kit.app.identity
+  await users.create({ data: { account: 'carl', password: 'the password of carl' } })
+  await accounts.changeAddress(user.user_id, 'ann@example.org')
+  const { link } = await kit.mails.next({ to: 'ann@example.org' })
+  await withTab(t, { javaScriptEnabled: false, ...look }, async (tab) => {
+    const visited: string[] = []
+    async function signIn (account: string, password: string): Promise<void> {
+      await tab.getByLabel(common.account, { exact: true }).fill(account)
+      await tab.getByLabel(common.password).fill(password)
+      await press(tab, entry.submit)
+    }
+    await tab.goto(`${url}/account`)
+    await signIn('carl', 'the password of carl')
+    await tab.goto(link!)
+    tab.on('request', (request) => visited.push(request.url()))
+    t.match(await tab.locator('main').innerText(), /carl[^]*ann@example\.com|ann@example\.com[^]*carl/, 'both accounts are named')
+    t.equal(await tab.getByRole('button', { name: links.change.submit, exact: true }).count(), 0, 'somebody else cannot confirm')
+    await press(tab, links.change.signOut)
+    t.equal(new URL(tab.url()).pathname, '/account/sign-in')
+    await signIn(user.account, user.password)
+    t.equal(tab.url(), `${url}/account/verify`)
+    t.equal((await users.get(user.user_id))?.email, undefined, 'the sign-in alone changes nothing')
+    await press(tab, links.change.submit)
+    t.equal(await heading(tab), links.done.verified.title)
+    t.equal((await users.get(user.user_id))?.email, 'ann@example.org')
+    t.notOk(visited.some((one) => one.includes('token')), 'the token is in no URL after the link')
+  })
+}
+
 t.test('in Chromium', { skip, timeout: 600_000 }, async (t) => {
   startChromium(t)
   for (const look of LOOKS) await t.test(`without a script: ${look.locale}, ${look.colorScheme}`, async (t) => await walk(t, look))
+  for (const look of LOOKS) await t.test(`a change of address on a phone: ${look.locale}`, async (t) => await confirmOnPhone(t, look))
 
   await t.test('a browser with scripts that opens every link ten times, as mail scanners do, spends nothing; axe finds nothing', async (t) => {
     const { kit, url, user } = await start(t)

@@ -250,11 +250,33 @@ const FORMS: Record<string, Case[]> = {
       await kit.app.identity.accounts.sendVerification(user_id)
       return (await mailed(account)).link
     }, '/account/verify', false)],
-    ['another one', ['user.email_changed'], ofAddress(change, '/account/verify', false)]
+    ['another one', ['user.email_changed by them'], async (scene) => {
+      const { person, tab } = await scene.arrive()
+      const page = await tab.open(await change(scene, person))
+      return async () => {
+        await page.submit()
+        return person.user_id
+      }
+    }],
+    ['another one, in a browser without a sign-in', [], async (scene) => {
+      const page = await scene.browser().open(await change(scene, await scene.add()))
+      return async () => {
+        await page.submit()
+        return undefined
+      }
+    }],
+    ['another one, in a browser of somebody else', ['browser.signed_out by them'], async (scene) => {
+      const { person, tab } = await scene.arrive()
+      const page = await tab.open(await change(scene, await scene.add()))
+      return async () => {
+        await page.submit({ 'sign-out': 'yes' })
+        return person.user_id
+      }
+    }]
   ],
   '/account/undo': [['a change', ['user.email_restored'], ofAddress(async (scene, person) => {
     const token = URL.parse(await change(scene, person))?.searchParams.get('token')
-    await scene.kit.app.identity.accounts.verifyAddress(token ?? '')
+    await scene.kit.app.identity.accounts.verifyAddress(token ?? '', person.user_id)
     return (await scene.mailed(person.account)).link
   }, '/account/undo', false)]],
   '/api/v1/auth/authorize': [['a request', [], async ({ browser, own }) => {

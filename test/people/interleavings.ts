@@ -241,7 +241,7 @@ async function openRaces (t: { teardown: (close: () => Promise<void>) => unknown
       const { user_id, account } = person
       const thief = `thief-${account}`
       await accounts.changeAddress(user_id, thief)
-      await accounts.verifyAddress((await kit.mails.next({ to: thief })).token!)
+      await accounts.verifyAddress((await kit.mails.next({ to: thief })).token!, user_id)
       const { token: undo = '' } = await kit.mails.next({ to: account })
       const links = [await person.issue('reset', thief)]
       const [byPage, other] = [choose(2) === 1, choose(2) === 1]

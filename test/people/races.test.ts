@@ -145,17 +145,17 @@ await race('an undo wins over a further change of the address', async () => {
     await mailing.outbox!.flush()
     return mailed.pop()!
   }
-  await mailing.verifyAddress(await askFor(NEW))
+  await mailing.verifyAddress(await askFor(NEW), user_id)
   await mailing.outbox!.flush()
   const undo = mailed.pop()!
   const change = await askFor(THIEF)
   return {
-    actors: { undo: async () => await accounts.undoChange(undo), change: async () => await accounts.verifyAddress(change) },
+    actors: { undo: async () => await accounts.undoChange(undo), change: async () => await accounts.verifyAddress(change, user_id) },
     async check (succeeded) {
       const user = await records.users.get(user_id)
       if (succeeded.undo !== true) return 'the undo failed'
       if (user === null || findMailbox(user) !== OLD || user.address_changes?.length !== 0) return 'the former address is not restored'
-      if (await accounts.verifyAddress(change).then(() => true, () => false)) return 'the change has survived'
+      if (await accounts.verifyAddress(change, user_id).then(() => true, () => false)) return 'the change has survived'
     }
   }
 })
@@ -180,7 +180,7 @@ await race('of two who take the same address, by a verification and by an accoun
   await mailing.outbox!.flush()
   const token = mailed.pop()!
   return {
-    actors: { verification: async () => await accounts.verifyAddress(token), account: async () => await users.create({ data: { account: NEW, password: 'p' } }) },
+    actors: { verification: async () => await accounts.verifyAddress(token, user_id), account: async () => await users.create({ data: { account: NEW, password: 'p' } }) },
     async check (succeeded) {
       if (succeeded.verification === succeeded.account) return 'not one winner'
     }

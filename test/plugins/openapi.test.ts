@@ -47,7 +47,7 @@ t.test('/openapi.json', async (t) => {
     t.ok(Object.values(responses).every(({ description }) => description !== 'Default Response'), `${name} explains its responses`)
     const row = ACCESS[operationId]
     if (row === undefined) continue
-    t.strictSame(security, [{ bearer: [] }, { oauth2: row.scope === null ? [] : [row.scope] }], `${name} takes a bearer token with the scope`)
+    t.strictSame(security, [...row.sometimes === true ? [{}] : [], { bearer: [] }, { oauth2: row.scope === null ? [] : [row.scope] }], `${name} takes a bearer token with the scope`)
     for (const status of [400, 401, 403, 414, 431, 500, 503]) t.ok(responses[status]?.content?.['application/json'], `${name} tells of ${status}`)
     t.ok(responses[200]?.content?.['application/json'] ?? responses[204], `${name} tells of success`)
     for (const [, parameter] of path.matchAll(/\{(\w+)\}/g)) {

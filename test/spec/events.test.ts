@@ -1,4 +1,5 @@
 import t, { type Test } from 'tap'
+import { createTickets } from '../../lib/accounts/tickets.ts'
 import type { EVENT_TYPES } from '../../lib/events/types.ts'
 import { ACCESS } from '../../plugins/access-table.ts'
 import type { Event } from '../../schemas/event.ts'
@@ -26,6 +27,12 @@ const OPERATIONS: Record<string, [run: (scene: Scene) => Promise<unknown>, ...ty
   patchProfile: [({ call, user }) => call('PATCH', '/user', user.headers, { data: { name: 'new', password: 'another' } }), 'user.updated', 'user.password_changed'],
   sendVerification: [({ call, user }) => call('POST', '/auth/verify/send', user.headers), 'user.verification_requested'],
   changeAddress: [({ call, user }) => call('POST', '/user/email', user.headers, { data: { email: 'new@example.com' } }), 'user.email_change_requested'],
+  verifyAddress: [async ({ call, user, kit }) => {
+    const { store } = kit.app.identity
+    const link = { user_id: user.user_id, user_epoch: 0, address: 'new@example.com', former: 'ann@example.com', mailed: true }
+    const token = await createTickets({ store, now: kit.clock.now }).issue({ purpose: 'change', ...link })
+    await call('POST', '/auth/verify', user.headers, { data: { token } })
+  }, 'user.email_changed'],
   deleteProfile: [({ call, user }) => call('DELETE', '/user', user.headers, { data: {} }), 'client.deleted', 'user.deleted'],
   inviteUser: [({ call, admin }) => call('POST', '/user/invite', admin, { data: { account: 'guest@example.com' } }), 'user.invited'],
   recoverUser: [({ call, user, admin }) => call('POST', `/user/${user.user_id}/recovery`, admin), 'user.recovery_started'],

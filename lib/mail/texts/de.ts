@@ -1,10 +1,10 @@
-import type { MailTexts } from './en.ts'
+import type { MailAbout, MailTexts } from './en.ts'
 
 const IGNORE = 'Wenn Sie das nicht waren, müssen Sie nichts tun: Den Link kann nur verwenden, wer diese E-Mail liest.'
 const ONCE = 'Der Link gilt einmal'
 
 /** The mails in German. */
-export const de = (service: string): MailTexts => ({
+export const de = (service: string, { account = '', address = '' }: MailAbout = {}): MailTexts => ({
   reset: {
     subject: `${service}: neues Passwort festlegen`,
     before: [`Jemand möchte ein neues Passwort für Ihr Konto bei ${service} festlegen.`],
@@ -37,9 +37,9 @@ export const de = (service: string): MailTexts => ({
   },
   change: {
     subject: `${service}: neue Adresse bestätigen`,
-    before: [`Bestätigen Sie, dass dies die neue Adresse Ihres Kontos bei ${service} ist.`],
+    before: [`Das Konto ${account} bei ${service} möchte ${address} als neue Adresse. Wenn das Ihr Konto ist, bestätigen Sie die Adresse. Dazu müssen Sie bei diesem Konto angemeldet sein.`],
     link: 'Adresse bestätigen',
-    after: [`${ONCE} und eine Stunde lang.`, IGNORE]
+    after: [`${ONCE} und eine Stunde lang.`, `Wenn ${account} nicht Ihr Konto ist, müssen Sie nichts tun: Jemand hat Ihre Adresse eingegeben, und nichts ändert sich.`]
   },
   invite: {
     subject: `${service}: ein Konto für Sie`,

@@ -7,11 +7,17 @@ export interface MailText {
   after: readonly string[]
 }
 
+/** What a mail names besides the service. */
+export interface MailAbout {
+  account?: string
+  address?: string
+}
+
 const IGNORE = 'If you did not ask for this, do nothing: the link works only for whoever reads this mail.'
 const ONCE = 'The link works once.'
 
 /** The mails in English. `service` is the name of the service, as its operator configured it. */
-export const en = (service: string) => ({
+export const en = (service: string, { account = '', address = '' }: MailAbout = {}) => ({
   reset: {
     subject: `${service}: set a new password`,
     before: [`Somebody asked to set a new password for your account at ${service}.`],
@@ -44,9 +50,9 @@ export const en = (service: string) => ({
   },
   change: {
     subject: `${service}: confirm your new address`,
-    before: [`Confirm that this is the new address of your account at ${service}.`],
+    before: [`The account ${account} at ${service} asks for ${address} as its new address. If this is your account, confirm the address. You need to be signed in to it.`],
     link: 'Confirm the address',
-    after: [`${ONCE} It expires in an hour.`, IGNORE]
+    after: [`${ONCE} It expires in an hour.`, `If ${account} is not your account, do nothing: somebody has typed your address, and nothing changes.`]
   },
   invite: {
     subject: `${service}: an account for you`,

@@ -109,6 +109,15 @@ export const de: TextSource = {
       hint: 'Mindestens {characters} Zeichen; je länger, desto besser.'
     },
     verify: { title: 'Adresse bestätigen', text: 'Bestätigen Sie, dass diese Adresse Ihnen gehört.', submit: 'Adresse bestätigen' },
+    change: {
+      title: 'Neue Adresse bestätigen',
+      text: '{address} wird die Adresse des Kontos {account}.',
+      stranger: 'Wenn das nicht Ihr Konto ist, schließen Sie diese Seite. Dann ändert sich nichts.',
+      signIn: 'Zum Bestätigen anmelden',
+      other: 'Nur das oben genannte Konto kann die Änderung bestätigen.',
+      signOut: 'Abmelden und bei jenem Konto anmelden',
+      submit: 'Adresse bestätigen'
+    },
     undo: {
       title: 'Änderung der Adresse rückgängig machen',
       text: 'Damit gilt wieder Ihre frühere Adresse, alle Browser und Apps werden abgemeldet, und wir senden Ihnen einen Link für ein neues Passwort.',

@@ -117,6 +117,15 @@ export const en = {
       hint: { one: 'At least {characters} character; the longer the better.', other: 'At least {characters} characters; the longer the better.' }
     },
     verify: { title: 'Confirm your address', text: 'Confirm that this address is yours.', submit: 'Confirm the address' },
+    change: {
+      title: 'Confirm the new address',
+      text: '{address} becomes the address of the account {account}.',
+      stranger: 'If this is not your account, close this page. Nothing changes then.',
+      signIn: 'Sign in to confirm',
+      other: 'Only the account above can confirm the change.',
+      signOut: 'Sign out, and sign in to that account',
+      submit: 'Confirm the address'
+    },
     undo: {
       title: 'Undo the change of your address',
       text: 'This restores your former address, signs out every browser and app, and mails a link that sets a new password.',

@@ -1,0 +1,101 @@
+import { toTimestamp } from '../clock.ts'
+import { IdentityError, paramError, permError } from '../errors.ts'
+import type { EventType } from '../events/types.ts'
+import type { AddressChange, UserRecord } from '../records.ts'
+import { type Change, DuplicateKeyError } from '../store/port.ts'
+import { createToken, hashToken } from '../tokens/tokens.ts'
+import { findMailbox, isTaken } from '../users/addresses.ts'
+import { checkAddress, checkMayMail } from './ask.ts'
+import { type AccountContext, changeUser, requireOutbox, requireUser } from './context.ts'
+import { requireLive, toVerified } from './live.ts'
+import { PURPOSES, type TicketRecord, ticketError } from './tickets.ts'
+
+/** The number of address changes that can be undone at the same time. Ten changes in three days are more than a user needs. */
+const MAX_CHANGES = 10
+
+/** The changes of a user's address that can still be undone, the latest one last. */
+export function listLiveChanges ({ address_changes = [] }: UserRecord, now: number): AddressChange[] {
+  const time = toTimestamp(now)
+  return address_changes.filter(({ until }) => until > time)
+}
+
+/** Writes an address to the user. @throws ErrTicket also when another user has verified the address meanwhile */
+export async function writeAddress (
+  context: AccountContext, user_id: string, type: EventType, decide: (record: UserRecord | null) => Change
+): Promise<UserRecord> {
+  try {
+    return await changeUser(context, user_id, decide, type)
+  } catch (error) {
+    if (error instanceof DuplicateKeyError) throw ticketError()
+    throw error
+  }
+}
+
+/**
+ * Only the account that asked for a change completes it: whoever reads the new mailbox may be somebody else, who takes the mail for
+ * one about their own account.
+ * @param user_id the signed-in user; undefined without a sign-in
+ */
+function checkIsOwn ({ user_id: owner }: TicketRecord, user_id: string | undefined): void {
+  if (user_id === undefined) {
+    throw new IdentityError('ErrUnknown', 'authorization: is required, because the link changes the address of an account', { headers: { 'www-authenticate': 'Bearer' } })
+  }
+  if (user_id !== owner) throw permError('token', 'the link belongs to another account')
+}
+
+/** Changes the address of an account: first the request, and then the use of the link that it has mailed. */
+export function createAddressChanges (context: AccountContext) {
+  const { users, tickets, now, recorder } = context
+
+  return {
+    /**
+     * Sends a link to the new address. Nothing changes until the user uses the link. The answer is the same if the address
+     * belongs to another user.
+     * @throws ErrParam, ErrLimit, ErrNotFound without mail
+     */
+    async changeAddress (user_id: string, email: string, language = 'en'): Promise<void> {
+      const outbox = requireOutbox(context)
+      const address = checkAddress('email', email)
+      const user = await requireUser(context, user_id)
+      if (address === user.email) throw paramError('email', 'is your address already')
+      await checkMayMail(context, address)
+      const kind = address === findMailbox(user) ? 'verify' : 'change'
+      await outbox.enqueue({ kind, user_id, address, epoch: user.epoch, language }, PURPOSES.change.life)
+      await recorder.insert({ type: 'user.email_change_requested', id: user_id })
+    },
+
+    /**
+     * Completes a change.
+     * @param signedIn the id of the signed-in user
+     * @throws ErrUnknown without a user, ErrPerm for another user, ErrTicket
+     */
+    async completeChange (ticket: TicketRecord, signedIn: string | undefined): Promise<void> {
+      checkIsOwn(ticket, signedIn)
+      const { address, former, user_id } = ticket as TicketRecord & { address: string, user_id: string }
+      requireLive(ticket, await users.get(user_id), now)
+      if (await isTaken(users, address, user_id)) throw ticketError()
+      const token = createToken()
+      let notice: { release: () => void } | undefined
+      if (former !== undefined) {
+        await tickets.issue({ purpose: 'undo', user_id, mailed: true }, token)
+        // Stored before the change and sent after it, so that a thief cannot change the address without the mail that undoes it.
+        notice = await context.outbox?.enqueue({ kind: 'address-changed', user_id, token, to: former }, PURPOSES.undo.life, { waits: true })
+      }
+      await writeAddress(context, user_id, 'user.email_changed', (record) => {
+        const current = requireLive(ticket, record, now)
+        const live = listLiveChanges(current, now())
+        if (live.length >= MAX_CHANGES) throw new IdentityError('ErrLimit', 'email: was changed too often, try again in a day')
+        const { email, email_verified_at } = current
+        const undo: AddressChange = {
+          ticket: hashToken(token),
+          until: toTimestamp(now() + PURPOSES.undo.life),
+          ...(email !== undefined && { email }),
+          ...(email_verified_at !== undefined && { email_verified_at })
+        }
+        // The new mailbox invalidates the ticket.
+        return { set: { ...toVerified(current, address, now), address_changes: former === undefined ? live : [...live, undo] } }
+      })
+      notice?.release()
+    }
+  }
+}
