@@ -198,7 +198,7 @@ export interface Store {
   collection<T extends Document> (name: string): Collection<T>
   /** Resolves when the engine can read and write; rejects with ErrDb otherwise. May write to find out. */
   ping (): Promise<void>
-  /** Throws ErrDb when the store is closed, or its data was removed or replaced. Absent where only `ping` can tell. */
+  /** Throws ErrDb when the store is closed, or its data was removed, replaced or damaged. Absent where only `ping` can tell. */
   verify? (): void
   /** Waits for the accepted operations, and then releases everything the store opened. Idempotent. */
   close (): Promise<void>
@@ -240,7 +240,7 @@ export function noDatabaseError (): Error {
 }
 
 /**
- * The data was removed or replaced while the store was open. Every call rejects with ErrDb, whose cause this is, until the
+ * The data was removed, replaced or damaged while the store was open. Every call rejects with ErrDb, whose cause this is, until the
  * process restarts: the store never reopens by itself, because acknowledged writes may be missing from the new data.
  */
 export class StoreLostError extends Error {

@@ -12,8 +12,10 @@ export interface Backend {
   readonly tables: ReadonlyMap<string, Table>
   /** Null in memory, where a look-up costs little more than its decoding. */
   readonly cache: DocumentCache | null
-  /** Throws ErrDb when the database file was removed or replaced. It checks at most once per turn of the event loop. */
+  /** Throws ErrDb when the database file was removed, replaced or damaged. It checks at most once per turn of the event loop. */
   verify (): void
+  /** Verifies the file, and reads on this thread, which takes microseconds. Throws ErrDb for any failure. */
+  read<R> (run: (connection: Connection) => R): R
   /** @param touched null for a write that changes no existing document */
   write (operation: Operation, touched: Touched | null): Promise<Value>
   count (table: Table, filter?: Filter): Promise<number>

@@ -2,7 +2,6 @@ import { checkChange, checkDocument, checkFilter, checkId, checkQuery, checkUniq
 import type { Change, Collection, Document, Filter, Linked, ListQuery, Scalar } from '../port.ts'
 import type { Backend } from './backend.ts'
 import type { CollectionCache, Entry } from './cache.ts'
-import { guard } from './failure.ts'
 import type { Operation, Value } from './operations.ts'
 import { type Statement, type Table, toId } from './sql.ts'
 
@@ -133,8 +132,7 @@ export class SqliteCollection<T extends Document> implements Collection<T> {
     if (isEmptyFilter(filter)) throw new TypeError('deleteMany takes a condition')
     const { sql, values } = this.#table.findSome(filter, DELETE_STEP)
     for (let total = 0; ;) {
-      this.#backend.verify()
-      const found = guard(() => this.#backend.connection.all<{ bytes: Uint8Array }>(sql, ...values))
+      const found = this.#backend.read((connection) => connection.all<{ bytes: Uint8Array }>(sql, ...values))
       // With the filter again: a document may have changed since.
       const removed = await Promise.all(found.map((row) => this.delete(toId(row), filter)))
       total += removed.filter(Boolean).length
@@ -187,8 +185,7 @@ export class SqliteCollection<T extends Document> implements Collection<T> {
 
   /** Reads one row on this thread, which takes microseconds. */
   #look<R> (statement: Statement): R | undefined {
-    this.#backend.verify()
-    return guard(() => this.#backend.connection.get<R>(statement))
+    return this.#backend.read((connection) => connection.get<R>(statement))
   }
 
   #getPlan (links: Record<string, string>): LinkedPlan {

@@ -95,6 +95,11 @@ function sleep (): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 10)
 }
 
+/** Bytes of the database, including what is only in its log. */
+export function measureContent (connection: Connection): number {
+  return connection.get<{ bytes: number }>({ sql: 'SELECT page_count * page_size AS bytes FROM pragma_page_count, pragma_page_size', values: [] })!.bytes
+}
+
 /** Creates missing directories and a missing file, for the owner only. Throws when the file is not writable. */
 export function prepareFile (path: string): void {
   const created = makeMissing(dirname(path))

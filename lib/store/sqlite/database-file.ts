@@ -1,6 +1,7 @@
 import { realpathSync, statSync } from 'node:fs'
 import { storeError } from '../../errors.ts'
 import { StoreLostError } from '../port.ts'
+import { type Failure, isDamage } from './failure.ts'
 import { getTurn } from './turn.ts'
 
 /** Identifies a file by its real path, and by the device and inode found there. Plain data, which threads receive. */
@@ -17,28 +18,45 @@ export function identifyFile (path: string): FileId {
   return { path: real, dev, ino }
 }
 
-/** @throws StoreLostError when the path leads to another file or to none */
-export function checkFile ({ path, dev, ino }: FileId): void {
+/**
+ * Returns the bytes of the file.
+ * @throws StoreLostError when the path leads to another file or to none
+ */
+export function checkFile ({ path, dev, ino }: FileId): bigint {
   const found = statSync(path, { bigint: true, throwIfNoEntry: false })
   if (found === undefined) throw new StoreLostError(`the database file ${path} was removed while it was open`)
   if (found.dev !== dev || found.ino !== ino) throw new StoreLostError(`the database file ${path} was replaced while it was open`)
+  return found.size
+}
+
+/** What an operator does about a file whose content is gone. */
+const ADVICE = 'stop the service, replace the file with a backup (command restore), and start the service'
+
+export interface DatabaseFileOptions {
+  /** Called at most once. */
+  onLost?: (error: StoreLostError) => void
+  /** The bytes of the database as SQLite knows them. */
+  measure: () => number
 }
 
 /**
- * Detects that the open database file was removed or replaced. Without this check, open connections would go on with the
- * old file while other processes use the new one, and an acknowledged revocation would be lost. Once the file is lost,
- * every check fails, even if it comes back.
+ * Detects that the open database file was removed, replaced or damaged. Without this check, open connections would go on with
+ * an old file while other processes use a new one, or with cached pages of a file that does not open again: an acknowledged
+ * revocation would be lost. Once the file is lost, every check fails, even if it comes back.
  */
 export class DatabaseFile {
   readonly id: FileId
   readonly #onLost: (error: StoreLostError) => void
+  readonly #measure: () => number
   #lost: StoreLostError | null = null
   #turn = Number.NaN
+  /** Bytes at the last check. With a write-ahead log, only VACUUM shrinks a file. */
+  #size = 0n
 
-  /** @param onLost called at most once */
-  constructor (id: FileId, onLost: (error: StoreLostError) => void) {
+  constructor (id: FileId, { onLost = () => {}, measure }: DatabaseFileOptions) {
     this.id = id
     this.#onLost = onLost
+    this.#measure = measure
   }
 
   /** @throws ErrDb when the file is lost, or cannot be checked */
@@ -55,13 +73,54 @@ export class DatabaseFile {
     this.#turn = turn
   }
 
-  #look (): void {
+  /** Runs a statement, and turns its errors into ErrDb. An error that says that the file is damaged makes it lost. */
+  guard<R> (run: () => R): R {
     try {
-      checkFile(this.id)
+      return run()
+    } catch (error) {
+      this.#judge(error)
+      throw storeError(this.#lost ?? error)
+    }
+  }
+
+  /** To be called with the failures of the threads, whose errors count as those of `guard`. */
+  report ({ message, code, lost }: Failure): void {
+    this.#judge(lost === true ? new StoreLostError(message) : Object.assign(new Error(message), { errcode: code }))
+  }
+
+  #judge (error: unknown): void {
+    if (error instanceof StoreLostError || isDamage(error)) this.#damaged((error as Error).message)
+  }
+
+  #look (): void {
+    let size: bigint
+    try {
+      size = checkFile(this.id)
     } catch (error) {
       if (!(error instanceof StoreLostError)) throw storeError(error)
-      this.#lost = error
-      this.#onLost(error)
+      this.#lose(error)
+      return
     }
+    if (size < this.#size && !this.#isWhole(size)) this.#damaged('it was truncated')
+    this.#size = size
+  }
+
+  #isWhole (size: bigint): boolean {
+    try {
+      return size >= this.#measure()
+    } catch (error) {
+      if (isDamage(error)) return false
+      throw storeError(error)
+    }
+  }
+
+  #damaged (what: string): void {
+    this.#lose(new StoreLostError(`the database file ${this.id.path} is damaged (${what}): ${ADVICE}`))
+  }
+
+  #lose (error: StoreLostError): void {
+    if (this.#lost !== null) return
+    this.#lost = error
+    this.#onLost(error)
   }
 }

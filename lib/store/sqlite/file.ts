@@ -5,25 +5,29 @@ import { BATCH_SIZE, type CollectionSpec, type Filter, type ListQuery, type Stor
 import type { Opener } from '../state.ts'
 import type { Backend } from './backend.ts'
 import { DocumentCache } from './cache.ts'
-import { Connection, prepareFile } from './connection.ts'
+import { Connection, measureContent, prepareFile } from './connection.ts'
 import { DatabaseFile, identifyFile } from './database-file.ts'
+import type { Failure } from './failure.ts'
 import { type Operation, type Value, readVersion } from './operations.ts'
-import { guard } from './failure.ts'
 import { LogLimit } from './log-limit.ts'
 import { Reader } from './reader.ts'
 import { isCurrent, isNew } from './schema.ts'
 import { Table } from './sql.ts'
+import { createTableCheck } from './tables.ts'
+import type { ThreadData } from './thread.ts'
 import { type Touched, Writer } from './writer.ts'
 
 /** Milliseconds a look-up may block the event loop for a lock. With a log, readers wait only for the recovery of a file. */
 const BUSY = 20
+/** Milliseconds between two checks of the file, so that a damaged one is noticed without a call. */
+const WATCH = 500
 
 export interface FileOptions {
   collections: readonly CollectionSpec[]
   opener?: Opener | undefined
   /** Milliseconds an operation may take, waiting included. */
   timeout: number
-  /** Called once when the file is removed or replaced. */
+  /** Called once when the file is removed, replaced or damaged. */
   onLost: (error: StoreLostError) => void
   renderers?: StoreOptions['renderers']
   /** Whether a new file may be made. */
@@ -43,6 +47,9 @@ export class FileBackend implements Backend {
   readonly #reader: Reader
   readonly #file: DatabaseFile
   readonly #logLimit: LogLimit
+  readonly #data: ThreadData
+  readonly #checkTables: () => void
+  #watch: NodeJS.Timeout | undefined
 
   private constructor (path: string, { collections, opener, timeout, onLost, renderers, create, walLimit, onWarning }: FileOptions) {
     if (!create && !existsSync(path)) throw noDatabaseError()
@@ -50,12 +57,13 @@ export class FileBackend implements Backend {
     const real = realpathSync(path)
     this.connection = new Connection(real, { busy: timeout, cache: 8_000 })
     // After the connection: on an overlay file system, opening a file for writing may replace it by a copy.
-    this.#file = new DatabaseFile(identifyFile(real), onLost)
-    const data = { file: this.#file.id, collections, opener, busy: timeout }
+    this.#file = new DatabaseFile(identifyFile(real), { onLost, measure: () => measureContent(this.connection) })
+    this.#data = { file: this.#file.id, collections, opener, busy: timeout }
+    this.#checkTables = createTableCheck(this.connection, collections)
     this.tables = new Map(collections.map((spec) => [spec.name, new Table(spec)]))
     this.cache = new DocumentCache(() => this.#readVersion())
-    this.#writer = new Writer(data, { timeout, cache: this.cache, verify: () => this.#file.check() })
-    this.#reader = new Reader({ ...data, renderers }, { timeout })
+    this.#writer = new Writer(this.#data, { timeout, cache: this.cache, verify: (failures) => this.#verifyBatch(failures) })
+    this.#reader = new Reader({ ...this.#data, renderers }, { timeout, onFailure: (failure) => this.#file.report(failure) })
     this.#logLimit = new LogLimit({ path: this.#file.id.path, limit: walLimit, endOldest: () => this.#reader.endOldest(), onWarning })
     this.render = renderers && ((table, query, rendering) => this.#reader.render(table.list(query, 'doc'), rendering, query.signal))
   }
@@ -70,6 +78,7 @@ export class FileBackend implements Backend {
       const [{ journal_mode: mode }] = backend.connection.all<{ journal_mode: string }>('PRAGMA journal_mode') as [{ journal_mode: string }]
       if (mode !== 'wal' || !isCurrent(backend.connection, collections, opener)) await backend.#writer.start()
       backend.connection.database.exec(`PRAGMA busy_timeout = ${BUSY}`)
+      backend.#startWatch()
       if (made) onWarning(`a new, empty database was made: ${backend.#file.id.path}`)
       warnOfMode('database', backend.#file.id.path, onWarning)
       return backend
@@ -81,6 +90,11 @@ export class FileBackend implements Backend {
 
   verify (): void {
     this.#file.checkOncePerTurn()
+  }
+
+  read<R> (run: (connection: Connection) => R): R {
+    this.verify()
+    return this.#file.guard(() => run(this.connection))
   }
 
   async write (operation: Operation, touched: Touched | null): Promise<Value> {
@@ -98,7 +112,7 @@ export class FileBackend implements Backend {
   }
 
   async ping (): Promise<void> {
-    this.#file.check()
+    this.#checkFile()
     await this.#writer.check()
     // After a write of another connection SQLite reads from the file, and not from its cache.
     this.#readVersion()
@@ -107,16 +121,42 @@ export class FileBackend implements Backend {
   /** The writer last, because the last connection to close checkpoints the log, which takes time. */
   async close (): Promise<void> {
     this.#logLimit.close()
+    clearInterval(this.#watch)
     await this.#writer.drain()
     await this.#reader.close()
     this.connection.close()
     await this.#writer.close()
   }
 
+  #startWatch (): void {
+    this.#data.hasContent = true
+    const check = () => {
+      try {
+        this.#checkFile()
+      } catch {
+        // A lost file was reported. After any other failure the next check tries again.
+      }
+    }
+    check()
+    this.#watch = setInterval(check, WATCH).unref()
+  }
+
+  #checkFile (): void {
+    this.#file.check()
+    this.#file.guard(this.#checkTables)
+  }
+
+  /** Throws ErrDb when nothing of a batch may be acknowledged. */
+  #verifyBatch (failures: readonly Failure[]): void {
+    // Until the store is open, a failure is the error of its opening.
+    if (this.#data.hasContent === true) for (const failure of failures) this.#file.report(failure)
+    this.#file.check()
+  }
+
   /** Throws ErrDb when the file is lost: then its version no longer says what other processes see. */
   #readVersion (): string | null {
     this.#file.check()
-    const version = guard(() => readVersion(this.connection))
+    const version = this.#file.guard(() => readVersion(this.connection))
     if (version === null) this.#writer.renewVersion()
     return version
   }

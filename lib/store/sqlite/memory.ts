@@ -20,6 +20,10 @@ export class MemoryBackend implements Backend {
 
   verify (): void {}
 
+  read<R> (run: (connection: Connection) => R): R {
+    return guard(() => run(this.connection))
+  }
+
   async write (operation: Operation): Promise<Value> {
     return unwrap(runBatch(this.connection, this.tables, [operation]).outcomes[0]!)
   }

@@ -1,7 +1,7 @@
 import type { SQLInputValue } from 'node:sqlite'
 import { type Change, type Document, DuplicateKeyError, type Json } from '../port.ts'
 import type { Connection } from './connection.ts'
-import { type Failure, findDuplicateField, fromFailure, toFailure } from './failure.ts'
+import { type Failure, findDuplicateField, fromFailure, isDamage, toFailure } from './failure.ts'
 import { KEEP_VERSION, READ_VERSION, RENEW_VERSION, type Table } from './sql.ts'
 import { writeState } from './state.ts'
 
@@ -85,8 +85,8 @@ function attempt (connection: Connection, tables: ReadonlyMap<string, Table>, op
   try {
     return { value: run(connection, tables, operation) }
   } catch (error) {
-    // A full disk or a failed read rolls back the transaction, and with it the whole batch.
-    if (!connection.database.isTransaction) throw error
+    // A full disk or a failed read rolls back the transaction, and with it the whole batch. Nothing is committed to a damaged file.
+    if (!connection.database.isTransaction || isDamage(error)) throw error
     if (error instanceof TypeError) return { mistake: error.message }
     const field = findDuplicateField(error)
     return field === null ? { failure: toFailure(error) } : { duplicate: field }

@@ -2,6 +2,7 @@ import type { SQLInputValue } from 'node:sqlite'
 import { busyError, goneError } from '../../errors.ts'
 import { TIMERS, type Timers } from '../../timers.ts'
 import { BATCH_SIZE, type Rendering, type StoreOptions } from '../port.ts'
+import type { Failure } from './failure.ts'
 import type { Statement } from './sql.ts'
 import { ThreadCalls } from './thread-calls.ts'
 import { type ThreadData, threadFile } from './thread.ts'
@@ -49,6 +50,8 @@ export interface ReaderOptions {
   idle?: number
   cursors?: number
   timers?: Timers
+  /** Called with each failure of the threads. */
+  onFailure?: ((failure: Failure) => void) | undefined
   /** The thread's file, for tests. */
   file?: URL
 }
@@ -57,18 +60,18 @@ export interface ReaderOptions {
 export class Reader {
   readonly #lists: ThreadCalls<Question, Answer>
   readonly #counts: ThreadCalls<Question, Answer>
-  readonly #options: Required<Omit<ReaderOptions, 'file'>>
+  readonly #options: Required<Omit<ReaderOptions, 'file' | 'onFailure'>>
   readonly #queue = new Set<() => void>()
   /** Ends the lists that hold a cursor; the oldest first. */
   readonly #open = new Set<() => void>()
   #cursors = 0
   #list = 0
 
-  constructor (data: ReaderData, { timeout, idle = IDLE, cursors = CURSORS, timers = TIMERS, file = threadFile('reader-thread') }: ReaderOptions) {
+  constructor (data: ReaderData, { timeout, idle = IDLE, cursors = CURSORS, timers = TIMERS, onFailure, file = threadFile('reader-thread') }: ReaderOptions) {
     const { renderers: _renderers, ...plain } = data
     this.#options = { timeout, idle, cursors, timers }
-    this.#lists = new ThreadCalls(file, data, { timeout, timers })
-    this.#counts = new ThreadCalls(file, plain, { timeout, timers })
+    this.#lists = new ThreadCalls(file, data, { timeout, timers, onFailure })
+    this.#counts = new ThreadCalls(file, plain, { timeout, timers, onFailure })
   }
 
   async count ({ sql, values }: Statement): Promise<number> {

@@ -1,7 +1,6 @@
 import { type FoundState, type Layout, type Opener, type StateRecord, type StoreState, changeState, checkState } from '../state.ts'
 import type { Backend } from './backend.ts'
 import type { Connection } from './connection.ts'
-import { guard } from './failure.ts'
 import { LAYOUT_TABLE, quote } from './sql.ts'
 
 export const LAYOUT = quote(LAYOUT_TABLE)
@@ -49,8 +48,7 @@ export function createStateRecord (backend: Backend): StateRecord {
     // Every transaction reads the state.
     delay: 0,
     async read () {
-      backend.verify()
-      return guard(() => readState(backend.connection))
+      return backend.read(readState)
     },
     async change ({ state, revision }, change) {
       const next = changeState(state, change)

@@ -13,6 +13,8 @@ export interface ThreadCallsOptions {
   /** Milliseconds a call may take, waiting included. */
   timeout: number
   timers: Timers
+  /** Called with each failure before the call is rejected. */
+  onFailure?: ((failure: Failure) => void) | undefined
 }
 
 interface Pending<A> {
@@ -69,8 +71,12 @@ export class ThreadCalls<Q extends object, A> {
     if (pending === undefined) return
     this.#pending.delete(reply.id)
     this.#options.timers.clear(pending.timer)
-    if ('failure' in reply) pending.reject(fromFailure(reply.failure))
-    else pending.resolve(reply.answer)
+    if ('failure' in reply) {
+      this.#options.onFailure?.(reply.failure)
+      pending.reject(fromFailure(reply.failure))
+    } else {
+      pending.resolve(reply.answer)
+    }
   }
 
   #fail ({ message }: Error): void {

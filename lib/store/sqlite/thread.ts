@@ -11,6 +11,8 @@ export interface ThreadData {
   opener?: Opener | undefined
   /** Milliseconds to wait for another connection's lock. */
   busy: number
+  /** The file was seen with content: a thread that starts later and finds none makes no new database. Set once the store is open. */
+  hasContent?: boolean
 }
 
 /** Asks a thread to exit. */

@@ -1,5 +1,6 @@
 import { busyError, storeError } from '../../errors.ts'
 import type { DocumentCache } from './cache.ts'
+import { type Failure, toFailure } from './failure.ts'
 import { type BatchResult, type Operation, type Outcome, type Value, type Versions, unwrap } from './operations.ts'
 import { PROBE } from './sql.ts'
 import { Thread, type ThreadData, threadFile } from './thread.ts'
@@ -52,8 +53,10 @@ export interface WriterOptions {
   timeout: number
   /** Is notified of the documents being written, and of the result of each batch. */
   cache?: DocumentCache
-  /** Called before a batch is acknowledged; when it throws, every write of the batch is rejected with that error. */
-  verify?: () => void
+  /**
+   * Called with the failures of a batch before it is acknowledged. When it throws, every write of the batch is rejected with that error.
+   */
+  verify?: (failures: readonly Failure[]) => void
   /** Milliseconds of a monotonic clock. */
   now?: () => number
   /** The thread's module, for tests. */
@@ -65,7 +68,7 @@ export class Writer {
   readonly #thread: Thread
   readonly #timeout: number
   readonly #cache: DocumentCache | undefined
-  readonly #verify: () => void
+  readonly #verify: (failures: readonly Failure[]) => void
   readonly #now: () => number
   /** Oldest first. */
   readonly #waiting = new Set<Pending>()
@@ -93,9 +96,9 @@ export class Writer {
     this.#thread = new Thread(file, data, {
       message: (message) => {
         const { outcomes, versions } = message as BatchResult
-        this.#answer((index) => outcomes[index]!, versions)
+        this.#answer((index) => outcomes[index]!, versions, outcomes.flatMap((outcome) => 'failure' in outcome ? outcome.failure : []))
       },
-      death: (error) => this.#answer(() => ({ error: storeError(error) }), null)
+      death: (error) => this.#answer(() => ({ error: storeError(error) }), null, [toFailure(error)])
     })
   }
 
@@ -175,10 +178,10 @@ export class Writer {
     } satisfies Batch))
   }
 
-  #answer (outcome: (index: number) => Outcome | { error: unknown }, versions: Versions | null): void {
+  #answer (outcome: (index: number) => Outcome | { error: unknown }, versions: Versions | null, failures: readonly Failure[] = []): void {
     const batch = this.#inFlight
     this.#inFlight = []
-    const refusal = this.#findRefusal()
+    const refusal = this.#findRefusal(failures)
     this.#cache?.answer(versions)
     // A batch without changes proves nothing: it never reached the disk.
     if (versions === null) this.#writtenAt = Number.NEGATIVE_INFINITY
@@ -189,9 +192,9 @@ export class Writer {
     for (const [index, pending] of batch.entries()) this.#settle(pending, refusal ?? outcome(index))
   }
 
-  #findRefusal (): { error: unknown } | null {
+  #findRefusal (failures: readonly Failure[]): { error: unknown } | null {
     try {
-      this.#verify()
+      this.#verify(failures)
       return null
     } catch (error) {
       return { error }

@@ -41,7 +41,7 @@ class World {
 
   constructor () {
     migrate(this.connection, collections)
-    const backend: Partial<Backend> = { connection: this.connection, tables, cache: this.#cache, verify: () => {} }
+    const backend: Partial<Backend> = { connection: this.connection, tables, cache: this.#cache, verify: () => {}, read: (run) => run(this.connection) }
     this.#tokens = new SqliteCollection(backend as Backend, tables.get('tokens')!)
   }
 
