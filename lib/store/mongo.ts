@@ -33,8 +33,8 @@ export async function openMongoStore (url: string, options: MongoStoreOptions): 
   const { collections, client: handedIn, timeout = DEFAULT_TIMEOUT, timers = TIMERS, onError } = options
   const client = typeof handedIn === 'object'
     ? new HostClient(handedIn, timeout, timers)
-    : new WatchedClient({ create: handedIn ?? (() => createClient(url, timeout)), timeout, timers, onError })
-  const calls = new BoundedCalls(timeout, { onAnswer: () => client.onAnswer(), timers })
+    : new WatchedClient({ create: handedIn ?? (() => createClient(url, timeout)), timeout, timers, onError, onOutage: (error) => calls.fail(error) })
+  const calls: BoundedCalls = new BoundedCalls(timeout, { onAnswer: () => client.onAnswer(), admit: () => client.admit(), timers })
   const handles = new Handles(toDatabaseName(url), timeout)
   const specs = new Map(collections.map((spec) => [spec.name, spec]))
   const state = new MongoState({ calls, handle: () => handles.get(client.current, STATE_COLLECTION), opener: toOpener(options), timers })

@@ -4,39 +4,61 @@ import t from 'tap'
 import { storeError } from '../../lib/errors.ts'
 import { createReadiness } from '../../plugins/readiness.ts'
 import { build } from '../helpers/build.ts'
+import { createTimers } from '../helpers/timers.ts'
 
 /** Readiness over a store that counts its pings, on a clock of the test's. */
 function start () {
-  const state = { pings: 0, time: 0, fails: false, isLost: false }
+  const state = { pings: 0, fails: false, isLost: false, answer: Promise.resolve() }
+  const timers = createTimers()
   const closing = new AbortController()
   const store = {
     async ping () {
       state.pings++
+      await state.answer
       if (state.fails) throw storeError(new Error('no room'))
     },
     verify () {
       if (state.isLost) throw storeError(new Error('removed'))
     }
   }
-  return { state, closing, check: createReadiness({ store, closing: closing.signal, now: () => state.time }) }
+  return { state, closing, timers, check: createReadiness({ store, closing: closing.signal, timers }) }
 }
 
 t.test('the store is pinged at most once a second, for every answer', async (t) => {
-  const { state, check } = start()
+  const { state, timers, check } = start()
   await Promise.all(Array.from({ length: 100 }, check))
   state.fails = true
-  state.time = 999
+  timers.advance(999)
   await check()
   t.equal(state.pings, 1)
-  state.time = 1000
+  timers.advance(1)
   await t.rejects(check(), { code: 'ErrDb' })
   state.fails = false
-  state.time = 1999
+  timers.advance(999)
   await t.rejects(check(), { code: 'ErrDb' })
   t.equal(state.pings, 2)
-  state.time = 2000
+  timers.advance(1)
   await check()
   t.equal(state.pings, 3)
+})
+
+t.test('a store that does not answer is not ready within a second, and ready again with its answer', async (t) => {
+  const { state, timers, check } = start()
+  const { promise, resolve } = Promise.withResolvers<void>()
+  state.answer = promise
+  const first = t.rejects(check(), { code: 'ErrDb', cause: { message: 'the store has not answered within 900 ms' } })
+  timers.advance(500)
+  const second = t.rejects(check(), { code: 'ErrDb' }, 'which waits only for the rest')
+  timers.advance(400)
+  await Promise.all([first, second])
+  timers.advance(5_000)
+  const third = t.rejects(check(), { code: 'ErrDb' }, 'and later ones do not wait')
+  timers.advance(0)
+  await third
+  t.equal(state.pings, 1, 'the ping in flight is shared')
+  resolve()
+  await promise
+  await check()
 })
 
 t.test('a lost store and a shutdown count at once', async (t) => {

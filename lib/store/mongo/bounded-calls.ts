@@ -25,6 +25,8 @@ export async function within<T> (timeout: number, work: () => Promise<T>, timers
 export interface BoundedCallsOptions {
   /** Called whenever the server answered a call. */
   onAnswer?: () => void
+  /** Called before a call starts. Throws when no server can answer it. */
+  admit?: () => void
   timers?: Timers
 }
 
@@ -33,14 +35,17 @@ export class BoundedCalls {
   /** Milliseconds. */
   readonly timeout: number
   readonly #onAnswer: () => void
+  readonly #admit: () => void
   readonly #timers: Timers
-  #inFlight = 0
+  /** Rejects a call in flight. */
+  readonly #inFlight = new Set<(error: Error) => void>()
   #closed = false
   readonly #drained = Promise.withResolvers<void>()
 
-  constructor (timeout: number, { onAnswer = () => {}, timers = TIMERS }: BoundedCallsOptions = {}) {
+  constructor (timeout: number, { onAnswer = () => {}, admit = () => {}, timers = TIMERS }: BoundedCallsOptions = {}) {
     this.timeout = timeout
     this.#onAnswer = onAnswer
+    this.#admit = admit
     this.#timers = timers
   }
 
@@ -51,16 +56,18 @@ export class BoundedCalls {
   async run<T> (work: (call: Call) => Promise<T>, unique?: string[]): Promise<T> {
     if (this.#closed) throw storeError(new Error('the store is closed'))
     const call: Call = { answered: false }
-    this.#inFlight++
+    const { promise: failure, reject } = Promise.withResolvers<never>()
+    this.#inFlight.add(reject)
     try {
-      const value = await this.within(() => work(call))
+      this.#admit()
+      const value = await this.within(() => Promise.race([work(call), failure]))
       this.#onAnswer()
       return value
     } catch (error) {
       throw toPortError(error, unique)
     } finally {
       call.answered = true
-      this.#inFlight--
+      this.#inFlight.delete(reject)
       this.#settle()
     }
   }
@@ -68,6 +75,11 @@ export class BoundedCalls {
   /** Waits no longer than a call may take. */
   within<T> (work: () => Promise<T>): Promise<T> {
     return within(this.timeout, work, this.#timers)
+  }
+
+  /** Fails the calls in flight. A write among them may still happen. */
+  fail (error: Error): void {
+    for (const reject of this.#inFlight) reject(error)
   }
 
   /** Refuses new calls and waits for those in flight. */
@@ -78,6 +90,6 @@ export class BoundedCalls {
   }
 
   #settle (): void {
-    if (this.#closed && this.#inFlight === 0) this.#drained.resolve()
+    if (this.#closed && this.#inFlight.size === 0) this.#drained.resolve()
   }
 }

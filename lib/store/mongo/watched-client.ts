@@ -13,6 +13,9 @@ const LOST = 3
 /** The same when the driver sees a server: then the calls in flight may just be slow. */
 const LOST_SERVER_UP = 10
 
+/** Milliseconds without a known server after which calls fail at once. The driver alone would let each wait for its timeout. */
+const PATIENCE = 1_000
+
 /** Back-off after a failed replacement: one check, then at most this many. */
 const MAX_BACKOFF = 2
 
@@ -23,6 +26,8 @@ export interface WatchedClientOptions {
   /** Makes a client, which the WatchedClient closes. */
   create: () => MongoClient | Promise<MongoClient>
   onError?: ((error: unknown) => void) | undefined
+  /** Called while no server is known, to fail the calls in flight. */
+  onOutage?: ((error: Error) => void) | undefined
   /** Milliseconds that one call may take. */
   timeout: number
   timers?: Timers
@@ -34,6 +39,8 @@ export interface WatchedClientOptions {
  *
  * The checks need no traffic: if no call was answered since the last check, the server is pinged. A lost client stays in
  * use until a new one has answered a ping. There is one attempt at a time, so there is at most one client besides the lost one.
+ *
+ * During an outage calls fail at once: no caller waits for a server that is not there. The pings find out when it is back.
  */
 export class WatchedClient {
   readonly #options: WatchedClientOptions
@@ -48,10 +55,10 @@ export class WatchedClient {
   #checked = 0
   /** Checks in a row without an answer. */
   #silent = 0
-  /** Whether the driver sees a server. */
-  #serverUp = true
-  /** The client with a ping in flight. */
-  #probed: MongoClient | null = null
+  /** When the last call was answered, and since when the driver sees no server; null while it sees one. */
+  #answeredAt = Number.NEGATIVE_INFINITY
+  #downSince: number | null = null
+  #outage: NodeJS.Timeout | undefined
   #replacing = false
   #failures = 0
   /** The number of silent checks at which the next attempt starts. */
@@ -78,6 +85,14 @@ export class WatchedClient {
   /** To be called when the current client has answered a call. */
   onAnswer (): void {
     this.#answers++
+    this.#answeredAt = this.#timers.now()
+    this.#silent = 0
+  }
+
+  /** Throws when no server has been known for a second, or when the one that is known answers nothing, pings included. */
+  admit (): void {
+    const error = this.#findOutage()
+    if (error !== null) throw error
   }
 
   async ping (): Promise<void> {
@@ -88,6 +103,7 @@ export class WatchedClient {
   async close (): Promise<void> {
     this.#closed = true
     this.#timers.clear(this.#timer)
+    this.#timers.clear(this.#outage)
     await Promise.all([this.#current, this.#candidate].map((client) => this.#close(client)))
   }
 
@@ -105,21 +121,40 @@ export class WatchedClient {
     }
     this.#silent++
     this.#probe()
-    if (!this.#replacing && this.#silent >= Math.max(this.#due, this.#serverUp ? LOST_SERVER_UP : LOST)) this.#replace()
+    if (!this.#replacing && this.#silent >= Math.max(this.#due, this.#downSince === null ? LOST_SERVER_UP : LOST)) this.#replace()
   }
 
   async #probe (): Promise<void> {
     const { current: client } = this
-    if (this.#probed === client) return
-    this.#probed = client
     try {
+      // Each check sends one, though others may hang: it makes the driver look for the server again, or takes another connection.
       await within(this.#options.timeout, () => ping(client), this.#timers)
       if (client === this.#current) this.onAnswer()
     } catch {
       // The next check notices.
-    } finally {
-      if (this.#probed === client) this.#probed = null
     }
+  }
+
+  #findOutage (): Error | null {
+    if (this.#downSince !== null) {
+      const time = this.#timers.now() - Math.max(this.#downSince, this.#answeredAt)
+      return time < PATIENCE ? null : new Error(`no MongoDB server could be reached for ${Math.floor(time / 1_000)} s`)
+    }
+    return this.#silent < LOST ? null : new Error(`the MongoDB server has answered nothing for ${this.#silent} s`)
+  }
+
+  /** The driver sees a server, or none. */
+  #see (isUp: boolean): void {
+    if (isUp === (this.#downSince === null)) return
+    this.#timers.clear(this.#outage)
+    this.#downSince = isUp ? null : this.#timers.now()
+    if (isUp || this.#closed) return
+    const fail = () => {
+      this.#outage = this.#timers.set(fail, PATIENCE)
+      const error = this.#findOutage()
+      if (error !== null) this.#options.onOutage?.(error)
+    }
+    this.#outage = this.#timers.set(fail, PATIENCE)
   }
 
   async #replace (): Promise<void> {
@@ -143,9 +178,9 @@ export class WatchedClient {
 
   #use (client: MongoClient): void {
     this.#current = client
-    this.#serverUp = true
+    this.#see(true)
     client.on('topologyDescriptionChanged', ({ newDescription }) => {
-      if (client === this.#current) this.#serverUp = [...newDescription.servers.values()].some(({ type }) => type !== 'Unknown')
+      if (client === this.#current) this.#see([...newDescription.servers.values()].some(({ type }) => type !== 'Unknown'))
     })
   }
 

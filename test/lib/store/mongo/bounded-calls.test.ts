@@ -60,6 +60,22 @@ t.test('only an answer counts as one', async (t) => {
   t.equal(answers, 1)
 })
 
+t.test('a call that is not admitted does not start, and those in flight can be failed', async (t) => {
+  let isOut = false
+  const calls = new BoundedCalls(60_000, { admit: () => { if (isOut) throw new Error('no server') } })
+  const states: Call[] = []
+  const pending = calls.run((call) => {
+    states.push(call)
+    return never()
+  })
+  isOut = true
+  await t.rejects(calls.run(() => t.fail('it must not start') as never), { code: 'ErrDb', cause: { message: 'no server' } })
+  calls.fail(new Error('an outage'))
+  await t.rejects(pending, { code: 'ErrDb', cause: { message: 'an outage' } })
+  t.strictSame(states, [{ answered: true }])
+  await calls.close()
+})
+
 t.test('closing refuses new calls and waits for those in flight', async (t) => {
   const calls = new BoundedCalls(60_000)
   const work = Promise.withResolvers<string>()

@@ -14,6 +14,7 @@ interface SetUpOptions {
 
 /** An open client. Its first ping was answered, but no later one is. */
 async function setUp ({ create }: SetUpOptions = {}) {
+  const outages: Error[] = []
   const clients: ClientStandIn[] = []
   const errors: Error[] = []
   const timers = createTimers()
@@ -27,6 +28,7 @@ async function setUp ({ create }: SetUpOptions = {}) {
       return client.asClient()
     },
     onError: (error) => errors.push(error as Error),
+    onOutage: (error) => outages.push(error),
     timeout: TIMEOUT,
     timers: {
       ...timers,
@@ -43,6 +45,8 @@ async function setUp ({ create }: SetUpOptions = {}) {
     watched,
     clients,
     errors,
+    outages,
+    advance: timers.advance,
     references,
     current: () => clients.findIndex((client) => client.asClient() === watched.current),
     /** Advances the time second by second, which runs a check in each. */
@@ -162,6 +166,52 @@ t.test('closing during an attempt closes both clients and ends the checks', asyn
   await pass(30)
   t.equal(clients.length, 2)
   t.equal(current(), 0)
+})
+
+t.test('calls fail at once while no server has been known for a second', async (t) => {
+  const { watched, clients, outages, pass } = await setUp()
+  const [client] = clients
+  watched.admit()
+  client!.see('Unknown')
+  watched.admit()
+  await pass(1)
+  t.throws(() => watched.admit(), { message: 'no MongoDB server could be reached for 1 s' })
+  t.match(outages, [{ message: /could be reached for 1 s/ }], 'and those in flight fail')
+  await pass(1)
+  t.equal(outages.length, 2, 'again, for calls that were answered meanwhile')
+  client!.see('Standalone')
+  watched.admit()
+  await pass(1)
+  t.equal(outages.length, 2)
+  await watched.close()
+})
+
+t.test('a server that answers is not missed, though the driver sees none', async (t) => {
+  const { watched, clients, outages, advance } = await setUp()
+  clients[0]!.see('Unknown')
+  for (let second = 0; second < 5; second++) {
+    watched.onAnswer()
+    watched.admit()
+    advance(500)
+  }
+  await watched.close()
+  t.strictSame(outages, [])
+})
+
+t.test('calls fail at once while a server answers nothing, pings included; those in flight may still be answered', async (t) => {
+  const { watched, clients, outages, pass } = await setUp()
+  await pass(2)
+  watched.admit()
+  await pass(1)
+  t.throws(() => watched.admit(), { message: 'the MongoDB server has answered nothing for 3 s' })
+  t.strictSame(outages, [])
+  const { count } = clients[0]!
+  await pass(3)
+  t.equal(clients[0]!.count, count + 3, 'a ping each second tries again')
+  clients[0]!.answer()
+  await settled()
+  watched.admit()
+  await watched.close()
 })
 
 t.test('a function that takes too long is called again, and its late client is closed', async (t) => {
