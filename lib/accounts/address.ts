@@ -1,9 +1,9 @@
 import { paramError } from '../errors.ts'
 import { findMailbox, listAddresses } from '../users/addresses.ts'
-import { checkMayMail } from './ask.ts'
 import { createAddressChanges, listLiveChanges, writeAddress } from './change-address.ts'
 import { type AccountContext, notify, requireOutbox, requireUser } from './context.ts'
 import { requireLive, toVerified } from './live.ts'
+import { checkOwnMail } from './mail-limits.ts'
 import { ENDED_BY_EPOCH, type Link, PURPOSES, type TicketRecord, ticketError } from './tickets.ts'
 
 /** A link about an address, for display. */
@@ -40,7 +40,7 @@ export function createAddresses (context: AccountContext) {
       const mailbox = findMailbox(user)
       if (mailbox === undefined) throw paramError('email', 'the account has no address')
       if (user.email_verified_at !== undefined) throw paramError('email', 'is verified already')
-      await checkMayMail(context, mailbox)
+      await checkOwnMail(context, user_id, mailbox)
       await outbox.enqueue({ kind: 'verify', user_id, epoch: user.epoch, language }, PURPOSES.verify.life)
       await recorder.insert({ type: 'user.verification_requested', id: user_id })
     },

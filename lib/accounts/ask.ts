@@ -1,43 +1,12 @@
 import { checkAccount } from '../checks.ts'
-import { IdentityError, paramError } from '../errors.ts'
+import { paramError } from '../errors.ts'
 import type { MailLanguage } from '../mail/compose.ts'
-import { hashToken } from '../tokens/tokens.ts'
 import { isAddress } from '../users/addresses.ts'
-import { NETWORK, groupAddress, groupNetwork, isInNetwork } from '../sign-in/addresses.ts'
+import { groupNetwork } from '../sign-in/addresses.ts'
 import type { AccountContext } from './context.ts'
 import { offError, requireOutbox } from './context.ts'
+import { checkAsker } from './mail-limits.ts'
 import { PURPOSES } from './tickets.ts'
-
-const HOUR = 60 * 60 * 1000
-
-/** Mails per hour: to one email address, and requested from one network address. */
-const PER_ADDRESS = 5
-const PER_ASKER = 30
-
-/** Counts a mail to this address, and returns whether it may be sent. Notices are not counted, because they cannot be requested. */
-export async function mayMail ({ counter }: Pick<AccountContext, 'counter'>, kind: 'typed' | 'mailbox', address: string): Promise<boolean> {
-  return (await counter.count(`mail-${kind}`, hashToken(address), HOUR)).current <= PER_ADDRESS
-}
-
-function tooMany (ttl: number): IdentityError {
-  const seconds = Math.max(1, Math.ceil(ttl / 1000))
-  return new IdentityError('ErrLimit', `too many mails, try again in ${seconds} s`, { headers: { 'retry-after': String(seconds) } })
-}
-
-/** @throws ErrLimit when too many mails were requested from this network address or its IPv6 /48 */
-async function checkAsker ({ counter }: AccountContext, ip: string): Promise<void> {
-  const { current, ttl } = await counter.count('mail-asker', groupAddress(ip), HOUR)
-  if (current > PER_ASKER) throw tooMany(ttl)
-  if (!isInNetwork(ip)) return
-  const network = await counter.count('mail-network', groupNetwork(ip), HOUR)
-  if (network.current > PER_ASKER * NETWORK) throw tooMany(network.ttl)
-}
-
-/** @throws ErrLimit when too many mails to this address were requested. Use it only where the caller may learn that */
-export async function checkMayMail ({ counter }: AccountContext, address: string): Promise<void> {
-  const { current, ttl } = await counter.count('mail-typed', hashToken(address), HOUR)
-  if (current > PER_ADDRESS) throw tooMany(ttl)
-}
 
 /** Checks and normalizes a typed address. @throws ErrParam */
 export function checkAddress (field: string, text: string): string {
@@ -70,8 +39,8 @@ export function createAsk (context: AccountContext, { signUp, signUpDomains }: S
   async function ask (kind: 'forgot' | 'sign-up', typed: string, life: number, { ip, language = 'en' }: Asker, extra: Record<string, string> = {}): Promise<void> {
     const outbox = requireOutbox(context)
     await checkAsker(context, ip)
-    if (!await mayMail(context, 'typed', typed)) return
-    await outbox.enqueue({ kind, typed, language, ...extra }, life)
+    // The network is for the limit of the mailbox, which counts when the mail is sent.
+    await outbox.enqueue({ kind, typed, language, network: groupNetwork(ip), ...extra }, life)
   }
 
   return {

@@ -5,9 +5,10 @@ import type { AddressChange, UserRecord } from '../records.ts'
 import { type Change, DuplicateKeyError } from '../store/port.ts'
 import { createToken, hashToken } from '../tokens/tokens.ts'
 import { findMailbox, isTaken } from '../users/addresses.ts'
-import { checkAddress, checkMayMail } from './ask.ts'
+import { checkAddress } from './ask.ts'
 import { type AccountContext, changeUser, requireOutbox, requireUser } from './context.ts'
 import { requireLive, toVerified } from './live.ts'
+import { checkOwnMail } from './mail-limits.ts'
 import { PURPOSES, type TicketRecord, ticketError } from './tickets.ts'
 
 /** The number of address changes that can be undone at the same time. Ten changes in three days are more than a user needs. */
@@ -58,7 +59,7 @@ export function createAddressChanges (context: AccountContext) {
       const address = checkAddress('email', email)
       const user = await requireUser(context, user_id)
       if (address === user.email) throw paramError('email', 'is your address already')
-      await checkMayMail(context, address)
+      await checkOwnMail(context, user_id, address)
       const kind = address === findMailbox(user) ? 'verify' : 'change'
       await outbox.enqueue({ kind, user_id, address, epoch: user.epoch, language }, PURPOSES.change.life)
       await recorder.insert({ type: 'user.email_change_requested', id: user_id })

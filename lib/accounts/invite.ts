@@ -6,8 +6,8 @@ import { DuplicateKeyError } from '../store/port.ts'
 import { toTimestamp } from '../clock.ts'
 import { isActive } from '../tokens/validity.ts'
 import { findByName, findMailbox } from '../users/addresses.ts'
-import { checkMayMail } from './ask.ts'
 import { type AccountContext, requireLink } from './context.ts'
+import { checkStaffMail } from './mail-limits.ts'
 import { PURPOSES } from './tickets.ts'
 
 /** Stored instead of a hash. No password matches it. */
@@ -27,24 +27,26 @@ export interface Invitation {
 export function createInvitations (context: AccountContext) {
   const { users, tickets, outbox, now, roles: names, recorder } = context
 
-  /** Creates the invited user. A user who has not accepted an earlier invitation is returned unchanged. */
-  async function findInvited (account: string, { name = '', roles = {} }: Invitation, actor: Actor): Promise<UserRecord> {
-    const exists = () => new IdentityError('USER_EXIST', 'account: a user with this account exists')
-    const former = await findByName(users, account)
-    if (former !== null) {
-      if (former.invited_at === undefined || former.account !== account) throw exists()
-      return former
-    }
-    const record = createUserRecord(now(), {
-      account, roles: checkRoles(roles), password: NO_PASSWORD, name: checkText('name', name), info: {}, invited_at: toTimestamp(now())
-    }, actor.isAdmin)
+  const existsError = () => new IdentityError('USER_EXIST', 'account: a user with this account exists')
+
+  /**
+   * The user who was invited before and has not accepted; null for a new account.
+   * @throws USER_EXIST for any other user
+   */
+  async function findInvited (account: string): Promise<UserRecord | null> {
+    const found = await findByName(users, account)
+    if (found !== null && (found.invited_at === undefined || found.account !== account)) throw existsError()
+    return found
+  }
+
+  /** @throws USER_EXIST when the account was created meanwhile */
+  async function insert (record: UserRecord): Promise<void> {
     try {
-      await users.insert({ ...record, ...recorder.attach(null, { type: 'user.invited', id: record.id, granted: Object.keys(roles) }) })
+      await users.insert({ ...record, ...recorder.attach(null, { type: 'user.invited', id: record.id, granted: Object.keys(record.roles) }) })
     } catch (error) {
-      if (error instanceof DuplicateKeyError) throw exists()
+      if (error instanceof DuplicateKeyError) throw existsError()
       throw error
     }
-    return record
   }
 
   return {
@@ -57,16 +59,21 @@ export function createInvitations (context: AccountContext) {
       if (invitation.roles !== undefined && !actor.isAdmin) throw permError('roles', 'only an admin may give roles with an invitation')
       const writeLink = requireLink(context)
       const account = checkAccount(invitation.account)
-      const { return_to, language = 'en' } = invitation
-      const user = await findInvited(account, invitation, actor)
-      const mailbox = findMailbox(user)
+      const { name = '', roles = {}, return_to, language = 'en' } = invitation
+      const invited = await findInvited(account)
+      const user = invited ?? createUserRecord(now(), {
+        account, roles: checkRoles(roles), password: NO_PASSWORD, name: checkText('name', name), info: {}, invited_at: toTimestamp(now())
+      }, actor.isAdmin)
+      const mailbox = outbox && findMailbox(user)
+      // Before anything is written: a refused invitation creates no user.
+      if (mailbox !== undefined) await checkStaffMail(context, mailbox)
+      // The caller could use the link themselves.
+      else if (!actor.isAdmin && Object.keys(user.roles).length > 0) throw permError('account', 'only an admin may see the link of a user with roles')
+      if (invited === null) await insert(user)
       if (outbox !== undefined && mailbox !== undefined) {
-        await checkMayMail(context, mailbox)
         await outbox.enqueue({ kind: 'invite', user_id: user.id, epoch: user.epoch, language, ...(return_to !== undefined && { return_to }) }, PURPOSES.invite.life)
         return { user_id: user.id }
       }
-      // The caller could use the link themselves.
-      if (!actor.isAdmin && Object.keys(user.roles).length > 0) throw permError('account', 'only an admin may see the link of a user with roles')
       const token = await tickets.issue({ purpose: 'invite', user_id: user.id, user_epoch: user.epoch, mailed: false, ...(return_to !== undefined && { return_to }) })
       return { user_id: user.id, link: writeLink('invite', token) }
     },
@@ -85,7 +92,7 @@ export function createInvitations (context: AccountContext) {
       const mailbox = findMailbox(user)
       const started = async () => await recorder.insert({ type: 'user.recovery_started', id: user_id })
       if (outbox !== undefined && mailbox !== undefined) {
-        await checkMayMail(context, mailbox)
+        await checkStaffMail(context, mailbox)
         await outbox.enqueue({ kind: 'recovery', user_id, epoch: user.epoch, language }, PURPOSES.reset.life)
         await started()
         return { sent: true }

@@ -6,8 +6,8 @@ import type { UserRecord } from '../records.ts'
 import { hashToken } from '../tokens/tokens.ts'
 import { isActive } from '../tokens/validity.ts'
 import { findByName, findMailbox, isTaken } from '../users/addresses.ts'
-import { mayMail } from './ask.ts'
 import { type AccountContext, requireLink } from './context.ts'
+import { mayMailAsked } from './mail-limits.ts'
 import type { Purpose } from './tickets.ts'
 
 /** Composes mails from the jobs in the outbox. It runs when a mail is sent, and reads the accounts at that time. */
@@ -24,21 +24,21 @@ export function createComposer (context: Omit<AccountContext, 'outbox'>, { servi
 
   /**
    * Composes a mail that was requested without a sign-in. The store calls are the same whether or not the account exists. If no mail
-   * can be sent, the ticket is still issued, but its token is discarded.
+   * is sent, a ticket is issued too, but its token is discarded, and its holder is nobody, so that it replaces no link of a user.
    */
-  async function composeAsked ({ kind, typed, language, uid, return_to }: Job): Promise<Draft> {
+  async function composeAsked ({ kind, typed, language, network, uid, return_to }: Job): Promise<Draft> {
     const name = String(typed)
     const user = await findByName(users, name)
     const mailbox = findActiveMailbox(user)
     const isNew = kind === 'sign-up' && user === null
     const to = isNew ? name : mailbox
-    const isWanted = to !== undefined && await mayMail(context, 'mailbox', to)
+    const isWanted = to !== undefined && await mayMailAsked(context, String(network), to)
     const purpose: Purpose = isNew ? 'sign-up' : 'reset'
     const token = await tickets.issue({
       purpose,
-      address: to ?? name,
+      address: isWanted ? to : hashToken(name),
       mailed: true,
-      ...(user !== null && { user_id: user.id, user_epoch: user.epoch }),
+      ...(user !== null && isWanted && { user_id: user.id, user_epoch: user.epoch }),
       ...(isNew && typeof return_to === 'string' && { return_to })
     })
     if (to === undefined || !isWanted) return null
