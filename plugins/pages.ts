@@ -1,6 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { type ErrorCode, IdentityError } from '../lib/errors.ts'
 import { pageHeaders } from '../lib/pages/headers.ts'
+import type { Way, WayBack } from '../lib/pages/contract.ts'
 import type { Pages } from '../lib/pages/index.ts'
 import type { Look } from '../lib/pages/look.ts'
 import type { Message } from '../lib/pages/texts/en.ts'
@@ -19,10 +20,13 @@ export interface PageOptions {
 /** An error whose page gives the reason in the reader's language. */
 export class PageError extends IdentityError {
   readonly text: Message
+  /** Links that lead on. */
+  readonly ways: readonly Way[]
 
-  constructor (code: ErrorCode, message: string, text: Message) {
+  constructor (code: ErrorCode, message: string, text: Message, ways: readonly Way[] = []) {
     super(code, message)
     this.text = text
+    this.ways = ways
   }
 }
 
@@ -40,20 +44,24 @@ export async function sendPage<Name extends keyof Pages> (
   return reply.headers(pageHeaders({ look, redirectUri })).type('text/html; charset=utf-8').send(renderPage(name, data, look, language))
 }
 
-/** Creates an error handler that answers with a page. */
-export function createPageError (look: Look) {
+/**
+ * Creates an error handler that answers with a page.
+ * @param findBack the app that the request was for, if it is known
+ */
+export function createPageError (look: Look, findBack?: (request: FastifyRequest) => Promise<WayBack | undefined>) {
   return async function handlePageError (thrown: unknown, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
     const isOver = thrown instanceof Error && /^(SessionNotFound|InvalidClient|InvalidRedirectUri)$/.test(thrown.name)
     const error = isOver ? signInOver() : toIdentityError(thrown)
     logFailure(request, error)
     reply.code(error.statusCode).headers(error.headers)
-    return await sendPage(reply, 'error', describe(error), { look })
+    const back = error.statusCode < 500 ? await findBack?.(request).catch(() => undefined) : undefined
+    return await sendPage(reply, 'error', { ...describe(error), ...(back !== undefined && { back }) }, { look })
   }
 }
 
 function describe (error: IdentityError): Pages['error'] {
   const { statusCode, code, message } = error
-  if (error instanceof PageError) return { message: error.text }
+  if (error instanceof PageError) return { message: error.text, ways: error.ways }
   if (statusCode >= 500) return { message: ({ errors }) => errors.ourSide }
   if (code === 'ErrLimit') return { message: describeLimit(error) }
   if (code === 'ErrNotFound') return { message: ({ errors }) => errors.notFound }

@@ -6,9 +6,10 @@ import type { AuthorizationServer, Decision, Interaction } from '../lib/oidc/con
 import { pageHeaders } from '../lib/pages/headers.ts'
 import { PAGE_PATHS } from '../lib/accounts/links.ts'
 import { createPageError, sendPage, signInOver } from '../plugins/pages.ts'
+import { keepApp, readApp } from '../plugins/app-cookie.ts'
 import { type SignInForm, checkOrigin, createSignInForms, parseForms, readField } from '../plugins/sign-in-forms.ts'
 import { LIMITS } from '../schemas/common.ts'
-import { type PeopleMount, createAskForm, createPasswordForm, toAsker } from './people-pages.ts'
+import { type PasswordPage, type PeopleMount, createAskForm, createPasswordForm, toAsker } from './people-pages.ts'
 
 /** The value of the query parameter `account` for a signed-in user who wants to use another account. */
 const OTHER_ACCOUNT = 'other'
@@ -24,7 +25,10 @@ export async function interactionRoutes (app: FastifyInstance, mount: PeopleMoun
   const passwordForm = createPasswordForm(app, mount)
   const askForm = createAskForm(app, mount)
   const forms = createSignInForms(app, limits, getIssuer)
-  app.setErrorHandler(createPageError(look))
+  app.setErrorHandler(createPageError(look, async (request) => {
+    const client_id = readApp(request)
+    return client_id === undefined ? undefined : await (await getServer()).findStart(client_id)
+  }))
   parseForms(app)
 
   /** The interaction of this browser. Both the cookie and the path must name it, since no other site knows the path. */
@@ -33,6 +37,7 @@ export async function interactionRoutes (app: FastifyInstance, mount: PeopleMoun
     if (request.method === 'POST') checkOrigin(request, server.issuer)
     const interaction = await server.findInteraction(request.raw, reply.raw)
     if (interaction.uid !== (request.params as InteractionRoute['Params']).uid) throw signInOver()
+    if (request.method === 'GET') keepApp(reply, interaction, server.issuer)
     return { server, interaction }
   }
 
@@ -89,7 +94,7 @@ export async function interactionRoutes (app: FastifyInstance, mount: PeopleMoun
 
   app.get<InteractionRoute>(`${INTERACTION}/:uid`, { schema: { hide: true } }, async (request, reply) => {
     const { interaction } = await findInteraction(request, reply)
-    if (isCreating(request, interaction)) return await askForm.show(reply, toSignUp(interaction))
+    if (isCreating(request, interaction)) return await askForm.show(reply, toSignUp(interaction), toPage(interaction))
     return isSigningIn(request, interaction) ? await forms.show(reply, toForm(interaction)) : await showConsent(reply, interaction)
   })
 
@@ -109,21 +114,25 @@ export async function interactionRoutes (app: FastifyInstance, mount: PeopleMoun
     return await decide(request, reply, server, { login: { accountId, acr: PASSWORD_ACR, ...proof }, create: {} })
   })
 
-  const toPath = (request: FastifyRequest) => `${toApiPath(getIssuer())}${INTERACTION}/${(request.params as InteractionRoute['Params']).uid}/sign-up`
+  /** The page of a link. Another link is asked for in the same sign-in, while it lasts. */
+  function toPasswordPage (request: FastifyRequest, reply: FastifyReply): PasswordPage {
+    const action = `${toApiPath(getIssuer())}${INTERACTION}/${(request.params as InteractionRoute['Params']).uid}/sign-up`
+    return { action, purpose: 'sign-up', findAsk: async () => await findInteraction(request, reply).then(() => action, () => undefined) }
+  }
 
   app.get<InteractionRoute & { Querystring: { token?: string } }>(`${INTERACTION}/:uid/sign-up`, { schema: { hide: true } }, async (request, reply) => {
-    if (request.query.token !== undefined) return await passwordForm.show(request, reply, toPath(request))
+    if (request.query.token !== undefined) return await passwordForm.show(request, reply, toPasswordPage(request, reply))
     const { interaction } = await findInteraction(request, reply)
     if (!accounts.isSignUpOn || interaction.prompt === 'consent') throw signInOver()
-    return await askForm.show(reply, toSignUp(interaction))
+    return await askForm.show(reply, toSignUp(interaction), toPage(interaction))
   })
 
   app.post<InteractionRoute>(`${INTERACTION}/:uid/sign-up`, { schema: { hide: true } }, async (request, reply) => {
     if (readField(request, 'token') === '') {
       const { interaction } = await findInteraction(request, reply)
-      return await askForm.submit(request, reply, toSignUp(interaction), async (typed) => await accounts.signUp(typed, toAsker(request, interaction.locales), { uid: interaction.uid }))
+      return await askForm.submit(request, reply, toSignUp(interaction), async (typed) => await accounts.signUp(typed, toAsker(request, interaction.locales), { uid: interaction.uid }), toPage(interaction))
     }
-    return await passwordForm.submit(request, reply, toPath(request), async (request, reply, { user_id, epoch }) => {
+    return await passwordForm.submit(request, reply, toPasswordPage(request, reply), async (request, reply, { user_id, epoch }) => {
       // In another browser, or too late: the account exists, and the person signs in from the app.
       const found = await findInteraction(request, reply).catch(() => null)
       if (found === null || found.interaction.prompt === 'consent') return null

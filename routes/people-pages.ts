@@ -10,9 +10,10 @@ import { LIMITS } from '../schemas/common.ts'
 import { keepLanguage } from '../plugins/language.ts'
 import { chooseMailLanguage } from '../plugins/mail-language.ts'
 import type { OidcMount } from '../plugins/oidc.ts'
-import { PageError, createPageError, describeLimit, describePassword, sendPage } from '../plugins/pages.ts'
+import { type PageOptions, createPageError, describeLimit, describePassword, sendPage } from '../plugins/pages.ts'
 import { checkOrigin, parseForms, readField } from '../plugins/sign-in-forms.ts'
 import { toAnonymousTurn } from '../plugins/turns.ts'
+import { createUsedLinks } from '../plugins/used-links.ts'
 
 const schema = { hide: true }
 
@@ -24,10 +25,6 @@ export interface PeopleMount extends OidcMount {
   /** The option passwordMin. */
   passwordMin: number
 }
-
-export const gone = (error: unknown): unknown => error instanceof IdentityError && error.code === 'ErrTicket'
-  ? new PageError('ErrTicket', error.message, ({ links }) => links.gone)
-  : error
 
 export const readToken = (request: FastifyRequest) => String((request.query as Route['Querystring']).token ?? '').slice(0, LIMITS.token)
 
@@ -44,21 +41,36 @@ function describeRefusal (error: IdentityError, min: number): Message | undefine
   return describePassword(error, min)
 }
 
+/** The page of a form for a password. */
+export interface PasswordPage {
+  action: string
+  /** What the links of this path are for. */
+  purpose: 'reset' | 'invite' | 'sign-up'
+  /** Finds the page that asks for another link, if it is not the purpose's own. */
+  findAsk?: () => Promise<string | undefined>
+}
+
 /** The form that sets a password by a link: on the paths of the links, and in a sign-in that includes a sign-up. */
-export function createPasswordForm ({ identity: { accounts } }: FastifyInstance, { getIssuer, look, limits, passwordMin }: Pick<PeopleMount, 'getIssuer' | 'look' | 'limits' | 'passwordMin'>) {
+export function createPasswordForm (app: FastifyInstance, mount: PeopleMount) {
+  const { accounts } = app.identity
+  const { getIssuer, look, limits, passwordMin } = mount
+  const toGone = createUsedLinks(app, mount)
   const page = { look }
 
-  async function show (reply: FastifyReply, action: string, token: string, error?: Message): Promise<FastifyReply> {
-    const { purpose, account } = await accounts.inspectLink(token).catch((thrown) => { throw gone(thrown) })
+  const gone = async (error: unknown, { purpose, findAsk }: PasswordPage) => toGone(error, purpose, await findAsk?.())
+
+  async function show (reply: FastifyReply, path: PasswordPage, token: string, error?: Message): Promise<FastifyReply> {
+    const { purpose, account } = await accounts.inspectLink(token).catch(async (thrown) => { throw await gone(thrown, path) })
+    const { action } = path
     return await sendPage(reply, 'set-password', { action, token, purpose, account, min: passwordMin, ...(error !== undefined && { error }) }, page)
   }
 
   return {
     /** Shows the form without spending the link. */
-    show: async (request: FastifyRequest, reply: FastifyReply, action: string) => await show(reply, action, readToken(request)),
+    show: async (request: FastifyRequest, reply: FastifyReply, path: PasswordPage) => await show(reply, path, readToken(request)),
 
     /** Sets the password. `after` may answer the request; otherwise a page confirms the change. */
-    async submit (request: FastifyRequest, reply: FastifyReply, action: string, after?: AfterPassword): Promise<FastifyReply> {
+    async submit (request: FastifyRequest, reply: FastifyReply, path: PasswordPage, after?: AfterPassword): Promise<FastifyReply> {
       checkOrigin(request, getIssuer())
       const [token, password] = [readField(request, 'token').slice(0, LIMITS.token), readField(request, 'password')]
       try {
@@ -70,9 +82,9 @@ export function createPasswordForm ({ identity: { accounts } }: FastifyInstance,
         return await sendPage(reply, 'link-done', { what: set.purpose === 'reset' ? 'password' : 'account', ...(set.return_to !== undefined && { to: set.return_to }) }, page)
       } catch (error) {
         const refusal = error instanceof IdentityError ? describeRefusal(error, passwordMin) : undefined
-        if (refusal === undefined) throw gone(error)
+        if (refusal === undefined) throw await gone(error, path)
         const { statusCode, headers } = error as IdentityError
-        return await show(reply.code(statusCode).headers(headers), action, token, refusal)
+        return await show(reply.code(statusCode).headers(headers), path, token, refusal)
       }
     }
   }
@@ -87,23 +99,27 @@ function describeAsk (kind: Pages['ask-link']['kind'], error: IdentityError): Me
 
 /** The form that requests a mailed link. */
 export function createAskForm ({ identity: { accounts } }: FastifyInstance, { getIssuer, look }: Pick<PeopleMount, 'getIssuer' | 'look'>) {
-  const page = { look }
+  const show = async (reply: FastifyReply, view: Pages['ask-link'], page: PageOptions = { look }) => await sendPage(reply, 'ask-link', view, page)
   return {
-    show: async (reply: FastifyReply, view: Pages['ask-link']) => await sendPage(reply, 'ask-link', view, page),
+    show,
 
-    /** @param ask sends the link */
-    async submit (request: FastifyRequest, reply: FastifyReply, view: Pages['ask-link'], ask: (typed: string) => Promise<void>): Promise<FastifyReply> {
+    /**
+     * The answer depends on what was typed, and not on whether there is such an account.
+     * @param ask sends the link
+     */
+    async submit (request: FastifyRequest, reply: FastifyReply, view: Pages['ask-link'], ask: (typed: string) => Promise<void>, page: PageOptions = { look }): Promise<FastifyReply> {
       checkOrigin(request, getIssuer())
-      const { kind } = view
+      const { kind, action } = view
       if (kind === 'forgot' ? !accounts.isForgotOn : !accounts.isSignUpOn) throw new IdentityError('ErrNotFound', 'path: no such page')
       const typed = readField(request, 'typed').trim().slice(0, LIMITS.account)
+      if (readField(request, 'correct') !== '') return await show(reply, { ...view, value: typed }, page)
       try {
         await ask(typed)
       } catch (error) {
         if (!(error instanceof IdentityError) || !(error.code === 'ErrParam' || error.code === 'ErrLimit')) throw error
-        return await sendPage(reply.code(error.statusCode).headers(error.headers), 'ask-link', { ...view, value: typed, error: describeAsk(kind, error) }, page)
+        return await show(reply.code(error.statusCode).headers(error.headers), { ...view, value: typed, error: describeAsk(kind, error) }, page)
       }
-      return await sendPage(reply, 'link-sent', { kind }, page)
+      return await sendPage(reply, 'link-sent', { kind, action, typed, again: readField(request, 'again') !== '' }, page)
     }
   }
 }
@@ -121,27 +137,32 @@ export async function peoplePages (app: FastifyInstance, mount: PeopleMount): Pr
   keepLanguage(app, getIssuer)
   const passwordForm = createPasswordForm(app, mount)
   const askForm = createAskForm(app, mount)
+  const toGone = createUsedLinks(app, mount)
   const toAction = (path: string) => `${getPath()}${path}`
+
+  const toSignUp = (): PasswordPage => ({ action: toAction(PAGE_PATHS['sign-up']), purpose: 'sign-up' })
 
   for (const [path, kind] of [[PAGE_PATHS.forgot, 'forgot'], [PAGE_PATHS['sign-up'], 'sign-up']] as const) {
     const isSignUp = kind === 'sign-up'
     app.get<Route>(path, { schema }, async (request, reply) => {
-      if (isSignUp && request.query.token !== undefined) return await passwordForm.show(request, reply, toAction(path))
+      if (isSignUp && request.query.token !== undefined) return await passwordForm.show(request, reply, toSignUp())
       if (isSignUp ? !accounts.isSignUpOn : !accounts.isForgotOn) throw new IdentityError('ErrNotFound', 'path: no such page')
       return await askForm.show(reply, { kind, action: toAction(path) })
     })
     app.post(path, { schema }, async (request, reply) => {
-      if (isSignUp && readField(request, 'token') !== '') return await passwordForm.submit(request, reply, toAction(path))
+      if (isSignUp && readField(request, 'token') !== '') return await passwordForm.submit(request, reply, toSignUp())
       const ask = isSignUp ? accounts.signUp : accounts.forgotPassword
       return await askForm.submit(request, reply, { kind, action: toAction(path) }, async (typed) => await ask(typed, toAsker(request)))
     })
   }
 
-  for (const path of [PAGE_PATHS.reset, PAGE_PATHS.invite]) {
-    app.get<Route>(path, { schema }, async (request, reply) => await passwordForm.show(request, reply, toAction(path)))
-    app.post(path, { schema }, async (request, reply) => await passwordForm.submit(request, reply, toAction(path)))
+  for (const purpose of ['reset', 'invite'] as const) {
+    const path = PAGE_PATHS[purpose]
+    app.get<Route>(path, { schema }, async (request, reply) => await passwordForm.show(request, reply, { action: toAction(path), purpose }))
+    app.post(path, { schema }, async (request, reply) => await passwordForm.submit(request, reply, { action: toAction(path), purpose }))
   }
 
+  const gone = (error: unknown) => toGone(error, 'undo')
   app.get<Route>(PAGE_PATHS.undo, { schema }, async (request, reply) => {
     const token = readToken(request)
     const { purpose } = await accounts.inspectAddressLink(token).catch((error) => { throw gone(error) })

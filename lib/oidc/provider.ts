@@ -24,7 +24,7 @@ import { type Registry, findByUri, readRegistry } from '../resources/registry.ts
 import type { Look } from '../pages/look.ts'
 import { INTERACTION } from './routes.ts'
 import { tellOfSignOut } from './sign-in-sessions.ts'
-import { createViews } from './views.ts'
+import { createViews, findStart, nameClient } from './views.ts'
 
 export interface ProviderParts extends Pick<AdapterParts, 'store' | 'tokens' | 'box' | 'times' | 'recorder' | 'addresses'> {
   issuer: URL
@@ -177,6 +177,11 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
         ...(loginHint !== undefined && { loginHint }),
         ...(session !== undefined && { accountId: session.accountId })
       }
+    },
+    async findStart (client_id) {
+      const client = await provider.Client.find(client_id) as unknown as OurClient & Parameters<typeof nameClient>[0] | undefined
+      const uri = client?.vouched === true ? findStart(client) : undefined
+      return client === undefined || uri === undefined ? undefined : { client: nameClient(client), uri }
     },
     async decide (request, response, decision) {
       if ('login' in decision) await signOutPrevious(request, response, decision.login.accountId)

@@ -37,7 +37,7 @@ function readClient (ctx: KoaContextWithOIDC): { client?: { name: string } } {
 }
 
 /** The start of the client's app: the origin of a redirect URI that is a website. Pages link to it, and never redirect to it. */
-function findStart ({ registered_uris }: OurClient): string | undefined {
+export function findStart ({ registered_uris }: OurClient): string | undefined {
   const [uri] = registered_uris.filter((registered) => /^https?:/.test(registered))
   return uri === undefined ? undefined : `${new URL(uri).origin}/`
 }

@@ -6,6 +6,12 @@ import type { Message, Texts } from './texts/en.ts'
 /** The client that sent the user, for display. */
 export interface PageClient { name: string }
 
+/** The start page of an app. */
+export interface WayBack { client: PageClient, uri: string }
+
+/** A link that leads on from an error. */
+export interface Way { to: string, text: Message }
+
 /**
  * A requested scope. `meaning` is its description by the resource. `at` is the name of the API where the app gets the person's roles
  * by the scope `roles`; elsewhere that scope only lets the app read them.
@@ -96,7 +102,8 @@ export interface Pages {
   'signed-out': { client?: PageClient, next?: string }
   /** Asks for the account or address for a mailed link. `signIn` is the URL of the sign-in page, if there is one. */
   'ask-link': { kind: 'forgot' | 'sign-up', action: string, value?: string, signIn?: string, error?: Message }
-  'link-sent': { kind: 'forgot' | 'sign-up' }
+  /** `typed` is what was typed, whether or not there is such an account. The form at `action` sends it again, or corrects it. */
+  'link-sent': { kind: 'forgot' | 'sign-up', action: string, typed: string, again?: boolean }
   /** `min` is the minimum length of a password in characters. */
   'set-password': { action: string, token: string, purpose: 'reset' | 'invite' | 'sign-up', account: string, min: number, error?: Message }
   /** Asks for confirmation before the link's action. */
@@ -139,9 +146,9 @@ export interface Pages {
   'account-confirm': AccountView & { question: (texts: Texts, subject: Html) => Html, subject: string, warning: Message, submit: Message, action: string, back: string, fields: Record<string, string> }
   /**
    * `code` and `detail` are for the developers of the app. `detail` is always in English. `back` is the start page of the app.
-   * Without it the page leads to the account.
+   * `ways` lead on, the most likely one first. Without either the page leads to the account.
    */
-  error: { message: Message, code?: string, detail?: string, back?: { client: PageClient, uri: string } }
+  error: { message: Message, code?: string, detail?: string, back?: WayBack, ways?: readonly Way[] }
 }
 
 export type PageName = keyof Pages

@@ -51,4 +51,7 @@ export const appName = (client: { name: string } | undefined, texts: Texts): Htm
 export const username = (account: string) =>
   html`<input class="hidden" name="username" type="text" autocomplete="username" value="${account}" readonly tabindex="-1" aria-hidden="true">\n`
 
+/** A link that looks like a button: the step that comes next. */
+export const buttonLink = (href: string, text: Html | string) => html`<p class="actions"><a class="button primary" href="${href}">${text}</a></p>\n`
+
 export const hidden = (field: string, value: string) => html`<input type="hidden" name="${field}" value="${value}">\n`

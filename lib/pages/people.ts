@@ -1,6 +1,6 @@
 import type { Pages } from './contract.ts'
 import { type Html, html } from './html.ts'
-import { type Context, type Part, alert, describes, hidden, name, strong, titled, username } from './parts.ts'
+import { type Context, type Part, alert, buttonLink, describes, hidden, name, strong, titled, username } from './parts.ts'
 
 const ACCOUNT_INPUT = html`type="text" inputmode="email" autocomplete="username" autocapitalize="none" autocorrect="off" spellcheck="false" maxlength="254" required autofocus`
 
@@ -23,13 +23,18 @@ ${signIn !== undefined && next(signIn, kind === 'forgot' ? common.goBackToSignIn
   }
 }
 
-/** The page is the same for every name and address. */
-export function linkSent ({ kind }: Pages['link-sent'], { texts: { links } }: Context): Part {
+/** The page is the same for every name and address, but for what was typed. */
+export function linkSent ({ kind, action, typed, again }: Pages['link-sent'], { texts: { links } }: Context): Part {
+  const { sent } = links
   return {
-    title: links.sent.title,
-    body: html`<h1>${links.sent.title}</h1>
-<p>${kind === 'forgot' ? links.sent.forgot : links.sent.signUp}</p>
-<p class="muted">${links.sent.hint}</p>`
+    title: sent.title,
+    body: html`<h1>${sent.title}</h1>
+${again === true && html`<p class="done" role="status">${sent.again}</p>\n`}<p>${(kind === 'forgot' ? sent.forgot : sent.signUp)({ typed: strong(typed) })}</p>
+<p class="muted">${sent.hint}</p>
+<form method="post" action="${action}">
+${hidden('typed', typed)}<p class="actions"><button type="submit" name="again" value="yes">${sent.sendAgain}</button>
+<button type="submit" name="correct" value="yes">${sent.correct}</button></p>
+</form>`
   }
 }
 
@@ -81,13 +86,15 @@ ${token !== undefined && hidden('token', token)}${xsrf !== undefined && hidden('
   }
 }
 
-export function linkDone ({ what, to }: Pages['link-done'], { texts: { common, links }, home }: Context): Part {
+export function linkDone ({ what, to }: Pages['link-done'], { texts: { common, links, signIn }, home }: Context): Part {
   const { title, text } = links.done[what]
   const target = to ?? home
   return {
     title,
     body: html`<h1>${title}</h1>
 <p>${text}</p>
-${target !== undefined && next(target, to === undefined ? common.toAccount : links.continue)}`
+${target !== undefined && (to !== undefined
+    ? buttonLink(to, links.continue)
+    : what === 'password' || what === 'account' ? buttonLink(target, signIn.submit) : next(target, common.toAccount))}`
   }
 }

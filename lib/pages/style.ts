@@ -45,13 +45,13 @@ input { display: block; width: 100%; min-height: 3rem; margin: 0 0 1.25rem; padd
 input[aria-invalid] { border: 2px solid var(--error); }
 input.letters { font-family: ui-monospace, "SF Mono", Menlo, Consolas, "Liberation Mono", monospace; font-size: 1.25rem; letter-spacing: .1em; text-transform: uppercase; }
 .actions { display: grid; gap: .75rem; margin: 1.5rem 0 0; }
-button { width: 100%; min-height: 3rem; padding: .625rem 1rem; border: 1px solid var(--border); border-radius: .5rem; background: transparent; color: var(--text); font: inherit; font-weight: 600; cursor: pointer; overflow-wrap: anywhere; }
-button:hover { background: var(--hover); }
-button.primary { border-color: transparent; background: var(--button); color: var(--button-text); }
-button.primary:hover { background: var(--button-hover); }
 a { display: inline-block; padding: .625rem 0; min-height: 2.75rem; color: var(--link); text-underline-offset: .15em; }
+button, a.button { display: block; width: 100%; min-height: 3rem; padding: .625rem 1rem; border: 1px solid var(--border); border-radius: .5rem; background: transparent; color: var(--text); font: inherit; font-weight: 600; cursor: pointer; overflow-wrap: anywhere; text-align: center; text-decoration: none; }
+button:hover, a.button:hover { background: var(--hover); }
+button.primary, a.primary { border-color: transparent; background: var(--button); color: var(--button-text); }
+button.primary:hover, a.primary:hover { background: var(--button-hover); }
 :focus-visible { outline: 3px solid var(--focus); outline-offset: 2px; }
-.next { margin: 1.25rem 0 0; }
+.next, form + .muted { margin: 1.25rem 0 0; }
 .hidden { position: absolute; width: 1px; height: 1px; min-height: 0; margin: 0; padding: 0; border: 0; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
 .done { padding: .75rem 1rem; border-left: .25rem solid var(--button); border-radius: .25rem; background: var(--mark); color: var(--mark-text); }
 .tag { display: inline-block; padding: 0 .5rem; border-radius: .75rem; background: var(--mark); color: var(--mark-text); font-size: .875rem; font-weight: 600; }
@@ -88,10 +88,10 @@ button.danger { border-color: var(--error); color: var(--error); }
   body.own::after { flex-grow: 1; }
 }
 @media (prefers-reduced-motion: no-preference) {
-  button, input { transition: background-color .12s, border-color .12s; }
+  button, a.button, input { transition: background-color .12s, border-color .12s; }
 }
 @media (forced-colors: active) {
-  button.primary { border-color: ButtonText; }
+  button.primary, a.primary { border-color: ButtonText; }
   .scopes li::before { background: CanvasText; }
 }
 `

@@ -7,8 +7,9 @@ import type { AuthorizationServer, BrowserSession } from '../../lib/oidc/contrac
 import { type AccountMount, type Visits, createSignInCookie, isSame, pageExpired } from '../../plugins/account.ts'
 import { sendPage } from '../../plugins/pages.ts'
 import { checkOrigin, readField } from '../../plugins/sign-in-forms.ts'
+import { createUsedLinks } from '../../plugins/used-links.ts'
 import { LIMITS } from '../../schemas/common.ts'
-import { gone, readToken } from '../people-pages.ts'
+import { readToken } from '../people-pages.ts'
 
 const schema = { hide: true }
 const PATH = PAGE_PATHS.verify
@@ -30,6 +31,8 @@ interface OpenedLink {
 export function addressLinkPages (app: FastifyInstance, { getServer, getIssuer, getHome, limits, look }: AccountMount, visits: Visits): void {
   const { accounts, signIns, users } = app.identity
   const page = { look }
+  const toGone = createUsedLinks(app, { getPath: getHome, look })
+  const gone = (error: unknown) => toGone(error, 'verify')
   const getAction = () => `${getHome()}${PATH}`
 
   /** @throws ErrTicket */

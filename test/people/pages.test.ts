@@ -17,7 +17,7 @@ eachStore(t, 'the pages of links', async (t, start) => {
     t.equal(forgot.title, 'Forgot your password?')
     const sent = await forgot.submit({ typed: user.account })
     t.equal(sent.title, 'Look at your mail')
-    t.equal((await forgot.submit({ typed: 'nobody@example.com' })).text, sent.text, 'the same page for an unknown one')
+    t.equal((await forgot.submit({ typed: 'nobody@example.com' })).text, sent.text.replaceAll(user.account, 'nobody@example.com'), 'the same page for an unknown one')
     t.equal((await forgot.submit({ typed: 'not an account' })).response.status, 400)
     const { link } = await kit.mails.next({ to: user.account })
     for (let count = 0; count < 10; count++) {
@@ -60,7 +60,7 @@ eachStore(t, 'the pages of links', async (t, start) => {
     const page = await browser().open('/account/sign-up')
     const known = await page.submit({ typed: EMAIL })
     const fresh = await page.submit({ typed: 'carl@example.com' })
-    t.equal(known.text, fresh.text)
+    t.equal(known.text, fresh.text.replaceAll('carl@example.com', EMAIL))
     t.match(await kit.mails.next({ to: EMAIL }), { subject: /you have an account/, link: /\/account\/reset\?/ })
     const { link } = await kit.mails.next({ to: 'carl@example.com' })
     t.equal((await (await browser().open(link!)).submit({ password: 'correct horse battery' })).title, 'Your account is ready')

@@ -76,7 +76,10 @@ export const de: TextSource = {
     other: '{scope} verwenden'
   },
   links: {
-    gone: 'Dieser Link wurde verwendet oder ersetzt, ist abgelaufen oder unvollständig. Fordern Sie einen neuen an.',
+    gone: 'Dieser Link wurde verwendet oder ersetzt, ist abgelaufen oder unvollständig.',
+    goneInvitation: 'Dieser Link wurde verwendet oder ersetzt, ist abgelaufen oder unvollständig. Wenn Sie noch kein Passwort festgelegt haben, bitten Sie um eine neue Einladung.',
+    askAgain: 'Neuen Link anfordern',
+    toAddress: 'Zu Ihrer E-Mail-Adresse',
     continue: 'Weiter',
     forgot: {
       title: 'Passwort vergessen?',
@@ -96,9 +99,12 @@ export const de: TextSource = {
     invalidAccount: 'Geben Sie ein Konto oder eine E-Mail-Adresse ein.',
     sent: {
       title: 'Sehen Sie in Ihre E-Mails',
-      forgot: 'Wenn es dieses Konto gibt und es eine E-Mail-Adresse hat, ist ein Link für ein neues Passwort unterwegs. Er gilt eine Stunde lang.',
-      signUp: 'Ein Link an diese Adresse ist unterwegs. Er gilt 24 Stunden lang.',
-      hint: 'Nach einigen Minuten ist nichts da? Sehen Sie im Spam-Ordner nach, und prüfen Sie Ihre Eingabe.'
+      forgot: 'Wenn es das Konto {typed} gibt und es eine E-Mail-Adresse hat, ist ein Link für ein neues Passwort unterwegs. Er gilt eine Stunde lang.',
+      signUp: 'Ein Link an {typed} ist unterwegs. Er gilt 24 Stunden lang.',
+      hint: 'Nach einigen Minuten ist nichts da? Sehen Sie im Spam-Ordner nach, und prüfen Sie Ihre Eingabe.',
+      again: 'Sie haben den Link noch einmal angefordert. Die E-Mail kann einige Minuten brauchen.',
+      sendAgain: 'Noch einmal senden',
+      correct: 'Eingabe korrigieren'
     },
     setPassword: {
       reset: { title: 'Neues Passwort festlegen', submit: 'Passwort festlegen' },

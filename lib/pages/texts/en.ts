@@ -84,7 +84,10 @@ export const en = {
   },
   /** The pages of links that were mailed or handed over. */
   links: {
-    gone: 'This link was used or replaced, has expired, or is not complete. Ask for another one.',
+    gone: 'This link was used or replaced, has expired, or is not complete.',
+    goneInvitation: 'This link was used or replaced, has expired, or is not complete. If you have not set a password yet, ask whoever invited you for another one.',
+    askAgain: 'Ask for a new link',
+    toAddress: 'Go to your email address',
     continue: 'Continue',
     forgot: {
       title: 'Forgot your password?',
@@ -104,9 +107,12 @@ export const en = {
     invalidAccount: 'Type an account or an email address.',
     sent: {
       title: 'Look at your mail',
-      forgot: 'If there is such an account with an email address, a link that sets a new password is on its way. It expires in an hour.',
-      signUp: 'A link is on its way to this address. It expires in 24 hours.',
-      hint: 'Nothing has come after some minutes? Look among the unwanted mail, and check what you typed.'
+      forgot: 'If {typed} is an account with an email address, a link that sets a new password is on its way. It expires in an hour.',
+      signUp: 'A link is on its way to {typed}. It expires in 24 hours.',
+      hint: 'Nothing has come after some minutes? Look among the unwanted mail, and check what you typed.',
+      again: 'You have asked for the link again. The mail may take some minutes.',
+      sendAgain: 'Send it again',
+      correct: 'Correct what you typed'
     },
     setPassword: {
       reset: { title: 'Set a new password', submit: 'Set the password' },
