@@ -38,6 +38,20 @@ export function getUrl (app: FastifyInstance): string {
   return `http://${host}:${port}`
 }
 
+/** The options of the plugin in a process with this configuration. */
+export function toIdentityOptions (config: Config): IdentityOptions {
+  return {
+    ...config.services,
+    ...config.people,
+    rateLimit: config.rateLimit,
+    writeLimit: config.writeLimit,
+    stallTimeout: config.stallTimeout,
+    oidc: config.oidc,
+    openapi: false,
+    ...(config.metrics !== undefined && { metrics: config.metrics })
+  }
+}
+
 /**
  * Builds the app and opens its store.
  * @throws Error with the reason when the store cannot be opened
@@ -80,17 +94,7 @@ export async function buildApp (config: Config, { logStream, ...parts }: AppPart
   }))
   try {
     if (config.openapi) await app.register(openapi)
-    await app.register(identity, {
-      ...config.services,
-      ...config.people,
-      rateLimit: config.rateLimit,
-      writeLimit: config.writeLimit,
-      stallTimeout: config.stallTimeout,
-      oidc: config.oidc,
-      openapi: false,
-      ...(config.metrics !== undefined && { metrics: config.metrics }),
-      ...parts
-    })
+    await app.register(identity, { ...toIdentityOptions(config), ...parts })
     // For the routes outside the plugin: the bridge, and unknown routes.
     if (app.identity.metrics !== undefined) app.addHook('onResponse', app.identity.metrics.onResponse)
     if (config.bridge !== undefined) {

@@ -4,16 +4,15 @@
  */
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
-import { createLook } from './lib/pages/look.ts'
-import { DEFAULT_ACCOUNT_PATH } from './lib/accounts/links.ts'
 import { checkPatches } from './lib/oidc/patches.ts'
 import { createCounter } from './lib/sign-in/counter.ts'
 import { handleError } from './plugins/errors.ts'
 import { health } from './plugins/health.ts'
 import { placeInHostDocument } from './plugins/host-document.ts'
 import { recordOrigins, recordRefusals } from './plugins/origin.ts'
-import services, { readOptions, type IdentityOptions } from './plugins/identity.ts'
+import services, { type IdentityOptions } from './plugins/identity.ts'
 import openapi from './plugins/openapi.ts'
+import { prepareIdentity } from './plugins/prepare.ts'
 import { createPasswordLimit } from './plugins/password-limit.ts'
 import { createGetIssuer, isForPrograms, oidc, prepareServer, readOidcOptions } from './plugins/oidc.ts'
 import { createSignInLimits } from './plugins/sign-in-limit.ts'
@@ -32,10 +31,10 @@ import { peoplePages } from './routes/people-pages.ts'
  * @throws Error at boot that names an invalid option, or says why the store cannot be opened
  */
 async function identity (app: FastifyInstance, given: IdentityOptions): Promise<void> {
-  const options = readOptions(given)
+  const { options, server } = prepareIdentity(given)
   const { counter = createCounter() } = options
   const unlimited = options.rateLimit === false
-  const oidcOptions = options.oidc === false ? false : readOidcOptions(options.oidc)
+  const oidcOptions = server && server.options
   const getIssuer = oidcOptions === false ? undefined : createGetIssuer(app, app.prefix + options.prefix, oidcOptions)
   const signing = oidcOptions === false ? {} : { refreshTtl: Math.min(oidcOptions.refreshTtl, oidcOptions.refreshMax), issuer: oidcOptions.issuer, serviceName: oidcOptions.name, accountPath: oidcOptions.accountPath }
   await app.register(services, { ...options, counter, ...(unlimited && { clientsPerUser: false }), ...signing, ...(getIssuer && { getIssuer }) })
@@ -58,23 +57,24 @@ async function identity (app: FastifyInstance, given: IdentityOptions): Promise<
       const linkLimit = async (request: FastifyRequest) => await limits.guess(request)
       await api.register(apiRoutes, { access: options.access, stallTimeout: options.stallTimeout, passwordLimit, writeLimit, linkLimit })
     }, { prefix: '/api/v1' })
-    if (oidcOptions !== false) {
+    if (server !== false) {
+      const { options: oidcOptions, accountPath: path } = server
       await scope.register(async (signing) => {
         recordOrigins(signing, ({ routeOptions: { url } }) => isForPrograms(url) ? 'api' : 'page')
         await checkPatches()
         const { accountPath } = oidcOptions
         const getHome = () => getIssuer!().pathname.replace(/\/$/, '') + accountPath
-        const look = createLook({ ...oidcOptions, ...(accountPath !== false && { getHome }) })
+        const look = { ...server.look, ...(accountPath !== false && { getHome }) }
         const mount = { ...prepareServer(scope, { ...oidcOptions, signUp: options.signUp, delivers: options.sender?.local !== true }, look, getIssuer), limits, look }
         await signing.register(oidc, mount)
         await signing.register(introspectionRoute, { ...mount, prefix: '/api/v1' })
-        const getPath = () => getIssuer!().pathname.replace(/\/$/, '') + (accountPath || DEFAULT_ACCOUNT_PATH)
+        const getPath = () => getIssuer!().pathname.replace(/\/$/, '') + path
         const people = { ...mount, getPath, passwordMin: options.passwordMin }
         await signing.register(interactionRoutes, { ...people, prefix: '/api/v1' })
-        await signing.register(peoplePages, { ...people, prefix: accountPath || DEFAULT_ACCOUNT_PATH })
+        await signing.register(peoplePages, { ...people, prefix: path })
         const limitPasswords = createUserLimit('password', options.rateLimit, counter)
         await signing.register(accountRoutes, {
-          ...mount, isOn: accountPath !== false, getHome: getPath, now: options.now ?? Date.now, passwordMin: options.passwordMin, limitWrites, limitPasswords, prefix: accountPath || DEFAULT_ACCOUNT_PATH
+          ...mount, isOn: accountPath !== false, getHome: getPath, now: options.now ?? Date.now, passwordMin: options.passwordMin, limitWrites, limitPasswords, prefix: path
         })
       })
     }

@@ -1,25 +1,49 @@
+import { existsSync } from 'node:fs'
 import { createSecretBox } from '../lib/crypto/secrets.ts'
-import { resolveSecretKeys } from '../lib/crypto/secret-key.ts'
-import { openServices } from '../lib/identity.ts'
+import { findKeyFile, resolveSecretKeys } from '../lib/crypto/secret-key.ts'
+import { type ServiceOptions, openServices } from '../lib/identity.ts'
 import { hideCredentials } from '../lib/store/index.ts'
+import { NoDatabaseError } from '../lib/store/port.ts'
 import type { Commands } from './command.ts'
 import { printRecord } from './output.ts'
 import { checkExposure } from './process/exposure.ts'
 
+/**
+ * Opens the database as a start does, and makes nothing.
+ * @returns whether there is one; without one, a start with these options makes it
+ * @throws as openServices, and where there is no database and a start makes none
+ */
+async function openExisting (options: ServiceOptions): Promise<boolean> {
+  try {
+    const services = await openServices({ ...options, createDatabase: false, dryRun: true })
+    await services.close()
+    return true
+  } catch (error) {
+    const isMissing = [error, (error as Error).cause].some((one) => one instanceof NoDatabaseError)
+    if (isMissing && (options.createDatabase ?? !options.production)) return false
+    throw error
+  }
+}
+
 export const configCommands: Commands = {
   'config check': {
-    summary: 'Read the configuration, open the database with the secret key, and say what the service would use. Migrates a database of an earlier release, as a start does.',
+    summary: 'Read the configuration, open the database with the secret key, and say what the service would use. Makes nothing, and migrates a database of an earlier release, as a start does.',
     flags: {},
     async runConfigured (surroundings, config) {
       checkExposure(config)
+      const { checkStart } = await import('./process/check-start.ts')
+      checkStart(config)
       const { host, port, workers, oidc, logLevel, services: options } = config
-      const box = createSecretBox(...await resolveSecretKeys(options, async () => true))
-      const services = await openServices({ ...options, createDatabase: false, dryRun: true })
-      await services.close()
+      const exists = options.database === 'sqlite::memory:' || await openExisting(options)
+      const keyFile = findKeyFile(options)
+      const isNew = keyFile !== null && !existsSync(keyFile)
+      const box = isNew ? undefined : createSecretBox(...await resolveSecretKeys(options, async () => true))
+      const missing = [...(exists ? [] : ['database']), ...(isNew ? ['secret key'] : [])]
       printRecord(surroundings, {
         database: hideCredentials(options.database),
-        key_id: box.keyId,
-        ...(box.keyIds.length > 1 && { further_key_ids: box.keyIds.slice(1) }),
+        ...(box !== undefined && { key_id: box.keyId }),
+        ...(box !== undefined && box.keyIds.length > 1 && { further_key_ids: box.keyIds.slice(1) }),
+        ...(missing.length > 0 && { made_by_first_start: surroundings.json ? missing : missing.join(', ') }),
         issuer: oidc === false ? 'none' : oidc.issuer ?? 'the address it listens on',
         address: `${host}:${port}`,
         workers,

@@ -162,7 +162,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
       if (handedIn === undefined) await store.close()
     }
   }
-  const box = createSecretBox(...await resolveSecretKeys(options, isOpenedBefore, onWarning))
+  const box = createSecretBox(...await resolveSecretKeys(options, isOpenedBefore, onWarning, options.dryRun))
   const opened = handedIn ?? await openStore(options.database, { ...storeOptions, renderers: registerRenderers(box.keys) })
   const store = meter === undefined ? opened : watchStore(opened, meter)
   const passwords = createPasswords({ cost: options.bcryptCost, queue: options.hashQueue, processes })

@@ -8,6 +8,7 @@ import type { Config } from '../../config.ts'
 import { findDataDir } from '../../lib/crypto/secret-key.ts'
 import { readVersion } from '../../lib/version.ts'
 import { chooseTerminal, welcome } from '../welcome.ts'
+import { checkStart } from './check-start.ts'
 import { createIpcCounter, type Channel } from './ipc-counter.ts'
 import { toggleLogLevel } from './log-level.ts'
 import { explainListenError } from './listener.ts'
@@ -21,6 +22,7 @@ import type { WorkerRole } from './worker-role.ts'
  * @throws Error when it cannot start
  */
 export async function runService (config: Config, role?: WorkerRole): Promise<void> {
+  checkStart(config)
   const output = new LogOutput(process.stdout.fd, { shared: role !== undefined })
   const ending = new AbortController()
   const app = await buildApp(config, {

@@ -61,10 +61,11 @@ export function findKeyFile (options: SecretKeyOptions): string | null {
  * The keys that seal client secrets: the configured ones, else those in the file `secret.key` in the data folder, generated at
  * the first start. Production requires a configured key.
  * @param isSealed whether the store was opened with a key before. If so, a missing file is not replaced
+ * @param dryRun writes no file
  * @throws Error that says what to configure
  */
 export async function resolveSecretKeys (
-  options: SecretKeyOptions, isSealed: () => Promise<boolean>, onWarning: (message: string) => void = () => {}
+  options: SecretKeyOptions, isSealed: () => Promise<boolean>, onWarning: (message: string) => void = () => {}, dryRun = false
 ): Promise<Keys> {
   if (options.secretKey !== undefined) return parseSecretKeys(options.secretKey)
   if (options.production) {
@@ -79,5 +80,5 @@ export async function resolveSecretKeys (
   const made = sealed ? await readKeys(file, onWarning) : null
   if (made !== null) return made
   if (sealed) throw new Error(`key file ${file}: it is missing, and a new key could not open what this database was sealed with: restore the file, or configure the key`)
-  return await makeKey(dirname(file))
+  return dryRun ? [generateSecretKey()] : await makeKey(dirname(file))
 }

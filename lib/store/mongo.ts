@@ -10,7 +10,7 @@ import { ensureIndexes, isNew } from './mongo/indexes.ts'
 import { KeyedMutex } from './mongo/keyed-mutex.ts'
 import { MongoState, STATE_COLLECTION, checkDatabase } from './mongo/state.ts'
 import { WatchedClient } from './mongo/watched-client.ts'
-import { type Collection, type Document, type Store, type StoreOptions, noDatabaseError } from './port.ts'
+import { type Collection, type Document, type Store, type StoreOptions, NoDatabaseError } from './port.ts'
 import { LAYOUT, type Opener } from './state.ts'
 
 const DEFAULT_TIMEOUT = 10_000
@@ -99,7 +99,7 @@ async function makeIndexes (client: MongoClient, url: string, options: MongoStor
   const { collections, create = true, onWarning } = options
   const db = client.db(toDatabaseName(url), toDbOptions(timeout))
   const made = await isNew(db, collections)
-  if (made && !create) throw new Error(`database ${db.databaseName}: ${noDatabaseError().message}`)
+  if (made && !create) throw new NoDatabaseError(`database ${db.databaseName}: `)
   await checkDatabase(db, toOpener(options))
   await ensureIndexes(db, collections)
   if (made) onWarning?.(`a new, empty database was made: ${db.databaseName} at ${toHosts(url)}`)

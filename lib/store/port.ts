@@ -234,9 +234,14 @@ export interface StoreOptions {
   layout?: Layout | undefined
 }
 
-/** The error when there is no database and none may be made: usually the volume is not mounted, or the name is wrong. */
-export function noDatabaseError (): Error {
-  return new Error('there is no database, and an empty one is made only by `bootstrap`, `serve --create` or IDENTITY_CREATE_DATABASE=on (option createDatabase)')
+/** There is no database and none may be made: usually the volume is not mounted, or the name is wrong. */
+export class NoDatabaseError extends Error {
+  override readonly name = 'NoDatabaseError'
+
+  /** @param where what begins the message */
+  constructor (where = '') {
+    super(where + 'there is no database, and an empty one is made only by `bootstrap`, `serve --create` or IDENTITY_CREATE_DATABASE=on (option createDatabase)')
+  }
 }
 
 /**

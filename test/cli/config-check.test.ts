@@ -1,12 +1,19 @@
-import { readdirSync } from 'node:fs'
+import { readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
+import { buildApp, toIdentityOptions } from '../../app.ts'
+import { checkStart, findVariable } from '../../cli/process/check-start.ts'
+import { runService } from '../../cli/process/service.ts'
+import { readConfig } from '../../config.ts'
 import { createCli } from '../helpers/cli.ts'
 
 t.test('config check prints the effective configuration', async (t) => {
   const dir = t.testdir()
   const run = createCli(dir, { IDENTITY_ISSUER: 'https://id.example.com', PORT: '4000' })
-  t.match(await run('config check'), { code: 1, stdout: '', stderr: /key file .*: it is missing/ })
+  const empty = await run('config check --json')
+  t.match(empty, { code: 0, stderr: '' }, 'a start would make them')
+  t.match(empty.json(), { made_by_first_start: ['database', 'secret key'] })
+  t.notOk('key_id' in empty.json())
   t.strictSame(readdirSync(dir), [], 'it makes nothing')
   await run('user create --account ann')
   const { code, json } = await run('config check --json')
@@ -14,6 +21,50 @@ t.test('config check prints the effective configuration', async (t) => {
   t.match(json(), {
     database: `sqlite:${join(dir, 'identity.db')}`, key_id: /^\S{8}$/, issuer: 'https://id.example.com', address: '127.0.0.1:4000', workers: 1, log_level: 'info', production: false
   })
+})
+
+/** A logo that no start accepts, and colours without contrast. */
+const REFUSED: [env: Record<string, string>, message: RegExp][] = [
+  [{ IDENTITY_ACCENT: '#b3261e' }, /^fastify-identity: IDENTITY_ACCENT: #b3261e has a contrast of 2.59 to the dark background/],
+  [{ IDENTITY_LOGO: '/nope.svg' }, /^fastify-identity: IDENTITY_LOGO: cannot be read \(ENOENT\)/],
+  [{ IDENTITY_LOGO: 'data:image/png;base64,AAAA' }, /^fastify-identity: IDENTITY_LOGO: is not a PNG, JPEG, GIF, WebP or SVG image/]
+]
+
+t.test('config check finds what the start refuses, and both name the variable before anything is made', async (t) => {
+  for (const [env, message] of REFUSED) {
+    const dir = t.testdir()
+    t.match(await createCli(dir, env)('config check'), { code: 1, stdout: '', stderr: message })
+    const database = `sqlite:${join(dir, 'identity.db')}`
+    t.throws(() => checkStart(readConfig({ DATABASE_URL: database, ...env })), { name: 'ConfigError' })
+    await t.rejects(runService(readConfig({ DATABASE_URL: database, ...env })), { name: 'ConfigError' })
+    await t.rejects(buildApp(readConfig({ DATABASE_URL: database, LOG_LEVEL: 'silent', ...env })), /^option oidc/)
+    t.strictSame(readdirSync(dir), [], 'nothing is made')
+  }
+})
+
+t.test('a missing database and key: what config check says', async (t) => {
+  const dir = t.testdir()
+  const key = Buffer.alloc(32, 1).toString('base64')
+  const check = async (env: Record<string, string>) => await createCli(dir, env)('config check --json')
+  const production = { NODE_ENV: 'production', IDENTITY_SECRET_KEY: key }
+  t.match(await check(production), { code: 1, stderr: /there is no database/ })
+  const allowed = await check({ ...production, IDENTITY_CREATE_DATABASE: 'on' })
+  t.match(allowed, { code: 0, stderr: '' })
+  t.match(allowed.json(), { made_by_first_start: ['database'], key_id: /^\S{8}$/ })
+  t.match(await check({ IDENTITY_CREATE_DATABASE: 'off' }), { code: 1, stderr: /there is no database/ })
+  t.match((await check({ DATABASE_URL: 'sqlite::memory:' })).json(), { database: 'sqlite::memory:' })
+  t.strictSame(readdirSync(dir), [], 'nothing is made')
+  await createCli(dir)('user create --account ann')
+  rmSync(join(dir, 'secret.key'))
+  t.match(await check({}), { code: 1, stderr: /key file .*secret.key: it is missing, and a new key could not open what this database was sealed with/ })
+  t.notOk(readdirSync(dir).includes('secret.key'))
+})
+
+t.test('every option of the start has a variable', async (t) => {
+  const { oidc, roles, mail, production, openapi, signUp, ...options } = toIdentityOptions(readConfig({ IDENTITY_METRICS: '127.0.0.1:0', IDENTITY_MANAGER_ROLES: 'a' })) as Record<string, unknown>
+  const names = [...Object.keys(options), ...Object.keys(roles as object).map((role) => `roles.${role}`), ...['accent', 'logo', 'name', 'issuer', 'helpAddress', 'termsUrl', 'privacyUrl'].map((name) => `oidc.${name}`), 'mail.url', 'mail.from', 'signUp']
+  for (const name of names) t.ok(findVariable(name), name)
+  t.equal(findVariable('oidc.clockTolerance'), undefined)
 })
 
 t.test('config check names the problems', async (t) => {

@@ -1,7 +1,7 @@
 import { existsSync, realpathSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { warnOfMode } from '../../file-mode.ts'
-import { BATCH_SIZE, type CollectionSpec, type Filter, type ListQuery, type StoreLostError, type StoreOptions, noDatabaseError } from '../port.ts'
+import { BATCH_SIZE, type CollectionSpec, type Filter, type ListQuery, type StoreLostError, type StoreOptions, NoDatabaseError } from '../port.ts'
 import type { Opener } from '../state.ts'
 import type { Backend } from './backend.ts'
 import { DocumentCache } from './cache.ts'
@@ -52,7 +52,7 @@ export class FileBackend implements Backend {
   #watch: NodeJS.Timeout | undefined
 
   private constructor (path: string, { collections, opener, timeout, onLost, renderers, create, walLimit, onWarning }: FileOptions) {
-    if (!create && !existsSync(path)) throw noDatabaseError()
+    if (!create && !existsSync(path)) throw new NoDatabaseError()
     prepareFile(path)
     const real = realpathSync(path)
     this.connection = new Connection(real, { busy: timeout, cache: 8_000 })
@@ -73,7 +73,7 @@ export class FileBackend implements Backend {
     const backend = new FileBackend(resolve(path), options)
     try {
       const made = isNew(backend.connection)
-      if (made && !create) throw noDatabaseError()
+      if (made && !create) throw new NoDatabaseError()
       // A migration syncs, and may read every document, so the writer thread runs it.
       const [{ journal_mode: mode }] = backend.connection.all<{ journal_mode: string }>('PRAGMA journal_mode') as [{ journal_mode: string }]
       if (mode !== 'wal' || !isCurrent(backend.connection, collections, opener)) await backend.#writer.start()
