@@ -65,7 +65,8 @@ export function prepareServer (
       look,
       onError: (error, request) => {
         app.log.error({ err: error, url: request.url?.split('?')[0] }, 'authorization server failed')
-      }
+      },
+      onRefusedUri: (refused) => app.log.info(refused, 'a redirect URI was refused: the client has not registered it')
     })
     return await getCurrent()
   }

@@ -11,6 +11,7 @@ import { createIntrospection } from './introspection.ts'
 import { createKeys } from './keys.ts'
 import type { AuthorizationServer, OidcSettings } from './contract.ts'
 import { createTimes } from './model-adapter.ts'
+import type { ProviderParts } from './provider.ts'
 
 /** Milliseconds between two checks of the keys: a running service notices a rotation within this time. */
 const KEY_CHECK_INTERVAL = 15_000
@@ -23,6 +24,8 @@ export interface ServerOptions {
   /** How the pages look. */
   look: Look
   onError (error: unknown, request: IncomingMessage): void
+  /** Receives a redirect URI that the client has not registered, without its query. */
+  onRefusedUri?: ProviderParts['onRefusedUri']
 }
 
 /**

@@ -2,6 +2,7 @@ import type { EventEmitter } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Provider, errors, interactionPolicy, type KoaContextWithOIDC } from 'oidc-provider'
 import { toTimestamp } from '../clock.ts'
+import { hideCredentials } from '../failure.ts'
 import { toApiUri, toIssuer } from '../issuer.ts'
 import { createAccounts } from './accounts.ts'
 import { createAdapterFactory } from './adapter.ts'
@@ -24,7 +25,7 @@ import { type Registry, findByUri, readRegistry } from '../resources/registry.ts
 import type { Look } from '../pages/look.ts'
 import { INTERACTION } from './routes.ts'
 import { tellOfSignOut } from './sign-in-sessions.ts'
-import { createViews, findStart, nameClient } from './views.ts'
+import { createViews, findRefusedUri, findStart, nameClient } from './views.ts'
 
 export interface ProviderParts extends Pick<AdapterParts, 'store' | 'tokens' | 'box' | 'times' | 'recorder' | 'addresses'> {
   issuer: URL
@@ -35,6 +36,8 @@ export interface ProviderParts extends Pick<AdapterParts, 'store' | 'tokens' | '
   keys: KeyRing
   /** Receives failures on our side. */
   onError (error: unknown, request: IncomingMessage): void
+  /** Receives a redirect URI that the client has not registered, without its query. */
+  onRefusedUri?: ((refused: { client_id: string, redirect_uri: string }) => void) | undefined
   /** Called for each answer with an access token. */
   onGrant?: ((grant: ClientGrant) => void) | undefined
 }
@@ -118,6 +121,11 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
     // An unavailable store says when to retry.
     if (error.headers !== undefined) ctx.set(error.headers)
     parts.onError(error, ctx.req)
+  })
+  provider.on('authorization.error', ({ oidc: { params } }: KoaContextWithOIDC, { error }: Error & { error?: string }) => {
+    const uri = findRefusedUri(String(error), params)
+    // Without its query and fragment, where apps put codes and other secrets.
+    if (uri !== undefined) parts.onRefusedUri?.({ client_id: String(params?.client_id).slice(0, 64), redirect_uri: hideCredentials(uri.split(/[?#]/, 1)[0]!) })
   })
   const koa: EventEmitter = provider
   koa.on('error', (error: Error, ctx?: KoaContextWithOIDC) => {

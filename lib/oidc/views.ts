@@ -36,6 +36,19 @@ function readClient (ctx: KoaContextWithOIDC): { client?: { name: string } } {
   return ctx.oidc.client === undefined ? {} : { client: nameClient(ctx.oidc.client) }
 }
 
+/** The most characters of a refused redirect URI that the page and the log repeat. */
+const SHOWN_URI = 300
+
+/** Control characters, and those that change the writing direction. Anyone may write a redirect URI into a link. */
+// eslint-disable-next-line no-control-regex
+const UNSAFE = /[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2066-\u2069]/g
+
+/** The redirect URI of a request that was refused because of it, as the client sent it; undefined for any other error. */
+export function findRefusedUri (error: string, params: Record<string, unknown> | undefined): string | undefined {
+  const { redirect_uri: uri } = params ?? {}
+  return error === 'invalid_redirect_uri' && typeof uri === 'string' ? uri.slice(0, SHOWN_URI).replace(UNSAFE, '?') : undefined
+}
+
 /** The start of the client's app: the origin of a redirect URI that is a website. Pages link to it, and never redirect to it. */
 export function findStart ({ registered_uris }: OurClient): string | undefined {
   const [uri] = registered_uris.filter((registered) => /^https?:/.test(registered))
@@ -140,7 +153,11 @@ export function createViews (findAccount: ReturnType<typeof createAccounts>, des
       const uri = client === undefined ? undefined : findStart(client)
       const back = client !== undefined && uri !== undefined && { back: { client: nameClient(client), uri } }
       if (STALE_FORM.test(description)) send(ctx, 'error', { message: PAGE_EXPIRED, code: error, ...back })
-      else send(ctx, 'error', { message: ({ errors }) => errors.refused, code: error, detail: description, ...back })
+      else {
+        const refused = findRefusedUri(error, ctx.oidc?.params)
+        const detail = refused === undefined ? description : `${description}: ${refused}`
+        send(ctx, 'error', { message: ({ errors }) => errors.refused, code: error, detail, ...back })
+      }
     }
   }
 }

@@ -1,3 +1,4 @@
+import fastify from 'fastify'
 import t from 'tap'
 import { askCode, eachStore, signIn, startHarness } from './harness.ts'
 
@@ -37,6 +38,38 @@ t.test('a loopback URI with an impossible port is refused, without a server erro
     const end = await harness.browser().open(`/api/v1/auth/session/end?${new URLSearchParams({ client_id: app.client_id, post_logout_redirect_uri: redirect_uri })}`)
     t.equal(end.response.status, 400)
   }
+})
+
+t.test('a refused redirect URI is on the page, escaped and bounded, and in the log without its query', async (t) => {
+  const lines: Record<string, unknown>[] = []
+  const write = (line: string) => { lines.push(JSON.parse(line)) }
+  const harness = await startHarness(t, { app: fastify({ logger: { level: 'info', stream: { write } } }) })
+  const app = await harness.register({ redirectUris: ['https://app.example/cb'] })
+  const ask = async (redirect_uri: string) => {
+    lines.length = 0
+    const page = await harness.browser().open(askCode(app, { redirect_uri }).url)
+    t.equal(page.response.status, 400)
+    const { client_id, redirect_uri: logged } = lines.find(({ msg }) => String(msg).startsWith('a redirect URI was refused')) ?? {}
+    t.equal(client_id, app.client_id)
+    return { text: page.text, logged: String(logged) }
+  }
+  const other = await ask('https://app.example/api/auth/callback/identity')
+  t.match(other.text, 'registered redirect_uris: https://app.example/api/auth/callback/identity</span>')
+  t.equal(other.logged, 'https://app.example/api/auth/callback/identity')
+  const secret = await ask('https://ann:hunter2@app.example/x?code=hunter2#hunter2')
+  t.equal(secret.logged, 'https://***@app.example/x')
+  const marked = await ask('https://app.example/"><script>alert(1)</script>')
+  t.notMatch(marked.text, '<script>alert')
+  t.match(marked.text, '&lt;script&gt;')
+  const reversed = await ask('https://app.example/\u202eevil\u0000')
+  for (const sign of ['\u202e', '\u0000']) t.notMatch(reversed.text, sign)
+  const long = await ask(`https://app.example/${'a'.repeat(2000)}`)
+  t.notMatch(long.text, 'a'.repeat(300))
+  t.ok(long.logged.length <= 300)
+
+  lines.length = 0
+  await harness.browser().open(askCode(app, { code_challenge: undefined }).url)
+  t.notOk(lines.some(({ msg }) => String(msg).startsWith('a redirect URI was refused')), 'no other error is about the URI')
 })
 
 eachStore(t, 'a redirect URI that is taken off the client while its user decides', async (t, start) => {
