@@ -164,11 +164,12 @@ function readSecretKey (env: Environment, findings: Findings): string | undefine
 }
 
 /** The mail server and the sender; undefined without mail. */
-function readMail (env: Environment, findings: Findings): { url: string, from: string } | undefined {
+function readMail (env: Environment, findings: Findings): Options['mail'] {
   const { problems } = findings
-  const { IDENTITY_MAIL_URL: given, IDENTITY_MAIL_URL_FILE: file, IDENTITY_MAIL_FROM: from } = env
+  const { IDENTITY_MAIL_URL: given, IDENTITY_MAIL_URL_FILE: file, IDENTITY_MAIL_FROM: from, IDENTITY_MAIL_LOGO: logo } = env
   if (given === undefined && file === undefined) {
     if (from !== undefined) problems.push('IDENTITY_MAIL_FROM: needs IDENTITY_MAIL_URL')
+    if (logo !== undefined) problems.push('IDENTITY_MAIL_LOGO: needs IDENTITY_MAIL_URL')
     if (env.IDENTITY_SIGN_UP) problems.push('IDENTITY_SIGN_UP: needs IDENTITY_MAIL_URL')
     return
   }
@@ -178,7 +179,7 @@ function readMail (env: Environment, findings: Findings): { url: string, from: s
   if (from === undefined) problems.push(`${name}: needs IDENTITY_MAIL_FROM`)
   else if (findSender(from) === null) problems.push('IDENTITY_MAIL_FROM: must be an email address, or a name with the address in < >')
   const url = readValue(env, 'IDENTITY_MAIL_URL', 'mail', parseMailUrl, findings)
-  if (url !== undefined) return { url, from: from ?? '' }
+  if (url !== undefined) return { url, from: from ?? '', ...(logo !== undefined && { logo }) }
 }
 
 /** Whether the text is the secret itself, a key or a URL, configured in place of the path of its file. */
@@ -289,7 +290,7 @@ function toOidc (env: Environment): Partial<OidcOptions> {
   }
 }
 
-function toPeople (env: Environment, mail: { url: string, from: string } | undefined): Config['people'] {
+function toPeople (env: Environment, mail: Options['mail']): Config['people'] {
   const domains = splitList(env.IDENTITY_SIGN_UP_DOMAINS ?? false)
   return {
     ...(mail && { mail }),

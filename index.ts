@@ -36,7 +36,7 @@ async function identity (app: FastifyInstance, given: IdentityOptions): Promise<
   const unlimited = options.rateLimit === false
   const oidcOptions = server && server.options
   const getIssuer = oidcOptions === false ? undefined : createGetIssuer(app, app.prefix + options.prefix, oidcOptions)
-  const signing = oidcOptions === false ? {} : { refreshTtl: Math.min(oidcOptions.refreshTtl, oidcOptions.refreshMax), issuer: oidcOptions.issuer, serviceName: oidcOptions.name, accountPath: oidcOptions.accountPath }
+  const signing = oidcOptions === false ? {} : { refreshTtl: Math.min(oidcOptions.refreshTtl, oidcOptions.refreshMax), issuer: oidcOptions.issuer, serviceName: oidcOptions.name, accountPath: oidcOptions.accountPath, mailLook: oidcOptions }
   await app.register(services, { ...options, counter, ...(unlimited && { clientsPerUser: false }), ...signing, ...(getIssuer && { getIssuer }) })
   // A process without pages takes the uses of links too, which another process may have mailed.
   const { signInLimit } = oidcOptions === false ? readOidcOptions({}) : oidcOptions

@@ -2,6 +2,7 @@ import { type Config, readConfig } from '../config.ts'
 import { IdentityError } from '../lib/errors.ts'
 import { explainFailure } from '../lib/failure.ts'
 import { openServices } from '../lib/identity.ts'
+import { createMailLook } from '../lib/mail/look.ts'
 import { createSmtp } from '../lib/mail/smtp.ts'
 import { findNearest } from '../lib/nearest.ts'
 import { readVersion } from '../lib/version.ts'
@@ -72,7 +73,7 @@ function toAccounts (config: Config): NonNullable<Parameters<typeof openServices
   return {
     ...people,
     ...(mail && { mail: createSmtp(mail.url, mail.from) }),
-    ...(oidc !== false && { getIssuer: () => new URL(findServiceUrl(config)), serviceName: oidc.name })
+    ...(oidc !== false && { getMailLook: () => createMailLook(oidc, mail?.logo), getIssuer: () => new URL(findServiceUrl(config)), serviceName: oidc.name })
   }
 }
 

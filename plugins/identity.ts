@@ -6,6 +6,7 @@ import { toIssuer } from '../lib/issuer.ts'
 import { openServices, type ServiceOptions, type Services } from '../lib/identity.ts'
 import type { Clock } from '../lib/clock.ts'
 import { DEFAULT_ACCOUNT_PATH, checkLinks } from '../lib/accounts/links.ts'
+import { type MailLookOptions, createMailLook } from '../lib/mail/look.ts'
 import type { Mail } from '../lib/mail/port.ts'
 import { createSmtp, findSender } from '../lib/mail/smtp.ts'
 import type { Counter } from '../lib/sign-in/counter.ts'
@@ -70,10 +71,10 @@ export type ReadOptions = Options & HandedIn & {
   sender?: Mail
 }
 
-function openSmtp ({ url, from }: NonNullable<Options['mail']>): Mail {
+function openSmtp ({ url, from, logo }: NonNullable<Options['mail']>): Mail {
   if (findSender(from) === null) throw new Error('option mail.from: must be an email address, or a name with the address in < >')
   try {
-    return createSmtp(url, from)
+    return { ...createSmtp(url, from), ...(logo !== undefined && { logo }) }
   } catch (error) {
     throw new Error(`option mail.url: ${(error as Error).message}`)
   }
@@ -81,21 +82,24 @@ function openSmtp ({ url, from }: NonNullable<Options['mail']>): Mail {
 
 /** The facts about the authorization server that the services need. */
 interface ServerParts extends Pick<ServiceOptions, 'refreshTtl' | 'issuer' | 'serviceName'> {
+  /** The options of the pages that mails follow. */
+  mailLook?: MailLookOptions
   getIssuer?: () => URL
   accountPath?: string | false
 }
 
-async function identityPlugin (app: FastifyInstance, { getIssuer, serviceName, accountPath, sender, ...options }: ReadOptions & ServerParts): Promise<void> {
+async function identityPlugin (app: FastifyInstance, { getIssuer, serviceName, accountPath, mailLook, sender, ...options }: ReadOptions & ServerParts): Promise<void> {
   const { signUp, signUpDomains, links, selfDelete } = options
   if (sender !== undefined && getIssuer === undefined) throw new Error('option mail: needs the authorization server')
   if (sender !== undefined && sender.local !== true && options.issuer === undefined) throw new Error('option oidc.issuer: is required with the option mail, since its links lead there')
+  const look = sender && createMailLook(mailLook, sender.logo)
   // prom-client takes some MiB.
   const meter = options.metrics === undefined ? undefined : (await import('../lib/metrics/prometheus.ts')).createMeter(readVersion())
   const services = await openServices({
     ...options,
     meter,
     serviceName,
-    accounts: { mail: sender, getIssuer, signUp, signUpDomains, links, selfDelete, serviceName, accountPath: accountPath || DEFAULT_ACCOUNT_PATH },
+    accounts: { mail: sender, getIssuer, signUp, signUpDomains, links, selfDelete, serviceName, ...(look && { getMailLook: () => look }), accountPath: accountPath || DEFAULT_ACCOUNT_PATH },
     sendsMail: sender?.local !== true,
     relaysEvents: true,
     deliversWebhooks: sender?.local !== true,

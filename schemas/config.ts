@@ -93,6 +93,7 @@ export const EnvironmentSchema = Type.Object({
   })),
   IDENTITY_MAIL_URL_FILE: Type.Optional(Type.String({ description: 'A file with this URL, instead of IDENTITY_MAIL_URL.' })),
   IDENTITY_MAIL_FROM: Type.Optional(Type.String({ maxLength: 320, description: 'The sender of mails: `person@example.com` or `Name <person@example.com>`.' })),
+  IDENTITY_MAIL_LOGO: options.mail.properties.logo,
   IDENTITY_SIGN_UP: Type.Boolean({ default: false, description: '`on`: people make accounts for themselves. Takes IDENTITY_MAIL_URL.' }),
   IDENTITY_SIGN_UP_DOMAINS: Type.Optional(Type.String({ description: 'Comma-separated: the domains whose addresses may sign up. Absent: all.' })),
   IDENTITY_SELF_DELETE: Type.Boolean({ default: false, description: '`on`: users may delete their own accounts.' }),

@@ -72,10 +72,13 @@ export const OptionsSchema = Type.Object({
   }),
   mail: Type.Optional(Type.Object({
     url: Type.String({ minLength: 1, maxLength: 2048 }),
-    from: Type.String({ minLength: 1, maxLength: 320 })
+    from: Type.String({ minLength: 1, maxLength: 320 }),
+    logo: Type.Optional(Type.String({
+      minLength: 1, maxLength: 100_000, description: 'Logo in mails: the path of a PNG, JPEG or GIF image, or a `data:` URL with base64; at most 64 KiB. Absent: the logo of the pages, if it is of such a type, and otherwise the name.'
+    }))
   }, {
     additionalProperties: false,
-    description: '`{ url, from }`: a mail server, as `smtps://USER:PASSWORD@HOST` or `smtp:` for STARTTLS, and the sender; or `{ send }`, a function of yours. Takes `oidc.issuer`. Absent: nothing is mailed.'
+    description: '`{ url, from, logo }`: a mail server, as `smtps://USER:PASSWORD@HOST` or `smtp:` for STARTTLS, the sender, and a logo if that of the pages is an SVG; or `{ send, logo }`, with a function of yours. Takes `oidc.issuer`. Absent: nothing is mailed.'
   })),
   signUp: Type.Boolean({ default: false, description: 'Whether people make accounts for themselves. Takes `mail`.' }),
   signUpDomains: Type.Optional(Type.Array(Type.String({ minLength: 1, maxLength: 253 }), {

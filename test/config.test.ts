@@ -102,6 +102,7 @@ t.test('every variable sets its part of the configuration', async (t) => {
     IDENTITY_SIGN_IN_LIMIT: 'off',
     IDENTITY_MAIL_URL: 'smtps://user:word@mail.example.org',
     IDENTITY_MAIL_FROM: 'Example <id@example.org>',
+    IDENTITY_MAIL_LOGO: 'mail.png',
     IDENTITY_SIGN_UP: 'on',
     IDENTITY_SIGN_UP_DOMAINS: 'example.org, example.com',
     IDENTITY_SELF_DELETE: 'on',
@@ -150,7 +151,7 @@ t.test('every variable sets its part of the configuration', async (t) => {
       addresses: 'net'
     },
     people: {
-      mail: { url: 'smtps://user:word@mail.example.org', from: 'Example <id@example.org>' }, signUp: true, signUpDomains: ['example.org', 'example.com'], selfDelete: true
+      mail: { url: 'smtps://user:word@mail.example.org', from: 'Example <id@example.org>', logo: 'mail.png' }, signUp: true, signUpDomains: ['example.org', 'example.com'], selfDelete: true
     },
     warnings: []
   })

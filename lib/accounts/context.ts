@@ -31,6 +31,8 @@ export interface AccountContext {
   outbox?: Outbox | undefined
   /** Absent without the authorization server, because links lead to its pages. */
   writeLink?: WriteLink | undefined
+  /** The URL of the page for a forgotten password. Absent where writeLink is. */
+  writeForgotLink?: (() => string) | undefined
   counter: Counter
   recorder: Recorder
   onError: (error: unknown) => void
@@ -81,6 +83,18 @@ export async function changeUser (
 
 /** Milliseconds after which a notice is not sent any more. */
 const NOTICE_LIFE = 24 * 60 * 60 * 1000
+
+/**
+ * Stores a notice of a change that follows. It is sent when `release` is called. Otherwise it is due after a minute, and its
+ * composer looks whether the change was made. A failure is reported to the operator and does not prevent the change.
+ */
+export async function prepareNotice ({ outbox, onError }: Pick<AccountContext, 'outbox' | 'onError'>, job: Job): Promise<{ release: () => void } | undefined> {
+  try {
+    return await outbox?.enqueue(job, NOTICE_LIFE, { waits: true })
+  } catch (cause) {
+    onError(new Error('a user cannot be told of a change of their account', { cause }))
+  }
+}
 
 /** Notifies a user of a change, if mail is configured. A failure is reported to the operator and does not undo the change. */
 export async function notify ({ outbox, onError }: Pick<AccountContext, 'outbox' | 'onError'>, job: Job): Promise<void> {

@@ -5,7 +5,8 @@ import { scan } from '../lists/scan.ts'
 import type { UserRecord } from '../records.ts'
 import { holdsRole } from '../roles.ts'
 import { isActive } from '../tokens/validity.ts'
-import { type AccountContext, changeUser, offError } from './context.ts'
+import { type AccountContext, changeUser, offError, prepareNotice } from './context.ts'
+import { findMailbox } from '../users/addresses.ts'
 import { ENDED_BY_EPOCH } from './tickets.ts'
 
 /** Milliseconds for which an administrator who deletes their account does not count as an administrator. */
@@ -55,7 +56,11 @@ export function createDeletion (context: AccountContext, { clients, isOn }: { cl
       await clients.removeOwned(user_id, { user_id, isAdmin: true })
       // The removal of many clients may outlast the mark.
       if (leaving_until !== undefined && leaving_until <= toTimestamp(now())) await checkMayLeave(user)
+      const mailbox = findMailbox(user)
+      // Stored before the deletion and sent after it, so that no crash in between loses it.
+      const notice = mailbox === undefined ? undefined : await prepareNotice(context, { kind: 'deleted', user_id, to: mailbox })
       if (!await recorder.remove('users', user_id, { type: 'user.deleted', id: user_id })) throw new IdentityError('ErrNotFound', 'user: no such user')
+      notice?.release()
       tokens.deleteOfUser(user_id)
       await tickets.removeOf(user_id, [...ENDED_BY_EPOCH, 'undo']).catch(onError)
     }

@@ -4,9 +4,10 @@
  */
 import type { Clients } from '../clients/clients.ts'
 import type { SecretBox } from '../crypto/secrets.ts'
-import { type Outbox, createOutbox } from '../mail/outbox.ts'
+import { type Outbox, address, createOutbox } from '../mail/outbox.ts'
 import { generateId } from '../ids.ts'
 import { composeMail } from '../mail/compose.ts'
+import { type MailLook, createMailLook } from '../mail/look.ts'
 import { type Mail, SEND_TIMEOUT } from '../mail/port.ts'
 import type { UserRecord } from '../records.ts'
 import { createAddresses } from './address.ts'
@@ -14,7 +15,7 @@ import { type SignUpOptions, createAsk } from './ask.ts'
 import { type AccountContext, notify, offError, requireOutbox } from './context.ts'
 import { createDeletion } from './delete.ts'
 import { createInvitations } from './invite.ts'
-import { type LinkOptions, createLinks } from './links.ts'
+import { type LinkOptions, createForgotLink, createLinks } from './links.ts'
 import { createComposer } from './mails.ts'
 import { createSetPassword } from './password.ts'
 import { createTickets } from './tickets.ts'
@@ -31,6 +32,8 @@ export interface AccountOptions extends SignUpOptions {
   selfDelete: boolean
   /** The name of the service; absent: the issuer's host. */
   serviceName?: string | undefined
+  /** The design of the mails. Absent: no logo, and the colours of the pages. */
+  getMailLook?: (() => MailLook) | undefined
 }
 
 export interface AccountParts extends Omit<AccountContext, 'users' | 'tickets' | 'outbox' | 'writeLink'> {
@@ -41,16 +44,17 @@ export interface AccountParts extends Omit<AccountContext, 'users' | 'tickets' |
 
 export function createAccounts ({ clients, box, onMailFailed, ...parts }: AccountParts, options: AccountOptions) {
   const { store, now, onError } = parts
-  const { mail, getIssuer, accountPath, links, selfDelete, serviceName } = options
+  const { mail, getIssuer, accountPath, links, selfDelete, serviceName, getMailLook = createMailLook } = options
   const host = () => getIssuer?.().hostname ?? 'localhost'
   const base = {
     ...parts,
     users: store.collection<UserRecord>('users'),
     tickets: createTickets({ store, now }),
-    writeLink: getIssuer && createLinks({ getIssuer, accountPath, ...(links && { links }) })
+    writeLink: getIssuer && createLinks({ getIssuer, accountPath, ...(links && { links }) }),
+    writeForgotLink: getIssuer && createForgotLink({ getIssuer, accountPath })
   }
   const outbox: Outbox | undefined = mail && createOutbox({
-    store, now, box, mail, host, compose: createComposer(base, { service: () => serviceName ?? host() }), onError, onFailed: onMailFailed
+    store, now, box, mail, host, getLogo: () => getMailLook().logo?.attachment, compose: createComposer(base, { service: () => serviceName ?? host(), getMailLook }), onError, onFailed: onMailFailed
   })
   const context: AccountContext = { ...base, outbox }
   const ask = createAsk(context, options)
@@ -76,8 +80,8 @@ export function createAccounts ({ clients, box, onMailFailed, ...parts }: Accoun
      */
     async sendTest (to: string, signal: AbortSignal): Promise<void> {
       if (mail === undefined) throw offError('mail is not configured')
-      const draft = composeMail('test', { to, service: serviceName ?? host(), language: 'en' })
-      const message = { ...draft, id: `<${generateId(now())}@${host()}>`, ...(mail.from !== undefined && { from: mail.from }) }
+      const draft = composeMail('test', { to, language: 'en', values: { service: serviceName ?? host() }, look: getMailLook() })
+      const message = { ...address(draft, mail, getMailLook().logo?.attachment), id: `<${generateId(now())}@${host()}>` }
       await mail.send(message, { signal: AbortSignal.any([signal, AbortSignal.timeout(SEND_TIMEOUT)]) })
     },
     /** Notifies a user that their password was changed. */

@@ -42,6 +42,11 @@ export function checkLinks (links: LinkOptions = {}): void {
  */
 export type WriteLink = (purpose: Purpose, token: string, uid?: string) => string
 
+/** Writes the URL of the page for a forgotten password. */
+export function createForgotLink ({ getIssuer, accountPath }: { getIssuer: () => URL, accountPath: string }): () => string {
+  return () => `${getIssuer().href.replace(/\/$/, '')}${accountPath}${PAGE_PATHS.forgot}`
+}
+
 /**
  * @param parts.getIssuer must not use the host of a request, because whoever controls the host of a link receives its token
  * @param parts.accountPath the path of the account pages

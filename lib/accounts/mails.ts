@@ -1,6 +1,6 @@
 import { toTimestamp } from '../clock.ts'
+import type { MailLook } from '../mail/look.ts'
 import { type MailKind, type MailLanguage, composeMail, toMailLanguage } from '../mail/compose.ts'
-import type { MailAbout } from '../mail/texts/en.ts'
 import type { Draft, Job } from '../mail/outbox.ts'
 import type { UserRecord } from '../records.ts'
 import { hashToken } from '../tokens/tokens.ts'
@@ -11,11 +11,11 @@ import { mayMailAsked } from './mail-limits.ts'
 import type { Purpose } from './tickets.ts'
 
 /** Composes mails from the jobs in the outbox. It runs when a mail is sent, and reads the accounts at that time. */
-export function createComposer (context: Omit<AccountContext, 'outbox'>, { service }: { service: () => string }) {
+export function createComposer (context: Omit<AccountContext, 'outbox'>, { service, getMailLook }: { service: () => string, getMailLook: () => MailLook }) {
   const { users, tickets, now } = context
 
-  const write = (kind: MailKind, language: MailLanguage, to: string, link?: string, about: MailAbout = {}): Draft =>
-    composeMail(kind, { to, service: service(), language, about, ...(link !== undefined && { link }) })
+  const write = (kind: MailKind, language: MailLanguage, to: string, link?: string, about: { account?: string, address?: string } = {}): Draft =>
+    composeMail(kind, { to, link, language, look: getMailLook(), values: { service: service(), ...about } })
 
   /** The mailbox of an active user. */
   function findActiveMailbox (user: UserRecord | null): string | undefined {
@@ -89,8 +89,13 @@ export function createComposer (context: Omit<AccountContext, 'outbox'>, { servi
 
     async 'password-changed' ({ user_id, language }) {
       const mailbox = findActiveMailbox(await users.get(String(user_id)))
-      return mailbox === undefined ? null : write('password-changed', toMailLanguage(language), mailbox)
+      return mailbox === undefined ? null : write('password-changed', toMailLanguage(language), mailbox, context.writeForgotLink?.())
     },
+
+    /** Goes to the mailbox of an account that is gone. */
+    async deleted ({ user_id, to, language }) {
+      return await users.get(String(user_id)) === null ? write('deleted', toMailLanguage(language), String(to)) : null
+    }
   }
 
   return async function compose (job: Job): Promise<Draft> {

@@ -6,6 +6,7 @@ import { RESTORED } from '../outbox/failure.ts'
 import { type Delivery, createOutbox as createDeliveries } from '../outbox/outbox.ts'
 import type { Json, Store } from '../store/port.ts'
 import type { Timers } from '../timers.ts'
+import type { Attachment } from './look.ts'
 import { type Mail, type Message, SEND_TIMEOUT, isFinal } from './port.ts'
 
 const MINUTE = 60_000
@@ -39,6 +40,12 @@ export interface DeliveryRecord extends Delivery {
   sealed: string
 }
 
+/** A mail with its sender, and with the logo if it shows that. The logo is not stored with each mail. */
+export function address (draft: NonNullable<Draft>, { from }: Mail, logo: Attachment | undefined): Omit<Message, 'id'> {
+  const isShown = logo !== undefined && draft.html.includes(`cid:${logo.cid}`)
+  return { ...draft, ...(from !== undefined && { from }), ...(isShown && { attachments: [logo] }) }
+}
+
 type Content = { job: Job } | { draft: Draft }
 
 export interface OutboxParts {
@@ -46,6 +53,8 @@ export interface OutboxParts {
   now: Clock
   box: SecretBox
   mail: Mail
+  /** The logo, which is attached to the mails that show it. */
+  getLogo?: (() => Attachment | undefined) | undefined
   /** The host of Message-IDs. */
   host: () => string
   /** Composes the message of a job. It is called again if it fails, or if the process ends before the message is stored. */
@@ -65,7 +74,7 @@ class UnreadableError extends Error {
  * The durable outbox of mails. A crash between the mail server's answer and the deletion of the record causes one duplicate with
  * the same Message-ID.
  */
-export function createOutbox ({ store, now, box, mail, host, compose, onError, onFailed, timers }: OutboxParts) {
+export function createOutbox ({ store, now, box, mail, getLogo, host, compose, onError, onFailed, timers }: OutboxParts) {
   const records = store.collection<DeliveryRecord>('deliveries')
 
   const context = (id: string) => `delivery ${id}`
@@ -87,7 +96,7 @@ export function createOutbox ({ store, now, box, mail, host, compose, onError, o
     signal.addEventListener('abort', abort)
     try {
       // The host's own `send` may ignore the signal.
-      await Promise.race([mail.send({ ...draft, id: `<${id}@${host()}>`, ...(mail.from !== undefined && { from: mail.from }) }, { signal }), promise])
+      await Promise.race([mail.send({ ...address(draft, mail, getLogo?.()), id: `<${id}@${host()}>` }, { signal }), promise])
     } finally {
       signal.removeEventListener('abort', abort)
     }

@@ -1,3 +1,5 @@
+import type { Attachment } from './look.ts'
+
 /** A mail to one person. */
 export interface Message {
   /** The value of Message-ID. A retry has the same value, so that mail programs show one mail. */
@@ -7,9 +9,11 @@ export interface Message {
   /** One address. */
   to: string
   subject: string
-  /** The text, and the same as minimal HTML. */
+  /** The text, and the same as HTML. */
   text: string
   html: string
+  /** The logo, to which the HTML refers as `cid:`. Absent without one. */
+  attachments?: Attachment[]
 }
 
 /**
@@ -22,6 +26,8 @@ export type Send = (message: Message, options: { signal: AbortSignal }) => Promi
 export interface Mail {
   send: Send
   from?: string
+  /** The logo of the mails: the path of a PNG, JPEG or GIF image, or a data URL with base64. Absent: that of the pages, if it is of such a type. */
+  logo?: string
   /** Whether mails stay in this process, as in the testing kit. Links may then use the address where the process listens. */
   local?: boolean
 }

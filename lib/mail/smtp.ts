@@ -78,8 +78,9 @@ export function createSmtp (url: string, from: string): Mail {
   })
   return {
     from,
-    async send ({ id, ...message }, { signal }) {
-      await (await transport.get()).sendMail({ ...message, messageId: id, headers: { 'Auto-Submitted': 'auto-generated' }, signal })
+    async send ({ id, attachments = [], ...message }, { signal }) {
+      const inline = attachments.map((attachment) => ({ ...attachment, contentDisposition: 'inline' as const }))
+      await (await transport.get()).sendMail({ ...message, attachments: inline, messageId: id, headers: { 'Auto-Submitted': 'auto-generated' }, signal })
     }
   }
 }

@@ -11,6 +11,8 @@ export interface Received {
   subject: string
   text: string
   html: string
+  /** Only where there are some. */
+  attachments?: { cid: string, type: string, disposition: string, size: number }[]
   secure: boolean
   /** The authenticated user. */
   user?: string
@@ -44,8 +46,9 @@ export async function startSmtp (t: { teardown: (close: () => unknown) => unknow
         // The sender was killed in the middle of the mail.
         return done(error as Error)
       }
-      const { messageId = '', from, to, subject = '', text = '', html = '' } = await PostalMime.parse(Buffer.concat(parts))
-      received.push({ id: messageId, from: from?.address ?? '', to: to?.[0]?.address ?? '', subject, text, html, secure: session.secure, ...(session.user !== undefined && { user: String(session.user) }) })
+      const { messageId = '', from, to, subject = '', text = '', html = '', attachments: files } = await PostalMime.parse(Buffer.concat(parts))
+      const attachments = files.map(({ contentId: cid = '', mimeType: type, disposition, content }) => ({ cid, type, disposition: String(disposition), size: (content as ArrayBuffer).byteLength }))
+      received.push({ id: messageId, from: from?.address ?? '', to: to?.[0]?.address ?? '', subject, text, html, ...(attachments.length > 0 && { attachments }), secure: session.secure, ...(session.user !== undefined && { user: String(session.user) }) })
       for (const resolve of arrived.splice(0)) resolve()
       done()
     }

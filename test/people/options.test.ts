@@ -34,10 +34,11 @@ t.test('links lead to the pages of the embedder, with their token', async (t) =>
 
 t.test('users delete their own accounts where they may, with their clients; the last administrator stays', async (t) => {
   const kit = await startIdentity({ t, selfDelete: true })
-  const ann = await kit.mint({ user: 'ann', client: 'app' })
+  const ann = await kit.mint({ user: 'ann@example.com', client: 'app' })
   const remove = async (headers: Record<string, string>) => await kit.inject({ method: 'DELETE', url: '/api/v1/user', headers, payload: { data: {} } })
   t.equal((await remove(ann.headers)).statusCode, 204)
   t.equal((await kit.inject({ url: '/api/v1/user', headers: ann.headers })).statusCode, 401)
+  t.match(await kit.mails.all(), [{ to: 'ann@example.com', subject: /your account was deleted/, link: undefined }], 'and are told so')
   t.equal(await kit.app.identity.clients.count(ann.user_id, { user_id: '', isAdmin: true }), 0)
   const root = await kit.mint({ user: 'root', roles: ['admin'] })
   t.match((await remove(root.headers)).json(), { code: 'ErrPerm', message: 'user: the last administrator cannot be deleted' })

@@ -1,68 +1,91 @@
-import type { MailAbout, MailTexts } from './en.ts'
-
-const IGNORE = 'Wenn Sie das nicht waren, müssen Sie nichts tun: Den Link kann nur verwenden, wer diese E-Mail liest.'
-const ONCE = 'Der Link gilt einmal'
+import type { MailTextSource } from './en.ts'
 
 /** The mails in German. */
-export const de = (service: string, { account = '', address = '' }: MailAbout = {}): MailTexts => ({
+export const de: MailTextSource = {
+  layout: {
+    fallback: 'Wenn die Schaltfläche nicht funktioniert, öffnen Sie diesen Link:',
+    help: 'Hilfe',
+    terms: 'Nutzungsbedingungen',
+    privacy: 'Datenschutz'
+  },
   reset: {
-    subject: `${service}: neues Passwort festlegen`,
-    before: [`Jemand möchte ein neues Passwort für Ihr Konto bei ${service} festlegen.`],
-    link: 'Neues Passwort festlegen',
-    after: [`${ONCE} und eine Stunde lang.`, IGNORE]
+    subject: '{service}: neues Passwort festlegen',
+    heading: 'Neues Passwort festlegen',
+    text: 'Jemand möchte ein neues Passwort für Ihr Konto bei {service} festlegen.',
+    button: 'Neues Passwort festlegen',
+    note: 'Der Link gilt einmal und eine Stunde lang. Wenn Sie das nicht waren, müssen Sie nichts tun: Den Link kann nur verwenden, wer diese E-Mail liest.'
   },
   recovery: {
-    subject: `${service}: neues Passwort festlegen`,
-    before: [`Die Verwaltung von ${service} bittet Sie, ein neues Passwort für Ihr Konto festzulegen.`],
-    link: 'Neues Passwort festlegen',
-    after: [`${ONCE} und eine Stunde lang.`]
+    subject: '{service}: neues Passwort festlegen',
+    heading: 'Neues Passwort festlegen',
+    text: 'Die Verwaltung von {service} bittet Sie, ein neues Passwort für Ihr Konto festzulegen.',
+    button: 'Neues Passwort festlegen',
+    note: 'Der Link gilt einmal und eine Stunde lang.'
   },
   exists: {
-    subject: `${service}: Sie haben ein Konto`,
-    before: [`Jemand möchte bei ${service} ein Konto mit dieser Adresse anlegen. Sie haben schon eines. Wenn Sie das Passwort vergessen haben, legen Sie ein neues fest.`],
-    link: 'Neues Passwort festlegen',
-    after: [`${ONCE} und eine Stunde lang.`, IGNORE]
+    subject: '{service}: Sie haben ein Konto',
+    heading: 'Sie haben schon ein Konto',
+    text: 'Jemand möchte bei {service} ein Konto mit dieser Adresse anlegen. Sie haben schon eines. Wenn Sie das Passwort vergessen haben, legen Sie ein neues fest.',
+    button: 'Neues Passwort festlegen',
+    note: 'Der Link gilt einmal und eine Stunde lang. Wenn Sie das nicht waren, müssen Sie nichts tun: Den Link kann nur verwenden, wer diese E-Mail liest.'
   },
   'sign-up': {
-    subject: `${service}: Konto anlegen`,
-    before: [`Jemand möchte bei ${service} ein Konto mit dieser Adresse anlegen. Wählen Sie ein Passwort, um es anzulegen.`],
-    link: 'Konto anlegen',
-    after: [`${ONCE} und 24 Stunden lang.`, IGNORE]
+    subject: '{service}: Konto anlegen',
+    heading: 'Legen Sie Ihr Konto an',
+    text: 'Jemand möchte bei {service} ein Konto mit dieser Adresse anlegen. Wählen Sie ein Passwort, um es anzulegen.',
+    button: 'Konto anlegen',
+    note: 'Der Link gilt einmal und 24 Stunden lang. Wenn Sie das nicht waren, müssen Sie nichts tun: Den Link kann nur verwenden, wer diese E-Mail liest.'
   },
   verify: {
-    subject: `${service}: Adresse bestätigen`,
-    before: [`Bestätigen Sie, dass diese Adresse zu Ihrem Konto bei ${service} gehört.`],
-    link: 'Adresse bestätigen',
-    after: [`${ONCE} und 24 Stunden lang.`, IGNORE]
+    subject: '{service}: Adresse bestätigen',
+    heading: 'Bestätigen Sie Ihre Adresse',
+    text: 'Bestätigen Sie, dass diese Adresse zu Ihrem Konto bei {service} gehört.',
+    button: 'Adresse bestätigen',
+    note: 'Der Link gilt einmal und 24 Stunden lang. Wenn Sie das nicht waren, müssen Sie nichts tun: Den Link kann nur verwenden, wer diese E-Mail liest.'
   },
   change: {
-    subject: `${service}: neue Adresse bestätigen`,
-    before: [`Das Konto ${account} bei ${service} möchte ${address} als neue Adresse. Wenn das Ihr Konto ist, bestätigen Sie die Adresse. Dazu müssen Sie bei diesem Konto angemeldet sein.`],
-    link: 'Adresse bestätigen',
-    after: [`${ONCE} und eine Stunde lang.`, `Wenn ${account} nicht Ihr Konto ist, müssen Sie nichts tun: Jemand hat Ihre Adresse eingegeben, und nichts ändert sich.`]
+    subject: '{service}: neue Adresse bestätigen',
+    heading: 'Bestätigen Sie Ihre neue Adresse',
+    text: 'Das Konto {account} bei {service} möchte {address} als neue Adresse. Wenn das Ihr Konto ist, bestätigen Sie die Adresse. Dazu müssen Sie bei diesem Konto angemeldet sein.',
+    button: 'Adresse bestätigen',
+    note: 'Der Link gilt einmal und eine Stunde lang. Wenn {account} nicht Ihr Konto ist, müssen Sie nichts tun: Jemand hat Ihre Adresse eingegeben, und nichts ändert sich.'
   },
   invite: {
-    subject: `${service}: ein Konto für Sie`,
-    before: [`Sie sind zu ${service} eingeladen. Wählen Sie ein Passwort, um Ihr Konto zu verwenden.`],
-    link: 'Einladung annehmen',
-    after: [`${ONCE} und 7 Tage lang.`]
+    subject: '{service}: ein Konto für Sie',
+    heading: 'Sie sind eingeladen',
+    text: 'Sie sind zu {service} eingeladen. Wählen Sie ein Passwort, um Ihr Konto zu verwenden.',
+    button: 'Einladung annehmen',
+    note: 'Der Link gilt einmal und 7 Tage lang.'
   },
   'address-changed': {
-    subject: `${service}: die Adresse Ihres Kontos wurde geändert`,
-    before: [`Ihr Konto bei ${service} hat jetzt eine andere Adresse. Wenn Sie das nicht waren, machen Sie die Änderung rückgängig: Dabei werden auch alle Browser und Apps abgemeldet.`],
-    link: 'Änderung rückgängig machen',
-    after: ['Der Link gilt 72 Stunden lang.', 'Wenn Sie es waren, müssen Sie nichts tun.']
+    subject: '{service}: die Adresse Ihres Kontos wurde geändert',
+    heading: 'Die Adresse Ihres Kontos wurde geändert',
+    text: 'Ihr Konto bei {service} hat jetzt eine andere Adresse. Wenn Sie es waren, müssen Sie nichts tun.\n\nWenn Sie das nicht waren, machen Sie die Änderung rückgängig: Dabei werden auch alle Browser und Apps abgemeldet.',
+    button: 'Änderung rückgängig machen',
+    note: 'Der Link gilt 72 Stunden lang.'
   },
   'address-restored': {
-    subject: `${service}: die Adresse Ihres Kontos wurde wiederhergestellt`,
-    before: [`Die Änderung Ihrer Adresse bei ${service} wurde rückgängig gemacht, und alle Browser und Apps wurden abgemeldet. Legen Sie jetzt ein neues Passwort fest: Jemand anderes kennt vielleicht das alte.`],
-    link: 'Neues Passwort festlegen',
-    after: [`${ONCE} und eine Stunde lang.`]
+    subject: '{service}: die Adresse Ihres Kontos wurde wiederhergestellt',
+    heading: 'Die Adresse Ihres Kontos wurde wiederhergestellt',
+    text: 'Die Änderung Ihrer Adresse bei {service} wurde rückgängig gemacht, und alle Browser und Apps wurden abgemeldet.\n\nLegen Sie jetzt ein neues Passwort fest: Jemand anderes kennt vielleicht das alte.',
+    button: 'Neues Passwort festlegen',
+    note: 'Der Link gilt einmal und eine Stunde lang.'
   },
-  test: { subject: `${service}: ein Test`, before: [`Diese E-Mail zeigt, dass ${service} E-Mails senden kann.`], after: [] },
   'password-changed': {
-    subject: `${service}: Ihr Passwort wurde geändert`,
-    before: [`Das Passwort Ihres Kontos bei ${service} wurde geändert, und alle anderen Browser und Apps wurden abgemeldet.`],
-    after: ['Wenn Sie das nicht waren, legen Sie jetzt ein neues Passwort fest, oder wenden Sie sich an den Betreiber des Dienstes.']
+    subject: '{service}: Ihr Passwort wurde geändert',
+    heading: 'Ihr Passwort wurde geändert',
+    text: 'Das Passwort Ihres Kontos bei {service} wurde geändert, und alle anderen Browser und Apps wurden abgemeldet. Wenn Sie es waren, müssen Sie nichts tun.\n\nWenn Sie das nicht waren, legen Sie jetzt ein neues Passwort fest.',
+    button: 'Neues Passwort festlegen',
+    note: 'Wenn das nicht hilft, wenden Sie sich an den Betreiber des Dienstes.'
+  },
+  deleted: {
+    subject: '{service}: Ihr Konto wurde gelöscht',
+    heading: 'Ihr Konto wurde gelöscht',
+    text: 'Ihr Konto bei {service} wurde gelöscht, zusammen mit Ihrem Profil, Ihren Sitzungen und den Apps, die Sie registriert haben.\n\nWenn Sie das nicht waren, wenden Sie sich an den Betreiber des Dienstes.'
+  },
+  test: {
+    subject: '{service}: ein Test',
+    heading: 'Das ist ein Test',
+    text: 'Diese E-Mail zeigt, dass {service} E-Mails senden kann.'
   }
-})
+}

@@ -1,83 +1,107 @@
-/** The texts of a mail: paragraphs before and after its link. */
+import type { Translated } from '../../pages/texts/template.ts'
+
+/** The texts of a mail. `text` is before the button, and an empty line in it begins a paragraph. `note` is below the button. */
 export interface MailText {
-  subject: string
-  before: readonly string[]
-  /** The text of the link. */
-  link?: string
-  after: readonly string[]
+  readonly subject: string
+  readonly heading: string
+  readonly text: string
+  readonly button?: string
+  readonly note?: string
 }
 
-/** What a mail names besides the service. */
-export interface MailAbout {
-  account?: string
-  address?: string
-}
-
-const IGNORE = 'If you did not ask for this, do nothing: the link works only for whoever reads this mail.'
-const ONCE = 'The link works once.'
-
-/** The mails in English. `service` is the name of the service, as its operator configured it. */
-export const en = (service: string, { account = '', address = '' }: MailAbout = {}) => ({
+/**
+ * The mails in English. `{service}` is the name of the service, as its operator configured it. `{account}` and `{address}` are those of
+ * the user who asks for a change of their address. No mail has any other text of users.
+ */
+export const en = {
+  /** What all mails have. */
+  layout: {
+    fallback: 'If the button does not work, open this link:',
+    help: 'Help',
+    terms: 'Terms of use',
+    privacy: 'Privacy notice'
+  },
   reset: {
-    subject: `${service}: set a new password`,
-    before: [`Somebody asked to set a new password for your account at ${service}.`],
-    link: 'Set a new password',
-    after: [`${ONCE} It expires in an hour.`, IGNORE]
+    subject: '{service}: set a new password',
+    heading: 'Set a new password',
+    text: 'Somebody asked to set a new password for your account at {service}.',
+    button: 'Set a new password',
+    note: 'The link works once and expires in an hour. If you did not ask for this, do nothing: the link works only for whoever reads this mail.'
   },
   recovery: {
-    subject: `${service}: set a new password`,
-    before: [`An administrator of ${service} asks you to set a new password for your account.`],
-    link: 'Set a new password',
-    after: [`${ONCE} It expires in an hour.`]
+    subject: '{service}: set a new password',
+    heading: 'Set a new password',
+    text: 'An administrator of {service} asks you to set a new password for your account.',
+    button: 'Set a new password',
+    note: 'The link works once and expires in an hour.'
   },
   exists: {
-    subject: `${service}: you have an account`,
-    before: [`Somebody asked for an account at ${service} with this address. You have one already. If you have forgotten the password, set a new one.`],
-    link: 'Set a new password',
-    after: [`${ONCE} It expires in an hour.`, IGNORE]
+    subject: '{service}: you have an account',
+    heading: 'You have an account already',
+    text: 'Somebody asked for an account at {service} with this address. You have one already. If you have forgotten the password, set a new one.',
+    button: 'Set a new password',
+    note: 'The link works once and expires in an hour. If you did not ask for this, do nothing: the link works only for whoever reads this mail.'
   },
   'sign-up': {
-    subject: `${service}: create your account`,
-    before: [`Somebody asked for an account at ${service} with this address. Choose a password to create it.`],
-    link: 'Create the account',
-    after: [`${ONCE} It expires in 24 hours.`, IGNORE]
+    subject: '{service}: create your account',
+    heading: 'Create your account',
+    text: 'Somebody asked for an account at {service} with this address. Choose a password to create it.',
+    button: 'Create the account',
+    note: 'The link works once and expires in 24 hours. If you did not ask for this, do nothing: the link works only for whoever reads this mail.'
   },
   verify: {
-    subject: `${service}: confirm your address`,
-    before: [`Confirm that this address belongs to your account at ${service}.`],
-    link: 'Confirm the address',
-    after: [`${ONCE} It expires in 24 hours.`, IGNORE]
+    subject: '{service}: confirm your address',
+    heading: 'Confirm your address',
+    text: 'Confirm that this address belongs to your account at {service}.',
+    button: 'Confirm the address',
+    note: 'The link works once and expires in 24 hours. If you did not ask for this, do nothing: the link works only for whoever reads this mail.'
   },
   change: {
-    subject: `${service}: confirm your new address`,
-    before: [`The account ${account} at ${service} asks for ${address} as its new address. If this is your account, confirm the address. You need to be signed in to it.`],
-    link: 'Confirm the address',
-    after: [`${ONCE} It expires in an hour.`, `If ${account} is not your account, do nothing: somebody has typed your address, and nothing changes.`]
+    subject: '{service}: confirm your new address',
+    heading: 'Confirm your new address',
+    text: 'The account {account} at {service} asks for {address} as its new address. If this is your account, confirm the address. You need to be signed in to it.',
+    button: 'Confirm the address',
+    note: 'The link works once and expires in an hour. If {account} is not your account, do nothing: somebody has typed your address, and nothing changes.'
   },
   invite: {
-    subject: `${service}: an account for you`,
-    before: [`You are invited to ${service}. Choose a password to use your account.`],
-    link: 'Accept the invitation',
-    after: [`${ONCE} It expires in 7 days.`]
+    subject: '{service}: an account for you',
+    heading: 'You are invited',
+    text: 'You are invited to {service}. Choose a password to use your account.',
+    button: 'Accept the invitation',
+    note: 'The link works once and expires in 7 days.'
   },
   'address-changed': {
-    subject: `${service}: the address of your account was changed`,
-    before: [`The address of your account at ${service} is another one now. If it was not you, undo the change: this also signs out every browser and app.`],
-    link: 'Undo the change',
-    after: ['The link works for 72 hours.', 'If it was you, do nothing.']
+    subject: '{service}: the address of your account was changed',
+    heading: 'The address of your account was changed',
+    text: 'The address of your account at {service} is another one now. If it was you, do nothing.\n\nIf it was not you, undo the change: this also signs out every browser and app.',
+    button: 'Undo the change',
+    note: 'The link works for 72 hours.'
   },
   'address-restored': {
-    subject: `${service}: the address of your account was restored`,
-    before: [`The change of your address at ${service} was undone, and every browser and app was signed out. Set a new password now: somebody else may know the old one.`],
-    link: 'Set a new password',
-    after: [`${ONCE} It expires in an hour.`]
+    subject: '{service}: the address of your account was restored',
+    heading: 'The address of your account was restored',
+    text: 'The change of your address at {service} was undone, and every browser and app was signed out.\n\nSet a new password now: somebody else may know the old one.',
+    button: 'Set a new password',
+    note: 'The link works once and expires in an hour.'
   },
-  test: { subject: `${service}: a test`, before: [`This mail shows that ${service} can send mails.`], after: [] },
   'password-changed': {
-    subject: `${service}: your password was changed`,
-    before: [`The password of your account at ${service} was changed, and every other browser and app was signed out.`],
-    after: ['If it was not you, set a new password now, or ask the operator of the service for help.']
+    subject: '{service}: your password was changed',
+    heading: 'Your password was changed',
+    text: 'The password of your account at {service} was changed, and every other browser and app was signed out. If it was you, do nothing.\n\nIf it was not you, set a new password now.',
+    button: 'Set a new password',
+    note: 'If that does not help, ask the operator of the service.'
+  },
+  deleted: {
+    subject: '{service}: your account was deleted',
+    heading: 'Your account was deleted',
+    text: 'Your account at {service} was deleted, together with your profile, your sessions and the apps that you registered.\n\nIf it was not you, ask the operator of the service for help.'
+  },
+  test: {
+    subject: '{service}: a test',
+    heading: 'This is a test',
+    text: 'This mail shows that {service} can send mails.'
   }
-}) satisfies Record<string, MailText>
+} as const
 
-export type MailTexts = Record<keyof ReturnType<typeof en>, MailText>
+/** The texts of another language. */
+export type MailTextSource = Translated<typeof en>

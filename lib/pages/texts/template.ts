@@ -49,6 +49,11 @@ function fill (text: string, values: Readonly<Record<string, Slot>>): Html {
   return html`${text.split(PLACEHOLDER).map((part, index) => index % 2 === 0 ? part : values[part])}`
 }
 
+/** Puts the values into a text that is not HTML. */
+export function fillText (text: string, values: Readonly<Record<string, string>>): string {
+  return text.split(PLACEHOLDER).map((part, index) => index % 2 === 0 ? part : values[part] ?? '').join('')
+}
+
 function compilePlural (forms: string | Plural, language: string): (values: Readonly<Record<string, Slot>>) => Html {
   if (typeof forms === 'string') return (values) => fill(forms, values)
   const rules = new Intl.PluralRules(language)
