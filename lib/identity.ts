@@ -90,11 +90,14 @@ export interface ServiceOptions extends Pick<
   onLogoutFailed?: ((delivery: { id: string, client_id: string, user_id: string, attempts: number, failure: string }) => void) | undefined
   /** Collects metrics. Absent: nothing is measured, at no cost. */
   meter?: Meter | undefined
-  /** Receives failures that no caller waits for. */
-  onError?: ((error: unknown) => void) | undefined
+  /** Receives failures that no caller waits for, with the name of the work that failed. */
+  onError?: ((error: unknown, work: BackgroundWork) => void) | undefined
   /** Receives warnings for the operator, such as that a new database was created. */
   onWarning?: ((message: string) => void) | undefined
 }
+
+/** What no caller waits for: deliveries, publication, the removal of dead records and of expired ones (`store`), and what follows a change. */
+export type BackgroundWork = 'events' | 'logouts' | 'mail' | 'removals' | 'resources' | 'store' | 'users' | 'webhooks'
 
 /** The services over one store. A program can do everything through them that the HTTP routes do. */
 export interface Services {
@@ -148,11 +151,12 @@ function openOutbound ({ outboundHosts = [], production }: ServiceOptions): Outb
  */
 export async function openServices (options: ServiceOptions): Promise<Services> {
   const { roles, managerRoles, now = Date.now, onError = () => {}, onEvents = () => {}, onMailFailed = () => {}, onLogoutFailed = () => {}, onWarning = () => {}, processes = 1, meter } = options
+  const failing = (work: BackgroundWork) => (error: unknown) => onError(error, work)
   checkRoleNames(roles)
   checkManagerRoles(roles, managerRoles)
   const outbound = openOutbound(options)
   const { store: handedIn, createDatabase: create = !options.production } = options
-  const storeOptions = { collections: COLLECTIONS, now, onError, onWarning, create, timeout: options.storeTimeout, ...(options.walLimit !== undefined && { walLimit: options.walLimit }) }
+  const storeOptions = { collections: COLLECTIONS, now, onError: failing('store'), onWarning, create, timeout: options.storeTimeout, ...(options.walLimit !== undefined && { walLimit: options.walLimit }) }
   /** Opens a store only for this check, unless one was handed in. This happens at most once, before the key file exists. */
   async function isOpenedBefore (): Promise<boolean> {
     const store = handedIn ?? await openStore(options.database, storeOptions)
@@ -168,12 +172,12 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
   const passwords = createPasswords({ cost: options.bcryptCost, queue: options.hashQueue, processes })
   const { auditDays: days, addresses, via = 'system' } = options
   const record = createEvents({
-    store, now, via, days, addresses, key: deriveKey(box.key, 'events'), onPublish: async (event) => await logouts.makeUp(event), onPublished: onEvents, onError
+    store, now, via, days, addresses, key: deriveKey(box.key, 'events'), onPublish: async (event) => await logouts.makeUp(event), onPublished: onEvents, onError: failing('events')
   })
   const { recorder } = record
-  const logouts = createLogouts({ store, now, recorder, fetch: outbound.fetch, onError, onFailed: onLogoutFailed })
-  const webhooks = createWebhooks({ store, now, box, recorder, feed: record.events, outbound, onError, onWarning })
-  const issued = createTokens({ store, now, roles, recorder, onError, refreshTtl: options.refreshTtl, logouts })
+  const logouts = createLogouts({ store, now, recorder, fetch: outbound.fetch, onError: failing('logouts'), onFailed: onLogoutFailed })
+  const webhooks = createWebhooks({ store, now, box, recorder, feed: record.events, outbound, onError: failing('webhooks'), onWarning })
+  const issued = createTokens({ store, now, roles, recorder, onError: failing('removals'), refreshTtl: options.refreshTtl, logouts })
   const tokens = meter === undefined ? issued : watchTokens(issued, meter)
   // Assigned below, because the services refer to each other.
   const people: { accounts?: Accounts } = {}
@@ -190,7 +194,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
       if (handedIn === undefined) await store.close()
     }
   }
-  const resources = createResources({ store, now, recorder, onError, ...(options.issuer !== undefined && { api: toApiUri(new URL(options.issuer)) }) })
+  const resources = createResources({ store, now, recorder, onError: failing('resources'), ...(options.issuer !== undefined && { api: toApiUri(new URL(options.issuer)) }) })
   try {
     await checkSecretKeys(store, box.keyIds, options, options.dryRun)
     if (options.dryRun !== true) {
@@ -206,7 +210,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
   async function onPasswordChange (user: UserRecord) {
     await people.accounts?.notifyOfPassword(user)
   }
-  const users = createUsers({ store, now, roles, managerRoles, passwords, checkNewPassword, attempts, tokens, recorder, failures: record.failures, onError, onPasswordChange })
+  const users = createUsers({ store, now, roles, managerRoles, passwords, checkNewPassword, attempts, tokens, recorder, failures: record.failures, onError: failing('users'), onPasswordChange })
   const removeFirstSecrets = createFirstSecrets({ store, directory: findDataDir(options) ?? 'data', onWarning })
   const signIns = createSignIns({
     store,
@@ -239,7 +243,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     openPassword: users.openNewPassword,
     counter: options.counter ?? createCounter(),
     recorder,
-    onError,
+    onError: failing('mail'),
     onMailFailed
   }, { signUp: false, selfDelete: false, accountPath: DEFAULT_ACCOUNT_PATH, ...options.accounts })
   if (options.sendsMail === true) accounts.outbox?.start()

@@ -1,10 +1,15 @@
 import type { Server } from 'node:http'
-import type { FastifyBaseLogger, FastifyRequest } from 'fastify'
-import type { IdentityError } from '../lib/errors.ts'
+import type { FastifyBaseLogger, FastifyInstance, FastifyRequest } from 'fastify'
+import { IdentityError } from '../lib/errors.ts'
+import type { Store } from '../lib/store/port.ts'
 import { TIMERS, type Timers } from '../lib/timers.ts'
+import { ClosingError } from './readiness.ts'
 
-/** Milliseconds between two lines about refused requests. */
+/** Milliseconds between two lines about refused requests, and between two looks whether the store is back. */
 const INTERVAL = 1000
+
+/** The longest chain of causes in which an error of the store is looked for. */
+const MAX_CAUSES = 4
 
 /** Logs refusals in one line per second: an overload refuses thousands of requests, and each would write a stack. */
 export class BusyLog {
@@ -31,16 +36,98 @@ export class BusyLog {
   }
 }
 
-const busyLogs = new WeakMap<Server, BusyLog>()
+/**
+ * Logs an outage of the store in two lines, whatever fails meanwhile: the first failure with its cause, and the end with the number of
+ * failures. Each call and each kind of work in the background fails during an outage, and each would write a stack; with debug lines, it does.
+ */
+export class OutageLog {
+  readonly #log: FastifyBaseLogger
+  readonly #store: Pick<Store, 'ping'>
+  readonly #timers: Timers
+  #failures = 0
+  #since = 0
+  #timer: NodeJS.Timeout | undefined
+  #closed = false
 
-/** Logs a server error (5xx) with its cause. ErrBusy goes through BusyLog. */
-export function logFailure ({ log, server: { server, log: serverLog } }: FastifyRequest, error: IdentityError): void {
+  constructor (log: FastifyBaseLogger, store: Pick<Store, 'ping'>, timers: Timers = TIMERS) {
+    this.#log = log
+    this.#store = store
+    this.#timers = timers
+  }
+
+  /** @param log of the request that failed, or of the app */
+  count (log: FastifyBaseLogger, fields: { err: unknown, code: string, work?: string }, message: string): void {
+    if (this.#closed) return
+    if (this.#failures++ > 0) {
+      log.debug(fields, message)
+      return
+    }
+    log.error(fields, message)
+    this.#since = this.#timers.now()
+    this.#schedule()
+  }
+
+  close (): void {
+    this.#closed = true
+    this.#timers.clear(this.#timer)
+  }
+
+  #schedule (): void {
+    if (!this.#closed) this.#timer = this.#timers.set(() => { this.#look() }, INTERVAL).unref()
+  }
+
+  async #look (): Promise<void> {
+    try {
+      await this.#store.ping()
+    } catch {
+      this.#schedule()
+      return
+    }
+    if (this.#closed) return
+    this.#log.warn({ failures: this.#failures, seconds: Math.round((this.#timers.now() - this.#since) / 1000) }, 'the store is available again')
+    this.#failures = 0
+  }
+}
+
+const busyLogs = new WeakMap<Server, BusyLog>()
+const outageLogs = new WeakMap<Store, OutageLog>()
+
+/** Creates the log of outages of an app's store, for the life of the app. */
+export function openOutageLog (app: FastifyInstance, store: Store): OutageLog {
+  const outages = new OutageLog(app.log, store)
+  outageLogs.set(store, outages)
+  app.addHook('onClose', async () => outages.close())
+  return outages
+}
+
+/** The error of the store that an error is, or that caused it. */
+function findStoreError (error: unknown): IdentityError | undefined {
+  let cause = error
+  for (let depth = 0; cause instanceof Error && depth < MAX_CAUSES; depth++, cause = cause.cause) {
+    if (cause instanceof IdentityError && cause.code === 'ErrDb') return cause
+  }
+  return undefined
+}
+
+/** Logs a failure that no caller waits for. Without `outages`, the store is not open yet. */
+export function logBackgroundFailure (log: FastifyBaseLogger, { error, work, outages }: { error: unknown, work: string, outages: OutageLog | undefined }): void {
+  const failed = findStoreError(error)
+  if (failed !== undefined && outages !== undefined) outages.count(log, { err: failed.cause ?? failed, code: failed.code, work }, failed.message)
+  else log.error({ err: error, work }, 'work in the background failed')
+}
+
+/** Logs a server error (5xx) with its cause. ErrBusy goes through BusyLog, and ErrDb through OutageLog. */
+export function logFailure ({ log, server }: FastifyRequest, error: IdentityError): void {
   if (error.statusCode < 500) return
-  if (error.code !== 'ErrBusy') {
-    log.error({ err: error.cause ?? error, code: error.code }, error.message)
+  if (error.code === 'ErrBusy') {
+    let busyLog = busyLogs.get(server.server)
+    if (busyLog === undefined) busyLogs.set(server.server, busyLog = new BusyLog())
+    busyLog.count(server.log, error)
     return
   }
-  let busyLog = busyLogs.get(server)
-  if (busyLog === undefined) busyLogs.set(server, busyLog = new BusyLog())
-  busyLog.count(serverLog, error)
+  const fields = { err: error.cause ?? error, code: error.code }
+  const store = (server as Partial<FastifyInstance>).identity?.store
+  const outages = error.code === 'ErrDb' && !(error.cause instanceof ClosingError) && store !== undefined ? outageLogs.get(store) : undefined
+  if (outages === undefined) log.error(fields, error.message)
+  else outages.count(log, fields, error.message)
 }

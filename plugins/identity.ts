@@ -15,6 +15,7 @@ import { readVersion } from '../lib/version.ts'
 import { ReconnectedError, type Store, StoreLostError } from '../lib/store/port.ts'
 import { createAdmission, type GuardOptions } from './admission.ts'
 import { createGuard, decorateRequests } from './auth.ts'
+import { type OutageLog, logBackgroundFailure, openOutageLog } from './failure-log.ts'
 import { type Metrics, serveMetrics } from './metrics.ts'
 import { createProtect } from './protect.ts'
 
@@ -95,6 +96,8 @@ async function identityPlugin (app: FastifyInstance, { getIssuer, serviceName, a
   const look = sender && createMailLook(mailLook, sender.logo)
   // prom-client takes some MiB.
   const meter = options.metrics === undefined ? undefined : (await import('../lib/metrics/prometheus.ts')).createMeter(readVersion())
+  // Opened below, with the store.
+  const logs: { outages?: OutageLog } = {}
   const services = await openServices({
     ...options,
     meter,
@@ -103,17 +106,18 @@ async function identityPlugin (app: FastifyInstance, { getIssuer, serviceName, a
     sendsMail: sender?.local !== true,
     relaysEvents: true,
     deliversWebhooks: sender?.local !== true,
-    onEvents: (events) => events.forEach(({ id, type, cursor, ...event }) => app.log.info({ event: type, event_id: id, ...event }, type)),
+    onEvents: (events) => events.forEach(({ id, type, time, cursor, ...event }) => app.log.info({ event: type, event_id: id, event_time: time, ...event }, type)),
     onMailFailed: (delivery) => app.log.warn({ event: 'mail.failed', ...delivery }, 'mail.failed'),
     onLogoutFailed: (delivery) => app.log.warn({ event: 'logout.failed', ...delivery }, 'logout.failed'),
     onWarning: (message) => app.log.warn(message),
-    onError (error) {
+    onError (error, work) {
       if (error instanceof StoreLostError) app.log.fatal({ err: error }, 'the store is lost: restart the service when its data is in place')
       else if (error instanceof ReconnectedError) app.log.warn({ err: error }, 'store reconnected')
       // A lost store is logged once, above. The errors that it causes are not logged.
-      else if (!((error as Error | undefined)?.cause instanceof StoreLostError)) app.log.error({ err: error }, 'work in the background failed; revoked tokens stay revoked')
+      else if (!((error as Error | undefined)?.cause instanceof StoreLostError)) logBackgroundFailure(app.log, { error, work, outages: logs.outages })
     }
   })
+  logs.outages = openOutageLog(app, services.store)
   const guard = (rule: GuardOptions = {}) => createGuard(services.tokens, createAdmission(services.roles, rule))
   const metrics = meter !== undefined && options.metrics !== undefined ? { metrics: serveMetrics(app, meter, options.metrics) } : {}
   app.decorate('identity', { ...services, ...metrics, guard, protect: createProtect(app, guard, getIssuer && (() => toIssuer(getIssuer()))) })

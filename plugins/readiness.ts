@@ -8,6 +8,15 @@ const FRESH = 1_000
 /** Milliseconds that the store has for its answer: the probe of a balancer or an orchestrator often waits for one second. */
 const PATIENCE = 900
 
+/** The service is about to close. That is no failure of its store. */
+export class ClosingError extends Error {
+  override readonly name = 'ClosingError'
+
+  constructor () {
+    super('the service is closing')
+  }
+}
+
 export interface ReadinessOptions {
   store: Pick<Store, 'ping' | 'verify'>
   /** Aborted when the service is about to close. */
@@ -35,7 +44,7 @@ export function createReadiness ({ store, closing, timers = TIMERS }: ReadinessO
   }
 
   return async () => {
-    if (closing.aborted) throw storeError(new Error('the service is closing'))
+    if (closing.aborted) throw storeError(new ClosingError())
     store.verify?.()
     // A check in flight is shared, however long it takes.
     if (answer === undefined || (answeredAt !== undefined && timers.now() - answeredAt >= FRESH)) {
@@ -46,6 +55,6 @@ export function createReadiness ({ store, closing, timers = TIMERS }: ReadinessO
       answer.then(end, end)
     }
     await (answeredAt === undefined ? wait(answer) : answer)
-    if (closing.aborted) throw storeError(new Error('the service is closing'))
+    if (closing.aborted) throw storeError(new ClosingError())
   }
 }

@@ -36,6 +36,12 @@ const CLEAN: ReadonlySet<string | null> = new Set(['SIGTERM', 'SIGINT', 'SIGHUP'
 
 interface Entry { worker: Worker, startedAt: number, listening: boolean }
 
+/** What a signal that kills a worker usually means. */
+const CAUSES: Record<string, string> = {
+  SIGBUS: ': the disk is full, or the database file was truncated',
+  SIGKILL: ': often too little memory'
+}
+
 /** Keeps the workers running. The first one starts alone, so that first-run setup and a start-up error happen once. */
 export class Supervisor {
   readonly #parts: SupervisorParts
@@ -82,7 +88,7 @@ export class Supervisor {
       this.#replace(entry.startedAt, how)
     } else {
       // The worker has printed why it cannot start, unless it was killed.
-      if (signal !== null) this.#parts.log.fatal(how, 'the first worker was killed before it listened')
+      if (signal !== null) this.#parts.log.fatal(how, `the first worker was killed before it listened${CAUSES[signal] ?? ''}`)
       this.close(1)
     }
   }

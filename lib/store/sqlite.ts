@@ -1,3 +1,5 @@
+import { statfsSync } from 'node:fs'
+import { dirname } from 'node:path'
 import { toTimestamp } from '../clock.ts'
 import { storeError } from '../errors.ts'
 import { type Collection, type Document, type Store, StoreLostError, type StoreOptions } from './port.ts'
@@ -29,7 +31,7 @@ export async function openSqliteStore (url: string, options: StoreOptions): Prom
   try {
     return new SqliteStore(await FileBackend.open(path, { collections, opener, timeout, onLost: onError, renderers, create, walLimit, onWarning }), options)
   } catch (error) {
-    throw new Error(`DATABASE_URL: cannot open ${path}: ${findReason(error)}`, { cause: error })
+    throw new Error(`DATABASE_URL: cannot open ${path}: ${findReason(error, path)}`, { cause: error })
   }
 }
 
@@ -41,13 +43,27 @@ export function parsePath (url: string): string {
   return path
 }
 
-/** SQLITE_NOTADB. */
+/** Primary result codes: SQLITE_IOERR, SQLITE_FULL and SQLITE_NOTADB. */
+const NO_ROOM = [10, 13]
 const NOT_A_DATABASE = 26
 
-function findReason (error: unknown): string {
+/** Bytes below which a disk counts as full: SQLite needs some pages, and the index of the log. */
+const LITTLE = 2 ** 18
+
+/**
+ * What an operator should know about a file that cannot be opened.
+ * @param countFree returns the free bytes of the disk
+ */
+export function findReason (error: unknown, path: string, countFree = countFreeBytes): string {
   const root = error as Error & { errcode?: number }
-  if (root.name === 'IdentityError') return findReason(root.cause)
-  return root.errcode === NOT_A_DATABASE ? 'it is not an SQLite database' : root.message
+  if (root.name === 'IdentityError') return findReason(root.cause, path, countFree)
+  if (root.errcode === NOT_A_DATABASE) return 'it is not an SQLite database'
+  return NO_ROOM.includes((root.errcode ?? 0) & 0xff) && countFree(dirname(path)) < LITTLE ? `there is no space left on its disk (${root.message})` : root.message
+}
+
+function countFreeBytes (directory: string): number {
+  const { bavail, bsize } = statfsSync(directory)
+  return bavail * bsize
 }
 
 class SqliteStore implements Store {

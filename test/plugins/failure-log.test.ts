@@ -1,7 +1,12 @@
 import type { FastifyBaseLogger } from 'fastify'
 import t from 'tap'
-import { busyError } from '../../lib/errors.ts'
-import { BusyLog } from '../../plugins/failure-log.ts'
+import { busyError, storeError } from '../../lib/errors.ts'
+import { BusyLog, OutageLog, logBackgroundFailure } from '../../plugins/failure-log.ts'
+import { COLLECTIONS } from '../../lib/store/collections.ts'
+import { openStore } from '../../lib/store/index.ts'
+import { createApp } from '../../testing/kit.ts'
+import { build } from '../helpers/build.ts'
+import { wrapStore } from '../helpers/wrap-store.ts'
 import { createTimers } from '../helpers/timers.ts'
 
 t.test('refusals are one line in a second, with their number', (t) => {
@@ -25,4 +30,83 @@ t.test('refusals are one line in a second, with their number', (t) => {
   t.same(lines, [line(1)], 'after a quiet second at once again')
   timers.advance(1000)
   t.end()
+})
+
+/** A log that keeps its lines, and a store that answers a ping when the test says so. */
+function startOutage () {
+  const timers = createTimers()
+  const lines: object[] = []
+  const write = (level: string) => (fields: object, msg: string) => lines.push({ level, ...fields, msg })
+  const log = { error: write('error'), warn: write('warn'), debug () {} } as unknown as FastifyBaseLogger
+  const store = { isUp: false, async ping () { if (!store.isUp) throw storeError(new Error('down')) } }
+  const outages = new OutageLog(log, store, timers)
+  const fail = (work: string, error: Error = storeError(new Error('refused'))) => logBackgroundFailure(log, { error, work, outages })
+  const pass = async (seconds: number) => {
+    for (let second = 0; second < seconds; second++) {
+      timers.advance(1000)
+      await new Promise(setImmediate)
+    }
+  }
+  return { lines, store, outages, fail, pass }
+}
+
+t.test('an outage of the store is two lines, with the work that failed first and the number of failures', async (t) => {
+  const { lines, store, fail, pass } = startOutage()
+  fail('mail')
+  fail('events', new Error('not published', { cause: storeError(new Error('refused')) }))
+  await pass(3)
+  fail('webhooks')
+  t.match(lines, [{ level: 'error', code: 'ErrDb', work: 'mail', msg: 'the store is unavailable', err: { message: 'refused' } }])
+  t.equal(lines.length, 1)
+  store.isUp = true
+  await pass(1)
+  t.match(lines.slice(1), [{ level: 'warn', failures: 3, seconds: 4, msg: 'the store is available again' }])
+  await pass(10)
+  t.equal(lines.length, 2)
+  fail('mail')
+  t.equal(lines.length, 3, 'the next outage has lines of its own')
+})
+
+t.test('another failure in the background names its work', async (t) => {
+  const { lines, fail } = startOutage()
+  fail('events', new TypeError('a mistake'))
+  t.match(lines, [{ level: 'error', work: 'events', err: { message: 'a mistake' }, msg: 'work in the background failed' }])
+})
+
+t.test('nothing is looked for after the close', async (t) => {
+  const { lines, store, outages, fail, pass } = startOutage()
+  fail('mail')
+  outages.close()
+  store.isUp = true
+  await pass(3)
+  t.equal(lines.length, 1)
+})
+
+t.test('requests that fail during an outage write no further lines', async (t) => {
+  const lines: Record<string, unknown>[] = []
+  const inner = await openStore('sqlite::memory:', { collections: COLLECTIONS, now: Date.now })
+  t.teardown(() => inner.close())
+  let isDown = false
+  const fail = () => { if (isDown) throw storeError(new Error('refused')) }
+  const store = wrapStore(inner, (_call, run) => {
+    fail()
+    return run()
+  })
+  const pinged = new Proxy(store, { get: (target, key) => key === 'ping' ? async () => fail() : Reflect.get(target, key) })
+  const { app } = await build(t, { app: createApp({ logger: { level: 'warn', stream: { write: (line: string) => lines.push(JSON.parse(line)) } } }), store: pinged })
+  isDown = true
+  for (let time = 0; time < 5; time++) t.equal((await app.inject({ url: '/api/v1/user', headers: { authorization: 'Bearer x' } })).statusCode, 503)
+  const found = lines.filter(({ msg }) => msg === 'the store is unavailable')
+  t.match(found, [{ level: 50, reqId: String, code: 'ErrDb', err: { message: 'refused' } }])
+  t.equal(found.length, 1)
+})
+
+t.test('the line of an event has the time of the line and that of the event', async (t) => {
+  const lines: string[] = []
+  const { app } = await build(t, { app: createApp({ logger: { level: 'info', stream: { write: (line: string) => lines.push(line) } } }) })
+  await app.identity.bootstrap()
+  await app.identity.events.flush?.()
+  const line = lines.find((one) => one.includes('"event":"user.created"'))!
+  t.match(JSON.parse(line), { level: 30, event: 'user.created', event_id: String, event_time: /^\d{4}-.*Z$/, time: Number })
+  t.equal(line.split('"time":').length - 1, 1)
 })

@@ -150,7 +150,7 @@ t.test('ErrDb: every store call fails', async (t) => {
   const all = faulty.log().trim().split('\n').map((line) => JSON.parse(line))
   // The other lines are from background work.
   const lines = all.filter(({ reqId }) => reqId !== undefined)
-  t.equal(lines.length, callAll(session, client, user).length, 'each failure is logged once')
+  t.ok(lines.length >= 1 && lines.length < callAll(session, client, user).length, 'an outage is logged at its begin, and not for each request')
   for (const line of lines) t.match(line, { level: 50, reqId: String, code: 'ErrDb', err: { message: 'ECONNREFUSED 10.0.0.7 /var/lib/db' } })
   t.notMatch(faulty.log(), rest.access_token)
 })
@@ -188,7 +188,7 @@ t.test('Records: a change takes effect even if the cleanup of revoked records fa
     t.match(reply, { status: 204 }, name)
     t.match(await person.get('/user'), { status: 401 }, `${name}: the token is invalid`)
   }
-  t.match(faulty.log(), /work in the background failed/, 'the failure is logged')
+  t.match(faulty.log(), /"work":"removals".*the store is unavailable/, 'the failure is logged with the name of the work')
 })
 
 t.test('ErrInternal: an unexpected error reveals nothing', async (t) => {

@@ -254,3 +254,12 @@ t.test('a fork that the system refuses is tried again while a worker serves, and
   while (ends.length === 0 && next() !== undefined);
   t.strictSame(ends, [1])
 })
+
+t.test('a worker that is killed before it listened says what that usually means', (t) => {
+  for (const [signal, cause] of [['SIGBUS', /: the disk is full/], ['SIGKILL', /: often too little memory$/], ['SIGSEGV', /listened$/]] as const) {
+    const { supervisor, logged } = start(1)
+    supervisor.onExit(1, null, signal)
+    t.match(logged.at(-1)?.message, cause, signal)
+  }
+  t.end()
+})

@@ -3,7 +3,9 @@ import { DatabaseSync } from 'node:sqlite'
 import { mock } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
 import t from 'tap'
+import { storeError } from '../../../lib/errors.ts'
 import { openStore } from '../../../lib/store/index.ts'
+import { findReason } from '../../../lib/store/sqlite.ts'
 import type { StoreOptions } from '../../../lib/store/port.ts'
 import { runConformance } from './conformance.ts'
 import { COLLECTIONS, type Thing, each, fill, ids } from './conformance/suite.ts'
@@ -208,4 +210,13 @@ t.test('expired documents are swept every minute, one sweep at a time, and a fai
   await store.close()
   mock.timers.tick(60_000)
   t.equal(sweeps, 3, 'until the store is closed')
+})
+
+t.test('a file that cannot be opened on a full disk says so', (t) => {
+  const failed = (errcode: number) => storeError(Object.assign(new Error('disk I/O error'), { errcode }))
+  t.equal(findReason(failed(778), '/data/a.db', (directory) => directory === '/data' ? 4096 : Infinity), 'there is no space left on its disk (disk I/O error)')
+  t.equal(findReason(failed(13), '/data/a.db', () => 0), 'there is no space left on its disk (disk I/O error)')
+  t.equal(findReason(failed(778), '/data/a.db', () => 2 ** 30), 'disk I/O error', 'another fault of the disk')
+  t.equal(findReason(failed(5), '/data/a.db', () => 0), 'disk I/O error')
+  t.end()
 })
