@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { type ErrorCode, IdentityError } from '../lib/errors.ts'
 import { pageHeaders } from '../lib/pages/headers.ts'
-import type { Way, WayBack } from '../lib/pages/contract.ts'
+import type { PageWay, Way } from '../lib/pages/contract.ts'
 import type { Pages } from '../lib/pages/index.ts'
 import type { Look } from '../lib/pages/look.ts'
 import type { Message } from '../lib/pages/texts/en.ts'
@@ -48,7 +48,7 @@ export async function sendPage<Name extends keyof Pages> (
  * Creates an error handler that answers with a page.
  * @param findBack the app that the request was for, if it is known
  */
-export function createPageError (look: Look, findBack?: (request: FastifyRequest) => Promise<WayBack | undefined>) {
+export function createPageError (look: Look, findBack?: (request: FastifyRequest) => Promise<PageWay | undefined>) {
   return async function handlePageError (thrown: unknown, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
     const isOver = thrown instanceof Error && /^(SessionNotFound|InvalidClient|InvalidRedirectUri)$/.test(thrown.name)
     const error = isOver ? signInOver() : toIdentityError(thrown)

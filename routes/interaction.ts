@@ -27,7 +27,7 @@ export async function interactionRoutes (app: FastifyInstance, mount: PeopleMoun
   const forms = createSignInForms(app, limits, getIssuer)
   app.setErrorHandler(createPageError(look, async (request) => {
     const client_id = readApp(request)
-    return client_id === undefined ? undefined : await (await getServer()).findStart(client_id)
+    return client_id === undefined ? undefined : await (await getServer()).findWay(client_id)
   }))
   parseForms(app)
 
@@ -74,13 +74,15 @@ export async function interactionRoutes (app: FastifyInstance, mount: PeopleMoun
   async function showConsent (reply: FastifyReply, interaction: Interaction): Promise<FastifyReply> {
     const { resource, vouched } = interaction
     const [user, owner] = await Promise.all([users.get(interaction.accountId ?? ''), users.get(interaction.owner)])
+    // Not the account or the address: anybody can open this page.
+    const domain = owner?.email_verified_at === undefined ? undefined : owner.email?.replace(/^.*@/, '')
     return await sendPage(reply, 'consent', {
       action: interaction.action,
       client: { name: interaction.clientName },
       account: user?.account ?? '',
       scopes: interaction.scopes,
       vouched,
-      ...(owner !== null && { owner: owner.account }),
+      ...(domain !== undefined && { ownerDomain: domain }),
       ...(resource !== undefined && { resource: resource.name }),
       otherAccount: `${interaction.action}?account=${OTHER_ACCOUNT}`,
       ...(interaction.redirectUri !== undefined && { redirectUri: interaction.redirectUri })

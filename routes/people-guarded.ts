@@ -57,8 +57,8 @@ export const guardedPeopleRoutes: FastifyPluginAsyncTypebox<Pick<RouteSettings, 
     }
   }, async (request) => {
     const { clientId, returnTo, account, name, roles } = request.body.data
-    const return_to = await checkReturnTo(store, clientId, returnTo)
-    const invitation = { account, language: chooseMailLanguage(request), ...(name !== undefined && { name }), ...(roles !== undefined && { roles }), ...(return_to !== undefined && { return_to }) }
+    const checked = await checkReturnTo(store, clientId, returnTo)
+    const invitation = { account, language: chooseMailLanguage(request), ...(name !== undefined && { name }), ...(roles !== undefined && { roles }), ...checked }
     return { data: await accounts.inviteUser(invitation as Parameters<typeof accounts.inviteUser>[0], toActor(request, tokens)) }
   })
 

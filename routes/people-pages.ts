@@ -1,6 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Asker } from '../lib/accounts/index.ts'
 import { PAGE_PATHS } from '../lib/accounts/links.ts'
+import { findReturn } from '../lib/accounts/return-to.ts'
 import { ticketError } from '../lib/accounts/tickets.ts'
 import { countCharacters } from '../lib/checks.ts'
 import { IdentityError } from '../lib/errors.ts'
@@ -52,7 +53,7 @@ export interface PasswordPage {
 
 /** The form that sets a password by a link: on the paths of the links, and in a sign-in that includes a sign-up. */
 export function createPasswordForm (app: FastifyInstance, mount: PeopleMount) {
-  const { accounts } = app.identity
+  const { accounts, store } = app.identity
   const { getIssuer, look, limits, passwordMin } = mount
   const toGone = createUsedLinks(app, mount)
   const page = { look }
@@ -79,7 +80,8 @@ export function createPasswordForm (app: FastifyInstance, mount: PeopleMount) {
         const set = await accounts.setPassword(token, password, { turn: toAnonymousTurn(request) })
         const answered = await after?.(request, reply, set) ?? null
         if (answered !== null) return answered
-        return await sendPage(reply, 'link-done', { what: set.purpose === 'reset' ? 'password' : 'account', ...(set.return_to !== undefined && { to: set.return_to }) }, page)
+        const to = await findReturn(store, set)
+        return await sendPage(reply, 'link-done', { what: set.purpose === 'reset' ? 'password' : 'account', ...(to !== undefined && { to }) }, page)
       } catch (error) {
         const refusal = error instanceof IdentityError ? describeRefusal(error, passwordMin) : undefined
         if (refusal === undefined) throw await gone(error, path)

@@ -60,8 +60,7 @@ export const peopleRoutes: FastifyPluginAsyncTypebox<Pick<RouteSettings, 'linkLi
     }
   }, async (request, reply) => {
     const { email, clientId, returnTo } = request.body.data
-    const return_to = await checkReturnTo(store, clientId, returnTo)
-    await accounts.signUp(email, toAsker(request), return_to === undefined ? {} : { return_to })
+    await accounts.signUp(email, toAsker(request), await checkReturnTo(store, clientId, returnTo))
     return reply.code(204).send(undefined)
   })
 

@@ -6,6 +6,7 @@ import { groupNetwork } from '../sign-in/addresses.ts'
 import type { AccountContext } from './context.ts'
 import { offError, requireOutbox } from './context.ts'
 import { checkAsker } from './mail-limits.ts'
+import type { ReturnTo } from './return-to.ts'
 import { PURPOSES } from './tickets.ts'
 
 /** Checks and normalizes a typed address. @throws ErrParam */
@@ -57,11 +58,11 @@ export function createAsk (context: AccountContext, { signUp, signUpDomains }: S
 
     /**
      * Sends a link that creates an account. A user who has one already gets a link for a new password.
-     * @param extra.return_to a URI that a client has registered. The caller has checked it
+     * @param extra.return_to where the person continues. The caller has checked it
      * @param extra.uid the interaction in which the person chose to sign up
      * @throws ErrParam, ErrLimit, ErrBusy, ErrNotFound when sign-up is off
      */
-    async signUp (email: string, asker: Asker, extra: { return_to?: string, uid?: string } = {}): Promise<void> {
+    async signUp (email: string, asker: Asker, extra: Partial<ReturnTo> & { uid?: string } = {}): Promise<void> {
       if (!signUp) throw offError('sign-up is off')
       const address = checkAddress('email', email)
       const domain = address.slice(address.lastIndexOf('@') + 1)

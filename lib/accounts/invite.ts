@@ -8,18 +8,17 @@ import { isActive } from '../tokens/validity.ts'
 import { findByName, findMailbox } from '../users/addresses.ts'
 import { type AccountContext, requireLink } from './context.ts'
 import { checkStaffMail } from './mail-limits.ts'
+import { type ReturnTo, copyReturnTo } from './return-to.ts'
 import { PURPOSES } from './tickets.ts'
 
 /** Stored instead of a hash. No password matches it. */
 const NO_PASSWORD = ''
 
-export interface Invitation {
+export interface Invitation extends Partial<ReturnTo> {
   account: string
   name?: string
   /** Only an administrator gives roles. */
   roles?: Roles
-  /** A URI that a client has registered. The caller has checked it. */
-  return_to?: string
   language?: string
 }
 
@@ -59,7 +58,8 @@ export function createInvitations (context: AccountContext) {
       if (invitation.roles !== undefined && !actor.isAdmin) throw permError('roles', 'only an admin may give roles with an invitation')
       const writeLink = requireLink(context)
       const account = checkAccount(invitation.account)
-      const { name = '', roles = {}, return_to, language = 'en' } = invitation
+      const { name = '', roles = {}, language = 'en' } = invitation
+      const returnTo = copyReturnTo(invitation)
       const invited = await findInvited(account)
       const user = invited ?? createUserRecord(now(), {
         account, roles: checkRoles(roles), password: NO_PASSWORD, name: checkText('name', name), info: {}, invited_at: toTimestamp(now())
@@ -71,10 +71,10 @@ export function createInvitations (context: AccountContext) {
       else if (!actor.isAdmin && Object.keys(user.roles).length > 0) throw permError('account', 'only an admin may see the link of a user with roles')
       if (invited === null) await insert(user)
       if (outbox !== undefined && mailbox !== undefined) {
-        await outbox.enqueue({ kind: 'invite', user_id: user.id, epoch: user.epoch, language, ...(return_to !== undefined && { return_to }) }, PURPOSES.invite.life)
+        await outbox.enqueue({ kind: 'invite', user_id: user.id, epoch: user.epoch, language, ...returnTo }, PURPOSES.invite.life)
         return { user_id: user.id }
       }
-      const token = await tickets.issue({ purpose: 'invite', user_id: user.id, user_epoch: user.epoch, mailed: false, ...(return_to !== undefined && { return_to }) })
+      const token = await tickets.issue({ purpose: 'invite', user_id: user.id, user_epoch: user.epoch, mailed: false, ...returnTo })
       return { user_id: user.id, link: writeLink('invite', token) }
     },
 

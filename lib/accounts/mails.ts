@@ -8,6 +8,7 @@ import { isActive } from '../tokens/validity.ts'
 import { findByName, findMailbox, isTaken } from '../users/addresses.ts'
 import { type AccountContext, requireLink } from './context.ts'
 import { mayMailAsked } from './mail-limits.ts'
+import { copyReturnTo } from './return-to.ts'
 import type { Purpose } from './tickets.ts'
 
 /** Composes mails from the jobs in the outbox. It runs when a mail is sent, and reads the accounts at that time. */
@@ -26,7 +27,7 @@ export function createComposer (context: Omit<AccountContext, 'outbox'>, { servi
    * Composes a mail that was requested without a sign-in. The store calls are the same whether or not the account exists. If no mail
    * is sent, a ticket is issued too, but its token is discarded, and its holder is nobody, so that it replaces no link of a user.
    */
-  async function composeAsked ({ kind, typed, language, network, uid, return_to }: Job): Promise<Draft> {
+  async function composeAsked ({ kind, typed, language, network, uid, ...job }: Job): Promise<Draft> {
     const name = String(typed)
     const user = await findByName(users, name)
     const mailbox = findActiveMailbox(user)
@@ -39,7 +40,7 @@ export function createComposer (context: Omit<AccountContext, 'outbox'>, { servi
       address: isWanted ? to : hashToken(name),
       mailed: true,
       ...(user !== null && isWanted && { user_id: user.id, user_epoch: user.epoch }),
-      ...(isNew && typeof return_to === 'string' && { return_to })
+      ...(isNew && copyReturnTo(job))
     })
     if (to === undefined || !isWanted) return null
     const mail: MailKind = isNew ? 'sign-up' : kind === 'sign-up' ? 'exists' : 'reset'
@@ -54,7 +55,7 @@ export function createComposer (context: Omit<AccountContext, 'outbox'>, { servi
     const found = await find(user)
     if (found === null) return null
     const token = await tickets.issue({
-      purpose, ...found, mailed: true, user_id: user.id, user_epoch: user.epoch, ...(typeof job.return_to === 'string' && { return_to: job.return_to })
+      purpose, ...found, mailed: true, user_id: user.id, user_epoch: user.epoch, ...copyReturnTo(job)
     })
     return write(kind, toMailLanguage(job.language), found.address, requireLink(context)(purpose, token), { account: user.account, address: found.address })
   }

@@ -9,15 +9,15 @@ import { hashToken } from '../tokens/tokens.ts'
 import { isTaken } from '../users/addresses.ts'
 import { type AccountContext, changeUser, notify } from './context.ts'
 import { requireLive, toVerified } from './live.ts'
+import { type ReturnTo, copyReturnTo } from './return-to.ts'
 import { ENDED_BY_EPOCH, type TicketRecord, ticketError } from './tickets.ts'
 
-export interface PasswordSet {
+export interface PasswordSet extends Partial<ReturnTo> {
   user_id: string
   /** The user's epoch, for a sign-in that follows immediately. */
   epoch: number
   account: string
   purpose: 'reset' | 'invite' | 'sign-up'
-  return_to?: string
 }
 
 function inUseError (): IdentityError {
@@ -96,9 +96,9 @@ export function createSetPassword (context: AccountContext, { isSignUpOn }: { is
       inUse.add(id)
       try {
         const ticket = await tickets.require(token, 'reset', 'invite', 'sign-up')
-        const { purpose, return_to } = ticket as TicketRecord & { purpose: PasswordSet['purpose'] }
+        const { purpose } = ticket as TicketRecord & { purpose: PasswordSet['purpose'] }
         const user = purpose === 'sign-up' ? await signUp(ticket, password, name, turn) : await reset(ticket, password, turn)
-        return { user_id: user.id, epoch: user.epoch, account: user.account, purpose, ...(return_to !== undefined && { return_to }) }
+        return { user_id: user.id, epoch: user.epoch, account: user.account, purpose, ...copyReturnTo(ticket) }
       } finally {
         inUse.delete(id)
       }

@@ -1,18 +1,41 @@
+import { isVouchedFor } from '../clients/kinds.ts'
 import { paramError } from '../errors.ts'
 import { isRegisteredUri } from '../oidc/clients.ts'
+import type { PageWay } from '../pages/contract.ts'
 import type { ClientRecord } from '../records.ts'
 import type { Store } from '../store/port.ts'
+
+/** Where a person continues after a link: a redirect URI, and the client that has registered it. */
+export interface ReturnTo { return_to: string, client_id: string }
+
+const isRegistered = ({ redirectUris, secret }: ClientRecord, uri: string) => isRegisteredUri({ registered_uris: redirectUris, public: secret === undefined }, uri)
+
+/** The fields of a ticket or a mail that say where the person continues. */
+export function copyReturnTo (fields: object): Partial<ReturnTo> {
+  const { return_to, client_id } = fields as { return_to?: unknown, client_id?: unknown }
+  return { ...(typeof return_to === 'string' && { return_to }), ...(typeof client_id === 'string' && { client_id }) }
+}
 
 /**
  * Checks the URI where a person continues after a link. Our links must lead only to apps that are registered here.
  * @throws ErrParam unless the client has registered the URI
  */
-export async function checkReturnTo (store: Store, client_id: string | undefined, return_to: string | undefined): Promise<string | undefined> {
-  if (return_to === undefined) return
+export async function checkReturnTo (store: Store, client_id: string | undefined, return_to: string | undefined): Promise<Partial<ReturnTo>> {
+  if (return_to === undefined) return {}
   if (client_id === undefined) throw paramError('clientId', 'is required with returnTo')
   const client = await store.collection<ClientRecord>('clients').get(client_id)
-  const isRegistered = client !== null && client.disabled_at === undefined &&
-    isRegisteredUri({ registered_uris: client.redirectUris, public: client.secret === undefined }, return_to)
-  if (!isRegistered) throw paramError('returnTo', 'must be a registered redirect URI of the client')
-  return return_to
+  if (client === null || client.disabled_at !== undefined || !isRegistered(client, return_to)) throw paramError('returnTo', 'must be a registered redirect URI of the client')
+  return { return_to, client_id }
+}
+
+/**
+ * The way to the app where a person continues after a link. The client may have changed since the link was made. Links that were
+ * made by code of the host, or before the upgrade, name no client, so nobody vouches for them.
+ */
+export async function findReturn (store: Store, { return_to, client_id }: Partial<ReturnTo>): Promise<PageWay | undefined> {
+  if (return_to === undefined) return undefined
+  if (client_id === undefined) return { uri: return_to, vouched: false }
+  const client = await store.collection<ClientRecord>('clients').get(client_id)
+  if (client === null || client.disabled_at !== undefined || !isRegistered(client, return_to)) return undefined
+  return { client: { name: client.name }, uri: return_to, vouched: isVouchedFor(client) }
 }

@@ -40,13 +40,14 @@ export interface TicketRecord extends Document {
   former?: string
   /** Whether the link was only mailed, and shown to no caller. Its use then proves that the mailbox is the user's. */
   mailed: boolean
-  /** Where the person continues afterwards: a URI that a client has registered. */
+  /** Where the person continues afterwards: a URI, and the client that has registered it. */
   return_to?: string
+  client_id?: string
   created_at: string
   expired_at: string
 }
 
-export type NewTicket = Pick<TicketRecord, 'purpose' | 'mailed'> & Partial<Pick<TicketRecord, 'user_id' | 'user_epoch' | 'address' | 'former' | 'return_to'>>
+export type NewTicket = Pick<TicketRecord, 'purpose' | 'mailed'> & Partial<Pick<TicketRecord, 'user_id' | 'user_epoch' | 'address' | 'former' | 'return_to' | 'client_id'>>
 
 /** What names a ticket: the token of its link, or the id of the ticket, which a browser's progress has instead of the token. */
 export type Link = string | { ticket: string }

@@ -5,7 +5,7 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { SignLogout } from '../logout/attempt.ts'
-import type { PageScope, WayBack } from '../pages/contract.ts'
+import type { PageScope, PageWay } from '../pages/contract.ts'
 
 /** The operator's options; schemas/oidc.ts describes each. */
 export interface OidcSettings {
@@ -93,8 +93,8 @@ export interface AuthorizationServer {
   handle (request: IncomingMessage, response: ServerResponse, address: string): Promise<void>
   /** The pending interaction that the browser's cookie names. Throws when there is none. */
   findInteraction (request: IncomingMessage, response: ServerResponse): Promise<Interaction>
-  /** The start page of an app that the operator vouches for. Pages link to no other app, because anybody may register one. */
-  findStart (client_id: string): Promise<WayBack | undefined>
+  /** The way back to an app. */
+  findWay (client_id: string): Promise<PageWay | undefined>
   /** Records the decision. Resolves to the URL to redirect to. */
   decide (request: IncomingMessage, response: ServerResponse, decision: Decision): Promise<string>
 }

@@ -25,7 +25,7 @@ import { type Registry, findByUri, readRegistry } from '../resources/registry.ts
 import type { Look } from '../pages/look.ts'
 import { INTERACTION } from './routes.ts'
 import { tellOfSignOut } from './sign-in-sessions.ts'
-import { createViews, findRefusedUri, findStart, nameClient } from './views.ts'
+import { createViews, findRefusedUri, findWay } from './views.ts'
 
 export interface ProviderParts extends Pick<AdapterParts, 'store' | 'tokens' | 'box' | 'times' | 'recorder' | 'addresses'> {
   issuer: URL
@@ -186,10 +186,9 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
         ...(session !== undefined && { accountId: session.accountId })
       }
     },
-    async findStart (client_id) {
-      const client = await provider.Client.find(client_id) as unknown as OurClient & Parameters<typeof nameClient>[0] | undefined
-      const uri = client?.vouched === true ? findStart(client) : undefined
-      return client === undefined || uri === undefined ? undefined : { client: nameClient(client), uri }
+    async findWay (client_id) {
+      const client = await provider.Client.find(client_id) as unknown as OurClient | undefined
+      return client === undefined ? undefined : findWay(client)
     },
     async decide (request, response, decision) {
       if ('login' in decision) await signOutPrevious(request, response, decision.login.accountId)

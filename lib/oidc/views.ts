@@ -1,5 +1,5 @@
 import type { ErrorOut, KoaContextWithOIDC } from 'oidc-provider'
-import type { PageScope } from '../pages/contract.ts'
+import type { PageScope, PageWay } from '../pages/contract.ts'
 import { pageHeaders } from '../pages/headers.ts'
 import { type Pages, renderPage } from '../pages/index.ts'
 import { LANGUAGE_COOKIE, joinLocales } from '../pages/language-cookie.ts'
@@ -49,10 +49,10 @@ export function findRefusedUri (error: string, params: Record<string, unknown> |
   return error === 'invalid_redirect_uri' && typeof uri === 'string' ? uri.slice(0, SHOWN_URI).replace(UNSAFE, '?') : undefined
 }
 
-/** The start of the client's app: the origin of a redirect URI that is a website. Pages link to it, and never redirect to it. */
-export function findStart ({ registered_uris }: OurClient): string | undefined {
-  const [uri] = registered_uris.filter((registered) => /^https?:/.test(registered))
-  return uri === undefined ? undefined : `${new URL(uri).origin}/`
+/** The way back to the client's app: the origin of a redirect URI that is a website. Pages link to it, and never redirect to it. */
+export function findWay (client: Pick<OurClient, 'clientId' | 'clientName' | 'registered_uris' | 'vouched'>): PageWay | undefined {
+  const [uri] = client.registered_uris.filter((registered) => /^https?:/.test(registered))
+  return uri === undefined ? undefined : { client: nameClient(client), uri: `${new URL(uri).origin}/`, vouched: client.vouched }
 }
 
 /** A user code in our format (configuration.ts). Any other text from a link is not shown. */
@@ -134,24 +134,24 @@ export function createViews (findAccount: ReturnType<typeof createAccounts>, des
     },
 
     /**
-     * Replaces oidc-provider's page for a browser without a sign-in, which redirects by a script. Anyone may register a client
-     * and link to this page, so the browser goes on by itself only for a first-party client, or for one that the user has signed
-     * in to, as its ID token shows. For other clients, the page has a link.
+     * Replaces oidc-provider's page for a browser without a sign-in, which redirects by a script. Anyone may register a client,
+     * sign in to it and link to this page, so the browser goes on by itself only for a client that the operator vouches for. For
+     * other clients, the page has a link.
      */
     async alreadySignedOut (ctx: KoaContextWithOIDC): Promise<void> {
       const { postLogoutRedirectUri, state } = (ctx.oidc.session?.state ?? {}) as { postLogoutRedirectUri?: string, state?: string }
       const next = postLogoutRedirectUri === undefined ? undefined : new URL(postLogoutRedirectUri)
       if (next !== undefined && state !== undefined) next.searchParams.set('state', state)
-      const isTrusted = ctx.oidc.entities.IdTokenHint !== undefined || (ctx.oidc.client as unknown as OurClient | undefined)?.first_party === true
-      if (next !== undefined && isTrusted) ctx.set('refresh', `0;url=${next.href}`)
-      send(ctx, 'signed-out', { ...readClient(ctx), ...(next !== undefined && { next: next.href }) })
+      const vouched = (ctx.oidc.client as unknown as OurClient | undefined)?.vouched === true
+      if (next !== undefined && vouched) ctx.set('refresh', `0;url=${next.href}`)
+      send(ctx, 'signed-out', { ...readClient(ctx), ...(next !== undefined && { next: { uri: next.href, vouched } }) })
     },
 
     async error (ctx: KoaContextWithOIDC, out: ErrorOut): Promise<void> {
       const { error, error_description: description = 'The request cannot be answered.' } = out
       const client = ctx.oidc?.client as unknown as OurClient | undefined
-      const uri = client === undefined ? undefined : findStart(client)
-      const back = client !== undefined && uri !== undefined && { back: { client: nameClient(client), uri } }
+      const way = client === undefined ? undefined : findWay(client)
+      const back = way !== undefined && { back: way }
       if (STALE_FORM.test(description)) send(ctx, 'error', { message: PAGE_EXPIRED, code: error, ...back })
       else {
         const refused = findRefusedUri(error, ctx.oidc?.params)

@@ -2,6 +2,7 @@ import type { PageScope, Pages } from './contract.ts'
 import { type Html, html } from './html.ts'
 import { type Context, type Part, mark, name, strong } from './parts.ts'
 import type { Texts } from './texts/en.ts'
+import { describeTarget } from './way.ts'
 
 /** The keys of texts that are not about one scope. */
 const NOT_SCOPES: ReadonlySet<string> = new Set(['other', 'rolesAt'])
@@ -16,19 +17,10 @@ export function describeScope ({ scope, meaning, at }: PageScope, texts: Texts):
   return meaning === undefined ? texts.scopes.other({ scope: html`<code>${scope}</code>` }) : html`${meaning}`
 }
 
-/** The destination of the redirect. A client can choose its name freely, but not its address. */
-function describeTarget (redirectUri: string, { consent: own }: Texts): Html | undefined {
-  if (!URL.canParse(redirectUri)) return undefined
-  const { protocol, hostname, host } = new URL(redirectUri)
-  if (!/^https?:$/.test(protocol)) return own.targetLinks({ scheme: name(protocol) })
-  if (/^(localhost|127\.0\.0\.1|\[::1\])$/.test(hostname)) return own.targetDevice({ host: name(host) })
-  return html`<bdi>${host}</bdi>`
-}
-
-/** Names who is responsible for the app, because any user can register an app under any name. */
-function describeOrigin ({ vouched, owner }: Pages['consent'], { consent: own }: Texts): Html {
+/** Says who is responsible for the app, because any user can register an app under any name. */
+function describeOrigin ({ vouched, ownerDomain }: Pages['consent'], { consent: own }: Texts): Html {
   if (vouched) return html`<p class="muted">${own.vouched}</p>\n`
-  return html`<p class="muted">${own.unvouched}${owner !== undefined && html` ${own.registeredBy({ owner: name(owner) })}`}</p>\n`
+  return html`<p class="muted">${own.unvouched}${ownerDomain !== undefined && html` ${own.registeredBy({ domain: name(ownerDomain) })}`}</p>\n`
 }
 
 export function consent (data: Pages['consent'], { texts }: Context): Part {

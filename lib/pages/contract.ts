@@ -6,8 +6,8 @@ import type { Message, Texts } from './texts/en.ts'
 /** The client that sent the user, for display. */
 export interface PageClient { name: string }
 
-/** The start page of an app. */
-export interface WayBack { client: PageClient, uri: string }
+/** A link to an app. `vouched` is true if the operator vouches for it. */
+export interface PageWay { client?: PageClient, uri: string, vouched: boolean }
 
 /** A link that leads on from an error. */
 export interface Way { to: string, text: Message }
@@ -73,8 +73,8 @@ export interface Pages {
   'sign-in': StepView
   /**
    * Asks for consent. `otherAccount` is the URL of the sign-in page for another account. `resource` is the name of the service that
-   * the scopes are for, if it is not this one. `vouched` is true if the operator vouches for the client. `owner` is the account of
-   * the client's owner.
+   * the scopes are for, if it is not this one. `vouched` is true if the operator vouches for the client. `ownerDomain` is the
+   * domain of the verified address of the client's owner.
    */
   consent: {
     action: string,
@@ -82,7 +82,7 @@ export interface Pages {
     account: string,
     scopes: PageScope[],
     vouched: boolean
-    owner?: string,
+    ownerDomain?: string,
     resource?: string,
     redirectUri?: string,
     otherAccount?: string
@@ -98,8 +98,8 @@ export interface Pages {
   'device-confirm': { action: string, xsrf: string, code: string, client: PageClient, scopes: PageScope[], account?: string, ip?: string }
   'device-done': { client?: PageClient }
   'sign-out': { action: string, xsrf: string, client?: PageClient }
-  /** `next` is the client's post-logout redirect URI. */
-  'signed-out': { client?: PageClient, next?: string }
+  /** `next` leads to the client's post-logout redirect URI. */
+  'signed-out': { client?: PageClient, next?: PageWay }
   /** Asks for the account or address for a mailed link. `signIn` is the URL of the sign-in page, if there is one. */
   'ask-link': { kind: 'forgot' | 'sign-up', action: string, value?: string, signIn?: string, error?: Message }
   /** `typed` is what was typed, whether or not there is such an account. The form at `action` sends it again, or corrects it. */
@@ -114,8 +114,8 @@ export interface Pages {
    * browser without a sign-in.
    */
   'confirm-change': { action: string, account: string, address: string, signedInAs?: string, token?: string, xsrf?: string }
-  /** `to` is the URL where the person continues. Absent: their account. */
-  'link-done': { what: 'password' | 'account' | 'verified' | 'undone', to?: string }
+  /** `to` is the app where the person continues. Without one, or one that the operator does not vouch for, they continue to their account. */
+  'link-done': { what: 'password' | 'account' | 'verified' | 'undone', to?: PageWay }
   'account-profile': AccountView & { name: string, created_at: string }
   'account-password': AccountView
   /** `email` is the person's verified address, `unverified` an address that is not verified yet. */
@@ -146,9 +146,9 @@ export interface Pages {
   'account-confirm': AccountView & { question: (texts: Texts, subject: Html) => Html, subject: string, warning: Message, submit: Message, action: string, back: string, fields: Record<string, string> }
   /**
    * `code` and `detail` are for the developers of the app. `detail` is always in English. `back` is the start page of the app.
-   * `ways` lead on, the most likely one first. Without either the page leads to the account.
+   * `ways` lead on, the most likely one first. Without these, or with a `back` that the operator does not vouch for, the page leads to the account.
    */
-  error: { message: Message, code?: string, detail?: string, back?: WayBack, ways?: readonly Way[] }
+  error: { message: Message, code?: string, detail?: string, back?: PageWay, ways?: readonly Way[] }
 }
 
 export type PageName = keyof Pages

@@ -1,6 +1,7 @@
-import type { Pages } from './contract.ts'
+import type { PageWay, Pages } from './contract.ts'
 import { type Html, html } from './html.ts'
 import { type Context, type Part, alert, buttonLink, describes, hidden, name, strong, titled, username } from './parts.ts'
+import { showWay } from './way.ts'
 
 const ACCOUNT_INPUT = html`type="text" inputmode="email" autocomplete="username" autocapitalize="none" autocorrect="off" spellcheck="false" maxlength="254" required autofocus`
 
@@ -86,15 +87,17 @@ ${token !== undefined && hidden('token', token)}${xsrf !== undefined && hidden('
   }
 }
 
-export function linkDone ({ what, to }: Pages['link-done'], { texts: { common, links, signIn }, home }: Context): Part {
+const nameNext = ({ client }: PageWay, { links }: Context['texts']): Html | string => client === undefined ? links.continue : links.continueTo({ app: name(client.name) })
+
+export function linkDone ({ what, to }: Pages['link-done'], { texts, home }: Context): Part {
+  const { common, links, signIn } = texts
   const { title, text } = links.done[what]
-  const target = to ?? home
+  // Somebody who has just chosen a password would type it where this page leads them.
+  const isHome = to?.vouched !== true && home !== undefined
   return {
     title,
     body: html`<h1>${title}</h1>
 <p>${text}</p>
-${target !== undefined && (to !== undefined
-    ? buttonLink(to, links.continue)
-    : what === 'password' || what === 'account' ? buttonLink(target, signIn.submit) : next(target, common.toAccount))}`
+${isHome && (what === 'password' || what === 'account' ? buttonLink(home, signIn.submit) : next(home, common.toAccount))}${to?.vouched === true && buttonLink(to.uri, nameNext(to, texts))}${to?.vouched === false && showWay(to, nameNext(to, texts), texts)}`
   }
 }

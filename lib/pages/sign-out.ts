@@ -1,6 +1,7 @@
 import type { Pages } from './contract.ts'
 import { html } from './html.ts'
 import { type Context, type Part, appName, hidden, strong } from './parts.ts'
+import { showWay } from './way.ts'
 
 export function signOut ({ action, xsrf, client }: Pages['sign-out'], { texts: { signOut: own } }: Context): Part {
   return {
@@ -20,8 +21,6 @@ export function signedOut ({ client, next }: Pages['signed-out'], { texts, home 
     title: own.doneTitle,
     body: html`<h1>${own.doneTitle}</h1>
 <p>${client === undefined ? own.done : own.doneOf({ app: strong(client.name) })}</p>
-${next !== undefined
-  ? html`<p class="next"><a href="${next}">${common.goBack({ app: appName(client, texts) })}</a></p>`
-  : home !== undefined && html`<p class="next"><a href="${home}">${common.toAccount}</a></p>`}`
+${next?.vouched !== true && home !== undefined && html`<p class="next"><a href="${home}">${common.toAccount}</a></p>\n`}${next !== undefined && showWay(next, common.goBack({ app: appName(client, texts) }), texts)}`
   }
 }

@@ -141,7 +141,12 @@ t.test('the consent page says in words what the app gets, and who registered or 
   for (const text of ['know who you are', 'use <code>read</code>', 'read your profile and see where you are signed in', 'register, change and remove your apps, and read their secrets']) {
     t.match(page.text, text)
   }
-  t.match(page.text, `The operator of this service has not checked this app. Allow it only if you know and trust it. It was registered by <bdi>${user.account}</bdi>.`)
+  t.match(page.text, 'The operator of this service has not checked this app. Allow it only if you know and trust it.')
+  t.notMatch(page.text, 'registered by', 'nobody has shown that the address is theirs')
+  await harness.kit.app.identity.store.collection('users').update(user.user_id, { set: { email: 'ann@mail.example', email_verified_at: new Date().toISOString() } })
+  const known = await open(third, 'openid read account:read')
+  t.match(known.text, 'It was registered by somebody with an address at <bdi>mail.example</bdi>.')
+  t.notMatch(known.text.replace(/<p class="account">.*/g, ''), /ann@/, 'neither the account nor the address')
   t.notMatch(page.text, 'act for you')
   const vouched = await register({ first_party: false, scopes: ['users:read'] })
   t.match((await open(vouched, 'users:read')).text, 'The operator of this service vouches for this app.')

@@ -17,7 +17,7 @@ const ROWS: Row[] = [
     otherAccount: '/form?account=other'
   }, 'Northwind ID'],
   ['consent-long', 'consent', {
-    action, client: { name: LONG }, account: `${LONG.toLowerCase()}@example.com`, scopes: [{ scope: 'openid' }, { scope: `https://api.example/${LONG}` }], vouched: false, owner: `${LONG.toLowerCase()}@example.com`, redirectUri: 'com.example.harbour:/cb', otherAccount: '/form'
+    action, client: { name: LONG }, account: `${LONG.toLowerCase()}@example.com`, scopes: [{ scope: 'openid' }, { scope: `https://api.example/${LONG}` }], vouched: false, ownerDomain: `${LONG.toLowerCase()}.example`, redirectUri: 'com.example.harbour:/cb', otherAccount: '/form'
   }],
   ['device', 'device', { action, xsrf: 'x' }],
   ['device-wrong', 'device', { action, xsrf: 'x', code: 'WDJB-MJHT', error: ({ device }) => device.unknownCode }],
@@ -28,7 +28,8 @@ const ROWS: Row[] = [
   ['device-confirm-signed-out', 'device-confirm', { action, xsrf: 'x', code: 'WDJB-MJHT', client, scopes: [{ scope: 'openid' }] }],
   ['device-done', 'device-done', { client }],
   ['sign-out', 'sign-out', { action, xsrf: 'x', client }],
-  ['signed-out', 'signed-out', { client, next: 'https://harbour.example/' }],
+  ['signed-out', 'signed-out', { client, next: { uri: 'https://harbour.example/', vouched: true } }],
+  ['signed-out-unchecked', 'signed-out', { client: { name: LONG }, next: { uri: `https://${LONG.toLowerCase()}.example/`, vouched: false } }],
   ['sign-in-account', 'sign-in', { action, xsrf: 'x' }, 'Northwind ID'],
   ['sign-in-again', 'sign-in', { action, xsrf: 'x', account: 'ann@example.com', again: true }, 'Northwind ID'],
   ['signed-out-alone', 'signed-out', {}],
@@ -46,8 +47,9 @@ const ROWS: Row[] = [
   ['confirm-change-signed-out', 'confirm-change', { action, token: 'x', account: 'ann@example.com', address: 'ann@example.org' }],
   ['confirm-change-other', 'confirm-change', { action, xsrf: 'x', account: 'ann@example.com', signedInAs: `${LONG.toLowerCase()}@example.com`, address: 'ann@example.org' }],
   ['undo', 'confirm-link', { action, token: 'x', purpose: 'undo' }],
-  ['link-done', 'link-done', { what: 'account', to: 'https://harbour.example/' }],
-  ['error', 'error', { message: ({ errors }) => errors.refused, code: 'invalid_redirect_uri', detail: 'redirect_uri did not match any of the registered redirect URIs', back: { client, uri: 'https://harbour.example/' } }],
+  ['link-done', 'link-done', { what: 'account', to: { client, uri: 'https://harbour.example/', vouched: true } }],
+  ['link-done-unchecked', 'link-done', { what: 'account', to: { client, uri: 'https://harbour.example/', vouched: false } }],
+  ['error', 'error', { message: ({ errors }) => errors.refused, code: 'invalid_redirect_uri', detail: 'redirect_uri did not match any of the registered redirect URIs', back: { client, uri: 'https://harbour.example/', vouched: false } }],
   ['error-plain', 'error', { message: ({ errors }) => errors.ourSide }, 'Northwind ID']
 ]
 

@@ -80,7 +80,7 @@ eachStore(t, 'the pages of links', async (t, start) => {
   await t.test('an invitation leads to the app that it came with; an address is confirmed, changed and restored by buttons', async (t) => {
     const { accounts, users } = kit.app.identity
     const admin = { user_id: user.user_id, isAdmin: true }
-    const { user_id } = await accounts.inviteUser({ account: 'dora@example.com', return_to: app.redirect_uri }, admin)
+    const { user_id } = await accounts.inviteUser({ account: 'dora@example.com', return_to: app.redirect_uri, client_id: app.client_id }, admin)
     const invitation = await kit.mails.next({ to: 'dora@example.com' })
     t.equal(await users.verify('dora@example.com', ''), null, 'no password opens it')
     const page = await (await browser().open(invitation.link!)).submit({ password: 'correct horse battery' })

@@ -10,6 +10,7 @@ export const de: TextSource = {
     password: 'Passwort',
     signedInAs: 'Sie sind angemeldet als {account}.',
     goBack: 'Zurück zu {app}',
+    uncheckedApp: 'Der folgende Link führt zu {target}. Der Betreiber dieses Dienstes hat diese App nicht geprüft. Öffnen Sie ihn nur, wenn Sie die App kennen und ihr vertrauen, und geben Sie dort nicht das Passwort dieses Kontos ein.',
     theApp: 'der App',
     toAccount: 'Zu Ihrem Konto',
     goBackToSignIn: 'Zurück zur Anmeldung'
@@ -50,7 +51,7 @@ export const de: TextSource = {
     asksAt: 'Die App möchte bei {resource}:',
     vouched: 'Der Betreiber dieses Dienstes bürgt für diese App.',
     unvouched: 'Der Betreiber dieses Dienstes hat diese App nicht geprüft. Erlauben Sie das nur, wenn Sie die App kennen und ihr vertrauen.',
-    registeredBy: 'Registriert hat sie {owner}.',
+    registeredBy: 'Registriert hat sie jemand mit einer Adresse bei {domain}.',
     sentTo: 'Sie werden weitergeleitet an {target}.',
     targetLinks: 'eine App auf diesem Gerät, die {scheme}-Links öffnet',
     targetDevice: 'ein Programm auf diesem Gerät ({host})',
@@ -81,6 +82,7 @@ export const de: TextSource = {
     askAgain: 'Neuen Link anfordern',
     toAddress: 'Zu Ihrer E-Mail-Adresse',
     continue: 'Weiter',
+    continueTo: 'Weiter zu {app}',
     forgot: {
       title: 'Passwort vergessen?',
       why: 'Geben Sie Ihr Konto ein. Wir senden an seine Adresse einen Link, mit dem Sie ein neues Passwort festlegen.',

@@ -18,6 +18,8 @@ export const en = {
     password: 'Password',
     signedInAs: 'You are signed in as {account}.',
     goBack: 'Go back to {app}',
+    /** Before a link to an app that the operator does not vouch for. */
+    uncheckedApp: 'The following link leads to {target}. The operator of this service has not checked this app. Open it only if you know and trust it, and do not type the password of this account there.',
     theApp: 'the app',
     toAccount: 'Go to your account',
     goBackToSignIn: 'Go back to the sign-in'
@@ -62,7 +64,7 @@ export const en = {
     asksAt: 'The app asks to, at {resource}:',
     vouched: 'The operator of this service vouches for this app.',
     unvouched: 'The operator of this service has not checked this app. Allow it only if you know and trust it.',
-    registeredBy: 'It was registered by {owner}.',
+    registeredBy: 'It was registered by somebody with an address at {domain}.',
     sentTo: 'You will be sent to {target}.',
     targetLinks: 'an app on this device that opens {scheme} links',
     targetDevice: 'a program on this device ({host})',
@@ -89,6 +91,7 @@ export const en = {
     askAgain: 'Ask for a new link',
     toAddress: 'Go to your email address',
     continue: 'Continue',
+    continueTo: 'Continue to {app}',
     forgot: {
       title: 'Forgot your password?',
       why: 'Type your account, and we mail a link that sets a new password to its address.',
