@@ -18,7 +18,7 @@ eachStore(t, 'the end of a sign-up that a stranger began', async (t, start) => {
     const { link } = await kit.mails.next({ to: email })
     return await browser().open(link!)
   }
-  const OWN = '<p class="next"><a href="/account">Go to your account</a></p>'
+  const OWN = '<a class="button primary" href="/account">Sign in</a>'
 
   await t.test('leads to a page of the service, and warns of the app', async (t) => {
     const app = await harness.register({ first_party: false, name: 'Sign in again', redirectUris: [uri] })
@@ -31,7 +31,7 @@ eachStore(t, 'the end of a sign-up that a stranger began', async (t, start) => {
   await t.test('leads to an app that the operator vouches for', async (t) => {
     const app = await harness.register({ first_party: true, name: 'Shop', redirectUris: [uri] })
     const { text } = await (await signUp('second@example.com', app.client_id)).submit({ password: PASSWORD })
-    t.match(text, `<a href="${uri}">Continue to <bdi>Shop</bdi></a>`)
+    t.match(text, `<a class="button primary" href="${uri}">Continue to <bdi>Shop</bdi></a>`)
     t.notMatch(text, 'has not checked')
     t.notMatch(text, OWN)
   })

@@ -96,9 +96,10 @@ eachStore(t, 'the way back to the app', async (t, start) => {
     t.strictSame(readWays(elsewhere), [['Go to your account', '/account']], 'another browser knows of no app')
   })
 
-  await t.test('there is no link to an app that the operator does not vouch for, nor to one that is gone', async (t) => {
+  await t.test('a link to an app that the operator does not vouch for warns; there is none to one that is gone', async (t) => {
     const [open] = await goBack(await register({ first_party: false, name: 'Mallory' }))
-    t.notMatch(open.text, 'app.example')
+    t.match(open.text, 'leads to <bdi>app.example</bdi>. The operator of this service has not checked this app.')
+    t.strictSame(readWays(open), [['Go to your account', '/account'], ['Go back to <bdi>Mallory</bdi>', 'https://app.example/']])
     const app = await register()
     const ann = browser()
     const { response: { url } } = await ann.open(askCode(app).url)
