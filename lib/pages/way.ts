@@ -14,5 +14,5 @@ export function describeTarget (uri: string, { consent: own }: Context['texts'])
 /** A link to an app. Any user can register an app, so the page warns of one that the operator does not vouch for, and says where it leads. */
 export function showWay ({ uri, vouched }: PageWay, text: Html | string, texts: Context['texts']): Html {
   const target = vouched ? undefined : describeTarget(uri, texts) ?? html`<bdi>${uri}</bdi>`
-  return html`${target !== undefined && html`<p class="muted">${texts.common.uncheckedApp({ target })}</p>\n`}<p class="next"><a href="${uri}"${!vouched && html` rel="noreferrer"`}>${text}</a></p>\n`
+  return html`${target !== undefined && html`<p class="muted">${texts.common.uncheckedApp({ target })}</p>\n`}<p class="next"><a${!vouched && html` rel="noreferrer"`} href="${uri}">${text}</a></p>\n`
 }

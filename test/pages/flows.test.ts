@@ -54,7 +54,7 @@ t.test('signing out without a sign-in asks nothing and needs no script', async (
   const linked = await end({ client_id: third.client_id })
   t.equal(linked.response.headers.get('refresh'), null, 'a client that anyone may have registered redirects nobody')
   t.match(linked.text, 'leads to <bdi>app.example</bdi>. The operator of this service has not checked this app.')
-  t.match(linked.text, '<a href="https://app.example/cb" rel="noreferrer">Go back to <bdi>Third</bdi></a>')
+  t.match(linked.text, '<a rel="noreferrer" href="https://app.example/cb">Go back to <bdi>Third</bdi></a>')
   const { body } = await post('token', await getCode(harness, third), third)
   const hinted = await end({ id_token_hint: String(body.id_token) })
   t.equal(hinted.response.headers.get('refresh'), null, 'its author has an ID token too')

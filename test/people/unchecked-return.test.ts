@@ -24,7 +24,7 @@ eachStore(t, 'the end of a sign-up that a stranger began', async (t, start) => {
     const app = await harness.register({ first_party: false, name: 'Sign in again', redirectUris: [uri] })
     const { title, text } = await (await signUp('victim@example.com', app.client_id)).submit({ password: PASSWORD })
     t.equal(title, 'Your account is ready')
-    const [own, warning, link] = [OWN, 'The following link leads to <bdi>id-example.evil.example</bdi>. The operator of this service has not checked this app.', `<a href="${uri}" rel="noreferrer">Continue to <bdi>Sign in again</bdi></a>`].map((part) => text.indexOf(part))
+    const [own, warning, link] = [OWN, 'The following link leads to <bdi>id-example.evil.example</bdi>. The operator of this service has not checked this app.', `<a rel="noreferrer" href="${uri}">Continue to <bdi>Sign in again</bdi></a>`].map((part) => text.indexOf(part))
     t.ok(own! > 0 && own! < warning! && warning! < link!, 'the page of the service comes first')
   })
 
