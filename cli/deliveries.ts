@@ -1,11 +1,11 @@
 import { IdentityError } from '../lib/errors.ts'
-import type { Delivery } from '../lib/outbox/outbox.ts'
+import type { WorkRecord } from '../lib/work/record.ts'
 import { UsageError } from './args.ts'
 import type { Context } from './command.ts'
 import { type Columns, printRecord } from './output.ts'
 
 /** The columns that all deliveries have, after those of their kind. */
-export const DELIVERY_COLUMNS: Columns<Delivery> = {
+export const DELIVERY_COLUMNS: Columns<WorkRecord> = {
   ATTEMPTS: ({ attempts }) => attempts,
   FAILURE: ({ failure }) => failure ?? '',
   DUE: ({ due_at }) => due_at,
@@ -13,10 +13,10 @@ export const DELIVERY_COLUMNS: Columns<Delivery> = {
 }
 
 /** The state of the deliveries that `list` shows. */
-export const readState = ({ args }: Context): Delivery['state'] => args.has('failed') ? 'failed' : 'due'
+export const readState = ({ args }: Context): WorkRecord['state'] => args.has('failed') ? 'failed' : 'due'
 
 export interface Retries {
-  list (state: Delivery['state']): AsyncIterable<Delivery[]>
+  list (state: WorkRecord['state']): AsyncIterable<WorkRecord[]>
   /** @throws ErrNotFound when the delivery has not failed; ErrParam when its subject has ended */
   retry (id: string): Promise<void>
 }

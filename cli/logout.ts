@@ -35,7 +35,7 @@ export const logoutCommands: Commands = {
     },
     creates: false,
     async run (context) {
-      await retryDeliveries(context, context.services.logouts, 'A running service tells them within 15 seconds.')
+      await retryDeliveries(context, context.services.logouts, 'A running service tells them within two seconds.')
     }
   }
 }

@@ -40,7 +40,7 @@ const COLLECTIONS_OF: Record<string, string> = {
   CarriedLinkRecord: 'sign_ins',
   AttemptsRecord: 'attempts',
   TicketRecord: 'tickets',
-  Delivery: 'deliveries',
+  WorkRecord: 'deliveries',
   DeliveryRecord: 'deliveries',
   LogoutRecord: 'logouts',
   WebhookRecord: 'webhooks',
@@ -66,7 +66,7 @@ t.test('its keys are those that the collection declares', async (t) => {
 
 t.test('every stored record has its table', async (t) => {
   const declared = globSync('lib/**/*.ts', { cwd: join(import.meta.dirname, '..') }).flatMap((path) =>
-    [...readDoc(path).matchAll(/^(?:export )?interface (\w+) extends (?:Document|TokenRecord|Revocable|Delivery)\b/gm)].map(([, name = '']) => name))
+    [...readDoc(path).matchAll(/^(?:export )?interface (\w+) extends (?:Document|TokenRecord|Revocable|WorkRecord)\b/gm)].map(([, name = '']) => name))
   // A part of several records.
   const records = declared.filter((name) => name !== 'Revocable')
   t.ok(records.length > 8)

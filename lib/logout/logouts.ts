@@ -4,10 +4,11 @@ import { IdentityError } from '../errors.ts'
 import type { Recorder } from '../events/recorder.ts'
 import type { EventRecord, EventType } from '../events/types.ts'
 import type { OutboundFetch } from '../outbound/fetcher.ts'
-import { createOutbox } from '../outbox/outbox.ts'
+import { isVouchedFor } from '../clients/kinds.ts'
 import type { ClientRecord, UserRecord } from '../records.ts'
 import type { Store } from '../store/port.ts'
 import type { Timers } from '../timers.ts'
+import { createQueue } from '../work/queue.ts'
 import { LogoutRefusedError, type SignLogout, createAttempt, isFinal } from './attempt.ts'
 import { createReader } from './find-ended.ts'
 import { type LogoutRecord, nameLogout } from './record.ts'
@@ -25,13 +26,17 @@ const LIFE = 2 * HOUR
 /** Milliseconds that a delivery is stored after that, so that no client is notified twice of the same end. */
 const KEPT = 24 * HOUR
 
-/** Concurrent deliveries of this process, to all clients and to one. A receiver that hangs leaves slots for the others. */
+/**
+ * Concurrent deliveries of this process: to all clients, to clients that the operator vouches for and to no others, and of one lane. A
+ * lane is a client that the operator vouches for, or all other clients of one owner. A receiver that hangs leaves slots for the others.
+ */
 const SLOTS = 8
-const SLOTS_OF_CLIENT = 2
+const RESERVED = 4
+const SLOTS_OF_LANE = 2
 
-/** The most due deliveries, of all clients and of one. */
+/** The most due deliveries, of all clients and of one lane. */
 const CAPACITY = 10_000
-const CAPACITY_OF_CLIENT = 1_000
+const CAPACITY_OF_LANE = 1_000
 
 /** Milliseconds that a delivery waits for the process that made the change, which should accept the same delivery first. */
 const GRACE = 10 * SECOND
@@ -65,13 +70,16 @@ export function createLogouts ({ store, now, recorder, fetch, onError, onFailed,
   const reader = createReader(store)
   let attempt: ReturnType<typeof createAttempt> | undefined
 
-  const outbox = createOutbox<LogoutRecord>({
+  const queue = createQueue<LogoutRecord>({
     collection: 'logouts',
     name: 'logout',
     slots: SLOTS,
     capacity: CAPACITY,
     lookahead: CAPACITY,
-    lanes: { key: 'client_id', slots: SLOTS_OF_CLIENT, capacity: CAPACITY_OF_CLIENT },
+    reserved: RESERVED,
+    isUrgent: ({ owner }) => owner === undefined,
+    lanes: { keys: ['owner', 'client_id'], slots: SLOTS_OF_LANE, capacity: CAPACITY_OF_LANE },
+    nameReceiver: ({ client_id }) => client_id,
     retries: RETRIES,
     keepsDone: true,
     perform: async (record, signal) => await attempt!(record, signal),
@@ -85,12 +93,14 @@ export function createLogouts ({ store, now, recorder, fetch, onError, onFailed,
     return await readFirst(clients, { filter: { equal: { backchannel: true } } }) !== undefined
   }
 
-  async function isReceiver (client_id: string): Promise<boolean> {
+  /** The lane of a client that receives logout tokens, null for any other. */
+  async function findReceiver (client_id: string): Promise<Pick<LogoutRecord, 'owner'> | null> {
     const client = await clients.get(client_id)
-    return client?.backchannelLogoutUri !== undefined && client.disabled_at === undefined
+    if (client?.backchannelLogoutUri === undefined || client.disabled_at !== undefined) return null
+    return isVouchedFor(client) ? {} : { owner: client.userId }
   }
 
-  async function accept (id: string, fields: Pick<LogoutRecord, 'user_id' | 'client_id' | 'uids' | 'more' | 'epoch'>, delay = 0): Promise<void> {
+  async function accept (id: string, fields: Pick<LogoutRecord, 'user_id' | 'client_id' | 'owner' | 'uids' | 'more' | 'epoch'>, delay = 0): Promise<void> {
     const time = now()
     const record: LogoutRecord = {
       id,
@@ -103,7 +113,7 @@ export function createLogouts ({ store, now, recorder, fetch, onError, onFailed,
       ...toEnd(time)
     }
     try {
-      const isNew = await outbox.accept(record)
+      const isNew = await queue.accept(record)
       if (delay > 0) return
       // An earlier call may have accepted it with a delay: it becomes due now.
       if (!isNew && await records.update(id, { set: { due_at: record.due_at } }, { equal: { claim: 0, state: 'due' } }) === null) return
@@ -113,7 +123,7 @@ export function createLogouts ({ store, now, recorder, fetch, onError, onFailed,
       onFailed({ id, client_id: record.client_id, user_id: record.user_id, attempts: 0, failure: 'BUSY' })
       return
     }
-    if (attempt !== undefined) outbox.release(record)
+    if (attempt !== undefined) queue.release(record)
   }
 
   /**
@@ -124,13 +134,14 @@ export function createLogouts ({ store, now, recorder, fetch, onError, onFailed,
    */
   async function enqueueForUser (user_id: string, epoch?: number, { atOnce = false } = {}): Promise<void> {
     if (!await hasReceivers()) return
-    const receivers = new Map<string, boolean>()
+    const receivers = new Map<string, Pick<LogoutRecord, 'owner'> | null>()
     for (const { client_id, user_epoch, uids, more } of await reader.ofUser(user_id, epoch)) {
-      if (!receivers.has(client_id)) receivers.set(client_id, await isReceiver(client_id))
-      if (receivers.get(client_id) !== true) continue
+      if (!receivers.has(client_id)) receivers.set(client_id, await findReceiver(client_id))
+      const receiver = receivers.get(client_id)
+      if (receiver == null) continue
       // The id names the change that ended the session: a later change that finds the session again makes no second delivery.
       const ended = user_epoch + 1
-      const fields = { user_id, client_id, uids: [...uids], ...(more && { more }), epoch: ended }
+      const fields = { user_id, client_id, ...receiver, uids: [...uids], ...(more && { more }), epoch: ended }
       await accept(nameLogout('user', user_id, ended, client_id), fields, atOnce ? 0 : GRACE)
     }
   }
@@ -145,10 +156,11 @@ export function createLogouts ({ store, now, recorder, fetch, onError, onFailed,
       const found = await reader.ofSession(uid)
       if (found === null) return
       for (const [id, grant_id] of found.clients) {
-        if ((client_id !== undefined && id !== client_id) || !await isReceiver(id)) continue
+        const receiver = client_id === undefined || id === client_id ? await findReceiver(id) : null
+        if (receiver === null) continue
         // The user may sign in to one client again in the same session. That sign-in has an end of its own.
         const name = client_id === undefined ? nameLogout('session', uid, id) : nameLogout('session', uid, id, grant_id)
-        await accept(name, { user_id: found.user_id, client_id: id, uids: [uid] })
+        await accept(name, { user_id: found.user_id, client_id: id, ...receiver, uids: [uid] })
       }
     },
 
@@ -172,29 +184,29 @@ export function createLogouts ({ store, now, recorder, fetch, onError, onFailed,
     },
 
     /** Delivers until `close`, polling for due deliveries of all processes. */
-    start: outbox.start,
+    start: queue.start,
 
-    list: outbox.list,
+    list: queue.list,
 
     /**
      * Sends an undeliverable logout token again. Delivery is attempted for two more hours.
      * @throws ErrNotFound
      */
     async retry (id: string): Promise<void> {
-      const record = await outbox.retry(id)
+      const record = await queue.retry(id)
       const { user_id, client_id } = record
       await recorder.insert({ type: 'logout.retried', id, user_id, client_id })
-      if (attempt !== undefined) outbox.release(record)
+      if (attempt !== undefined) queue.release(record)
     },
 
-    settle: outbox.settle,
+    settle: queue.settle,
 
     /** Delivers everything due, if this process can sign (see `attach`). */
     async flush (): Promise<void> {
-      if (attempt !== undefined) await outbox.flush()
+      if (attempt !== undefined) await queue.flush()
     },
 
-    close: outbox.close
+    close: queue.close
   }
 }
 

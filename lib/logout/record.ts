@@ -1,10 +1,12 @@
 import { hash } from 'node:crypto'
-import type { Delivery } from '../outbox/outbox.ts'
+import type { WorkRecord } from '../work/record.ts'
 
 /** The notification of one client about one end: of a sign-in session, or of all sessions that a user had before an epoch. */
-export interface LogoutRecord extends Delivery {
+export interface LogoutRecord extends WorkRecord {
   user_id: string
   client_id: string
+  /** The owner of a client that nobody vouches for. Absent: the client has a lane of its own. */
+  owner?: string
   /** The sign-in sessions that ended, at most MOST_SESSIONS of them. */
   uids: string[]
   /** Whether there were more. */

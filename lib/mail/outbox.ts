@@ -2,8 +2,9 @@ import { type Clock, toTimestamp } from '../clock.ts'
 import type { SecretBox } from '../crypto/secrets.ts'
 import { IdentityError } from '../errors.ts'
 import { generateId } from '../ids.ts'
-import { RESTORED } from '../outbox/failure.ts'
-import { type Delivery, createOutbox as createDeliveries } from '../outbox/outbox.ts'
+import { RESTORED } from '../work/failure.ts'
+import { createQueue } from '../work/queue.ts'
+import type { WorkRecord } from '../work/record.ts'
 import type { Json, Store } from '../store/port.ts'
 import type { Timers } from '../timers.ts'
 import type { Attachment } from './look.ts'
@@ -33,7 +34,7 @@ export interface Job {
 /** A message without the fields that the outbox adds; null when no mail is to be sent. */
 export type Draft = Pick<Message, 'to' | 'subject' | 'text' | 'html'> | null
 
-export interface DeliveryRecord extends Delivery {
+export interface DeliveryRecord extends WorkRecord {
   /** The kind of the job. */
   kind: string
   /** The sealed JSON of the job, or of the message that it became. */
@@ -119,7 +120,7 @@ export function createOutbox ({ store, now, box, mail, getLogo, host, compose, o
     }
   }
 
-  const deliveries = createDeliveries<DeliveryRecord>({
+  const deliveries = createQueue<DeliveryRecord>({
     collection: 'deliveries',
     name: 'mail',
     slots: SLOTS,
@@ -128,7 +129,9 @@ export function createOutbox ({ store, now, box, mail, getLogo, host, compose, o
     retries: RETRIES,
     keepsDone: false,
     perform,
-    isFinal: (error) => error instanceof UnreadableError || isFinal(error)
+    isFinal: (error) => error instanceof UnreadableError || isFinal(error),
+    // The server may have accepted it: a repetition just after the restart would be a second mail.
+    afterAbort: 30_000
   }, { store, now, onError, timers, onFailed: ({ id, kind, attempts }, failure) => onFailed({ id, kind, attempts, failure }) })
 
   return {

@@ -81,8 +81,8 @@ export const COLLECTIONS: readonly CollectionSpec[] = [
   // The outbox of logout tokens (lib/logout/logouts.ts). The id is a hash of what ended, and of the client.
   {
     name: 'logouts',
-    keys: { state: 'string', due_at: 'string', claim: 'number', client_id: 'string', expired_at: 'string' },
-    indexes: [['state', 'due_at'], ['client_id', 'state']],
+    keys: { state: 'string', due_at: 'string', claim: 'number', client_id: 'string', owner: 'string', expired_at: 'string' },
+    indexes: [['state', 'due_at'], ['client_id', 'state'], ['owner', 'state']],
     expiry: 'expired_at'
   },
   // Webhooks, each with its position in the feed, and their last attempts (lib/webhooks).

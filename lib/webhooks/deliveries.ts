@@ -4,10 +4,11 @@ import { runFor } from '../events/origin.ts'
 import type { OutboundAnswer } from '../outbound/fetcher.ts'
 import type { Change, Collection, Store } from '../store/port.ts'
 import { TIMERS, type Timers } from '../timers.ts'
+import { waitForEnd } from '../work/close.ts'
+import { Slots } from '../work/slots.ts'
 import type { WebhookFeed } from './cursors.ts'
 import type { Failure } from './progress.ts'
 import { type WebhookAttemptsRecord, MAX_PARKED, type WebhookRecord } from './record.ts'
-import { Slots } from './slots.ts'
 import { shareReads } from './shared-reads.ts'
 import { LEASE, deliver } from './worker.ts'
 
@@ -20,9 +21,6 @@ const PAUSE = 100
 
 /** Milliseconds to the next poll after a failure. */
 const AFTER_FAILURE = 1_000
-
-/** Milliseconds that `close` waits for attempts. Aborted attempts are repeated. */
-const CLOSE_LIMIT = 4_000
 
 export interface DeliveriesParts {
   store: Store
@@ -52,7 +50,7 @@ function toDue ({ cursor, replay, hurries, parked, leased_until, wait_until }: W
 export function createDeliveries ({ store, feed, now, send, disable, onGivenUp, onError, timers = TIMERS, random = Math.random }: DeliveriesParts) {
   const webhooks: Collection<WebhookRecord> = store.collection('webhooks')
   const attempts: Collection<WebhookAttemptsRecord> = store.collection('webhook_attempts')
-  const slots = new Slots(SLOTS)
+  const slots = new Slots({ size: SLOTS })
   const shared = shareReads(feed)
   const workers = new Map<string, { abort: AbortController, ended: Promise<boolean> }>()
   const waits = new Set<AbortController>()
@@ -189,10 +187,7 @@ export function createDeliveries ({ store, feed, now, send, disable, onGivenUp, 
       stopping.abort()
       for (const ending of waits) ending.abort()
       await loop
-      const { promise, resolve } = Promise.withResolvers<void>()
-      const timer = setTimeout(resolve, CLOSE_LIMIT)
-      await Promise.race([settle(), promise])
-      clearTimeout(timer)
+      await waitForEnd(settle())
       for (const { abort } of workers.values()) abort.abort()
       await settle()
     }

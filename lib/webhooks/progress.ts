@@ -3,7 +3,7 @@ import { type Clock, toTimestamp } from '../clock.ts'
 import type { Change, Json } from '../store/port.ts'
 import { compareCursors } from './cursors.ts'
 import { MAX_PARKED, type Parked, type Replay, type WebhookRecord } from './record.ts'
-import { DOWN_AFTER, GIVE_UP_AFTER, toPause, toRetryDelay } from './schedule.ts'
+import { DOWN_AFTER, GIVE_UP_AFTER, GIVE_UP_FAILURES, toPause, toRetryDelay } from './schedule.ts'
 import { matchesType } from './types.ts'
 
 /** Concurrent deliveries of one webhook. */
@@ -178,7 +178,13 @@ export function createProgress (record: WebhookRecord, { now, random }: { now: C
       else parked.set(id, { id, cursor: place, attempts: attempts + 1, due_at: toTimestamp(time + Math.max(delay, pause)), since })
       isParkedChanged = true
       findNext()
-      const failure = status === 410 ? 'HTTP_410' : time - Date.parse(failing_since) >= GIVE_UP_AFTER ? 'FAILING' : undefined
+      const isFailing = failures >= GIVE_UP_FAILURES && time - Date.parse(failing_since) >= GIVE_UP_AFTER
+      const failure = status === 410 ? 'HTTP_410' : isFailing ? 'FAILING' : undefined
+      if (failure === undefined && parked.size === 0) {
+        // With nothing left to retry, the next failure may come after a month: it begins a new count.
+        failures = 0
+        failing_since = undefined
+      }
       return { isGivenUp: delay === undefined, ...(failure && { failure }) }
     },
 

@@ -16,8 +16,9 @@ export const DOWN_AFTER = 10
 const FIRST_PAUSE = 5 * SECOND
 const LAST_PAUSE = 5 * MINUTE
 
-/** Milliseconds of failures without a success after which a webhook is disabled. */
+/** A webhook is disabled after this many milliseconds in which all attempts failed, and this many attempts. */
 export const GIVE_UP_AFTER = 5 * DAY
+export const GIVE_UP_FAILURES = 10
 
 /** Milliseconds that a receiver may ask us to wait. */
 const MOST_RETRY_AFTER = DAY

@@ -4,15 +4,17 @@ import { IdentityError } from '../errors.ts'
 import { type OutboundAnswer, OutboundError } from '../outbound/fetcher.ts'
 import type { Change, Collection } from '../store/port.ts'
 import type { Timers } from '../timers.ts'
+import { keepLease } from '../work/lease.ts'
+import type { Slots } from '../work/slots.ts'
 import { type WebhookFeed, isGone, recoverCursor, toBefore } from './cursors.ts'
 import { toBody } from './message.ts'
 import { type Failure, type Task, createProgress } from './progress.ts'
 import type { Attempt, WebhookAttemptsRecord, WebhookRecord } from './record.ts'
 import { isDelivered } from './schedule.ts'
-import type { Slots } from './slots.ts'
 
-/** Milliseconds for which a lease lasts: several attempts that time out. */
-export const LEASE = 60_000
+/** Milliseconds for which a lease lasts, and after which its holder renews it, also while all attempts hang. */
+export const LEASE = 12_000
+const RENEWAL = 4_000
 
 /** Milliseconds between two writes of the progress. After a crash, events delivered since the last write are delivered again. */
 const SAVE_INTERVAL = 1_000
@@ -69,6 +71,7 @@ export async function deliver (leased: WebhookRecord, parts: WorkerParts, { stop
   let recent: Attempt[] | undefined
   const made: Attempt[] = []
   let savedAt = timers.now()
+  let saving: Promise<void> = Promise.resolve()
   /** Another process has leased the webhook, or it was changed, disabled or deleted. */
   let isLost = false
   let hasWorked = false
@@ -81,7 +84,7 @@ export async function deliver (leased: WebhookRecord, parts: WorkerParts, { stop
     await attempts.put({ id, attempts: recent as WebhookAttemptsRecord['attempts'], expired_at: toTimestamp(now() + KEPT_FOR) })
   }
 
-  async function save (leased_until: string): Promise<void> {
+  async function write (leased_until: string): Promise<void> {
     savedAt = timers.now()
     const { set, unset } = progress.toChange()
     const saved = await webhooks.update(id, { set: { ...set, leased_until }, unset: unset ?? [] }, { equal: { claim, state: 'on' } })
@@ -89,6 +92,13 @@ export async function deliver (leased: WebhookRecord, parts: WorkerParts, { stop
     else await saveAttempts()
   }
 
+  /** Stores the progress. One write follows the other, so that none undoes a later one. */
+  async function save (leased_until: string): Promise<void> {
+    saving = saving.catch(() => {}).then(async () => await write(leased_until))
+    await saving
+  }
+
+  const goesOn = () => !isLost && !stop.aborted
   const isSaveDue = () => !isLost && timers.now() - savedAt >= SAVE_INTERVAL
 
   /** @returns whether the position has moved */
@@ -159,21 +169,18 @@ export async function deliver (leased: WebhookRecord, parts: WorkerParts, { stop
 
   async function run (task: Task): Promise<void> {
     hasWorked = true
-    await slots.take()
     try {
-      await attempt(task)
+      await slots.run(async () => await attempt(task), { lane: id })
     } catch (error) {
       failed.push(error)
       progress.putBack(task)
-    } finally {
-      slots.give()
     }
   }
 
   /** Reads ahead, and starts as many attempts as are allowed. @returns whether all events were read */
   async function fill (): Promise<boolean> {
     let isAtEnd = false
-    while (!isAtEnd && !isLost && !stop.aborted && progress.wantsEvents()) {
+    while (!isAtEnd && goesOn() && progress.wantsEvents()) {
       isAtEnd = !await readMore()
       // Reading past many events of other types takes longer than the lease.
       if (isSaveDue()) await save(toTimestamp(now() + LEASE))
@@ -188,7 +195,7 @@ export async function deliver (leased: WebhookRecord, parts: WorkerParts, { stop
   async function work (): Promise<void> {
     let waiting: Promise<void> | undefined
     let idleSince: number | undefined
-    while (!stop.aborted && !isLost && failed.length === 0) {
+    while (goesOn() && failed.length === 0) {
       const { position } = progress
       const isAtEnd = await fill()
       if (running.size > 0 || progress.position !== position) idleSince = undefined
@@ -202,8 +209,13 @@ export async function deliver (leased: WebhookRecord, parts: WorkerParts, { stop
     }
   }
 
+  // While all attempts hang, nothing else renews the lease.
+  const release = keepLease(async () => { if (!isLost) await save(toTimestamp(now() + LEASE)) }, {
+    timers, interval: RENEWAL, onError: (error) => { failed.push(error) }
+  })
   await work().catch((error: unknown) => { failed.push(error) })
   await Promise.all(running)
+  await release()
   // Also after a failure: it may have been a short one, and other processes need not wait until the lease expires.
   if (!isLost) await save(toTimestamp(now())).catch((error: unknown) => { failed.push(error) })
   if (failed.length > 0) throw failed[0]

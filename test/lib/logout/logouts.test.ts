@@ -72,8 +72,8 @@ async function open (t: Test, { answer = async () => ({ status: 200, time: 0 }) 
     create,
     deliveries: inner.collection<LogoutRecord>('logouts'),
     addUser: async () => await records('users').put({ id: USER, epoch: 0 }),
-    addClient: async (id: string, backchannelLogoutUri?: string) => await records('clients').put({
-      id, userId: USER, name: id, epoch: 0, redirectUris: [], scopes: [], ...(backchannelLogoutUri !== undefined && { backchannelLogoutUri, backchannel: true })
+    addClient: async (id: string, backchannelLogoutUri?: string, fields: { userId?: string, first_party?: boolean } = {}) => await records('clients').put({
+      id, userId: USER, name: id, epoch: 0, redirectUris: [], scopes: [], ...fields, ...(backchannelLogoutUri !== undefined && { backchannelLogoutUri, backchannel: true })
     }),
     /** A browser's sign-in session, with a grant at each client. */
     async signIn (uid: string, clients: string[], { user_epoch = 0, grants = true, session = true } = {}): Promise<void> {
@@ -302,7 +302,7 @@ t.test('200 and 204 are success; temporary failures are retried on a schedule, a
   t.same(failed.sort(), ['ECONNREFUSED 7 ECONNREFUSED', 'EREFUSED 7 EREFUSED', 'ETIMEDOUT 7 ETIMEDOUT', 's408 7 408', 's429 7 429', 's500 7 500', 's503 6 503'])
 })
 
-t.test('a receiver that hangs takes two slots, and the others are notified', async (t) => {
+t.test('a receiver that hangs takes two slots, and other owners are notified', async (t) => {
   const hanging = Promise.withResolvers<OutboundAnswer>()
   const told = Promise.withResolvers<void>()
   const { logouts, tokens, addUser, addClient, signIn, sent, deliveries } = await open(t, {
@@ -316,7 +316,8 @@ t.test('a receiver that hangs takes two slots, and the others are notified', asy
     }
   })
   await addUser()
-  for (const id of ['slow', 'quick']) await addClient(id, `https://${id}.example/`)
+  await addClient('slow', 'https://slow.example/')
+  await addClient('quick', 'https://quick.example/', { userId: 'bob' })
   logouts.attach(sign)
   for (let count = 0; count < 30; count++) {
     await signIn(`s${count}`, ['slow'])
@@ -332,13 +333,70 @@ t.test('a receiver that hangs takes two slots, and the others are notified', asy
   t.equal(await deliveries.count({ equal: { state: 'done' } }), 31)
 })
 
-t.test('too many due deliveries of a client are not stored, and sign-outs still succeed', async (t) => {
+t.test('a hundred receivers that hang take two slots of their owner, and sixteen such owners none of the operator', async (t) => {
+  const waiting = Promise.withResolvers<OutboundAnswer>()
+  const { logouts, tokens, addUser, addClient, signIn, sent } = await open(t, {
+    answer: async ({ url }) => url.includes('hang') ? await waiting.promise : { status: 200, time: 0 }
+  })
+  await addUser()
+  logouts.attach(sign)
+  const isTold = async (id: string) => {
+    for (let turn = 0; turn < 200 && !sent.includes(`${id} ${nameSid(id, id)}`); turn++) await new Promise(setImmediate)
+    return sent.includes(`${id} ${nameSid(id, id)}`)
+  }
+  const signOut = async (uid: string, clients: string[]) => {
+    await signIn(uid, clients)
+    await tokens.endSignIn(uid)
+  }
+  const hang = async (owner: string, count: number) => {
+    const clients = Array.from({ length: count }, (_, number) => `hang-${owner}-${number}`)
+    for (const id of clients) await addClient(id, `https://${id}.example/`, { userId: owner })
+    await signOut(owner, clients)
+  }
+  await hang('mallory', 100)
+  await addClient('bob', 'https://bob.example/', { userId: 'bob' })
+  await signOut('bob', ['bob'])
+  t.ok(await isTold('bob'), "another user's client")
+  for (let number = 0; number < 16; number++) await hang(`mallory${number}`, 3)
+  for (const id of ['bank', 'shop']) {
+    await addClient(id, `https://${id}.example/`, { first_party: true })
+    await signOut(id, [id])
+    t.ok(await isTold(id), 'a client that the operator vouches for')
+  }
+  t.equal(sent.filter((token) => token.startsWith('hang')).length, 4, 'the slots of everybody')
+  waiting.resolve({ status: 200, time: 0 })
+  await logouts.settle()
+})
+
+t.test('after a receiver timed out, its other deliveries wait for the next attempt', async (t) => {
+  const { logouts, tokens, addUser, addClient, signIn, sent, clock } = await open(t, {
+    answer: async () => { throw new OutboundError('ETIMEDOUT') }
+  })
+  await addUser()
+  await addClient('slow', 'https://slow.example/')
+  for (let count = 0; count < 20; count++) {
+    await signIn(`s${count}`, ['slow'])
+    await tokens.endSignIn(`s${count}`)
+  }
+  logouts.attach(sign)
+  await logouts.flush()
+  t.ok(sent.length <= 2, 'the attempts of its lane that had begun')
+  clock.advance(14 * SECOND)
+  await logouts.flush()
+  t.ok(sent.length <= 2)
+  clock.advance(SECOND)
+  await logouts.flush()
+  t.ok(sent.length > 2)
+})
+
+t.test('too many due deliveries of an owner are not stored, and sign-outs still succeed', async (t) => {
   const { tokens, logouts, addUser, addClient, signIn, failed, records, deliveries, clock } = await open(t)
   await addUser()
-  for (const id of ['slow', 'quick']) await addClient(id, `https://${id}.example/`)
+  await addClient('slow', 'https://slow.example/')
+  await addClient('quick', 'https://quick.example/', { userId: 'bob' })
   for (let count = 0; count < 1_000; count++) {
     const time = toTimestamp(clock.now())
-    await records('logouts').insert({ id: `of slow ${count}`, state: 'due', due_at: time, claim: 0, client_id: 'slow', expired_at: toTimestamp(clock.now() + MINUTE) })
+    await records('logouts').insert({ id: `of slow ${count}`, state: 'due', due_at: time, claim: 0, client_id: `slow ${count}`, owner: USER, expired_at: toTimestamp(clock.now() + MINUTE) })
   }
   await signIn('s', ['slow', 'quick'])
   await tokens.endSignIn('s')

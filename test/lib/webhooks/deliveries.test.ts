@@ -265,13 +265,30 @@ t.test('Retry-After holds the webhook back; 410 disables it at once', async (t) 
   t.match(await records.get(webhookId), { parked: [], failure: undefined })
 })
 
+t.test('a failure long after the last event was given up disables no webhook', async (t) => {
+  const { start, happen, setReply, clock } = await openWebhooks(t)
+  const webhooks = start()
+  const { webhookId } = await webhooks.create({ data: { name: 'A', url: URL, types: ['user.created'] } })
+  setReply(() => 503)
+  await happen('user.created')
+  for (let hour = 0; hour < 4 * 24; hour++) {
+    clock.advance(HOUR)
+    await webhooks.flush()
+  }
+  t.match(await webhooks.require(webhookId), { failingSince: undefined, disabled: undefined }, 'its only event was given up')
+  clock.advance(30 * DAY)
+  await happen('user.created')
+  await webhooks.flush()
+  t.match(await webhooks.require(webhookId), { failingSince: String, disabled: undefined }, 'one failure in a month')
+})
+
 t.test('five days without a success disable a webhook; a single success does not let it come to that', async (t) => {
   const { start, happen, setReply, clock, warnings } = await openWebhooks(t)
   const webhooks = start()
   const { webhookId } = await webhooks.create({ data: { name: 'A', url: URL, types: ['user.created'] } })
   setReply(() => 'ETIMEDOUT')
   await happen('user.created')
-  for (let hour = 0; hour < 4 * 24; hour++) {
+  for (let hour = 0; hour < 3 * 24; hour++) {
     clock.advance(HOUR)
     await webhooks.flush()
   }

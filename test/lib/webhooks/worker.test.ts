@@ -1,7 +1,7 @@
 import t from 'tap'
 import { createProgress } from '../../../lib/webhooks/progress.ts'
 import type { WebhookRecord } from '../../../lib/webhooks/record.ts'
-import { Slots } from '../../../lib/webhooks/slots.ts'
+import { Slots } from '../../../lib/work/slots.ts'
 import { deliver } from '../../../lib/webhooks/worker.ts'
 import type { Event } from '../../../schemas/event.ts'
 
@@ -35,7 +35,7 @@ t.test('reading past many events of other types renews the lease, stores the cur
     now: () => time,
     timers: { now: () => time, set: setTimeout, clear: clearTimeout },
     random: Math.random,
-    slots: new Slots(4),
+    slots: new Slots({ size: 4 }),
     lingers: () => false,
     wait: async () => {}
   } as unknown as Parts, { stop: stop.signal, abort: new AbortController().signal })

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { nameFailure } from '../../../lib/outbox/failure.ts'
+import { nameFailure } from '../../../lib/work/failure.ts'
 
 t.test('a failure is named in codes only', async (t) => {
   t.equal(nameFailure(Object.assign(new Error('refused ann@example.com'), { code: 'EENVELOPE', responseCode: 550 })), 'EENVELOPE 550')

@@ -1,0 +1,36 @@
+import { type Clock, toTimestamp } from '../clock.ts'
+import { IdentityError } from '../errors.ts'
+import type { Collection } from '../store/port.ts'
+import type { WorkKind } from './queue.ts'
+import type { WorkRecord } from './record.ts'
+
+export interface InspectionParts<T extends WorkRecord> extends Pick<WorkKind<T>, 'name' | 'renew'> {
+  records: Collection<T>
+  now: Clock
+}
+
+/** The operations for operators: lists waiting and failed work, and retries a failed record. */
+export function createInspection<T extends WorkRecord> ({ name, renew, records, now }: InspectionParts<T>) {
+  return {
+    /** The records in this state, in the order of their due times. */
+    list: (state: WorkRecord['state']): AsyncIterable<T[]> => records.list({
+      filter: { equal: { state } }, sort: [{ key: 'due_at', direction: 'asc' }]
+    }),
+
+    /**
+     * Makes failed work due again, for any process.
+     * @throws ErrNotFound; ErrParam when its `ends_at` has passed and the kind does not renew it
+     */
+    async retry (id: string): Promise<T> {
+      const missing = new IdentityError('ErrNotFound', `id: no such failed ${name}`)
+      const record = await records.get(id)
+      if (record?.state !== 'failed') throw missing
+      const time = now()
+      if (renew === undefined && record.ends_at <= toTimestamp(time)) throw new IdentityError('ErrParam', `id: what this ${name} is about has ended`)
+      const set = { state: 'due', attempts: 0, due_at: toTimestamp(time), ...renew?.(time) }
+      const again = await records.update(id, { set, unset: ['failure'] }, { equal: { claim: record.claim, state: 'failed' } })
+      if (again === null) throw missing
+      return again
+    }
+  }
+}

@@ -1,0 +1,155 @@
+import t, { type Test } from 'tap'
+import { toTimestamp } from '../../../lib/clock.ts'
+import { COLLECTIONS } from '../../../lib/store/collections.ts'
+import { openStore } from '../../../lib/store/index.ts'
+import { type WorkKind, createQueue } from '../../../lib/work/queue.ts'
+import type { WorkRecord } from '../../../lib/work/record.ts'
+import { createTestClock } from '../../../testing/clock.ts'
+import { createTimers } from '../../helpers/timers.ts'
+import { type StoreCall, wrapStore } from '../../helpers/wrap-store.ts'
+
+const SECOND = 1_000
+const MINUTE = 60 * SECOND
+
+async function open (t: Test, kind: Partial<WorkKind<WorkRecord>> = {}) {
+  const clock = createTestClock()
+  const inner = await openStore('sqlite::memory:', { collections: COLLECTIONS, now: clock.now })
+  t.teardown(() => inner.close())
+  const calls: StoreCall[] = []
+  const store = wrapStore(inner, (call, run) => {
+    calls.push(call)
+    return run()
+  })
+  const records = inner.collection<WorkRecord>('deliveries')
+  const errors: unknown[] = []
+  return {
+    clock,
+    calls,
+    records,
+    errors,
+    make (id: string, fields: Partial<WorkRecord> = {}): WorkRecord {
+      const time = clock.now()
+      return {
+        id,
+        state: 'due',
+        due_at: toTimestamp(time),
+        claim: 0,
+        attempts: 0,
+        ends_at: toTimestamp(time + 60 * MINUTE),
+        created_at: toTimestamp(time),
+        expired_at: toTimestamp(time + 60 * MINUTE),
+        ...fields
+      }
+    },
+    /** A process. */
+    start (parts: Partial<WorkKind<WorkRecord>> = {}) {
+      const timers = createTimers()
+      const queue = createQueue<WorkRecord>({
+        collection: 'deliveries',
+        name: 'piece',
+        slots: 4,
+        capacity: 10_000,
+        lookahead: 1_000,
+        retries: [MINUTE],
+        keepsDone: false,
+        perform: async () => {},
+        isFinal: () => false,
+        ...kind,
+        ...parts
+      }, { store, now: clock.now, onError: (error) => { errors.push(error) }, onFailed: () => {}, timers })
+      t.teardown(() => queue.close())
+      return { ...queue, timers }
+    }
+  }
+}
+
+/** Waits until the store's writes are done. */
+const turn = async () => { for (let count = 0; count < 20; count++) await new Promise(setImmediate) }
+
+async function until (condition: () => boolean | Promise<boolean>): Promise<void> {
+  for (let count = 0; count < 1_000 && !await condition(); count++) await new Promise(setImmediate)
+}
+
+t.test('after a kill another process goes on within 35 seconds, and not while the holder lives', async (t) => {
+  const { start, make, clock, records } = await open(t)
+  const hang = Promise.withResolvers<void>()
+  const dead = start({ perform: () => hang.promise })
+  const record = make('a')
+  await dead.accept(record)
+  dead.release(record)
+  await until(async () => (await records.get('a'))?.claim === 1)
+  let done = 0
+  const other = start({ perform: async () => { done++ } })
+  // Twice as long as a lease: the holder renews it.
+  for (let second = 0; second < 60; second += 10) {
+    clock.advance(10 * SECOND)
+    dead.timers.advance(10 * SECOND)
+    await turn()
+    await other.flush()
+  }
+  t.equal(done, 0, 'its holder lives')
+  other.start()
+  for (let second = 0; second < 34; second += 2) {
+    clock.advance(2 * SECOND)
+    other.timers.advance(2 * SECOND)
+    await turn()
+  }
+  t.equal(done, 1, 'its holder is dead: it renews nothing')
+  hang.resolve()
+})
+
+t.test('an attempt that close aborts is due at once, and does not count', async (t) => {
+  for (const afterAbort of [undefined, 30 * SECOND]) {
+    const { start, make, clock, records } = await open(t, { ...(afterAbort !== undefined && { afterAbort }) })
+    const closing = start({
+      perform: async (_record, signal) => await new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(new Error('aborted'))))
+    })
+    const record = make('a')
+    await closing.accept(record)
+    closing.release(record)
+    await until(async () => (await records.get('a'))?.claim === 1)
+    await closing.close()
+    t.match(await records.get('a'), { state: 'due', attempts: 0, due_at: toTimestamp(clock.now() + (afterAbort ?? 0)) })
+    let done = 0
+    const other = start({ perform: async () => { done++ } })
+    await other.flush()
+    t.equal(done, afterAbort === undefined ? 1 : 0)
+    clock.advance(afterAbort ?? 0)
+    await other.flush()
+    t.equal(done, 1)
+  }
+})
+
+t.test('what another program queued is found within two seconds', async (t) => {
+  const { start, make, records } = await open(t)
+  const done: string[] = []
+  const queue = start({ perform: async ({ id }) => { done.push(id) } })
+  queue.start()
+  await turn()
+  await records.insert(make('of a command'))
+  queue.timers.advance(2 * SECOND)
+  await until(() => done.length > 0)
+  t.strictSame(done, ['of a command'])
+})
+
+t.test('a poll reads pages, so that it never waits for a cursor of long lists', async (t) => {
+  const { start, make, records, calls } = await open(t)
+  for (let number = 0; number < 250; number++) await records.insert(make(`r${String(number).padStart(3, '0')}`))
+  const done: string[] = []
+  await start({ perform: async ({ id }) => { done.push(id) } }).flush()
+  t.equal(new Set(done).size, 250)
+  t.equal(done.length, 250)
+  const lists = calls.filter(({ method }) => method === 'list')
+  t.ok(lists.length >= 3)
+  for (const { args } of lists) t.match(args[0], { limit: 100 })
+})
+
+t.test('half of the capacity is for urgent work', async (t) => {
+  const { start, make, records } = await open(t)
+  const queue = start({ capacity: 4, isUrgent: ({ id }) => id.startsWith('urgent') })
+  for (const id of ['a', 'b']) await queue.accept(make(id))
+  await t.rejects(queue.accept(make('c')), { code: 'ErrBusy' })
+  for (const id of ['urgent1', 'urgent2']) await queue.accept(make(id))
+  await t.rejects(queue.accept(make('urgent3')), { code: 'ErrBusy' })
+  t.equal(await records.count(), 4)
+})

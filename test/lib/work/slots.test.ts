@@ -1,0 +1,68 @@
+import t from 'tap'
+import { Slots, type TaskOptions } from '../../../lib/work/slots.ts'
+
+/** Slots, with tasks that end on demand. */
+function open (options: ConstructorParameters<typeof Slots>[0]) {
+  const slots = new Slots(options)
+  const started: string[] = []
+  const ends = new Map<string, () => void>()
+  return {
+    slots,
+    started,
+    begin (name: string, task?: TaskOptions): void {
+      slots.run(async () => {
+        started.push(name)
+        await new Promise<void>((resolve) => ends.set(name, resolve))
+      }, task).catch(() => {})
+    },
+    async end (name: string): Promise<void> {
+      ends.get(name)!()
+      await new Promise(setImmediate)
+    }
+  }
+}
+
+t.test('lanes take turns, and one lane has only its share', async (t) => {
+  const { begin, end, started } = open({ size: 3, lane: 2 })
+  for (const name of ['a1', 'a2', 'a3', 'a4', 'b1', 'b2', 'c1']) begin(name, { lane: name[0]! })
+  await new Promise(setImmediate)
+  t.strictSame(started, ['a1', 'a2', 'b1'])
+  await end('a1')
+  await end('b1')
+  t.strictSame(started.slice(3), ['a3', 'b2'], 'the lane that was served least recently goes first')
+  await end('a2')
+  t.equal(started.at(-1), 'c1')
+})
+
+t.test('urgent tasks have slots that no others take, and may take all', async (t) => {
+  const { begin, started } = open({ size: 4, reserved: 2 })
+  for (let number = 0; number < 4; number++) begin(`other${number}`, { lane: `${number}` })
+  for (let number = 0; number < 3; number++) begin(`urgent${number}`, { lane: `u${number}`, urgent: true })
+  await new Promise(setImmediate)
+  t.strictSame(started, ['other0', 'other1', 'urgent0', 'urgent1'])
+  const all = open({ size: 4, reserved: 2 })
+  for (let number = 0; number < 5; number++) all.begin(`urgent${number}`, { urgent: true })
+  await new Promise(setImmediate)
+  t.equal(all.started.length, 4)
+})
+
+t.test('a task that fails gives its slot back, and settle waits for all', async (t) => {
+  const slots = new Slots({ size: 1 })
+  const failed = slots.run(async () => { throw new Error('no') })
+  const second = slots.run(async () => 2)
+  await slots.settle()
+  await t.rejects(failed, /no/)
+  t.equal(await second, 2)
+  t.equal(slots.running, 0)
+})
+
+t.test('dropped tasks do not start', async (t) => {
+  const { slots, begin, end, started } = open({ size: 1 })
+  begin('first')
+  begin('second')
+  await new Promise(setImmediate)
+  slots.drop()
+  await end('first')
+  await slots.settle()
+  t.strictSame(started, ['first'])
+})
