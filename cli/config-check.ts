@@ -48,7 +48,8 @@ export const configCommands: Commands = {
         address: `${host}:${port}`,
         workers,
         log_level: logLevel,
-        production: options.production
+        production: options.production,
+        manager_roles: options.managerRoles ?? 'every role but the admin and service roles: set IDENTITY_MANAGER_ROLES to narrow this'
       })
     }
   }

@@ -2,6 +2,8 @@ import type { Options } from '../schemas/options.ts'
 import { bootstrap, type BootstrapOptions, type Bootstrapped } from './bootstrap.ts'
 import { type AccountOptions, type Accounts, createAccounts } from './accounts/index.ts'
 import { DEFAULT_ACCOUNT_PATH } from './accounts/links.ts'
+import { createUserRemoval } from './accounts/remove.ts'
+import { createTickets } from './accounts/tickets.ts'
 import type { Event } from '../schemas/event.ts'
 import { type Events, createEvents } from './events/index.ts'
 import type { Failures } from './events/failures.ts'
@@ -210,7 +212,11 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
   async function onPasswordChange (user: UserRecord) {
     await people.accounts?.notifyOfPassword(user)
   }
-  const users = createUsers({ store, now, roles, managerRoles, passwords, checkNewPassword, attempts, tokens, recorder, failures: record.failures, onError: failing('users'), onPasswordChange })
+  async function onAddressChange (_user: UserRecord, former: string[]) {
+    await people.accounts?.notifyOfAddress(former)
+  }
+  const removeUser = createUserRemoval({ recorder, tokens, tickets: createTickets({ store, now }), onError: failing('users') })
+  const users = createUsers({ store, now, roles, managerRoles, passwords, checkNewPassword, attempts, tokens, recorder, failures: record.failures, onError: failing('users'), removeUser, onPasswordChange, onAddressChange })
   const removeFirstSecrets = createFirstSecrets({ store, directory: findDataDir(options) ?? 'data', onWarning })
   const signIns = createSignIns({
     store,

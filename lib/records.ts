@@ -29,9 +29,9 @@ export interface UserRecord extends Document {
   password: string
   name: string
   info: { [key: string]: Json }
-  /** The address that the user has verified: the account itself, or another one. */
+  /** The address that the user has verified, or that an administrator has set: the account itself, or another one. */
   email?: string
-  /** Present with `email`: the time when a link mailed to it was used. Independent of verified_at, which the operator sets. */
+  /** The time when a link mailed to `email` was used. Absent for one that an administrator has set. Independent of verified_at, which the operator sets. */
   email_verified_at?: string
   /**
    * The addresses that no other user may have: the account, if it is an address, and the verified address. Each item is unique
@@ -42,10 +42,14 @@ export interface UserRecord extends Document {
   address_changes?: AddressChange[]
   /** Set until the invitation is accepted. The user has no password yet. */
   invited_at?: string
+  /** The id of the user who made the invitation, or of the client that made it for itself. */
+  invited_by?: string
   /** Set while an administrator deletes their own account. Until this time they do not count as an administrator. */
   leaving_until?: string
   /** Tokens minted under an earlier epoch are revoked. */
   epoch: number
+  /** Incremented when a role is given. Links from before are no longer valid. Absent: 0. */
+  link_epoch?: number
   /** Incremented by every write. A write can thus require that the record has not changed since its rules were checked. */
   revision: number
   /** Set on the user that bootstrap created. A unique key, so that concurrent calls create one admin. */

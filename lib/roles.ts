@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import type { Roles } from './records.ts'
 import type { ApiScope } from './resources/api-scopes.ts'
 import type { MaybePromise } from './store/port.ts'
@@ -36,6 +37,11 @@ export function checkRoleNames (names: RoleNames): void {
 /** Whether a role is present, whatever its value. Inherited properties are not roles. */
 export function holdsRole (roles: Roles, name: string): boolean {
   return Object.hasOwn(roles, name)
+}
+
+/** Whether new roles contain one that was not held before, or one with other attributes. */
+export function isRoleGiven (held: Roles, given: Roles): boolean {
+  return Object.entries(given).some(([role, value]) => !Object.hasOwn(held, role) || !isDeepStrictEqual(held[role], value))
 }
 
 /** The user on whose behalf a service call runs. */

@@ -86,6 +86,14 @@ export function createSignInForms ({ identity: { signIns, knownBrowsers } }: Fas
       return null
     },
 
+    /** Goes on after the steps that a link has proved. Null when it has sent the page of the next step. */
+    async proceed (reply: FastifyReply, form: SignInForm, proved: Progress): Promise<Progress | null> {
+      const outcome = await signIns.proceed(form.secret, proved)
+      if ('done' in outcome) return outcome.done
+      await show(reply, outcome.next, form)
+      return null
+    },
+
     cancel: signIns.cancel
   }
 }

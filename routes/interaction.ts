@@ -21,7 +21,7 @@ type InteractionRoute = { Params: { uid: string }, Querystring: { account?: stri
 /** The pages between an authorization request and its response: sign-in and consent. */
 export async function interactionRoutes (app: FastifyInstance, mount: PeopleMount): Promise<void> {
   const { getServer, getIssuer, getPath, limits, look } = mount
-  const { users, accounts, signIns } = app.identity
+  const { users, accounts } = app.identity
   const passwordForm = createPasswordForm(app, mount)
   const askForm = createAskForm(app, mount)
   const forms = createSignInForms(app, limits, getIssuer)
@@ -138,7 +138,10 @@ export async function interactionRoutes (app: FastifyInstance, mount: PeopleMoun
       // In another browser, or too late: the account exists, and the person signs in from the app.
       const found = await findInteraction(request, reply).catch(() => null)
       if (found === null || found.interaction.prompt === 'consent') return null
-      const { user_id: accountId, ...proof } = await signIns.complete({ user_id, user_epoch: epoch, amr: ['pwd'] })
+      // The person has just chosen the password. The other steps remain.
+      const signedIn = await forms.proceed(reply, toForm(found.interaction), { user_id, user_epoch: epoch, amr: ['pwd'] })
+      if (signedIn === null) return reply
+      const { user_id: accountId, ...proof } = signedIn
       return await decide(request, reply, found.server, { login: { accountId, acr: PASSWORD_ACR, ...proof }, create: {} })
     })
   })

@@ -1,6 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Asker } from '../lib/accounts/index.ts'
 import { PAGE_PATHS } from '../lib/accounts/links.ts'
+import type { PasswordPurpose } from '../lib/accounts/password.ts'
 import { findReturn } from '../lib/accounts/return-to.ts'
 import { ticketError } from '../lib/accounts/tickets.ts'
 import { countCharacters } from '../lib/checks.ts'
@@ -46,7 +47,7 @@ function describeRefusal (error: IdentityError, min: number): Message | undefine
 export interface PasswordPage {
   action: string
   /** What the links of this path are for. */
-  purpose: 'reset' | 'invite' | 'sign-up'
+  purpose: PasswordPurpose
   /** Finds the page that asks for another link, if it is not the purpose's own. */
   findAsk?: () => Promise<string | undefined>
 }
@@ -61,7 +62,7 @@ export function createPasswordForm (app: FastifyInstance, mount: PeopleMount) {
   const gone = async (error: unknown, { purpose, findAsk }: PasswordPage) => toGone(error, purpose, await findAsk?.())
 
   async function show (reply: FastifyReply, path: PasswordPage, token: string, error?: Message): Promise<FastifyReply> {
-    const { purpose, account } = await accounts.inspectLink(token).catch(async (thrown) => { throw await gone(thrown, path) })
+    const { purpose, account } = await accounts.inspectLink(token, [path.purpose]).catch(async (thrown) => { throw await gone(thrown, path) })
     const { action } = path
     return await sendPage(reply, 'set-password', { action, token, purpose, account, min: passwordMin, ...(error !== undefined && { error }) }, page)
   }
@@ -77,7 +78,7 @@ export function createPasswordForm (app: FastifyInstance, mount: PeopleMount) {
       try {
         await limits.guess(request)
         if (countCharacters(password) > LIMITS.password) throw new IdentityError('ErrParam', `password: must have at most ${LIMITS.password} characters`)
-        const set = await accounts.setPassword(token, password, { turn: toAnonymousTurn(request) })
+        const set = await accounts.setPassword(token, password, { turn: toAnonymousTurn(request), purposes: [path.purpose] })
         const answered = await after?.(request, reply, set) ?? null
         if (answered !== null) return answered
         const to = await findReturn(store, set)

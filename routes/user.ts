@@ -106,7 +106,7 @@ export const userRoutes: FastifyPluginAsyncTypebox<RouteSettings> = async (app, 
       description: "A new password, or disabling the account, revokes all the user's codes and tokens.",
       params: UserParamsSchema,
       body: PatchUserSchema,
-      response: { 204: NoContentSchema, ...writeErrors('ErrNotFound', 'ErrLimit') }
+      response: { 204: NoContentSchema, ...writeErrors('USER_EXIST', 'ErrNotFound', 'ErrLimit') }
     }
   }, async (request, reply) => {
     await users.patch(request.params.userId, request.body, toActor(request, tokens))

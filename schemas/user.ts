@@ -7,7 +7,7 @@ export const ProfileSchema = Type.Object({
   created_at: TimestampSchema,
   modified_at: TimestampSchema,
   verified_at: Type.Optional(TimestampSchema),
-  email: Type.Optional(Type.String({ description: 'The verified address, if there is one: the account itself, or another.' })),
+  email: Type.Optional(Type.String({ description: 'The address that the user has verified or that an administrator has set, if there is one: the account itself, or another.' })),
   email_verified_at: Type.Optional(Type.String({ ...TimestampSchema, description: 'When the user used a link that was mailed to it. Independent of verified_at, which an administrator sets.' })),
   roles: HeldRolesSchema,
   name: Type.String(),
@@ -63,6 +63,9 @@ export const PatchUserSchema = Type.Object({
   data: Type.Optional(Type.Object({
     verified_at: Type.Optional(Type.String({ maxLength: 64, description: 'RFC 3339; admin only. Clears expired_at.' })),
     roles: Type.Optional(RolesSchema),
+    email: Type.Optional(Type.String({
+      minLength: 1, maxLength: LIMITS.account, description: 'Admin only. Sets the address, unverified unless it stays the same. The former address is told, and cannot undo the change or an earlier one.'
+    })),
     ...ProfilePatchSchema.properties
   }, { additionalProperties: false })),
   disable: Type.Optional(Type.Boolean({ description: 'true disables the user and revokes their tokens, false enables the user.' }))

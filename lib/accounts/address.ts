@@ -1,6 +1,7 @@
 import { paramError } from '../errors.ts'
-import { findMailbox, listAddresses } from '../users/addresses.ts'
-import { createAddressChanges, listLiveChanges, writeAddress } from './change-address.ts'
+import { findMailbox, listAddresses, listLiveChanges } from '../users/addresses.ts'
+import { NO_PASSWORD } from '../users/passwords.ts'
+import { createAddressChanges, writeAddress } from './change-address.ts'
 import { type AccountContext, notify, requireOutbox, requireUser } from './context.ts'
 import { requireLive, toVerified } from './live.ts'
 import { checkOwnMail } from './mail-limits.ts'
@@ -74,19 +75,23 @@ export function createAddresses (context: AccountContext) {
     },
 
     /**
-     * Undoes a change of the address and all later changes, because they are assumed to come from the same person. Ends all
-     * sessions and links, and sends a link for a new password to the restored address.
+     * Undoes a change of the address and all later changes, because they are assumed to come from the same person. Ends the
+     * password, which that person may know, all sessions and all links. The restored address gets a link for a new password, and
+     * the other one is told.
      * @throws ErrTicket
      */
     async undoChange (token: string): Promise<void> {
       const ticket = await tickets.require(token, 'undo')
+      let lost: string | undefined
       const written = await writeAddress(context, ticket.user_id!, 'user.email_restored', (record) => {
         const live = record === null ? [] : listLiveChanges(record, now())
         const index = live.findIndex((one) => one.ticket === ticket.id)
         if (record === null || index < 0) throw ticketError()
         const { email, email_verified_at } = live[index]!
+        lost = findMailbox(record)
         return {
           set: {
+            password: NO_PASSWORD,
             addresses: listAddresses(record.account, email),
             address_changes: live.slice(0, index),
             ...(email !== undefined && { email }),
@@ -99,6 +104,7 @@ export function createAddresses (context: AccountContext) {
       tokens.deleteOfUser(written.id, written.epoch)
       await Promise.all([tickets.remove(ticket.id), tickets.removeOf(written.id, ENDED_BY_EPOCH)]).catch(onError)
       await notify(context, { kind: 'address-restored', user_id: written.id, epoch: written.epoch })
+      if (lost !== undefined && lost !== findMailbox(written)) await notify(context, { kind: 'address-taken-back', to: lost })
     }
   }
 }

@@ -4,7 +4,7 @@ import type { EventType } from '../events/types.ts'
 import type { AddressChange, UserRecord } from '../records.ts'
 import { type Change, DuplicateKeyError } from '../store/port.ts'
 import { createToken, hashToken } from '../tokens/tokens.ts'
-import { findMailbox, isTaken } from '../users/addresses.ts'
+import { findMailbox, isTaken, listLiveChanges } from '../users/addresses.ts'
 import { checkAddress } from './ask.ts'
 import { type AccountContext, changeUser, requireOutbox, requireUser } from './context.ts'
 import { requireLive, toVerified } from './live.ts'
@@ -13,12 +13,6 @@ import { PURPOSES, type TicketRecord, ticketError } from './tickets.ts'
 
 /** The number of address changes that can be undone at the same time. Ten changes in three days are more than a user needs. */
 const MAX_CHANGES = 10
-
-/** The changes of a user's address that can still be undone, the latest one last. */
-export function listLiveChanges ({ address_changes = [] }: UserRecord, now: number): AddressChange[] {
-  const time = toTimestamp(now)
-  return address_changes.filter(({ until }) => until > time)
-}
 
 /** Writes an address to the user. @throws ErrTicket also when another user has verified the address meanwhile */
 export async function writeAddress (

@@ -5,16 +5,17 @@ import { scan } from '../lists/scan.ts'
 import type { UserRecord } from '../records.ts'
 import { holdsRole } from '../roles.ts'
 import { isActive } from '../tokens/validity.ts'
-import { type AccountContext, changeUser, offError, prepareNotice } from './context.ts'
 import { findMailbox } from '../users/addresses.ts'
-import { ENDED_BY_EPOCH } from './tickets.ts'
+import { type AccountContext, changeUser, offError, prepareNotice } from './context.ts'
+import { createUserRemoval } from './remove.ts'
 
 /** Milliseconds for which an administrator who deletes their account does not count as an administrator. */
 const LEAVING = 60_000
 
 /** Lets users delete their own accounts. */
 export function createDeletion (context: AccountContext, { clients, isOn }: { clients: Pick<Clients, 'removeOwned'>, isOn: boolean }) {
-  const { users, tokens, tickets, roles, now, recorder, onError } = context
+  const { users, roles, now } = context
+  const removeUser = createUserRemoval(context)
 
   /** Whether another active administrator remains. */
   async function isAnotherAdmin (user_id: string): Promise<boolean> {
@@ -59,10 +60,8 @@ export function createDeletion (context: AccountContext, { clients, isOn }: { cl
       const mailbox = findMailbox(user)
       // Stored before the deletion and sent after it, so that no crash in between loses it.
       const notice = mailbox === undefined ? undefined : await prepareNotice(context, { kind: 'deleted', user_id, to: mailbox })
-      if (!await recorder.remove('users', user_id, { type: 'user.deleted', id: user_id })) throw new IdentityError('ErrNotFound', 'user: no such user')
+      if (!await removeUser(user_id)) throw new IdentityError('ErrNotFound', 'user: no such user')
       notice?.release()
-      tokens.deleteOfUser(user_id)
-      await tickets.removeOf(user_id, [...ENDED_BY_EPOCH, 'undo']).catch(onError)
     }
   }
 }

@@ -84,6 +84,10 @@ export function createAccounts ({ clients, box, onMailFailed, ...parts }: Accoun
       const message = { ...address(draft, mail, getMailLook().logo?.attachment), id: `<${generateId(now())}@${host()}>` }
       await mail.send(message, { signal: AbortSignal.any([signal, AbortSignal.timeout(SEND_TIMEOUT)]) })
     },
+    /** Notifies mailboxes that a user has given up, because an administrator has set the user's address. */
+    async notifyOfAddress (former: readonly string[]): Promise<void> {
+      for (const to of former) await notify(context, { kind: 'address-given-up', to })
+    },
     /** Notifies a user that their password was changed. */
     notifyOfPassword: async ({ id }: Pick<UserRecord, 'id'>): Promise<void> => await notify(context, { kind: 'password-changed', user_id: id })
   }

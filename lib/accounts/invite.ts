@@ -8,11 +8,12 @@ import { isActive } from '../tokens/validity.ts'
 import { findByName, findMailbox } from '../users/addresses.ts'
 import { type AccountContext, requireLink } from './context.ts'
 import { checkStaffMail } from './mail-limits.ts'
+import { NO_PASSWORD } from '../users/passwords.ts'
 import { type ReturnTo, copyReturnTo } from './return-to.ts'
-import { PURPOSES } from './tickets.ts'
+import { PURPOSES, toHolder } from './tickets.ts'
 
-/** Stored instead of a hash. No password matches it. */
-const NO_PASSWORD = ''
+/** Who makes an invitation. A client that acts for itself is not the user who owns it. */
+const toInviter = ({ isUser, client_id, user_id }: Actor): string => isUser === false && client_id !== undefined ? client_id : user_id
 
 export interface Invitation extends Partial<ReturnTo> {
   account: string
@@ -30,11 +31,14 @@ export function createInvitations (context: AccountContext) {
 
   /**
    * The user who was invited before and has not accepted; null for a new account.
-   * @throws USER_EXIST for any other user
+   * @throws USER_EXIST for any other user, ErrPerm for one whom another person invited
    */
-  async function findInvited (account: string): Promise<UserRecord | null> {
+  async function findInvited (account: string, actor: Actor): Promise<UserRecord | null> {
     const found = await findByName(users, account)
-    if (found !== null && (found.invited_at === undefined || found.account !== account)) throw existsError()
+    if (found === null) return null
+    if (found.invited_at === undefined || found.account !== account) throw existsError()
+    // Another link replaces the one that the other person has handed over.
+    if (!actor.isAdmin && found.invited_by !== toInviter(actor)) throw permError('account', 'only an admin may invite again whom another person invited')
     return found
   }
 
@@ -60,9 +64,9 @@ export function createInvitations (context: AccountContext) {
       const account = checkAccount(invitation.account)
       const { name = '', roles = {}, language = 'en' } = invitation
       const returnTo = copyReturnTo(invitation)
-      const invited = await findInvited(account)
+      const invited = await findInvited(account, actor)
       const user = invited ?? createUserRecord(now(), {
-        account, roles: checkRoles(roles), password: NO_PASSWORD, name: checkText('name', name), info: {}, invited_at: toTimestamp(now())
+        account, roles: checkRoles(roles), password: NO_PASSWORD, name: checkText('name', name), info: {}, invited_at: toTimestamp(now()), invited_by: toInviter(actor)
       }, actor.isAdmin)
       const mailbox = outbox && findMailbox(user)
       // Before anything is written: a refused invitation creates no user.
@@ -74,7 +78,7 @@ export function createInvitations (context: AccountContext) {
         await outbox.enqueue({ kind: 'invite', user_id: user.id, epoch: user.epoch, language, ...returnTo }, PURPOSES.invite.life)
         return { user_id: user.id }
       }
-      const token = await tickets.issue({ purpose: 'invite', user_id: user.id, user_epoch: user.epoch, mailed: false, ...returnTo })
+      const token = await tickets.issue({ purpose: 'invite', ...toHolder(user), mailed: false, ...returnTo })
       return { user_id: user.id, link: writeLink('invite', token) }
     },
 
@@ -99,7 +103,7 @@ export function createInvitations (context: AccountContext) {
       }
       // A manager could use the link themselves, and so take over the account.
       if (!actor.isAdmin) throw permError('userId', 'only an admin may see the link of a user who gets no mail')
-      const token = await tickets.issue({ purpose: 'reset', user_id, user_epoch: user.epoch, mailed: false })
+      const token = await tickets.issue({ purpose: 'reset', ...toHolder(user), mailed: false })
       await started()
       return { sent: false, link: writeLink('reset', token) }
     }

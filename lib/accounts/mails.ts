@@ -9,7 +9,7 @@ import { findByName, findMailbox, isTaken } from '../users/addresses.ts'
 import { type AccountContext, requireLink } from './context.ts'
 import { mayMailAsked } from './mail-limits.ts'
 import { copyReturnTo } from './return-to.ts'
-import type { Purpose } from './tickets.ts'
+import { type Purpose, toHolder } from './tickets.ts'
 
 /** Composes mails from the jobs in the outbox. It runs when a mail is sent, and reads the accounts at that time. */
 export function createComposer (context: Omit<AccountContext, 'outbox'>, { service, getMailLook }: { service: () => string, getMailLook: () => MailLook }) {
@@ -39,7 +39,7 @@ export function createComposer (context: Omit<AccountContext, 'outbox'>, { servi
       purpose,
       address: isWanted ? to : hashToken(name),
       mailed: true,
-      ...(user !== null && isWanted && { user_id: user.id, user_epoch: user.epoch }),
+      ...(user !== null && isWanted && toHolder(user)),
       ...(isNew && copyReturnTo(job))
     })
     if (to === undefined || !isWanted) return null
@@ -55,7 +55,7 @@ export function createComposer (context: Omit<AccountContext, 'outbox'>, { servi
     const found = await find(user)
     if (found === null) return null
     const token = await tickets.issue({
-      purpose, ...found, mailed: true, user_id: user.id, user_epoch: user.epoch, ...copyReturnTo(job)
+      purpose, ...found, mailed: true, ...toHolder(user), ...copyReturnTo(job)
     })
     return write(kind, toMailLanguage(job.language), found.address, requireLink(context)(purpose, token), { account: user.account, address: found.address })
   }
@@ -86,6 +86,14 @@ export function createComposer (context: Omit<AccountContext, 'outbox'>, { servi
       const id = hashToken(String(token))
       if (user?.address_changes?.some(({ ticket }) => ticket === id) !== true) return null
       return write('address-changed', toMailLanguage(language), String(to), requireLink(context)('undo', String(token)))
+    },
+
+    async 'address-taken-back' ({ to, language }) {
+      return write('address-taken-back', toMailLanguage(language), String(to))
+    },
+
+    async 'address-given-up' ({ to, language }) {
+      return write('address-given-up', toMailLanguage(language), String(to))
     },
 
     async 'password-changed' ({ user_id, language }) {

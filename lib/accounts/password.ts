@@ -12,12 +12,16 @@ import { requireLive, toVerified } from './live.ts'
 import { type ReturnTo, copyReturnTo } from './return-to.ts'
 import { ENDED_BY_EPOCH, type TicketRecord, ticketError } from './tickets.ts'
 
+/** The purposes of links that set a password. */
+const PASSWORD_PURPOSES = ['reset', 'invite', 'sign-up'] as const
+export type PasswordPurpose = typeof PASSWORD_PURPOSES[number]
+
 export interface PasswordSet extends Partial<ReturnTo> {
   user_id: string
   /** The user's epoch, for a sign-in that follows immediately. */
   epoch: number
   account: string
-  purpose: 'reset' | 'invite' | 'sign-up'
+  purpose: PasswordPurpose
 }
 
 function inUseError (): IdentityError {
@@ -74,10 +78,11 @@ export function createSetPassword (context: AccountContext, { isSignUpOn }: { is
   return {
     /**
      * Reads the purpose and the account of a link for a password, without spending the link.
+     * @param purposes of links that are good there
      * @throws ErrTicket
      */
-    async inspectLink (token: string): Promise<{ purpose: PasswordSet['purpose'], account: string }> {
-      const ticket = await tickets.require(token, 'reset', 'invite', 'sign-up')
+    async inspectLink (token: string, purposes: readonly PasswordPurpose[] = PASSWORD_PURPOSES): Promise<{ purpose: PasswordSet['purpose'], account: string }> {
+      const ticket = await tickets.require(token, ...purposes)
       const { purpose } = ticket as { purpose: PasswordSet['purpose'] }
       if (purpose !== 'sign-up') return { purpose, account: requireLive(ticket, await users.get(ticket.user_id ?? ''), now).account }
       const { address } = ticket
@@ -88,14 +93,15 @@ export function createSetPassword (context: AccountContext, { isSignUpOn }: { is
     /**
      * Sets the password and spends the link with the same write.
      * @param options.turn in the queue of hashes
+     * @param options.purposes of links that are good there
      * @throws ErrTicket, ErrParam for a refused password: the link can then be used again, ErrBusy
      */
-    async setPassword (token: string, password: string, { name = '', turn }: { name?: string, turn?: Turn } = {}): Promise<PasswordSet> {
+    async setPassword (token: string, password: string, { name = '', turn, purposes = PASSWORD_PURPOSES }: { name?: string, turn?: Turn, purposes?: readonly PasswordPurpose[] } = {}): Promise<PasswordSet> {
       const id = hashToken(token)
       if (inUse.has(id)) throw inUseError()
       inUse.add(id)
       try {
-        const ticket = await tickets.require(token, 'reset', 'invite', 'sign-up')
+        const ticket = await tickets.require(token, ...purposes)
         const { purpose } = ticket as TicketRecord & { purpose: PasswordSet['purpose'] }
         const user = purpose === 'sign-up' ? await signUp(ticket, password, name, turn) : await reset(ticket, password, turn)
         return { user_id: user.id, epoch: user.epoch, account: user.account, purpose, ...copyReturnTo(ticket) }

@@ -1,6 +1,7 @@
 import { type Clock, toTimestamp } from '../clock.ts'
 import { IdentityError } from '../errors.ts'
 import { scan } from '../lists/scan.ts'
+import type { UserRecord } from '../records.ts'
 import { BATCH_SIZE, type Document, type Store } from '../store/port.ts'
 import { createToken, hashToken } from '../tokens/tokens.ts'
 
@@ -34,6 +35,8 @@ export interface TicketRecord extends Document {
   user_id?: string
   /** The user's epoch when the link was issued. A password change increments the epoch, which ends the link. */
   user_epoch?: number
+  /** The user's link epoch when the link was issued. A new role increments it, which ends the link. Absent: 0. */
+  link_epoch?: number
   /** The address that the link was mailed to, or that it is about. */
   address?: string
   /** On a change of address: the user's mailbox at the time of the request. */
@@ -47,7 +50,12 @@ export interface TicketRecord extends Document {
   expired_at: string
 }
 
-export type NewTicket = Pick<TicketRecord, 'purpose' | 'mailed'> & Partial<Pick<TicketRecord, 'user_id' | 'user_epoch' | 'address' | 'former' | 'return_to' | 'client_id'>>
+export type NewTicket = Pick<TicketRecord, 'purpose' | 'mailed'> & Partial<Pick<TicketRecord, 'user_id' | 'user_epoch' | 'link_epoch' | 'address' | 'former' | 'return_to' | 'client_id'>>
+
+/** The fields of a ticket that make it end with its user's password and roles. */
+export function toHolder ({ id, epoch, link_epoch }: UserRecord): { user_id: string, user_epoch: number, link_epoch?: number } {
+  return { user_id: id, user_epoch: epoch, ...(link_epoch !== undefined && { link_epoch }) }
+}
 
 /** What names a ticket: the token of its link, or the id of the ticket, which a browser's progress has instead of the token. */
 export type Link = string | { ticket: string }

@@ -55,10 +55,10 @@ export function watchSignIns (signIns: SignIns, meter: Meter): SignIns {
         throw error
       }
     },
-    async complete (progress) {
-      const completed = await signIns.complete(progress)
-      meter.signIn('success', progress.amr.join('+'))
-      return completed
+    async proceed (secret, proved) {
+      const outcome = await signIns.proceed(secret, proved)
+      if ('done' in outcome) meter.signIn('success', outcome.done.amr.join('+'))
+      return outcome
     }
   }
 }

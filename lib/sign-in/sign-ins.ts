@@ -64,6 +64,18 @@ export function createSignIns ({ store, now, steps, onDone = async () => {} }: {
     return step === undefined ? { progress: null, step: steps[0] } : { progress, step }
   }
 
+  /** Goes on to the next step, or completes the sign-in. */
+  async function advance (secret: string, reached: Progress, isStored: boolean): Promise<{ done: Progress } | { next: Step }> {
+    const next = await findStep(reached)
+    if (next !== undefined) {
+      await records.put({ id: hashToken(secret), ...reached, ...toLifetime(now(), PROGRESS_TTL) })
+      return { next }
+    }
+    if (isStored) await records.delete(hashToken(secret))
+    await onDone(reached.user_id)
+    return { done: reached }
+  }
+
   return {
     /**
      * The current step of a browser.
@@ -84,20 +96,12 @@ export function createSignIns ({ store, now, steps, onDone = async () => {} }: {
       // The first step determines the user.
       const { user_id, user_epoch } = progress ?? verdict.passed
       const reached = { user_id, user_epoch, amr: [...progress?.amr ?? [], step.amr] }
-      const next = await findStep(reached)
-      if (next !== undefined) {
-        await records.put({ id: hashToken(secret), ...reached, ...toLifetime(now(), PROGRESS_TTL) })
-        return { next }
-      }
-      if (progress !== null) await records.delete(hashToken(secret))
-      await onDone(user_id)
-      return { done: reached }
+      return await advance(secret, reached, progress !== null)
     },
 
-    /** Completes a sign-in without steps, which a link has proved. */
-    async complete (progress: Progress): Promise<Progress> {
-      await onDone(progress.user_id)
-      return progress
+    /** Goes on with the steps after those that a link has proved. It replaces what the browser has proved before. */
+    async proceed (secret: string, proved: Progress): Promise<{ done: Progress } | { next: Step }> {
+      return await advance(secret, proved, await load(secret) !== null)
     },
 
     /** Deletes the browser's progress. */

@@ -1,4 +1,5 @@
-import type { UserRecord } from '../records.ts'
+import { toTimestamp } from '../clock.ts'
+import type { AddressChange, UserRecord } from '../records.ts'
 import type { Collection } from '../store/port.ts'
 
 /** Whether an account is an email address. Only that format of accounts contains an `@`. */
@@ -11,7 +12,13 @@ export function listAddresses (account: string, email?: string): string[] {
   return [...new Set([account, email])].filter((address) => address !== undefined).filter(isAddress)
 }
 
-/** The address for mails to the user: the verified address, or else the account if it is an address. */
+/** The changes of a user's address that can still be undone, the latest one last. */
+export function listLiveChanges ({ address_changes = [] }: Pick<UserRecord, 'address_changes'>, now: number): AddressChange[] {
+  const time = toTimestamp(now)
+  return address_changes.filter(({ until }) => until > time)
+}
+
+/** The address for mails to the user: the verified address, or one that an administrator has set, or else the account if it is an address. */
 export function findMailbox ({ account, email }: Pick<UserRecord, 'account' | 'email'>): string | undefined {
   return email ?? (isAddress(account) ? account : undefined)
 }

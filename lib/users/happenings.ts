@@ -3,7 +3,7 @@ import type { Roles, UserRecord } from '../records.ts'
 import type { Change } from '../store/port.ts'
 
 /** Fields that are not listed as changed: they have events of their own, or carry no information. */
-const APART = ['password', 'roles', 'disabled_at', 'modified_at', 'expired_at']
+const APART = ['password', 'roles', 'disabled_at', 'modified_at', 'expired_at', 'email', 'addresses']
 
 const listMissing = (roles: Roles, among: Roles): string[] => Object.keys(among).filter((role) => !Object.hasOwn(roles, role))
 
@@ -15,6 +15,7 @@ export function listHappenings (record: UserRecord, { set = {}, unset = [] }: Ch
   return [
     ...(changed.length === 0 ? [] : [{ type: 'user.updated', id, changed }] as const),
     ...(roles === undefined ? [] : [{ type: 'user.roles_changed', id, granted: listMissing(record.roles, roles), removed: listMissing(roles, record.roles) }] as const),
+    ...('email' in set ? [{ type: 'user.email_changed', id }] as const : []),
     ...('password' in set ? [{ type: 'user.password_changed', id }] as const : []),
     ...('disabled_at' in set ? [{ type: 'user.disabled', id }] as const : []),
     ...(unset.includes('disabled_at') && record.disabled_at !== undefined ? [{ type: 'user.enabled', id }] as const : [])

@@ -9,6 +9,9 @@ import { Lazy } from '../lazy.ts'
 /** Characters of salt before the HMAC. bcrypt adds 128 bits of its own. */
 const SALT_LENGTH = 8
 
+/** Stored instead of a hash. No password matches it, and comparing one takes as long as with a hash. */
+export const NO_PASSWORD = ''
+
 /** Hashes that may wait for a thread. MAX_WAIT is reached before that, except at a very low cost. */
 const DEFAULT_QUEUE = 10_000
 

@@ -10,7 +10,7 @@ import type { CheckNewPassword } from './password-rules.ts'
 import type { Passwords } from './passwords.ts'
 import { type Roles, type UserRecord, createUserRecord } from '../records.ts'
 import { retryWrite } from '../retry.ts'
-import type { Actor, RoleNames } from '../roles.ts'
+import { type Actor, type RoleNames, isRoleGiven } from '../roles.ts'
 import { parseSort } from '../lists/sort.ts'
 import type { Attempts, Target } from '../sign-in/attempts.ts'
 import type { KnownBrowser } from '../sign-in/known-browsers.ts'
@@ -21,6 +21,7 @@ import type { Failures } from '../events/failures.ts'
 import type { Recorder } from '../events/recorder.ts'
 import { listHappenings } from './happenings.ts'
 import { findByName, isTaken } from './addresses.ts'
+import { addressTaken, checkFreeAddress, giveUp } from './give-up-address.ts'
 import { createManagerRules } from './manager-rules.ts'
 import { showItemOf, showProfile, showUser } from './show-user.ts'
 
@@ -46,8 +47,12 @@ export interface UserServices {
   failures: Pick<Failures, 'recordSignIn' | 'recordConfirmation'>
   /** Receives failures that no caller waits for. */
   onError: (error: unknown) => void
+  /** Removes the user with their tokens and links. Resolves to false when there is no such user. */
+  removeUser: (user_id: string) => Promise<boolean>
   /** Called after a user or an administrator has changed the user's password. */
   onPasswordChange?: ((record: UserRecord) => Promise<void>) | undefined
+  /** Called after an administrator has set an address, with the mailboxes that the user has given up. */
+  onAddressChange?: ((record: UserRecord, former: string[]) => Promise<void>) | undefined
 }
 
 function notFound (): IdentityError {
@@ -67,7 +72,7 @@ function toListQuery (query: UserListQuery): ListQuery {
 }
 
 /** User accounts and their rules (docs/api.md). */
-export function createUsers ({ store, now, roles: names, managerRoles, passwords, checkNewPassword, attempts, tokens, recorder, failures, onError, onPasswordChange }: UserServices) {
+export function createUsers ({ store, now, roles: names, managerRoles, passwords, checkNewPassword, attempts, tokens, recorder, failures, onError, removeUser, onPasswordChange, onAddressChange }: UserServices) {
   const users = store.collection<UserRecord>('users')
   const { counts, pages } = createReads(store)
   const checkMayPatch = createManagerRules(names, managerRoles)
@@ -86,10 +91,12 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
     if (Object.keys(change.set ?? {}).length === 0 && (change.unset ?? []).length === 0) {
       throw new IdentityError('ErrParam', 'body: must contain a change')
     }
+    // Whoever has seen a link of the user could otherwise use it to get the new role.
+    const endsLinks = change.set?.roles !== undefined && isRoleGiven(record.roles, change.set.roles as Roles)
     return await users.update(record.id, {
       set: { ...change.set, modified_at: toTimestamp(now()), ...recorder.attach(record, ...listHappenings(record, change)) },
       unset: change.unset,
-      increment: { ...change.increment, revision: 1 }
+      increment: { ...change.increment, revision: 1, ...(endsLinks && { link_epoch: 1 }) }
     }, { equal: { revision: record.revision } })
   }
 
@@ -328,11 +335,17 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
         set.disabled_at = toTimestamp(now())
         increment.epoch = 1
       } else if (disable === false) unset.push('disabled_at')
+      const address = data.email === undefined ? undefined : await checkFreeAddress(users, data.email, user_id)
+      let former: string[] = []
       // Checked again on the record that the write replaces, because the target may have become an admin meanwhile.
-      await patch(user_id, (record) => {
+      const written = await patch(user_id, (record) => {
         checkMayPatch(record, body, actor)
-        return { set, unset, increment }
-      })
+        if (address === undefined) return { set, unset, increment }
+        const given = giveUp(record, address, now())
+        former = given.former
+        return { set: { ...set, ...given.set }, unset: [...unset, ...given.unset], increment }
+      }).catch((error) => { throw error instanceof DuplicateKeyError && error.field === 'addresses' ? addressTaken() : error })
+      if (address !== undefined) await onAddressChange?.(written, former)
       if (disable === false && actor.isAdmin) await openPassword(target)
     },
 
@@ -376,13 +389,12 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
     checkNewPassword,
 
     /**
-     * Removes a user with their sessions, codes and tokens. Their clients are kept.
+     * Removes a user with their sessions, codes, tokens and links. Their clients are kept.
      * @throws ErrPerm for the actor's own account, ErrNotFound
      */
     async remove (user_id: string, actor: Actor): Promise<void> {
       if (actor.user_id === user_id) throw permError('userId', 'users cannot delete themselves')
-      if (!await recorder.remove('users', user_id, { type: 'user.deleted', id: user_id })) throw notFound()
-      tokens.deleteOfUser(user_id)
+      if (!await removeUser(user_id)) throw notFound()
     },
 
     /** @param actor the caller; absent: the program itself */

@@ -19,7 +19,7 @@ t.test('config check prints the effective configuration', async (t) => {
   const { code, json } = await run('config check --json')
   t.equal(code, 0)
   t.match(json(), {
-    database: `sqlite:${join(dir, 'identity.db')}`, key_id: /^\S{8}$/, issuer: 'https://id.example.com', address: '127.0.0.1:4000', workers: 1, log_level: 'info', production: false
+    database: `sqlite:${join(dir, 'identity.db')}`, key_id: /^\S{8}$/, issuer: 'https://id.example.com', address: '127.0.0.1:4000', workers: 1, log_level: 'info', production: false, manager_roles: /^every role but the admin and service roles/
   })
 })
 
@@ -65,6 +65,14 @@ t.test('every option of the start has a variable', async (t) => {
   const names = [...Object.keys(options), ...Object.keys(roles as object).map((role) => `roles.${role}`), ...['accent', 'logo', 'name', 'issuer', 'helpAddress', 'termsUrl', 'privacyUrl'].map((name) => `oidc.${name}`), 'mail.url', 'mail.from', 'signUp']
   for (const name of names) t.ok(findVariable(name), name)
   t.equal(findVariable('oidc.clockTolerance'), undefined)
+})
+
+t.test('config check says which roles managers may grant', async (t) => {
+  const dir = t.testdir()
+  await createCli(dir)('user create --account ann')
+  for (const [text, roles] of [['editor,author', ['editor', 'author']], ['off', []]] as const) {
+    t.strictSame((await createCli(dir, { IDENTITY_MANAGER_ROLES: text })('config check --json')).json().manager_roles as unknown, roles)
+  }
 })
 
 t.test('config check names the problems', async (t) => {

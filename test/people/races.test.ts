@@ -174,6 +174,23 @@ await race('of a sign-up and an invitation to the same address one makes the acc
   }
 })
 
+await race('a link that was shown before a role has no effect after it', async () => {
+  const user_id = await reset()
+  const shown = [await link(user_id, 'reset'), await link(user_id, 'reset')]
+  return {
+    actors: {
+      link: async () => await accounts.setPassword(shown[0]!, 'of the manager'),
+      role: async () => await users.patch(user_id, { data: { roles: { admin: true } } }, ADMIN)
+    },
+    async check (succeeded) {
+      const user = await records.users.get(user_id)
+      if (user?.roles.admin !== true) return 'no role'
+      if ((user.password === 'strong of the manager') !== succeeded.link) return 'not the password of the link'
+      return await findSurvivor(shown)
+    }
+  }
+})
+
 await race('of two who take the same address, by a verification and by an account, one gets it', async () => {
   const user_id = await reset()
   await mailing.changeAddress(user_id, NEW)

@@ -60,16 +60,26 @@ export const de: MailTextSource = {
   'address-changed': {
     subject: '{service}: die Adresse Ihres Kontos wurde geändert',
     heading: 'Die Adresse Ihres Kontos wurde geändert',
-    text: 'Ihr Konto bei {service} hat jetzt eine andere Adresse. Wenn Sie es waren, müssen Sie nichts tun.\n\nWenn Sie das nicht waren, machen Sie die Änderung rückgängig: Dabei werden auch alle Browser und Apps abgemeldet.',
+    text: 'Ihr Konto bei {service} hat jetzt eine andere Adresse. Wenn Sie es waren, müssen Sie nichts tun.\n\nWenn Sie das nicht waren, machen Sie die Änderung rückgängig: Dabei werden auch alle Browser und Apps abgemeldet, und das Passwort gilt nicht mehr.',
     button: 'Änderung rückgängig machen',
     note: 'Der Link gilt 72 Stunden lang.'
   },
   'address-restored': {
     subject: '{service}: die Adresse Ihres Kontos wurde wiederhergestellt',
     heading: 'Die Adresse Ihres Kontos wurde wiederhergestellt',
-    text: 'Die Änderung Ihrer Adresse bei {service} wurde rückgängig gemacht, und alle Browser und Apps wurden abgemeldet.\n\nLegen Sie jetzt ein neues Passwort fest: Jemand anderes kennt vielleicht das alte.',
+    text: 'Die Änderung Ihrer Adresse bei {service} wurde rückgängig gemacht. Alle Browser und Apps wurden abgemeldet, und Ihr Passwort gilt nicht mehr.\n\nLegen Sie ein neues fest.',
     button: 'Neues Passwort festlegen',
     note: 'Der Link gilt einmal und eine Stunde lang.'
+  },
+  'address-taken-back': {
+    subject: '{service}: die Änderung einer Adresse wurde rückgängig gemacht',
+    heading: 'Die Änderung einer Adresse wurde rückgängig gemacht',
+    text: 'Diese Adresse gehört nicht mehr zu einem Konto bei {service}: Von der früheren Adresse aus wurde die Änderung rückgängig gemacht. Alle Browser und Apps wurden abgemeldet, und das Passwort gilt nicht mehr.\n\nWenn Sie die Adresse geändert haben, wenden Sie sich an den Betreiber des Dienstes.'
+  },
+  'address-given-up': {
+    subject: '{service}: die Adresse Ihres Kontos wurde ersetzt',
+    heading: 'Die Adresse Ihres Kontos wurde ersetzt',
+    text: 'Die Verwaltung von {service} hat die Adresse Ihres Kontos ersetzt. E-Mails zu diesem Konto gehen nicht mehr an dieses Postfach.\n\nWenn Sie das nicht erwartet haben, wenden Sie sich an den Betreiber des Dienstes.'
   },
   'password-changed': {
     subject: '{service}: Ihr Passwort wurde geändert',

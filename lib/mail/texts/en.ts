@@ -73,16 +73,26 @@ export const en = {
   'address-changed': {
     subject: '{service}: the address of your account was changed',
     heading: 'The address of your account was changed',
-    text: 'The address of your account at {service} is another one now. If it was you, do nothing.\n\nIf it was not you, undo the change: this also signs out every browser and app.',
+    text: 'The address of your account at {service} is another one now. If it was you, do nothing.\n\nIf it was not you, undo the change: this also signs out every browser and app, and ends the password.',
     button: 'Undo the change',
     note: 'The link works for 72 hours.'
   },
   'address-restored': {
     subject: '{service}: the address of your account was restored',
     heading: 'The address of your account was restored',
-    text: 'The change of your address at {service} was undone, and every browser and app was signed out.\n\nSet a new password now: somebody else may know the old one.',
+    text: 'The change of your address at {service} was undone. Every browser and app was signed out, and your password no longer works.\n\nSet a new one.',
     button: 'Set a new password',
     note: 'The link works once and expires in an hour.'
+  },
+  'address-taken-back': {
+    subject: '{service}: a change of address was undone',
+    heading: 'A change of address was undone',
+    text: 'This address no longer belongs to an account at {service}: its former address has undone the change. Every browser and app was signed out, and the password no longer works.\n\nIf you made the change, ask the operator of the service for help.'
+  },
+  'address-given-up': {
+    subject: '{service}: the address of your account was replaced',
+    heading: 'The address of your account was replaced',
+    text: 'An administrator of {service} has replaced the address of your account. Mails about the account no longer come to this mailbox.\n\nIf you did not expect this, ask the operator of the service for help.'
   },
   'password-changed': {
     subject: '{service}: your password was changed',

@@ -128,14 +128,14 @@ export const de: TextSource = {
     },
     undo: {
       title: 'Änderung der Adresse rückgängig machen',
-      text: 'Damit gilt wieder Ihre frühere Adresse, alle Browser und Apps werden abgemeldet, und wir senden Ihnen einen Link für ein neues Passwort.',
+      text: 'Damit gilt wieder Ihre frühere Adresse, alle Browser und Apps werden abgemeldet, Ihr Passwort gilt nicht mehr, und wir senden Ihnen einen Link für ein neues.',
       submit: 'Änderung rückgängig machen'
     },
     done: {
       password: { title: 'Ihr Passwort ist festgelegt', text: 'Sie wurden überall abgemeldet. Melden Sie sich mit dem neuen Passwort an.' },
       account: { title: 'Ihr Konto ist bereit', text: 'Melden Sie sich mit Ihrem Passwort an.' },
       verified: { title: 'Ihre Adresse ist bestätigt', text: 'Sie gehört jetzt zu Ihrem Konto.' },
-      undone: { title: 'Die Änderung ist rückgängig gemacht', text: 'Alle Browser und Apps wurden abgemeldet. Sehen Sie in Ihre E-Mails: Legen Sie mit dem Link darin ein neues Passwort fest.' }
+      undone: { title: 'Die Änderung ist rückgängig gemacht', text: 'Alle Browser und Apps wurden abgemeldet, und Ihr Passwort gilt nicht mehr. Sehen Sie in Ihre E-Mails: Legen Sie mit dem Link darin ein neues fest.' }
     }
   },
   device: {

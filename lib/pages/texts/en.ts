@@ -137,14 +137,14 @@ export const en = {
     },
     undo: {
       title: 'Undo the change of your address',
-      text: 'This restores your former address, signs out every browser and app, and mails a link that sets a new password.',
+      text: 'This restores your former address, signs out every browser and app, ends your password, and mails a link that sets a new one.',
       submit: 'Undo the change'
     },
     done: {
       password: { title: 'Your password is set', text: 'You were signed out everywhere. Sign in with the new password.' },
       account: { title: 'Your account is ready', text: 'Sign in with your password.' },
       verified: { title: 'Your address is confirmed', text: 'It belongs to your account now.' },
-      undone: { title: 'The change is undone', text: 'Every browser and app was signed out. Look at your mail: set a new password with the link that we sent.' }
+      undone: { title: 'The change is undone', text: 'Every browser and app was signed out, and your password no longer works. Look at your mail: set a new one with the link that we sent.' }
     }
   },
   device: {

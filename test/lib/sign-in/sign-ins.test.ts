@@ -65,6 +65,18 @@ forEachStore(t, async (t, build) => {
     t.ok(others.includes('ann'), 'whether a step is due may depend on the user')
   })
 
+  await t.test('after a step that a link has proved, the remaining steps follow', async (t) => {
+    const done: string[] = []
+    const steps = [ask('pwd', 'a'), ask('otp', 'b')] as const
+    const signIns = createSignIns({ store, now, steps, onDone: async (user_id) => { done.push(user_id) } })
+    await signIns.submit('linked', attempt('a'))
+    t.match(await signIns.proceed('linked', { user_id: 'bob', user_epoch: 5, amr: ['pwd'] }), { next: { amr: 'otp' } })
+    t.strictSame(done, [], 'the link alone signs nobody in')
+    t.strictSame(await signIns.submit('linked', attempt('b')), { done: { user_id: 'bob', user_epoch: 5, amr: ['pwd', 'otp'] } }, 'as the user of the link')
+    t.strictSame(await createSignIns({ store, now, steps: [steps[0]] }).proceed('alone', { ...ann, amr: ['pwd'] }), { done: { ...ann, amr: ['pwd'] } })
+    t.strictSame(done, ['bob'])
+  })
+
   await t.test('the store has no secret of the browser', async (t) => {
     await createSignIns({ store, now, steps: [ask('pwd', 'a'), ask('otp', 'b')] }).submit('browser-secret', attempt('a'))
     const stored = []
