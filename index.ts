@@ -5,6 +5,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { checkPatches } from './lib/oidc/patches.ts'
+import { PER_GRANT } from './lib/oidc/token-limits.ts'
 import { createCounter } from './lib/sign-in/counter.ts'
 import { handleError } from './plugins/errors.ts'
 import { health } from './plugins/health.ts'
@@ -65,7 +66,9 @@ async function identity (app: FastifyInstance, given: IdentityOptions): Promise<
         const { accountPath } = oidcOptions
         const getHome = () => getIssuer!().pathname.replace(/\/$/, '') + accountPath
         const look = { ...server.look, ...(accountPath !== false && { getHome }) }
-        const mount = { ...prepareServer(scope, { ...oidcOptions, signUp: options.signUp, delivers: options.sender?.local !== true }, look, getIssuer), limits, look }
+        const tokenLimits = unlimited ? {} : { clientTokens: options.writeLimit, grantTokens: PER_GRANT }
+        const delivers = options.sender?.local !== true
+        const mount = { ...prepareServer(scope, { ...oidcOptions, ...tokenLimits, signUp: options.signUp, delivers }, look, getIssuer), limits, look }
         await signing.register(oidc, mount)
         await signing.register(introspectionRoute, { ...mount, prefix: '/api/v1' })
         const getPath = () => getIssuer!().pathname.replace(/\/$/, '') + path

@@ -177,9 +177,10 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     store, now, via, days, addresses, key: deriveKey(box.key, 'events'), onPublish: async (event) => await logouts.makeUp(event), onPublished: onEvents, onError: failing('events')
   })
   const { recorder } = record
+  const { counter = createCounter() } = options
   const logouts = createLogouts({ store, now, recorder, fetch: outbound.fetch, onError: failing('logouts'), onFailed: onLogoutFailed })
   const webhooks = createWebhooks({ store, now, box, recorder, feed: record.events, outbound, onError: failing('webhooks'), onWarning })
-  const issued = createTokens({ store, now, roles, recorder, onError: failing('removals'), refreshTtl: options.refreshTtl, logouts })
+  const issued = createTokens({ store, now, roles, recorder, revocations: record.revocations, onError: failing('removals'), refreshTtl: options.refreshTtl, logouts })
   const tokens = meter === undefined ? issued : watchTokens(issued, meter)
   // Assigned below, because the services refer to each other.
   const people: { accounts?: Accounts } = {}
@@ -247,7 +248,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     box,
     checkNewPassword,
     openPassword: users.openNewPassword,
-    counter: options.counter ?? createCounter(),
+    counter,
     recorder,
     onError: failing('mail'),
     onMailFailed
@@ -271,7 +272,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     logouts,
     signIns: meter === undefined ? signIns : watchSignIns(signIns, meter),
     knownBrowsers: createKnownBrowsers({ key: deriveKey(box.key, 'known browsers'), now }),
-    oidc: createOidc({ store, tokens, box, now, recorder, addresses, onGrant: meter?.tokens }),
+    oidc: createOidc({ store, tokens, box, now, recorder, addresses, counter, onGrant: meter?.tokens }),
     sealing: createSealing({ store, box, recorder }),
     bootstrap: (asked) => bootstrap({ store, users, clients, tokens, roles, now }, asked),
     close

@@ -2,6 +2,7 @@ import type { AddressInfo } from 'node:net'
 import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
 import { OidcOptionsSchema, type OidcOptions } from '../schemas/oidc.ts'
 import { ROUTES } from '../lib/oidc/routes.ts'
+import type { TokenLimitSettings } from '../lib/oidc/contract.ts'
 import type { AuthorizationServer, Oidc } from '../lib/oidc/index.ts'
 import { compileOptions, optionError } from '../lib/options.ts'
 import { formRequests } from './form-requests.ts'
@@ -48,7 +49,7 @@ export function createGetIssuer (app: FastifyInstance, prefix: string, { issuer:
  * @throws Error when the issuer does not end with the prefix of this scope
  */
 export function prepareServer (
-  app: FastifyInstance, { delivers = true, ...options }: OidcOptions & { signUp?: boolean, delivers?: boolean }, look: Look, getIssuer = createGetIssuer(app, app.prefix, options)
+  app: FastifyInstance, { delivers = true, ...options }: OidcOptions & TokenLimitSettings & { signUp?: boolean, delivers?: boolean }, look: Look, getIssuer = createGetIssuer(app, app.prefix, options)
 ): Pick<OidcMount, 'getServer' | 'getIssuer' | 'introspect'> {
   const { issuer: given, ...settings } = options
   const prefix = app.prefix

@@ -21,6 +21,7 @@ export const EventSchema = Type.Object({
   target: Type.Object({ kind: Type.String({ examples: ['user'] }), id: Type.String() }),
   user_id: Type.Optional(Type.String({ description: 'The user whose account it is about.' })),
   client_id: Type.Optional(Type.String({ description: 'The client that it is about.' })),
+  owner_id: Type.Optional(Type.String({ description: 'The owner of a client that acted for itself. The event is then about no account.' })),
   address: Type.Optional(Type.String({ description: 'The network address that the request came from, as far as the service keeps it.' })),
   request_id: Type.Optional(Type.String()),
   outcome: Type.Union([Type.Literal('success'), Type.Literal('failure')]),

@@ -61,7 +61,7 @@ export const OptionsSchema = Type.Object({
   }),
   writeLimit: Type.Union([Type.Literal(false), Type.Integer({ minimum: 1, maximum: 1_000_000 })], {
     default: 120,
-    description: 'Changes per minute and user through the client and user API; further ones get ErrLimit. Administrators have no limit. `false` here or in rateLimit: unlimited.'
+    description: 'Changes per minute and user through the client and user API; further ones get ErrLimit. Administrators have no limit. As many tokens a minute do the clients of one owner get by client credentials, unless the operator vouches for the client. `false` here or in rateLimit: unlimited.'
   }),
   clientsPerUser: Type.Union([Type.Literal(false), Type.Integer({ minimum: 0, maximum: 1_000_000 })], {
     default: 100,

@@ -12,6 +12,7 @@ import { createEventList } from './list.ts'
 import type { Origin } from './origin.ts'
 import { type Recorder, createRecorder } from './recorder.ts'
 import { createRelay } from './relay.ts'
+import { type Revocations, createRevocations } from './revocations.ts'
 import type { EventRecord, EventType } from './types.ts'
 
 export interface EventOptions {
@@ -40,6 +41,7 @@ export interface Events extends Pick<Feed, 'read' | 'first' | 'last' | 'wait' | 
   page (query?: EventListQuery, actor?: Actor): Promise<Page<Event>>
   list (query?: EventListQuery): AsyncIterable<Event[]>
   listOwn (user_id: string): Promise<Event[]>
+  listOfClients (owner_id: string): Promise<Event[]>
   /**
    * Calls a function for each event of one type, or of all types, from now on while this process runs. Best effort, unlike `read`.
    * @returns a function that removes the listener
@@ -54,6 +56,7 @@ export interface EventServices {
   events: Events
   recorder: Recorder
   failures: Failures
+  revocations: Revocations
   /** Publishes the events of all processes until `close`. */
   start (): void
   close (): Promise<void>
@@ -75,9 +78,10 @@ export function createEvents ({ store, now, via, addresses, days, key, onPublish
   })
   const recorder = createRecorder({ store, now, via, addresses, onRecord: relay.notice })
   const failures = createFailures({ recorder, key, onError })
+  const revocations = createRevocations({ recorder, onError })
   const follower = createFollower({ feed, onError })
   async function flush (): Promise<void> {
-    await failures.settle()
+    await Promise.all([failures.settle(), revocations.settle()])
     await relay.flush()
   }
   const { read, first, last, wait, countWaiting } = feed
@@ -85,10 +89,11 @@ export function createEvents ({ store, now, via, addresses, days, key, onPublish
     events: { read, first, last, wait, countWaiting, ...createEventList({ store, feed }), on: follower.on, flush },
     recorder,
     failures,
+    revocations,
     start: relay.start,
     async close () {
       follower.close()
-      await failures.close()
+      await Promise.all([failures.close(), revocations.close()])
       await relay.close()
     }
   }

@@ -42,6 +42,14 @@ export function createEventList ({ store, feed }: { store: Store, feed: Pick<Fee
   const events = store.collection<EventRecord>('events')
   const { pages } = createReads(store)
 
+  async function listLast (equal: { user: string } | { owner: string }): Promise<Event[]> {
+    const generation = await feed.getGeneration()
+    const query: ListQuery = { filter: { equal, since: { key: '' } }, sort: [{ key: 'key', direction: 'desc' }], limit: OWN }
+    const found: Event[] = []
+    for await (const batch of events.list(query)) found.push(...batch.map((record) => showEvent(record, generation)))
+    return found
+  }
+
   return {
     /**
      * A page of the list, with the cursor of the next one.
@@ -64,12 +72,9 @@ export function createEventList ({ store, feed }: { store: Store, feed: Pick<Fee
     },
 
     /** The last events of a user's account, the newest first. */
-    async listOwn (user: string): Promise<Event[]> {
-      const generation = await feed.getGeneration()
-      const query: ListQuery = { filter: { equal: { user }, since: { key: '' } }, sort: [{ key: 'key', direction: 'desc' }], limit: OWN }
-      const found: Event[] = []
-      for await (const batch of events.list(query)) found.push(...batch.map((record) => showEvent(record, generation)))
-      return found
-    }
+    listOwn: async (user: string): Promise<Event[]> => await listLast({ user }),
+
+    /** The last events of a user's clients that acted for themselves, the newest first. They never displace those of the account. */
+    listOfClients: async (owner: string): Promise<Event[]> => await listLast({ owner })
   }
 }

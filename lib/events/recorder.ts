@@ -46,7 +46,7 @@ export function createRecorder ({ store, now, via, addresses, onRecord }: Record
   const inbox = store.collection<InboxRecord>('event_inbox')
   const generateUlid = createUlids()
 
-  function describe ({ type, id, kind = EVENT_TYPES[type], user_id, client_id, outcome = 'success', ...rest }: Happening): EventContent {
+  function describe ({ type, id, kind = EVENT_TYPES[type], user_id, client_id, owner_id, outcome = 'success', ...rest }: Happening): EventContent {
     const origin = findOrigin() ?? { via }
     const actor = { via: origin.via, ...origin.readCaller?.() }
     const user = user_id ?? (kind === 'user' ? id : actor.user_id)
@@ -59,6 +59,7 @@ export function createRecorder ({ store, now, via, addresses, onRecord }: Record
       target: { kind, id },
       ...(user !== undefined && { user_id: user }),
       ...(client !== undefined && { client_id: client }),
+      ...(owner_id !== undefined && { owner_id }),
       ...(address !== undefined && { address }),
       ...(origin.request_id !== undefined && { request_id: origin.request_id }),
       outcome,

@@ -164,6 +164,7 @@ export function createRelay ({ store, now, days, onPublish, onPublished, onError
       type: content.type as NonNullable<EventRecord['type']>,
       ...(content.user_id !== undefined && { user: content.user_id }),
       ...(content.client_id !== undefined && { client: content.client_id }),
+      ...(content.owner_id !== undefined && { owner: content.owner_id }),
       content,
       expired_at: toExpiry()
     }

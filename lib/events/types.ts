@@ -61,6 +61,8 @@ export interface Happening extends Partial<Pick<Event, 'changed' | 'granted' | '
   id: string
   /** The user whose account it is about. Absent: the target, if that is a user; otherwise the acting user. */
   user_id?: string | undefined
+  /** The owner of a client that acted for itself. The event is then about no account. */
+  owner_id?: string | undefined
   /** The client that it is about. Absent: the target, if that is a client; otherwise the acting client. */
   client_id?: string | undefined
 }
@@ -78,6 +80,8 @@ export interface EventRecord extends Document {
   /** The user whose account it is about, and the client. */
   user?: string
   client?: string
+  /** The owner of a client that acted for itself. */
+  owner?: string
   content?: EventContent
   expired_at: string
 }

@@ -7,8 +7,16 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { SignLogout } from '../logout/attempt.ts'
 import type { PageScope, PageWay } from '../pages/contract.ts'
 
+/** Limits of the token endpoint. */
+export interface TokenLimitSettings {
+  /** Tokens a minute that the clients of one owner get for themselves, if nobody vouches for them. Absent or false: no limit. */
+  clientTokens?: number | false
+  /** Refresh tokens that are redeemed a minute and grant. Absent or false: no limit. */
+  grantTokens?: number | false
+}
+
 /** The operator's options; schemas/oidc.ts describes each. */
-export interface OidcSettings {
+export interface OidcSettings extends TokenLimitSettings {
   /** Whether users may sign up. If so, an app may request it with prompt=create. */
   signUp?: boolean
   accessTtl: number

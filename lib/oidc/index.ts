@@ -3,6 +3,7 @@ import type { Clock } from '../clock.ts'
 import type { SecretBox } from '../crypto/secrets.ts'
 import type { Look } from '../pages/look.ts'
 import type { ClientGrant } from '../records.ts'
+import { type Counter, createCounter } from '../sign-in/counter.ts'
 import type { Store } from '../store/port.ts'
 import type { Tokens } from '../tokens/tokens.ts'
 import type { AddressMode } from '../events/address.ts'
@@ -32,8 +33,8 @@ export interface ServerOptions {
  * The parts of the authorization server that need no HTTP.
  * @param uptime milliseconds of a monotonic clock
  */
-export function createOidc ({ store, tokens, box, now, recorder, addresses, onGrant, uptime = () => performance.now() }: {
-  store: Store, tokens: Tokens, box: SecretBox, now: Clock, recorder: Recorder, addresses: AddressMode, onGrant?: ((grant: ClientGrant) => void) | undefined, uptime?: () => number
+export function createOidc ({ store, tokens, box, now, recorder, addresses, counter = createCounter(), onGrant, uptime = () => performance.now() }: {
+  store: Store, tokens: Tokens, box: SecretBox, now: Clock, recorder: Recorder, addresses: AddressMode, counter?: Counter, onGrant?: ((grant: ClientGrant) => void) | undefined, uptime?: () => number
 }) {
   const keys = createKeys({ store, box, now })
   const times = createTimes(now)
@@ -63,7 +64,7 @@ export function createOidc ({ store, tokens, box, now, recorder, addresses, onGr
         if (current?.version !== ring.version) {
           // oidc-provider is loaded with the first server, so that an app without sign-ins does not pay for it.
           const { buildServer } = await import('./provider.ts')
-          current = { server: await buildServer({ ...options, store, tokens, box, times, recorder, addresses, keys: ring, onGrant }), version: ring.version }
+          current = { server: await buildServer({ ...options, store, tokens, box, times, recorder, addresses, counter, keys: ring, onGrant }), version: ring.version }
         }
         checkedAt = uptime()
       }

@@ -7,6 +7,7 @@ import type { Json, Store } from '../store/port.ts'
 import type { Tokens } from '../tokens/tokens.ts'
 import type { Times } from './contract.ts'
 import type { KeyRing } from './keys.ts'
+import type { TokenLimits } from './token-limits.ts'
 
 /** Lifetimes that no option sets, in seconds. */
 export const LIFETIMES = { code: 60, deviceCode: 600, interaction: 3600, idToken: 3600, anonymousSession: 3600 } as const
@@ -34,6 +35,7 @@ export interface AdapterParts {
   refreshMax: number
   /** Seconds for which a used refresh token is still accepted. */
   refreshGrace: number
+  limits: TokenLimits
   /** oidc-provider's error classes: an adapter that throws one decides the OAuth error that the client sees. */
   errors: typeof OidcErrors
   /** The current request, if there is one. */

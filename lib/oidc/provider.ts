@@ -9,12 +9,14 @@ import { createAdapterFactory } from './adapter.ts'
 import { GRANT_TYPES } from '../clients/kinds.ts'
 import { nameCaller } from '../events/origin.ts'
 import type { ClientGrant } from '../records.ts'
+import type { Counter } from '../sign-in/counter.ts'
 import type { OurClient } from './clients.ts'
 import { createBrowserSessions } from './browser-sessions.ts'
 import { createConfiguration, createCookie } from './configuration.ts'
 import type { AuthorizationServer, Interaction, OidcSettings } from './contract.ts'
 import type { KeyRing } from './keys.ts'
 import { createLogoutSigner } from './logout-tokens.ts'
+import { createTokenLimits } from './token-limits.ts'
 import { createMiddleware } from './middleware.ts'
 import type { AdapterParts } from './model-adapter.ts'
 import { patchProvider, setAddress } from './patches.ts'
@@ -34,6 +36,8 @@ export interface ProviderParts extends Pick<AdapterParts, 'store' | 'tokens' | '
   settings: OidcSettings
   look: Look
   keys: KeyRing
+  /** Counts requests of the token endpoint. */
+  counter: Counter
   /** Receives failures on our side. */
   onError (error: unknown, request: IncomingMessage): void
   /** Receives a redirect URI that the client has not registered, without its query. */
@@ -43,7 +47,7 @@ export interface ProviderParts extends Pick<AdapterParts, 'store' | 'tokens' | '
 }
 
 export async function buildServer (parts: ProviderParts): Promise<AuthorizationServer> {
-  const { issuer, prefix, settings, look, keys, store, tokens, box, times, recorder, addresses } = parts
+  const { issuer, prefix, settings, look, keys, store, tokens, box, times, recorder, addresses, counter } = parts
   const base = `${prefix}/api/v1`
   // The path prefix that a proxy strips before the request reaches the app.
   const mount = issuer.pathname.replace(/\/$/, '').slice(0, -prefix.length || undefined)
@@ -64,6 +68,7 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
     refreshMax: settings.refreshMax,
     refreshGrace: settings.refreshGrace,
     apiUri,
+    limits: createTokenLimits(settings, { counter, errors, getContext: () => getContext() }),
     getContext: () => getContext()
   })
   const findAccount = createAccounts(store, times.now)

@@ -89,21 +89,22 @@ export function adaptAccessTokens (parts: AdapterParts): ModelAdapter {
 
 /** Access tokens of clients that act for themselves. They end when the tokens of their owner end. */
 export function adaptClientCredentials (parts: AdapterParts): ModelAdapter {
-  const { store, tokens, times, errors, getContext } = parts
+  const { store, tokens, times, errors, limits, getContext } = parts
   const users = store.collection<UserRecord>('users')
   return adaptAccess(parts, 'ClientCredentials', async (token) => {
-    const { clientId, owner: ownerId, epoch } = getContext()?.oidc.client as unknown as OurClient
+    const { clientId, owner: ownerId, epoch, vouched } = getContext()?.oidc.client as unknown as OurClient
     const owner = await users.get(ownerId)
     if (owner === null || !isActive(owner, toTimestamp(times.now()))) {
       throw new errors.UnauthorizedClient("the client's owner is deleted, disabled or expired")
     }
+    if (!vouched) await limits.countClient(owner.id)
     await tokens.issue(token, { user_id: owner.id, client_id: clientId, user_epoch: owner.epoch, client_epoch: epoch })
   })
 }
 
 /** Refresh tokens. Each use issues a new one; `tokens.rotate` decides when a second use ends the session. */
 export function adaptRefreshTokens (parts: AdapterParts): ModelAdapter {
-  const { store, tokens, times, errors, refreshGrace, refreshMax } = parts
+  const { store, tokens, times, errors, limits, refreshGrace, refreshMax, getContext } = parts
   const grants = store.collection<GrantRecord>('grants')
 
   /** Seconds until the token session can no longer be refreshed. */
@@ -124,6 +125,8 @@ export function adaptRefreshTokens (parts: AdapterParts): ModelAdapter {
       return { ...describeToken(found, 'RefreshToken', id, times), ...(tokens.isSpent(found, refreshGrace) && { consumed: true }) }
     },
     async consume (id) {
+      // Before the token is spent, so that the client can use it later.
+      await limits.countGrant(getContext()?.oidc.entities.Grant?.jti ?? '')
       if (!await tokens.rotate(hashToken(id), refreshGrace)) throw new errors.InvalidGrant('the refresh token was used before')
     },
     destroy: (id) => revoke(store, tokens, 'refresh_tokens', id),

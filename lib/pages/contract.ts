@@ -128,7 +128,8 @@ export interface Pages {
     apps: { client_id: string, client: PageClient, vouched: boolean, scopes: PageScope[], connected_at: string, last_used_at: string }[]
     more: number
   }
-  'account-activity': AccountView & { events: OwnEvent[] }
+  /** `clientEvents` are those of the person's clients that acted for themselves. */
+  'account-activity': AccountView & { events: OwnEvent[], clientEvents: OwnEvent[] }
   /** `next` is the query of the next page. */
   'account-clients': AccountView & { clients: { client_id: string, client: PageClient, confidential: boolean, disabled: boolean }[], next?: string }
   /** `secret` is present after the person has asked for it. */

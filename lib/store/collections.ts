@@ -97,9 +97,9 @@ export const COLLECTIONS: readonly CollectionSpec[] = [
   // Events (lib/events): the feed in its order, the inbox of the relay, and the state of the feed.
   {
     name: 'events',
-    keys: { key: 'string', once: 'string', type: 'string', user: 'string', client: 'string', expired_at: 'string' },
+    keys: { key: 'string', once: 'string', type: 'string', user: 'string', client: 'string', owner: 'string', expired_at: 'string' },
     unique: ['key', 'once'],
-    indexes: [['type', 'key'], ['user', 'key'], ['client', 'key']],
+    indexes: [['type', 'key'], ['user', 'key'], ['client', 'key'], ['owner', 'key']],
     expiry: 'expired_at',
     hidden: ''
   },

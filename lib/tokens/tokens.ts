@@ -3,6 +3,7 @@ import { Background } from '../background.ts'
 import { type Clock, toLifetime, toTimestamp } from '../clock.ts'
 import { IdentityError, paramError } from '../errors.ts'
 import type { Recorder } from '../events/recorder.ts'
+import type { Revocations } from '../events/revocations.ts'
 import { scan } from '../lists/scan.ts'
 import type { Logouts } from '../logout/logouts.ts'
 import type { ClientRecord, GrantRecord, TokenRecord, UserRecord } from '../records.ts'
@@ -99,11 +100,13 @@ export function wrongAudience (): IdentityError {
  *
  * A grant is a token session: the tokens and codes of one authorization. It never expires before a token under it.
  */
-export function createTokens ({ store, now, roles, recorder, onError, refreshTtl, logouts }: {
+export function createTokens ({ store, now, roles, recorder, revocations, onError, refreshTtl, logouts }: {
   store: Store
   now: Clock
   roles: RoleNames
   recorder: Pick<Recorder, 'insert'>
+  /** Records revoked tokens of clients that act for themselves. Absent: like those of users. */
+  revocations?: Pick<Revocations, 'record'> | undefined
   /** Receives failures to delete the records of revoked tokens. */
   onError: (error: unknown) => void
   /** Lifetime of minted refresh tokens in seconds. Absent: none are minted, because no authorization server redeems them. */
@@ -352,6 +355,7 @@ export function createTokens ({ store, now, roles, recorder, onError, refreshTtl
       if (grant_id !== undefined) return await endGrant(grant_id)
       const record = await accessTokens.get(id)
       if (!await accessTokens.delete(id) || record === null) return
+      if (record.kind === 'ClientCredentials' && revocations !== undefined) return await revocations.record(record)
       await recorder.insert({ type: 'token.revoked', id, user_id: record.user_id, client_id: record.client_id })
     },
 

@@ -11,6 +11,8 @@ export function activityPages (app: FastifyInstance, { look }: AccountMount, vis
     const visit = await visits.open(request, reply, { section: 'activity' })
     if (visit === null) return reply
     const { view, user: { user_id } } = visit
-    return await sendPage(reply, 'account-activity', { ...view, events: await showOwnEvents(store, await events.listOwn(user_id)) }, { look })
+    const [own, ofClients] = await Promise.all([events.listOwn(user_id), events.listOfClients(user_id)])
+    const lists = { events: await showOwnEvents(store, own), clientEvents: await showOwnEvents(store, ofClients) }
+    return await sendPage(reply, 'account-activity', { ...view, ...lists }, { look })
   })
 }

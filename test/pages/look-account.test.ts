@@ -48,9 +48,10 @@ const ROWS: Row[] = [
       { type: 'session.ended', time: since, failed: false, by: 'app', client: { name: LONG } },
       { type: 'app.disconnected', time: since, failed: false, by: 'page', client: {} },
       { type: 'user.email_restored', time: since, failed: false, by: 'page' }
-    ]
+    ],
+    clientEvents: [{ type: 'token.revoked', time: since, failed: false, by: 'app', client: { name: LONG }, count: 17 }]
   }, 'Northwind ID'],
-  ['account-activity-none', 'account-activity', { ...view, section: 'activity', events: [] }],
+  ['account-activity-none', 'account-activity', { ...view, section: 'activity', events: [], clientEvents: [] }],
   ['account-clients', 'account-clients', {
     ...view,
     section: 'clients',

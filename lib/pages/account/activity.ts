@@ -33,11 +33,15 @@ function showEvent (event: OwnEvent, context: Context): Html {
 }
 
 export function activity (view: Pages['account-activity'], context: Context): Part {
-  const { events } = view
+  const { events, clientEvents } = view
   const { account: own } = context.texts
-  if (events.length === 0) return frame(view, context.texts, html`<p>${own.noEvents}</p>`)
+  if (events.length + clientEvents.length === 0) return frame(view, context.texts, html`<p>${own.noEvents}</p>`)
+  const list = (entries: OwnEvent[]) => html`<ol class="entries">
+${entries.map((event) => showEvent(event, context))}</ol>`
   return frame(view, context.texts, html`<p>${own.activityWhy}</p>
 <p class="muted">${own.timesInUtc}</p>
-<ol class="entries">
-${events.map((event) => showEvent(event, context))}</ol>`)
+${events.length > 0 && list(events)}${clientEvents.length > 0 && html`
+<h2 id="clients">${own.clientActivity}</h2>
+<p>${own.clientActivityWhy}</p>
+${list(clientEvents)}`}`)
 }

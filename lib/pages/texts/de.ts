@@ -230,6 +230,8 @@ export const de: TextSource = {
     activityWhy: 'Die letzten Ereignisse in Ihrem Konto, die neuesten zuerst. Waren Sie etwas davon nicht selbst, legen Sie ein neues Passwort fest: Das meldet alle anderen ab.',
     timesInUtc: 'Alle Zeiten sind in UTC angegeben. Bei Ihnen kann es früher oder später sein.',
     noEvents: 'Es ist noch nichts geschehen.',
+    clientActivity: 'Von Ihnen registrierte Apps, für sich selbst',
+    clientActivityWhy: 'Was diese Apps mit ihrem eigenen Geheimnis getan haben, ohne dass jemand angemeldet war. War es nicht Ihre App, geben Sie ihr ein neues Geheimnis.',
     by: {
       page: 'In einem Browser',
       app: 'Durch eine App',

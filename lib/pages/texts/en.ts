@@ -243,6 +243,8 @@ export const en = {
     activityWhy: 'The last events about your account, the newest first. If something was not you, set a new password: that signs out everybody else.',
     timesInUtc: 'All times are in UTC, which may differ from the time where you are.',
     noEvents: 'Nothing has happened yet.',
+    clientActivity: 'Apps you registered, on their own',
+    clientActivityWhy: 'What these apps did with their own secrets, without anybody signed in. If it was not your app, give it a new secret.',
     /** How something was done. */
     by: {
       page: 'In a browser',
