@@ -3,6 +3,7 @@ import { type Clock, toTimestamp } from '../clock.ts'
 import { IdentityError, busyError } from '../errors.ts'
 import { randomText } from '../ids.ts'
 import { type Document, DuplicateKeyError, type Store } from '../store/port.ts'
+import { Slots } from '../work/slots.ts'
 
 /** Consecutive failures after which each further attempt must wait. */
 export const FREE = 20
@@ -20,8 +21,14 @@ const CLOSED = 3650 * DAY
 /** Longer than the lifetime of a browser's cookie. */
 const BROWSER = 400 * DAY
 
-/** Conditional writes before ErrBusy. Each concurrent attempt at the same password makes one fail. */
+/** Conditional writes before ErrBusy. A count that begins or ends meanwhile makes one fail. */
 const TRIES = 16
+
+/**
+ * Concurrent attempts of this process at one password. Each counts as a failure until it has succeeded, so that many right ones at
+ * once would reach the pauses.
+ */
+const AT_ONCE = 4
 
 /** The consecutive failures at one password. */
 export interface AttemptsRecord extends Document {
@@ -87,6 +94,7 @@ function closedError (): IdentityError {
 /** @param key the key of the hashed ids, so that a copy of the database does not reveal which accounts were tried */
 export function createAttempts ({ store, now, key }: { store: Store, now: Clock, key: KeyObject }): Attempts {
   const records = store.collection<AttemptsRecord>('attempts')
+  const slots = new Slots({ size: Infinity, lane: AT_ONCE })
 
   function toId ({ kind, name, holder }: Target): string {
     return createHmac('sha256', key).update(JSON.stringify([kind, name, holder?.id ?? '', holder?.epoch ?? 0])).digest('base64url')
@@ -102,16 +110,11 @@ export function createAttempts ({ store, now, key }: { store: Store, now: Clock,
     if (wait > 0) throw pausedError(wait)
   }
 
-  /** Counts one more failure. Resolves to null when another attempt was counted since `known` was read. */
-  async function write (kind: Target['kind'], id: string, known: AttemptsRecord | null): Promise<AttemptsRecord | null> {
+  /** Begins a count. Resolves to null when another attempt began it. */
+  async function begin (kind: Target['kind'], id: string, former: AttemptsRecord | null): Promise<AttemptsRecord | null> {
     const time = now()
-    const isOver = known === null || known.expired_at <= toTimestamp(time)
-    const failures = isOver ? 1 : known.failures + 1
-    const series = isOver ? randomText(16) : known.series
-    const fields = { failures, series, failed_at: toTimestamp(time), expired_at: toTimestamp(time + toLife(kind, failures)) }
-    if (known !== null) {
-      return await records.update(id, { set: fields, increment: { revision: 1 } }, { equal: { series: known.series, revision: known.revision } })
-    }
+    const fields = { failures: 1, series: randomText(16), failed_at: toTimestamp(time), expired_at: toTimestamp(time + toLife(kind, 1)) }
+    if (former !== null) return await records.update(id, { set: fields, increment: { revision: 1 } }, { equal: { series: former.series } })
     const record = { id, ...fields, revision: 0 }
     try {
       await records.insert(record)
@@ -122,29 +125,55 @@ export function createAttempts ({ store, now, key }: { store: Store, now: Clock,
     }
   }
 
+  const takeBack = async (id: string, series: string) => await records.update(id, { increment: { failures: -1, revision: 1 } }, { equal: { series } })
+
+  /**
+   * Counts one more failure, by an increment.
+   * @throws ErrLimit when others that were counted since `known` was read begin a pause. Then it is not counted
+   */
+  async function add (kind: Target['kind'], id: string, known: AttemptsRecord): Promise<AttemptsRecord | null> {
+    const { series } = known
+    const time = now()
+    const set = { failed_at: toTimestamp(time), expired_at: toTimestamp(time + toLife(kind, known.failures + 1)) }
+    const counted = await records.update(id, { set, increment: { failures: 1, revision: 1 } }, { equal: { series } })
+    if (counted === null || counted.failures === known.failures + 1) return counted
+    try {
+      checkAllowed(kind, { ...counted, failures: counted.failures - 1 })
+    } catch (error) {
+      await takeBack(id, series)
+      throw error
+    }
+    return await records.update(id, { set: { expired_at: toTimestamp(time + toLife(kind, counted.failures)) } }, { equal: { series } })
+  }
+
   async function count ({ kind }: Target, id: string): Promise<AttemptsRecord> {
     for (let attempt = 0; attempt < TRIES; attempt++) {
       const known = await records.get(id)
-      if (known !== null && known.expired_at > toTimestamp(now())) checkAllowed(kind, known)
-      const counted = await write(kind, id, known)
+      const isOver = known === null || known.expired_at <= toTimestamp(now())
+      if (!isOver) checkAllowed(kind, known)
+      const counted = isOver ? await begin(kind, id, known) : await add(kind, id, known)
       if (counted !== null) return counted
     }
     throw busyError('attempts at one password')
   }
 
+  async function attempt<T> (target: Target, id: string, compare: () => Promise<T | null>): Promise<T | null> {
+    const { series } = await count(target, id)
+    let result
+    try {
+      result = await compare()
+    } catch (error) {
+      await takeBack(id, series)
+      throw error
+    }
+    if (result !== null) await records.delete(id)
+    return result
+  }
+
   return {
     async run (target, compare) {
       const id = toId(target)
-      const { series } = await count(target, id)
-      let result
-      try {
-        result = await compare()
-      } catch (error) {
-        await records.update(id, { increment: { failures: -1, revision: 1 } }, { equal: { series } })
-        throw error
-      }
-      if (result !== null) await records.delete(id)
-      return result
+      return await slots.run(async () => await attempt(target, id, compare), { lane: id })
     },
 
     async clear (target) {

@@ -27,6 +27,8 @@ async function open (t: Test) {
   }
   return {
     attempts,
+    /** Other processes. */
+    others: [1, 2].map(() => createAttempts({ store: inner, now, key })),
     records,
     scheduler,
     fail,
@@ -65,6 +67,23 @@ t.test('a password takes 100 failures, also from callers at once', async (t) => 
   t.equal(await attempts.run({ kind: 'account', name: 'ann' }, async () => null), null, 'as does a new holder')
   await attempts.clear(ANN)
   t.equal(await attempts.run(ANN, async () => 'right'), 'right')
+})
+
+t.test('40 right attempts at once all succeed', async (t) => {
+  const { attempts, read } = await open(t)
+  const results = await Promise.all(Array.from({ length: 40 }, () => attempts.run(ANN, async () => 'right')))
+  t.same(new Set(results), new Set(['right']))
+  t.strictSame(await read(), [])
+})
+
+t.test('attempts of several processes at once exceed no limit', async (t) => {
+  const { attempts, others, fail, read } = await open(t)
+  await fail(19)
+  let compared = 0
+  const compare = async () => { compared++; return null }
+  await Promise.allSettled([attempts, ...others].flatMap((one) => Array.from({ length: 4 }, () => one.run(ANN, compare))))
+  t.equal(compared, 1)
+  t.match(await read(), [{ failures: 20 }])
 })
 
 t.test('a browser has 10 failures and no pause', async (t) => {
