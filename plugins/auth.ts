@@ -88,7 +88,7 @@ export function createGuard (tokens: Pick<Tokens, 'authenticate'>, admission: Ad
 
   return (request, _reply, done) => {
     try {
-      const caller = tokens.authenticate(readBearer(request.headers.authorization))
+      const caller = tokens.authenticate(readBearer(request.headers.authorization), request.hasCaller)
       if (!(caller instanceof Promise)) {
         admit(caller, request)
         done()
@@ -127,7 +127,7 @@ export function toActor (request: FastifyRequest, tokens: Pick<Tokens, 'authenti
     signal: watchConnection(request),
     ...(token.user_epoch !== undefined && { epoch: token.user_epoch }),
     async confirm () {
-      const again = await tokens.authenticate(readBearer(request.headers.authorization))
+      const again = await tokens.authenticate(readBearer(request.headers.authorization), true)
       // Every route of the API has one (access.ts).
       const isAdminAgain = request.routeOptions.config.admission!(again, request)
       if (isAdmin && !isAdminAgain) throw denied('the caller may not do this any more')

@@ -23,7 +23,8 @@ export function watchTokens (tokens: Tokens, meter: Meter): Tokens {
   }
   return {
     ...tokens,
-    authenticate (token) {
+    authenticate (token, again) {
+      if (again === true) return tokens.authenticate(token, true)
       let found
       try {
         found = tokens.authenticate(token)

@@ -216,9 +216,10 @@ export function createTokens ({ store, now, roles, recorder, revocations, onErro
   return {
     /**
      * Finds the user and the client of an access token. Returns without a promise if the store can answer synchronously.
+     * @param _again whether the same request authenticated it before. Metrics count one check a request (lib/metrics)
      * @throws ErrUnknown when the token, its grant, user or client is unknown, expired or revoked
      */
-    authenticate (token: string): MaybePromise<Caller> {
+    authenticate (token: string, _again = false): MaybePromise<Caller> {
       const id = hashToken(token)
       const generation = accessTokens.getGeneration?.()
       const cached = callers.get(id, generation, now())

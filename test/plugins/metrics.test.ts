@@ -56,7 +56,11 @@ t.test('operations are counted, in strict OpenMetrics', async (t) => {
   t.equal((await get('tokeninfo', 'x'.repeat(43))).status, 401)
   t.equal(await read('identity_token_checks_total', { outcome: 'success' }), before + 1)
   t.equal(await read('identity_token_checks_total', { outcome: 'failure' }), 1)
-  t.equal(await read('identity_tokens_issued_total', { grant: 'mint' }), 1)
+  const operator = `Bearer ${(await kit.mint({ user: 'ann' })).access_token}`
+  const patched = await kit.app.inject({ method: 'PATCH', url: '/api/v1/user', headers: { authorization: operator }, payload: { data: { name: 'Ann' } } })
+  t.equal(patched.statusCode, 204)
+  t.equal(await read('identity_token_checks_total', { outcome: 'success' }), before + 2, 'once for a request, however often it is checked')
+  t.equal(await read('identity_tokens_issued_total', { grant: 'mint' }), 2)
   t.equal(await read('http_request_duration_seconds_count', { method: 'GET', route: '/api/v1/auth/tokeninfo', status: 200 }), 1)
   t.equal(await read('http_request_duration_seconds_count', { method: 'GET', route: '/api/v1/auth/tokeninfo', status: 401 }), 1)
   t.equal(await read('http_request_duration_seconds_count', { method: 'POST', route: '/api/v1/auth/token', status: 200 }), 3, 'those of oidc-provider too')
