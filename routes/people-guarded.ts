@@ -1,7 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { ChangeAddressSchema, DeleteProfileSchema, InviteUserSchema, InvitedSchema, RecoveredSchema } from '../schemas/people.ts'
 import { UserParamsSchema } from '../schemas/user.ts'
-import { checkReturnTo } from '../lib/accounts/return-to.ts'
 import { requireCaller, toActor } from '../plugins/auth.ts'
 import { chooseMailLanguage } from '../plugins/mail-language.ts'
 import { NoContentSchema, errors, json, writeErrors } from './responses.ts'
@@ -11,7 +10,7 @@ const tags = ['people']
 
 /** Requests of callers about their own accounts, and of administrators and managers about those of others. */
 export const guardedPeopleRoutes: FastifyPluginAsyncTypebox<Pick<RouteSettings, 'writeLimit'>> = async (app, { writeLimit }) => {
-  const { accounts, users, tokens, store } = app.identity
+  const { accounts, users, tokens } = app.identity
   app.addHook('preHandler', writeLimit)
 
   app.post('/auth/verify/send', {
@@ -57,7 +56,7 @@ export const guardedPeopleRoutes: FastifyPluginAsyncTypebox<Pick<RouteSettings, 
     }
   }, async (request) => {
     const { clientId, returnTo, account, name, roles } = request.body.data
-    const checked = await checkReturnTo(store, clientId, returnTo)
+    const checked = await accounts.checkReturnTo(clientId, returnTo)
     const invitation = { account, language: chooseMailLanguage(request), ...(name !== undefined && { name }), ...(roles !== undefined && { roles }), ...checked }
     return { data: await accounts.inviteUser(invitation as Parameters<typeof accounts.inviteUser>[0], toActor(request, tokens)) }
   })

@@ -2,7 +2,6 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { Asker } from '../lib/accounts/index.ts'
 import { PAGE_PATHS } from '../lib/accounts/links.ts'
 import type { PasswordPurpose } from '../lib/accounts/password.ts'
-import { findReturn } from '../lib/accounts/return-to.ts'
 import { ticketError } from '../lib/accounts/tickets.ts'
 import { countCharacters } from '../lib/checks.ts'
 import { IdentityError } from '../lib/errors.ts'
@@ -54,7 +53,7 @@ export interface PasswordPage {
 
 /** The form that sets a password by a link: on the paths of the links, and in a sign-in that includes a sign-up. */
 export function createPasswordForm (app: FastifyInstance, mount: PeopleMount) {
-  const { accounts, store } = app.identity
+  const { accounts } = app.identity
   const { getIssuer, look, limits, passwordMin } = mount
   const toGone = createUsedLinks(app, mount)
   const page = { look }
@@ -81,7 +80,7 @@ export function createPasswordForm (app: FastifyInstance, mount: PeopleMount) {
         const set = await accounts.setPassword(token, password, { turn: toAnonymousTurn(request), purposes: [path.purpose] })
         const answered = await after?.(request, reply, set) ?? null
         if (answered !== null) return answered
-        const to = await findReturn(store, set)
+        const to = await accounts.findReturn(set)
         return await sendPage(reply, 'link-done', { what: set.purpose === 'reset' ? 'password' : 'account', ...(to !== undefined && { to }) }, page)
       } catch (error) {
         const refusal = error instanceof IdentityError ? describeRefusal(error, passwordMin) : undefined

@@ -1,7 +1,6 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { AccessRule } from '../schemas/options.ts'
 import { ForgotPasswordSchema, SetPasswordSchema, SignUpSchema, UndoAddressSchema, VerifyAddressSchema } from '../schemas/people.ts'
-import { checkReturnTo } from '../lib/accounts/return-to.ts'
 import { createRowCheck } from '../plugins/access.ts'
 import { toAnonymousTurn } from '../plugins/turns.ts'
 import { toAsker } from './people-pages.ts'
@@ -12,7 +11,7 @@ const tags = ['people']
 
 /** Public routes: they request a mailed link, or use one. */
 export const peopleRoutes: FastifyPluginAsyncTypebox<Pick<RouteSettings, 'linkLimit'> & { access: Record<string, AccessRule> }> = async (app, { linkLimit: preHandler, access }) => {
-  const { accounts, store } = app.identity
+  const { accounts } = app.identity
   const checkVerifier = createRowCheck(app, 'verifyAddress', access)
   app.addHook('onRequest', (_request, reply, done) => {
     reply.header('cache-control', 'no-store')
@@ -60,7 +59,7 @@ export const peopleRoutes: FastifyPluginAsyncTypebox<Pick<RouteSettings, 'linkLi
     }
   }, async (request, reply) => {
     const { email, clientId, returnTo } = request.body.data
-    await accounts.signUp(email, toAsker(request), await checkReturnTo(store, clientId, returnTo))
+    await accounts.signUp(email, toAsker(request), await accounts.checkReturnTo(clientId, returnTo))
     return reply.code(204).send(undefined)
   })
 

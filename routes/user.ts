@@ -1,7 +1,8 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import { Type } from '@sinclair/typebox'
 import { CountSchema, Data } from '../schemas/common.ts'
 import {
-  CreateUserSchema, PatchProfileSchema, PatchUserSchema, ProfileSchema, UserCountQuerySchema, UserCreatedSchema, UserItemSchema,
+  CreateUserSchema, DeleteUserQuerySchema, PatchProfileSchema, PatchUserSchema, ProfileSchema, UserCountQuerySchema, UserCreatedSchema, UserItemSchema,
   UserListQuerySchema, UserParamsSchema, UserQuerySchema
 } from '../schemas/user.ts'
 import { requireScope } from '../plugins/admission.ts'
@@ -11,6 +12,14 @@ import { NoContentSchema, errors, json, pagedList, writeErrors } from './respons
 import type { RouteSettings } from './settings.ts'
 
 const tags = ['user']
+
+/** The response header with the number of clients that stop with their owner. */
+const STOPPED = 'identity-clients'
+
+const StoppedSchema = Type.Unsafe<undefined>({
+  ...NoContentSchema,
+  headers: { 'Identity-Clients': Type.Integer({ minimum: 0, description: 'After a user was disabled or deleted: how many of their clients sign nobody in any more, or were removed.' }) }
+})
 
 /** User accounts (docs/api.md). */
 export const userRoutes: FastifyPluginAsyncTypebox<RouteSettings> = async (app, { stallTimeout, passwordLimit, writeLimit }) => {
@@ -106,10 +115,12 @@ export const userRoutes: FastifyPluginAsyncTypebox<RouteSettings> = async (app, 
       description: "A new password, or disabling the account, revokes all the user's codes and tokens.",
       params: UserParamsSchema,
       body: PatchUserSchema,
-      response: { 204: NoContentSchema, ...writeErrors('USER_EXIST', 'ErrNotFound', 'ErrLimit') }
+      response: { 204: StoppedSchema, ...writeErrors('USER_EXIST', 'ErrNotFound', 'ErrLimit') }
     }
   }, async (request, reply) => {
-    await users.patch(request.params.userId, request.body, toActor(request, tokens))
+    const { userId } = request.params
+    await users.patch(userId, request.body, toActor(request, tokens))
+    if (request.body.disable === true) reply.header(STOPPED, await clients.countDependent(userId))
     return reply.code(204).send(undefined)
   })
 
@@ -119,11 +130,20 @@ export const userRoutes: FastifyPluginAsyncTypebox<RouteSettings> = async (app, 
       operationId: 'deleteUser',
       tags,
       summary: 'Delete a user with all the codes and tokens that act for the user',
+      description: "The user's clients stay, with the id of the deleted user as their owner, unless `clients=delete` removes them, which needs the scope clients:write too. " +
+        'Those that stay sign nobody in, unless the operator vouches for them.',
       params: UserParamsSchema,
-      response: { 204: NoContentSchema, ...writeErrors('ErrNotFound', 'ErrLimit') }
+      querystring: DeleteUserQuerySchema,
+      response: { 204: StoppedSchema, ...writeErrors('ErrNotFound', 'ErrLimit') }
     }
   }, async (request, reply) => {
-    await users.remove(request.params.userId, toActor(request, tokens))
+    const { userId } = request.params
+    const actor = toActor(request, tokens)
+    const isWithClients = request.query.clients === 'delete'
+    if (isWithClients) requireScope(actor, 'clients:write')
+    await users.remove(userId, actor)
+    // Afterwards: if this is interrupted, the clients that are left sign nobody in any more.
+    reply.header(STOPPED, isWithClients ? await clients.removeOwned(userId, actor) : await clients.countDependent(userId))
     return reply.code(204).send(undefined)
   })
 }

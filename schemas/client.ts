@@ -78,7 +78,8 @@ export const PatchClientSchema = Type.Object({
     image: Type.Optional(Type.Union([ImageSchema, Type.Null()], { description: 'null removes the image.' })),
     backchannelLogoutUri: Type.Optional(Type.Union([LogoutUriSchema, Type.Null()], { description: 'null: the client is not told any more.' }))
   }, { additionalProperties: false })),
-  regen_secret: Type.Optional(Type.Boolean({ description: "true creates a new secret and revokes the client's codes and tokens." }))
+  regen_secret: Type.Optional(Type.Boolean({ description: "true creates a new secret and revokes the client's codes and tokens." })),
+  take_over: Type.Optional(Type.Boolean({ description: "true makes the caller, an admin, the owner; gives a confidential client a new secret, and revokes the client's codes and tokens." }))
 }, { additionalProperties: false, title: 'PatchClient', examples: [{ data: { name: 'Web shop', image: 'https://shop.example/logo.png' } }] })
 export type PatchClient = Static<typeof PatchClientSchema>
 

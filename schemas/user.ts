@@ -92,3 +92,7 @@ export const UserListQuerySchema = Type.Object({
   ...PageSchema
 }, { additionalProperties: false })
 export type UserListQuery = Static<typeof UserListQuerySchema>
+
+export const DeleteUserQuerySchema = Type.Object({
+  clients: Type.Optional(Type.Literal('delete', { description: "Removes the user's clients too. Absent: they stay." }))
+}, { additionalProperties: false })

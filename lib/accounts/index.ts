@@ -18,6 +18,7 @@ import { createInvitations } from './invite.ts'
 import { type LinkOptions, createForgotLink, createLinks } from './links.ts'
 import { createComposer } from './mails.ts'
 import { createSetPassword } from './password.ts'
+import { type ReturnTo, checkReturnTo, findReturn } from './return-to.ts'
 import { createTickets } from './tickets.ts'
 
 export { type Asker } from './ask.ts'
@@ -64,6 +65,10 @@ export function createAccounts ({ clients, box, onMailFailed, ...parts }: Accoun
     ...createAddresses(context),
     ...createInvitations(context),
     ...createDeletion(context, { clients, isOn: selfDelete }),
+    /** @throws ErrParam, see return-to.ts */
+    checkReturnTo: async (client_id: string | undefined, return_to: string | undefined) => await checkReturnTo(parts, client_id, return_to),
+    /** The way to the app where a person continues after a link. */
+    findReturn: async (link: Partial<ReturnTo>) => await findReturn(parts, link),
     /** The outbox of mails; absent without mail. */
     outbox,
     /**

@@ -1,4 +1,6 @@
 import { isVouchedFor } from '../clients/kinds.ts'
+import { findUsable } from '../clients/usable.ts'
+import { type Clock, toTimestamp } from '../clock.ts'
 import { paramError } from '../errors.ts'
 import { isRegisteredUri } from '../oidc/clients.ts'
 import type { PageWay } from '../pages/contract.ts'
@@ -7,6 +9,8 @@ import type { Store } from '../store/port.ts'
 
 /** Where a person continues after a link: a redirect URI, and the client that has registered it. */
 export interface ReturnTo { return_to: string, client_id: string }
+
+interface Services { store: Store, now: Clock }
 
 const isRegistered = ({ redirectUris, secret }: ClientRecord, uri: string) => isRegisteredUri({ registered_uris: redirectUris, public: secret === undefined }, uri)
 
@@ -20,11 +24,11 @@ export function copyReturnTo (fields: object): Partial<ReturnTo> {
  * Checks the URI where a person continues after a link. Our links must lead only to apps that are registered here.
  * @throws ErrParam unless the client has registered the URI
  */
-export async function checkReturnTo (store: Store, client_id: string | undefined, return_to: string | undefined): Promise<Partial<ReturnTo>> {
+export async function checkReturnTo ({ store, now }: Services, client_id: string | undefined, return_to: string | undefined): Promise<Partial<ReturnTo>> {
   if (return_to === undefined) return {}
   if (client_id === undefined) throw paramError('clientId', 'is required with returnTo')
-  const client = await store.collection<ClientRecord>('clients').get(client_id)
-  if (client === null || client.disabled_at !== undefined || !isRegistered(client, return_to)) throw paramError('returnTo', 'must be a registered redirect URI of the client')
+  const client = await findUsable(store, client_id, toTimestamp(now()))
+  if (client === null || !isRegistered(client, return_to)) throw paramError('returnTo', 'must be a registered redirect URI of the client')
   return { return_to, client_id }
 }
 
@@ -32,10 +36,10 @@ export async function checkReturnTo (store: Store, client_id: string | undefined
  * The way to the app where a person continues after a link. The client may have changed since the link was made. Links that were
  * made by code of the host, or before the upgrade, name no client, so nobody vouches for them.
  */
-export async function findReturn (store: Store, { return_to, client_id }: Partial<ReturnTo>): Promise<PageWay | undefined> {
+export async function findReturn ({ store, now }: Services, { return_to, client_id }: Partial<ReturnTo>): Promise<PageWay | undefined> {
   if (return_to === undefined) return undefined
   if (client_id === undefined) return { uri: return_to, vouched: false }
-  const client = await store.collection<ClientRecord>('clients').get(client_id)
-  if (client === null || client.disabled_at !== undefined || !isRegistered(client, return_to)) return undefined
+  const client = await findUsable(store, client_id, toTimestamp(now()))
+  if (client === null || !isRegistered(client, return_to)) return undefined
   return { client: { name: client.name }, uri: return_to, vouched: isVouchedFor(client) }
 }

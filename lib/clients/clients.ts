@@ -93,6 +93,11 @@ export function createClients ({ store, now, box, tokens, recorder, checkQuota, 
     }
   }
 
+  /** @throws ErrPerm */
+  function checkMayTakeOver ({ isAdmin, isUser = true }: Actor): void {
+    if (!isAdmin || !isUser) throw permError('take_over', 'only an admin may take a client over')
+  }
+
   async function findOwner (userId: string | undefined, actor: Actor): Promise<string> {
     if (!actor.isAdmin || userId === undefined) return actor.user_id
     if (userId === '') throw paramError('userId', 'must not be empty')
@@ -151,25 +156,33 @@ export function createClients ({ store, now, box, tokens, recorder, checkQuota, 
 
     /**
      * Changes a client (`PATCH /client/{clientId}`). When the operator starts to vouch for a client, the client gets a new secret,
-     * because its owner knows the old one.
+     * because its owner knows the old one. So does one that an administrator takes over, and its tokens are revoked.
      * @throws ErrNotFound, ErrParam, ErrPerm
      */
     async patch (clientId: string, body: PatchClient, actor: Actor): Promise<void> {
-      const { data = {}, regen_secret } = body
+      const { data = {}, regen_secret, take_over } = body
+      if (take_over === true) checkMayTakeOver(actor)
       await write(clientId, actor, async (record) => {
         checkMayManage(record, actor)
         const change = toClientChange(data, record, { registry: await readRegistry(store), actor, time: toTimestamp(now()), checkUrl })
         const { set = {}, unset = [] } = change
+        const isTaken = take_over === true && record.userId !== actor.user_id
+        if (isTaken) set.userId = actor.user_id
+        else if (take_over === true) throw paramError('take_over', 'the caller owns the client already')
         if (regen_secret === true && record.secret === undefined) throw paramError('regen_secret', 'a public client has no secret')
         if (Object.keys(set).length === 0 && unset.length === 0 && regen_secret !== true) {
           throw new IdentityError('ErrParam', 'body: must contain a change')
         }
         const isNew = !isVouchedFor(record) && isVouchedFor({ ...record, ...set } as ClientRecord)
         const isKnown = record.userId !== actor.user_id || actor.isUser === false
-        if (regen_secret === true || (isNew && isKnown && record.secret !== undefined)) {
-          return { ...change, set: { ...set, secret: createSecret(clientId) }, increment: { ...change.increment, epoch: 1 }, changed: Object.keys(data) }
+        const changed = [...Object.keys(data), ...(isTaken ? ['userId'] : [])]
+        const isReplaced = record.secret !== undefined && (regen_secret === true || isTaken || (isNew && isKnown))
+        return {
+          ...change,
+          set: { ...set, ...(isReplaced && { secret: createSecret(clientId) }) },
+          ...((isReplaced || isTaken) && { increment: { ...change.increment, epoch: 1 } }),
+          changed
         }
-        return { ...change, changed: Object.keys(data) }
       })
     },
 
@@ -204,20 +217,32 @@ export function createClients ({ store, now, box, tokens, recorder, checkQuota, 
       tokens.deleteOfClient(clientId)
     },
 
+    /** The number of a user's clients that stop when the user is disabled, expired or deleted: those that the operator does not vouch for. */
+    async countDependent (userId: string): Promise<number> {
+      let count = 0
+      for await (const batch of scan(clients, { equal: { userId } })) {
+        count += batch.filter((record) => record.disabled_at === undefined && !isVouchedFor(record)).length
+      }
+      return count
+    },
+
     /**
      * Removes all of a user's clients, even the client of the caller's own token.
+     * @returns how many
      * @throws ErrPerm, before any client is removed, when the operator vouches for one and the actor is not an admin
      */
-    async removeOwned (userId: string, actor: Actor): Promise<void> {
+    async removeOwned (userId: string, actor: Actor): Promise<number> {
+      let removed = 0
       if (!actor.isAdmin) {
         for await (const batch of scan(clients, { equal: { userId } })) for (const record of batch) checkMayManage(record, actor)
       }
       for await (const batch of scan(clients, { equal: { userId } })) {
         await Promise.all(batch.map(async (record) => {
-          await remove(record)
+          if (await remove(record)) removed++
           tokens.deleteOfClient(record.id)
         }))
       }
+      return removed
     },
 
     async count (user: string | undefined, actor: Actor): Promise<number> {

@@ -1,5 +1,6 @@
 import type { Adapter, AdapterPayload } from 'oidc-provider'
-import type { ClientRecord } from '../records.ts'
+import { findUsable } from '../clients/usable.ts'
+import { toTimestamp } from '../clock.ts'
 import { readRegistry } from '../resources/registry.ts'
 import { toMetadata } from './clients.ts'
 import { adaptCodes, adaptDeviceCodes } from './codes.ts'
@@ -10,12 +11,11 @@ import { adaptSignInSessions } from './sign-in-sessions.ts'
 import { adaptAccessTokens, adaptClientCredentials, adaptRefreshTokens } from './tokens.ts'
 
 /** Registered clients, read for every request, so that a change takes effect at once. */
-function adaptClients ({ store, box }: AdapterParts): ModelAdapter {
-  const clients = store.collection<ClientRecord>('clients')
+function adaptClients ({ store, box, times }: AdapterParts): ModelAdapter {
   return {
     async find (id) {
-      const record = await clients.get(id)
-      return record === null || record.disabled_at !== undefined ? undefined : toMetadata(record, box, await readRegistry(store))
+      const record = await findUsable(store, id, toTimestamp(times.now()))
+      return record === null ? undefined : toMetadata(record, box, await readRegistry(store))
     }
   }
 }

@@ -1,4 +1,6 @@
 import { timingSafeEqual } from 'node:crypto'
+import { findUsable } from '../clients/usable.ts'
+import { type Clock, toTimestamp } from '../clock.ts'
 import type { SecretBox } from '../crypto/secrets.ts'
 import type { ClientRecord } from '../records.ts'
 import type { Store } from '../store/port.ts'
@@ -54,14 +56,13 @@ function isSame (a: string, b: string): boolean {
  * alone for a public one (RFC 6749, 2.3.1 and 3.2.1).
  * @throws OAuthError invalid_request, or invalid_client with the same message for every cause
  */
-export function createClientAuthentication ({ store, box }: { store: Store, box: SecretBox }) {
-  const clients = store.collection<ClientRecord>('clients')
+export function createClientAuthentication ({ store, box, now }: { store: Store, box: SecretBox, now: Clock }) {
   return async function authenticateClient (authorization: string | undefined, form: URLSearchParams, realm: string): Promise<ClientRecord> {
     const { client_id, secret } = readCredentials(authorization, form)
-    const client = (await clients.getLinked(client_id, {}))?.document
+    const client = await findUsable(store, client_id, toTimestamp(now()))
     const expected = client?.secret === undefined ? undefined : box.open(client.secret, client.id)
     const isAuthenticated = expected === undefined || secret === undefined ? expected === secret : isSame(secret, expected)
-    if (client !== undefined && client.disabled_at === undefined && isAuthenticated) return client
+    if (client !== null && isAuthenticated) return client
     const description = 'client authentication failed'
     throw new OAuthError(401, 'invalid_client', description, authorization === undefined
       ? {}

@@ -30,7 +30,7 @@ function refuseRepeated (form: URLSearchParams, names: string[]): void {
 export function createIntrospection ({ store, tokens, box, times, refreshGrace }: {
   store: Store, tokens: Tokens, box: SecretBox, times: Times, refreshGrace: number
 }) {
-  const authenticate = createClientAuthentication({ store, box })
+  const authenticate = createClientAuthentication({ store, box, now: times.now })
 
   async function find (token: string): Promise<Valid<TokenRecord> | null> {
     const id = hashToken(token)

@@ -120,7 +120,8 @@ export interface Pages {
   'account-password': AccountView
   /** `email` is the person's verified address, `unverified` an address that is not verified yet. */
   'account-email': AccountView & { email?: string, unverified?: string, typed?: string }
-  'account-delete': AccountView
+  /** `apps` is the number of the person's clients, which are deleted too. */
+  'account-delete': AccountView & { apps?: number }
   'account-deleted': object
   /** `more` is the number of omitted entries. */
   'account-sessions': AccountView & { browsers: SessionView[], apps: SessionView[], more: number }

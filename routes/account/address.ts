@@ -25,7 +25,7 @@ function describeRefusal (error: unknown): Message | undefined {
 
 /** The pages for the person's address, if the service sends mail, and for deleting the account, if people may delete theirs. */
 export function addressPages (app: FastifyInstance, { getHome, getIssuer, limits, limitWrites, look }: AccountMount, visits: Visits): void {
-  const { users, accounts, knownBrowsers } = app.identity
+  const { users, accounts, clients, knownBrowsers } = app.identity
   const browsers = createBrowserCookies(knownBrowsers, getIssuer)
   const page = { look }
 
@@ -77,9 +77,11 @@ export function addressPages (app: FastifyInstance, { getHome, getIssuer, limits
     return reply.redirect(`${getHome()}/email?done=${isVerification ? 'verification' : 'address'}`, 303)
   })
 
+  const countClients = async ({ user: { user_id }, actor }: Visit) => await clients.count(user_id, { ...actor, user_id, isAdmin: false })
+
   app.get('/delete', { schema }, async (request, reply) => {
     const visit = await visits.open(request, reply, { section: 'delete', sensitive: true })
-    return visit === null ? reply : await sendPage(reply, 'account-delete', visit.view, page)
+    return visit === null ? reply : await sendPage(reply, 'account-delete', { ...visit.view, apps: await countClients(visit) }, page)
   })
 
   app.post('/delete', { schema }, async (request, reply) => {
@@ -92,7 +94,7 @@ export function addressPages (app: FastifyInstance, { getHome, getIssuer, limits
       const error = describeRefusal(thrown)
       if (error === undefined) throw thrown
       const { statusCode, headers } = thrown as IdentityError
-      return await sendPage(reply.code(statusCode).headers(headers), 'account-delete', { ...visit.view, error }, page)
+      return await sendPage(reply.code(statusCode).headers(headers), 'account-delete', { ...visit.view, apps: await countClients(visit), error }, page)
     }
     await visits.signOut(request, reply, visit.server)
     return await sendPage(reply, 'account-deleted', {}, page)

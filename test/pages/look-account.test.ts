@@ -18,7 +18,7 @@ const ROWS: Row[] = [
   ['account-email', 'account-email', { ...view, section: 'email', email: 'ann@example.com' }, 'Northwind ID'],
   ['account-email-unverified', 'account-email', { ...view, section: 'email', unverified: `${LONG.toLowerCase()}@example.com`, typed: 'x', error: ({ account }) => account.wrongAddress }],
   ['account-email-none', 'account-email', { ...view, section: 'email', done: 'address' }],
-  ['account-delete', 'account-delete', { ...view, section: 'delete' }, 'Northwind ID'],
+  ['account-delete', 'account-delete', { apps: 2, ...view, section: 'delete' }, 'Northwind ID'],
   ['account-deleted', 'account-deleted', {}, 'Northwind ID'],
   ['account-sessions', 'account-sessions', {
     ...view,

@@ -230,7 +230,7 @@ t.test('an administrator whose many clients take long to remove stays when the o
           time += 60_000
           await slow.deleteOwn(second!.user_id)
         }
-        await clients.removeOwned(user_id, actor)
+        return await clients.removeOwned(user_id, actor)
       }
     }
   }, { ...options })

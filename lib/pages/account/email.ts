@@ -26,9 +26,9 @@ ${username(account)}<label for="current">${own.currentPassword}</label>
 }
 
 export function remove (view: Pages['account-delete'], { texts }: Context): Part {
-  const { base, xsrf, account, error } = view
+  const { base, xsrf, account, error, apps = 0 } = view
   const { account: own } = texts
-  return frame(view, texts, html`<p>${own.deleteWhy}</p>
+  return frame(view, texts, html`<p>${own.deleteWhy}${apps > 0 && html` ${own.deleteApps({ apps })}`}</p>
 <form method="post" action="${base}/delete">
 ${hidden('xsrf', xsrf)}${username(account)}<label for="current">${own.currentPassword}</label>
 <input id="current" name="current_password" type="password" autocomplete="current-password" maxlength="1024" required${describes(error)}>

@@ -271,6 +271,7 @@ export const de: TextSource = {
     changeEffect: 'An Ihre frühere Adresse geht eine E-Mail, mit der sich die Änderung 72 Stunden lang rückgängig machen lässt.',
     wrongAddress: 'Geben Sie eine andere Adresse ein, zum Beispiel ann@example.com.',
     deleteWhy: 'Ihr Profil, Ihre Sitzungen und die Apps, die Sie registriert haben, werden sofort gelöscht. Das lässt sich nicht rückgängig machen.',
+    deleteApps: { one: 'Sie haben {apps} App registriert, die dann nicht mehr funktioniert.', other: 'Sie haben {apps} Apps registriert, die dann nicht mehr funktionieren.' },
     deleteAccount: 'Mein Konto löschen',
     lastAdmin: 'Sie sind der letzte Administrator. Machen Sie zuerst jemand anderen dazu.',
     deletedTitle: 'Konto gelöscht',

@@ -285,6 +285,7 @@ export const en = {
     changeEffect: 'Your former address gets a mail with which the change can be undone for 72 hours.',
     wrongAddress: 'Type another address, such as ann@example.com.',
     deleteWhy: 'Your profile, your sessions and the apps that you registered are deleted at once. This cannot be undone.',
+    deleteApps: { one: 'You registered {apps} app, which stops working.', other: 'You registered {apps} apps, which stop working.' },
     deleteAccount: 'Delete my account',
     lastAdmin: 'You are the last administrator. Make somebody else one first.',
     deletedTitle: 'Account deleted',
