@@ -116,6 +116,17 @@ export const clientCommands: Commands = {
     }
   },
 
+  'client delete': {
+    summary: 'Delete a client with all its tokens.',
+    flags: { client: { type: 'string', value: 'ID', required: true, text: 'The client.' } },
+    async run (context) {
+      const { services: { clients }, args } = context
+      const { clientId, name, userId } = await clients.require(args.required('client'), OPERATOR)
+      await clients.remove(clientId, OPERATOR)
+      printRecord(context, { client_id: clientId, name, owner: userId })
+    }
+  },
+
   'client export': {
     summary: "Write all clients as CSV, with their secrets, in the bridge's format.",
     flags: {

@@ -18,6 +18,7 @@ import { keysCommands } from './keys.ts'
 import { loginCommands } from './login.ts'
 import { logoutCommands } from './logout.ts'
 import { mailCommands } from './mail.ts'
+import { manageUserCommands } from './manage-user.ts'
 import { serveCommands } from './process/serve.ts'
 import { moveCommands } from './move.ts'
 import { resourceCommands } from './resource.ts'
@@ -28,7 +29,7 @@ import { tokenCommands } from './token.ts'
 import { userCommands } from './user.ts'
 import { webhookCommands } from './webhook.ts'
 
-export const COMMANDS: Commands = { ...bootstrapCommands, ...tokenCommands, ...userCommands, ...clientCommands, ...resourceCommands, ...sessionsCommands, ...eventCommands, ...webhookCommands, ...mailCommands, ...logoutCommands, ...keysCommands, ...backupCommands, ...moveCommands, ...configCommands, ...loginCommands, ...serveCommands, ...testingCommands }
+export const COMMANDS: Commands = { ...bootstrapCommands, ...tokenCommands, ...userCommands, ...manageUserCommands, ...clientCommands, ...resourceCommands, ...sessionsCommands, ...eventCommands, ...webhookCommands, ...mailCommands, ...logoutCommands, ...keysCommands, ...backupCommands, ...moveCommands, ...configCommands, ...loginCommands, ...serveCommands, ...testingCommands }
 
 /** Finds the command and its flags. Flags may also come before the command. */
 function findCommand (argv: string[]): { name: string, command: Command, flags: string[] } {

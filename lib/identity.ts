@@ -216,8 +216,11 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
   async function onAddressChange (_user: UserRecord, former: string[]) {
     await people.accounts?.notifyOfAddress(former)
   }
+  async function onAddressVerified (user: UserRecord) {
+    await people.accounts?.finishVerification(user)
+  }
   const removeUser = createUserRemoval({ recorder, tokens, tickets: createTickets({ store, now }), onError: failing('users') })
-  const users = createUsers({ store, now, roles, managerRoles, passwords, checkNewPassword, attempts, tokens, recorder, failures: record.failures, onError: failing('users'), removeUser, onPasswordChange, onAddressChange })
+  const users = createUsers({ store, now, roles, managerRoles, passwords, checkNewPassword, attempts, tokens, recorder, failures: record.failures, onError: failing('users'), removeUser, onPasswordChange, onAddressChange, onAddressVerified })
   const removeFirstSecrets = createFirstSecrets({ store, directory: findDataDir(options) ?? 'data', onWarning })
   const signIns = createSignIns({
     store,

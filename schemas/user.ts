@@ -8,7 +8,7 @@ export const ProfileSchema = Type.Object({
   modified_at: TimestampSchema,
   verified_at: Type.Optional(TimestampSchema),
   email: Type.Optional(Type.String({ description: 'The address that the user has verified or that an administrator has set, if there is one: the account itself, or another.' })),
-  email_verified_at: Type.Optional(Type.String({ ...TimestampSchema, description: 'When the user used a link that was mailed to it. Independent of verified_at, which an administrator sets.' })),
+  email_verified_at: Type.Optional(Type.String({ ...TimestampSchema, description: 'When the user used a link that was mailed to it, or an administrator set email_verified. Independent of verified_at.' })),
   roles: HeldRolesSchema,
   name: Type.String(),
   info: InfoSchema
@@ -62,6 +62,7 @@ export type PatchProfile = Static<typeof PatchProfileSchema>
 export const PatchUserSchema = Type.Object({
   data: Type.Optional(Type.Object({
     verified_at: Type.Optional(Type.String({ maxLength: 64, description: 'RFC 3339; admin only. Clears expired_at.' })),
+    email_verified: Type.Optional(Type.Literal(true, { description: "Admin only. Says that the user's address, to which mails go, is theirs, as a mailed link does." })),
     roles: Type.Optional(RolesSchema),
     email: Type.Optional(Type.String({
       minLength: 1, maxLength: LIMITS.account, description: 'Admin only. Sets the address, unverified unless it stays the same. The former address is told, and cannot undo the change or an earlier one.'

@@ -1,9 +1,9 @@
 import { paramError } from '../errors.ts'
-import { findMailbox, listAddresses, listLiveChanges } from '../users/addresses.ts'
+import { findMailbox, listAddresses, listLiveChanges, toVerified } from '../users/addresses.ts'
 import { NO_PASSWORD } from '../users/passwords.ts'
 import { createAddressChanges, writeAddress } from './change-address.ts'
 import { type AccountContext, notify, requireOutbox, requireUser } from './context.ts'
-import { requireLive, toVerified } from './live.ts'
+import { requireLive } from './live.ts'
 import { checkOwnMail } from './mail-limits.ts'
 import { ENDED_BY_EPOCH, type Link, PURPOSES, type TicketRecord, ticketError } from './tickets.ts'
 

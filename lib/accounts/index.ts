@@ -93,6 +93,11 @@ export function createAccounts ({ clients, box, onMailFailed, ...parts }: Accoun
     async notifyOfAddress (former: readonly string[]): Promise<void> {
       for (const to of former) await notify(context, { kind: 'address-given-up', to })
     },
+    /** Notifies a user whose address an administrator has verified, and removes the links that would have verified it. */
+    async finishVerification ({ id }: Pick<UserRecord, 'id'>): Promise<void> {
+      await base.tickets.removeOf(id, ['verify']).catch(onError)
+      await notify(context, { kind: 'address-verified', user_id: id })
+    },
     /** Notifies a user that their password was changed. */
     notifyOfPassword: async ({ id }: Pick<UserRecord, 'id'>): Promise<void> => await notify(context, { kind: 'password-changed', user_id: id })
   }

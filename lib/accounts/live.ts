@@ -1,9 +1,8 @@
 import type { Clock } from '../clock.ts'
 import { toTimestamp } from '../clock.ts'
 import type { UserRecord } from '../records.ts'
-import type { Json } from '../store/port.ts'
 import { isActive } from '../tokens/validity.ts'
-import { findMailbox, listAddresses } from '../users/addresses.ts'
+import { findMailbox } from '../users/addresses.ts'
 import { type TicketRecord, ticketError } from './tickets.ts'
 
 /**
@@ -17,9 +16,4 @@ export function requireLive (ticket: TicketRecord, user: UserRecord | null, now:
   const mailbox = ticket.purpose === 'change' ? ticket.former : ticket.mailed ? ticket.address : findMailbox(user)
   if (findMailbox(user) !== mailbox) throw ticketError()
   return user
-}
-
-/** The fields of a user whose address was verified. */
-export function toVerified (user: Pick<UserRecord, 'account'>, address: string, now: Clock): { [field: string]: Json } {
-  return { email: address, email_verified_at: toTimestamp(now()), addresses: listAddresses(user.account, address) }
 }

@@ -96,6 +96,12 @@ export function createComposer (context: Omit<AccountContext, 'outbox'>, { servi
       return write('address-given-up', toMailLanguage(language), String(to))
     },
 
+    async 'address-verified' ({ user_id, language }) {
+      const user = await users.get(String(user_id))
+      const mailbox = findActiveMailbox(user)
+      return mailbox === undefined || user?.email_verified_at === undefined ? null : write('address-verified', toMailLanguage(language), mailbox)
+    },
+
     async 'password-changed' ({ user_id, language }) {
       const mailbox = findActiveMailbox(await users.get(String(user_id)))
       return mailbox === undefined ? null : write('password-changed', toMailLanguage(language), mailbox, context.writeForgotLink?.())

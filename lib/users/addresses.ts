@@ -1,6 +1,6 @@
-import { toTimestamp } from '../clock.ts'
+import { type Clock, toTimestamp } from '../clock.ts'
 import type { AddressChange, UserRecord } from '../records.ts'
-import type { Collection } from '../store/port.ts'
+import type { Collection, Json } from '../store/port.ts'
 
 /** Whether an account is an email address. Only that format of accounts contains an `@`. */
 export function isAddress (account: string): boolean {
@@ -16,6 +16,14 @@ export function listAddresses (account: string, email?: string): string[] {
 export function listLiveChanges ({ address_changes = [] }: Pick<UserRecord, 'address_changes'>, now: number): AddressChange[] {
   const time = toTimestamp(now)
   return address_changes.filter(({ until }) => until > time)
+}
+
+/**
+ * The fields of a user whose address is proved, by a mailed link or by an administrator. The unique index on `addresses` refuses
+ * this write where another user has the address, and `email_verified_at` ends the links that would verify it.
+ */
+export function toVerified (user: Pick<UserRecord, 'account'>, address: string, now: Clock): { [field: string]: Json } {
+  return { email: address, email_verified_at: toTimestamp(now()), addresses: listAddresses(user.account, address) }
 }
 
 /** The address for mails to the user: the verified address, or one that an administrator has set, or else the account if it is an address. */

@@ -1,10 +1,11 @@
 import { checkAccount } from '../checks.ts'
+import type { Clock } from '../clock.ts'
 import { IdentityError, paramError } from '../errors.ts'
 import type { UserRecord } from '../records.ts'
 import type { Collection, Json } from '../store/port.ts'
-import { findMailbox, isAddress, isTaken, listAddresses, listLiveChanges } from './addresses.ts'
+import { findMailbox, isAddress, isTaken, listAddresses, listLiveChanges, toVerified } from './addresses.ts'
 
-export const addressTaken = (): IdentityError => new IdentityError('USER_EXIST', 'email: another user has this address')
+export const addressTaken = (field: 'email' | 'email_verified' = 'email'): IdentityError => new IdentityError('USER_EXIST', `${field}: another user has this address`)
 
 /** Checks an address that an administrator sets. @throws ErrParam, USER_EXIST */
 export async function checkFreeAddress (users: Collection<UserRecord>, text: string, user_id: string): Promise<string> {
@@ -19,12 +20,15 @@ export async function checkFreeAddress (users: Collection<UserRecord>, text: str
   return address
 }
 
+/** A change of a user's address, with the mailboxes that the user gives up. */
+interface AddressSet { set: { [field: string]: Json }, unset: string[], former: string[] }
+
 /**
  * The change by which an administrator sets a user's address. Unlike a change by the user, no former mailbox can undo it or an
  * earlier change, since the user may have lost that mailbox to somebody else. The address counts as verified only if it was before.
  * @returns also the mailboxes that the user gives up
  */
-export function giveUp (record: UserRecord, address: string, now: number): { set: { [field: string]: Json }, unset: string[], former: string[] } {
+function giveUp (record: UserRecord, address: string, now: number): AddressSet {
   const isSame = record.email === address
   const mailboxes = [record, ...listLiveChanges(record, now).map(({ email }) => ({ account: record.account, ...(email !== undefined && { email }) }))].map(findMailbox)
   return {
@@ -32,4 +36,18 @@ export function giveUp (record: UserRecord, address: string, now: number): { set
     unset: ['address_changes', ...isSame ? [] : ['email_verified_at']],
     former: [...new Set(mailboxes)].filter((mailbox): mailbox is string => mailbox !== undefined && mailbox !== address)
   }
+}
+
+/**
+ * The change by which an administrator sets a user's address, or says that it is theirs, or both.
+ * @param address absent: the user keeps theirs
+ * @throws ErrParam where there is nothing to verify
+ */
+export function setAddress (record: UserRecord, { address, verified = false }: { address: string | undefined, verified: boolean | undefined }, now: Clock): AddressSet {
+  const given = address === undefined ? { set: {}, unset: [], former: [] } : giveUp(record, address, now())
+  if (!verified) return given
+  const mailbox = address ?? findMailbox(record)
+  if (mailbox === undefined) throw paramError('email_verified', 'the user has no address')
+  if (record.email_verified_at !== undefined && record.email === mailbox) throw paramError('email_verified', 'the address is verified already')
+  return { ...given, set: { ...given.set, ...toVerified(record, mailbox, now) }, unset: given.unset.filter((field) => field !== 'email_verified_at') }
 }

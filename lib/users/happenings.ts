@@ -1,11 +1,17 @@
 import type { Happening } from '../events/types.ts'
 import type { Roles, UserRecord } from '../records.ts'
 import type { Change } from '../store/port.ts'
+import { findMailbox } from './addresses.ts'
 
 /** Fields that are not listed as changed: they have events of their own, or carry no information. */
-const APART = ['password', 'roles', 'disabled_at', 'modified_at', 'expired_at', 'email', 'addresses']
+const APART = ['password', 'roles', 'disabled_at', 'modified_at', 'expired_at', 'email', 'email_verified_at', 'addresses']
 
 const listMissing = (roles: Roles, among: Roles): string[] => Object.keys(among).filter((role) => !Object.hasOwn(roles, role))
+
+/** Whether the user gets another address. Verifying the present one is no change. */
+function changesAddress (record: UserRecord, { email, email_verified_at }: NonNullable<Change['set']>): boolean {
+  return email !== undefined && (email_verified_at === undefined || email !== findMailbox(record))
+}
 
 /** The events of a change of a user. */
 export function listHappenings (record: UserRecord, { set = {}, unset = [] }: Change): Happening[] {
@@ -15,7 +21,8 @@ export function listHappenings (record: UserRecord, { set = {}, unset = [] }: Ch
   return [
     ...(changed.length === 0 ? [] : [{ type: 'user.updated', id, changed }] as const),
     ...(roles === undefined ? [] : [{ type: 'user.roles_changed', id, granted: listMissing(record.roles, roles), removed: listMissing(roles, record.roles) }] as const),
-    ...('email' in set ? [{ type: 'user.email_changed', id }] as const : []),
+    ...(changesAddress(record, set) ? [{ type: 'user.email_changed', id }] as const : []),
+    ...('email_verified_at' in set ? [{ type: 'user.verified', id }] as const : []),
     ...('password' in set ? [{ type: 'user.password_changed', id }] as const : []),
     ...('disabled_at' in set ? [{ type: 'user.disabled', id }] as const : []),
     ...(unset.includes('disabled_at') && record.disabled_at !== undefined ? [{ type: 'user.enabled', id }] as const : [])

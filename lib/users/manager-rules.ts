@@ -45,6 +45,7 @@ export function createManagerRules (names: RoleNames, managerRoles?: readonly st
     if (actor.isAdmin) return
     if (holdsRole(target.roles, names.admin)) throw permError('userId', 'only an admin may change an admin')
     if (data?.email !== undefined) throw permError('email', 'only an admin may set an address')
+    if (data?.email_verified !== undefined) throw permError('email_verified', 'only an admin may set it')
     if (data?.roles !== undefined) checkRoles(target, data.roles, actor)
     if (disable !== undefined && holdsRole(target.roles, names.manager)) {
       throw permError('disable', 'only an admin may disable or enable a manager')

@@ -21,7 +21,7 @@ import type { Failures } from '../events/failures.ts'
 import type { Recorder } from '../events/recorder.ts'
 import { listHappenings } from './happenings.ts'
 import { findByName, isTaken } from './addresses.ts'
-import { addressTaken, checkFreeAddress, giveUp } from './give-up-address.ts'
+import { addressTaken, checkFreeAddress, setAddress } from './give-up-address.ts'
 import { createManagerRules } from './manager-rules.ts'
 import { showItemOf, showProfile, showUser } from './show-user.ts'
 
@@ -53,6 +53,8 @@ export interface UserServices {
   onPasswordChange?: ((record: UserRecord) => Promise<void>) | undefined
   /** Called after an administrator has set an address, with the mailboxes that the user has given up. */
   onAddressChange?: ((record: UserRecord, former: string[]) => Promise<void>) | undefined
+  /** Called after an administrator has said that the user's address is theirs. */
+  onAddressVerified?: ((record: UserRecord) => Promise<void>) | undefined
 }
 
 function notFound (): IdentityError {
@@ -72,7 +74,7 @@ function toListQuery (query: UserListQuery): ListQuery {
 }
 
 /** User accounts and their rules (docs/api.md). */
-export function createUsers ({ store, now, roles: names, managerRoles, passwords, checkNewPassword, attempts, tokens, recorder, failures, onError, removeUser, onPasswordChange, onAddressChange }: UserServices) {
+export function createUsers ({ store, now, roles: names, managerRoles, passwords, checkNewPassword, attempts, tokens, recorder, failures, onError, removeUser, onPasswordChange, onAddressChange, onAddressVerified }: UserServices) {
   const users = store.collection<UserRecord>('users')
   const { counts, pages } = createReads(store)
   const checkMayPatch = createManagerRules(names, managerRoles)
@@ -316,7 +318,7 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
 
     /**
      * Patches any user (`PATCH /user/{userId}`).
-     * @throws ErrNotFound, ErrPerm, ErrParam
+     * @throws ErrNotFound, ErrPerm, ErrParam, USER_EXIST where another user has verified the address
      */
     async patch (user_id: string, body: PatchUser, actor: Actor): Promise<void> {
       const target = await users.get(user_id)
@@ -340,12 +342,12 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
       // Checked again on the record that the write replaces, because the target may have become an admin meanwhile.
       const written = await patch(user_id, (record) => {
         checkMayPatch(record, body, actor)
-        if (address === undefined) return { set, unset, increment }
-        const given = giveUp(record, address, now())
+        const given = setAddress(record, { address, verified: data.email_verified }, now)
         former = given.former
         return { set: { ...set, ...given.set }, unset: [...unset, ...given.unset], increment }
-      }).catch((error) => { throw error instanceof DuplicateKeyError && error.field === 'addresses' ? addressTaken() : error })
+      }).catch((error) => { throw error instanceof DuplicateKeyError && error.field === 'addresses' ? addressTaken(address === undefined ? 'email_verified' : 'email') : error })
       if (address !== undefined) await onAddressChange?.(written, former)
+      if (data.email_verified === true) await onAddressVerified?.(written)
       if (disable === false && actor.isAdmin) await openPassword(target)
     },
 

@@ -12,10 +12,15 @@ const CHANGING: [line: string, ...types: (keyof typeof EVENT_TYPES)[]][] = [
   ['user roles --account ann@example.com --add editor', 'user.roles_changed'],
   ['user password --account ann@example.com', 'user.password_changed'],
   ['user unlock --account ann@example.com', 'user.unlocked'],
+  ['user verify-email --account ann@example.com', 'user.verified'],
+  ['user disable --account ann@example.com', 'user.disabled'],
+  ['user enable --account ann@example.com', 'user.enabled'],
   ['user invite --account guest@example.com', 'user.invited'],
+  ['user delete --account guest@example.com', 'user.deleted'],
   ['user recover --account ann@example.com', 'user.recovery_started'],
   ['client create --owner ann@example.com --name new --redirect-uri https://app.example/ --credentials', 'client.created'],
   ['client patch --client CLIENT --name other', 'client.updated'],
+  ['client delete --client CLIENT', 'client.deleted'],
   ['resource create --id https://orders.example --name Orders --scope orders:read=read', 'resource.created'],
   ['resource remove --id https://orders.example', 'resource.deleted'],
   ['sessions end --user ann@example.com', 'user.sessions_ended'],
@@ -24,7 +29,7 @@ const CHANGING: [line: string, ...types: (keyof typeof EVENT_TYPES)[]][] = [
 ]
 
 /** Commands that change nothing that is recorded: they read, issue tokens, write files, or serve. */
-const OTHERS = ['token create', 'user list', 'client list', 'client export', 'resource list', 'event list', 'event export', 'mail test', 'mail list', 'logout list', 'keys status', 'backup', 'restore', 'config check', 'login', 'serve', 'testing']
+const OTHERS = ['token create', 'user list', 'user show', 'client list', 'client export', 'resource list', 'event list', 'event export', 'mail test', 'mail list', 'logout list', 'keys status', 'backup', 'restore', 'config check', 'login', 'serve', 'testing']
 
 t.test('commands that change something have their events', async (t) => {
   const recorded = CHANGING.map(([line]) => line.split(' --')[0]!)

@@ -1,7 +1,7 @@
 import { createTestRecorder } from '../helpers/events.ts'
 import t from 'tap'
 import { createAccounts } from '../../lib/accounts/index.ts'
-import { createTickets } from '../../lib/accounts/tickets.ts'
+import { createTickets, ticketError } from '../../lib/accounts/tickets.ts'
 import { createSecretBox, generateSecretKey } from '../../lib/crypto/secrets.ts'
 import type { Passwords } from '../../lib/users/passwords.ts'
 import { findMailbox } from '../../lib/users/addresses.ts'
@@ -105,6 +105,26 @@ await race('one reset link that is sent to two processes sets one password', asy
     async check (succeeded) {
       if (succeeded.one === succeeded.two) return 'not one winner'
       return await findSurvivor([token])
+    }
+  }
+})
+
+await race('of a mailed link and an administrator, one verifies the address', async () => {
+  const user_id = await reset()
+  const token = await link(user_id, 'verify')
+  return {
+    actors: {
+      link: async () => await accounts.verifyAddress(token),
+      admin: async () => {
+        const refused = (error: Error) => { throw error.message.endsWith('is verified already') ? ticketError() : error }
+        await users.patch(user_id, { data: { email_verified: true } }, ADMIN).catch(refused)
+      }
+    },
+    async check (succeeded) {
+      if (succeeded.link === succeeded.admin) return 'not one winner'
+      const { email, email_verified_at } = (await records.users.get(user_id))!
+      if (email !== OLD || email_verified_at === undefined) return 'not verified'
+      if (await accounts.verifyAddress(token).then(() => true, () => false)) return 'the link has survived'
     }
   }
 })

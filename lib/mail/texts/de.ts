@@ -81,6 +81,11 @@ export const de: MailTextSource = {
     heading: 'Die Adresse Ihres Kontos wurde ersetzt',
     text: 'Die Verwaltung von {service} hat die Adresse Ihres Kontos ersetzt. E-Mails zu diesem Konto gehen nicht mehr an dieses Postfach.\n\nWenn Sie das nicht erwartet haben, wenden Sie sich an den Betreiber des Dienstes.'
   },
+  'address-verified': {
+    subject: '{service}: Ihre Adresse ist bestätigt',
+    heading: 'Ihre Adresse ist bestätigt',
+    text: 'Der Betreiber von {service} hat bestätigt, dass diese Adresse zu Ihrem Konto dort gehört. Sie müssen nichts tun.\n\nWenn Sie dort kein Konto haben, wenden Sie sich an den Betreiber des Dienstes.'
+  },
   'password-changed': {
     subject: '{service}: Ihr Passwort wurde geändert',
     heading: 'Ihr Passwort wurde geändert',

@@ -94,6 +94,11 @@ export const en = {
     heading: 'The address of your account was replaced',
     text: 'An administrator of {service} has replaced the address of your account. Mails about the account no longer come to this mailbox.\n\nIf you did not expect this, ask the operator of the service for help.'
   },
+  'address-verified': {
+    subject: '{service}: your address is confirmed',
+    heading: 'Your address is confirmed',
+    text: 'The operator of {service} has confirmed that this address belongs to your account there. You need to do nothing.\n\nIf you have no account there, ask the operator of the service for help.'
+  },
   'password-changed': {
     subject: '{service}: your password was changed',
     heading: 'Your password was changed',

@@ -1,0 +1,80 @@
+/**
+ * Commands about one user that support staff need: the same services, rules and events as those of the API.
+ * @module
+ */
+import type { UserItem } from '../schemas/user.ts'
+import type { Flag } from './args.ts'
+import { OPERATOR, type Commands, type Context } from './command.ts'
+import { requireUser } from './input.ts'
+import { printRecord } from './output.ts'
+
+const ACCOUNT: Flag = { type: 'string', value: 'ACCOUNT', required: true, text: 'The account.' }
+
+const CLIENTS_STAY = 'The clients stay, owned by this user_id: client list shows them, and client delete removes one.'
+
+/** The user of the flag, and how many clients they own: whoever disables or deletes a user should know. */
+async function findOwner (context: Context): Promise<{ user_id: string, account: string, clients: number }> {
+  const { user_id, account } = await requireUser(context)
+  return { user_id, account, clients: await context.services.clients.count(user_id, OPERATOR) }
+}
+
+/** Text has the names of the roles, and `info` as JSON. */
+function toLines ({ roles, info, ...user }: UserItem): object {
+  return { ...user, roles: Object.keys(roles), info: JSON.stringify(info) }
+}
+
+export const manageUserCommands: Commands = {
+  'user show': {
+    summary: 'Show a user.',
+    flags: { account: ACCOUNT },
+    creates: false,
+    async run (context) {
+      const { user_id, clients } = await findOwner(context)
+      const user = await context.services.users.require(user_id, { fields: 'expired,disabled' })
+      printRecord(context, { ...(context.json ? user : toLines(user)), clients })
+    }
+  },
+
+  'user disable': {
+    summary: 'Disable a user, which ends all their sessions and tokens.',
+    flags: { account: ACCOUNT },
+    async run (context) {
+      const found = await findOwner(context)
+      await context.services.users.patch(found.user_id, { disable: true }, OPERATOR)
+      printRecord(context, found)
+    }
+  },
+
+  'user enable': {
+    summary: 'Enable a user again. Tokens from before stay ended.',
+    flags: { account: ACCOUNT },
+    async run (context) {
+      const found = await findOwner(context)
+      await context.services.users.patch(found.user_id, { disable: false }, OPERATOR)
+      printRecord(context, found)
+    }
+  },
+
+  'user delete': {
+    summary: 'Delete a user with all their sessions and tokens. Their clients stay.',
+    flags: { account: ACCOUNT },
+    async run (context) {
+      const found = await findOwner(context)
+      await context.services.users.remove(found.user_id, OPERATOR)
+      printRecord(context, found, found.clients > 0 ? CLIENTS_STAY : undefined)
+    }
+  },
+
+  'user verify-email': {
+    summary: "Say that a user's address, which is their account, is theirs, as a mailed link does.",
+    flags: { account: ACCOUNT },
+    async run (context) {
+      const { services: { users, accounts } } = context
+      const { user_id } = await requireUser(context)
+      await users.patch(user_id, { data: { email_verified: true } }, OPERATOR)
+      await accounts.outbox?.settle()
+      const { account, email, email_verified_at } = await users.require(user_id)
+      printRecord(context, { user_id, account, email, email_verified_at })
+    }
+  }
+}

@@ -1,0 +1,46 @@
+import t from 'tap'
+import { createCli } from '../helpers/cli.ts'
+import { startSmtp } from '../helpers/smtp.ts'
+
+t.test('a user is shown, disabled, enabled and deleted, and their clients are counted', async (t) => {
+  const run = createCli(t.testdir())
+  const { user_id } = (await run('user create --account ann@example.com --role editor --json')).json()
+  await run('client create --owner ann@example.com --name one --credentials')
+  const { client_id } = (await run('client create --owner ann@example.com --name two --credentials --json')).json()
+
+  const shown = (await run('user show --account Ann@example.com --json')).json() as unknown
+  t.match(shown, { user_id, account: 'ann@example.com', roles: { editor: true }, disabled_at: null, expired_at: null, clients: 2 })
+  t.notOk('password' in (shown as object))
+  t.match((await run('user show --account ann@example.com')).stdout, /^roles +editor$/m)
+
+  const { access_token } = (await run(`token create --account ann@example.com --client ${client_id} --json`)).json()
+  t.ok(access_token)
+  t.match((await run('user disable --account ann@example.com --json')).json(), { user_id, clients: 2 })
+  t.match((await run('user show --account ann@example.com --json')).json(), { disabled_at: String })
+  t.match(await run(`token create --account ann@example.com --client ${client_id}`), { code: 1, stderr: /the user is disabled/ })
+  t.match((await run('user enable --account ann@example.com --json')).json(), { user_id, clients: 2 })
+  t.match((await run('user show --account ann@example.com --json')).json(), { disabled_at: null })
+
+  t.match((await run(`client delete --client ${client_id} --json`)).json(), { client_id, name: 'two', owner: user_id })
+  t.match(await run(`client delete --client ${client_id}`), { code: 1, stderr: /--client: |no such client/ })
+  const deleted = await run('user delete --account ann@example.com')
+  t.match(deleted, { code: 0, stdout: /^clients +1$/m })
+  t.match(deleted.stdout, /The clients stay/)
+  t.match(await run('user show --account ann@example.com'), { code: 1, stderr: '--account: no user has this account' })
+  t.match((await run('client list --json')).json(), { data: [{ name: 'one', userId: user_id }] })
+  for (const command of ['disable', 'enable', 'delete', 'verify-email']) t.match(await run(`user ${command} --account nobody`), { code: 1, stderr: '--account: no user has this account' })
+})
+
+t.test('user verify-email verifies the account, and mails the address', async (t) => {
+  const server = await startSmtp(t, { authOptional: true })
+  const run = createCli(t.testdir(), {
+    IDENTITY_MAIL_URL: `smtp://127.0.0.1:${server.port}`, IDENTITY_MAIL_FROM: 'id@example.com', IDENTITY_ISSUER: 'https://id.example.com', IDENTITY_NAME: 'Example'
+  })
+  await run('user create --account ann@example.com')
+  await run('user create --account bob')
+  t.match((await run('user verify-email --account ann@example.com --json')).json(), { email: 'ann@example.com', email_verified_at: String })
+  t.match(server.received.pop(), { to: 'ann@example.com', subject: 'Example: your address is confirmed' })
+  t.match(await run('user verify-email --account ann@example.com'), { code: 1, stderr: /the address is verified already/ })
+  t.match(await run('user verify-email --account bob'), { code: 1, stderr: /the user has no address/ })
+  t.equal(server.received.length, 0)
+})
