@@ -14,6 +14,7 @@ import { RequestLog, SERIALIZERS, chooseRequestId } from './plugins/logging.ts'
 import { handleMalformed, refuseExpectations, requireHost } from './plugins/malformed.ts'
 import openapi from './plugins/openapi.ts'
 import { bridge } from './routes/bridge.ts'
+import { root } from './routes/root.ts'
 
 /** Milliseconds for a complete request. */
 const REQUEST_TIMEOUT = 30_000
@@ -85,16 +86,10 @@ export async function buildApp (config: Config, { logStream, ...parts }: AppPart
     done()
   })
   requireHost(app)
-  // For people who open the address in a browser.
-  app.get('/', { schema: { hide: true } }, () => ({
-    service: 'fastify-identity',
-    ...(config.openapi && { docs: '/docs', openapi: '/openapi.json' }),
-    ...(config.oidc !== false && { metadata: '/.well-known/openid-configuration' }),
-    health: '/health/ready'
-  }))
   try {
     if (config.openapi) await app.register(openapi)
     await app.register(identity, { ...toIdentityOptions(config), ...parts })
+    await app.register(root, { openapi: config.openapi, oidc: config.oidc })
     // For the routes outside the plugin: the bridge, and unknown routes.
     if (app.identity.metrics !== undefined) app.addHook('onResponse', app.identity.metrics.onResponse)
     if (config.bridge !== undefined) {

@@ -9,6 +9,7 @@ import { PER_GRANT } from './lib/oidc/token-limits.ts'
 import { createCounter } from './lib/sign-in/counter.ts'
 import { handleError } from './plugins/errors.ts'
 import { health } from './plugins/health.ts'
+import { keepChoice } from './plugins/language.ts'
 import { placeInHostDocument } from './plugins/host-document.ts'
 import { recordOrigins, recordRefusals } from './plugins/origin.ts'
 import services, { type IdentityOptions } from './plugins/identity.ts'
@@ -63,6 +64,7 @@ async function identity (app: FastifyInstance, given: IdentityOptions): Promise<
       await scope.register(async (signing) => {
         recordOrigins(signing, ({ routeOptions: { url } }) => isForPrograms(url) ? 'api' : 'page')
         await checkPatches()
+        keepChoice(signing, () => getIssuer!().protocol === 'https:')
         const { accountPath } = oidcOptions
         const getHome = () => getIssuer!().pathname.replace(/\/$/, '') + accountPath
         const look = { ...server.look, ...(accountPath !== false && { getHome }) }

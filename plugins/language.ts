@@ -1,21 +1,46 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import { LANGUAGE_COOKIE, joinLocales } from '../lib/pages/language-cookie.ts'
+import { CHOICE, CHOICE_COOKIE, LANGUAGE_COOKIE, joinLocales } from '../lib/pages/language-cookie.ts'
 import { readCookie } from './cookies.ts'
 
-/** The requested languages, the preferred one first: `ui_locales` of this request, then the language of an earlier one. */
-export function readLocales (request: FastifyRequest): string {
-  const { ui_locales } = request.query as { ui_locales?: unknown } | undefined ?? {}
-  return joinLocales(ui_locales, readCookie(request, LANGUAGE_COOKIE))
+/** Seconds for which a browser keeps a person's choice: a year. */
+const CHOICE_LIFE = 365 * 24 * 60 * 60
+
+type Query = Record<string, unknown> | undefined
+
+/** `ui_locales` of this request, then the language of an earlier one. */
+function readAsked (request: FastifyRequest): string {
+  return joinLocales((request.query as Query)?.ui_locales, readCookie(request, LANGUAGE_COOKIE))
+}
+
+/**
+ * The languages of the answer, the preferred one first: what the person has chosen on a page, then what the app asks for.
+ * @param locales what the app asks for. Absent: `ui_locales` of this request or of an earlier one
+ */
+export function readLocales (request: FastifyRequest, locales = readAsked(request)): string {
+  return joinLocales((request.query as Query)?.[CHOICE], readCookie(request, CHOICE_COOKIE), locales)
+}
+
+const toCookie = (name: string, language: string, isSecure: boolean, life = '') => `${name}=${language}; Path=/${life}; HttpOnly; SameSite=Lax${isSecure ? '; Secure' : ''}`
+
+async function findOne (locales: unknown): Promise<string | undefined> {
+  if (typeof locales !== 'string') return undefined
+  return (await import('../lib/pages/texts/language.ts')).findLocale(locales)
 }
 
 /** Stores the language that a link asked for in a cookie, so that the links, forms and redirects of this scope need not repeat it. */
 export function keepLanguage (app: FastifyInstance, getIssuer: () => URL): void {
   app.addHook('onRequest', async (request, reply) => {
-    const { ui_locales } = request.query as { ui_locales?: unknown }
-    if (typeof ui_locales !== 'string') return
-    const { findLocale } = await import('../lib/pages/texts/language.ts')
-    const language = findLocale(ui_locales)
+    const language = await findOne((request.query as Query)?.ui_locales)
     if (language === undefined || language === readCookie(request, LANGUAGE_COOKIE)) return
-    reply.header('set-cookie', `${LANGUAGE_COOKIE}=${language}; Path=/; HttpOnly; SameSite=Lax${getIssuer().protocol === 'https:' ? '; Secure' : ''}`)
+    reply.header('set-cookie', toCookie(LANGUAGE_COOKIE, language, getIssuer().protocol === 'https:'))
+  })
+}
+
+/** Stores the language that a person has chosen on a page of this scope in a cookie, for every page of the service. */
+export function keepChoice (app: FastifyInstance, isSecure: () => boolean): void {
+  app.addHook('onRequest', async (request, reply) => {
+    const language = await findOne((request.query as Query)?.[CHOICE])
+    if (language === undefined || language === readCookie(request, CHOICE_COOKIE)) return
+    reply.header('set-cookie', toCookie(CHOICE_COOKIE, language, isSecure(), `; Max-Age=${CHOICE_LIFE}`))
   })
 }

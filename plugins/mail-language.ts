@@ -4,6 +4,6 @@ import { chooseLanguage } from '../lib/pages/texts/language.ts'
 import { readLocales } from './language.ts'
 
 /** The language of the mail that a request causes: the same as that of the pages. */
-export function chooseMailLanguage (request: FastifyRequest, locales = readLocales(request)): MailLanguage {
-  return toMailLanguage(chooseLanguage(locales, request.headers['accept-language']))
+export function chooseMailLanguage (request: FastifyRequest, locales?: string): MailLanguage {
+  return toMailLanguage(chooseLanguage(readLocales(request, locales), request.headers['accept-language']))
 }

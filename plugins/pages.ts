@@ -15,6 +15,19 @@ export interface PageOptions {
   redirectUri?: string | undefined
   /** The languages that the app asked for. Absent: `ui_locales` of this request or an earlier one, and then Accept-Language. */
   locales?: string | undefined
+  /** What a link to the page needs in its query, besides the query of this request. */
+  query?: Record<string, string>
+}
+
+/** The pages that only answer a form. Their URL leads elsewhere, so they have no links to themselves in other languages. */
+const ENDS: ReadonlySet<keyof Pages> = new Set(['link-sent', 'link-done', 'confirm-change', 'account-deleted', 'signed-out', 'error'])
+
+function readQuery (name: keyof Pages, { method, url }: FastifyRequest, more: Record<string, string> = {}): string | undefined {
+  if (method === 'POST' && ENDS.has(name)) return undefined
+  const start = url.indexOf('?')
+  const given = new URLSearchParams(start < 0 ? '' : url.slice(start))
+  for (const [key, value] of Object.entries(more)) given.set(key, value)
+  return given.toString()
 }
 
 /** An error whose page gives the reason in the reader's language. */
@@ -34,14 +47,14 @@ export const signInOver = () => new PageError('ErrParam', 'the sign-in is over, 
 
 /** Sends a page with its headers. */
 export async function sendPage<Name extends keyof Pages> (
-  reply: FastifyReply, name: Name, data: Pages[Name], { look, redirectUri, locales }: PageOptions
+  reply: FastifyReply, name: Name, data: Pages[Name], { look, redirectUri, locales, query }: PageOptions
 ): Promise<FastifyReply> {
   // Loaded when the first page is sent.
   const [{ renderPage }, { chooseLanguage }] = await Promise.all([import('../lib/pages/index.ts'), import('../lib/pages/texts/language.ts')])
   const { request } = reply
-  const language = chooseLanguage(locales ?? readLocales(request), request.headers['accept-language'])
+  const language = chooseLanguage(readLocales(request, locales), request.headers['accept-language'])
   // The host's serializers are not applied to a string.
-  return reply.headers(pageHeaders({ look, redirectUri })).type('text/html; charset=utf-8').send(renderPage(name, data, look, language))
+  return reply.headers(pageHeaders({ look, redirectUri })).type('text/html; charset=utf-8').send(renderPage(name, data, look, language, readQuery(name, request, query)))
 }
 
 /**

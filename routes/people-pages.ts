@@ -63,7 +63,7 @@ export function createPasswordForm (app: FastifyInstance, mount: PeopleMount) {
   async function show (reply: FastifyReply, path: PasswordPage, token: string, error?: Message): Promise<FastifyReply> {
     const { purpose, account } = await accounts.inspectLink(token, [path.purpose]).catch(async (thrown) => { throw await gone(thrown, path) })
     const { action } = path
-    return await sendPage(reply, 'set-password', { action, token, purpose, account, min: passwordMin, ...(error !== undefined && { error }) }, page)
+    return await sendPage(reply, 'set-password', { action, token, purpose, account, min: passwordMin, ...(error !== undefined && { error }) }, { ...page, query: { token } })
   }
 
   return {

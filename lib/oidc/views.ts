@@ -2,7 +2,7 @@ import type { ErrorOut, KoaContextWithOIDC } from 'oidc-provider'
 import type { PageScope, PageWay } from '../pages/contract.ts'
 import { pageHeaders } from '../pages/headers.ts'
 import { type Pages, renderPage } from '../pages/index.ts'
-import { LANGUAGE_COOKIE, joinLocales } from '../pages/language-cookie.ts'
+import { CHOICE, CHOICE_COOKIE, LANGUAGE_COOKIE, joinLocales } from '../pages/language-cookie.ts'
 import type { Look } from '../pages/look.ts'
 import type { Message } from '../pages/texts/en.ts'
 import { chooseLanguage } from '../pages/texts/language.ts'
@@ -71,8 +71,11 @@ export function createViews (findAccount: ReturnType<typeof createAccounts>, des
   function send<Name extends keyof Pages> (ctx: KoaContextWithOIDC, name: Name, data: Pages[Name], redirectUri?: unknown): void {
     ctx.set(pageHeaders({ look, redirectUri }))
     ctx.type = 'html'
-    const locales = joinLocales(ctx.oidc?.params?.ui_locales ?? ctx.query.ui_locales, ctx.cookies.get(LANGUAGE_COOKIE, { signed: false }))
-    ctx.body = renderPage(name, data, look, chooseLanguage(locales, ctx.get('accept-language')))
+    const readOwn = (cookie: string) => ctx.cookies.get(cookie, { signed: false })
+    const [, query = ''] = ctx.originalUrl.split('?', 2)
+    const chosen = new URLSearchParams(query).get(CHOICE)
+    const locales = joinLocales(chosen, readOwn(CHOICE_COOKIE), ctx.oidc?.params?.ui_locales ?? ctx.query.ui_locales, readOwn(LANGUAGE_COOKIE))
+    ctx.body = renderPage(name, data, look, chooseLanguage(locales, ctx.get('accept-language')), ctx.method === 'GET' ? query : undefined)
   }
 
   return {

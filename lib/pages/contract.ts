@@ -116,6 +116,8 @@ export interface Pages {
   'confirm-change': { action: string, account: string, address: string, signedInAs?: string, token?: string, xsrf?: string }
   /** `to` is the app where the person continues. Without one, or one that the operator does not vouch for, they continue to their account. */
   'link-done': { what: 'password' | 'account' | 'verified' | 'undone', to?: PageWay }
+  /** The page at the root of the service. The URLs are absent for what is off. */
+  home: { account?: string, docs?: string }
   'account-profile': AccountView & { name: string, created_at: string }
   'account-password': AccountView
   /** `email` is the person's verified address, `unverified` an address that is not verified yet. */

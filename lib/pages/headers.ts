@@ -12,7 +12,7 @@ function toFormSource (uri: unknown): string[] {
 }
 
 export interface HeaderOptions {
-  look: Pick<Look, 'styleSource' | 'logo'>
+  look: Pick<Look, 'styleSource'>
   /** The URI that the page's form may redirect to, besides this origin. */
   redirectUri?: unknown
   /** The only script that may run. */
@@ -20,15 +20,14 @@ export interface HeaderOptions {
 }
 
 /**
- * The headers of every page. They forbid scripts other than `script`, loading, framing and caching. A logo is allowed as a data URL,
- * because it is part of the page.
+ * The headers of every page. They forbid scripts other than `script`, loading, framing and caching. Images are
+ * allowed as data URLs, because the logo and the icon are part of the page.
  */
 export function pageHeaders ({ look, redirectUri, script }: HeaderOptions): Record<string, string> {
   const scripts = script === undefined ? '' : `; script-src 'sha256-${hash('sha256', script, 'base64')}'`
-  const images = look.logo === undefined ? '' : '; img-src data:'
   const form = ["'self'", ...toFormSource(redirectUri)].join(' ')
   return {
-    'content-security-policy': `default-src 'none'; style-src ${look.styleSource}${images}${scripts}; form-action ${form}; frame-ancestors 'none'; base-uri 'none'`,
+    'content-security-policy': `default-src 'none'; style-src ${look.styleSource}; img-src data:${scripts}; form-action ${form}; frame-ancestors 'none'; base-uri 'none'`,
     'x-frame-options': 'DENY',
     'x-content-type-options': 'nosniff',
     // With `no-referrer` browsers send `Origin: null` with a form, which checkOrigin refuses.

@@ -8,6 +8,8 @@ import { consent } from './consent.ts'
 import type { PageName, Pages } from './contract.ts'
 import { device, deviceCompare, deviceConfirm, deviceDone } from './device.ts'
 import { failure } from './failure.ts'
+import { footer } from './footer.ts'
+import { home } from './home.ts'
 import { Html, html } from './html.ts'
 import type { Context, Part } from './parts.ts'
 import { askLink, confirmChange, confirmLink, linkDone, linkSent, setPassword } from './people.ts'
@@ -45,13 +47,18 @@ const PAGES: { [Name in PageName]: (data: Pages[Name], context: Context) => Part
   'confirm-link': confirmLink,
   'confirm-change': confirmChange,
   'link-done': linkDone,
+  home,
   error: failure
 }
 
-/** Renders a whole page, without scripts and external resources. */
-export function renderPage<Name extends PageName> (name: Name, data: Pages[Name], look: Look, language: Language): string {
-  const { title, body, before } = PAGES[name](data, { texts: TEXTS[language], language, home: look.getHome?.() })
-  const { name: service, logo } = look
+/**
+ * Renders a whole page, without scripts and external resources.
+ * @param query of the page's URL, for links to the page in other languages. Absent: it cannot be opened again
+ */
+export function renderPage<Name extends PageName> (name: Name, data: Pages[Name], look: Look, language: Language, query?: string): string {
+  const { name: service, logo, icon, links } = look
+  const texts = TEXTS[language]
+  const { title, body, before } = PAGES[name](data, { texts, language, home: look.getHome?.(), links })
   return html`<!DOCTYPE html>
 <html lang="${language}">
 <head>
@@ -59,13 +66,16 @@ export function renderPage<Name extends PageName> (name: Name, data: Pages[Name]
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <title>${title}${service !== undefined && ` - ${service}`}</title>
+<link rel="icon" href="${icon}">
 <style>${new Html(look.style)}</style>
 </head>
 <body${before !== undefined && html` class="own"`}>
-${(logo ?? service) !== undefined && html`<header>${logo !== undefined && html`<img src="${logo}" alt="">`}<bdi>${service}</bdi></header>\n`}${before}<main>
+${logo !== undefined
+    ? html`<header><img src="${logo}" alt="${service ?? ''}"></header>\n`
+    : service !== undefined && html`<header><bdi>${service}</bdi></header>\n`}${before}<main>
 ${body}
 </main>
-</body>
+${footer(look, texts, language, query)}</body>
 </html>
 `.text
 }

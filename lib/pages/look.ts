@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto'
 import { type Colour, computeContrast, mixColours } from './colours.ts'
+import { chooseIcon } from './icon.ts'
 import { readImage } from './image.ts'
 import { type OperatorLinkOptions, type OperatorLinks, createOperatorLinks } from './operator-links.ts'
 import { STYLE, SURFACES } from './style.ts'
@@ -10,6 +11,8 @@ export interface Look {
   name?: string | undefined
   /** The logo as a data URL. */
   logo?: string | undefined
+  /** The icon in the browser's tab as a data URL. */
+  icon: string
   /** The style sheet, and its source in a content security policy (CSP 3, 2.3.1). */
   style: string
   styleSource: string
@@ -28,11 +31,29 @@ export interface LookOptions extends Pick<Look, 'name' | 'getHome'>, OperatorLin
 
 /** The contrast of a button and its surroundings (WCAG 2.2, 1.4.11). Text on it always has 4.5 (1.4.3), in either white or black. */
 const LEAST_CONTRAST = 3
+/** The contrast of text (WCAG 2.2, 1.4.3). */
+const TEXT_CONTRAST = 4.5
 
-/** The colours of a button. */
-export interface ButtonColours { accent: Colour, hover: Colour, text: Colour }
+/** The accent of the built-in style. */
+const BUILT_IN = '#24508f'
 
-/** The colours of buttons and focus rings on one background. */
+/** The colour of links: the accent, changed as far as a text needs. */
+function toLink (accent: Colour, scheme: keyof typeof SURFACES): Colour {
+  const target = scheme === 'light' ? '#000000' : '#ffffff'
+  for (let share = 0; share < 1; share += 0.05) {
+    const link = mixColours(accent, target, share)
+    if (SURFACES[scheme].every((surface) => computeContrast(link, surface) >= TEXT_CONTRAST)) return link
+  }
+  return target
+}
+
+/** The colours of a button, and of links beside it. */
+export interface ButtonColours { accent: Colour, hover: Colour, text: Colour, link: Colour }
+
+/**
+ * The colours of buttons and links on one background. The ring around the focus keeps its own: in a red accent it would look like
+ * the mark of an error.
+ */
 function toColours (accent: Colour, scheme: keyof typeof SURFACES): ButtonColours {
   for (const surface of SURFACES[scheme]) {
     const contrast = computeContrast(accent, surface)
@@ -41,7 +62,7 @@ function toColours (accent: Colour, scheme: keyof typeof SURFACES): ButtonColour
     }
   }
   const text = computeContrast(accent, '#ffffff') >= 4.5 ? '#ffffff' : '#000000'
-  return { accent, text, hover: mixColours(accent, text === '#ffffff' ? '#000000' : '#ffffff', 0.15) }
+  return { accent, text, hover: mixColours(accent, text === '#ffffff' ? '#000000' : '#ffffff', 0.15), link: toLink(accent, scheme) }
 }
 
 /**
@@ -55,7 +76,7 @@ export function readAccent (accent: string): Record<keyof typeof SURFACES, Butto
 
 function addAccent (accent: string): string {
   const { light, dark } = readAccent(accent)
-  const write = ({ accent, hover, text }: ButtonColours) => `:root { --button: ${accent}; --button-hover: ${hover}; --button-text: ${text}; --focus: ${accent}; }`
+  const write = ({ accent, hover, text, link }: ButtonColours) => `:root { --button: ${accent}; --button-hover: ${hover}; --button-text: ${text}; --link: ${link}; }`
   return `${STYLE}${write(light)}\n@media (prefers-color-scheme: dark) { ${write(dark)} }\n`
 }
 
@@ -71,12 +92,14 @@ function inlineLogo (logo: string): string {
  */
 export function createLook ({ name, logo, accent, getHome, ...links }: LookOptions = {}): Look {
   const style = accent === undefined ? STYLE : addAccent(accent)
+  const inlined = logo === undefined ? undefined : inlineLogo(logo)
   return {
     style,
+    icon: chooseIcon(inlined, accent?.slice(0, 7) ?? BUILT_IN),
     styleSource: `'sha256-${hash('sha256', style, 'base64')}'`,
     links: createOperatorLinks(links),
     ...(name !== undefined && { name }),
-    ...(logo !== undefined && { logo: inlineLogo(logo) }),
+    ...(inlined !== undefined && { logo: inlined }),
     ...(getHome !== undefined && { getHome })
   }
 }

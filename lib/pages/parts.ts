@@ -1,4 +1,5 @@
 import { type Html, html } from './html.ts'
+import type { OperatorLinks } from './operator-links.ts'
 import type { Message, Texts } from './texts/en.ts'
 import type { Language } from './texts/language.ts'
 
@@ -11,6 +12,8 @@ export interface Context {
   language: Language
   /** The path of the account pages, if they are on. */
   home?: string | undefined
+  /** The operator's own pages. */
+  links: OperatorLinks
 }
 
 // Created with the first page, because that is slow.

@@ -7,8 +7,15 @@ const ACCOUNT_INPUT = html`type="text" inputmode="email" autocomplete="username"
 
 const next = (href: string, text: Html | string) => html`<p class="next"><a href="${href}">${text}</a></p>\n`
 
+/** What creating an account means by law, if the operator has pages about it. */
+const legal = ({ texts: { links: { signUp } }, links: { terms, privacy } }: Context): Html | false => (terms ?? privacy) !== undefined && html`<p class="muted legal">${
+  terms !== undefined && signUp.agree({ terms: html`<a href="${terms}">${signUp.agreeTerms}</a>` })}${
+  terms !== undefined && privacy !== undefined && ' '}${
+  privacy !== undefined && signUp.inform({ privacy: html`<a href="${privacy}">${signUp.informPrivacy}</a>` })}</p>\n`
+
 /** Asks for the account or the address for a mailed link. */
-export function askLink ({ kind, action, value, signIn, error }: Pages['ask-link'], { texts }: Context): Part {
+export function askLink ({ kind, action, value, signIn, error }: Pages['ask-link'], context: Context): Part {
+  const { texts } = context
   const { common, links } = texts
   const { title, why, field, submit } = kind === 'forgot' ? links.forgot : links.signUp
   return {
@@ -18,7 +25,7 @@ export function askLink ({ kind, action, value, signIn, error }: Pages['ask-link
 ${alert(error, texts)}<form method="post" action="${action}">
 <label for="typed">${field}</label>
 <input id="typed" name="typed" value="${value}" ${ACCOUNT_INPUT}${describes(error)}>
-<p class="actions"><button class="primary" type="submit">${submit}</button></p>
+${kind === 'sign-up' && legal(context)}<p class="actions"><button class="primary" type="submit">${submit}</button></p>
 </form>
 ${signIn !== undefined && next(signIn, kind === 'forgot' ? common.goBackToSignIn : links.signUp.haveOne)}`
   }
@@ -40,7 +47,8 @@ ${hidden('typed', typed)}<p class="actions"><button type="submit" name="again" v
 }
 
 /** Asks for a new password. Submitting the form spends the link, opening the page does not. */
-export function setPassword ({ action, token, purpose, account, min, error }: Pages['set-password'], { texts }: Context): Part {
+export function setPassword ({ action, token, purpose, account, min, error }: Pages['set-password'], context: Context): Part {
+  const { texts } = context
   const { links } = texts
   const { title, submit } = links.setPassword[purpose]
   return {
@@ -50,7 +58,7 @@ export function setPassword ({ action, token, purpose, account, min, error }: Pa
 ${alert(error, texts)}<form method="post" action="${action}">
 ${hidden('token', token)}${username(account)}<label for="password">${links.setPassword.field}</label>
 ${min > 1 && html`<p class="hint" id="hint">${links.setPassword.hint({ characters: min })}</p>\n`}<input id="password" name="password" type="password" autocomplete="new-password" maxlength="1024" required autofocus${describes(error, min > 1 ? 'hint' : undefined)}>
-<p class="actions"><button class="primary" type="submit">${submit}</button></p>
+${purpose === 'sign-up' && legal(context)}<p class="actions"><button class="primary" type="submit">${submit}</button></p>
 </form>`
   }
 }

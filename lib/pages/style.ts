@@ -53,16 +53,22 @@ button.primary:hover, a.primary:hover { background: var(--button-hover); }
 :focus-visible { outline: 3px solid var(--focus); outline-offset: 2px; }
 .next, form + .muted { margin: 1.25rem 0 0; }
 .hidden { position: absolute; width: 1px; height: 1px; min-height: 0; margin: 0; padding: 0; border: 0; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
-.done { padding: .75rem 1rem; border-left: .25rem solid var(--button); border-radius: .25rem; background: var(--mark); color: var(--mark-text); }
+.done { padding: .75rem 1rem; border-left: .25rem solid var(--mark-text); border-radius: .25rem; background: var(--mark); color: var(--mark-text); }
 .tag { display: inline-block; padding: 0 .5rem; border-radius: .75rem; background: var(--mark); color: var(--mark-text); font-size: .875rem; font-weight: 600; }
 .tag.failed { background: var(--error-background); color: var(--error); }
 h2 { margin: 1.75rem 0 .5rem; font-size: 1.125rem; line-height: 1.3; font-weight: 650; }
-body.own header, body.own nav, body.own main { max-width: 44rem; }
+body.own header, body.own nav, body.own main, body.own footer { max-width: 44rem; }
 nav { width: 100%; padding: .5rem 1.25rem 0; }
-nav ul { display: flex; flex-wrap: wrap; gap: 0 1.25rem; margin: 0; padding: 0; list-style: none; }
-nav a { font-weight: 600; }
-nav a[aria-current] { color: var(--text); text-decoration-thickness: .2em; }
-nav form { display: flex; flex-wrap: wrap; align-items: center; gap: .5rem 1rem; padding: .5rem 0; border-block: 1px solid var(--divider); }
+summary { display: flex; align-items: center; justify-content: space-between; min-height: 2.75rem; padding: .375rem .75rem; border: 1px solid var(--border); border-radius: .5rem; font-weight: 600; cursor: pointer; list-style: none; }
+summary::-webkit-details-marker { display: none; }
+summary::after { content: ""; width: .5rem; height: .5rem; margin: 0 .25rem .25rem 1rem; border: solid currentColor; border-width: 0 2px 2px 0; transform: rotate(45deg); }
+details[open] > summary::after { margin-bottom: -.25rem; transform: rotate(-135deg); }
+nav ul { margin: .5rem 0; padding: 0; list-style: none; }
+nav .apart { margin-top: .5rem; padding-top: .5rem; border-top: 1px solid var(--divider); }
+nav a { display: block; padding: .625rem .75rem; border-radius: .5rem; color: var(--text); text-decoration: none; }
+nav a:hover { background: var(--hover); }
+nav a[aria-current] { background: var(--mark); color: var(--mark-text); font-weight: 600; }
+nav form { display: flex; flex-wrap: wrap; align-items: center; gap: .5rem 1rem; padding: .75rem; border-top: 1px solid var(--divider); }
 nav .who { flex: 1 1 8rem; min-width: 0; margin: 0; color: var(--muted); overflow-wrap: anywhere; }
 nav button, .entries button { width: auto; min-height: 2.75rem; padding: .375rem 1rem; }
 .entries { margin: 0 0 1rem; padding: 0; list-style: none; }
@@ -75,17 +81,31 @@ dl { margin: 1rem 0; }
 dt { color: var(--muted); font-size: .9375rem; }
 dd { margin: 0 0 .75rem; }
 dd .scopes { margin: 0; }
+footer { display: flex; flex-wrap: wrap; justify-content: space-between; gap: 0 1.5rem; width: 100%; max-width: 26rem; padding: 0 1.25rem 1rem; font-size: .9375rem; overflow-wrap: anywhere; }
+footer ul { display: flex; flex-wrap: wrap; gap: 0 1rem; margin: 0; padding: 0; list-style: none; }
+footer a, footer span { display: inline-block; padding: .625rem 0; color: var(--muted); }
 button.danger { border-color: var(--error); color: var(--error); }
 @media (min-width: 30rem) and (min-height: 30rem) {
   body { background: var(--background); }
   body::before, body::after { content: ""; flex: 1 1 0; }
   body::after { flex-grow: 1.6; }
-  main, nav, header { width: calc(100% - 2rem); }
+  main, nav, header, footer { width: calc(100% - 2rem); }
   main { margin: 1rem; padding: 2.25rem; border: 1px solid var(--divider); border-radius: 1rem; background: var(--surface); }
   header { padding: 1.25rem .25rem 0; }
-  nav { padding: .75rem .25rem 0; }
+  nav { padding: .75rem 0 0; }
+  footer { padding: 0 .25rem 1rem; }
   body.own::before { display: none; }
   body.own::after { flex-grow: 1; }
+}
+@media (min-width: 56rem) {
+  body.own { display: grid; grid-template: auto 1fr auto / 15rem minmax(0, 42rem); justify-content: center; align-items: start; column-gap: 1.5rem; }
+  body.own header, body.own footer { grid-column: 1 / -1; width: 100%; max-width: none; }
+  body.own nav { padding: 1rem 0; }
+  body.own main { width: 100%; margin: 1rem 0; }
+  nav summary { display: none; }
+  nav ul { margin: 0 0 .75rem; }
+  nav details::details-content { content-visibility: visible; }
+  @supports not selector(::details-content) { nav summary { display: flex; } }
 }
 @media (prefers-reduced-motion: no-preference) {
   button, a.button, input { transition: background-color .12s, border-color .12s; }

@@ -2,7 +2,7 @@ import t, { type Test } from 'tap'
 import { startHarness } from '../oidc/harness.ts'
 import { de } from '../../lib/pages/texts/de.ts'
 import { en } from '../../lib/pages/texts/en.ts'
-import { type Tab, findViolations, heading, press, skip, startChromium, withTab } from './chromium.ts'
+import { type Tab, findViolations, heading, openMenu, press, skip, startChromium, withTab } from './chromium.ts'
 
 const LOOKS = [
   { texts: en, locale: 'en-GB', colorScheme: 'light', viewport: { width: 1280, height: 900 } },
@@ -54,6 +54,7 @@ async function walk (t: Test, { texts: { links, common, signIn: entry, account: 
     await signIn(tab, OLD, 'the second password')
     await kit.mails.all()
 
+    await openMenu(tab)
     await tab.locator('nav a[href$="/email"]').click()
     await tab.getByLabel(own.newAddress).fill(NEW)
     await tab.getByLabel(own.currentPassword).fill('the second password')
@@ -123,8 +124,6 @@ t.test('in Chromium', { skip, timeout: 600_000 }, async (t) => {
         await tab.goto(`${url}${path}`)
         t.strictSame(await findViolations(tab), [], path)
       }
-      // Without the policy Chromium asks for an icon, which there is not.
-      t.ok(tab.complaints.splice(0).every((text) => text.includes('status of 404')))
     })
     t.equal(await users.getByAccount('eve@example.com'), null)
     t.ok(await users.verify(user.account, user.password), 'the password is as it was')

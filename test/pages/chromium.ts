@@ -59,6 +59,12 @@ export async function withTab (t: Test, options: BrowserContextOptions, run: (ta
 export const heading = async (tab: Page) => await tab.getByRole('heading', { level: 1 }).textContent()
 export const press = async (tab: Page, name: string) => await tab.getByRole('button', { name }).click()
 
+/** Opens the menu of an account page, which is folded on a phone only. */
+export async function openMenu (tab: Page): Promise<void> {
+  const summary = tab.locator('nav summary')
+  if (await summary.isVisible()) await summary.click()
+}
+
 /**
  * What axe finds on the page, each with the elements. The page's policy must allow scripts.
  * @param run the call of axe

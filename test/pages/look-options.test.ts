@@ -15,9 +15,8 @@ t.test('a logo is inlined with the type of its content', async (t) => {
   const look = createLook({ name: 'Acme', logo: join(dir, 'logo.svg') })
   t.equal(look.logo, `data:image/svg+xml;base64,${btoa(SVG)}`)
   const page = renderPage('error', { message: () => 'x' }, look, 'en')
-  t.match(page, `<header><img src="${look.logo}" alt=""><bdi>Acme</bdi></header>`)
+  t.match(page, `<header><img src="${look.logo}" alt="Acme"></header>`)
   t.match(pageHeaders({ look })['content-security-policy'], '; img-src data:;', 'and the policy allows it')
-  t.notMatch(pageHeaders({ look: createLook() })['content-security-policy'], 'img-src', 'and no image without one')
   t.equal(createLook({ logo: `data:image/svg+xml;base64,${PIXEL}` }).logo, `data:image/png;base64,${PIXEL}`, 'whatever it claims')
   for (const [logo, message] of [
     [join(dir, 'none.png'), 'option oidc.logo: cannot be read (ENOENT)'],
@@ -31,7 +30,7 @@ t.test('a logo is inlined with the type of its content', async (t) => {
 
 t.test('an accent colour needs contrast to the backgrounds', async (t) => {
   const look = createLook({ accent: '#C2410C' })
-  t.match(look.style, '--button: #c2410c; --button-hover: #a5370a; --button-text: #ffffff; --focus: #c2410c;')
+  t.match(look.style, '--button: #c2410c; --button-hover: #a5370a; --button-text: #ffffff; --link: #c2410c;')
   t.not(look.styleSource, createLook().styleSource)
   t.match(pageHeaders({ look })['content-security-policy'], `style-src ${look.styleSource};`)
   t.match(createLook({ accent: '#24508f #a9c5f2' }).style, /prefers-color-scheme: dark\) \{ :root \{ --button: #a9c5f2; --button-hover: #b6cef4; --button-text: #000000/)

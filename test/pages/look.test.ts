@@ -35,13 +35,13 @@ const ROWS: Row[] = [
   ['signed-out-alone', 'signed-out', {}],
   ['sign-in-links', 'sign-in', { ...shared, forgot: '/account/forgot', signUp: '/account/sign-up' }],
   ['forgot', 'ask-link', { kind: 'forgot', action }],
-  ['sign-up', 'ask-link', { kind: 'sign-up', action, value: 'ann', signIn: '/form', error: ({ links }) => links.signUp.notAddress }],
+  ['sign-up', 'ask-link', { kind: 'sign-up', action, value: 'ann', signIn: '/form', error: ({ links }) => links.signUp.notAddress }, 'Northwind ID'],
   ['link-sent', 'link-sent', { kind: 'forgot', action, typed: 'ann@example.com' }, 'Northwind ID'],
   ['link-sent-again', 'link-sent', { kind: 'sign-up', action, typed: `${LONG.toLowerCase()}@example.com`, again: true }],
   ['link-gone', 'error', { message: ({ links }) => links.gone, ways: [{ to: '/account/sign-up', text: ({ links }) => links.askAgain }, { to: '/account', text: ({ signIn }) => signIn.submit }] }, 'Northwind ID'],
   ['link-done-password', 'link-done', { what: 'password' }, 'Northwind ID'],
   ['set-password', 'set-password', { action, token: 'x', purpose: 'reset', account: `${LONG.toLowerCase()}@example.com`, min: 8 }],
-  ['set-password-short', 'set-password', { action, token: 'x', purpose: 'sign-up', account: 'ann@example.com', min: 8, error: ({ errors }) => errors.passwordShort({ characters: 8 }) }],
+  ['set-password-short', 'set-password', { action, token: 'x', purpose: 'sign-up', account: 'ann@example.com', min: 8, error: ({ errors }) => errors.passwordShort({ characters: 8 }) }, 'Northwind ID'],
   ['confirm-address', 'confirm-link', { action, token: 'x', purpose: 'verify', address: `${LONG.toLowerCase()}@example.com` }],
   ['confirm-change', 'confirm-change', { action, token: 'x', xsrf: 'x', account: 'ann@example.com', signedInAs: 'ann@example.com', address: `${LONG.toLowerCase()}@example.com` }],
   ['confirm-change-signed-out', 'confirm-change', { action, token: 'x', account: 'ann@example.com', address: 'ann@example.org' }],
@@ -49,6 +49,7 @@ const ROWS: Row[] = [
   ['undo', 'confirm-link', { action, token: 'x', purpose: 'undo' }],
   ['link-done', 'link-done', { what: 'account', to: { client, uri: 'https://harbour.example/', vouched: true } }],
   ['link-done-unchecked', 'link-done', { what: 'account', to: { client, uri: 'https://harbour.example/', vouched: false } }],
+  ['home', 'home', { account: '/account', docs: '/docs' }, 'Northwind ID'],
   ['error', 'error', { message: ({ errors }) => errors.refused, code: 'invalid_redirect_uri', detail: 'redirect_uri did not match any of the registered redirect URIs', back: { client, uri: 'https://harbour.example/', vouched: false } }],
   ['error-plain', 'error', { message: ({ errors }) => errors.ourSide }, 'Northwind ID']
 ]

@@ -15,7 +15,10 @@ export type Row = { [Name in PageName]: [file: string, name: Name, data: Pages[N
 /** A logo in two colours, wider than high. */
 const LOGO = `data:image/svg+xml;base64,${btoa('<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 120 40"><rect width="120" height="40" fill="#24508f"/><circle cx="20" cy="20" r="12" fill="#fff"/></svg>')}`
 
-const lookOf = (name: string | undefined) => createLook({ getHome: () => '/account', ...(name !== undefined && { name, logo: LOGO, accent: '#c2410c' }) })
+const lookOf = (name: string | undefined) => createLook({ getHome: () => '/account', ...(name !== undefined && { name, logo: LOGO, accent: '#b3261e #f2b8b5', helpAddress: 'help@northwind.example', termsUrl: 'https://northwind.example/terms', privacyUrl: 'https://northwind.example/privacy' }) })
+
+/** Opens or closes the menu of a phone. axe reads it only while it is open. */
+const setMenu = (isOpen: boolean) => `document.querySelectorAll('details').forEach((details) => { details.open = ${isOpen} })`
 
 const ADDRESS = 'https://id.example/page'
 const OVERFLOW = 'document.documentElement.scrollWidth - document.documentElement.clientWidth'
@@ -55,18 +58,23 @@ export async function checkLook (t: Test, rows: readonly Row[]): Promise<void> {
         // One language shows the colours of the dark, and the pictures.
         const isShown = language === 'en'
         await tab.setViewportSize(WIDTHS.wide)
-        await show(renderPage(name, data as never, lookOf(service), language))
+        await show(renderPage(name, data as never, lookOf(service), language, 'next=email'))
+        await tab.evaluate(setMenu(true))
         t.equal(await tab.locator('h1').count(), 1, `${what}: one heading of the first level`)
         for (const colorScheme of isShown ? ['dark', 'light'] as const : ['light'] as const) {
           await tab.emulateMedia({ colorScheme })
-          if (isShown) await takePicture(tab, `${what}-${colorScheme}-wide`)
+          await takePicture(tab, `${what}-${colorScheme}-wide`)
           t.strictSame(await findViolations(tab, AXE[colorScheme]), [], `${what}, ${colorScheme}: axe reports no violation`)
         }
         for (const [size, viewport] of Object.entries(WIDTHS)) {
           await tab.setViewportSize(viewport)
           t.equal(await tab.evaluate(OVERFLOW), 0, `${what}, ${size}: no horizontal scrolling`)
           t.strictSame(await tab.evaluate(SMALL), [], `${what}, ${size}: targets are large enough`)
-          if (size === 'phone' && isShown) await takePicture(tab, `${what}-light-phone`)
+          if (size !== 'phone') continue
+          if (row === 'account-profile') await takePicture(tab, `${what}-light-menu`)
+          await tab.evaluate(setMenu(false))
+          await takePicture(tab, `${what}-light-phone`)
+          await tab.evaluate(setMenu(true))
         }
         // Like a zoom of 200% on a phone 320 CSS pixels wide.
         await tab.setViewportSize({ width: 640, height: 800 })

@@ -10,12 +10,15 @@ export const toSectionPath = ({ base }: Pick<AccountView, 'base'>, section: Acco
 function navigate (view: AccountView, { account: own }: Texts): Html {
   const { base, section, sections, account, xsrf } = view
   return html`<nav aria-label="${own.navigation}">
+<details>
+<summary>${own.navigation}</summary>
 <ul>
-${sections.map((one) => html`<li><a href="${toSectionPath(view, one)}"${one === section && html` aria-current="page"`}>${own.sections[one]}</a></li>\n`)}</ul>
+${sections.map((one) => html`<li${one === 'delete' && html` class="apart"`}><a href="${toSectionPath(view, one)}"${one === section && html` aria-current="page"`}>${own.sections[one]}</a></li>\n`)}</ul>
 <form method="post" action="${base}/sign-out">
 ${hidden('xsrf', xsrf)}<p class="who">${name(account)}</p>
 <button type="submit">${own.signOut}</button>
 </form>
+</details>
 </nav>
 `
 }

@@ -13,7 +13,11 @@ export const de: TextSource = {
     uncheckedApp: 'Der folgende Link führt zu {target}. Der Betreiber dieses Dienstes hat diese App nicht geprüft. Öffnen Sie ihn nur, wenn Sie die App kennen und ihr vertrauen, und geben Sie dort nicht das Passwort dieses Kontos ein.',
     theApp: 'der App',
     toAccount: 'Zu Ihrem Konto',
-    goBackToSignIn: 'Zurück zur Anmeldung'
+    goBackToSignIn: 'Zurück zur Anmeldung',
+    help: 'Hilfe',
+    terms: 'Nutzungsbedingungen',
+    privacy: 'Datenschutz',
+    languages: 'Sprache'
   },
   errors: {
     heading: 'Das hat nicht geklappt',
@@ -76,6 +80,11 @@ export const de: TextSource = {
     'webhooks:write': 'entscheiden, wer erfährt, was hier geschieht, und die Zustellungen lesen',
     other: '{scope} verwenden'
   },
+  home: {
+    title: 'Ihr Konto',
+    text: 'Mit diesem Dienst melden Sie sich bei Apps an. Hier sehen und ändern Sie Ihr Konto, und wo Sie angemeldet sind.',
+    docs: 'Dokumentation der API'
+  },
   links: {
     gone: 'Dieser Link wurde verwendet oder ersetzt, ist abgelaufen oder unvollständig.',
     goneInvitation: 'Dieser Link wurde verwendet oder ersetzt, ist abgelaufen oder unvollständig. Wenn Sie noch kein Passwort festgelegt haben, bitten Sie um eine neue Einladung.',
@@ -94,6 +103,10 @@ export const de: TextSource = {
       why: 'Geben Sie Ihre E-Mail-Adresse ein. Wir senden Ihnen einen Link, mit dem Sie Ihr Konto anlegen.',
       field: 'E-Mail-Adresse',
       submit: 'Link senden',
+      agree: 'Wenn Sie ein Konto anlegen, stimmen Sie den {terms} zu.',
+      agreeTerms: 'Nutzungsbedingungen',
+      inform: 'Wie Ihre Daten verwendet werden, steht in der {privacy}.',
+      informPrivacy: 'Datenschutzerklärung',
       haveOne: 'Mit einem vorhandenen Konto anmelden',
       notAddress: 'Geben Sie eine E-Mail-Adresse ein, zum Beispiel ann@example.com.',
       otherDomain: 'Mit dieser Adresse kann hier niemand ein Konto anlegen. Geben Sie eine andere ein.'

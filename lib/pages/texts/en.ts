@@ -22,7 +22,12 @@ export const en = {
     uncheckedApp: 'The following link leads to {target}. The operator of this service has not checked this app. Open it only if you know and trust it, and do not type the password of this account there.',
     theApp: 'the app',
     toAccount: 'Go to your account',
-    goBackToSignIn: 'Go back to the sign-in'
+    goBackToSignIn: 'Go back to the sign-in',
+    help: 'Help',
+    terms: 'Terms of use',
+    privacy: 'Privacy',
+    /** Names the links that choose the language of a page. */
+    languages: 'Language'
   },
   errors: {
     heading: 'That did not work',
@@ -84,6 +89,12 @@ export const en = {
     /** A free scope, which only its app knows the meaning of. */
     other: 'use {scope}'
   },
+  /** The page at the root of the service. */
+  home: {
+    title: 'Your account',
+    text: 'With this service you sign in to apps. Here you see and change your account, and where you are signed in.',
+    docs: 'API documentation'
+  },
   /** The pages of links that were mailed or handed over. */
   links: {
     gone: 'This link was used or replaced, has expired, or is not complete.',
@@ -103,6 +114,10 @@ export const en = {
       why: 'Type your email address, and we mail a link that creates your account.',
       field: 'Email address',
       submit: 'Send the link',
+      agree: 'By creating an account you agree to the {terms}.',
+      agreeTerms: 'terms of use',
+      inform: 'How your data is used is in the {privacy}.',
+      informPrivacy: 'privacy notice',
       haveOne: 'Sign in with an account that you have',
       notAddress: 'Type an email address, such as ann@example.com.',
       otherDomain: 'This address cannot sign up here. Type another one.'

@@ -1,0 +1,48 @@
+import type { FastifyInstance } from 'fastify'
+import Negotiator from 'negotiator'
+import { DEFAULT_ACCOUNT_PATH } from '../lib/accounts/links.ts'
+import { createLook } from '../lib/pages/look.ts'
+import { keepChoice } from '../plugins/language.ts'
+import { createPageError, sendPage } from '../plugins/pages.ts'
+import type { IdentityOptions } from '../plugins/identity.ts'
+
+const schema = { hide: true }
+
+/** JSON first: it is for clients that accept anything. */
+const TYPES = ['application/json', 'text/html']
+
+/**
+ * The address of the service itself: a page for people who open it in a browser, and JSON for programs. Only the service has it; in
+ * another app these paths are the app's own.
+ */
+export async function root (app: FastifyInstance, { openapi, oidc }: { openapi: boolean, oidc: Exclude<IdentityOptions['oidc'], undefined> }): Promise<void> {
+  const paths = {
+    service: 'fastify-identity',
+    ...(openapi && { docs: '/docs', openapi: '/openapi.json' }),
+    ...(oidc !== false && { metadata: '/.well-known/openid-configuration' }),
+    health: '/health/ready'
+  }
+  if (oidc === false) {
+    app.get('/', { schema }, () => paths)
+    return
+  }
+  const { issuer, accountPath } = oidc
+  // The path that a proxy takes away before requests reach the service.
+  const base = issuer === undefined ? '' : new URL(issuer).pathname.replace(/\/$/, '')
+  const getHome = accountPath === false ? undefined : () => `${base}${accountPath ?? DEFAULT_ACCOUNT_PATH}`
+  const look = createLook({ ...oidc, ...(getHome !== undefined && { getHome }) })
+  app.setErrorHandler(createPageError(look))
+  keepChoice(app, () => issuer?.startsWith('https:') === true)
+
+  app.get('/', { schema }, async (request, reply) => {
+    reply.header('vary', 'Accept')
+    if (new Negotiator({ headers: { accept: request.headers.accept } }).mediaType(TYPES) !== 'text/html') return paths
+    return await sendPage(reply, 'home', { ...(getHome !== undefined && { account: getHome() }), ...(openapi && { docs: `${base}/docs` }) }, { look })
+  })
+
+  const [, type = '', icon = ''] = /^data:([^;]+);base64,(.*)$/.exec(look.icon) ?? []
+  const image = Buffer.from(icon, 'base64')
+  // A logo is the operator's file: shown as an image it runs no script, and opened as a page it must not either.
+  const headers = { 'cache-control': 'public, max-age=3600', 'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'; sandbox", 'x-content-type-options': 'nosniff' }
+  app.get('/favicon.ico', { schema }, async (_request, reply) => await reply.headers(headers).type(type).send(image))
+}
