@@ -153,7 +153,7 @@ t.test('a manager changes roles and the state of a user, and nothing else', asyn
   await t.rejects(patch({ data }, MANAGER), { code: 'ErrParam', message: 'body: must contain a change' })
   const before = await records.users.get(user_id)
   await patch({ data: { ...data, roles: { clerk: true } } }, MANAGER)
-  t.strictSame(await records.users.get(user_id), { ...before, roles: { clerk: true }, modified_at: '2126-11-21T02:51:01.000Z', revision: 1 })
+  t.strictSame(await records.users.get(user_id), { ...before, roles: { clerk: true }, modified_at: '2126-11-21T02:51:01.000Z', revision: 1, link_epoch: 1 }, 'a new role ends links')
   await patch({ disable: true }, MANAGER)
   t.match(await records.users.get(user_id), { disabled_at: '2126-11-21T02:51:01.000Z', epoch: 1 })
   await patch({ disable: false }, MANAGER)
