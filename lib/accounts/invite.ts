@@ -1,5 +1,6 @@
-import { checkAccount, checkRoles, checkText } from '../checks.ts'
+import { checkAccount, checkRoles } from '../checks.ts'
 import { IdentityError, permError } from '../errors.ts'
+import { checkName } from '../names.ts'
 import { type Roles, type UserRecord, createUserRecord } from '../records.ts'
 import { type Actor, holdsRole } from '../roles.ts'
 import { DuplicateKeyError } from '../store/port.ts'
@@ -66,7 +67,7 @@ export function createInvitations (context: AccountContext) {
       const returnTo = copyReturnTo(invitation)
       const invited = await findInvited(account, actor)
       const user = invited ?? createUserRecord(now(), {
-        account, roles: checkRoles(roles), password: NO_PASSWORD, name: checkText('name', name), info: {}, invited_at: toTimestamp(now()), invited_by: toInviter(actor)
+        account, roles: checkRoles(roles), password: NO_PASSWORD, name: checkName('name', name), info: {}, invited_at: toTimestamp(now()), invited_by: toInviter(actor)
       }, actor.isAdmin)
       const mailbox = outbox && findMailbox(user)
       // Before anything is written: a refused invitation creates no user.

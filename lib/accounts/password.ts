@@ -1,7 +1,7 @@
-import { checkText } from '../checks.ts'
 import { toTimestamp } from '../clock.ts'
 import { IdentityError } from '../errors.ts'
 import type { Turn } from '../fair-queue.ts'
+import { checkName } from '../names.ts'
 import type { UserRecord } from '../records.ts'
 import { createUserRecord } from '../records.ts'
 import { DuplicateKeyError } from '../store/port.ts'
@@ -35,13 +35,14 @@ export function createSetPassword (context: AccountContext, { isSignUpOn }: { is
   const inUse = new Set<string>()
 
   /** Creates the account. It does not exist before the person has proved that the mailbox is theirs. */
-  async function signUp (ticket: TicketRecord, password: string, name: string, turn: Turn | undefined): Promise<UserRecord> {
+  async function signUp (ticket: TicketRecord, password: string, typed: string, turn: Turn | undefined): Promise<UserRecord> {
     const { address } = ticket
     if (address === undefined || !isSignUpOn || await isTaken(users, address)) throw ticketError()
+    const name = checkName('name', typed)
     await checkNewPassword(password, { account: address })
     const hashed = await passwords.hash(password, turn)
     const record = createUserRecord(now(), {
-      account: address, email: address, email_verified_at: toTimestamp(now()), roles: {}, password: hashed, name: checkText('name', name), info: {}
+      account: address, email: address, email_verified_at: toTimestamp(now()), roles: {}, password: hashed, name, info: {}
     }, false)
     try {
       await users.insert({ ...record, ...recorder.attach(null, { type: 'user.signed_up', id: record.id }) })
@@ -94,7 +95,7 @@ export function createSetPassword (context: AccountContext, { isSignUpOn }: { is
      * Sets the password and spends the link with the same write.
      * @param options.turn in the queue of hashes
      * @param options.purposes of links that are good there
-     * @throws ErrTicket, ErrParam for a refused password: the link can then be used again, ErrBusy
+     * @throws ErrTicket, ErrParam for a refused password or name: the link can then be used again, ErrBusy
      */
     async setPassword (token: string, password: string, { name = '', turn, purposes = PASSWORD_PURPOSES }: { name?: string, turn?: Turn, purposes?: readonly PasswordPurpose[] } = {}): Promise<PasswordSet> {
       const id = hashToken(token)

@@ -1,11 +1,12 @@
 import type { CreateUser, PatchProfile, PatchUser, Profile, User, UserCountQuery, UserItem, UserListQuery } from '../../schemas/user.ts'
 import { LIMITS } from '../../schemas/common.ts'
-import { type Checks, checkAccount, checkFields, checkMap, checkRoles, checkText, checkTimestamp, countCharacters } from '../checks.ts'
+import { type Checks, checkAccount, checkFields, checkMap, checkRoles, checkTimestamp, countCharacters } from '../checks.ts'
 import { type Clock, toTimestamp } from '../clock.ts'
 import { type Turn, toTurn } from '../fair-queue.ts'
 import { type Page, mapBatches, readPage, toStart } from '../lists/cursor.ts'
 import { IdentityError, paramError, permError } from '../errors.ts'
 import { createReads } from '../lists/reads.ts'
+import { checkName } from '../names.ts'
 import type { CheckNewPassword } from './password-rules.ts'
 import type { Passwords } from './passwords.ts'
 import { type Roles, type UserRecord, createUserRecord } from '../records.ts'
@@ -29,7 +30,7 @@ const SORT_KEYS = { account: 'account', created: 'created_at', modified: 'modifi
 
 /** Checks of the fields that users set themselves. A schema field without a check or a record field does not compile. */
 const CHECKS: Checks<Pick<UserRecord, Exclude<keyof PatchProfile['data'], 'password' | 'current_password'>>> = {
-  name: (text) => checkText('name', text),
+  name: (text) => checkName('name', text),
   info: (info) => checkMap('info', info)
 }
 
@@ -81,7 +82,8 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
 
   /** The fields that every patch may set. A new password increments the epoch, which revokes all of the user's tokens. */
   async function toChange (owner: UserRecord | null, { password, ...fields }: Omit<PatchProfile['data'], 'current_password'>, turn: Turn): Promise<Change> {
-    const set: Record<string, Json> = checkFields(fields, CHECKS)
+    // A name that is stored already may stay, whatever it is, for callers who send back what they have read.
+    const set: Record<string, Json> = checkFields(fields, fields.name === owner?.name ? { ...CHECKS, name: (text) => text } : CHECKS)
     if (password === undefined) return { set }
     if (owner === null) throw notFound()
     set.password = await passwords.hash(await checkNewPassword(password, owner), turn)
@@ -294,8 +296,8 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
      */
     async patchOwn (user_id: string, { data: { current_password, ...data } }: Pick<PatchProfile, 'data'>, actor?: Actor): Promise<{ epoch: number }> {
       const turn = toTurn(actor ?? { user_id })
-      const owner = data.password === undefined ? null : await users.get(user_id)
-      if (owner !== null) await checkCurrent(owner, current_password, turn, actor?.isUnrestricted)
+      const owner = data.password === undefined && data.name === undefined ? null : await users.get(user_id)
+      if (owner !== null && data.password !== undefined) await checkCurrent(owner, current_password, turn, actor?.isUnrestricted)
       const change = await toChange(owner, data, turn)
       await actor?.confirm?.()
       const { epoch } = await patch(user_id, (record) => {
