@@ -83,8 +83,13 @@ t.test('one address may use 100 links a minute, by whatever road; a refused use 
   }
   const names = Object.keys(roads)
   for (let count = 0; count < 100; count++) t.equal((await roads[names[count % names.length]!]!('unknown', FLOOD)).statusCode, 410, `${names[count % names.length]}`)
+  // A page shows its form again only for a link of its own purpose.
+  const signUp = await tickets.issue({ purpose: 'sign-up', address: 'new@example.com', mailed: true })
+  const { user_id } = (await kit.app.identity.users.getByAccount('user-0@example.com'))!
+  const invitation = await tickets.issue({ purpose: 'invite', user_id, user_epoch: 0, address: 'user-0@example.com', mailed: true })
+  const own: Record<string, string> = { '/account/sign-up': signUp, '/api/v1/auth/interaction/unknown/sign-up': signUp, '/account/invitation': invitation }
   for (const [name, use] of Object.entries(roads)) {
-    const refused = await use(links[0]!, FLOOD)
+    const refused = await use(own[name] ?? links[0]!, FLOOD)
     t.equal(refused.statusCode, 429, name)
     t.match(refused.headers['retry-after'], /^[1-9]\d*$/, name)
   }
