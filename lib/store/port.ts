@@ -143,8 +143,8 @@ export interface Collection<T extends Document> {
   /** Adds a document. Rejects with DuplicateKeyError when its id or a unique key is taken. */
   insert (document: T): Promise<void>
   /**
-   * Adds documents, some hundred at most, in one round trip. Not atomic: when it rejects, also with DuplicateKeyError, any of
-   * them may have been added.
+   * Adds documents, some hundred at most, in their order and in one round trip. Not atomic: when it rejects, also with
+   * DuplicateKeyError, or the process dies, some may have been added. No document is added unless all before it were.
    */
   insertMany (documents: readonly T[]): Promise<void>
   /** Adds the document, or replaces the whole document with its id. Rejects with DuplicateKeyError when a unique key is taken. */

@@ -60,7 +60,7 @@ export class MongoCollection<T extends Document> implements Collection<T> {
     for (const document of documents) checkDocument(this.#spec, document)
     if (documents.length === 0) return
     const stored = documents.map((document) => encodeDocument(this.#spec, document))
-    await this.#change([], () => this.#writes.insertMany(stored, { ordered: false }))
+    await this.#change([], () => this.#writes.insertMany(stored, { ordered: true }))
   }
 
   async put (document: T): Promise<void> {

@@ -36,10 +36,9 @@ export class SqliteCollection<T extends Document> implements Collection<T> {
 
   async insertMany (documents: readonly T[]): Promise<void> {
     for (const document of documents) checkDocument(this.#table.spec, document)
-    // They share a transaction. When one is refused, the others are still written.
-    const written = await Promise.allSettled(documents.map((document) => this.insert(document)))
-    const failed = written.find((result) => result.status === 'rejected')
-    if (failed !== undefined) throw failed.reason
+    if (documents.length === 0) return
+    const statements = documents.map((document) => this.#table.insert(document))
+    await this.#backend.write({ kind: 'series', statements, quiet: this.#isQuiet() }, null)
   }
 
   async put (document: T): Promise<void> {

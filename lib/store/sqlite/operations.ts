@@ -12,6 +12,8 @@ export type Operation = {
 } & (
   /** Runs a statement; the value is the number of rows written. */
   | { kind: 'run', sql: string, values: SQLInputValue[] }
+  /** Runs statements in their order, up to the first that is refused; the value is their number. */
+  | { kind: 'series', statements: { sql: string, values: SQLInputValue[] }[] }
   /** Changes the document that the statement reads; the value is the new `doc`, or null. `change` is JSON. */
   | { kind: 'update', collection: string, sql: string, values: SQLInputValue[], change: string }
   /** Replaces the store's state, if it still has the revision; the value is 1 or 0. */
@@ -96,6 +98,10 @@ function attempt (connection: Connection, tables: ReadonlyMap<string, Table>, op
 function run (connection: Connection, tables: ReadonlyMap<string, Table>, operation: Operation): Value {
   if (operation.kind === 'run') return connection.run(operation)
   if (operation.kind === 'state') return writeState(connection, operation)
+  if (operation.kind === 'series') {
+    for (const statement of operation.statements) connection.run(statement)
+    return operation.statements.length
+  }
   const doc = connection.get<{ doc: string }>(operation)?.doc ?? null
   if (doc === null) return null
   const table = tables.get(operation.collection)!

@@ -243,6 +243,7 @@ export class Writer {
 function countCharacters (operation: Operation): number {
   if (operation.kind === 'state') return operation.doc.length
   let length = operation.kind === 'update' ? operation.change.length : 0
-  for (const value of operation.values) length += typeof value === 'string' ? value.length : 8
+  const values = operation.kind === 'series' ? operation.statements.flatMap(({ values }) => values) : operation.values
+  for (const value of values) length += typeof value === 'string' ? value.length : 8
   return length
 }

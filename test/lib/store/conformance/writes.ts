@@ -20,6 +20,13 @@ export const writes: Cases = {
     t.strictSame(await things.get(serialId(7)), many[7])
   },
 
+  'insertMany stops at the first document that is taken': async (t, { things }) => {
+    await things.insert({ id: 'taken', name: 'taken' })
+    await t.rejects(things.insertMany([{ id: 'a' }, { id: 'b' }, { id: 'taken' }, { id: 'c' }]), { name: 'DuplicateKeyError', field: 'id' })
+    await t.rejects(things.insertMany([{ id: 'd' }, { id: 'e', name: 'taken' }, { id: 'f' }]), { name: 'DuplicateKeyError', field: 'name' })
+    t.strictSame((await read(things)).things.map(({ id }) => id).sort(), ['a', 'b', 'd', 'taken'])
+  },
+
   'a taken unique key is one error that names the field, whichever write meets it': async (t, { things }) => {
     await things.insert({ id: 'a', name: 'taken', serial: 7 })
     await things.insert({ id: 'b', name: 'other', serial: 8 })
