@@ -16,6 +16,12 @@ export function createGeneration (): string {
   return randomText(GENERATION_LENGTH)
 }
 
+/** The end of the feed: the number of the last event, and its time. */
+export interface End {
+  last: number
+  time: string
+}
+
 /** The feed, and which process publishes in it. */
 export interface FeedRecord extends Document {
   /** Cursors of another generation are refused: numbers may mean other events since a backup was restored. */
@@ -25,6 +31,8 @@ export interface FeedRecord extends Document {
   leased_until: string
   /** The number of the last event at the last renewal of the lease. All numbers up to it are used. */
   last: number
+  /** Its time. Absent until the first renewal. */
+  time?: string
 }
 
 /** Reads the feed's document. The first caller creates it. */
@@ -49,20 +57,20 @@ export function createLease ({ store, now }: { store: Store, now: Clock }) {
   let held: { claim: number, renew_at: number } | undefined
 
   const extend = () => ({ leased_until: toTimestamp(now() + LEASE) })
-  const keep = (last: number | undefined): { last: number } | {} => last === undefined ? {} : { last }
+  const keep = (end: End | undefined): End | {} => end === undefined ? {} : { last: end.last, time: end.time }
 
   return {
     /**
      * Takes or renews the lease.
-     * @param last the number of the last event, if known
+     * @param end the end of the feed, if known
      * @returns `new` when this process did not have it, false when another one has it
      */
-    async hold (last: number | undefined): Promise<'new' | 'held' | false> {
+    async hold (end: End | undefined): Promise<'new' | 'held' | false> {
       const time = now()
       if (held !== undefined && time < held.renew_at) return 'held'
       if (held !== undefined) {
         const { claim } = held
-        held = await feeds.update(FEED_ID, { set: { ...extend(), ...keep(last) } }, { equal: { claim } }) === null ? undefined : { claim, renew_at: time + RENEWAL }
+        held = await feeds.update(FEED_ID, { set: { ...extend(), ...keep(end) } }, { equal: { claim } }) === null ? undefined : { claim, renew_at: time + RENEWAL }
         if (held !== undefined) return 'held'
       }
       const { claim, leased_until } = await readFeedRecord(feeds)
@@ -73,11 +81,11 @@ export function createLease ({ store, now }: { store: Store, now: Clock }) {
     },
 
     /** Releases the lease, so that another process need not wait until it expires. */
-    async release (last: number | undefined): Promise<void> {
+    async release (end: End | undefined): Promise<void> {
       if (held === undefined) return
       const { claim } = held
       held = undefined
-      await feeds.update(FEED_ID, { set: { leased_until: toTimestamp(0), ...keep(last) } }, { equal: { claim } })
+      await feeds.update(FEED_ID, { set: { leased_until: toTimestamp(0), ...keep(end) } }, { equal: { claim } })
     },
 
     /** Makes the next `hold` renew the lease in the store. */

@@ -3,34 +3,70 @@ import { EVENT_PREFIX } from '../store/collections.ts'
 import type { Document, Json } from '../store/port.ts'
 import type { EventContent } from './types.ts'
 
-/** The key by which the relay finds documents with pending events: the ULID of the last one. */
+/** The key by which the relay finds documents with pending events: the ULIDs of the oldest one and of the last one, in this order. */
 export const EVENT_DUE = 'event_due'
 
 const FIELD_PREFIX = `${EVENT_PREFIX}:`
 
+/** Characters of a ULID. */
+const ULID_LENGTH = 26
+
 /** The most pending events of one document. The relay soon removes them. */
 const CAPACITY = 32
+
+/** When an event was made, by the clock of a machine. */
+export interface Made {
+  machine: string
+  ticks: number
+}
 
 /** An event that was written together with the change that it records. */
 export interface Pending {
   key: string
   content: EventContent
+  /** Absent on an event of an early release. */
+  made?: Made
 }
 
 export const toField = (key: string): string => `${FIELD_PREFIX}${key}`
+
+/** Whether an event was made first: by the clock of their machine, which is never set back, or else by their ULIDs. */
+function byAge (one: Pending, other: Pending): number {
+  const { made } = other
+  if (one.made !== undefined && one.made.machine === made?.machine && one.made.ticks !== made.ticks) return one.made.ticks - made.ticks
+  return one.key < other.key ? -1 : 1
+}
 
 /** The pending events of a document, the oldest first. */
 export function listPending (document: Document): Pending[] {
   return Object.entries(document)
     .filter(([field]) => field.startsWith(FIELD_PREFIX))
-    .map(([field, content]) => ({ key: field.slice(FIELD_PREFIX.length), content: content as EventContent }))
-    .sort((one, other) => one.key < other.key ? -1 : 1)
+    .map(([field, stored]) => {
+      const { made, ...content } = stored as EventContent & { made?: Made }
+      return { key: field.slice(FIELD_PREFIX.length), content: content as EventContent, ...(made !== undefined && { made }) }
+    })
+    .sort(byAge)
 }
 
-/** The fields that hold pending events in a document. */
-export function toFields (pending: readonly Pending[]): { [field: string]: Json } {
+/** A lower bound of the ULIDs of a document's pending events. Undefined when it has none. */
+export function readOldest (document: Document): string | undefined {
+  return (document as { [EVENT_DUE]?: string })[EVENT_DUE]?.slice(0, ULID_LENGTH)
+}
+
+/** The value of EVENT_DUE: another one after each added event, and never above the oldest one. */
+export function toDue (pending: readonly Pending[], oldest?: string): string {
+  const keys = pending.map(({ key }) => key)
+  return `${[...keys, ...(oldest === undefined ? [] : [oldest])].sort()[0]} ${keys.at(-1)}`
+}
+
+/**
+ * The fields that hold pending events in a document.
+ * @param oldest see `readOldest`, of the document that they are added to
+ */
+export function toFields (pending: readonly Pending[], oldest?: string): { [field: string]: Json } {
   if (pending.length === 0) return {}
-  return { ...Object.fromEntries(pending.map(({ key, content }) => [toField(key), content as Json])), [EVENT_DUE]: pending.at(-1)!.key }
+  const fields = pending.map(({ key, content, made }) => [toField(key), { ...content, ...(made !== undefined && { made }) } as unknown as Json])
+  return { ...Object.fromEntries(fields), [EVENT_DUE]: toDue(pending, oldest) }
 }
 
 /** @throws ErrBusy when too many events of the document wait for the relay */

@@ -4,12 +4,16 @@ import { retryWrite } from '../retry.ts'
 import { type Document, DuplicateKeyError, type Json, type Store } from '../store/port.ts'
 import { keepAddress, type AddressMode } from './address.ts'
 import { findOrigin, type Origin } from './origin.ts'
-import { type Pending, checkRoom, listPending, toFields } from './pending.ts'
+import { MACHINE, type Machine } from './machine.ts'
+import { type Pending, checkRoom, listPending, readOldest, toFields } from './pending.ts'
 import { EVENT_TYPES, type EventContent, type Happening } from './types.ts'
 
 /** Events that no other document carries: about records that expire, deleted documents, and operations that change nothing. */
 export interface InboxRecord extends Document {
-  /** The collection and the id of a document whose deletion was decided. */
+  /**
+   * The collection and the id of a document whose deletion was decided, or of a session or token whose end was. The sign-in session
+   * of a browser is named by its uid.
+   */
   collection?: string
   target?: string
   /**
@@ -39,14 +43,17 @@ export interface RecorderParts {
   addresses: AddressMode
   /** Called when an event was recorded, or is about to be. */
   onRecord: () => void
+  machine?: Machine
 }
 
 /** Records events, so that every change has its event, and every event its change. */
-export function createRecorder ({ store, now, via, addresses, onRecord }: RecorderParts) {
+export function createRecorder ({ store, now, via, addresses, onRecord, machine = MACHINE }: RecorderParts) {
   const inbox = store.collection<InboxRecord>('event_inbox')
   const generateUlid = createUlids()
 
-  function describe ({ type, id, kind = EVENT_TYPES[type], user_id, client_id, owner_id, outcome = 'success', ...rest }: Happening): EventContent {
+  function describe (
+    time: number, { type, id, kind = EVENT_TYPES[type], user_id, client_id, owner_id, outcome = 'success', ...rest }: Happening
+  ): EventContent {
     const origin = findOrigin() ?? { via }
     const actor = { via: origin.via, ...origin.readCaller?.() }
     const user = user_id ?? (kind === 'user' ? id : actor.user_id)
@@ -54,7 +61,7 @@ export function createRecorder ({ store, now, via, addresses, onRecord }: Record
     const address = keepAddress(origin.address, addresses)
     return {
       type,
-      time: toTimestamp(now()),
+      time: toTimestamp(time),
       actor,
       target: { kind, id },
       ...(user !== undefined && { user_id: user }),
@@ -68,7 +75,8 @@ export function createRecorder ({ store, now, via, addresses, onRecord }: Record
   }
 
   function toPending (happening: Happening): Pending {
-    return { key: generateUlid(now()), content: describe(happening) }
+    const time = now()
+    return { key: generateUlid(time), content: describe(time, happening), made: { machine: machine.id, ticks: machine.read() } }
   }
 
   /** Stores the decision to delete a document, with the events that it still carries. Another caller may have stored it already. */
@@ -91,13 +99,24 @@ export function createRecorder ({ store, now, via, addresses, onRecord }: Record
       if (happenings.length === 0) return {}
       checkRoom(record)
       onRecord()
-      return toFields(happenings.map(toPending))
+      return toFields(happenings.map(toPending), record === null ? undefined : readOldest(record))
     },
 
     /** Records an event that no document carries. It is durable when this resolves. */
     async insert (happening: Happening): Promise<void> {
       const pending = toPending(happening)
       await inbox.insert({ id: pending.key, created_at: toTimestamp(now()), ...toFields([pending]) })
+      onRecord()
+    },
+
+    /**
+     * Decides the end of a session or token, with its event, by one durable write. The caller then deletes what ends. If it is
+     * interrupted, the relay of any process finishes that at once, before it publishes the event (RelayParts.ends).
+     * @param since distinguishes an end from earlier ones of the same target
+     */
+    async end (collection: string, target: string, since: string, happening: Happening): Promise<void> {
+      const own = toPending(happening)
+      await decide(toDeletionId(collection, target, since), { collection, target, target_created_at: since, last: own.key }, [], own)
       onRecord()
     },
 

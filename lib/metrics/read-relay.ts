@@ -1,6 +1,7 @@
 import { decodeTime } from 'ulid'
 import type { Clock } from '../clock.ts'
-import { CARRIERS } from '../events/relay.ts'
+import { CARRIERS } from '../events/gather.ts'
+import { readOldest } from '../events/pending.ts'
 import { readFirst } from '../lists/first.ts'
 import type { Document, Store } from '../store/port.ts'
 import type { Meter } from './meter.ts'
@@ -16,7 +17,7 @@ export function readRelay (store: Store, now: Clock, meter: Meter): void {
     const oldest = await Promise.all(CARRIERS.map(async (name) => {
       const documents = store.collection<Document & { event_due: string }>(name)
       const first = await readFirst(documents, { filter, sort: [{ key: 'event_due', direction: 'asc' }] })
-      return first === undefined ? now() : decodeTime(first.event_due)
+      return first === undefined ? now() : decodeTime(readOldest(first)!)
     }))
     return Math.max(0, now() - Math.min(...oldest)) / 1000
   })

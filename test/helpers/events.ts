@@ -14,6 +14,7 @@ export function createSilentRecorder (store: Store): Recorder {
   return {
     attach: () => ({}),
     insert: async () => {},
+    end: async () => {},
     remove: async (name, id) => await store.collection(name).delete(id)
   }
 }
@@ -26,6 +27,7 @@ export function createWatchedRecorder (store: Store, record: (happening: Happeni
       return {}
     },
     insert: async (happening) => record(happening),
+    end: async (_collection, _target, _since, happening) => record(happening),
     remove: async (name, id, happening) => {
       const isRemoved = await store.collection(name).delete(id)
       if (isRemoved) record(happening)

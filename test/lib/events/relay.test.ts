@@ -1,6 +1,9 @@
-import t from 'tap'
+import t, { type Test } from 'tap'
 import type { EventRecord } from '../../../lib/events/types.ts'
 import type { Document } from '../../../lib/store/port.ts'
+import { COLLECTIONS } from '../../../lib/store/collections.ts'
+import { createMongoDatabase } from '../../helpers/mongo-database.ts'
+import { MONGODB_URL } from '../../helpers/mongodb.ts'
 import { type Choose, Scheduler, createRandom, exhaust } from '../../helpers/scheduler.ts'
 import { type Around, wrapStore } from '../../helpers/wrap-store.ts'
 import { BEGIN, openEvents, toText } from './harness.ts'
@@ -68,13 +71,17 @@ t.test('a hole that a process left is filled, and its late event comes after', a
   await create('a')
   await create('b')
   await create('c')
+  const events = inner.collection<EventRecord>('events')
   let late: (() => Promise<void>) | undefined
-  const around: Around = (call, run) => {
-    const [record] = call.args as [EventRecord]
-    if (call.collection !== 'events' || call.method !== 'insert' || record.content?.target.id !== 'b' || late !== undefined) return run()
-    late = async () => { await run() }
+  // As the relay of an early release, which wrote the events one by one and at the same time.
+  async function stand ([first, second, third]: readonly EventRecord[]): Promise<void> {
+    await events.insert(first!)
+    await events.insert(third!)
+    late = async () => { await events.insert(second!) }
     throw new Error('the process stood still here')
   }
+  const around: Around = ({ collection, method, args }, run) =>
+    collection === 'events' && method === 'insertMany' && late === undefined ? stand(args[0] as EventRecord[]) : run()
   const failing = connect({ store: wrapStore(inner, around) })
   await t.rejects(failing.flush(), /stood still/)
   t.strictSame((await readAll()).map(toText), ['user.created a', 'user.created c'])
@@ -166,23 +173,40 @@ t.test('concurrent deletions and a change: one of the deletions succeeds, with o
   for (let seed = 1; seed <= 200; seed++) await race(createRandom(seed), 2, true)
 })
 
-t.test('relays that take over from one another at any moment publish each event once, in the order of its document', async (t) => {
+interface Made {
+  text: string
+  /** Positions among all beginnings and acknowledgements. */
+  begun: number
+  acknowledged: number
+}
+
+async function takeOver (t: Test, database: string | undefined, seeds: number): Promise<void> {
   const scheduler = new Scheduler()
-  for (let seed = 1; seed <= 60; seed++) {
+  for (let seed = 1; seed <= seeds; seed++) {
     const choose = createRandom(seed)
-    const { create, change, remove, connect, readAll, countPending, advance, recorder, feed } = await openEvents(t, { around: scheduler.around })
     let failing = choose(2) === 0
+    // A process that dies while it writes many documents has written the first ones.
+    async function writeSome (collection: string, documents: Document[]): Promise<void> {
+      await inner.collection(collection).insertMany(documents.slice(0, choose(documents.length)))
+      throw new Error('killed while writing')
+    }
+    const around: Around = (call, run) => scheduler.around(call, () =>
+      call.method === 'insertMany' && failing && choose(4) === 0 ? writeSome(call.collection, call.args[0] as Document[]) : run())
+    const { create, change, remove, connect, readAll, countPending, advance, recorder, feed, inner } = await openEvents(t, { around, ...(database !== undefined && { database }) })
     scheduler.interrupt = () => {
       if (failing && choose(40) === 0) throw new Error('a failure of the store')
     }
-    const made: string[] = []
+    const made: Made[] = []
+    let position = 0
+    const record = async (text: string, act: () => Promise<boolean | void>) => {
+      const begun = position++
+      if (await act() !== false) made.push({ text, begun, acknowledged: position++ })
+    }
     const write = (name: string) => async () => {
-      await create(name)
-      made.push(`user.created ${name}`)
-      for (let count = 1; count <= 3; count++) if (await change(name)) made.push(`user.updated ${name} ${count}`)
-      await recorder.insert({ type: 'session.ended', id: name })
-      made.push(`session.ended ${name}`)
-      if (name !== 'a' && await remove(name)) made.push(`user.deleted ${name}`)
+      await record(`user.created ${name}`, async () => await create(name))
+      for (let count = 1; count <= 3; count++) await record(`user.updated ${name} ${count}`, async () => await change(name))
+      await record(`session.ended ${name}`, async () => await recorder.insert({ type: 'session.ended', id: name }))
+      if (name !== 'a') await record(`user.deleted ${name}`, async () => await remove(name))
     }
     const relay = () => async () => {
       const own = connect()
@@ -190,6 +214,8 @@ t.test('relays that take over from one another at any moment publish each event 
         await own.flush().catch(() => {})
         // Longer than the lease, so that a suspended relay loses it.
         if (choose(3) === 0) advance(10_001)
+        // The clock is set back.
+        if (choose(4) === 0) advance(-4_000)
       }
     }
     await scheduler.run({ a: write('a'), b: write('b'), c: write('c'), one: relay(), other: relay(), third: relay() }, choose)
@@ -203,7 +229,14 @@ t.test('relays that take over from one another at any moment publish each event 
     const texts = records.map(toText).filter((text) => text !== 'gap')
     if (await countPending() > 0) t.fail(`seed ${seed}: something is left`)
     if (new Set(texts).size !== texts.length) t.strictSame(texts, [...new Set(texts)], `seed ${seed}: published twice`)
-    for (const text of made) if (!texts.includes(text)) t.strictSame(texts, text, `seed ${seed}: lost`)
+    for (const { text } of made) if (!texts.includes(text)) t.strictSame(texts, text, `seed ${seed}: lost`)
+    for (const one of made) {
+      for (const other of made) {
+        if (one.acknowledged < other.begun && texts.indexOf(one.text) > texts.indexOf(other.text)) t.strictSame(texts, [one, other], `seed ${seed}: the effect comes before its cause`)
+      }
+    }
+    const times = records.flatMap(({ content }) => content?.time ?? [])
+    if (times.join() !== times.toSorted().join()) t.strictSame(times, times.toSorted(), `seed ${seed}: the time goes back`)
     for (const name of ['a', 'b', 'c']) {
       const own = texts.filter((text) => text.split(' ')[1] === name && text.startsWith('user.'))
       const sorted = own.toSorted((x, y) => rank(x) - rank(y))
@@ -212,9 +245,14 @@ t.test('relays that take over from one another at any moment publish each event 
     if (records.some(({ id }, index) => Number(id) !== index + 1)) t.fail(`seed ${seed}: a hole`)
     const read = await feed.read({ after: await feed.first() })
     if (read.events.length !== texts.length) t.equal(read.events.length, texts.length, `seed ${seed}: the feed`)
+    if (database !== undefined) for (const { name } of COLLECTIONS) await inner.collection(name).deleteMany({ since: { id: '' } })
   }
-  t.pass('60 random runs')
-})
+  t.pass(`${seeds} random runs`)
+}
+
+t.test('relays that take over from one another at any moment publish each event once, cause before effect', async (t) => await takeOver(t, undefined, 100))
+
+t.test('the same on MongoDB', { skip: MONGODB_URL === undefined && 'MONGODB_URL is not set' }, async (t) => await takeOver(t, createMongoDatabase(t, MONGODB_URL!), 8))
 
 const rank = (text: string) => text.startsWith('user.created') ? 0 : text.startsWith('user.deleted') ? 9 : Number(text.split(' ')[2])
 

@@ -1,0 +1,140 @@
+import type { Clock } from '../clock.ts'
+import { BATCH_SIZE, type Collection, type Document, type Store } from '../store/port.ts'
+import { EVENT_DUE, type Pending, listPending, readOldest, toDue, toField, toFields } from './pending.ts'
+import { type InboxRecord, type Versioned, findCreation } from './recorder.ts'
+import type { EventRecord } from './types.ts'
+
+/** Collections whose documents carry events. */
+export const CARRIERS = ['event_inbox', 'users', 'clients', 'resources', 'webhooks'] as const
+
+/** Documents that one round reads from each of them: a short list, which never waits for a cursor. */
+export const BATCH = BATCH_SIZE
+
+/** Milliseconds that a process has to carry out a deletion that it decided. After that, the relay does it. */
+const GRACE = 10_000
+
+/** A document with the events that it carries. */
+export interface Carrier {
+  collection: Collection<Document>
+  document: Document
+  /** In the order that they must keep. */
+  pending: Pending[]
+  /** Whether the document exists only for its events. */
+  isInbox: boolean
+  /** For a deletion: the unique key of its last event, because a document is deleted once. */
+  once?: string
+}
+
+/** Deletes what a decided end left, for each collection of an inbox record. It may be called again, and for what is gone. */
+export type Ends = { readonly [collection: string]: ((target: string) => Promise<void>) | undefined }
+
+export interface GatherParts {
+  store: Store
+  now: Clock
+  ends: Ends
+  /** Receives failures to finish an end. Its event waits, the others do not. */
+  onError: (error: unknown) => void
+}
+
+/** Finds the documents that carry events, and removes published events from them. */
+export function createGatherer ({ store, now, ends, onError }: GatherParts) {
+  const events = store.collection<EventRecord>('events')
+  const inbox = store.collection<InboxRecord>('event_inbox')
+
+  /** Finishes a decided deletion. @returns its record, or null while its events cannot be published */
+  async function finishDeletion (record: InboxRecord, name: string, target: string): Promise<InboxRecord | null> {
+    const { target_created_at, id, created_at } = record
+    const collection = store.collection<Versioned>(name)
+    const document = await collection.get(target)
+    if (document === null) return record
+    const isAnother = target_created_at !== undefined && findCreation(document) !== target_created_at
+    if (isAnother) return record
+    if (Date.parse(created_at) > now() - GRACE) return null
+    const carried = listPending(document)
+    if (carried.length > 0 && await inbox.update(id, { set: toFields(carried) }) === null) return null
+    if (document.revision !== undefined) await collection.delete(target, { equal: { revision: document.revision } })
+    return null
+  }
+
+  /** Finishes what a record of the inbox decided. @returns the record, or null while its events cannot be published */
+  async function finish (record: InboxRecord): Promise<InboxRecord | null> {
+    const { collection: name, target } = record
+    if (name === undefined || target === undefined) return record
+    const end = ends[name]
+    if (end === undefined) return await finishDeletion(record, name, target)
+    try {
+      await end(target)
+      return record
+    } catch (error) {
+      onError(error)
+      return null
+    }
+  }
+
+  /** Removes published events: the deleted document carried them too, and they may have been published from there. */
+  async function findUnpublished (carried: Pending[]): Promise<Pending[]> {
+    const published = await Promise.all(carried.map(async ({ key }) => await events.getBy('key', key) !== null))
+    return carried.filter((_, index) => !published[index])
+  }
+
+  async function toCarrier (name: string, document: Document): Promise<Carrier | null> {
+    const found = { collection: store.collection<Document>(name), document }
+    if (name !== 'event_inbox') return { ...found, pending: listPending(document), isInbox: false }
+    const record = await finish(document as InboxRecord)
+    if (record === null) return null
+    const pending = listPending(record)
+    const { last } = record
+    if (last === undefined) return { ...found, pending, isInbox: true }
+    const carried = await findUnpublished(pending.filter(({ key }) => key !== last))
+    return { ...found, pending: [...carried, ...pending.filter(({ key }) => key === last)], isInbox: true, once: record.id }
+  }
+
+  /** @returns also the lowest ULID that an unread document may carry; absent when all were read */
+  async function gatherFrom (name: string): Promise<{ carriers: Carrier[], cut?: string | undefined }> {
+    const query = { filter: { since: { [EVENT_DUE]: '' } }, sort: [{ key: EVENT_DUE, direction: 'asc' as const }], limit: BATCH }
+    const documents: Document[] = []
+    for await (const batch of store.collection<Document>(name).list(query)) documents.push(...batch)
+    const carriers = (await Promise.all(documents.map(async (document) => await toCarrier(name, document)))).filter((carrier) => carrier !== null)
+    return { carriers, cut: documents.length < BATCH ? undefined : readOldest(documents.at(-1)!) }
+  }
+
+  /** Removes events from the document that carries them. */
+  async function clear ({ collection, document, pending, isInbox }: Carrier, isDone: (pending: Pending) => boolean): Promise<void> {
+    const unset = pending.filter(isDone).map(({ key }) => toField(key))
+    const left = pending.filter((one) => !isDone(one))
+    // Unless another event was added since.
+    const where = { equal: { [EVENT_DUE]: (document as Document & { [EVENT_DUE]: string })[EVENT_DUE] } }
+    const isCleared = left.length > 0
+      ? await collection.update(document.id, { set: { [EVENT_DUE]: toDue(left) }, unset }, where) !== null
+      : isInbox
+        ? await collection.delete(document.id, where)
+        : await collection.update(document.id, { unset: [...unset, EVENT_DUE] }, where) !== null
+    if (!isCleared && unset.length > 0) await collection.update(document.id, { unset })
+  }
+
+  /** Whether EVENT_DUE is far too low. Such documents would take places in every batch, and `cut` would never rise. */
+  const isStale = ({ document, pending }: Carrier): boolean => pending.every(({ key }) => key > readOldest(document)!)
+
+  async function repair (carrier: Carrier): Promise<void> {
+    await clear(carrier, () => false)
+    const { document, pending } = carrier
+    if (pending.length > 0) carrier.document = { ...document, [EVENT_DUE]: toDue(pending) } as Document
+  }
+
+  return {
+    /** The documents that carry events, at most BATCH of each collection. */
+    async gather (): Promise<{ carriers: Carrier[], cut?: string | undefined }> {
+      const [first, ...others] = CARRIERS
+      // The inbox last: the event of a document that was deleted meanwhile has moved there.
+      const found = await Promise.all(others.map(gatherFrom))
+      found.push(await gatherFrom(first))
+      const carriers = found.flatMap((part) => part.carriers)
+      // Two deletions at once can leave a record without events.
+      await Promise.all(carriers.filter(isStale).map(repair))
+      const cut = found.map((part) => part.cut).filter((one) => one !== undefined).sort()[0]
+      return { carriers: carriers.filter(({ pending }) => pending.length > 0), cut }
+    },
+
+    clear
+  }
+}

@@ -1,0 +1,152 @@
+import { type Clock, toTimestamp } from '../clock.ts'
+import { BATCH_SIZE, DuplicateKeyError, type Store } from '../store/port.ts'
+import type { Carrier } from './gather.ts'
+import { type End, type FeedRecord, readFeedRecord } from './lease.ts'
+import type { Pending } from './pending.ts'
+import { type EventRecord, toNumberId } from './types.ts'
+
+const HOUR = 60 * 60 * 1000
+const DAY = 24 * HOUR
+
+/** Milliseconds. If a clock is set back by more, it was wrong, and `time` goes back with it. */
+const MOST_BACK = HOUR
+
+/** An event, with the document that carries it. */
+export interface Queued {
+  chain: Carrier
+  pending: Pending
+}
+
+export interface PublishParts {
+  store: Store
+  now: Clock
+  /** Days for which events are kept. */
+  days: number
+  /** Called before an event is published, with work that must not be lost; it may be called again. */
+  onPublish: (record: EventRecord) => Promise<void>
+  /** Called with the published records. */
+  onPublished: (records: EventRecord[]) => void
+}
+
+/** Writes events under consecutive numbers. */
+export function createPublisher ({ store, now, days, onPublish, onPublished }: PublishParts) {
+  const events = store.collection<EventRecord>('events')
+  const feeds = store.collection<FeedRecord>('feed')
+
+  const toExpiry = () => toTimestamp(now() + days * DAY)
+
+  async function insertGap (number: number): Promise<void> {
+    try {
+      await events.insert({ id: toNumberId(number), expired_at: toExpiry() })
+    } catch (error) {
+      if (!(error instanceof DuplicateKeyError)) throw error
+    }
+  }
+
+  /** Finds the end of the feed, and fills missing numbers with gaps, so that a late write of a former lease holder fails. */
+  async function resume (): Promise<End> {
+    let { last, time = '' } = await readFeedRecord(feeds)
+    // Short lists never wait for a cursor.
+    for (let isMore = true; isMore;) {
+      const position = { values: [toNumberId(last)], id: toNumberId(last) }
+      isMore = false
+      for await (const batch of events.list({ sort: [{ key: 'id', direction: 'asc' }], after: position, limit: BATCH_SIZE })) {
+        isMore = true
+        for (const { id, content } of batch) {
+          while (last + 1 < Number(id)) await insertGap(++last)
+          last++
+          time = content?.time ?? time
+        }
+      }
+    }
+    return { last, time }
+  }
+
+  /** The time of an event after one of the time `former`. It does not go back: the write of the former one may have taken longer. */
+  const toTime = (time: string, former: string): string =>
+    time < former && Date.parse(former) - Date.parse(time) <= MOST_BACK ? former : time
+
+  function toRecord ({ chain: { once, pending: all }, pending }: Queued, { last, time }: End): EventRecord {
+    const { key, content } = pending
+    return {
+      id: toNumberId(last + 1),
+      key,
+      ...(once !== undefined && pending === all.at(-1) && { once }),
+      type: content.type as NonNullable<EventRecord['type']>,
+      ...(content.user_id !== undefined && { user: content.user_id }),
+      ...(content.client_id !== undefined && { client: content.client_id }),
+      ...(content.owner_id !== undefined && { owner: content.owner_id }),
+      content: { ...content, time: toTime(content.time, time) },
+      expired_at: toExpiry()
+    }
+  }
+
+  const toEnd = ({ id, content }: EventRecord): End => ({ last: Number(id), time: content!.time })
+
+  function toRecords (queued: readonly Queued[], end: End): EventRecord[] {
+    const records: EventRecord[] = []
+    for (const one of queued) {
+      records.push(toRecord(one, end))
+      end = toEnd(records.at(-1)!)
+    }
+    return records
+  }
+
+  /**
+   * Publishes an event that may have been published already.
+   * @returns the published record; null when another process has used the number, or has used a later one for this event
+   */
+  async function insert (record: EventRecord): Promise<EventRecord | null> {
+    try {
+      await events.insert(record)
+      return record
+    } catch (error) {
+      if (!(error instanceof DuplicateKeyError)) throw error
+      const published = await events.getBy('key', record.key!) ?? (record.once === undefined ? null : await events.getBy('once', record.once))
+      // A process that was suspended has published it under a later number. The next events must come after it.
+      return published === null || published.id > record.id ? null : published
+    }
+  }
+
+  /** Publishes one event after another, after a clash. @returns the new end; null as `insert` */
+  async function insertEach (queued: readonly Queued[], end: End, done: Set<string>): Promise<End | null> {
+    for (const one of queued) {
+      const record = toRecord(one, end)
+      const published = await insert(record)
+      if (published === null) return null
+      done.add(record.key!)
+      onPublished([published])
+      if (published.id === record.id) end = toEnd(published)
+    }
+    return end
+  }
+
+  return {
+    resume,
+
+    /**
+     * Publishes events in their order: if it is interrupted, those that were published are the first ones.
+     * @param done receives the ULIDs of the published events
+     * @returns the new end of the feed; null when another process has used a number
+     */
+    async publish (queued: readonly Queued[], end: End, done: Set<string>): Promise<End | null> {
+      for (let start = 0; start < queued.length; start += BATCH_SIZE) {
+        const batch = queued.slice(start, start + BATCH_SIZE)
+        const records = toRecords(batch, end)
+        await Promise.all(records.map(onPublish))
+        try {
+          await events.insertMany(records)
+          for (const { key } of records) done.add(key!)
+          onPublished(records)
+          end = toEnd(records.at(-1)!)
+        } catch (error) {
+          if (!(error instanceof DuplicateKeyError)) throw error
+          const next = await insertEach(batch, end, done)
+          if (next === null) return null
+          end = next
+        }
+      }
+      return end
+    }
+  }
+}
