@@ -174,7 +174,16 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
   const passwords = createPasswords({ cost: options.bcryptCost, queue: options.hashQueue, processes })
   const { auditDays: days, addresses, via = 'system' } = options
   const record = createEvents({
-    store, now, via, days, addresses, key: deriveKey(box.key, 'events'), onPublish: async (event) => await logouts.makeUp(event), onPublished: onEvents, onError: failing('events')
+    store,
+    now,
+    via,
+    days,
+    addresses,
+    key: deriveKey(box.key, 'events'),
+    onPublish: async (event) => await logouts.makeUp(event),
+    onPublished: onEvents,
+    onError: failing('events'),
+    getEnds: () => tokens.ends
   })
   const { recorder } = record
   const { counter = createCounter() } = options

@@ -31,13 +31,13 @@ export type Ends = { readonly [collection: string]: ((target: string) => Promise
 export interface GatherParts {
   store: Store
   now: Clock
-  ends: Ends
+  getEnds: () => Ends
   /** Receives failures to finish an end. Its event waits, the others do not. */
   onError: (error: unknown) => void
 }
 
 /** Finds the documents that carry events, and removes published events from them. */
-export function createGatherer ({ store, now, ends, onError }: GatherParts) {
+export function createGatherer ({ store, now, getEnds, onError }: GatherParts) {
   const events = store.collection<EventRecord>('events')
   const inbox = store.collection<InboxRecord>('event_inbox')
 
@@ -60,7 +60,7 @@ export function createGatherer ({ store, now, ends, onError }: GatherParts) {
   async function finish (record: InboxRecord): Promise<InboxRecord | null> {
     const { collection: name, target } = record
     if (name === undefined || target === undefined) return record
-    const end = ends[name]
+    const end = getEnds()[name]
     if (end === undefined) return await finishDeletion(record, name, target)
     try {
       await end(target)

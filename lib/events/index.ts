@@ -7,6 +7,7 @@ import type { Store } from '../store/port.ts'
 import type { AddressMode } from './address.ts'
 import { type Failures, createFailures } from './failures.ts'
 import { type Feed, createFeed } from './feed.ts'
+import type { Ends } from './gather.ts'
 import { createFollower } from './follower.ts'
 import { createEventList } from './list.ts'
 import type { Origin } from './origin.ts'
@@ -34,6 +35,8 @@ export interface EventParts extends EventOptions {
   /** Receives the events that this process published, for the log. */
   onPublished: (events: Event[]) => void
   onError: (error: unknown) => void
+  /** Finishes decided ends of sessions. A function, because the sessions are created later. Absent: there are none. */
+  getEnds?: () => Ends
 }
 
 /** The events, for embedders and the API. */
@@ -63,7 +66,7 @@ export interface EventServices {
 }
 
 /** Creates the recorder, the relay and the feed. */
-export function createEvents ({ store, now, via, addresses, days, key, onPublish, onPublished, onError }: EventParts): EventServices {
+export function createEvents ({ store, now, via, addresses, days, key, onPublish, onPublished, onError, getEnds }: EventParts): EventServices {
   const feed = createFeed({ store })
   const relay = createRelay({
     store,
@@ -71,6 +74,7 @@ export function createEvents ({ store, now, via, addresses, days, key, onPublish
     days,
     onPublish,
     onError,
+    ...(getEnds !== undefined && { getEnds }),
     onPublished (records) {
       feed.announce()
       feed.show(records).then(onPublished, onError)

@@ -111,7 +111,7 @@ export function createRecorder ({ store, now, via, addresses, onRecord, machine 
 
     /**
      * Decides the end of a session or token, with its event, by one durable write. The caller then deletes what ends. If it is
-     * interrupted, the relay of any process finishes that at once, before it publishes the event (RelayParts.ends).
+     * interrupted, the relay of any process finishes that at once, before it publishes the event (RelayParts.getEnds).
      * @param since distinguishes an end from earlier ones of the same target
      */
     async end (collection: string, target: string, since: string, happening: Happening): Promise<void> {

@@ -31,8 +31,8 @@ export interface RelayParts {
   onPublished: (records: EventRecord[]) => void
   /** Receives failures that no caller waits for. */
   onError: (error: unknown) => void
-  /** Deletes what a decided end left. Absent: nothing but documents ends. */
-  ends?: Ends
+  /** Deletes what a decided end left. Absent: only documents end. */
+  getEnds?: () => Ends
   timers?: Timers
   machine?: Machine
 }
@@ -41,11 +41,11 @@ export interface RelayParts {
  * Moves pending events from the documents that carry them to the feed, in one order, cause before effect (order.ts). One process
  * does this at a time, under a lease. Each event is published once, because its ULID is unique in the feed, and so is its number.
  */
-export function createRelay ({ store, now, days, onPublish, onPublished, onError, ends = {}, timers = TIMERS, machine = MACHINE }: RelayParts) {
+export function createRelay ({ store, now, days, onPublish, onPublished, onError, getEnds = () => ({}), timers = TIMERS, machine = MACHINE }: RelayParts) {
   const events = store.collection<EventRecord>('events')
   const feeds = store.collection<FeedRecord>('feed')
   const lease = createLease({ store, now })
-  const { gather, clear } = createGatherer({ store, now, ends, onError })
+  const { gather, clear } = createGatherer({ store, now, getEnds, onError })
   const { publish, resume } = createPublisher({ store, now, days, onPublish, onPublished })
   /** Undefined until it was read, and after a write whose result is unknown. */
   let end: End | undefined

@@ -78,7 +78,7 @@ export async function tellOfSignOut (ctx: KoaContextWithOIDC | undefined, tokens
   notified.add(ctx)
 }
 
-export function adaptSignInSessions ({ store, tokens, times, sessionMax, recorder, addresses, getContext }: AdapterParts): ModelAdapter {
+export function adaptSignInSessions ({ store, tokens, times, sessionMax, addresses, getContext }: AdapterParts): ModelAdapter {
   const sessions = store.collection<SignInSessionRecord>('sign_in_sessions')
 
   async function find (key: string, jti?: string): Promise<Payload | undefined> {
@@ -145,12 +145,11 @@ export function adaptSignInSessions ({ store, tokens, times, sessionMax, recorde
       return undefined
     },
     async destroy (id) {
-      await tellOfSignOut(getContext(), tokens)
       const signOut = findSignOut(getContext())
       // A session is also destroyed when it gets a new id, as after a sign-in or a sign-out of one client.
-      const isSignOut = signOut !== undefined && signOut.client_id === undefined
-      const record = isSignOut ? await sessions.get(hashToken(id)) : null
-      if (await sessions.delete(hashToken(id)) && record?.user_id !== undefined) await recorder.insert({ type: 'browser.signed_out', id: record.uid, user_id: record.user_id })
+      if (signOut !== undefined && signOut.client_id === undefined) return await tokens.endSignIn(signOut.uid)
+      await tellOfSignOut(getContext(), tokens)
+      await sessions.delete(hashToken(id))
       await endBound()
     }
   }

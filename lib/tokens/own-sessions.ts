@@ -188,13 +188,8 @@ export function createOwnSessions ({ store, now, tokens, recorder }: { store: St
      * @throws ErrNotFound, for another user's browser too
      */
     async endBrowser (user_id: string, uid: string): Promise<void> {
-      for await (const batch of scan(browsers, { equal: { uid } })) {
-        if (batch.some((record) => record.user_id === user_id)) {
-          await tokens.endSignIn(uid)
-          return
-        }
-      }
-      throw notFound('browser')
+      if (!await tokens.isSignedIn(user_id, uid)) throw notFound('browser')
+      await tokens.endSignIn(uid)
     },
 
     /**

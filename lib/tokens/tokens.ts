@@ -11,6 +11,7 @@ import type { RoleNames } from '../roles.ts'
 import type { Filter, Linked, MaybePromise, Store } from '../store/port.ts'
 import { REGISTRY_ID, findByUri, narrowScopes, readRegistry } from '../resources/registry.ts'
 import { type Caller, CallerCache, toCaller } from './caller.ts'
+import { OWNED_BY_GRANT, createEnds } from './ends.ts'
 import { LINKS, type Revocable, type RevocableName, type Valid, checkValidity, isActive } from './validity.ts'
 
 export { type Caller } from './caller.ts'
@@ -54,7 +55,6 @@ export interface NewToken {
 
 type TokenName = 'access_tokens' | 'refresh_tokens'
 
-const OWNED_BY_GRANT = ['refresh_tokens', 'access_tokens', 'authorization_codes', 'device_codes'] as const
 const OWNED_BY_CLIENT = [...OWNED_BY_GRANT, 'grants'] as const
 /** The collections whose records belong to a user. */
 const OWNED_BY_USER = [...OWNED_BY_CLIENT, 'sign_in_sessions'] as const
@@ -94,7 +94,7 @@ export function wrongAudience (): IdentityError {
  * server.
  *
  * Revocation is one write: it increments the epoch of the user or client, or deletes the user, client, grant or token. Every
- * look-up reads all of them, so tokens are revoked from that write on. A token carries the epochs that were read when it was
+ * look-up reads all of them, so tokens are revoked from that write on. The end of a session is decided before it (ends.ts). A token carries the epochs that were read when it was
  * requested, so a token issued during a revocation is never valid. The records of revoked tokens are deleted after that write,
  * in the background; this cleanup may be interrupted anywhere.
  *
@@ -104,7 +104,7 @@ export function createTokens ({ store, now, roles, recorder, revocations, onErro
   store: Store
   now: Clock
   roles: RoleNames
-  recorder: Pick<Recorder, 'insert'>
+  recorder: Pick<Recorder, 'end'>
   /** Records revoked tokens of clients that act for themselves. Absent: like those of users. */
   revocations?: Pick<Revocations, 'record'> | undefined
   /** Receives failures to delete the records of revoked tokens. */
@@ -173,21 +173,7 @@ export function createTokens ({ store, now, roles, recorder, revocations, onErro
     }
   }
 
-  /** Ends a token session: deleting the grant revokes every token and code under it. */
-  async function endGrant (grant_id: string): Promise<void> {
-    const grant = await grants.get(grant_id)
-    if (await grants.delete(grant_id) && grant !== null) {
-      await recorder.insert({ type: 'session.ended', id: grant_id, user_id: grant.user_id, client_id: grant.client_id })
-    }
-    deleteRevoked(OWNED_BY_GRANT, { equal: { grant_id } })
-  }
-
-  /** Ends the token sessions that are bound to a sign-in session, of one client or of all. The caller has notified the clients. */
-  async function endBoundGrants (session_uid: string, client_id?: string): Promise<void> {
-    for await (const batch of scan(grants, { equal: { session_uid, ...(client_id !== undefined && { client_id }) } })) {
-      for (const grant of batch) if (grant.bound === true) await endGrant(grant.id)
-    }
-  }
+  const { ends, endGrant, endBoundGrants, endSignIn, endToken, isSignedIn } = createEnds({ store, recorder, revocations, logouts, deleteRevoked })
 
   /** The fields of a token under a grant. Under an operator's grant, a refresh keeps or narrows the scopes and never widens them. */
   function inherit ({ operator, scopes, resource, resource_id }: GrantRecord, fields: NewToken['fields'] = {}, narrowed: boolean): NonNullable<NewToken['fields']> {
@@ -339,25 +325,15 @@ export function createTokens ({ store, now, roles, recorder, revocations, onErro
       await logouts?.enqueueForSession(uid, client_id)
     },
 
-    /** Ends a sign-in session and the token sessions bound to it. */
-    async endSignIn (uid: string): Promise<void> {
-      await logouts?.enqueueForSession(uid)
-      const browsers = store.collection<Revocable>('sign_in_sessions')
-      let user_id: string | undefined
-      for await (const batch of scan(browsers, { equal: { uid } })) {
-        for (const record of batch) if (await browsers.delete(record.id)) user_id ??= record.user_id
-      }
-      if (user_id !== undefined) await recorder.insert({ type: 'browser.signed_out', id: uid, user_id })
-      await endBoundGrants(uid)
-    },
+    endSignIn,
+    isSignedIn,
+
+    /** Finishes decided ends, for the relay of events. */
+    ends,
 
     /** Ends the caller's token session: the access token and, if it has a grant, every token under that grant (`POST /auth/logout`). */
     async revoke ({ id, grant_id }: Pick<Caller['token'], 'id' | 'grant_id'>): Promise<void> {
-      if (grant_id !== undefined) return await endGrant(grant_id)
-      const record = await accessTokens.get(id)
-      if (!await accessTokens.delete(id) || record === null) return
-      if (record.kind === 'ClientCredentials' && revocations !== undefined) return await revocations.record(record)
-      await recorder.insert({ type: 'token.revoked', id, user_id: record.user_id, client_id: record.client_id })
+      await (grant_id === undefined ? endToken(id) : endGrant(grant_id))
     },
 
     /**

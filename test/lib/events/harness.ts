@@ -6,7 +6,7 @@ import { createRelay } from '../../../lib/events/relay.ts'
 import type { EventRecord } from '../../../lib/events/types.ts'
 import { COLLECTIONS } from '../../../lib/store/collections.ts'
 import { openStore } from '../../../lib/store/index.ts'
-import type { Document, Store } from '../../../lib/store/port.ts'
+import type { Document } from '../../../lib/store/port.ts'
 import { type Around, wrapStore } from '../../helpers/wrap-store.ts'
 
 export const BEGIN = Date.parse('2126-11-21T02:51:00.000Z')
@@ -26,7 +26,7 @@ export async function openEvents (t: Test, { around = (_call, run) => run(), dat
   const store = wrapStore(inner, around)
   const errors: unknown[] = []
   const published: EventRecord[] = []
-  const connect = (parts: { store?: Store, onPublish?: (record: EventRecord) => Promise<void> } = {}) => createRelay({
+  const connect = (parts: Partial<Parameters<typeof createRelay>[0]> = {}) => createRelay({
     store, now, days: 400, onPublish: async () => {}, onPublished: (records) => { published.push(...records) }, onError: (error) => { errors.push(error) }, ...parts
   })
   const recorder = createRecorder({ store, now, via: 'system', addresses: 'full', onRecord: () => {} })

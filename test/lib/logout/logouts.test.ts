@@ -55,7 +55,7 @@ async function open (t: Test, { answer = async () => ({ status: 200, time: 0 }) 
   })
   const logouts = create()
   t.teardown(() => logouts.close())
-  const tokens = createTokens({ store, now: clock.now, roles: DEFAULT_ROLE_NAMES, recorder: { insert: async () => {} }, onError: (error) => { errors.push(error) }, logouts })
+  const tokens = createTokens({ store, now: clock.now, roles: DEFAULT_ROLE_NAMES, recorder: { end: async () => {} }, onError: (error) => { errors.push(error) }, logouts })
   const records = (name: string) => inner.collection<Record_>(name)
   const at = () => ({ created_at: toTimestamp(clock.now()), expired_at: toTimestamp(clock.now() + 60 * MINUTE) })
   return {
