@@ -1,0 +1,66 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { createInterface } from 'node:readline'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import t, { type Test } from 'tap'
+import type { Services } from '../../../lib/identity.ts'
+import { createMongoDatabase } from '../../helpers/mongo-database.ts'
+import { MONGODB_URL } from '../../helpers/mongodb.ts'
+import { openPlainServices } from '../../helpers/plain-services.ts'
+
+t.setTimeout(240_000)
+
+const CHILD = fileURLToPath(new URL('../../fixtures/signing-out-child.ts', import.meta.url))
+
+interface Killed {
+  user_id: string
+  bound: string[]
+  word: string
+}
+
+async function killAfter (t: Test, database: string, writes: number): Promise<Killed> {
+  const child = spawn(process.execPath, [CHILD, database, String(writes)], { stdio: ['ignore', 'pipe', 'inherit'] })
+  t.teardown(() => child.kill('SIGKILL'))
+  const lines: string[] = []
+  for await (const line of createInterface(child.stdout)) if (lines.push(line) === 2) break
+  const exit = once(child, 'exit')
+  child.kill('SIGKILL')
+  await exit
+  if (lines.length < 2) throw new Error('the process ended by itself')
+  return { ...JSON.parse(lines[0]!) as Omit<Killed, 'word'>, word: lines[1]! }
+}
+
+async function countAlive ({ tokens }: Services, bound: readonly string[]): Promise<number> {
+  const found = await Promise.allSettled(bound.map(async (token) => await tokens.authenticate(token)))
+  return found.filter(({ status }) => status === 'fulfilled').length
+}
+
+async function kill (t: Test, place: (t: Test) => string): Promise<void> {
+  let isKilled = true
+  for (let writes = 0; isKilled; writes++) {
+    await t.test(`kill -9 after ${writes} writes of a sign-out`, async (t) => {
+      const database = place(t)
+      const { user_id, bound, word } = await killAfter(t, database, writes)
+      isKilled = word === 'stopped'
+      const services = await openPlainServices({ database, relaysEvents: true })
+      t.teardown(() => services.close())
+      const begun = performance.now()
+      const before = await countAlive(services, bound)
+      if (writes === 0) {
+        t.equal(before, 2, 'nothing was decided')
+        await services.ownSessions.endBrowser(user_id, 'browser')
+      }
+      while (await countAlive(services, bound) > 0 && performance.now() - begun < 20_000) await sleep(50)
+      t.ok(performance.now() - begun < 10_000, `${before} tokens were alive for ${Math.round(performance.now() - begun)} ms`)
+      t.equal(await countAlive(services, bound), 0)
+      await t.rejects(services.ownSessions.endBrowser(user_id, 'browser'), { code: 'ErrNotFound' })
+      await services.events.flush()
+      const types = (await services.events.listOwn(user_id)).map(({ type }) => type).filter((type) => ['browser.signed_out', 'session.ended'].includes(type))
+      t.strictSame(types.sort(), ['browser.signed_out', 'session.ended', 'session.ended'])
+    })
+  }
+}
+
+t.test('on sqlite', async (t) => await kill(t, (t) => `sqlite:${t.testdir()}/identity.db`))
+t.test('on mongodb', { skip: MONGODB_URL === undefined && 'MONGODB_URL is not set' }, async (t) => await kill(t, (t) => createMongoDatabase(t, MONGODB_URL!)))
