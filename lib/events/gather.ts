@@ -94,7 +94,8 @@ export function createGatherer ({ store, now, getEnds, onError }: GatherParts) {
     const query = { filter: { since: { [EVENT_DUE]: '' } }, sort: [{ key: EVENT_DUE, direction: 'asc' as const }], limit: BATCH }
     const documents: Document[] = []
     for await (const batch of store.collection<Document>(name).list(query)) documents.push(...batch)
-    const carriers = (await Promise.all(documents.map(async (document) => await toCarrier(name, document)))).filter((carrier) => carrier !== null)
+    const found = await Promise.all(documents.map(async (document) => await toCarrier(name, document)))
+    const carriers = found.filter((carrier) => carrier !== null)
     return { carriers, cut: documents.length < BATCH ? undefined : readOldest(documents.at(-1)!) }
   }
 

@@ -72,7 +72,9 @@ function isSafe ({ key, made }: Pending, horizon: Horizon): boolean {
  * Puts events in the order of their making, cause before effect, and keeps the order of each document. An event that two documents
  * carry is listed once. The list ends before the first event that may depend on an unread one; the next round reads that one.
  */
-export function orderEvents<T extends Chain> (chains: readonly T[], horizon: Horizon): { queued: { chain: T, pending: Pending }[], isAll: boolean } {
+export function orderEvents<T extends Chain> (
+  chains: readonly T[], horizon: Horizon
+): { queued: { chain: T, pending: Pending }[], isAll: boolean } {
   const seen = new Set<string>()
   const entries = toEntries(chains).sort(compare).filter(({ pending: { key } }) => !seen.has(key) && seen.add(key))
   const end = entries.findIndex(({ pending }) => !isSafe(pending, horizon))

@@ -65,7 +65,8 @@ export function toDue (pending: readonly Pending[], oldest?: string): string {
  */
 export function toFields (pending: readonly Pending[], oldest?: string): { [field: string]: Json } {
   if (pending.length === 0) return {}
-  const fields = pending.map(({ key, content, made }) => [toField(key), { ...content, ...(made !== undefined && { made }) } as unknown as Json])
+  const toStored = ({ content, made }: Pending) => ({ ...content, ...(made !== undefined && { made }) }) as unknown as Json
+  const fields = pending.map((one) => [toField(one.key), toStored(one)])
   return { ...Object.fromEntries(fields), [EVENT_DUE]: toDue(pending, oldest) }
 }
 

@@ -102,7 +102,8 @@ export function createPublisher ({ store, now, days, onPublish, onPublished }: P
       return record
     } catch (error) {
       if (!(error instanceof DuplicateKeyError)) throw error
-      const published = await events.getBy('key', record.key!) ?? (record.once === undefined ? null : await events.getBy('once', record.once))
+      const { key, once } = record
+      const published = await events.getBy('key', key!) ?? (once === undefined ? null : await events.getBy('once', once))
       // A process that was suspended has published it under a later number. The next events must come after it.
       return published === null || published.id > record.id ? null : published
     }

@@ -79,8 +79,10 @@ export function createRecorder ({ store, now, via, addresses, onRecord, machine 
     return { key: generateUlid(time), content: describe(time, happening), made: { machine: machine.id, ticks: machine.read() } }
   }
 
+  type Decision = Omit<InboxRecord, 'id' | 'created_at'>
+
   /** Stores the decision to delete a document, with the events that it still carries. Another caller may have stored it already. */
-  async function decide (id: string, record: Omit<InboxRecord, 'id' | 'created_at'>, carried: readonly Pending[], own: Pending): Promise<void> {
+  async function decide (id: string, record: Decision, carried: readonly Pending[], own: Pending): Promise<void> {
     try {
       await inbox.insert({ id, ...record, created_at: toTimestamp(now()), ...toFields([...carried, own]) })
     } catch (error) {

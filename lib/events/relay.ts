@@ -41,7 +41,8 @@ export interface RelayParts {
  * Moves pending events from the documents that carry them to the feed, in one order, cause before effect (order.ts). One process
  * does this at a time, under a lease. Each event is published once, because its ULID is unique in the feed, and so is its number.
  */
-export function createRelay ({ store, now, days, onPublish, onPublished, onError, getEnds = () => ({}), timers = TIMERS, machine = MACHINE }: RelayParts) {
+export function createRelay (parts: RelayParts) {
+  const { store, now, days, onPublish, onPublished, onError, getEnds = () => ({}), timers = TIMERS, machine = MACHINE } = parts
   const events = store.collection<EventRecord>('events')
   const feeds = store.collection<FeedRecord>('feed')
   const lease = createLease({ store, now })

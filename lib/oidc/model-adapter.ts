@@ -2,7 +2,6 @@ import type { errors as OidcErrors, KoaContextWithOIDC } from 'oidc-provider'
 import { type Clock, toLifetime } from '../clock.ts'
 import type { SecretBox } from '../crypto/secrets.ts'
 import type { AddressMode } from '../events/address.ts'
-import type { Recorder } from '../events/recorder.ts'
 import type { Json, Store } from '../store/port.ts'
 import type { Tokens } from '../tokens/tokens.ts'
 import type { Times } from './contract.ts'
@@ -21,7 +20,6 @@ export interface AdapterParts {
   tokens: Tokens
   box: SecretBox
   times: Times
-  recorder: Pick<Recorder, 'insert'>
   /** How much of a network address is stored. */
   addresses: AddressMode
   keys: Pick<KeyRing, 'nameUserCode'>

@@ -8,6 +8,7 @@ import { createAccounts } from './accounts.ts'
 import { createAdapterFactory } from './adapter.ts'
 import { GRANT_TYPES } from '../clients/kinds.ts'
 import { nameCaller } from '../events/origin.ts'
+import type { Recorder } from '../events/recorder.ts'
 import type { ClientGrant } from '../records.ts'
 import type { Counter } from '../sign-in/counter.ts'
 import type { OurClient } from './clients.ts'
@@ -29,7 +30,8 @@ import { INTERACTION } from './routes.ts'
 import { tellOfSignOut } from './sign-in-sessions.ts'
 import { createViews, findRefusedUri, findWay } from './views.ts'
 
-export interface ProviderParts extends Pick<AdapterParts, 'store' | 'tokens' | 'box' | 'times' | 'recorder' | 'addresses'> {
+export interface ProviderParts extends Pick<AdapterParts, 'store' | 'tokens' | 'box' | 'times' | 'addresses'> {
+  recorder: Pick<Recorder, 'insert'>
   issuer: URL
   /** The path before `/api/v1`, as the app sees it. */
   prefix: string
@@ -59,7 +61,6 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
     tokens,
     box,
     times,
-    recorder,
     addresses,
     keys,
     errors,

@@ -41,7 +41,8 @@ export function createEnds ({ store, recorder, revocations, logouts, deleteRevok
   async function endGrant (grant_id: string): Promise<void> {
     const grant = await grants.get(grant_id)
     if (grant !== null) {
-      await recorder.end('grants', grant_id, grant.created_at, { type: 'session.ended', id: grant_id, user_id: grant.user_id, client_id: grant.client_id })
+      const { user_id, client_id, created_at } = grant
+      await recorder.end('grants', grant_id, created_at, { type: 'session.ended', id: grant_id, user_id, client_id })
     }
     await deleteGrant(grant_id)
   }
@@ -90,7 +91,10 @@ export function createEnds ({ store, recorder, revocations, logouts, deleteRevok
     /** Ends a sign-in session and the token sessions bound to it. It may be called again after an interruption. */
     async endSignIn (uid: string): Promise<void> {
       const found = await findSignIn(uid)
-      if (found !== undefined) await recorder.end('sign_in_sessions', uid, found.since, { type: 'browser.signed_out', id: uid, user_id: found.user_id })
+      if (found !== undefined) {
+        const { user_id, since } = found
+        await recorder.end('sign_in_sessions', uid, since, { type: 'browser.signed_out', id: uid, user_id })
+      }
       await deleteSignIn(uid)
     },
 
@@ -112,7 +116,8 @@ export function createEnds ({ store, recorder, revocations, logouts, deleteRevok
         if (await accessTokens.delete(id)) await revocations.record(record)
         return
       }
-      await recorder.end('access_tokens', id, record.created_at, { type: 'token.revoked', id, user_id: record.user_id, client_id: record.client_id })
+      const { user_id, client_id, created_at } = record
+      await recorder.end('access_tokens', id, created_at, { type: 'token.revoked', id, user_id, client_id })
       await accessTokens.delete(id)
     }
   }
