@@ -1,20 +1,28 @@
 #!/usr/bin/env node
 /**
  * The operator's command line. It opens the store itself, so it works with and without a running service.
+ *
+ * This file first says what is missing, so it imports nothing before, and has only syntax that old releases of Node read: no
+ * top-level await, for example.
  * @module
  */
-import { runCommandLine } from './cli/main.ts'
+const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
 
-const controller = new AbortController()
-let stopped: number | undefined
-for (const [signal, code] of [['SIGINT', 130], ['SIGTERM', 143]] as const) {
-  process.on(signal, () => {
-    // The first signal lets the command clean up; the second exits at once.
-    if (stopped !== undefined) process.exit(code)
-    stopped = code
-    controller.abort()
-  })
+function fail (message: string): void {
+  process.stderr.write(`fastify-identity: ${message}\n`)
+  process.exitCode = 1
 }
 
-const code = await runCommandLine(process.argv.slice(2), process.env, process, controller.signal)
-process.exitCode = code === 0 ? 0 : stopped ?? code
+/** Whether Fastify, a peer dependency, is installed where this package finds it. */
+function hasFastify (): boolean {
+  try {
+    import.meta.resolve('fastify')
+    return true
+  } catch {
+    return false
+  }
+}
+
+if (major < 22 || (major === 22 && minor < 19)) fail(`needs Node 22.19 or later, and this is Node ${process.versions.node}`)
+else if (!hasFastify()) fail('Fastify is not installed beside this package: run `npm install fastify@5`')
+else import('./cli/run.ts').then(({ run }) => run())

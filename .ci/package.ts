@@ -1,9 +1,10 @@
 /**
- * Packs the package and installs the tarball into an empty project. There it registers the plugin, calls it, runs the
- * command and starts the testing kit, which shows files that a checkout has and the package lacks.
+ * Packs the package and installs the tarball into an empty project, with the lowest release of Fastify that it accepts and with the
+ * newest one. There it registers the plugin, calls it, runs the command and starts the testing kit, which shows files that a checkout
+ * has and the package lacks.
  */
-import { execFileSync } from 'node:child_process'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { execFileSync, spawnSync } from 'node:child_process'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 
@@ -85,6 +86,31 @@ function check (tool: string, ...args: string[]): void {
   }
 }
 
+/** Installs the package with this release of Fastify, and uses it as a program, a TypeScript project and an operator do. */
+function tryWith (fastify: string, tarball: string): void {
+  const folder = join(project, `fastify-${fastify.replace(/\W/g, '-')}`)
+  mkdirSync(folder)
+  writeFileSync(join(folder, 'package.json'), JSON.stringify({ name: 'consumer', private: true, type: 'module' }))
+  run('npm', ['install', '--no-audit', '--no-fund', tarball, `fastify@${fastify}`, 'typescript@6', '@types/node@24'], folder)
+  const installed = JSON.parse(run('npm', ['ls', 'fastify', '--all', '--json'], folder))
+  const versions = new Set(JSON.stringify(installed).match(/(?<="fastify":\{"version":")[^"]+/g))
+  console.log(`with Fastify ${[...versions].join(' and ')}:`)
+  if (versions.size !== 1) throw new Error('there is not one Fastify')
+  writeFileSync(join(folder, 'main.js'), SCRIPT)
+  writeFileSync(join(folder, 'types.ts'), TYPES)
+  console.log(run(process.execPath, ['main.js'], folder).trim())
+  run('npx', ['tsc', '--noEmit', '--strict', '--module', 'nodenext', '--target', 'es2024', '--skipLibCheck', 'false', '--types', 'node', 'types.ts'], folder)
+  console.log('its types work in a strict program')
+  const bin = join(folder, 'node_modules/.bin/fastify-identity')
+  const created = JSON.parse(run(bin, ['bootstrap', '--json'], mkdtempSync(join(folder, 'cli-'))))
+  if (typeof created.access_token !== 'string') throw new Error('the command printed no token')
+  console.log('its command works')
+  rmSync(join(folder, 'node_modules/fastify'), { recursive: true })
+  const { status, stderr } = spawnSync(bin, ['user', 'list'], { cwd: folder, env, encoding: 'utf8' })
+  if (status !== 1 || !/^fastify-identity: Fastify is not installed .*\n$/.test(stderr)) throw new Error(`without Fastify its command says: ${stderr}`)
+  console.log('without Fastify, its command says so')
+}
+
 try {
   const [{ filename }] = JSON.parse(run('npm', ['pack', '--json', '--pack-destination', project], root))
   const tarball = join(project, filename)
@@ -92,17 +118,8 @@ try {
   // CommonJS programs get the same types, because require() of Node 22 loads ES modules. node10 knows no `exports`.
   check('attw', tarball, '--profile', 'esm-only')
   console.log('publint and attw find nothing')
-  writeFileSync(join(project, 'package.json'), JSON.stringify({ name: 'consumer', private: true, type: 'module' }))
-  run('npm', ['install', '--no-audit', '--no-fund', tarball, 'fastify@5', 'typescript@6', '@types/node@24'], project)
-  writeFileSync(join(project, 'main.js'), SCRIPT)
-  writeFileSync(join(project, 'types.ts'), TYPES)
-  console.log(run(process.execPath, ['main.js'], project).trim())
-  run('npx', ['tsc', '--noEmit', '--strict', '--module', 'nodenext', '--target', 'es2024', '--skipLibCheck', 'false', '--types', 'node', 'types.ts'], project)
-  console.log('its types work in a strict program')
-  const bin = join(project, 'node_modules/.bin/fastify-identity')
-  const created = JSON.parse(run(bin, ['bootstrap', '--json'], mkdtempSync(join(project, 'cli-'))))
-  if (typeof created.access_token !== 'string') throw new Error('the command printed no token')
-  console.log('its command works')
+  const { peerDependencies: { fastify: range } } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+  for (const fastify of [range.replace(/^\^/, ''), range]) tryWith(fastify, tarball)
 } finally {
   rmSync(project, { recursive: true, force: true })
 }

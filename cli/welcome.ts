@@ -12,7 +12,7 @@ import { writeSecretFile } from './secret-files.ts'
 const OPERATOR = { user_id: '', isAdmin: true }
 
 /** How to call the command line: in a checkout, or from the installed package. */
-export const CALL = import.meta.url.endsWith('.ts') ? 'npm run -s cli --' : 'npx fastify-identity'
+export const CALL = import.meta.url.endsWith('.ts') ? 'npm run -s cli --' : 'npx --no fastify-identity'
 
 /**
  * The stream for text that may contain secrets: the terminal, on stdout or stderr. Without a terminal, as in CI, the

@@ -43,7 +43,7 @@ export function createFrame (routes: DescribedRoute[]) {
   }
   return {
     openapi: '3.1.0',
-    info: { title: 'fastify-identity', version: readVersion(), description: DESCRIPTION, license: { name: 'MIT', identifier: 'MIT' }, contact: { url: 'https://www.npmjs.com/package/fastify-identity' } },
+    info: { title: 'fastify-identity', version: readVersion(), description: DESCRIPTION, license: { name: 'MIT', identifier: 'MIT' } },
     servers: [{ url: '/' }],
     tags: [
       { name: 'auth', description: 'Token sessions' },

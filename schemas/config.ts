@@ -106,7 +106,7 @@ export const EnvironmentSchema = Type.Object({
   IDENTITY_LOG_CALLERS: Type.Boolean({ default: true, description: 'Log lines of authenticated requests have `user_id` and `client_id`.' }),
   IDENTITY_TRUST_PROXY: Type.Union([Off, Type.String()], {
     default: false,
-    description: 'Trusted proxies, whose `X-Forwarded-` headers are used: comma-separated addresses, networks such as `10.0.0.0/8`, or `loopback`.'
+    description: 'Trusted proxies, whose `X-Forwarded-` headers are used: comma-separated addresses, networks such as `10.0.0.0/8`, or the names `loopback` (127.0.0.0/8, ::1), `linklocal` (169.254.0.0/16, fe80::/10) and `uniquelocal` (the private networks 10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16 and fc00::/7).'
   }),
   IDENTITY_ROLE_ADMIN: Type.String({ ...roles.admin, description: 'Name of the admin role in user records.' }),
   IDENTITY_ROLE_MANAGER: Type.String({ ...roles.manager, description: 'Name of the manager role in user records.' }),

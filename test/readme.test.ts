@@ -1,4 +1,6 @@
 import t from 'tap'
+import { startIdentity } from '../testing/index.ts'
+import { createCli } from './helpers/cli.ts'
 import { readDoc } from './helpers/docs.ts'
 
 const readme = readDoc('README.md')
@@ -21,4 +23,28 @@ t.test('the questions of new readers are answered there, or one click away', asy
     const [, section = ''] = readDoc(path).split(new RegExp(`^#+ ${heading}$`, 'm'))
     t.match(section.split(/^# |^## /m)[0], found, heading)
   }
+})
+
+t.test('the commands below the program get tokens for its routes', async (t) => {
+  const [, resource = ''] = /const resource = '(\S+)'/.exec(readme) ?? []
+  const commands = [...readme.matchAll(/^npx --no fastify-identity (.*)$/gm)].map(([, command = '']) => command)
+  t.equal(commands.length, 3)
+  const dir = t.testdir()
+  const secretKey = Buffer.alloc(32, 1).toString('base64')
+  const kit = await startIdentity({ t, database: `sqlite:${dir}/identity.db`, secretKey, resources: [{ id: resource, name: 'Orders', scopes: { 'orders:read': 'see your orders' } }], oidc: { issuer: 'https://id.example' } })
+  const { protect, guard } = kit.app.identity
+  kit.app.get('/orders', { onRequest: protect({ resource, scopes: ['orders:read'] }) }, ({ caller }) => caller.user)
+  kit.app.get('/me', { onRequest: guard() }, ({ caller }) => caller.user)
+  const run = createCli(dir, { IDENTITY_SECRET_KEY: secretKey })
+  const tokens: string[] = []
+  let id = ''
+  for (const command of commands) {
+    const ran = await run(`${command.replace(' ID ', ` ${id} `)} --json`)
+    t.equal(ran.code, 0, ran.stderr)
+    const { client_id, access_token } = ran.json()
+    id = client_id ?? id
+    if (access_token !== undefined) tokens.push(access_token)
+  }
+  const ask = async (url: string, token?: string) => (await kit.inject({ url, headers: { authorization: `Bearer ${token}` } })).statusCode
+  t.strictSame([await ask('/me', tokens[0]), await ask('/orders', tokens[1]), await ask('/orders', tokens[0]), await ask('/me', tokens[1])], [200, 200, 401, 401])
 })

@@ -8,7 +8,10 @@ function load (): typeof Sqlite {
   const { emitWarning } = process
   process.emitWarning = () => {}
   try {
-    return process.getBuiltinModule('node:sqlite')
+    const sqlite = process.getBuiltinModule('node:sqlite')
+    // Old releases of Node have none, or only with a flag.
+    if (sqlite === undefined) throw new Error(`fastify-identity needs Node 22.19 or later, and this is Node ${process.versions.node}`)
+    return sqlite
   } finally {
     process.emitWarning = emitWarning
   }
