@@ -6,7 +6,7 @@ import type { Commands } from './command.ts'
 import { printRecord } from './output.ts'
 
 /** The path of the database file. Throws for a store without one. */
-async function findDatabase ({ services: { database } }: Config): Promise<string> {
+export async function findDatabase ({ services: { database } }: Config): Promise<string> {
   if (!database.startsWith('sqlite:')) throw new Error('DATABASE_URL: is not SQLite: use the tools of MongoDB, such as mongodump')
   if (database === 'sqlite::memory:') throw new Error('DATABASE_URL: a store in memory has no file')
   const { parsePath } = await import('../lib/store/sqlite.ts')

@@ -9,8 +9,9 @@ import { RESTORED } from './work/failure.ts'
 import { COLLECTIONS } from './store/collections.ts'
 import type { Connection } from './store/sqlite/connection.ts'
 import { isCurrent, isNew, migrate } from './store/sqlite/schema.ts'
-import { checkIntegrity, copyDatabase, measureDatabase, keepAside, openCopy } from './store/sqlite/snapshot.ts'
+import { checkIntegrity, measureDatabase, keepAside, openCopy } from './store/sqlite/snapshot.ts'
 import { quote } from './store/sqlite/sql.ts'
+import { vacuumInto } from './store/sqlite/vacuum.ts'
 import { makeDirectory, writeWholeFile } from './whole-file.ts'
 
 const MIB = 2 ** 20
@@ -81,7 +82,15 @@ function useCopy<T> (copy: string, name: string, use: (connection: Connection) =
 }
 
 /**
- * Writes a consistent copy of a database while services use it. The copy gets its name only after it was read and checked.
+ * Reads a whole copy of the database `name`, and checks it.
+ * @throws Error that names the database and says why the copy cannot be used
+ */
+export function checkCopy (copy: string, name: string): CopyContent {
+  return useCopy(copy, name, inspect)
+}
+
+/**
+ * Writes a consistent copy of a database, without its free pages, while services use it. The copy gets its name only after it was read and checked.
  * @param path the database file
  * @param file the new file; an existing one is never replaced
  * @throws ErrParam, Error
@@ -94,8 +103,8 @@ export async function backUp (path: string, file: string): Promise<CopyContent> 
   if (bavail * bsize < needed) throw paramError('file', `needs ${Math.ceil(needed / MIB)} MiB, and ${Math.floor(bavail * bsize / MIB)} MiB are free`)
   let content: CopyContent | undefined
   await writeWholeFile(file, async (_handle, draft) => {
-    await copyDatabase(path, draft)
-    content = useCopy(draft, path, inspect)
+    await vacuumInto(path, draft)
+    content = checkCopy(draft, path)
   }, link)
   return content!
 }

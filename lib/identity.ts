@@ -20,7 +20,8 @@ import type { Meter } from './metrics/meter.ts'
 import { readOutbox } from './metrics/read-outbox.ts'
 import { readRelay } from './metrics/read-relay.ts'
 import { readWebhooks } from './metrics/read-webhooks.ts'
-import { readWalSize, watchSignIns, watchTokens } from './metrics/watch-services.ts'
+import { readDisk } from './metrics/read-disk.ts'
+import { watchSignIns, watchTokens } from './metrics/watch-services.ts'
 import { watchStore } from './metrics/watch-store.ts'
 import { registerRenderers } from './renderers.ts'
 import { LOOPBACK_HOSTS } from './outbound/addresses.ts'
@@ -242,8 +243,8 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     }
   })
   meter?.read('hash_queue', 'Password hashes that wait for a thread.', passwords.countWaiting)
-  meter?.read('wal_bytes', 'Size of the write-ahead log of an SQLite database.', () => readWalSize(handedIn === undefined ? options.database : undefined))
   if (meter !== undefined) {
+    readDisk(handedIn === undefined ? options.database : undefined, meter)
     readOutbox(opened, COLLECTIONS, now, meter)
     readRelay(opened, now, meter)
     readWebhooks(webhooks, meter)

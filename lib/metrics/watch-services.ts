@@ -1,7 +1,5 @@
-import { statSync } from 'node:fs'
 import { IdentityError } from '../errors.ts'
 import type { SignIns } from '../sign-in/sign-ins.ts'
-import { parsePath } from '../store/sqlite.ts'
 import type { Caller, Tokens } from '../tokens/tokens.ts'
 import type { Meter, Outcome } from './meter.ts'
 
@@ -62,10 +60,4 @@ export function watchSignIns (signIns: SignIns, meter: Meter): SignIns {
       return outcome
     }
   }
-}
-
-/** @param database the store's URL; undefined where the store was handed in */
-export function readWalSize (database: string | undefined): number | undefined {
-  if (database?.startsWith('sqlite:') !== true || database === 'sqlite::memory:') return
-  return statSync(`${parsePath(database)}-wal`, { throwIfNoEntry: false })?.size ?? 0
 }

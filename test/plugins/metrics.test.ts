@@ -71,6 +71,8 @@ t.test('operations are counted, in strict OpenMetrics', async (t) => {
   t.equal(await read('identity_hash_queue'), 0)
   await seeLists(0)
   t.ok(await read('identity_wal_bytes') > 0)
+  t.ok(await read('identity_database_bytes') > 0)
+  t.ok(await read('identity_disk_free_bytes') > 0)
   for (const operation of ['insert', 'update', 'delete']) t.ok(await read('identity_store_duration_seconds_count', { operation, outcome: 'success' }) > 0, operation)
   t.ok(families.has('nodejs_eventloop_lag_p99_seconds'), 'event-loop delay')
   const labels = new Set([...families.entries()].filter(([name]) => /^(identity|http)_/.test(name)).flatMap(([, { samples }]) => samples.flatMap((sample) => Object.keys(sample.labels))))

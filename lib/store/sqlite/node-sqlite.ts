@@ -17,4 +17,4 @@ function load (): typeof Sqlite {
   }
 }
 
-export const { DatabaseSync, backup } = load()
+export const { DatabaseSync } = load()

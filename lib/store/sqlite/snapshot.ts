@@ -1,33 +1,20 @@
 import { existsSync } from 'node:fs'
 import { link, rename } from 'node:fs/promises'
 import { Connection } from './connection.ts'
-import { DatabaseSync, backup } from './node-sqlite.ts'
+import { DatabaseSync } from './node-sqlite.ts'
 
 /** SQLITE_BUSY and SQLITE_LOCKED. */
 const IN_USE = [5, 6]
 
-/** More pages than a database can have: one step copies all of them, so the copy is of one moment, whatever is written meanwhile. */
-const ALL_PAGES = 0x7fffffff
-
 /** The suffixes of the other files of a database. */
 const LOGS = ['-wal', '-shm', '-journal']
 
-/** Bytes of the database at this path, including the content of its log. */
+/** Bytes of the database at this path without its free pages, including the content of its log. */
 export function measureDatabase (path: string): number {
   const database = new DatabaseSync(path, { readOnly: true })
   try {
-    const { bytes } = database.prepare('SELECT page_count * page_size AS bytes FROM pragma_page_count, pragma_page_size').get() as { bytes: number }
+    const { bytes } = database.prepare('SELECT (page_count - freelist_count) * page_size AS bytes FROM pragma_page_count, pragma_freelist_count, pragma_page_size').get() as { bytes: number }
     return bytes
-  } finally {
-    database.close()
-  }
-}
-
-/** Copies the content of one moment into an empty file, while other processes read and write the database. */
-export async function copyDatabase (path: string, copy: string): Promise<void> {
-  const database = new DatabaseSync(path, { readOnly: true })
-  try {
-    await backup(database, copy, { rate: ALL_PAGES })
   } finally {
     database.close()
   }
@@ -45,6 +32,11 @@ export function openCopy (copy: string): Connection {
   }
 }
 
+/** Whether an error says that another process has the database open. */
+export function isInUse (error: unknown): boolean {
+  return IN_USE.includes(((error as { errcode?: number }).errcode ?? 0) & 0xff)
+}
+
 /** @throws Error for a damaged file */
 export function checkIntegrity (connection: Connection): void {
   const [first] = connection.all<{ integrity_check: string }>('PRAGMA integrity_check(1)')
@@ -60,8 +52,7 @@ export async function keepAside (path: string, target: string): Promise<void> {
     // Takes the only lock that excludes every other connection. It also merges the log into the file.
     openCopy(path).close()
   } catch (error) {
-    const { errcode = 0 } = error as { errcode?: number }
-    if (IN_USE.includes(errcode & 0xff)) throw new Error(`DATABASE_URL: another process has ${path} open: stop the service first`, { cause: error })
+    if (isInUse(error)) throw new Error(`DATABASE_URL: another process has ${path} open: stop the service first`, { cause: error })
   }
   for (const log of LOGS) {
     if (existsSync(path + log)) await rename(path + log, target + log)

@@ -1,0 +1,18 @@
+import { findDatabase } from './backup.ts'
+import type { Commands } from './command.ts'
+import { printRecord } from './output.ts'
+
+export const compactCommands: Commands = {
+  compact: {
+    summary: 'Give the free space in the SQLite database back to the disk. Stop the service first.',
+    flags: {},
+    async runConfigured (surroundings, config) {
+      const { compact } = await import('../lib/compact.ts')
+      const database = await findDatabase(config)
+      const { stderr, json } = surroundings
+      const onProgress = (share: number) => { if (!json) stderr.write(`fastify-identity: ${Math.floor(share * 100)} %\n`) }
+      const { before, after } = await compact(database, { onProgress })
+      printRecord(surroundings, { database, bytes_before: before, bytes_after: after })
+    }
+  }
+}
