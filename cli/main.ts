@@ -13,6 +13,7 @@ import { clientCommands } from './client.ts'
 import type { Command, Commands, Streams, Surroundings } from './command.ts'
 import { compactCommands } from './compact.ts'
 import { configCommands } from './config-check.ts'
+import { doctorCommands } from './doctor.ts'
 import { eventCommands } from './event.ts'
 import { helpAll, helpOne } from './help.ts'
 import { keysCommands } from './keys.ts'
@@ -30,7 +31,7 @@ import { tokenCommands } from './token.ts'
 import { userCommands } from './user.ts'
 import { webhookCommands } from './webhook.ts'
 
-export const COMMANDS: Commands = { ...bootstrapCommands, ...tokenCommands, ...userCommands, ...manageUserCommands, ...clientCommands, ...resourceCommands, ...sessionsCommands, ...eventCommands, ...webhookCommands, ...mailCommands, ...logoutCommands, ...keysCommands, ...backupCommands, ...compactCommands, ...moveCommands, ...configCommands, ...loginCommands, ...serveCommands, ...testingCommands }
+export const COMMANDS: Commands = { ...bootstrapCommands, ...tokenCommands, ...userCommands, ...manageUserCommands, ...clientCommands, ...resourceCommands, ...sessionsCommands, ...eventCommands, ...webhookCommands, ...mailCommands, ...logoutCommands, ...keysCommands, ...backupCommands, ...compactCommands, ...doctorCommands, ...moveCommands, ...configCommands, ...loginCommands, ...serveCommands, ...testingCommands }
 
 /** Finds the command and its flags. Flags may also come before the command. */
 function findCommand (argv: string[]): { name: string, command: Command, flags: string[] } {

@@ -2,14 +2,10 @@ import type { CollectionSpec } from '../port.ts'
 import { OPENER, type Opener } from '../state.ts'
 import type { Connection } from './connection.ts'
 import { findDuplicateField } from './failure.ts'
-import { LAYOUT_TABLE, PROBE_TABLE, READ_VERSION, STATE, STATE_TABLE, listColumns, quote, toColumns, toItemsTable } from './sql.ts'
+import { KEYS_TABLE, LAYOUT_TABLE, PROBE_TABLE, READ_VERSION, STATE, STATE_TABLE, listColumns, quote, toColumns, toItemsTable } from './sql.ts'
 import { LAYOUT, checkReader, createState, readUserVersion } from './state.ts'
 
-/**
- * The fields whose columns every write so far has filled. A release that does not declare a field leaves its column empty,
- * and so removes it from this table; a release that declares it again fills the column from the documents.
- */
-const KEYS = quote('store.keys')
+const KEYS = quote(KEYS_TABLE)
 
 /** Everything that a release may change when it opens a file, as one text. */
 const SCHEMA_STATE = `SELECT (SELECT user_version FROM pragma_user_version) || (SELECT "doc" FROM ${LAYOUT}) || (SELECT group_concat(collection || '.' || key) FROM ${KEYS}) AS state`

@@ -57,6 +57,12 @@ export const KEEP_VERSION = `UPDATE ${STATE} SET "version" = CAST(? AS INTEGER) 
 /** A table of one row, the state of the store (../state.ts). It has no trigger, because it is not content. */
 export const LAYOUT_TABLE = 'store.layout'
 
+/**
+ * The fields whose columns every write so far has filled. A release that does not declare a field leaves its column empty,
+ * and so removes it from this table; a release that declares it again fills the column from the documents.
+ */
+export const KEYS_TABLE = 'store.keys'
+
 /** A table of one row, which the readiness check writes. It has no trigger, because it is not content. */
 export const PROBE_TABLE = 'store.probe'
 

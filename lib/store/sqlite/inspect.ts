@@ -1,0 +1,33 @@
+import { statSync } from 'node:fs'
+import type { CollectionSpec } from '../port.ts'
+import type { EngineReport } from '../inspect.ts'
+import { DatabaseSync } from './node-sqlite.ts'
+import { listTables, readTables } from './tables.ts'
+
+/** The most lines of SQLite's own check. */
+const LINES = 100
+
+/**
+ * Checks a file that services may have open: SQLite's integrity check, and the tables. The lines name tables and indexes, and no content.
+ * @throws Error of SQLite for a file that is not a database
+ */
+export function inspectFile (path: string, specs: readonly CollectionSpec[]): EngineReport {
+  const database = new DatabaseSync(path, { readOnly: true })
+  try {
+    const all = <T> (sql: string) => database.prepare(sql).all() as T[]
+    const broken = all<{ integrity_check: string }>(`PRAGMA integrity_check(${LINES})`).map(({ integrity_check: line }) => line).filter((line) => line !== 'ok')
+    const found = readTables({ all })
+    const expected = new Set(listTables(specs))
+    const [sizes] = all<Record<string, number>>(`SELECT page_size, page_count, freelist_count AS free_pages
+      FROM pragma_page_size, pragma_page_count, pragma_freelist_count`)
+    return {
+      broken,
+      missing: [...expected].filter((name) => !found.has(name)),
+      unknown: [...found].filter((name) => !expected.has(name)),
+      version: all<{ version: string }>('SELECT sqlite_version() AS version')[0]!.version,
+      sizes: { file_bytes: statSync(path).size, wal_bytes: statSync(`${path}-wal`, { throwIfNoEntry: false })?.size ?? 0, ...sizes }
+    }
+  } finally {
+    database.close()
+  }
+}

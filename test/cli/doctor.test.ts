@@ -1,0 +1,158 @@
+import { readFileSync, statSync, truncateSync } from 'node:fs'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import t, { type Test } from 'tap'
+import { readConfig } from '../../config.ts'
+import { type Services, openServices } from '../../lib/identity.ts'
+import type { Document, Json } from '../../lib/store/port.ts'
+import { redact } from '../../lib/support-bundle.ts'
+import { createCli } from '../helpers/cli.ts'
+import { createMongoDatabase } from '../helpers/mongo-database.ts'
+import { MONGODB_URL } from '../helpers/mongodb.ts'
+
+type Stored = Document & Record<string, Json>
+
+interface Found { findings: { check: string, message: string, ids: string[] }[], bundle?: string }
+
+const KEY = Buffer.alloc(32, 'doctor').toString('base64')
+
+const ENVIRONMENT = {
+  IDENTITY_SECRET_KEY: KEY,
+  IDENTITY_ISSUER: 'https://id.example.com',
+  IDENTITY_MAIL_URL: 'smtps://mailer:mail-password@smtp.example.com',
+  IDENTITY_MAIL_FROM: 'Accounts <sender@example.com>'
+}
+
+interface Place {
+  dir: string
+  run: ReturnType<typeof createCli>
+  services: Services
+  user: string
+  client: string
+  token: string
+  secret: string
+}
+
+/** A database with a user, a client and a token session, and its services. */
+async function prepare (t: Test, database?: string): Promise<Place> {
+  const dir = t.testdir()
+  const env = { ...ENVIRONMENT, ...(database !== undefined && { DATABASE_URL: database }) }
+  const run = createCli(dir, env)
+  const { user_id: user = '' } = (await run('user create --account ann@example.com --json')).json()
+  const { client_id: client = '', client_secret: secret = '' } = (await run('client create --owner ann@example.com --name c --credentials --json')).json()
+  const { access_token: token = '' } = (await run(`token create --account ann@example.com --client ${client} --refresh --json`)).json()
+  const services = await openServices(readConfig({ DATABASE_URL: `sqlite:${join(dir, 'identity.db')}`, IDENTITY_BCRYPT_COST: '4', ...env }).services)
+  t.teardown(() => services.close())
+  return { dir, run, services, user, client, token, secret }
+}
+
+const examine = async (run: Place['run'], line = 'doctor --json') => {
+  const { code, stdout, stderr } = await run(line)
+  return { code, stderr, ...JSON.parse(stdout) as Found }
+}
+
+async function eachStore (name: string, run: (t: Test, start: (t: Test) => Promise<Place>) => Promise<void>): Promise<void> {
+  await t.test(`${name}, on SQLite`, async (t) => await run(t, async (t) => await prepare(t)))
+  await t.test(`${name}, on MongoDB`, { skip: MONGODB_URL === undefined && 'MONGODB_URL is not set' }, async (t) => {
+    await run(t, async (t) => await prepare(t, createMongoDatabase(t, MONGODB_URL!)))
+  })
+}
+
+await eachStore('a whole database has no finding, beside a running service', async (t, start) => {
+  const { run } = await start(t)
+  t.match(await run('doctor'), { code: 0, stdout: 'nothing was found\n' })
+  t.strictSame((await examine(run)).findings, [])
+})
+
+await eachStore('references to records that are gone, and scopes of no resource, are found', async (t, start) => {
+  const { run, services: { store }, user, client } = await start(t)
+  const [tokens, clients, users] = ['access_tokens', 'clients', 'users'].map((name) => store.collection<Stored>(name)) as [ReturnType<typeof store.collection<Stored>>, ReturnType<typeof store.collection<Stored>>, ReturnType<typeof store.collection<Stored>>]
+  const [token] = (await tokens.list()[Symbol.asyncIterator]().next()).value as Stored[]
+  const live = { ...token!, expired_at: '2999-01-01T00:00:00.000Z' }
+  await tokens.insertMany(Array.from({ length: 250 }, (_, number) => ({ ...live, id: `dangling-${number}`, user_id: 'nobody' })))
+  await tokens.insert({ ...live, id: 'foreign', client_id: 'no-client', grant_id: 'no-grant' })
+  await tokens.insert({ ...live, id: 'expired', user_id: 'nobody', expired_at: '2000-01-01T00:00:00.000Z' })
+  await tokens.insert({ ...live, id: 'own', user_id: 'nobody', kind: 'ClientCredentials' })
+  await clients.update(client, { set: { declared: { 'orders:read': 'no-resource' } } })
+  const { code, stderr, findings } = await examine(run)
+  t.equal(code, 1)
+  t.match(stderr, /4 findings/)
+  t.match(findings, [
+    { check: 'references', message: 'access_tokens.user_id refers to no record of users: 250', ids: Array.from({ length: 5 }, () => /^dangling-/) },
+    { check: 'references', message: 'access_tokens.client_id refers to no record of clients: 1', ids: ['foreign'] },
+    { check: 'references', message: 'access_tokens.grant_id refers to no record of grants: 1', ids: ['foreign'] },
+    { check: 'scopes', message: /^clients with a scope of a resource that does not exist: 1$/, ids: [client] }
+  ])
+  await users.delete(user)
+  t.match((await examine(run)).findings.map(({ message }) => message).join(), /access_tokens.user_id refers to no record of users: 25[1-9]/)
+  t.match((await run('doctor')).stdout, /^references: access_tokens\.user_id .* \(.*\)$/m, 'a line for each')
+})
+
+await eachStore('a support bundle has no secret and nothing about a person', async (t, start) => {
+  const place = await start(t)
+  const { run, dir, services: { store }, token, secret, user, client } = place
+  const file = join(dir, 'bundle.json')
+  await store.collection<Stored>('access_tokens').insert({ id: 'dangling', user_id: 'nobody', client_id: client, user_epoch: 0, client_epoch: 0, created_at: '2000-01-01T00:00:00.000Z', expired_at: '2999-01-01T00:00:00.000Z' })
+  t.equal((await run(['doctor', '--bundle', file])).code, 1)
+  const text = readFileSync(file, 'utf8')
+  t.equal(statSync(file).mode & 0o777, 0o600)
+  // Every text that the database holds, except the words of the service.
+  const held = new Set([token, secret, user, client, KEY, 'mail-password', 'mailer', 'smtp.example.com', 'sender@example.com', 'ann@example.com', 'id.example.com'])
+  const collect = (value: Json | undefined): void => {
+    if (typeof value === 'string' && value.length >= 8) held.add(value)
+    else if (typeof value === 'object' && value !== null) Object.values(value).forEach(collect)
+  }
+  for (const name of ['users', 'clients', 'access_tokens', 'refresh_tokens', 'grants', 'keys', 'events', 'deliveries']) {
+    for await (const batch of store.collection<Stored>(name).list()) batch.forEach(collect)
+  }
+  t.ok(held.size > 20)
+  for (const one of held) if (text.includes(one) && !/^[a-z]+\.[a-z_]+$/.test(one)) t.fail(`the bundle has a text of the service: ${one.slice(0, 4)}...`)
+  const bundle = JSON.parse(text)
+  t.match(bundle, {
+    version: String,
+    node: process.version,
+    layout: { version: Number, oldest_reader: Number },
+    engine: { name: /sqlite|mongodb/, version: String, sizes: Object },
+    configuration: { port: 3000, logLevel: 'info', services: { secretKey: '(set)', bcryptCost: 4 } },
+    collections: { users: { documents: 1, unpublished: Number }, access_tokens: { documents: 2 }, logouts: { due: 0, failed: 0 } },
+    keys: [{ state: 'seals', texts: Number }],
+    findings: [{ check: 'references', message: String }]
+  })
+  t.match(await run(['doctor', '--bundle', file]), { code: 1, stderr: /--bundle: exists already/ })
+})
+
+t.test('a damaged file is found, and a bundle is still written', async (t) => {
+  const { run, dir, services } = await prepare(t)
+  const path = join(dir, 'identity.db')
+  await services.close()
+  const other = new DatabaseSync(path)
+  other.exec('CREATE TABLE "leftover" (a); PRAGMA wal_checkpoint(TRUNCATE)')
+  other.close()
+  t.match((await examine(run)).findings, [{ check: 'collections', message: 'leftover: is not of this release' }])
+  const tables = new DatabaseSync(path)
+  tables.exec('DROP TABLE "grants"')
+  tables.close()
+  t.match((await examine(run)).findings, [{ message: 'grants: is missing' }, { message: /leftover/ }])
+  truncateSync(path, Math.floor(statSync(path).size / 2))
+  const { code, findings } = await examine(run, `doctor --json --bundle ${join(dir, 'bundle.json')}`)
+  t.equal(code, 1)
+  t.match(findings, [{ check: 'integrity', message: /malformed/ }])
+  t.match(JSON.parse(readFileSync(join(dir, 'bundle.json'), 'utf8')), { engine: { name: null }, collections: null })
+})
+
+t.test('an address that another user has is found', async (t) => {
+  const { run, dir, services, user } = await prepare(t)
+  await services.users.create({ data: { account: 'bob@example.com', password: 'a long password' } })
+  // Not by the store, which would refuse it.
+  const other = new DatabaseSync(join(dir, 'identity.db'))
+  other.exec("DELETE FROM \"users.addresses\" WHERE item = 'ann@example.com'")
+  other.close()
+  t.match((await examine(run)).findings, [{ check: 'addresses', message: /^users who are not found by their addresses: 1$/, ids: [user] }])
+})
+
+t.test('a configuration is shown without its texts', (t) => {
+  t.strictSame(redact({ port: 1, a: 'secret', list: ['x', 'y'], deep: { off: false, url: 'mongodb://u:p@h' }, logLevel: 'info', nothing: null, run () {} }), {
+    port: 1, a: '(set)', list: '(2 set)', deep: { off: false, url: '(set)' }, logLevel: 'info', nothing: null, run: '(set)'
+  })
+  t.end()
+})
