@@ -90,6 +90,8 @@ async function run (command: Command, surroundings: Surroundings, env: NodeJS.Pr
   const services = await openServices({ ...options, via: 'cli', onWarning, createDatabase: command.creates ?? options.createDatabase, ...(oidc !== false && { refreshTtl: oidc.refreshTtl, issuer: oidc.issuer, serviceName: oidc.name }), accounts: toAccounts(config) })
   try {
     await command.run({ ...surroundings, services })
+    // Without a service nobody else would, and a record carries only so many events.
+    if (command.creates !== false) await services.events.flush().catch(() => onWarning('the events of the change are published when a service runs'))
   } finally {
     await services.close()
   }

@@ -53,3 +53,13 @@ t.test('resource create, list and remove', async (t) => {
   t.strictSame((await run('resource remove --id https://api.example/orders --json')).json() as object, { resource_id, stripped_clients: 0 })
   t.equal(await services.resources.count(), 0)
 })
+
+t.test('commands publish their events: no number of them fills a record while no service runs', async (t) => {
+  const dir = t.testdir()
+  const run = createCli(dir)
+  // A record carries at most 32 events that are not published.
+  for (let number = 0; number < 34; number++) {
+    const { code, stderr } = await run(['resource', 'create', '--id', `urn:example:${number}`, '--name', 'A'])
+    t.equal(code, 0, stderr)
+  }
+})
