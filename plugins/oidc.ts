@@ -1,6 +1,7 @@
 import type { AddressInfo } from 'node:net'
 import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions } from 'fastify'
 import { OidcOptionsSchema, type OidcOptions } from '../schemas/oidc.ts'
+import { PUSHED_BODY } from '../lib/oidc/parameter-limits.ts'
 import { ROUTES } from '../lib/oidc/routes.ts'
 import type { TokenLimitSettings } from '../lib/oidc/contract.ts'
 import type { AuthorizationServer, Oidc } from '../lib/oidc/index.ts'
@@ -176,7 +177,11 @@ export async function oidc (app: FastifyInstance, mount: OidcMount): Promise<voi
     [ROUTES.authorization]: { errorHandler, preHandler: limits.begin },
     [ROUTES.end_session]: { errorHandler, preHandler: limits.begin },
     [ROUTES.device_authorization]: { errorHandler: sendOAuthError, preHandler: beginByPost },
-    [ROUTES.pushed_authorization_request]: { errorHandler: sendOAuthError, preHandler: beginByPost }
+    [ROUTES.pushed_authorization_request]: { errorHandler: sendOAuthError, onRequest: limitPushed, preHandler: beginByPost }
+  }
+  /** A body without a length is bounded by its parameters (lib/oidc/parameter-limits.ts). */
+  async function limitPushed ({ headers }: FastifyRequest): Promise<void> {
+    if (Number(headers['content-length'] ?? 0) > PUSHED_BODY) throw new OAuthError(413, 'invalid_request', `the body must have at most ${PUSHED_BODY} bytes`)
   }
   async function beginByPost (request: FastifyRequest): Promise<void> {
     if (request.method === 'POST') await limits.begin(request)

@@ -78,8 +78,9 @@ export function createPasswordForm (app: FastifyInstance, mount: PeopleMount) {
         await limits.guess(request)
         if (countCharacters(password) > LIMITS.password) throw new IdentityError('ErrParam', `password: must have at most ${LIMITS.password} characters`)
         const set = await accounts.setPassword(token, password, { turn: toAnonymousTurn(request), purposes: [path.purpose] })
-        const answered = await after?.(request, reply, set) ?? null
-        if (answered !== null) return answered
+        await after?.(request, reply, set)
+        // A reply is a promise of nothing, so the result of `after` cannot tell whether it has answered.
+        if (reply.sent) return reply
         const to = await accounts.findReturn(set)
         return await sendPage(reply, 'link-done', { what: set.purpose === 'reset' ? 'password' : 'account', ...(to !== undefined && { to }) }, page)
       } catch (error) {

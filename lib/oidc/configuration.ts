@@ -5,8 +5,10 @@ import { CLIENT_PROPERTIES, type OurClient, isOwnOrigin } from './clients.ts'
 import type { OidcSettings } from './contract.ts'
 import type { KeyRing } from './keys.ts'
 import { LIFETIMES } from './model-adapter.ts'
+import { findTooLong } from './parameter-limits.ts'
 import { type createGrantLoader, createPolicy } from './policy.ts'
 import type { createResourceIndicators } from './resource-indicators.ts'
+import { LANGUAGES } from '../pages/texts/language.ts'
 import { INTERACTION, ROUTES } from './routes.ts'
 import { CLAIMS, PASSWORD_ACR, chooseDefaultScope, splitScopes } from './scopes.ts'
 import type { Views } from './views.ts'
@@ -52,10 +54,21 @@ function completeScope (ctx: KoaContextWithOIDC, value: string | undefined, clie
   else if (requested.includes('offline_access') && !scopes.includes('offline_access')) params.scope = [...scopes, 'offline_access'].join(' ')
 }
 
+/** @throws InvalidRequest, which is sent to the client. A `state` that is too long is not returned. */
+function checkLength (ctx: KoaContextWithOIDC, { InvalidRequest }: typeof OidcErrors): void {
+  const params = ctx.oidc.params as Record<string, unknown>
+  const found = findTooLong({ ...params })
+  if (found === undefined) return
+  if (found.name === 'state') params.state = undefined
+  throw new InvalidRequest(found.reason)
+}
+
 /** A confidential client may be exempted: its secret protects the code too (OAuth 2.1, 7.5.1). */
 function isPkceRequired (client: OurClient): boolean {
   return client.public || client.pkce !== 'optional'
 }
+
+const AUTH_METHODS: NonNullable<Configuration['clientAuthMethods']> = ['client_secret_basic', 'client_secret_post', 'none']
 
 /** The options of every cookie. */
 export const createCookie = (secure: boolean) => ({ httpOnly: true, sameSite: 'lax', secure, signed: true } as const)
@@ -68,12 +81,17 @@ export function createConfiguration (parts: ConfigurationParts): Configuration {
   return {
     adapter,
     routes,
-    clientAuthMethods: ['client_secret_basic', 'client_secret_post', 'none'],
+    clientAuthMethods: AUTH_METHODS,
     responseTypes: ['code'],
     scopes: ['openid', 'offline_access'],
     acrValues: [PASSWORD_ACR],
-    // Initiating User Registration via OpenID Connect 1.0, 4.1.
-    ...(settings.signUp === true && { discovery: { prompt_values_supported: ['none', 'login', 'consent', 'create'] } }),
+    discovery: {
+      // Initiating User Registration via OpenID Connect 1.0, 4.1.
+      prompt_values_supported: ['none', 'login', 'consent', ...(settings.signUp === true ? ['create'] : [])],
+      ui_locales_supported: [...LANGUAGES],
+      introspection_endpoint_auth_methods_supported: AUTH_METHODS,
+      revocation_endpoint_auth_methods_supported: AUTH_METHODS
+    },
     claims: Object.fromEntries(Object.entries(CLAIMS).map(([scope, claims]) => [scope, [...claims]])),
     // accounts.ts decides which claims an ID token has, per client.
     conformIdTokenClaims: false,
@@ -92,11 +110,14 @@ export function createConfiguration (parts: ConfigurationParts): Configuration {
       AccessToken: settings.accessTtl,
       ClientCredentials: settings.accessTtl,
       RefreshToken: settings.refreshTtl,
-      // Anyone may open a page with a form, and its session is stored before a user signs in.
-      Session: (_ctx, session) => session.accountId === undefined ? Math.min(settings.sessionTtl, LIFETIMES.anonymousSession) : settings.sessionTtl,
+      // Anyone may open a page with a form, and its session is stored before a user signs in. Submitting the form makes it last.
+      Session: (ctx, session) => session.accountId === undefined
+        ? Math.min(settings.sessionTtl, ctx.method === 'POST' ? LIFETIMES.interaction : LIFETIMES.untouched)
+        : settings.sessionTtl,
       Grant: settings.refreshTtl,
       AuthorizationCode: LIFETIMES.code,
       DeviceCode: LIFETIMES.deviceCode,
+      // For its cookies. requests.ts stores it for less until a form is submitted.
       Interaction: LIFETIMES.interaction,
       IdToken: LIFETIMES.idToken
     },
@@ -135,7 +156,11 @@ export function createConfiguration (parts: ConfigurationParts): Configuration {
     },
     extraClientMetadata: { properties: [...CLIENT_PROPERTIES], validator: () => {} },
     extraParams: {
-      scope: (ctx, value, client) => completeScope(ctx, value, client as unknown as OurClient)
+      // oidc-provider calls this for every request, before it stores anything.
+      scope: (ctx, value, client) => {
+        checkLength(ctx, errors)
+        completeScope(ctx, value, client as unknown as OurClient)
+      }
     },
     clientBasedCORS: (ctx, origin, client) => {
       const { registered_uris } = client as unknown as OurClient

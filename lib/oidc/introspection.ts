@@ -50,10 +50,10 @@ export function createIntrospection ({ store, tokens, box, times, refreshGrace }
     const token = form.get('token')
     if (!token) throw invalidRequest("missing required parameter 'token'")
     const found = await find(token)
-    // A public client cannot authenticate, so it may introspect its own tokens only.
-    if (found === null || found.client === null || (client.secret === undefined && found.record.client_id !== client.id)) {
-      return { active: false }
-    }
+    // A public client cannot authenticate, so it may introspect its own tokens only. Nobody but its client has a use for a refresh token.
+    const isOwn = found?.record.client_id === client.id
+    const needsOwn = client.secret === undefined || found?.record.generation !== undefined
+    if (found === null || found.client === null || (needsOwn && !isOwn)) return { active: false }
     const { record } = found
     const scope = toScopeParameter(record, found.client, found.registry)
     const isRefresh = record.generation !== undefined

@@ -2,6 +2,7 @@ import type { KoaContextWithOIDC, Provider } from 'oidc-provider'
 import { pageHeaders } from '../pages/headers.ts'
 import type { Look } from '../pages/look.ts'
 import { POLL_INTERVAL } from './codes.ts'
+import { findTooLong } from './parameter-limits.ts'
 import { ROUTES } from './routes.ts'
 import type { Views } from './views.ts'
 
@@ -35,6 +36,12 @@ export function createMiddleware (base: string, mount: string, views: Views, loo
     if (ctx.method === 'GET' && ctx.path === base + ROUTES.code_verification && typeof ctx.query.user_code === 'string') {
       ctx.state.userCode = ctx.query.user_code.slice(0, 64)
       ctx.query = {}
+    }
+    const tooLong = ctx.path === base + ROUTES.end_session ? findTooLong(ctx.query) : undefined
+    if (tooLong !== undefined) {
+      ctx.status = 400
+      await views.error(ctx, { error: 'invalid_request', error_description: tooLong.reason })
+      return
     }
     await next()
     correctAnswer(ctx)

@@ -8,8 +8,8 @@ import type { Times } from './contract.ts'
 import type { KeyRing } from './keys.ts'
 import type { TokenLimits } from './token-limits.ts'
 
-/** Lifetimes that no option sets, in seconds. */
-export const LIFETIMES = { code: 60, deviceCode: 600, interaction: 3600, idToken: 3600, anonymousSession: 3600 } as const
+/** Lifetimes that no option sets, in seconds. `untouched`: of what an anonymous request has stored, until its form is submitted. */
+export const LIFETIMES = { code: 60, deviceCode: 600, interaction: 3600, untouched: 1800, idToken: 3600 } as const
 
 /** A model as oidc-provider stores it. */
 export type Payload = Record<string, Json>

@@ -22,6 +22,7 @@ import { createMiddleware } from './middleware.ts'
 import type { AdapterParts } from './model-adapter.ts'
 import { patchProvider, setAddress } from './patches.ts'
 import { createGrantLoader, describeScopes } from './policy.ts'
+import { keepInteraction } from './requests.ts'
 import { createResourceIndicators } from './resource-indicators.ts'
 import { splitScopes } from './scopes.ts'
 import { type Registry, findByUri, readRegistry } from '../resources/registry.ts'
@@ -166,6 +167,7 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
       await callback(request, response)
     },
     async findInteraction (request, response) {
+      if (request.method === 'POST') await keepInteraction({ store, times }, (await provider.interactionDetails(request, response)).uid)
       const { uid, prompt, params, session } = await provider.interactionDetails(request, response)
       const client = await provider.Client.find(String(params.client_id))
       if (client === undefined) throw new errors.InvalidClient('client is invalid', 'client not found')

@@ -1,7 +1,8 @@
 import { randomInt } from 'node:crypto'
+import { toTimestamp } from '../clock.ts'
 import { type Document, DuplicateKeyError } from '../store/port.ts'
 import { hashToken } from '../tokens/tokens.ts'
-import { type AdapterParts, type ModelAdapter, type Payload, toPayload, toStored } from './model-adapter.ts'
+import { type AdapterParts, LIFETIMES, type ModelAdapter, type Payload, toPayload, toStored } from './model-adapter.ts'
 
 interface RequestRecord extends Document {
   created_at: string
@@ -14,22 +15,35 @@ interface RequestRecord extends Document {
 }
 
 /** Interactions: authorizations that wait for their user. The payload holds codes and cookie values, so it is sealed. */
-export function adaptInteractions ({ store, box, times }: AdapterParts): ModelAdapter {
+export function adaptInteractions ({ store, box, times, getContext }: AdapterParts): ModelAdapter {
   const interactions = store.collection<RequestRecord>('interactions')
+
+  /** Whether this request stores an interaction of somebody who has not submitted a form. Our own forms have no context. */
+  function isUntouched ({ session, lastSubmission }: Payload): boolean {
+    return getContext() !== undefined && lastSubmission === undefined && (session as { accountId?: string } | undefined)?.accountId === undefined
+  }
+
   return {
     async upsert (id, payload, expiresIn) {
       const key = hashToken(id)
-      await interactions.put({ id: key, ...times.lifetime(expiresIn), consumed: false, revision: randomInt(2 ** 40), sealed: box.seal(JSON.stringify(payload), key) })
+      await interactions.put({ id: key, ...times.lifetime(isUntouched(payload) ? Math.min(expiresIn, LIFETIMES.untouched) : expiresIn), consumed: false, revision: randomInt(2 ** 40), sealed: box.seal(JSON.stringify(payload), key) })
     },
     async find (id) {
       const record = await interactions.get(hashToken(id))
-      if (record?.sealed === undefined) return undefined
+      // oidc-provider relies on the store, which removes expired records in its own time.
+      if (record?.sealed === undefined || record.expired_at <= toTimestamp(times.now())) return undefined
       return toPayload({ ...record, payload: JSON.parse(box.open(record.sealed, record.id)) as Payload }, id, times)
     },
     async destroy (id) {
       await interactions.delete(hashToken(id))
     }
   }
+}
+
+/** Makes an interaction last, because its user has submitted a form. */
+export async function keepInteraction ({ store, times }: Pick<AdapterParts, 'store' | 'times'>, uid: string): Promise<void> {
+  const { expired_at } = times.lifetime(LIFETIMES.interaction)
+  await store.collection<RequestRecord>('interactions').update(hashToken(uid), { set: { expired_at } }, { before: { expired_at } })
 }
 
 /** Pushed authorization requests (RFC 9126), used once. */

@@ -62,3 +62,14 @@ t.test('a header that the host has set on the reply is sent', async (t) => {
   const reply = await app.inject({ method: 'POST', url: '/api/v1/auth/introspect', headers: FORM, payload: 'token=x' })
   t.equal(reply.headers.vary, 'Accept-Language, Origin')
 })
+
+t.test('a refresh token is active for its own client only, an access token for every confidential client that holds it', async (t) => {
+  const harness = await startHarness(t)
+  const { post } = harness
+  const app = await harness.register()
+  const other = await harness.register({ first_party: false })
+  const { refresh_token, access_token } = (await post('token', await getCode(harness, app), app)).body as Record<string, string>
+  t.match((await post('introspect', { token: access_token! }, other)).body, { active: true, client_id: app.client_id })
+  t.strictSame((await post('introspect', { token: refresh_token! }, other)).body, { active: false })
+  t.match((await post('introspect', { token: refresh_token! }, app)).body, { active: true })
+})

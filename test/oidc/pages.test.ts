@@ -190,7 +190,7 @@ t.test('requests that store something before authentication are limited by addre
   t.equal((await store.collection('sign_in_sessions').count()), 0)
 })
 
-t.test('the session of a form is stored for an hour, or longer after a sign-in', async (t) => {
+t.test('the session of a form is stored for half an hour, for an hour once it was submitted, and longer after a sign-in', async (t) => {
   const harness = await startHarness(t)
   const { kit, browser, register } = harness
   const sessions = kit.app.identity.store.collection<{ id: string, created_at: string, expired_at: string }>('sign_in_sessions')
@@ -201,6 +201,8 @@ t.test('the session of a form is stored for an hour, or longer after a sign-in',
   }
   const anonymous = browser()
   for (const path of ['device', 'session/end']) await anonymous.open(`/api/v1/auth/${path}`)
+  t.same(await readLifetimes(), [1_800_000])
+  await (await anonymous.open('/api/v1/auth/device')).submit({ user_code: 'AAAA-AAAA' })
   t.same(await readLifetimes(), [3_600_000])
   await getCode(harness, await register(), {}, anonymous)
   t.same(await readLifetimes(), [14 * 86_400_000])
