@@ -44,6 +44,12 @@ async function startPlain (t: Test, confidential: App, open: App): Promise<strin
       roles: ['roles']
     },
     acrValues: ['1'],
+    discovery: {
+      prompt_values_supported: ['none', 'login', 'consent'],
+      ui_locales_supported: ['en', 'de'],
+      introspection_endpoint_auth_methods_supported: ['client_secret_basic', 'client_secret_post', 'none'],
+      revocation_endpoint_auth_methods_supported: ['client_secret_basic', 'client_secret_post', 'none']
+    },
     pkce: { required: () => true },
     interactions: { url: (_ctx, { uid }) => `${base}/interaction/${uid}` },
     features: {
