@@ -106,3 +106,6 @@ export interface AuthorizationServer {
   /** Records the decision. Resolves to the URL to redirect to. */
   decide (request: IncomingMessage, response: ServerResponse, decision: Decision): Promise<string>
 }
+
+/** A redirect URI that the client has not registered, for the log: without its query and fragment. */
+export interface RefusedUri { client_id: string, redirect_uri: string }

@@ -10,9 +10,8 @@ import type { AddressMode } from '../events/address.ts'
 import type { Recorder } from '../events/recorder.ts'
 import { createIntrospection } from './introspection.ts'
 import { createKeys } from './keys.ts'
-import type { AuthorizationServer, OidcSettings } from './contract.ts'
+import type { AuthorizationServer, OidcSettings, RefusedUri } from './contract.ts'
 import { createTimes } from './model-adapter.ts'
-import type { ProviderParts } from './provider.ts'
 
 /** Milliseconds between two checks of the keys: a running service notices a rotation within this time. */
 const KEY_CHECK_INTERVAL = 15_000
@@ -26,7 +25,7 @@ export interface ServerOptions {
   look: Look
   onError (error: unknown, request: IncomingMessage): void
   /** Receives a redirect URI that the client has not registered, without its query. */
-  onRefusedUri?: ProviderParts['onRefusedUri']
+  onRefusedUri?: ((refused: RefusedUri) => void) | undefined
 }
 
 /**

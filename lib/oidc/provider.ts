@@ -14,7 +14,7 @@ import type { Counter } from '../sign-in/counter.ts'
 import type { OurClient } from './clients.ts'
 import { createBrowserSessions } from './browser-sessions.ts'
 import { createConfiguration, createCookie } from './configuration.ts'
-import type { AuthorizationServer, Interaction, OidcSettings } from './contract.ts'
+import type { AuthorizationServer, Interaction, OidcSettings, RefusedUri } from './contract.ts'
 import type { KeyRing } from './keys.ts'
 import { createLogoutSigner } from './logout-tokens.ts'
 import { createTokenLimits } from './token-limits.ts'
@@ -44,7 +44,7 @@ export interface ProviderParts extends Pick<AdapterParts, 'store' | 'tokens' | '
   /** Receives failures on our side. */
   onError (error: unknown, request: IncomingMessage): void
   /** Receives a redirect URI that the client has not registered, without its query. */
-  onRefusedUri?: ((refused: { client_id: string, redirect_uri: string }) => void) | undefined
+  onRefusedUri?: ((refused: RefusedUri) => void) | undefined
   /** Called for each answer with an access token. */
   onGrant?: ((grant: ClientGrant) => void) | undefined
 }
