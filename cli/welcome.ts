@@ -4,6 +4,8 @@
  */
 import { fstatSync } from 'node:fs'
 import { join, resolve } from 'node:path'
+import type { Config } from '../config.ts'
+import { DEFAULT_ACCOUNT_PATH } from '../lib/accounts/links.ts'
 import { IdentityError } from '../lib/errors.ts'
 import type { Services } from '../lib/identity.ts'
 import { toFirstSecretsFile } from '../lib/sign-in/first-secrets.ts'
@@ -52,20 +54,29 @@ export interface WelcomeOptions {
   /** URL of the service. */
   url: string
   production: boolean
+  /** URLs of pages to open in a browser. */
+  pages?: readonly string[]
   /** Folder for the secrets, when the text itself goes to a log. */
   secretsDir?: string | undefined
+}
+
+/** The pages for people. Those of the account are under the issuer, because their forms are refused elsewhere. */
+export function listPages ({ oidc, openapi }: Pick<Config, 'oidc' | 'openapi'>, url: string): string[] {
+  const account = oidc === false || oidc.accountPath === false ? [] : [`${oidc.issuer ?? url}${oidc.accountPath ?? DEFAULT_ACCOUNT_PATH}`]
+  return [...account, ...(openapi ? [`${url}/docs`] : [])]
 }
 
 /**
  * Creates the first admin in an empty store, and explains how to call the service. In production it does neither.
  * @returns text for the terminal; empty in production. It contains secrets unless there is a folder for them
  */
-export async function welcome (services: Services, { url, production, secretsDir }: WelcomeOptions): Promise<string> {
+export async function welcome (services: Services, { url, production, pages = [], secretsDir }: WelcomeOptions): Promise<string> {
   if (production) return ''
-  const call = (header: string) => ['The first call:', '', `  curl -H ${header} ${url}/api/v1/auth/tokeninfo`, '', '']
+  const browse = pages.length === 0 ? [] : ['Pages to open in a browser:', '', ...pages.map((page) => `  ${page}`), '']
+  const call = (header: string) => ['The first call:', '', `  curl -H ${header} ${url}/api/v1/auth/tokeninfo`, '', ...browse, '']
   const first = await createFirstAdmin(services)
   if (first === null) {
-    return ['', `Ready at ${url}. To get an access token, run:`, '', `  ${await findTokenCommand(services)}`, '', ''].join('\n')
+    return ['', `Ready at ${url}. To get an access token, run:`, '', `  ${await findTokenCommand(services)}`, '', ...browse, ''].join('\n')
   }
   const made = `Ready at ${url}. The database was empty, so a first admin was created.`
   const secrets = [

@@ -7,7 +7,7 @@ import { buildApp, getUrl } from '../../app.ts'
 import type { Config } from '../../config.ts'
 import { findDataDir } from '../../lib/crypto/secret-key.ts'
 import { readVersion } from '../../lib/version.ts'
-import { chooseTerminal, welcome } from '../welcome.ts'
+import { chooseTerminal, listPages, welcome } from '../welcome.ts'
 import { checkStart } from './check-start.ts'
 import { createIpcCounter, type Channel } from './ipc-counter.ts'
 import { toggleLogLevel } from './log-level.ts'
@@ -91,7 +91,8 @@ export async function runService (config: Config, role?: WorkerRole): Promise<vo
   // Without a terminal the secrets go to files, next to the database if it is a file.
   const secretsDir = terminal === null ? findDataDir(config.services) ?? 'data' : undefined
   try {
-    stream.write(await welcome(app.identity, { url: getUrl(app), production: config.services.production, secretsDir }))
+    const url = getUrl(app)
+    stream.write(await welcome(app.identity, { url, pages: listPages(config, url), production: config.services.production, secretsDir }))
   } catch (error) {
     // The service works without it. During a shutdown it fails because the store is closed, which is no error.
     if (!closing) log.error({ err: error }, 'first-run setup failed')

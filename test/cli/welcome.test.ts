@@ -1,5 +1,5 @@
 import t from 'tap'
-import { welcome } from '../../cli/welcome.ts'
+import { listPages, welcome } from '../../cli/welcome.ts'
 import { readConfig } from '../../config.ts'
 import { openServices, type Services } from '../../lib/identity.ts'
 
@@ -23,6 +23,15 @@ t.test('an empty SQLite store gets a first admin, printed once with a first call
   const later = await welcome(services, HERE)
   t.ok(later.includes(`\n  npm run -s cli -- token create --account admin --client ${client.clientId}\n`))
   for (const secret of [token, password]) t.notOk(later.includes(secret))
+})
+
+t.test('the pages that are on are named, at every start outside production', async (t) => {
+  const services = await open(t)
+  const name = async (env: Record<string, string>) => await welcome(services, { ...HERE, pages: listPages(readConfig({ DATABASE_URL: 'sqlite::memory:', ...env }), HERE.url) })
+  t.ok((await name({})).includes('Pages to open in a browser:\n\n  http://127.0.0.1:3000/account\n  http://127.0.0.1:3000/docs\n'), 'with the first admin')
+  t.ok((await name({ IDENTITY_ISSUER: 'https://id.example/auth', IDENTITY_ACCOUNT_PATH: '/me' })).includes('  https://id.example/auth/me\n  http://127.0.0.1:3000/docs\n'), 'later too')
+  t.notOk((await name({ IDENTITY_ACCOUNT_PATH: 'off', IDENTITY_OPENAPI: 'off' })).includes('Pages to open'))
+  t.notOk((await name({ IDENTITY_OIDC: 'off', IDENTITY_OPENAPI: 'off' })).includes('Pages to open'))
 })
 
 t.test('in production nothing is created or printed', async (t) => {
