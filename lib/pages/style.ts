@@ -51,7 +51,9 @@ button:hover, a.button:hover { background: var(--hover); }
 button.primary, a.primary { border-color: transparent; background: var(--button); color: var(--button-text); }
 button.primary:hover, a.primary:hover { background: var(--button-hover); }
 :focus-visible { outline: 3px solid var(--focus); outline-offset: 2px; }
-.next, form + .muted { margin: 1.25rem 0 0; }
+.next { margin: 1.25rem 0 0; }
+form + .muted, .actions + .muted, .next + .muted { margin-top: 1.25rem; }
+.legal a { display: inline; min-height: 0; padding: 0; }
 .hidden { position: absolute; width: 1px; height: 1px; min-height: 0; margin: 0; padding: 0; border: 0; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
 .done { padding: .75rem 1rem; border-left: .25rem solid var(--mark-text); border-radius: .25rem; background: var(--mark); color: var(--mark-text); }
 .tag { display: inline-block; padding: 0 .5rem; border-radius: .75rem; background: var(--mark); color: var(--mark-text); font-size: .875rem; font-weight: 600; }

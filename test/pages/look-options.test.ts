@@ -3,7 +3,9 @@ import { join } from 'node:path'
 import t from 'tap'
 import { pageHeaders } from '../../lib/pages/headers.ts'
 import { renderPage } from '../../lib/pages/index.ts'
+import { computeContrast } from '../../lib/pages/colours.ts'
 import { createLook } from '../../lib/pages/look.ts'
+import { SURFACES } from '../../lib/pages/style.ts'
 import { build } from '../helpers/build.ts'
 
 const PIXEL = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
@@ -54,6 +56,34 @@ t.test('the help address is an address or a page, and terms and privacy notice a
     await t.rejects(build(t, { oidc: { [option]: 'javascript:alert(1)' } }), { message: `option oidc.${option}: must be an http or https URL` })
     await t.rejects(build(t, { oidc: { [option]: 'https://:80/' } }), { message: `option oidc.${option}: must be a valid URL` })
   }
+})
+
+t.test('links have the accent, changed as far as a text needs contrast, and the ring around the focus keeps its colour', async (t) => {
+  for (const accent of ['#c2410c', '#b3261e #f2b8b5', '#0a7d6d #12a594', '#8a8a00 #8a8a00']) {
+    const { style } = createLook({ accent })
+    const [light = '', dark = ''] = [...style.matchAll(/--link: (#[0-9a-f]{6}); \}/g)].map(([, colour]) => colour)
+    for (const surface of SURFACES.light) t.ok(computeContrast(light, surface) >= 4.5, `${accent}: ${light} on ${surface}`)
+    for (const surface of SURFACES.dark) t.ok(computeContrast(dark, surface) >= 4.5, `${accent}: ${dark} on ${surface}`)
+    t.equal(style.match(/--focus:/g)?.length, createLook().style.match(/--focus:/g)?.length, 'no other ring')
+  }
+})
+
+t.test("the operator's links are below every page, and the legal ones are in the forms of a sign-up", async (t) => {
+  const links = { helpAddress: 'help@acme.example', termsUrl: 'https://acme.example/terms?a=1&b=2', privacyUrl: 'https://acme.example/privacy' }
+  const ask = (kind: 'forgot' | 'sign-up', given: object) => renderPage('ask-link', { kind, action: '/form' }, createLook(given), 'en')
+  const forgot = ask('forgot', links)
+  t.match(forgot, '<a href="mailto:help@acme.example">help@acme.example</a>')
+  t.match(forgot, '<a href="https://acme.example/terms?a=1&amp;b=2">Terms of use</a>')
+  t.match(forgot, '<a href="https://acme.example/privacy">Privacy</a>')
+  t.notMatch(forgot, 'you agree')
+  t.match(ask('sign-up', links), 'you agree to the <a href="https://acme.example/terms?a=1&amp;b=2">terms of use</a>. How your data is used is in the <a href')
+  t.match(ask('sign-up', { termsUrl: links.termsUrl }), 'you agree to the')
+  t.notMatch(ask('sign-up', { termsUrl: links.termsUrl }), 'How your data')
+  const choose = (purpose: 'sign-up' | 'reset') => renderPage('set-password', { action: '/form', token: 'x', purpose, account: 'ann', min: 8 }, createLook(links), 'en')
+  t.match(choose('sign-up'), 'you agree to the')
+  t.notMatch(choose('reset'), 'you agree to the')
+  t.match(ask('forgot', { helpAddress: 'https://acme.example/help' }), '<a href="https://acme.example/help">Help</a>')
+  t.notMatch(ask('sign-up', {}), /<footer>|you agree/)
 })
 
 t.test('a wrong logo or colour is found at the start', async (t) => {
