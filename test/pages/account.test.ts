@@ -173,7 +173,7 @@ t.test('the account pages have a path, and can be off', async (t) => {
   t.match((await moved.browser().open('/id/my/account/none')).title, 'That did not work')
   const off = await startHarness(t, { oidc: { accountPath: false } })
   t.equal((await off.browser().open('/account')).response.status, 404)
-  t.notMatch((await off.browser().open('/api/v1/auth/session/end')).text, '<a ')
+  t.notMatch((await off.browser().open('/api/v1/auth/session/end')).text, /<a href="(?!\?)/)
 })
 
 eachStore(t, 'a cookie from before the sign-in is worth nothing after it', async (t, start) => {
