@@ -10,6 +10,7 @@ import { printRecord } from './output.ts'
 
 const ACCOUNT: Flag = { type: 'string', value: 'ACCOUNT', required: true, text: 'The account.' }
 
+const CLIENTS_STOP = 'Clients that the operator does not vouch for sign nobody in while their owner is disabled.'
 const CLIENTS_STAY = 'The clients stay, owned by this user_id: client list shows them, and client delete removes one.'
 
 /** The user of the flag, and how many clients they own: whoever disables or deletes a user should know. */
@@ -41,7 +42,7 @@ export const manageUserCommands: Commands = {
     async run (context) {
       const found = await findOwner(context)
       await context.services.users.patch(found.user_id, { disable: true }, OPERATOR)
-      printRecord(context, found)
+      printRecord(context, { ...found, stopped_clients: await context.services.clients.countDependent(found.user_id) }, found.clients > 0 ? CLIENTS_STOP : undefined)
     }
   },
 
@@ -56,12 +57,18 @@ export const manageUserCommands: Commands = {
   },
 
   'user delete': {
-    summary: 'Delete a user with all their sessions and tokens. Their clients stay.',
-    flags: { account: ACCOUNT },
+    summary: 'Delete a user with all their sessions and tokens.',
+    flags: {
+      account: ACCOUNT,
+      clients: { type: 'boolean', text: 'Delete their clients too. Without it the clients stay, and stop unless the operator vouches for them.' }
+    },
     async run (context) {
+      const { services: { users, clients }, args } = context
       const found = await findOwner(context)
-      await context.services.users.remove(found.user_id, OPERATOR)
-      printRecord(context, found, found.clients > 0 ? CLIENTS_STAY : undefined)
+      await users.remove(found.user_id, OPERATOR)
+      // Afterwards, as in the API: if this is interrupted, the clients that are left sign nobody in any more.
+      if (args.has('clients')) printRecord(context, { ...found, deleted_clients: await clients.removeOwned(found.user_id, OPERATOR) })
+      else printRecord(context, { ...found, stopped_clients: await clients.countDependent(found.user_id) }, found.clients > 0 ? CLIENTS_STAY : undefined)
     }
   },
 
