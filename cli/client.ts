@@ -77,7 +77,8 @@ export const clientCommands: Commands = {
       'third-party': { type: 'boolean', text: 'Not your own client any more.' },
       disable: { type: 'boolean', text: 'Revoke its tokens and give it no others.' },
       enable: { type: 'boolean', text: 'Enable it again.' },
-      'regen-secret': { type: 'boolean', text: 'Give it a new secret, which revokes its tokens.' }
+      'regen-secret': { type: 'boolean', text: 'Give it a new secret, which revokes its tokens.' },
+      'take-over': { type: 'string', value: 'ACCOUNT', text: 'Make this account its owner, which revokes its tokens, and gives it a new secret if it has one.' }
     },
     async run (context) {
       const { services: { clients }, args } = context
@@ -94,7 +95,9 @@ export const clientCommands: Commands = {
         ...((args.has('disable') || args.has('enable')) && { disabled: args.has('disable') })
       }
       const before = await clients.require(clientId, OPERATOR)
-      await clients.patch(clientId, checkInput(PatchClientSchema, { data, ...(args.has('regen-secret') && { regen_secret: true }) }), OPERATOR)
+      const owner = args.optional('take-over') === undefined ? undefined : await requireUser(context, 'take-over')
+      const patch = { data, ...(args.has('regen-secret') && { regen_secret: true }), ...(owner !== undefined && { take_over: true }) }
+      await clients.patch(clientId, checkInput(PatchClientSchema, patch), owner === undefined ? OPERATOR : { ...OPERATOR, user_id: owner.user_id })
       const { clientSecret } = await clients.require(clientId, OPERATOR)
       // The patch may also have made a new secret, when the operator has begun to vouch for the client (lib/clients/kinds.ts).
       printRecord(context, { client_id: clientId, ...(clientSecret !== undefined && clientSecret !== before.clientSecret && { client_secret: clientSecret }) })

@@ -43,7 +43,7 @@ export async function takePassword ({ args, stdin, signal }: Context): Promise<{
 /** The user whose account the flag names. Throws ErrParam. */
 export async function requireUser ({ services, args }: Context, flag = 'account'): Promise<User> {
   const user = await services.users.getByAccount(args.required(flag))
-  if (user === null) throw paramError(flag, 'no user has this account')
+  if (user === null) throw paramError(flag.replaceAll('-', '_'), 'no user has this account')
   return user
 }
 

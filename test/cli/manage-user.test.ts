@@ -38,6 +38,20 @@ t.test('a user is shown, disabled, enabled and deleted, and their clients are co
   for (const command of ['disable', 'enable', 'delete', 'verify-email']) t.match(await run(`user ${command} --account nobody`), { code: 1, stderr: '--account: no user has this account' })
 })
 
+t.test('the clients of a user are deleted with them, or taken over before', async (t) => {
+  const run = createCli(t.testdir())
+  const { user_id: admin } = (await run('user create --account root --role admin --json')).json()
+  const { user_id } = (await run('user create --account ann --json')).json()
+  const first = (await run('client create --owner ann --name one --credentials --json')).json()
+  await run('client create --owner ann --name two')
+  const taken = (await run(`client patch --client ${first.client_id} --take-over root --json`)).json()
+  t.match(taken.client_secret, /^[0-9A-Za-z]{16}$/)
+  t.not(taken.client_secret, first.client_secret)
+  t.match(await run(`client patch --client ${first.client_id} --take-over nobody`), { code: 1, stderr: '--take-over: no user has this account' })
+  t.match((await run('user delete --account ann --clients --json')).json(), { user_id, clients: 1, deleted_clients: 1 })
+  t.match((await run('client list --json')).json(), { data: [{ name: 'one', userId: admin }] })
+})
+
 t.test('user verify-email verifies the account, and mails the address', async (t) => {
   const server = await startSmtp(t, { authOptional: true })
   const run = createCli(t.testdir(), {
