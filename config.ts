@@ -270,7 +270,7 @@ function nameRole (role: keyof RoleNames): string {
 
 function toOidc (env: Environment): Partial<OidcOptions> {
   const { IDENTITY_ISSUER: issuer, IDENTITY_NAME: name, IDENTITY_LOGO: logo, IDENTITY_ACCENT: accent } = env
-  const { IDENTITY_HELP_ADDRESS: helpAddress, IDENTITY_TERMS_URL: termsUrl, IDENTITY_PRIVACY_URL: privacyUrl } = env
+  const { IDENTITY_HELP_ADDRESS: helpAddress, IDENTITY_TERMS_URL: termsUrl, IDENTITY_PRIVACY_URL: privacyUrl, IDENTITY_TEXTS: texts } = env
   return {
     ...(issuer !== undefined && { issuer }),
     ...(name !== undefined && { name }),
@@ -279,6 +279,7 @@ function toOidc (env: Environment): Partial<OidcOptions> {
     ...(helpAddress !== undefined && { helpAddress }),
     ...(termsUrl !== undefined && { termsUrl }),
     ...(privacyUrl !== undefined && { privacyUrl }),
+    ...(texts !== undefined && { texts }),
     accountPath: env.IDENTITY_ACCOUNT_PATH,
     accessTtl: env.IDENTITY_ACCESS_TTL,
     // The command line mints tokens with it too.

@@ -33,12 +33,13 @@ import { peoplePages } from './routes/people-pages.ts'
  * @throws Error at boot that names an invalid option, or says why the store cannot be opened
  */
 async function identity (app: FastifyInstance, given: IdentityOptions): Promise<void> {
-  const { options, server } = prepareIdentity(given)
+  const { options, server, warnings } = prepareIdentity(given)
+  for (const warning of warnings) app.log.warn(warning)
   const { counter = createCounter() } = options
   const unlimited = options.rateLimit === false
   const oidcOptions = server && server.options
   const getIssuer = oidcOptions === false ? undefined : createGetIssuer(app, app.prefix + options.prefix, oidcOptions)
-  const signing = oidcOptions === false ? {} : { refreshTtl: Math.min(oidcOptions.refreshTtl, oidcOptions.refreshMax), issuer: oidcOptions.issuer, serviceName: oidcOptions.name, accountPath: oidcOptions.accountPath, mailLook: oidcOptions }
+  const signing = oidcOptions === false ? {} : { refreshTtl: Math.min(oidcOptions.refreshTtl, oidcOptions.refreshMax), issuer: oidcOptions.issuer, serviceName: oidcOptions.name, accountPath: oidcOptions.accountPath, ...(server && { mailLook: server.mailLook, languages: server.languages }) }
   await app.register(services, { ...options, counter, ...(unlimited && { clientsPerUser: false }), ...signing, ...(getIssuer && { getIssuer }) })
   // A process without pages takes the uses of links too, which another process may have mailed.
   const { signInLimit } = oidcOptions === false ? readOidcOptions({}) : oidcOptions

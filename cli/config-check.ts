@@ -32,7 +32,7 @@ export const configCommands: Commands = {
     async runConfigured (surroundings, config) {
       checkExposure(config)
       const { checkStart } = await import('./process/check-start.ts')
-      checkStart(config)
+      for (const warning of checkStart(config)) surroundings.stderr.write(`fastify-identity: warning: ${warning}\n`)
       const { host, port, workers, oidc, logLevel, services: options } = config
       const exists = options.database === 'sqlite::memory:' || await openExisting(options)
       const keyFile = findKeyFile(options)

@@ -3,6 +3,8 @@ import { IdentityError } from '../lib/errors.ts'
 import { explainFailure } from '../lib/failure.ts'
 import { openServices } from '../lib/identity.ts'
 import { createMailLook } from '../lib/mail/look.ts'
+import { readOwnTexts } from '../lib/mail/texts/own-texts.ts'
+import { createLanguages } from '../lib/pages/texts/language.ts'
 import { createSmtp } from '../lib/mail/smtp.ts'
 import { findNearest } from '../lib/nearest.ts'
 import { readVersion } from '../lib/version.ts'
@@ -27,11 +29,12 @@ import { resourceCommands } from './resource.ts'
 import { findServiceUrl } from './service-url.ts'
 import { sessionsCommands } from './sessions.ts'
 import { testingCommands } from './testing.ts'
+import { textCommands } from './texts.ts'
 import { tokenCommands } from './token.ts'
 import { userCommands } from './user.ts'
 import { webhookCommands } from './webhook.ts'
 
-export const COMMANDS: Commands = { ...bootstrapCommands, ...tokenCommands, ...userCommands, ...manageUserCommands, ...clientCommands, ...resourceCommands, ...sessionsCommands, ...eventCommands, ...webhookCommands, ...mailCommands, ...logoutCommands, ...keysCommands, ...backupCommands, ...compactCommands, ...doctorCommands, ...moveCommands, ...configCommands, ...loginCommands, ...serveCommands, ...testingCommands }
+export const COMMANDS: Commands = { ...bootstrapCommands, ...tokenCommands, ...userCommands, ...manageUserCommands, ...clientCommands, ...resourceCommands, ...sessionsCommands, ...eventCommands, ...webhookCommands, ...mailCommands, ...textCommands, ...logoutCommands, ...keysCommands, ...backupCommands, ...compactCommands, ...doctorCommands, ...moveCommands, ...configCommands, ...loginCommands, ...serveCommands, ...testingCommands }
 
 /** Finds the command and its flags. Flags may also come before the command. */
 function findCommand (argv: string[]): { name: string, command: Command, flags: string[] } {
@@ -87,7 +90,7 @@ async function run (command: Command, surroundings: Surroundings, env: NodeJS.Pr
   const onWarning = (message: string) => { surroundings.stderr.write(`fastify-identity: warning: ${message}\n`) }
   warnings.forEach(onWarning)
   if ('runConfigured' in command) return await command.runConfigured(surroundings, config)
-  const services = await openServices({ ...options, via: 'cli', onWarning, createDatabase: command.creates ?? options.createDatabase, ...(oidc !== false && { refreshTtl: oidc.refreshTtl, issuer: oidc.issuer, serviceName: oidc.name }), accounts: toAccounts(config) })
+  const services = await openServices({ ...options, via: 'cli', onWarning, createDatabase: command.creates ?? options.createDatabase, ...(oidc !== false && { refreshTtl: oidc.refreshTtl, issuer: oidc.issuer, serviceName: oidc.name }), getLanguages: () => createLanguages(oidc === false || oidc.texts === undefined ? {} : readOwnTexts(oidc.texts).own), accounts: toAccounts(config) })
   try {
     await command.run({ ...surroundings, services })
     // Without a service nobody else would, and a record carries only so many events.

@@ -16,6 +16,7 @@ import { type Logouts, createLogouts } from './logout/logouts.ts'
 import { createPasswords } from './users/passwords.ts'
 import { createPasswordRules } from './users/password-rules.ts'
 import { createOidc, type Oidc } from './oidc/index.ts'
+import { type Languages, OUR_LANGUAGES } from './pages/texts/language.ts'
 import type { Meter } from './metrics/meter.ts'
 import { readOutbox } from './metrics/read-outbox.ts'
 import { readRelay } from './metrics/read-relay.ts'
@@ -75,6 +76,8 @@ export interface ServiceOptions extends Pick<
   refreshTtl?: number | undefined
   /** People's accounts: mail, sign-up, links. Absent: no mail, no sign-up. */
   accounts?: Partial<AccountOptions> | undefined
+  /** The languages of pages and mails. Absent: those that the service brings. */
+  getLanguages?: (() => Languages) | undefined
   /** Counts requested mails. Absent: they are counted in memory. */
   counter?: Counter | undefined
   /** Sends all due mails until `close`, whichever process accepted them. Absent: only mails that this process accepts. */
@@ -125,6 +128,8 @@ export interface Services {
   readonly ownSessions: OwnSessions
   /** Notifies clients that a sign-in has ended (OpenID Connect Back-Channel Logout). */
   readonly logouts: Logouts
+  /** The languages of pages and mails. */
+  readonly languages: Languages
   /** Signs users in step by step, for the pages. */
   readonly signIns: SignIns
   /** The cookies of browsers in which a user has signed in. */
@@ -173,7 +178,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
   const opened = handedIn ?? await openStore(options.database, { ...storeOptions, renderers: registerRenderers(box.keys) })
   const store = meter === undefined ? opened : watchStore(opened, meter)
   const passwords = createPasswords({ cost: options.bcryptCost, queue: options.hashQueue, processes })
-  const { auditDays: days, addresses, via = 'system' } = options
+  const { auditDays: days, addresses, via = 'system', getLanguages = () => OUR_LANGUAGES } = options
   const record = createEvents({
     store,
     now,
@@ -223,8 +228,8 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
   async function onPasswordChange (user: UserRecord) {
     await people.accounts?.notifyOfPassword(user)
   }
-  async function onAddressChange (_user: UserRecord, former: string[]) {
-    await people.accounts?.notifyOfAddress(former)
+  async function onAddressChange (user: UserRecord, former: string[]) {
+    await people.accounts?.notifyOfAddress(user, former)
   }
   async function onAddressVerified (user: UserRecord) {
     await people.accounts?.finishVerification(user)
@@ -264,7 +269,8 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     counter,
     recorder,
     onError: failing('mail'),
-    onMailFailed
+    onMailFailed,
+    getLanguages
   }, { signUp: false, selfDelete: false, accountPath: DEFAULT_ACCOUNT_PATH, ...options.accounts })
   if (options.sendsMail === true) accounts.outbox?.start()
   if (options.relaysEvents === true) record.start()
@@ -283,6 +289,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     tokenSessions: createTokenSessions({ store, now, tokens, recorder }),
     ownSessions: createOwnSessions({ store, now, tokens, recorder }),
     logouts,
+    get languages () { return getLanguages() },
     signIns: meter === undefined ? signIns : watchSignIns(signIns, meter),
     knownBrowsers: createKnownBrowsers({ key: deriveKey(box.key, 'known browsers'), now }),
     oidc: createOidc({ store, tokens, box, now, recorder, addresses, counter, onGrant: meter?.tokens }),

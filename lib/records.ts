@@ -40,6 +40,10 @@ export interface UserRecord extends Document {
   addresses?: string[]
   /** Changes of the address that can be undone, the latest one last. */
   address_changes?: AddressChange[]
+  /** The language of the user's mails: of the pages that they saw last, or of the request that created them. */
+  language?: string
+  /** Set when the user chose this language on a page. */
+  language_chosen?: boolean
   /** Set until the invitation is accepted. The user has no password yet. */
   invited_at?: string
   /** The id of the user who made the invitation, or of the client that made it for itself. */

@@ -10,6 +10,8 @@ import type { Profile } from '../schemas/user.ts'
 import { IdentityError } from '../lib/errors.ts'
 import { watchConnection } from './connections.ts'
 import type { OidcMount } from './oidc.ts'
+import { isChoosing } from './language.ts'
+import { rememberLanguage } from './mail-language.ts'
 import { PageError } from './pages.ts'
 import { checkOrigin, readField, readFields } from './sign-in-forms.ts'
 import type { UserLimit } from './user-limit.ts'
@@ -135,6 +137,7 @@ export function createVisits ({ identity: { users, clients, accounts } }: Fastif
       }
       if (request.method === 'POST' && !isSame(readField(request, 'xsrf'), session.xsrf)) throw pageExpired()
       nameCaller({ user_id: user.user_id })
+      if (isChoosing(request)) await rememberLanguage(request, user.user_id)
       const actor = createActor(request, reply, server, session)
       const sections = await listSections(section, actor)
       if (!sections.includes(section)) throw new IdentityError('ErrNotFound', 'path: no such page')

@@ -6,11 +6,12 @@ import { toIssuer } from '../lib/issuer.ts'
 import { openServices, type ServiceOptions, type Services } from '../lib/identity.ts'
 import type { Clock } from '../lib/clock.ts'
 import { DEFAULT_ACCOUNT_PATH, checkLinks } from '../lib/accounts/links.ts'
-import { type MailLookOptions, createMailLook } from '../lib/mail/look.ts'
+import type { MailLook } from '../lib/mail/look.ts'
 import type { Mail } from '../lib/mail/port.ts'
 import { createSmtp, findSender } from '../lib/mail/smtp.ts'
 import type { Counter } from '../lib/sign-in/counter.ts'
 import { createOptionsReader } from '../lib/options.ts'
+import type { Languages } from '../lib/pages/texts/language.ts'
 import { readVersion } from '../lib/version.ts'
 import { ReconnectedError, type Store, StoreLostError } from '../lib/store/port.ts'
 import { createAdmission, type GuardOptions } from './admission.ts'
@@ -83,17 +84,16 @@ function openSmtp ({ url, from, logo }: NonNullable<Options['mail']>): Mail {
 
 /** The facts about the authorization server that the services need. */
 interface ServerParts extends Pick<ServiceOptions, 'refreshTtl' | 'issuer' | 'serviceName'> {
-  /** The options of the pages that mails follow. */
-  mailLook?: MailLookOptions
+  mailLook?: MailLook
+  languages?: Languages
   getIssuer?: () => URL
   accountPath?: string | false
 }
 
-async function identityPlugin (app: FastifyInstance, { getIssuer, serviceName, accountPath, mailLook, sender, ...options }: ReadOptions & ServerParts): Promise<void> {
+async function identityPlugin (app: FastifyInstance, { getIssuer, serviceName, accountPath, mailLook, languages, sender, ...options }: ReadOptions & ServerParts): Promise<void> {
   const { signUp, signUpDomains, links, selfDelete } = options
   if (sender !== undefined && getIssuer === undefined) throw new Error('option mail: needs the authorization server')
   if (sender !== undefined && sender.local !== true && options.issuer === undefined) throw new Error('option oidc.issuer: is required with the option mail, since its links lead there')
-  const look = sender && createMailLook(mailLook, sender.logo)
   // prom-client takes some MiB.
   const meter = options.metrics === undefined ? undefined : (await import('../lib/metrics/prometheus.ts')).createMeter(readVersion())
   // Opened below, with the store.
@@ -102,7 +102,8 @@ async function identityPlugin (app: FastifyInstance, { getIssuer, serviceName, a
     ...options,
     meter,
     serviceName,
-    accounts: { mail: sender, getIssuer, signUp, signUpDomains, links, selfDelete, serviceName, ...(look && { getMailLook: () => look }), accountPath: accountPath || DEFAULT_ACCOUNT_PATH },
+    ...(languages && { getLanguages: () => languages }),
+    accounts: { mail: sender, getIssuer, signUp, signUpDomains, links, selfDelete, serviceName, ...(mailLook && { getMailLook: () => mailLook }), accountPath: accountPath || DEFAULT_ACCOUNT_PATH },
     sendsMail: sender?.local !== true,
     relaysEvents: true,
     deliversWebhooks: sender?.local !== true,

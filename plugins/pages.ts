@@ -50,9 +50,9 @@ export async function sendPage<Name extends keyof Pages> (
   reply: FastifyReply, name: Name, data: Pages[Name], { look, redirectUri, locales, query }: PageOptions
 ): Promise<FastifyReply> {
   // Loaded when the first page is sent.
-  const [{ renderPage }, { chooseLanguage }] = await Promise.all([import('../lib/pages/index.ts'), import('../lib/pages/texts/language.ts')])
+  const { renderPage } = await import('../lib/pages/index.ts')
   const { request } = reply
-  const language = chooseLanguage(readLocales(request, locales), request.headers['accept-language'])
+  const language = look.languages.choose(readLocales(request, locales), request.headers['accept-language'])
   // The host's serializers are not applied to a string.
   return reply.headers(pageHeaders({ look, redirectUri })).type('text/html; charset=utf-8').send(renderPage(name, data, look, language, readQuery(name, request, query)))
 }

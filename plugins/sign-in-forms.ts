@@ -3,6 +3,7 @@ import { IdentityError } from '../lib/errors.ts'
 import type { StepView } from '../lib/pages/contract.ts'
 import type { Progress, Step } from '../lib/sign-in/steps/step.ts'
 import { LIMITS } from '../schemas/common.ts'
+import { rememberLanguage } from './mail-language.ts'
 import { createBrowserCookies } from './known-browsers.ts'
 import { type PageOptions, PageError, describeLimit, sendPage } from './pages.ts'
 import type { SignInLimits } from './sign-in-limit.ts'
@@ -73,6 +74,7 @@ export function createSignInForms ({ identity: { signIns, knownBrowsers } }: Fas
         const outcome = await signIns.submit(form.secret, attempt)
         if ('done' in outcome) {
           const { user_id, user_epoch: epoch } = outcome.done
+          await rememberLanguage(request, user_id, form.page.locales)
           browsers.remember(request, reply, readField(request, 'account').trim(), { user_id, epoch })
           return outcome.done
         }

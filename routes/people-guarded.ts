@@ -2,7 +2,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import { ChangeAddressSchema, DeleteProfileSchema, InviteUserSchema, InvitedSchema, RecoveredSchema } from '../schemas/people.ts'
 import { UserParamsSchema } from '../schemas/user.ts'
 import { requireCaller, toActor } from '../plugins/auth.ts'
-import { chooseMailLanguage } from '../plugins/mail-language.ts'
+import { chooseMailLanguage, findAskedLanguage } from '../plugins/mail-language.ts'
 import { NoContentSchema, errors, json, writeErrors } from './responses.ts'
 import type { RouteSettings } from './settings.ts'
 
@@ -57,7 +57,8 @@ export const guardedPeopleRoutes: FastifyPluginAsyncTypebox<Pick<RouteSettings, 
   }, async (request) => {
     const { clientId, returnTo, account, name, roles } = request.body.data
     const checked = await accounts.checkReturnTo(clientId, returnTo)
-    const invitation = { account, language: chooseMailLanguage(request), ...(name !== undefined && { name }), ...(roles !== undefined && { roles }), ...checked }
+    const language = findAskedLanguage(request)
+    const invitation = { account, ...(language !== undefined && { language }), ...(name !== undefined && { name }), ...(roles !== undefined && { roles }), ...checked }
     return { data: await accounts.inviteUser(invitation as Parameters<typeof accounts.inviteUser>[0], toActor(request, tokens)) }
   })
 

@@ -9,7 +9,7 @@ import type { Pages } from '../lib/pages/index.ts'
 import type { Message } from '../lib/pages/texts/en.ts'
 import { LIMITS } from '../schemas/common.ts'
 import { keepLanguage } from '../plugins/language.ts'
-import { chooseMailLanguage } from '../plugins/mail-language.ts'
+import { findAskedLanguage } from '../plugins/mail-language.ts'
 import type { OidcMount } from '../plugins/oidc.ts'
 import { type PageOptions, createPageError, describeLimit, describePassword, sendPage } from '../plugins/pages.ts'
 import { checkOrigin, parseForms, readField } from '../plugins/sign-in-forms.ts'
@@ -30,7 +30,10 @@ export interface PeopleMount extends OidcMount {
 export const readToken = (request: FastifyRequest) => String((request.query as Route['Querystring']).token ?? '').slice(0, LIMITS.token)
 
 /** The asker of a mail that is requested on a page. */
-export const toAsker = (request: FastifyRequest, locales?: string): Asker => ({ ip: request.ip, language: chooseMailLanguage(request, locales) })
+export const toAsker = (request: FastifyRequest, locales?: string): Asker => {
+  const language = findAskedLanguage(request, locales)
+  return { ip: request.ip, ...(language !== undefined && { language }) }
+}
 
 /** Called after a link has set a password. It answers the request, or resolves to null for the default page. */
 export type AfterPassword = (request: FastifyRequest, reply: FastifyReply, set: Awaited<ReturnType<FastifyInstance['identity']['accounts']['setPassword']>>) => Promise<FastifyReply | null>
@@ -77,7 +80,8 @@ export function createPasswordForm (app: FastifyInstance, mount: PeopleMount) {
       try {
         await limits.guess(request)
         if (countCharacters(password) > LIMITS.password) throw new IdentityError('ErrParam', `password: must have at most ${LIMITS.password} characters`)
-        const set = await accounts.setPassword(token, password, { turn: toAnonymousTurn(request), purposes: [path.purpose] })
+        const options = { turn: toAnonymousTurn(request), language: findAskedLanguage(request), purposes: [path.purpose] }
+        const set = await accounts.setPassword(token, password, options)
         await after?.(request, reply, set)
         // A reply is a promise of nothing, so the result of `after` cannot tell whether it has answered.
         if (reply.sent) return reply

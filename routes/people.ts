@@ -2,6 +2,7 @@ import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { AccessRule } from '../schemas/options.ts'
 import { ForgotPasswordSchema, SetPasswordSchema, SignUpSchema, UndoAddressSchema, VerifyAddressSchema } from '../schemas/people.ts'
 import { createRowCheck } from '../plugins/access.ts'
+import { findAskedLanguage } from '../plugins/mail-language.ts'
 import { toAnonymousTurn } from '../plugins/turns.ts'
 import { toAsker } from './people-pages.ts'
 import { NoContentSchema, publicErrors, writeErrors } from './responses.ts'
@@ -44,7 +45,7 @@ export const peopleRoutes: FastifyPluginAsyncTypebox<Pick<RouteSettings, 'linkLi
     }
   }, async (request, reply) => {
     const { token, password, name } = request.body.data
-    await accounts.setPassword(token, password, { turn: toAnonymousTurn(request), ...(name !== undefined && { name }) })
+    await accounts.setPassword(token, password, { turn: toAnonymousTurn(request), language: findAskedLanguage(request), ...(name !== undefined && { name }) })
     return reply.code(204).send(undefined)
   })
 

@@ -30,7 +30,7 @@ export async function root (app: FastifyInstance, { openapi, oidc }: { openapi: 
   // The path that a proxy takes away before requests reach the service.
   const base = issuer === undefined ? '' : new URL(issuer).pathname.replace(/\/$/, '')
   const getHome = accountPath === false ? undefined : () => `${base}${accountPath ?? DEFAULT_ACCOUNT_PATH}`
-  const look = createLook({ ...oidc, ...(getHome !== undefined && { getHome }) })
+  const look = createLook({ ...oidc, languages: app.identity.languages, ...(getHome !== undefined && { getHome }) })
   app.setErrorHandler(createPageError(look))
   keepChoice(app, () => issuer?.startsWith('https:') === true)
 

@@ -7,6 +7,7 @@ import {
 } from '../schemas/user.ts'
 import { requireScope } from '../plugins/admission.ts'
 import { requireCaller, toActor } from '../plugins/auth.ts'
+import { findAskedLanguage } from '../plugins/mail-language.ts'
 import { linkNext, sendList } from './list-reply.ts'
 import { NoContentSchema, errors, json, pagedList, writeErrors } from './responses.ts'
 import type { RouteSettings } from './settings.ts'
@@ -66,7 +67,7 @@ export const userRoutes: FastifyPluginAsyncTypebox<RouteSettings> = async (app, 
       body: CreateUserSchema,
       response: { 200: json(UserCreatedSchema, 'The id of the new user.'), ...writeErrors('USER_EXIST', 'ErrLimit') }
     }
-  }, async (request) => ({ data: await users.create(request.body, { actor: toActor(request, tokens) }) }))
+  }, async (request) => ({ data: await users.create(request.body, { actor: toActor(request, tokens), language: findAskedLanguage(request) }) }))
 
   app.get('/user/count', {
     config: { access: 'countUsers' },

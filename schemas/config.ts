@@ -77,6 +77,7 @@ export const EnvironmentSchema = Type.Object({
   IDENTITY_HELP_ADDRESS: oidc.helpAddress,
   IDENTITY_TERMS_URL: oidc.termsUrl,
   IDENTITY_PRIVACY_URL: oidc.privacyUrl,
+  IDENTITY_TEXTS: oidc.texts,
   IDENTITY_ACCOUNT_PATH: Type.Union([Off, Type.String({
     ...oidc.accountPath.anyOf[1], pattern: '^(?!/(api/v1|docs|health|openapi\\.json|\\.well-known)(/|$))(/[\\w.~-]+)+$', expects: "a path such as /account that is not among the service's own"
   })], { default: '/account', description: oidc.accountPath.description?.replace('`false`', '`off`') }),

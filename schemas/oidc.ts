@@ -28,6 +28,9 @@ export const OidcOptionsSchema = Type.Object({
   })),
   termsUrl: Type.Optional(Type.String({ ...PageUrl, description: 'URL of your terms of use, on the pages and in mails.' })),
   privacyUrl: Type.Optional(Type.String({ ...PageUrl, description: 'URL of your privacy notice, on the pages and in mails.' })),
+  texts: Type.Optional(Type.String({
+    minLength: 1, maxLength: 4096, description: 'Folder with texts of your own for pages and mails, a file for each language, such as `fr.json`. Read at the start.'
+  })),
   accountPath: Type.Union([Type.Literal(false), Type.String({ pattern: '^(/[\\w.~-]+)+$' })], {
     default: '/account', description: 'Path of the pages where people see and change their own account, after the prefix. `false`: none but those of links, with the sign-in that a change of address needs.'
   }),

@@ -93,6 +93,7 @@ t.test('every variable sets its part of the configuration', async (t) => {
     IDENTITY_HELP_ADDRESS: 'help@example.org',
     IDENTITY_TERMS_URL: 'https://example.org/terms',
     IDENTITY_PRIVACY_URL: 'https://example.org/privacy',
+    IDENTITY_TEXTS: 'texts',
     IDENTITY_ACCOUNT_PATH: '/me',
     IDENTITY_ACCESS_TTL: '61',
     IDENTITY_REFRESH_TTL: '62',
@@ -130,7 +131,7 @@ t.test('every variable sets its part of the configuration', async (t) => {
     metrics: '[::1]:9464',
     logCallers: false,
     trustProxy: ['loopback', '10.0.0.0/8', '::1'],
-    oidc: { issuer: 'https://id.example.org/base', name: 'Example ID', logo: 'logo.svg', accent: '#24508f #a9c5f2', helpAddress: 'help@example.org', termsUrl: 'https://example.org/terms', privacyUrl: 'https://example.org/privacy', accountPath: '/me', accessTtl: 61, refreshTtl: 62, sessionTtl: 63, sessionMax: 64, refreshMax: 65, signInLimit: false },
+    oidc: { issuer: 'https://id.example.org/base', name: 'Example ID', logo: 'logo.svg', accent: '#24508f #a9c5f2', helpAddress: 'help@example.org', termsUrl: 'https://example.org/terms', privacyUrl: 'https://example.org/privacy', texts: 'texts', accountPath: '/me', accessTtl: 61, refreshTtl: 62, sessionTtl: 63, sessionMax: 64, refreshMax: 65, signInLimit: false },
     bridge: { prefix: '/a/b-c', upstream: 'https://identity:3000/base' },
     services: {
       database: 'mongodb://127.0.0.1/x',

@@ -22,11 +22,12 @@ export function nameVariable (error: unknown): unknown {
 /**
  * Checks what the start checks beyond the variables themselves, such as the contrast of a colour and the file of the logo. Opens
  * nothing.
+ * @returns oddities that do not prevent the start
  * @throws ConfigError that names the variable
  */
-export function checkStart (config: Config): void {
+export function checkStart (config: Config): readonly string[] {
   try {
-    prepareIdentity(toIdentityOptions(config))
+    return prepareIdentity(toIdentityOptions(config)).warnings
   } catch (error) {
     throw nameVariable(error)
   }

@@ -104,7 +104,7 @@ export function createAddresses (context: AccountContext) {
       tokens.deleteOfUser(written.id, written.epoch)
       await Promise.all([tickets.remove(ticket.id), tickets.removeOf(written.id, ENDED_BY_EPOCH)]).catch(onError)
       await notify(context, { kind: 'address-restored', user_id: written.id, epoch: written.epoch })
-      if (lost !== undefined && lost !== findMailbox(written)) await notify(context, { kind: 'address-taken-back', to: lost })
+      if (lost !== undefined && lost !== findMailbox(written)) await notify(context, { kind: 'address-taken-back', user_id: written.id, to: lost })
     }
   }
 }

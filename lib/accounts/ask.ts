@@ -1,6 +1,6 @@
 import { checkAccount } from '../checks.ts'
 import { paramError } from '../errors.ts'
-import type { MailLanguage } from '../mail/compose.ts'
+import type { Language } from '../pages/texts/language.ts'
 import { isAddress } from '../users/addresses.ts'
 import { groupNetwork } from '../sign-in/addresses.ts'
 import type { AccountContext } from './context.ts'
@@ -23,7 +23,7 @@ export function checkAddress (field: string, text: string): string {
 /** The caller of a request without a sign-in. */
 export interface Asker {
   ip: string
-  language?: MailLanguage
+  language?: Language
 }
 
 export interface SignUpOptions {
@@ -37,11 +37,11 @@ export interface SignUpOptions {
  * else, so its answer and its work are the same whether or not the account exists. The sender looks the account up later.
  */
 export function createAsk (context: AccountContext, { signUp, signUpDomains }: SignUpOptions) {
-  async function ask (kind: 'forgot' | 'sign-up', typed: string, life: number, { ip, language = 'en' }: Asker, extra: Record<string, string> = {}): Promise<void> {
+  async function ask (kind: 'forgot' | 'sign-up', typed: string, life: number, { ip, language }: Asker, extra: Record<string, string> = {}): Promise<void> {
     const outbox = requireOutbox(context)
     await checkAsker(context, ip)
     // The network is for the limit of the mailbox, which counts when the mail is sent.
-    await outbox.enqueue({ kind, typed, language, network: groupNetwork(ip), ...extra }, life)
+    await outbox.enqueue({ kind, typed, ...(language !== undefined && { language }), network: groupNetwork(ip), ...extra }, life)
   }
 
   return {

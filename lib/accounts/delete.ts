@@ -59,7 +59,7 @@ export function createDeletion (context: AccountContext, { clients, isOn }: { cl
       if (leaving_until !== undefined && leaving_until <= toTimestamp(now())) await checkMayLeave(user)
       const mailbox = findMailbox(user)
       // Stored before the deletion and sent after it, so that no crash in between loses it.
-      const notice = mailbox === undefined ? undefined : await prepareNotice(context, { kind: 'deleted', user_id, to: mailbox })
+      const notice = mailbox === undefined ? undefined : await prepareNotice(context, { kind: 'deleted', user_id, to: mailbox, ...(user.language !== undefined && { language: user.language }) })
       if (!await removeUser(user_id)) throw new IdentityError('ErrNotFound', 'user: no such user')
       notice?.release()
     }

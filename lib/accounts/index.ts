@@ -7,6 +7,7 @@ import type { SecretBox } from '../crypto/secrets.ts'
 import { type Outbox, address, createOutbox } from '../mail/outbox.ts'
 import { generateId } from '../ids.ts'
 import { composeMail } from '../mail/compose.ts'
+import { type Languages, OUR_LANGUAGES } from '../pages/texts/language.ts'
 import { type MailLook, createMailLook } from '../mail/look.ts'
 import { type Mail, SEND_TIMEOUT } from '../mail/port.ts'
 import type { UserRecord } from '../records.ts'
@@ -15,6 +16,7 @@ import { type SignUpOptions, createAsk } from './ask.ts'
 import { type AccountContext, notify, offError, requireOutbox } from './context.ts'
 import { createDeletion } from './delete.ts'
 import { createInvitations } from './invite.ts'
+import { createLanguageMemory } from './language.ts'
 import { type LinkOptions, createForgotLink, createLinks } from './links.ts'
 import { createComposer } from './mails.ts'
 import { createSetPassword } from './password.ts'
@@ -40,10 +42,12 @@ export interface AccountOptions extends SignUpOptions {
 export interface AccountParts extends Omit<AccountContext, 'users' | 'tickets' | 'outbox' | 'writeLink'> {
   clients: Pick<Clients, 'removeOwned'>
   box: SecretBox
+  /** Absent: the languages that the service brings. */
+  getLanguages?: (() => Languages) | undefined
   onMailFailed: Parameters<typeof createOutbox>[0]['onFailed']
 }
 
-export function createAccounts ({ clients, box, onMailFailed, ...parts }: AccountParts, options: AccountOptions) {
+export function createAccounts ({ clients, box, onMailFailed, getLanguages = () => OUR_LANGUAGES, ...parts }: AccountParts, options: AccountOptions) {
   const { store, now, onError } = parts
   const { mail, getIssuer, accountPath, links, selfDelete, serviceName, getMailLook = createMailLook } = options
   const host = () => getIssuer?.().hostname ?? 'localhost'
@@ -55,7 +59,7 @@ export function createAccounts ({ clients, box, onMailFailed, ...parts }: Accoun
     writeForgotLink: getIssuer && createForgotLink({ getIssuer, accountPath })
   }
   const outbox: Outbox | undefined = mail && createOutbox({
-    store, now, box, mail, host, getLogo: () => getMailLook().logo?.attachment, compose: createComposer(base, { service: () => serviceName ?? host(), getMailLook }), onError, onFailed: onMailFailed
+    store, now, box, mail, host, getLogo: () => getMailLook().logo?.attachment, compose: createComposer(base, { service: () => serviceName ?? host(), getMailLook, getLanguages }), onError, onFailed: onMailFailed
   })
   const context: AccountContext = { ...base, outbox }
   const ask = createAsk(context, options)
@@ -64,6 +68,7 @@ export function createAccounts ({ clients, box, onMailFailed, ...parts }: Accoun
     ...createSetPassword(context, { isSignUpOn: options.signUp }),
     ...createAddresses(context),
     ...createInvitations(context),
+    ...createLanguageMemory(context),
     ...createDeletion(context, { clients, isOn: selfDelete }),
     /** @throws ErrParam, see return-to.ts */
     checkReturnTo: async (client_id: string | undefined, return_to: string | undefined) => await checkReturnTo(parts, client_id, return_to),
@@ -85,13 +90,13 @@ export function createAccounts ({ clients, box, onMailFailed, ...parts }: Accoun
      */
     async sendTest (to: string, signal: AbortSignal): Promise<void> {
       if (mail === undefined) throw offError('mail is not configured')
-      const draft = composeMail('test', { to, language: 'en', values: { service: serviceName ?? host() }, look: getMailLook() })
+      const draft = composeMail('test', { to, language: 'en', languages: getLanguages(), values: { service: serviceName ?? host() }, look: getMailLook() })
       const message = { ...address(draft, mail, getMailLook().logo?.attachment), id: `<${generateId(now())}@${host()}>` }
       await mail.send(message, { signal: AbortSignal.any([signal, AbortSignal.timeout(SEND_TIMEOUT)]) })
     },
     /** Notifies mailboxes that a user has given up, because an administrator has set the user's address. */
-    async notifyOfAddress (former: readonly string[]): Promise<void> {
-      for (const to of former) await notify(context, { kind: 'address-given-up', to })
+    async notifyOfAddress ({ id }: Pick<UserRecord, 'id'>, former: readonly string[]): Promise<void> {
+      for (const to of former) await notify(context, { kind: 'address-given-up', user_id: id, to })
     },
     /** Notifies a user whose address an administrator has verified, and removes the links that would have verified it. */
     async finishVerification ({ id }: Pick<UserRecord, 'id'>): Promise<void> {

@@ -67,7 +67,14 @@ export function createInvitations (context: AccountContext) {
       const returnTo = copyReturnTo(invitation)
       const invited = await findInvited(account, actor)
       const user = invited ?? createUserRecord(now(), {
-        account, roles: checkRoles(roles), password: NO_PASSWORD, name: checkName('name', name), info: {}, invited_at: toTimestamp(now()), invited_by: toInviter(actor)
+        account,
+        roles: checkRoles(roles),
+        password: NO_PASSWORD,
+        name: checkName('name', name),
+        info: {},
+        invited_at: toTimestamp(now()),
+        invited_by: toInviter(actor),
+        ...(invitation.language !== undefined && { language: invitation.language })
       }, actor.isAdmin)
       const mailbox = outbox && findMailbox(user)
       // Before anything is written: a refused invitation creates no user.

@@ -1,7 +1,8 @@
 import { toTimestamp } from '../clock.ts'
 import type { MailLook } from '../mail/look.ts'
-import { type MailKind, type MailLanguage, composeMail, toMailLanguage } from '../mail/compose.ts'
+import { type MailKind, composeMail } from '../mail/compose.ts'
 import type { Draft, Job } from '../mail/outbox.ts'
+import type { Languages } from '../pages/texts/language.ts'
 import type { UserRecord } from '../records.ts'
 import { hashToken } from '../tokens/tokens.ts'
 import { isActive } from '../tokens/validity.ts'
@@ -11,12 +12,21 @@ import { mayMailAsked } from './mail-limits.ts'
 import { copyReturnTo } from './return-to.ts'
 import { type Purpose, toHolder } from './tickets.ts'
 
+export interface ComposerParts {
+  service: () => string
+  getMailLook: () => MailLook
+  getLanguages: () => Languages
+}
+
 /** Composes mails from the jobs in the outbox. It runs when a mail is sent, and reads the accounts at that time. */
-export function createComposer (context: Omit<AccountContext, 'outbox'>, { service, getMailLook }: { service: () => string, getMailLook: () => MailLook }) {
+export function createComposer (context: Omit<AccountContext, 'outbox'>, { service, getMailLook, getLanguages }: ComposerParts) {
   const { users, tickets, now } = context
 
-  const write = (kind: MailKind, language: MailLanguage, to: string, link?: string, about: { account?: string, address?: string } = {}): Draft =>
-    composeMail(kind, { to, link, language, look: getMailLook(), values: { service: service(), ...about } })
+  /** @param asked the language of the request. That of the user comes first */
+  function write (kind: MailKind, user: Pick<UserRecord, 'language'> | null, asked: unknown, to: string, link?: string, about: { account?: string, address?: string } = {}): Draft {
+    const languages = getLanguages()
+    return composeMail(kind, { to, link, language: languages.check(user?.language ?? asked), languages, look: getMailLook(), values: { service: service(), ...about } })
+  }
 
   /** The mailbox of an active user. */
   function findActiveMailbox (user: UserRecord | null): string | undefined {
@@ -40,11 +50,12 @@ export function createComposer (context: Omit<AccountContext, 'outbox'>, { servi
       address: isWanted ? to : hashToken(name),
       mailed: true,
       ...(user !== null && isWanted && toHolder(user)),
-      ...(isNew && copyReturnTo(job))
+      ...(isNew && copyReturnTo(job)),
+      ...(isNew && typeof language === 'string' && { language })
     })
     if (to === undefined || !isWanted) return null
     const mail: MailKind = isNew ? 'sign-up' : kind === 'sign-up' ? 'exists' : 'reset'
-    return write(mail, toMailLanguage(language), to, requireLink(context)(purpose, token, isNew && typeof uid === 'string' ? uid : undefined))
+    return write(mail, user, language, to, requireLink(context)(purpose, token, isNew && typeof uid === 'string' ? uid : undefined))
   }
 
   /** Composes a mail with a link for one user, unless their relevant state has changed since the request. */
@@ -57,7 +68,7 @@ export function createComposer (context: Omit<AccountContext, 'outbox'>, { servi
     const token = await tickets.issue({
       purpose, ...found, mailed: true, ...toHolder(user), ...copyReturnTo(job)
     })
-    return write(kind, toMailLanguage(job.language), found.address, requireLink(context)(purpose, token), { account: user.account, address: found.address })
+    return write(kind, user, job.language, found.address, requireLink(context)(purpose, token), { account: user.account, address: found.address })
   }
 
   const toMailbox = async (user: UserRecord) => ({ address: findMailbox(user)! })
@@ -85,31 +96,32 @@ export function createComposer (context: Omit<AccountContext, 'outbox'>, { servi
       const user = await users.get(String(user_id))
       const id = hashToken(String(token))
       if (user?.address_changes?.some(({ ticket }) => ticket === id) !== true) return null
-      return write('address-changed', toMailLanguage(language), String(to), requireLink(context)('undo', String(token)))
+      return write('address-changed', user, language, String(to), requireLink(context)('undo', String(token)))
     },
 
-    async 'address-taken-back' ({ to, language }) {
-      return write('address-taken-back', toMailLanguage(language), String(to))
+    async 'address-taken-back' ({ user_id, to, language }) {
+      return write('address-taken-back', await users.get(String(user_id)), language, String(to))
     },
 
-    async 'address-given-up' ({ to, language }) {
-      return write('address-given-up', toMailLanguage(language), String(to))
+    async 'address-given-up' ({ user_id, to, language }) {
+      return write('address-given-up', await users.get(String(user_id)), language, String(to))
     },
 
     async 'address-verified' ({ user_id, language }) {
       const user = await users.get(String(user_id))
       const mailbox = findActiveMailbox(user)
-      return mailbox === undefined || user?.email_verified_at === undefined ? null : write('address-verified', toMailLanguage(language), mailbox)
+      return mailbox === undefined || user?.email_verified_at === undefined ? null : write('address-verified', user, language, mailbox)
     },
 
     async 'password-changed' ({ user_id, language }) {
-      const mailbox = findActiveMailbox(await users.get(String(user_id)))
-      return mailbox === undefined ? null : write('password-changed', toMailLanguage(language), mailbox, context.writeForgotLink?.())
+      const user = await users.get(String(user_id))
+      const mailbox = findActiveMailbox(user)
+      return mailbox === undefined ? null : write('password-changed', user, language, mailbox, context.writeForgotLink?.())
     },
 
     /** Goes to the mailbox of an account that is gone. */
     async deleted ({ user_id, to, language }) {
-      return await users.get(String(user_id)) === null ? write('deleted', toMailLanguage(language), String(to)) : null
+      return await users.get(String(user_id)) === null ? write('deleted', null, language, String(to)) : null
     }
   }
 

@@ -2,6 +2,7 @@ import { toTimestamp } from '../clock.ts'
 import { IdentityError } from '../errors.ts'
 import type { Turn } from '../fair-queue.ts'
 import { checkName } from '../names.ts'
+import type { Language } from '../pages/texts/language.ts'
 import type { UserRecord } from '../records.ts'
 import { createUserRecord } from '../records.ts'
 import { DuplicateKeyError } from '../store/port.ts'
@@ -24,6 +25,17 @@ export interface PasswordSet extends Partial<ReturnTo> {
   purpose: PasswordPurpose
 }
 
+export interface SetPasswordOptions {
+  /** The name of a new user. */
+  name?: string
+  /** The language that the request asks for, for later mails. */
+  language?: Language | undefined
+  /** In the queue of hashes. */
+  turn?: Turn
+  /** Of links that are good there. */
+  purposes?: readonly PasswordPurpose[]
+}
+
 function inUseError (): IdentityError {
   return new IdentityError('ErrBusy', 'token: the link is being used by another request', { headers: { 'retry-after': '1' } })
 }
@@ -35,14 +47,14 @@ export function createSetPassword (context: AccountContext, { isSignUpOn }: { is
   const inUse = new Set<string>()
 
   /** Creates the account. It does not exist before the person has proved that the mailbox is theirs. */
-  async function signUp (ticket: TicketRecord, password: string, typed: string, turn: Turn | undefined): Promise<UserRecord> {
+  async function signUp (ticket: TicketRecord, password: string, typed: string, language: Language | undefined, turn: Turn | undefined): Promise<UserRecord> {
     const { address } = ticket
     if (address === undefined || !isSignUpOn || await isTaken(users, address)) throw ticketError()
     const name = checkName('name', typed)
     await checkNewPassword(password, { account: address })
     const hashed = await passwords.hash(password, turn)
     const record = createUserRecord(now(), {
-      account: address, email: address, email_verified_at: toTimestamp(now()), roles: {}, password: hashed, name, info: {}
+      account: address, email: address, email_verified_at: toTimestamp(now()), roles: {}, password: hashed, name, info: {}, ...(language !== undefined && { language })
     }, false)
     try {
       await users.insert({ ...record, ...recorder.attach(null, { type: 'user.signed_up', id: record.id }) })
@@ -55,7 +67,7 @@ export function createSetPassword (context: AccountContext, { isSignUpOn }: { is
     return record
   }
 
-  async function reset (ticket: TicketRecord, password: string, turn: Turn | undefined): Promise<UserRecord> {
+  async function reset (ticket: TicketRecord, password: string, language: Language | undefined, turn: Turn | undefined): Promise<UserRecord> {
     const user = requireLive(ticket, await users.get(ticket.user_id ?? ''), now)
     await checkNewPassword(password, user)
     const hashed = await passwords.hash(password, turn)
@@ -63,7 +75,7 @@ export function createSetPassword (context: AccountContext, { isSignUpOn }: { is
       const current = requireLive(ticket, record, now)
       const isProof = ticket.mailed && ticket.address !== undefined && current.email_verified_at === undefined
       return {
-        set: { password: hashed, ...(isProof && toVerified(current, ticket.address!, now)) },
+        set: { password: hashed, ...(language !== undefined && current.language_chosen !== true && { language }), ...(isProof && toVerified(current, ticket.address!, now)) },
         unset: ['invited_at'],
         // Spends the ticket, and ends every session and every other link of the user.
         increment: { epoch: 1 },
@@ -93,18 +105,16 @@ export function createSetPassword (context: AccountContext, { isSignUpOn }: { is
 
     /**
      * Sets the password and spends the link with the same write.
-     * @param options.turn in the queue of hashes
-     * @param options.purposes of links that are good there
      * @throws ErrTicket, ErrParam for a refused password or name: the link can then be used again, ErrBusy
      */
-    async setPassword (token: string, password: string, { name = '', turn, purposes = PASSWORD_PURPOSES }: { name?: string, turn?: Turn, purposes?: readonly PasswordPurpose[] } = {}): Promise<PasswordSet> {
+    async setPassword (token: string, password: string, { name = '', language, turn, purposes = PASSWORD_PURPOSES }: SetPasswordOptions = {}): Promise<PasswordSet> {
       const id = hashToken(token)
       if (inUse.has(id)) throw inUseError()
       inUse.add(id)
       try {
         const ticket = await tickets.require(token, ...purposes)
         const { purpose } = ticket as TicketRecord & { purpose: PasswordSet['purpose'] }
-        const user = purpose === 'sign-up' ? await signUp(ticket, password, name, turn) : await reset(ticket, password, turn)
+        const user = purpose === 'sign-up' ? await signUp(ticket, password, name, language ?? ticket.language, turn) : await reset(ticket, password, language, turn)
         return { user_id: user.id, epoch: user.epoch, account: user.account, purpose, ...copyReturnTo(ticket) }
       } finally {
         inUse.delete(id)

@@ -46,11 +46,13 @@ export interface TicketRecord extends Document {
   /** Where the person continues afterwards: a URI, and the client that has registered it. */
   return_to?: string
   client_id?: string
+  /** Of a sign-up: the language of its request. */
+  language?: string
   created_at: string
   expired_at: string
 }
 
-export type NewTicket = Pick<TicketRecord, 'purpose' | 'mailed'> & Partial<Pick<TicketRecord, 'user_id' | 'user_epoch' | 'link_epoch' | 'address' | 'former' | 'return_to' | 'client_id'>>
+export type NewTicket = Pick<TicketRecord, 'purpose' | 'mailed'> & Partial<Pick<TicketRecord, 'user_id' | 'user_epoch' | 'link_epoch' | 'address' | 'former' | 'return_to' | 'client_id' | 'language'>>
 
 /** The fields of a ticket that make it end with its user's password and roles. */
 export function toHolder ({ id, epoch, link_epoch }: UserRecord): { user_id: string, user_epoch: number, link_epoch?: number } {

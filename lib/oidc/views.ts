@@ -5,7 +5,6 @@ import { type Pages, renderPage } from '../pages/index.ts'
 import { CHOICE, CHOICE_COOKIE, LANGUAGE_COOKIE, joinLocales } from '../pages/language-cookie.ts'
 import type { Look } from '../pages/look.ts'
 import type { Message } from '../pages/texts/en.ts'
-import { chooseLanguage } from '../pages/texts/language.ts'
 import type { createAccounts } from './accounts.ts'
 import type { OurClient } from './clients.ts'
 import { splitScopes } from './scopes.ts'
@@ -75,7 +74,7 @@ export function createViews (findAccount: ReturnType<typeof createAccounts>, des
     const [, query = ''] = ctx.originalUrl.split('?', 2)
     const chosen = new URLSearchParams(query).get(CHOICE)
     const locales = joinLocales(chosen, readOwn(CHOICE_COOKIE), ctx.oidc?.params?.ui_locales ?? ctx.query.ui_locales, readOwn(LANGUAGE_COOKIE))
-    ctx.body = renderPage(name, data, look, chooseLanguage(locales, ctx.get('accept-language')), ctx.method === 'GET' ? query : undefined)
+    ctx.body = renderPage(name, data, look, look.languages.choose(locales, ctx.get('accept-language')), ctx.method === 'GET' ? query : undefined)
   }
 
   return {

@@ -1,7 +1,7 @@
 import { type Html, html } from './html.ts'
 import type { Look } from './look.ts'
 import type { Texts } from './texts/index.ts'
-import { LANGUAGES, type Language } from './texts/language.ts'
+import type { Language } from './texts/language.ts'
 import { CHOICE } from './language-cookie.ts'
 
 /** Characters of a query that the links to other languages repeat. */
@@ -14,13 +14,13 @@ function nameLanguage (language: Language): string {
 }
 
 /** The languages of a page as links to itself: the service keeps the choice of one in a cookie. */
-function chooseLanguage (query: string, current: Language, { common }: Texts): Html | false {
+function chooseLanguage (query: string, tags: readonly Language[], current: Language, { common }: Texts): Html | false {
   const params = new URLSearchParams(query)
   params.delete(CHOICE)
   if (params.toString().length > QUERY_LIMIT) return false
   const toHref = (language: Language) => `?${new URLSearchParams([...params, [CHOICE, language]])}`
   return html`<ul class="languages" aria-label="${common.languages}">
-${LANGUAGES.map((language) => language === current
+${tags.map((language) => language === current
     ? html`<li><span aria-current="true">${nameLanguage(language)}</span></li>\n`
     : html`<li><a href="${toHref(language)}" lang="${language}" hreflang="${language}">${nameLanguage(language)}</a></li>\n`)}</ul>
 `
@@ -30,14 +30,14 @@ ${LANGUAGES.map((language) => language === current
  * The links below every page.
  * @param query of the page's URL. Absent: the page cannot be opened again, so its language cannot be chosen on it
  */
-export function footer ({ links: { help, terms, privacy } }: Pick<Look, 'links'>, texts: Texts, language: Language, query: string | undefined): Html | false {
+export function footer ({ links: { help, terms, privacy }, languages: { tags } }: Pick<Look, 'links' | 'languages'>, texts: Texts, language: Language, query: string | undefined): Html | false {
   const { common } = texts
   const links = [
     help !== undefined && html`<a href="${help.href}">${help.href.startsWith('mailto:') ? help.text : common.help}</a>`,
     terms !== undefined && html`<a href="${terms}">${common.terms}</a>`,
     privacy !== undefined && html`<a href="${privacy}">${common.privacy}</a>`
   ].filter((link) => link !== false)
-  const languages = query !== undefined && LANGUAGES.length > 1 && chooseLanguage(query, language, texts)
+  const languages = query !== undefined && tags.length > 1 && chooseLanguage(query, tags, language, texts)
   return (links.length > 0 || languages !== false) && html`<footer>
 ${links.length > 0 && html`<ul>
 ${links.map((link) => html`<li>${link}</li>\n`)}</ul>

@@ -16,7 +16,7 @@ import { askLink, confirmChange, confirmLink, linkDone, linkSent, setPassword } 
 import { signIn } from './sign-in.ts'
 import { signedOut, signOut } from './sign-out.ts'
 import type { Look } from './look.ts'
-import { TEXTS } from './texts/index.ts'
+import { getTexts } from './texts/index.ts'
 import type { Language } from './texts/language.ts'
 
 export { type PageClient, type PageName, type Pages } from './contract.ts'
@@ -57,7 +57,7 @@ const PAGES: { [Name in PageName]: (data: Pages[Name], context: Context) => Part
  */
 export function renderPage<Name extends PageName> (name: Name, data: Pages[Name], look: Look, language: Language, query?: string): string {
   const { name: service, logo, icon, links } = look
-  const texts = TEXTS[language]
+  const texts = getTexts(look.languages, language)
   const { title, body, before } = PAGES[name](data, { texts, language, home: look.getHome?.(), links })
   return html`<!DOCTYPE html>
 <html lang="${language}">

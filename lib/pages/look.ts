@@ -4,6 +4,7 @@ import { chooseIcon } from './icon.ts'
 import { readImage } from './image.ts'
 import { type OperatorLinkOptions, type OperatorLinks, createOperatorLinks } from './operator-links.ts'
 import { STYLE, SURFACES } from './style.ts'
+import { type Languages, OUR_LANGUAGES } from './texts/language.ts'
 
 /** The operator's design of the pages. */
 export interface Look {
@@ -18,6 +19,8 @@ export interface Look {
   styleSource: string
   /** The operator's help address, terms and privacy notice. */
   links: OperatorLinks
+  /** The languages of the pages. */
+  languages: Languages
   /** The path of the account pages, if they are on. */
   getHome?: (() => string) | undefined
 }
@@ -27,6 +30,8 @@ export interface LookOptions extends Pick<Look, 'name' | 'getHome'>, OperatorLin
   logo?: string | undefined
   /** One colour, or two with a space between them: for a light and for a dark background. */
   accent?: string | undefined
+  /** Absent: the languages that the service brings. */
+  languages?: Languages | undefined
 }
 
 /** The contrast of a button and its surroundings (WCAG 2.2, 1.4.11). Text on it always has 4.5 (1.4.3), in either white or black. */
@@ -90,7 +95,7 @@ function inlineLogo (logo: string): string {
  * Checks and prepares the operator's design.
  * @throws Error that names the option, for an invalid logo, or a colour without enough contrast
  */
-export function createLook ({ name, logo, accent, getHome, ...links }: LookOptions = {}): Look {
+export function createLook ({ name, logo, accent, getHome, languages = OUR_LANGUAGES, ...links }: LookOptions = {}): Look {
   const style = accent === undefined ? STYLE : addAccent(accent)
   const inlined = logo === undefined ? undefined : inlineLogo(logo)
   return {
@@ -98,6 +103,7 @@ export function createLook ({ name, logo, accent, getHome, ...links }: LookOptio
     icon: chooseIcon(inlined, accent?.slice(0, 7) ?? BUILT_IN),
     styleSource: `'sha256-${hash('sha256', style, 'base64')}'`,
     links: createOperatorLinks(links),
+    languages,
     ...(name !== undefined && { name }),
     ...(inlined !== undefined && { logo: inlined }),
     ...(getHome !== undefined && { getHome })

@@ -118,7 +118,7 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
     })
   }
 
-  async function create (input: CreateUser, extra: { id?: string, roles?: Roles, bootstrap?: string, actor?: Actor } = {}): Promise<{ user_id: string }> {
+  async function create (input: CreateUser, extra: { id?: string, roles?: Roles, bootstrap?: string, language?: string | undefined, actor?: Actor } = {}): Promise<{ user_id: string }> {
     const { account: given, password: secret, ...data } = input.data
     const account = checkAccount(given)
     const password = await checkNewPassword(secret, { account })
@@ -140,6 +140,7 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
       name: '',
       info: {},
       ...fields,
+      language: extra.language,
       bootstrap: extra.bootstrap
     })
     try {

@@ -2,7 +2,7 @@ import type { Test } from 'tap'
 import { pageHeaders } from '../../lib/pages/headers.ts'
 import { type PageName, type Pages, renderPage } from '../../lib/pages/index.ts'
 import { createLook } from '../../lib/pages/look.ts'
-import { LANGUAGES } from '../../lib/pages/texts/language.ts'
+import { BUILT_IN } from '../../lib/pages/texts/language.ts'
 import { findViolations, startChromium, takePicture, withTab, type Tab } from './chromium.ts'
 
 export const action = '/form'
@@ -54,7 +54,7 @@ export async function checkLook (t: Test, rows: readonly Row[]): Promise<void> {
   await withTab(t, { bypassCSP: true, reducedMotion: 'reduce' }, async (tab) => {
     const show = await serve(tab)
     for (const [row, name, data, service] of rows) {
-      for (const language of LANGUAGES) {
+      for (const language of BUILT_IN) {
         const what = `${row}-${language}`
         // One language shows the colours of the dark, and the pictures.
         const isShown = language === 'en'

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { html } from '../../lib/pages/html.ts'
-import { chooseLanguage } from '../../lib/pages/texts/language.ts'
+import { OUR_LANGUAGES } from '../../lib/pages/texts/language.ts'
 import { de } from '../../lib/pages/texts/de.ts'
 import { en } from '../../lib/pages/texts/en.ts'
 import { compileTexts, isPlural, listPlaceholders } from '../../lib/pages/texts/template.ts'
@@ -24,7 +24,7 @@ t.test('ui_locales decides on the language, then Accept-Language', async (t) => 
     ['derby', 'en', 'en'],
     [['de'], 'en', 'en'],
     [`${'x '.repeat(10)}de`, 'en', 'en']
-  ] as const) t.equal(chooseLanguage(locales, accept), language, `${String(locales).slice(0, 20)} | ${accept?.slice(0, 30)}`)
+  ] as const) t.equal(OUR_LANGUAGES.choose(locales, accept), language, `${String(locales).slice(0, 20)} | ${accept?.slice(0, 30)}`)
 })
 
 /** The keys of all texts, each with its placeholders. */
@@ -43,14 +43,14 @@ t.test('every language has every text, with the same placeholders', async (t) =>
 
 t.test('a text is escaped, and so are its values', async (t) => {
   const english = { plain: 'a {b', html: 'Hello {who}, {who} & {place}', count: { one: '{count} app', other: '{count} apps' }, group: { inner: 'inner', missing: 'only {lang}' } } as const
-  const texts = compileTexts(english, { plain: '<i>{', html: '<b>{place}</b> {who}', count: { one: '{count} apka', few: '{count} apki', other: '{count} apek' }, group: { inner: 'x' } }, 'pl')
+  const texts = compileTexts(english, [{ group: { inner: 'x' } }, { plain: '<i>{', html: '<b>{place}</b> {who}', count: { one: '{count} apka', few: '{count} apki', other: '{count} apek' }, group: { inner: 'y' } }], 'pl')
   t.equal(texts.plain, '<i>{', 'a page escapes it')
   t.equal(String(texts.html({ who: '<Ann>', place: html`<bdi>${'R&D'}</bdi>` })), '&lt;b&gt;<bdi>R&amp;D</bdi>&lt;/b&gt; &lt;Ann&gt;')
   t.strictSame([1, 2, 5, 22].map((count) => String(texts.count({ count }))), ['1 apka', '2 apki', '5 apek', '22 apki'], 'forms by the rules of the language')
   t.equal(texts.group.inner, 'x')
   t.equal(String(texts.group.missing({ lang: 'English' })), 'only English', 'a text that is missing is in English')
-  t.equal(String(compileTexts(english, {}, 'pl').count({ count: 2 })), '2 apps', 'with the forms of English')
-  t.equal(String(compileTexts(english, { count: '{count}x' }, 'de').count({ count: 1 })), '1x', 'one form for all numbers')
+  t.equal(String(compileTexts(english, [], 'pl').count({ count: 2 })), '2 apps', 'with the forms of English')
+  t.equal(String(compileTexts(english, [{ count: '{count}x' }], 'de').count({ count: 1 })), '1x', 'one form for all numbers')
 })
 
 t.test('a page is in the language of the app, or of the browser', async (t) => {

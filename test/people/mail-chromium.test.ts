@@ -1,6 +1,7 @@
 import t from 'tap'
 import { composeMail } from '../../lib/mail/compose.ts'
 import { createMailLook } from '../../lib/mail/look.ts'
+import { OUR_LANGUAGES } from '../../lib/pages/texts/language.ts'
 import { findViolations, skip, startChromium, takePicture, withTab } from '../pages/chromium.ts'
 
 const LOGO = 'data:image/gif;base64,R0lGODlhKAAUAIAAAP///wAAACwAAAAAKAAUAAACIISPqcvtD6OctNqLs968+w+G4kiW5omm6sq27gvHsloAADs='
@@ -13,7 +14,7 @@ t.test('mails look right on light and dark backgrounds and on narrow screens', {
     ['mail', 'sign-up', 'en', 'Acme', look],
     ['mail-long', 'address-restored', 'de', 'Bundesversicherungsgesellschaft der Nordseeküste, e. V., Cuxhaven'.slice(0, 64), createMailLook()]
   ] as const) {
-    const { html } = composeMail(kind, { to: 'ann@example.com', link, language, look: mailLook, values: { service } })
+    const { html } = composeMail(kind, { to: 'ann@example.com', link, language, languages: OUR_LANGUAGES, look: mailLook, values: { service } })
     for (const colorScheme of ['light', 'dark'] as const) {
       for (const width of [800, 320]) {
         await withTab(t, { colorScheme, viewport: { width, height: 600 } }, async (tab) => {

@@ -4,6 +4,7 @@ import { type MailKind, composeMail } from '../../lib/mail/compose.ts'
 import { createMailLook } from '../../lib/mail/look.ts'
 import { createSmtp } from '../../lib/mail/smtp.ts'
 import { en } from '../../lib/mail/texts/en.ts'
+import { OUR_LANGUAGES } from '../../lib/pages/texts/language.ts'
 import { build } from '../helpers/build.ts'
 import { findProblems, listFeatures } from '../helpers/mail-support.ts'
 import { startSmtp } from '../helpers/smtp.ts'
@@ -24,7 +25,7 @@ const look = createMailLook({ logo: toUrl(png(400, 160)), accent: '#b3261e #f2b8
 const LINK = `https://id.example/account/reset?token=${'x'.repeat(43)}`
 const KINDS = Object.keys(en).filter((kind) => kind !== 'layout') as MailKind[]
 const compose = (kind: MailKind, parts: Partial<Parameters<typeof composeMail>[1]> = {}) =>
-  composeMail(kind, { to: 'ann@example.com', link: LINK, language: 'en', values: { service: 'Acme' }, look, ...parts })
+  composeMail(kind, { to: 'ann@example.com', link: LINK, language: 'en', languages: OUR_LANGUAGES, values: { service: 'Acme' }, look, ...parts })
 
 /** What may degrade, and how the mail still looks right. */
 const ACCEPTED: Record<string, { programs: string[], reason: string }> = {
@@ -74,7 +75,7 @@ t.test('a mail is small and loads nothing; its logo is an attachment', async (t)
     t.strictSame([...html.matchAll(/(?:src|background)="([^"]*)"|url\(|@import/g)].map(([, source]) => source), ['cid:logo'], kind)
     t.notMatch(html, /<script|<form|<link|<iframe| on\w+=/, kind)
     t.notMatch(`${subject}${text}${html}`, /\{\w+\}|undefined|\[object/, kind)
-    t.equal([...html.matchAll(/class="label"/g)].length, /deleted|test/.test(kind) ? 0 : 1, `${kind}: one button`)
+    t.equal([...html.matchAll(/class="label"/g)].length, 'button' in en[kind] ? 1 : 0, `${kind}: one button`)
   }
 })
 

@@ -32,7 +32,8 @@ export type Translated<T> = T extends string
   ? string
   : T extends { readonly one: string, readonly other: string } ? string | Plural : { readonly [Key in keyof T]: Translated<T[Key]> }
 
-interface Tree { readonly [key: string]: string | Tree }
+/** Texts in groups. */
+export interface Tree { readonly [key: string]: string | Tree }
 
 /** Whether this English text has plural forms. */
 export function isPlural (text: object): text is Plural {
@@ -60,13 +61,16 @@ function compilePlural (forms: string | Plural, language: string): (values: Read
   return (values) => fill(forms[rules.select(Number(Object.values(values)[0]))] ?? forms.other, values)
 }
 
-/** Compiles the texts of a language. A text that it does not have is the English one. */
-export function compileTexts<T> (english: T, own: object, language: string): Compiled<T> {
+/**
+ * Compiles the texts of a language.
+ * @param sources the texts of the language; of a key the first that has it counts, and the English text if none does
+ */
+export function compileTexts<T> (english: T, sources: readonly object[], language: string): Compiled<T> {
   const compiled = Object.entries(english as Tree).map(([key, text]) => {
-    const given = (own as Tree)[key]
-    const [chosen, tag] = given === undefined ? [text, 'en'] : [given, language]
+    const given = (sources as readonly Tree[]).map((source) => source[key]).filter((one) => one !== undefined)
+    const [chosen, tag] = given[0] === undefined ? [text, 'en'] : [given[0], language]
     if (typeof text === 'string') return [key, listPlaceholders(text).length === 0 ? chosen : (values: Record<string, Slot>) => fill(chosen as string, values)]
-    return [key, isPlural(text) ? compilePlural(chosen as string | Plural, tag) : compileTexts(text, (given ?? {}) as Tree, language) as unknown]
+    return [key, isPlural(text) ? compilePlural(chosen as string | Plural, tag) : compileTexts(text, given as Tree[], language) as unknown]
   })
   return Object.fromEntries(compiled) as Compiled<T>
 }
