@@ -8,7 +8,7 @@ import { LIFETIMES } from './model-adapter.ts'
 import { findTooLong } from './parameter-limits.ts'
 import { type createGrantLoader, createPolicy } from './policy.ts'
 import type { createResourceIndicators } from './resource-indicators.ts'
-import { LANGUAGES } from '../pages/texts/language.ts'
+import type { Language } from '../pages/texts/language.ts'
 import { INTERACTION, ROUTES } from './routes.ts'
 import { CLAIMS, PASSWORD_ACR, chooseDefaultScope, splitScopes } from './scopes.ts'
 import type { Views } from './views.ts'
@@ -23,6 +23,8 @@ export interface ConfigurationParts {
   keys: KeyRing
   adapter: ReturnType<typeof createAdapterFactory>
   findAccount: ReturnType<typeof createAccounts>
+  /** The languages of the pages. */
+  languages: readonly Language[]
   views: Views
   loadGrant: ReturnType<typeof createGrantLoader>
   resourceIndicators: ReturnType<typeof createResourceIndicators>
@@ -88,7 +90,7 @@ export function createConfiguration (parts: ConfigurationParts): Configuration {
     discovery: {
       // Initiating User Registration via OpenID Connect 1.0, 4.1.
       prompt_values_supported: ['none', 'login', 'consent', ...(settings.signUp === true ? ['create'] : [])],
-      ui_locales_supported: [...LANGUAGES],
+      ui_locales_supported: [...parts.languages],
       introspection_endpoint_auth_methods_supported: AUTH_METHODS,
       revocation_endpoint_auth_methods_supported: AUTH_METHODS
     },

@@ -101,6 +101,7 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
     keys,
     adapter,
     findAccount,
+    languages: look.languages.tags,
     views: {
       ...views,
       async deviceDone (ctx) {

@@ -42,6 +42,8 @@ t.test('a file of a third language adds it to pages and mails; what it lacks is 
   for (const accept of ['pt', 'pt-BR', 'pt-br;q=0.9, fr;q=0.1']) t.match(await open('/account/sign-in', accept), '<html lang="pt-BR">', accept)
   for (const locales of ['pt', 'pt-PT', 'xx PT-br']) t.match(await open(`/account/sign-in?ui_locales=${locales.replace(' ', '%20')}`), '<html lang="pt-BR">', locales)
   t.match(await open('/account/sign-in', 'de'), '<html lang="de">')
+  t.strictSame((await kit.inject('/.well-known/openid-configuration')).json<{ ui_locales_supported: string[] }>().ui_locales_supported, ['en', 'de', 'fr', 'pt-BR'])
+  t.match(page, /<a href="\?language=pt-BR" lang="pt-BR"/, 'and a page has a link to each')
 
   await kit.app.identity.users.create({ data: { account: 'ann@example.com', password: 'p' } })
   await kit.inject({ method: 'POST', url: '/api/v1/auth/forgot', headers: { 'accept-language': 'fr' }, payload: { data: { account: 'ann@example.com' } } })
