@@ -22,7 +22,7 @@ export const textCommands: Commands = {
     async runAlone ({ args, stdout }) {
       const language = args.optional('language') ?? 'en'
       const texts = TEXTS[language]
-      if (texts === undefined) throw new Error(`--language: must be one of ${BUILT_IN.join(', ')}; a file for another language begins with the texts of one of these`)
+      if (texts === undefined) throw new Error(`--language: must be one of ${BUILT_IN.join(', ')}; translate one of these into another language`)
       const text = `${JSON.stringify(texts, null, 2)}\n`
       const file = args.optional('file')
       if (file === undefined) {

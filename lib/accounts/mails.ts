@@ -23,9 +23,12 @@ export function createComposer (context: Omit<AccountContext, 'outbox'>, { servi
   const { users, tickets, now } = context
 
   /** @param asked the language of the request. That of the user comes first */
-  function write (kind: MailKind, user: Pick<UserRecord, 'language'> | null, asked: unknown, to: string, link?: string, about: { account?: string, address?: string } = {}): Draft {
+  function write (
+    kind: MailKind, user: Pick<UserRecord, 'language'> | null, asked: unknown, to: string, link?: string, about: Record<string, string> = {}
+  ): Draft {
     const languages = getLanguages()
-    return composeMail(kind, { to, link, language: languages.check(user?.language ?? asked), languages, look: getMailLook(), values: { service: service(), ...about } })
+    const language = languages.check(user?.language ?? asked)
+    return composeMail(kind, { to, link, language, languages, look: getMailLook(), values: { ...about, service: service() } })
   }
 
   /** The mailbox of an active user. */

@@ -21,8 +21,8 @@ export interface MailParts {
 
 /** Composes a mail. It contains no text from users but names of accounts, so that the service cannot be abused to send their texts. */
 export function composeMail (kind: MailKind, { to, link, language, languages, values, look }: MailParts): NonNullable<Draft> {
-  const filled = Object.entries(getMailTexts(kind, languages, language)).map(([key, text]: [string, string]) => [key, fillText(text, values)])
-  const texts = Object.fromEntries(filled) as unknown as MailText
+  const templates = Object.entries<string>({ ...getMailTexts(kind, languages, language) })
+  const texts = Object.fromEntries(templates.map(([key, text]) => [key, fillText(text, values)])) as unknown as MailText
   const content = { ...texts, language, service: values.service, link, layout: getLayoutTexts(languages, language) }
   return { to, subject: content.subject, text: renderText(content, look), html: renderMail(content, look) }
 }

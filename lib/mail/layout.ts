@@ -40,36 +40,58 @@ function writeStyle ({ dark }: MailLook['colours']): string {
 
 const splitParagraphs = (text: string) => text.split(/\n{2,}/)
 
+/** The style of a text: its colour is that for a light background. */
+function writeFont (size: number, line: number, colour: string, more = ''): Html {
+  return html`${FONT}; font-size: ${size}px; line-height: ${line}px; color: ${colour}${more}`
+}
+
 /** The logo and the name. A logo that is a word mark has the name as its alternative text only. */
-function renderHeader (service: string, { logo }: MailLook) {
-  const name = html`<span class="muted" style="${FONT}; font-size: 16px; line-height: 24px; font-weight: 600; color: ${LIGHT.muted}">${service}</span>`
+function renderHeader (service: string, { logo }: MailLook): Html {
+  const name = html`<span class="muted" style="${writeFont(16, 24, LIGHT.muted, '; font-weight: 600')}">${service}</span>`
   if (logo === undefined) return name
   const { attachment: { cid }, width, height, isWide } = logo
-  const image = html`<img src="cid:${cid}" width="${width}" height="${height}" alt="${isWide ? service : ''}" style="display: block; width: ${width}px; height: ${height}px; border: 0">`
+  const size = html`width="${width}" height="${height}"`
+  const style = `display: block; width: ${width}px; height: ${height}px; border: 0`
   return html`<table ${TABLE}><tr>
-<td class="logo" style="border-radius: 8px">${image}</td>${!isWide && html`
+<td class="logo" style="border-radius: 8px"><img src="cid:${cid}" ${size} alt="${isWide ? service : ''}" style="${style}"></td>${!isWide && html`
 <td style="padding: 0 0 0 8px; vertical-align: middle">${name}</td>`}
 </tr></table>`
 }
 
 /** A button whose whole surface is the link, in Outlook for Windows too, which gives links no padding. */
-function renderButton (label: string, link: string, { light }: MailLook['colours']) {
+function renderButton (label: string, link: string, { light }: MailLook['colours']): Html {
+  const cell = `background-color: ${light.accent}; border-radius: 8px; mso-padding-alt: 14px 24px`
+  const font = writeFont(16, 20, light.text, '; font-weight: 600')
   return html`<table ${TABLE} style="margin: 8px 0 24px"><tr>
-<td class="button" align="center" bgcolor="${light.accent}" style="background-color: ${light.accent}; border-radius: 8px; mso-padding-alt: 14px 24px">
-<a class="label" href="${link}" style="display: inline-block; padding: 14px 24px; ${FONT}; font-size: 16px; line-height: 20px; font-weight: 600; color: ${light.text}; text-decoration: none">${label}</a>
+<td class="button" align="center" bgcolor="${light.accent}" style="${cell}">
+<a class="label" href="${link}" style="display: inline-block; padding: 14px 24px; text-decoration: none; ${font}">${label}</a>
 </td>
 </tr></table>
 `
 }
 
-const paragraph = (text: string | Html, isMuted = false) => html`<p class="${isMuted ? 'muted' : 'text'}" style="margin: 0 0 16px; ${FONT}; font-size: ${isMuted ? 14 : 16}px; line-height: ${isMuted ? 20 : 24}px; color: ${isMuted ? LIGHT.muted : LIGHT.text}">${text}</p>
+const renderParagraph = (text: string) => html`<p class="text" style="margin: 0 0 16px; ${writeFont(16, 24, LIGHT.text)}">${text}</p>
 `
 
+const renderNote = (text: string | Html) => html`<p class="muted" style="margin: 0 0 16px; ${writeFont(14, 20, LIGHT.muted)}">${text}</p>
+`
+
+const renderLink = (href: string, text: string, more = '') =>
+  html`<a class="muted" href="${href}" style="color: ${LIGHT.muted}; text-decoration: underline${more}">${text}</a>`
+
+/** The button, the note below it, and its link once more for programs that show no button. */
+function renderBody ({ text, button, link, note, layout }: MailContent, { colours }: MailLook): Html {
+  return html`${splitParagraphs(text).map(renderParagraph)}${
+    button !== undefined && link !== undefined && renderButton(button, link, colours)}${
+    note !== undefined && splitParagraphs(note).map(renderNote)}${
+    link !== undefined && renderNote(html`${layout.fallback}<br>${renderLink(link, link, '; word-break: break-all')}`)}`
+}
+
 /** The operator's pages, in a line. */
-function renderFooter ({ service, layout }: MailContent, { help, terms, privacy }: MailLook['links']) {
+function renderFooter ({ service, layout }: MailContent, { help, terms, privacy }: MailLook['links']): Html {
   const links: [label: string, href: string | undefined][] = [[layout.help, help?.href], [layout.terms, terms], [layout.privacy, privacy]]
-  const shown = links.filter(([, href]) => href !== undefined)
-  return html`<p class="muted" style="margin: 0; ${FONT}; font-size: 14px; line-height: 24px; color: ${LIGHT.muted}">${service}${shown.map(([label, href]) => html` &middot; <a class="muted" href="${href}" style="color: ${LIGHT.muted}; text-decoration: underline">${label}</a>`)}</p>`
+  const shown = links.map(([label, href]) => href !== undefined && html` &middot; ${renderLink(href, label)}`)
+  return html`<p class="muted" style="margin: 0; ${writeFont(14, 24, LIGHT.muted)}">${service}${shown}</p>`
 }
 
 /**
@@ -77,7 +99,9 @@ function renderFooter ({ service, layout }: MailContent, { help, terms, privacy 
  * Nothing is loaded from anywhere: the logo is an attachment.
  */
 export function renderMail (content: MailContent, look: MailLook): string {
-  const { language, service, subject, heading, text, button, link, note, layout } = content
+  const { language, service, subject, heading } = content
+  const page = `padding: 32px 16px; background-color: ${LIGHT.page}; word-break: break-word`
+  const card = `padding: 32px 32px 16px; background-color: ${LIGHT.card}; border: 1px solid ${LIGHT.border}; border-radius: 12px`
   return html`<!DOCTYPE html>
 <html lang="${language}">
 <head>
@@ -91,13 +115,13 @@ ${new Html(writeStyle(look.colours))}</style>
 </head>
 <body style="margin: 0; padding: 0">
 <table ${TABLE} width="100%" style="width: 100%">
-<tr><td class="page" align="center" bgcolor="${LIGHT.page}" style="padding: 32px 16px; background-color: ${LIGHT.page}; word-break: break-word">
+<tr><td class="page" align="center" bgcolor="${LIGHT.page}" style="${page}">
 <!--[if mso]><table ${TABLE} width="560" align="center"><tr><td><![endif]-->
 <table ${TABLE} width="100%" style="width: 100%; max-width: 560px">
 <tr><td align="left" style="padding: 0 0 16px">${renderHeader(service, look)}</td></tr>
-<tr><td class="card" align="left" bgcolor="${LIGHT.card}" style="padding: 32px 32px 16px; background-color: ${LIGHT.card}; border: 1px solid ${LIGHT.border}; border-radius: 12px">
-<h1 class="text" style="margin: 0 0 16px; ${FONT}; font-size: 22px; line-height: 28px; font-weight: 700; color: ${LIGHT.text}">${heading}</h1>
-${splitParagraphs(text).map((one) => paragraph(one))}${button !== undefined && link !== undefined && renderButton(button, link, look.colours)}${note !== undefined && splitParagraphs(note).map((one) => paragraph(one, true))}${link !== undefined && paragraph(html`${layout.fallback}<br><a class="muted" href="${link}" style="color: ${LIGHT.muted}; text-decoration: underline; word-break: break-all">${link}</a>`, true)}</td></tr>
+<tr><td class="card" align="left" bgcolor="${LIGHT.card}" style="${card}">
+<h1 class="text" style="margin: 0 0 16px; ${writeFont(22, 28, LIGHT.text, '; font-weight: 700')}">${heading}</h1>
+${renderBody(content, look)}</td></tr>
 <tr><td align="left" style="padding: 16px 0 0">${renderFooter(content, look.links)}</td></tr>
 </table>
 <!--[if mso]></td></tr></table><![endif]-->
@@ -112,5 +136,6 @@ ${splitParagraphs(text).map((one) => paragraph(one))}${button !== undefined && l
 export function renderText ({ service, heading, text, link, note, layout }: MailContent, { links: { help, terms, privacy } }: MailLook): string {
   const links = [[layout.help, help?.text], [layout.terms, terms], [layout.privacy, privacy]].filter(([, url]) => url !== undefined)
   const footer = ['-- ', service, ...links.map(([label, url]) => `${label}: ${url}`)].join('\n')
-  return `${[heading, ...splitParagraphs(text), ...(link === undefined ? [] : [link]), ...(note === undefined ? [] : [note]), footer].join('\n\n')}\n`
+  const parts = [heading, ...splitParagraphs(text), link, note, footer].filter((part) => part !== undefined)
+  return `${parts.join('\n\n')}\n`
 }

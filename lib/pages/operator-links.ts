@@ -17,9 +17,9 @@ export type OperatorLinkOptions = Partial<Pick<OidcOptions, 'helpAddress' | 'ter
 
 /** @throws Error that names the option, for a URL that is not valid */
 export function createOperatorLinks ({ helpAddress, termsUrl, privacyUrl }: OperatorLinkOptions): OperatorLinks {
-  const isUrl = helpAddress !== undefined && /^https?:\/\//.test(helpAddress)
+  const toHref = (help: string) => /^https?:\/\//.test(help) ? checkUrl('helpAddress', help) : `mailto:${help}`
   return {
-    ...(helpAddress !== undefined && { help: { text: helpAddress, href: isUrl ? checkUrl('helpAddress', helpAddress) : `mailto:${helpAddress}` } }),
+    ...(helpAddress !== undefined && { help: { text: helpAddress, href: toHref(helpAddress) } }),
     ...(termsUrl !== undefined && { terms: checkUrl('termsUrl', termsUrl) }),
     ...(privacyUrl !== undefined && { privacy: checkUrl('privacyUrl', privacyUrl) })
   }

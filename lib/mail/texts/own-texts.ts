@@ -27,18 +27,24 @@ export interface ReadTexts {
 
 /** Checks one text. `isWhole`: it must have every placeholder. */
 function checkText (path: string, text: unknown, english: string, isWhole = true): string[] {
-  if (typeof text !== 'string' || text.trim() === '' || text.length > TEXT_LIMIT) return [`${path}: must be a text of 1 to ${TEXT_LIMIT} characters`]
+  if (typeof text !== 'string' || text.trim() === '' || text.length > TEXT_LIMIT) {
+    return [`${path}: must be a text of 1 to ${TEXT_LIMIT} characters`]
+  }
   const [known, used] = [listPlaceholders(english), listPlaceholders(text)]
+  const there = known.length === 0 ? '' : `; there is ${known.map((name) => `{${name}}`).join(' and ')}`
+  const unknown = used.filter((name) => !known.includes(name) && !isFree(name, path))
+  const missing = known.filter((name) => isWhole && !used.includes(name) && !isFree(name, path))
   return [
-    ...used.filter((name) => !known.includes(name) && !isFree(name, path)).map((name) => `${path}: has the unknown placeholder {${name}}${known.length === 0 ? '' : `; there is ${known.map((one) => `{${one}}`).join(' and ')}`}`),
-    ...known.filter((name) => isWhole && !used.includes(name) && !isFree(name, path)).map((name) => `${path}: lacks the placeholder {${name}}`)
+    ...unknown.map((name) => `${path}: has the unknown placeholder {${name}}${there}`),
+    ...missing.map((name) => `${path}: lacks the placeholder {${name}}`)
   ]
 }
 
 function checkPlural (path: string, text: unknown, { other: english }: Plural): string[] {
   if (typeof text === 'string') return checkText(path, text, english)
   const forms = Object.entries(Object(text) as object)
-  const unknown = forms.filter(([form]) => !FORMS.some((one) => one === form)).map(([form]) => `${path}.${form}: is not one of ${FORMS.join(', ')}`)
+  const unknown = forms.filter(([form]) => !FORMS.some((one) => one === form))
+    .map(([form]) => `${path}.${form}: is not one of ${FORMS.join(', ')}`)
   if (!forms.some(([form]) => form === 'other')) return [`${path}: must be a text, or have the form other`]
   return [...unknown, ...forms.flatMap(([form, one]) => checkText(`${path}.${form}`, one, english, form === 'other'))]
 }
@@ -104,7 +110,9 @@ export function readOwnTexts (folder: string): ReadTexts {
     const missing: string[] = []
     try {
       const texts = readTexts(join(folder, file))
-      const found = isLanguage(language) ? checkTree('', texts, ENGLISH, missing) : ['the name must be a language tag, as in fr.json or pt-BR.json']
+      const found = isLanguage(language)
+        ? checkTree('', texts, ENGLISH, missing)
+        : ['the name must be a language tag, as in fr.json or pt-BR.json']
       problems.push(...found.map((problem) => `${file}: ${problem}`))
       own[language] = texts as OwnTexts
     } catch (error) {
@@ -116,6 +124,9 @@ export function readOwnTexts (folder: string): ReadTexts {
       warnings.push(`${file}: ${missing.length} texts are missing and shown in English: ${shown}${missing.length > 5 ? ' and others' : ''}`)
     }
   }
-  if (problems.length > 0) throw new Error(`option oidc.texts: ${problems.slice(0, PROBLEMS).join('; ')}${problems.length > PROBLEMS ? `; and ${problems.length - PROBLEMS} more` : ''}`)
+  if (problems.length > 0) {
+    const more = problems.length > PROBLEMS ? [`and ${problems.length - PROBLEMS} more`] : []
+    throw new Error(`option oidc.texts: ${[...problems.slice(0, PROBLEMS), ...more].join('; ')}`)
+  }
   return { own, warnings }
 }

@@ -69,7 +69,8 @@ export function compileTexts<T> (english: T, sources: readonly object[], languag
   const compiled = Object.entries(english as Tree).map(([key, text]) => {
     const given = (sources as readonly Tree[]).map((source) => source[key]).filter((one) => one !== undefined)
     const [chosen, tag] = given[0] === undefined ? [text, 'en'] : [given[0], language]
-    if (typeof text === 'string') return [key, listPlaceholders(text).length === 0 ? chosen : (values: Record<string, Slot>) => fill(chosen as string, values)]
+    const fillIn = (values: Record<string, Slot>) => fill(chosen as string, values)
+    if (typeof text === 'string') return [key, listPlaceholders(text).length === 0 ? chosen : fillIn]
     return [key, isPlural(text) ? compilePlural(chosen as string | Plural, tag) : compileTexts(text, given as Tree[], language) as unknown]
   })
   return Object.fromEntries(compiled) as Compiled<T>
