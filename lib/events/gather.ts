@@ -7,11 +7,13 @@ import type { EventRecord } from './types.ts'
 /** Collections whose documents carry events. */
 export const CARRIERS = ['event_inbox', 'users', 'clients', 'resources', 'webhooks'] as const
 
-/** Documents that one round reads from each of them: a short list, which never waits for a cursor. */
-export const BATCH = BATCH_SIZE
+/** Documents that one round reads from each of them, at most. A round that does not read all must leave most of their events. */
+export const BATCH = 5 * BATCH_SIZE
 
 /** Milliseconds that a process has to carry out a deletion that it decided. After that, the relay does it. */
 const GRACE = 10_000
+
+type Due = Document & { [EVENT_DUE]: string }
 
 /** A document with the events that it carries. */
 export interface Carrier {
@@ -89,11 +91,24 @@ export function createGatherer ({ store, now, getEnds, onError }: GatherParts) {
     return { ...found, pending: [...carried, ...pending.filter(({ key }) => key === last)], isInbox: true, once: record.id }
   }
 
+  /** The documents with pending events, those with the oldest ones first, at most BATCH. */
+  async function readDue (collection: Collection<Due>): Promise<Due[]> {
+    const query = { filter: { since: { [EVENT_DUE]: '' } }, sort: [{ key: EVENT_DUE, direction: 'asc' as const }], limit: BATCH_SIZE }
+    const documents: Due[] = []
+    for (let isMore = true; isMore && documents.length < BATCH;) {
+      const last = documents.at(-1)
+      const after = last && { values: [last[EVENT_DUE]], id: last.id }
+      const former = documents.length
+      // Short lists never wait for a cursor.
+      for await (const batch of collection.list({ ...query, ...(after !== undefined && { after }) })) documents.push(...batch)
+      isMore = documents.length === former + BATCH_SIZE
+    }
+    return documents
+  }
+
   /** @returns also the lowest ULID that an unread document may carry; absent when all were read */
   async function gatherFrom (name: string): Promise<{ carriers: Carrier[], cut?: string | undefined }> {
-    const query = { filter: { since: { [EVENT_DUE]: '' } }, sort: [{ key: EVENT_DUE, direction: 'asc' as const }], limit: BATCH }
-    const documents: Document[] = []
-    for await (const batch of store.collection<Document>(name).list(query)) documents.push(...batch)
+    const documents = await readDue(store.collection<Due>(name))
     const found = await Promise.all(documents.map(async (document) => await toCarrier(name, document)))
     const carriers = found.filter((carrier) => carrier !== null)
     return { carriers, cut: documents.length < BATCH ? undefined : readOldest(documents.at(-1)!) }
@@ -104,7 +119,7 @@ export function createGatherer ({ store, now, getEnds, onError }: GatherParts) {
     const unset = pending.filter(isDone).map(({ key }) => toField(key))
     const left = pending.filter((one) => !isDone(one))
     // Unless another event was added since.
-    const where = { equal: { [EVENT_DUE]: (document as Document & { [EVENT_DUE]: string })[EVENT_DUE] } }
+    const where = { equal: { [EVENT_DUE]: (document as Due)[EVENT_DUE] } }
     const isCleared = left.length > 0
       ? await collection.update(document.id, { set: { [EVENT_DUE]: toDue(left) }, unset }, where) !== null
       : isInbox
