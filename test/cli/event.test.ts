@@ -29,7 +29,7 @@ const CHANGING: [line: string, ...types: (keyof typeof EVENT_TYPES)[]][] = [
 ]
 
 /** Commands that change nothing that is recorded: they read, issue tokens, write files, or serve. */
-const OTHERS = ['token create', 'user list', 'user show', 'client list', 'client export', 'resource list', 'event list', 'event export', 'mail test', 'mail list', 'logout list', 'keys status', 'backup', 'restore', 'compact', 'doctor', 'config check', 'login', 'serve', 'testing']
+const OTHERS = ['token create', 'user list', 'user show', 'client list', 'client export', 'resource list', 'event list', 'event export', 'mail test', 'mail list', 'logout list', 'keys status', 'backup', 'restore', 'compact', 'doctor', 'config check', 'login', 'serve', 'testing', 'texts export']
 
 t.test('commands that change something have their events', async (t) => {
   const recorded = CHANGING.map(([line]) => line.split(' --')[0]!)
