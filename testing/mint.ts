@@ -82,7 +82,8 @@ export function createMint (services: Pick<Services, 'store' | 'tokens'>, now: C
     return await users.update(record.id, { set: { roles }, increment: { revision: 1 } }) ?? record
   }
 
-  async function createClient (name: string, scopes: string[], userId: string): Promise<ClientRecord> {
+  /** @param userId the owner; absent: the operator vouches for the client, and nobody owns it */
+  async function createClient (name: string, scopes: string[], userId?: string): Promise<ClientRecord> {
     const registry = await readRegistry(services.store)
     const own = checkScopes(scopes).filter((scope) => !isApiScope(scope))
     const declared = Object.fromEntries(own.flatMap((scope) => {
@@ -90,8 +91,9 @@ export function createMint (services: Pick<Services, 'store' | 'tokens'>, now: C
       return typeof declarer === 'string' ? [[scope, declarer]] : []
     }))
     // Declaring a scope removes it from all clients, so a later mint needs another client.
-    const id = deriveId(JSON.stringify([userId, name, declared]))
-    const record = createClientRecord(now(), { id, redirectUris: [], scopes: own, declared, userId, name, revision: 0 })
+    const owner = userId === undefined ? { userId: 'nobody', first_party: true } : { userId }
+    const id = deriveId(JSON.stringify([owner.userId, name, declared]))
+    const record = createClientRecord(now(), { id, redirectUris: [], scopes: own, declared, ...owner, name, revision: 0 })
     return await insertOnce(clients, record, () => clients.get(id))
   }
 
@@ -106,7 +108,7 @@ export function createMint (services: Pick<Services, 'store' | 'tokens'>, now: C
   async function resolveClient (client: string | undefined, scopes: string[] = [], userId: string): Promise<ClientRecord> {
     if (client !== undefined) return await findClient(client) ?? await createClient(client, scopes, userId)
     // One ownerless client for each set of scopes: the token has the requested scopes, and no user owns an unexpected client.
-    return await createClient(['test', ...checkScopes(scopes)].join(' '), scopes, 'nobody')
+    return await createClient(['test', ...checkScopes(scopes)].join(' '), scopes)
   }
 
   return async function mint ({ user, client, roles, scopes, resource, ttl, refresh } = {}) {

@@ -12,7 +12,7 @@ eachStore(t, 'the code flow', async (t, start) => {
     const token = String(tokens.body.access_token)
     t.match(await get('tokeninfo', token), { status: 200, body: { data: { user_id: user.user_id, client_id: app.client_id } } })
     t.strictSame((await get('tokeninfo', token)).body.data, {
-      user_id: user.user_id, account: user.account, name: 'Ann', roles: {}, client_id: app.client_id, scopes: ['read']
+      user_id: user.user_id, account: user.account, name: 'Ann', roles: {}, roles_withheld: true, client_id: app.client_id, scopes: ['read']
     }, 'scopes are narrowed to those granted')
     t.strictSame((await get('userinfo', token)).body, { sub: user.user_id })
     t.match(await get('userinfo'), { status: 401 })

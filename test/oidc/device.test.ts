@@ -65,7 +65,8 @@ t.test('the code of a link is shown, and is not filled in', async (t) => {
   for (const text of ['Call 555-0100', 'AAAA-AAAA', `${user_code}x`, '<b>', '']) {
     const shown = await harness.browser().open(`/api/v1/auth/device?${new URLSearchParams({ user_code: text })}`)
     t.match(shown.text, 'Code shown on the device', text)
-    if (text !== '') t.notOk(shown.text.includes(text), text)
+    // The links to the page in other languages repeat its query.
+    if (text !== '') t.notOk(shown.text.replaceAll(/href="[^"]*"/g, '').includes(text), text)
   }
   const plain = await harness.browser().open(`/api/v1/auth/device?user_code=${user_code.replace('-', '').toLowerCase()}`)
   t.match(plain.text, `<code>${user_code}</code>`, 'as a person may type it')

@@ -27,7 +27,8 @@ eachStore(t, 'no secret is stored in the clear', async (t, start) => {
     t.equal(page.title, 'Sign in')
     secrets.push(/interaction\/([^"]+)"/.exec(page.text)?.[1] ?? '')
   }
-  secrets.push(...visitor.cookies())
+  // One cookie holds the id of the app, which is no secret.
+  secrets.push(...visitor.cookies().filter((value) => value !== app.client_id))
   t.ok(secrets.length > 12)
   t.ok(secrets.every((secret) => secret.length > 7), 'each secret was found')
 
