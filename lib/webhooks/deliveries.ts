@@ -8,7 +8,7 @@ import { waitForEnd } from '../work/close.ts'
 import { Slots } from '../work/slots.ts'
 import type { WebhookFeed } from './cursors.ts'
 import type { Failure } from './progress.ts'
-import { type WebhookAttemptsRecord, MAX_PARKED, type WebhookRecord } from './record.ts'
+import { type WebhookAttemptsRecord, MAX_PARKED, MAX_WEBHOOKS, type WebhookRecord } from './record.ts'
 import { shareReads } from './shared-reads.ts'
 import { LEASE, deliver } from './worker.ts'
 
@@ -106,7 +106,7 @@ export function createDeliveries ({ store, feed, now, send, disable, onGivenUp, 
   /** Leases the webhooks that have work. @returns when the next one is due, and the end of the feed if any webhook waits for events */
   async function look (): Promise<{ next: number, last?: string }> {
     const found: WebhookRecord[] = []
-    for await (const batch of webhooks.list({ filter: { equal: { state: 'on' } } })) found.push(...batch.filter(({ id }) => !workers.has(id)))
+    for await (const batch of webhooks.list({ filter: { equal: { state: 'on' } }, limit: MAX_WEBHOOKS })) found.push(...batch.filter(({ id }) => !workers.has(id)))
     if (found.length === 0) return { next: Infinity }
     const last = await feed.last()
     let next = Infinity

@@ -4,7 +4,7 @@ import type { Recorder } from '../events/recorder.ts'
 import type { Happening } from '../events/types.ts'
 import { retryWrite } from '../retry.ts'
 import type { Change, Collection } from '../store/port.ts'
-import type { WebhookRecord } from './record.ts'
+import { MAX_WEBHOOKS, type WebhookRecord } from './record.ts'
 
 export function notFound (): IdentityError {
   return new IdentityError('ErrNotFound', 'webhookId: no such webhook')
@@ -23,7 +23,8 @@ export function createRegistry ({ webhooks, now, recorder }: { webhooks: Collect
 
   async function listAll (): Promise<WebhookRecord[]> {
     const found: WebhookRecord[] = []
-    for await (const batch of webhooks.list()) found.push(...batch)
+    // A short list, which never waits for a cursor.
+    for await (const batch of webhooks.list({ limit: MAX_WEBHOOKS })) found.push(...batch)
     return found
   }
 
