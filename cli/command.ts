@@ -43,3 +43,8 @@ export type Commands = Record<string, Command>
 
 /** The command line acts as an admin, because access to the store is full power anyway. */
 export const OPERATOR: Actor = { user_id: '', isAdmin: true }
+
+/** The flag of commands that may take the last administrator away. */
+export const FORCE: Flag = { type: 'boolean', text: 'Also where no administrator remains.' }
+
+export const toOperator = (args: Args): Actor => ({ ...OPERATOR, isForced: args.has('force') })

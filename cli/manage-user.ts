@@ -4,7 +4,7 @@
  */
 import type { UserItem } from '../schemas/user.ts'
 import type { Flag } from './args.ts'
-import { OPERATOR, type Commands, type Context } from './command.ts'
+import { FORCE, OPERATOR, type Commands, type Context, toOperator } from './command.ts'
 import { requireUser } from './input.ts'
 import { printRecord } from './output.ts'
 
@@ -38,10 +38,10 @@ export const manageUserCommands: Commands = {
 
   'user disable': {
     summary: 'Disable a user, which ends all their sessions and tokens.',
-    flags: { account: ACCOUNT },
+    flags: { account: ACCOUNT, force: FORCE },
     async run (context) {
       const found = await findOwner(context)
-      await context.services.users.patch(found.user_id, { disable: true }, OPERATOR)
+      await context.services.users.patch(found.user_id, { disable: true }, toOperator(context.args))
       printRecord(context, { ...found, stopped_clients: await context.services.clients.countDependent(found.user_id) }, found.clients > 0 ? CLIENTS_STOP : undefined)
     }
   },
@@ -60,12 +60,13 @@ export const manageUserCommands: Commands = {
     summary: 'Delete a user with all their sessions and tokens.',
     flags: {
       account: ACCOUNT,
-      clients: { type: 'boolean', text: 'Delete their clients too. Without it the clients stay, and stop unless the operator vouches for them.' }
+      clients: { type: 'boolean', text: 'Delete their clients too. Without it the clients stay, and stop unless the operator vouches for them.' },
+      force: FORCE
     },
     async run (context) {
       const { services: { users, clients }, args } = context
       const found = await findOwner(context)
-      await users.remove(found.user_id, OPERATOR)
+      await users.remove(found.user_id, toOperator(args))
       // Afterwards, as in the API: if this is interrupted, the clients that are left sign nobody in any more.
       if (args.has('clients')) printRecord(context, { ...found, deleted_clients: await clients.removeOwned(found.user_id, OPERATOR) })
       else printRecord(context, { ...found, stopped_clients: await clients.countDependent(found.user_id) }, found.clients > 0 ? CLIENTS_STAY : undefined)

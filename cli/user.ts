@@ -3,7 +3,7 @@ import { CreateUserSchema, PatchUserSchema, type User, type UserItem } from '../
 import { paramError } from '../lib/errors.ts'
 import type { Roles } from '../lib/records.ts'
 import { UsageError, type Flag } from './args.ts'
-import { OPERATOR, type Commands } from './command.ts'
+import { FORCE, OPERATOR, type Commands, toOperator } from './command.ts'
 import { checkInput, requireUser, takePassword } from './input.ts'
 import { printList, printRecord } from './output.ts'
 
@@ -122,7 +122,8 @@ export const userCommands: Commands = {
     flags: {
       account: ACCOUNT,
       add: { type: 'string', value: 'ROLE', multiple: true, text: 'A role to add; may be repeated.' },
-      remove: { type: 'string', value: 'ROLE', multiple: true, text: 'A role to remove; may be repeated.' }
+      remove: { type: 'string', value: 'ROLE', multiple: true, text: 'A role to remove; may be repeated.' },
+      force: FORCE
     },
     async run (context) {
       const { services, args } = context
@@ -140,7 +141,7 @@ export const userCommands: Commands = {
         const roles = Object.fromEntries(Object.entries(given).filter(([role]) => !removed.includes(role)))
         checkInput(PatchUserSchema, { data: { roles } })
         return roles
-      }, OPERATOR)
+      }, toOperator(args))
       printRecord(context, context.json ? { user_id, account, roles } : { user_id, account, roles: Object.keys(roles) })
     }
   }

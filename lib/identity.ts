@@ -45,8 +45,11 @@ import { createAttempts } from './sign-in/attempts.ts'
 import { createKnownBrowsers, type KnownBrowsers } from './sign-in/known-browsers.ts'
 import { COLLECTIONS } from './store/collections.ts'
 import { openStore } from './store/index.ts'
+import { migrateDocuments } from './store/migrator.ts'
 import type { Store } from './store/port.ts'
+import { LAYOUT } from './store/state.ts'
 import { createTokens, type Tokens } from './tokens/tokens.ts'
+import { createAdministrators, createMarking } from './users/administrators.ts'
 import { checkManagerRoles } from './users/manager-rules.ts'
 import { createUsers, type Users } from './users/users.ts'
 import { type Webhooks, createWebhooks } from './webhooks/webhooks.ts'
@@ -216,6 +219,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
   try {
     await checkSecretKeys(store, box.keyIds, options, options.dryRun)
     if (options.dryRun !== true) {
+      await migrateDocuments(opened, { layout: LAYOUT, now, marking: createMarking(roles.admin) })
       await resources.ensure()
       if (options.resources !== undefined) await resources.declareFixed(options.resources)
     }
@@ -234,7 +238,13 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
   async function onAddressVerified (user: UserRecord) {
     await people.accounts?.finishVerification(user)
   }
-  const removeUser = createUserRemoval({ recorder, tokens, tickets: createTickets({ store, now }), onError: failing('users') })
+  const removeUser = createUserRemoval({
+    recorder,
+    tokens,
+    tickets: createTickets({ store, now }),
+    administrators: createAdministrators({ store, now, role: roles.admin, onError: failing('users') }),
+    onError: failing('users')
+  })
   const users = createUsers({ store, now, roles, managerRoles, passwords, checkNewPassword, attempts, tokens, recorder, failures: record.failures, onError: failing('users'), removeUser, onPasswordChange, onAddressChange, onAddressVerified })
   const removeFirstSecrets = createFirstSecrets({ store, directory: findDataDir(options) ?? 'data', onWarning })
   const signIns = createSignIns({

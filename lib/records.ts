@@ -48,8 +48,8 @@ export interface UserRecord extends Document {
   invited_at?: string
   /** The id of the user who made the invitation, or of the client that made it for itself. */
   invited_by?: string
-  /** Set while an administrator deletes their own account. Until this time they do not count as an administrator. */
-  leaving_until?: string
+  /** True for a user with the admin role who is not disabled, absent otherwise: an index key that finds administrators. They may have expired. */
+  administers?: boolean
   /** Tokens minted under an earlier epoch are revoked. */
   epoch: number
   /** Incremented when a role is given. Links from before are no longer valid. Absent: 0. */

@@ -60,6 +60,8 @@ export interface Actor {
   epoch?: number
   /** Authenticates the token again after a wait. Throws if it was revoked meanwhile. Absent on the command line. */
   confirm?: () => MaybePromise<void>
+  /** Whether the last administrator may be taken away. On the command line only. Absent: false. */
+  isForced?: boolean
   /** Aborted when the caller has disconnected. Absent on the command line. */
   signal?: AbortSignal
 }

@@ -113,7 +113,7 @@ export const userRoutes: FastifyPluginAsyncTypebox<RouteSettings> = async (app, 
       operationId: 'patchUser',
       tags,
       summary: 'Change, disable or enable a user',
-      description: "A new password, or disabling the account, revokes all the user's codes and tokens.",
+      description: "A new password, or disabling the account, revokes all the user's codes and tokens. The last administrator cannot be disabled or lose the role: 403.",
       params: UserParamsSchema,
       body: PatchUserSchema,
       response: { 204: StoppedSchema, ...writeErrors('USER_EXIST', 'ErrNotFound', 'ErrLimit') }
@@ -132,7 +132,7 @@ export const userRoutes: FastifyPluginAsyncTypebox<RouteSettings> = async (app, 
       tags,
       summary: 'Delete a user with all the codes and tokens that act for the user',
       description: "The user's clients stay, with the id of the deleted user as their owner, unless `clients=delete` removes them, which needs the scope clients:write too. " +
-        'Those that stay sign nobody in, unless the operator vouches for them.',
+        'Those that stay sign nobody in, unless the operator vouches for them. The last administrator cannot be deleted: 403.',
       params: UserParamsSchema,
       querystring: DeleteUserQuerySchema,
       response: { 204: StoppedSchema, ...writeErrors('ErrNotFound', 'ErrLimit') }

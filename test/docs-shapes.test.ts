@@ -46,7 +46,8 @@ const COLLECTIONS_OF: Record<string, string> = {
   WebhookRecord: 'webhooks',
   WebhookAttemptsRecord: 'webhook_attempts',
   KeysRecord: 'keys',
-  Seal: 'meta'
+  Seal: 'meta',
+  AdministratorsRecord: 'meta'
 }
 
 t.test('the fields of each stored record are those of its interface', async (t) => {

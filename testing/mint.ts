@@ -8,6 +8,7 @@ import { isApiScope } from '../lib/resources/api-scopes.ts'
 import { findDeclarer, readRegistry } from '../lib/resources/registry.ts'
 import { type Collection, type Document, DuplicateKeyError } from '../lib/store/port.ts'
 import type { MintedTokens } from '../lib/tokens/tokens.ts'
+import { createAdministrators } from '../lib/users/administrators.ts'
 
 /** The user and the client of a token. They are created if they do not exist. */
 export interface MintRequest {
@@ -65,12 +66,13 @@ async function insertOnce<T extends Document> (collection: Collection<T>, record
  * Creates a `mint` for open services, such as `app.identity` in an app that registered the plugin itself. The users it
  * creates have no password, so they cannot sign in until one is set.
  */
-export function createMint (services: Pick<Services, 'store' | 'tokens'>, now: Clock = Date.now): Mint {
+export function createMint (services: Pick<Services, 'store' | 'tokens' | 'roles'>, now: Clock = Date.now): Mint {
   const users = services.store.collection<UserRecord>('users')
+  const administrators = createAdministrators({ store: services.store, now, role: services.roles.admin, onError: () => {} })
   const clients = services.store.collection<ClientRecord>('clients')
 
   async function createUser (account: string, roles: Roles): Promise<UserRecord> {
-    const record = createUserRecord(now(), { account: checkAccount(account), roles, password: NO_PASSWORD, name: '', info: {} })
+    const record = administrators.mark(createUserRecord(now(), { account: checkAccount(account), roles, password: NO_PASSWORD, name: '', info: {} }))
     return await insertOnce(users, record, () => users.getBy('account', record.account))
   }
 
@@ -79,7 +81,7 @@ export function createMint (services: Pick<Services, 'store' | 'tokens'>, now: C
     const existing = await users.get(user) ?? await users.getBy('account', user.toLowerCase())
     const record = existing ?? await createUser(user, roles ?? {})
     if (roles === undefined) return record
-    return await users.update(record.id, { set: { roles }, increment: { revision: 1 } }) ?? record
+    return await users.update(record.id, { ...administrators.markChange(record, { set: { roles } }), increment: { revision: 1 } }) ?? record
   }
 
   /** @param userId the owner; absent: the operator vouches for the client, and nobody owns it */

@@ -10,6 +10,7 @@ import type { RoleNames } from '../roles.ts'
 import type { Counter } from '../sign-in/counter.ts'
 import type { Change, Collection, Store } from '../store/port.ts'
 import type { Tokens } from '../tokens/tokens.ts'
+import type { Administrators } from '../users/administrators.ts'
 import type { Passwords } from '../users/passwords.ts'
 import type { WriteLink } from './links.ts'
 import type { Tickets } from './tickets.ts'
@@ -35,6 +36,7 @@ export interface AccountContext {
   writeForgotLink?: (() => string) | undefined
   counter: Counter
   recorder: Recorder
+  administrators: Administrators
   onError: (error: unknown) => void
 }
 
@@ -68,11 +70,12 @@ export async function requireUser ({ users }: Pick<AccountContext, 'users'>, use
  * @returns the written user
  */
 export async function changeUser (
-  { users, recorder, now }: Pick<AccountContext, 'users' | 'recorder' | 'now'>, user_id: string, decide: (record: UserRecord | null) => Change & { also?: EventType }, type?: EventType
+  { users, recorder, now, administrators }: Pick<AccountContext, 'users' | 'recorder' | 'now' | 'administrators'>, user_id: string, decide: (record: UserRecord | null) => Change & { also?: EventType }, type?: EventType
 ): Promise<UserRecord> {
   return await retryWrite('the user', async () => {
     const record = await users.get(user_id)
-    const { set, unset, increment, also } = decide(record)
+    const { increment, also, ...change } = decide(record)
+    const { set, unset } = record === null ? change : administrators.markChange(record, change)
     const types = [type, also].filter((one) => one !== undefined)
     const events = recorder.attach(record, ...types.map((type) => ({ type, id: user_id })))
     return record && await users.update(user_id, {

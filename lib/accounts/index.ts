@@ -11,6 +11,7 @@ import { type Languages, OUR_LANGUAGES } from '../pages/texts/language.ts'
 import { type MailLook, createMailLook } from '../mail/look.ts'
 import { type Mail, SEND_TIMEOUT } from '../mail/port.ts'
 import type { UserRecord } from '../records.ts'
+import { createAdministrators } from '../users/administrators.ts'
 import { createAddresses } from './address.ts'
 import { type SignUpOptions, createAsk } from './ask.ts'
 import { type AccountContext, notify, offError, requireOutbox } from './context.ts'
@@ -39,7 +40,7 @@ export interface AccountOptions extends SignUpOptions {
   getMailLook?: (() => MailLook) | undefined
 }
 
-export interface AccountParts extends Omit<AccountContext, 'users' | 'tickets' | 'outbox' | 'writeLink'> {
+export interface AccountParts extends Omit<AccountContext, 'users' | 'tickets' | 'administrators' | 'outbox' | 'writeLink'> {
   clients: Pick<Clients, 'removeOwned'>
   box: SecretBox
   /** Absent: the languages that the service brings. */
@@ -55,6 +56,7 @@ export function createAccounts ({ clients, box, onMailFailed, getLanguages = () 
     ...parts,
     users: store.collection<UserRecord>('users'),
     tickets: createTickets({ store, now }),
+    administrators: createAdministrators({ store, now, role: parts.roles.admin, onError }),
     writeLink: getIssuer && createLinks({ getIssuer, accountPath, ...(links && { links }) }),
     writeForgotLink: getIssuer && createForgotLink({ getIssuer, accountPath })
   }

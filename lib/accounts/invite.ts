@@ -26,7 +26,7 @@ export interface Invitation extends Partial<ReturnTo> {
 
 /** Operations of administrators and managers on the accounts of other users. */
 export function createInvitations (context: AccountContext) {
-  const { users, tickets, outbox, now, roles: names, recorder } = context
+  const { users, tickets, outbox, now, roles: names, recorder, administrators } = context
 
   const existsError = () => new IdentityError('USER_EXIST', 'account: a user with this account exists')
 
@@ -46,7 +46,7 @@ export function createInvitations (context: AccountContext) {
   /** @throws USER_EXIST when the account was created meanwhile */
   async function insert (record: UserRecord): Promise<void> {
     try {
-      await users.insert({ ...record, ...recorder.attach(null, { type: 'user.invited', id: record.id, granted: Object.keys(record.roles) }) })
+      await users.insert({ ...administrators.mark(record), ...recorder.attach(null, { type: 'user.invited', id: record.id, granted: Object.keys(record.roles) }) })
     } catch (error) {
       if (error instanceof DuplicateKeyError) throw existsError()
       throw error

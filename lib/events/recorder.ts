@@ -126,10 +126,11 @@ export function createRecorder ({ store, now, via, addresses, onRecord, machine 
      * Deletes a document, and records the deletion. First it stores the decision, with the events that the document still carries.
      * If it is interrupted after that, the relay finishes the deletion. If another deletion of the document was already published,
      * the relay drops the second event.
+     * @param permit called with the record that is deleted. An error from it prevents the deletion
      * @returns false when there is no such document, or another caller deleted it first
      * @throws ErrBusy
      */
-    async remove (name: string, target: string, happening: Happening): Promise<boolean> {
+    async remove (name: string, target: string, happening: Happening, permit?: (record: Versioned) => Promise<void>): Promise<boolean> {
       const collection = store.collection<Versioned>(name)
       const own = toPending(happening)
       onRecord()
@@ -142,6 +143,7 @@ export function createRecorder ({ store, now, via, addresses, onRecord, machine 
           await collection.update(target, { increment: { revision: 1 } })
           return null
         }
+        await permit?.(record)
         const target_created_at = findCreation(record)
         const decision = { collection: name, target, target_created_at, last: own.key }
         await decide(toDeletionId(name, target, target_created_at), decision, listPending(record), own)

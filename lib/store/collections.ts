@@ -20,12 +20,13 @@ export const COLLECTIONS: readonly CollectionSpec[] = [
       name: 'string',
       revision: 'number',
       bootstrap: 'string',
+      administers: 'boolean',
       ...EVENTS_DUE
     },
     hidden: EVENT_PREFIX,
     unique: ['account', 'bootstrap'],
     uniqueItems: ['addresses'],
-    indexes: [['created_at'], ['modified_at'], ['verified_at'], ['name'], ['event_due']]
+    indexes: [['created_at'], ['modified_at'], ['verified_at'], ['name'], ['administers'], ['event_due']]
   },
   {
     name: 'clients',

@@ -17,7 +17,7 @@ export interface Step {
   toChange (document: Document & Record<string, Json>): { change: Change, where?: Filter } | null
 }
 
-/** The steps from earlier layouts to this one: none yet. */
+/** The steps from earlier layouts to this one that depend on nothing else: none yet. */
 export const STEPS: readonly Step[] = []
 
 /** Milliseconds after which another process takes over from a migrator that died. */
@@ -31,6 +31,8 @@ export interface MigratorOptions {
   layout: Layout
   steps?: readonly Step[] | undefined
   now: Clock
+  /** The step that marks administrators. It also runs when it last ran for a role of another name. */
+  marking?: { role: string, step: Step } | undefined
   /** For tests. */
   lease?: number | undefined
 }
@@ -40,17 +42,19 @@ export interface MigratorOptions {
  * earlier releases that cannot read the new layout. Then it changes the documents one by one. In the end it stores the version.
  * After a crash, the next process starts again, and skips documents that are done.
  */
-export async function migrateDocuments (store: Store, { layout, steps = STEPS, now, lease = LEASE }: MigratorOptions): Promise<void> {
+export async function migrateDocuments (store: Store, { layout, steps = STEPS, now, marking, lease = LEASE }: MigratorOptions): Promise<void> {
   const id = randomUUID()
   for (;;) {
     const found = await store.state.read()
-    const { version, oldestReader, migrator } = found.state
-    if (version >= layout.version) return
+    const { version, oldestReader, migrator, admin_role } = found.state
+    const isMarked = marking === undefined || marking.role === admin_role
+    if (version >= layout.version && isMarked) return
     if (migrator !== undefined && migrator.until > toTimestamp(now())) {
       await sleep(POLL)
       continue
     }
     const pending = steps.filter((step) => step.version > version && step.version <= layout.version)
+    if (!isMarked) pending.push(marking.step)
     const wait = pending.length > 0 && oldestReader < layout.oldestReader ? store.state.delay : 0
     const claim = () => ({ id, until: toTimestamp(now() + lease + wait) })
     let held = await store.state.change(found, { migrator: claim(), oldestReader: Math.max(oldestReader, layout.oldestReader) })
@@ -64,7 +68,8 @@ export async function migrateDocuments (store: Store, { layout, steps = STEPS, n
       return held !== null
     }
     if (!await runSteps(store, pending, renew)) continue
-    if (await store.state.change(held, { version: layout.version, migrator: undefined }) !== null) return
+    const done = { version: Math.max(version, layout.version), ...(marking && { admin_role: marking.role }) }
+    if (await store.state.change(held, { ...done, migrator: undefined }) !== null) return
   }
 }
 

@@ -7,7 +7,7 @@ export interface Layout {
 }
 
 /** The layout of this release, on both engines. In layout 1 SQLite files had other tables, and MongoDB no numbers. */
-export const LAYOUT: Layout = { version: 2, oldestReader: 2 }
+export const LAYOUT: Layout = { version: 3, oldestReader: 2 }
 
 /** The part of a store in a move (lib/move.ts). */
 export interface Move {
@@ -28,6 +28,8 @@ export interface Move {
 /** The state of a store. It is stored apart from the collections, and moves and backups of these leave it alone. */
 export interface StoreState extends Layout {
   move?: Move | undefined
+  /** The role whose holders are marked (lib/users/administrators.ts). */
+  admin_role?: string | undefined
   /** The process that migrates the documents to a later layout, and the end of its lease. */
   migrator?: { id: string, until: string } | undefined
 }

@@ -18,10 +18,12 @@ import type { KnownBrowser } from '../sign-in/known-browsers.ts'
 import { type Change, DuplicateKeyError, type Filter, type Json, type ListQuery, type Store } from '../store/port.ts'
 import { type Tokens, invalidToken } from '../tokens/tokens.ts'
 import { isActive } from '../tokens/validity.ts'
+import type { RemoveUser } from '../accounts/remove.ts'
 import type { Failures } from '../events/failures.ts'
 import type { Recorder } from '../events/recorder.ts'
 import { listHappenings } from './happenings.ts'
 import { findByName, isTaken } from './addresses.ts'
+import { type Permit, createAdministrators } from './administrators.ts'
 import { addressTaken, checkFreeAddress, setAddress } from './give-up-address.ts'
 import { createManagerRules } from './manager-rules.ts'
 import { showItemOf, showProfile, showUser } from './show-user.ts'
@@ -48,8 +50,8 @@ export interface UserServices {
   failures: Pick<Failures, 'recordSignIn' | 'recordConfirmation'>
   /** Receives failures that no caller waits for. */
   onError: (error: unknown) => void
-  /** Removes the user with their tokens and links. Resolves to false when there is no such user. */
-  removeUser: (user_id: string) => Promise<boolean>
+  /** Removes the user with their tokens and links. */
+  removeUser: RemoveUser
   /** Called after a user or an administrator has changed the user's password. */
   onPasswordChange?: ((record: UserRecord) => Promise<void>) | undefined
   /** Called after an administrator has set an address, with the mailboxes that the user has given up. */
@@ -79,6 +81,7 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
   const users = store.collection<UserRecord>('users')
   const { counts, pages } = createReads(store)
   const checkMayPatch = createManagerRules(names, managerRoles)
+  const administrators = createAdministrators({ store, now, role: names.admin, onError })
 
   /** The fields that every patch may set. A new password increments the epoch, which revokes all of the user's tokens. */
   async function toChange (owner: UserRecord | null, { password, ...fields }: Omit<PatchProfile['data'], 'current_password'>, turn: Turn): Promise<Change> {
@@ -91,31 +94,33 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
   }
 
   /** Writes the change. Null when the user was deleted or changed since `record` was read. */
-  async function write (record: UserRecord, change: Change): Promise<UserRecord | null> {
+  async function write (record: UserRecord, change: Change, permit: Permit): Promise<UserRecord | null> {
     if (Object.keys(change.set ?? {}).length === 0 && (change.unset ?? []).length === 0) {
       throw new IdentityError('ErrParam', 'body: must contain a change')
     }
     // Whoever has seen a link of the user could otherwise use it to get the new role.
     const endsLinks = change.set?.roles !== undefined && isRoleGiven(record.roles, change.set.roles as Roles)
+    await permit(record, change)
+    const { set, unset } = administrators.markChange(record, change)
     return await users.update(record.id, {
-      set: { ...change.set, modified_at: toTimestamp(now()), ...recorder.attach(record, ...listHappenings(record, change)) },
-      unset: change.unset,
+      set: { ...set, modified_at: toTimestamp(now()), ...recorder.attach(record, ...listHappenings(record, change)) },
+      unset,
       increment: { ...change.increment, revision: 1, ...(endsLinks && { link_epoch: 1 }) }
     }, { equal: { revision: record.revision } })
   }
 
   /** Reads the user, calls `decide`, and writes the change. After a concurrent write it starts again. An error from `decide` ends it. */
-  async function patch (id: string, decide: (record: UserRecord) => Change): Promise<UserRecord> {
-    return await retryWrite('the user', async () => {
+  async function patch (id: string, decide: (record: UserRecord) => Change, isForced?: boolean): Promise<UserRecord> {
+    return await administrators.guard(async (permit) => await retryWrite('the user', async () => {
       const record = await users.get(id)
       if (record === null) throw notFound()
       const change = decide(record)
-      const written = await write(record, change)
+      const written = await write(record, change, permit)
       if (written === null) return null
       if (change.increment?.epoch !== undefined) tokens.deleteOfUser(id, written.epoch)
       if (change.set?.password !== undefined) await onPasswordChange?.(written)
       return written
-    })
+    }), isForced)
   }
 
   async function create (input: CreateUser, extra: { id?: string, roles?: Roles, bootstrap?: string, language?: string | undefined, actor?: Actor } = {}): Promise<{ user_id: string }> {
@@ -131,7 +136,7 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
     const hashed = await passwords.hash(password, extra.actor && toTurn(extra.actor))
     // The caller may have been revoked during the hash. The same applies below.
     await extra.actor?.confirm?.()
-    const record = createUserRecord(now(), {
+    const record = administrators.mark(createUserRecord(now(), {
       id: extra.id,
       account,
       expired_at,
@@ -142,7 +147,7 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
       ...fields,
       language: extra.language,
       bootstrap: extra.bootstrap
-    })
+    }))
     try {
       await users.insert({ ...record, ...recorder.attach(null, { type: 'user.created', id: record.id, granted: Object.keys(roles) }) })
     } catch (error) {
@@ -348,7 +353,7 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
         const given = setAddress(record, { address, verified: data.email_verified }, now)
         former = given.former
         return { set: { ...set, ...given.set }, unset: [...unset, ...given.unset], increment }
-      }).catch((error) => { throw error instanceof DuplicateKeyError && error.field === 'addresses' ? addressTaken(address === undefined ? 'email_verified' : 'email') : error })
+      }, actor.isForced).catch((error) => { throw error instanceof DuplicateKeyError && error.field === 'addresses' ? addressTaken(address === undefined ? 'email_verified' : 'email') : error })
       if (address !== undefined) await onAddressChange?.(written, former)
       if (data.email_verified === true) await onAddressVerified?.(written)
       if (disable === false && actor.isAdmin) await openPassword(target)
@@ -365,7 +370,7 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
         const roles = checkRoles(change(record.roles))
         checkMayPatch(record, { data: { roles } }, actor)
         return { set: { roles } }
-      })
+      }, actor.isForced)
       return roles
     },
 
@@ -395,11 +400,11 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
 
     /**
      * Removes a user with their sessions, codes, tokens and links. Their clients are kept.
-     * @throws ErrPerm for the actor's own account, ErrNotFound
+     * @throws ErrPerm for the actor's own account and for the last administrator, ErrNotFound
      */
     async remove (user_id: string, actor: Actor): Promise<void> {
       if (actor.user_id === user_id) throw permError('userId', 'users cannot delete themselves')
-      if (!await removeUser(user_id)) throw notFound()
+      if (!await removeUser(user_id, actor)) throw notFound()
     },
 
     /** @param actor the caller; absent: the program itself */

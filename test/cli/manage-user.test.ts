@@ -65,3 +65,17 @@ t.test('user verify-email verifies the account, and mails the address', async (t
   t.match(await run('user verify-email --account bob'), { code: 1, stderr: /the user has no address/ })
   t.equal(server.received.length, 0)
 })
+
+t.test('the last administrator goes only with --force', async (t) => {
+  const run = createCli(t.testdir())
+  await run('bootstrap --account root')
+  for (const command of ['user disable', 'user delete', 'user roles --remove admin']) {
+    t.match(await run(`${command} --account root`), { code: 1, stderr: /the last administrator cannot / }, command)
+  }
+  t.equal((await run('user disable --account root --force')).code, 0)
+  t.equal((await run('user enable --account root')).code, 0)
+  t.equal((await run('user roles --account root --remove admin --force')).code, 0)
+  t.equal((await run('user roles --account root --add admin')).code, 0)
+  t.equal((await run('user delete --account root --force')).code, 0)
+  t.equal((await run('bootstrap --account root')).code, 0)
+})

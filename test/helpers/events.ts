@@ -1,12 +1,25 @@
 import type { Recorder } from '../../lib/events/recorder.ts'
 import { createRecorder } from '../../lib/events/recorder.ts'
 import type { Happening } from '../../lib/events/types.ts'
-import type { Change, ListQuery, Store } from '../../lib/store/port.ts'
+import { retryWrite } from '../../lib/retry.ts'
+import type { Change, Document, ListQuery, Store } from '../../lib/store/port.ts'
 import type { StoreCall } from './wrap-store.ts'
 
 /** A real recorder, for services that a test creates on their own. */
 export function createTestRecorder (store: Store, now: () => number): Recorder {
   return createRecorder({ store, now, via: 'system', addresses: 'full', onRecord: () => {} })
+}
+
+/** Deletes a document without an event. */
+async function remove (store: Store, name: string, id: string, permit: Parameters<Recorder['remove']>[3]): Promise<boolean> {
+  const collection = store.collection<Document & { revision?: number }>(name)
+  if (permit === undefined) return await collection.delete(id)
+  return await retryWrite('the record', async () => {
+    const record = await collection.get(id)
+    if (record === null) return false
+    await permit(record)
+    return await collection.delete(id, { equal: { revision: record.revision ?? 0 } }) || null
+  })
 }
 
 /** Records nothing, for tests of every order of the other writes. test/lib/events tests the orders of recorder writes. */
@@ -15,7 +28,7 @@ export function createSilentRecorder (store: Store): Recorder {
     attach: () => ({}),
     insert: async () => {},
     end: async () => {},
-    remove: async (name, id) => await store.collection(name).delete(id)
+    remove: async (name, id, _happening, permit) => await remove(store, name, id, permit)
   }
 }
 
@@ -28,8 +41,8 @@ export function createWatchedRecorder (store: Store, record: (happening: Happeni
     },
     insert: async (happening) => record(happening),
     end: async (_collection, _target, _since, happening) => record(happening),
-    remove: async (name, id, happening) => {
-      const isRemoved = await store.collection(name).delete(id)
+    remove: async (name, id, happening, permit) => {
+      const isRemoved = await remove(store, name, id, permit)
       if (isRemoved) record(happening)
       return isRemoved
     }

@@ -16,6 +16,7 @@ import { createOwnSessions } from '../../lib/tokens/own-sessions.ts'
 import { createTokenSessions } from '../../lib/tokens/token-sessions.ts'
 import { createTokens } from '../../lib/tokens/tokens.ts'
 import type { Passwords } from '../../lib/users/passwords.ts'
+import { createAdministrators } from '../../lib/users/administrators.ts'
 import { createPasswordRules } from '../../lib/users/password-rules.ts'
 import { type UserServices, createUsers } from '../../lib/users/users.ts'
 import { createAttempts } from '../../lib/sign-in/attempts.ts'
@@ -65,7 +66,7 @@ export async function openRules (t: Test, { around = (_call, run) => run(), pass
   return {
     store,
     now,
-    users: createUsers({ store, now, roles, passwords: { ...PLAIN_PASSWORDS, ...passwords }, checkNewPassword, attempts, tokens, recorder, failures, onError, onPasswordChange, removeUser: createUserRemoval({ recorder, tokens, tickets: createTickets({ store, now }), onError }) }),
+    users: createUsers({ store, now, roles, passwords: { ...PLAIN_PASSWORDS, ...passwords }, checkNewPassword, attempts, tokens, recorder, failures, onError, onPasswordChange, removeUser: createUserRemoval({ recorder, tokens, tickets: createTickets({ store, now }), administrators: createAdministrators({ store, now, role: roles.admin, onError }), onError }) }),
     clients: createClients({ store, now, box, tokens, recorder, checkQuota, checkUrl }),
     tokens,
     tokenSessions: createTokenSessions({ store, now, tokens, recorder }),

@@ -11,6 +11,7 @@ import { openStore } from '../../lib/store/index.ts'
 import { type MintedTokens, createTokens, hashToken } from '../../lib/tokens/tokens.ts'
 import type { TokenRecord } from '../../lib/records.ts'
 import { createAttempts } from '../../lib/sign-in/attempts.ts'
+import { createAdministrators } from '../../lib/users/administrators.ts'
 import { createPasswordRules } from '../../lib/users/password-rules.ts'
 import { createUsers } from '../../lib/users/users.ts'
 import { rotate } from '../helpers/redeem.ts'
@@ -38,7 +39,7 @@ const tokens = createTokens({ store, now: () => NOW, roles: DEFAULT_ROLE_NAMES, 
 const passwords = { hash: async (password: string) => password, verify: async () => true, isWeak: () => false, countWaiting: () => 0, close: async () => {} }
 const box = createSecretBox(generateSecretKey())
 const attempts = createAttempts({ store, now: () => NOW, key: box.key })
-const users = createUsers({ store, now: () => NOW, roles: DEFAULT_ROLE_NAMES, passwords, checkNewPassword: createPasswordRules({ min: 1 }), attempts, tokens, recorder, failures: SILENT_FAILURES, onError: () => {}, removeUser: createUserRemoval({ recorder, tokens, tickets: createTickets({ store, now: () => NOW }), onError: () => {} }) })
+const users = createUsers({ store, now: () => NOW, roles: DEFAULT_ROLE_NAMES, passwords, checkNewPassword: createPasswordRules({ min: 1 }), attempts, tokens, recorder, failures: SILENT_FAILURES, onError: () => {}, removeUser: createUserRemoval({ recorder, tokens, tickets: createTickets({ store, now: () => NOW }), administrators: createAdministrators({ store, now: () => NOW, role: DEFAULT_ROLE_NAMES.admin, onError: () => {} }), onError: () => {} }) })
 const clients = createClients({ store, now: () => NOW, box, tokens, recorder, checkQuota: async () => {}, checkUrl: (url) => url })
 
 /**

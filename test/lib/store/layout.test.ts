@@ -6,10 +6,11 @@ import { fileURLToPath } from 'node:url'
 import t, { type Test } from 'tap'
 import { COLLECTIONS as OURS } from '../../../lib/store/collections.ts'
 import { type OpenStoreOptions, openStore } from '../../../lib/store/index.ts'
-import type { Step } from '../../../lib/store/migrator.ts'
+import { type Step, migrateDocuments } from '../../../lib/store/migrator.ts'
 import { openMongoStore } from '../../../lib/store/mongo.ts'
 import { type CollectionSpec, DuplicateKeyError, type Store } from '../../../lib/store/port.ts'
 import { LAYOUT } from '../../../lib/store/state.ts'
+import { createMarking } from '../../../lib/users/administrators.ts'
 import { TIMERS } from '../../../lib/timers.ts'
 import { createMongoDatabase } from '../../helpers/mongo-database.ts'
 import { MONGODB_URL } from '../../helpers/mongodb.ts'
@@ -142,7 +143,9 @@ t.test('a database of layout 2, as the release before the numbers wrote it, open
   })
   for (const [collections, what] of [[theirs, 'by that release'], [ours, 'by this one'], [theirs, 'by that release again']] as const) {
     const store = await openStore(`sqlite:${path}`, { collections })
-    t.strictSame((await store.state.read()).state, { version: 2, oldestReader: 2 }, what)
+    if (what === 'by this one') await migrateDocuments(store, { layout: LAYOUT, now: Date.now, marking: createMarking('admin') })
+    t.strictSame((await store.state.read()).state, { version: 3, oldestReader: 2, ...(what !== 'by that release' && { admin_role: 'admin' }) }, what)
+    if (what === 'by this one') t.match(await store.collection<Thing>('users').get('u1'), { administers: true })
     t.match(await store.collection<Thing>('users').getBy('account', 'ann@example.com'), { name: 'Ann', addresses: ['ann@example.com'], revision: 2 })
     t.match(await store.collection<Thing>('meta').get('secret-key'), { key_id: 'mlYrCmVz' })
     const token = await store.collection<Thing>('access_tokens').getLinked('t1', { user_id: 'users', client_id: 'clients' })

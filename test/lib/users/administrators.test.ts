@@ -1,0 +1,185 @@
+import t from 'tap'
+import { createAccounts } from '../../../lib/accounts/index.ts'
+import { createSecretBox, generateSecretKey } from '../../../lib/crypto/secrets.ts'
+import { storeError } from '../../../lib/errors.ts'
+import type { UserRecord } from '../../../lib/records.ts'
+import type { Change } from '../../../lib/store/port.ts'
+import { createTestRecorder } from '../../helpers/events.ts'
+import { type Choose, Scheduler, exhaust } from '../../helpers/scheduler.ts'
+import { openRules } from '../../helpers/services.ts'
+
+t.setTimeout(600_000)
+
+const ADMIN = { user_id: 'caller', isAdmin: true }
+const MOST_ORDERS = 40_000
+
+const scheduler = new Scheduler()
+const everyCall: Scheduler['isShared'] = ({ collection }) => collection === 'users' || collection === 'meta'
+/** Two requests about two users share the document and the list of administrators. Leaving at once is the worst moment to leave. */
+const decisiveCall: Scheduler['isShared'] = ({ collection, method, args: [, change] }) =>
+  (collection === 'users' && method !== 'get') || (collection === 'meta' && (change as Change | undefined)?.set !== undefined) || (collection === 'meta' && method !== 'update')
+scheduler.isShared = everyCall
+const { store, now, users, tokens, clients, records, advance, errors } = await openRules(t, { around: scheduler.around })
+const passwords = { hash: async (password: string) => password, verify: async () => true, isWeak: () => false, countWaiting: () => 0, close: async () => {} }
+const accounts = createAccounts({
+  store, now, roles: { admin: 'admin', manager: 'manager', service: 'service' }, passwords, tokens, clients, box: createSecretBox(generateSecretKey()), checkNewPassword: async (password: string) => password, openPassword: async () => {}, counter: { count: async () => ({ current: 1, ttl: 1 }) }, recorder: createTestRecorder(store, now), onError: (error: unknown) => { t.fail(String(error)) }, onMailFailed: () => {}
+}, { signUp: false, selfDelete: true, accountPath: '/account', getIssuer: () => new URL('https://id.example') })
+
+const isActive = ({ roles, disabled_at, expired_at }: UserRecord) =>
+  roles.admin !== undefined && disabled_at === undefined && (expired_at === undefined || Date.parse(expired_at) > now())
+
+async function findAdmins (): Promise<string[]> {
+  const found: string[] = []
+  for await (const batch of records.users.list({ sort: [{ key: 'account', direction: 'asc' }] })) found.push(...batch.filter(isActive).map(({ account }) => account))
+  return found
+}
+
+/** Administrators with these accounts, and nobody else. */
+async function reset (...names: string[]): Promise<string[]> {
+  for (const name of ['users', 'meta']) await store.collection(name).deleteMany({ before: { id: '~' } })
+  return (await Promise.all(names.map((account) => users.create({ data: { account, password: 'p' } }, { roles: { admin: true } })))).map(({ user_id }) => user_id)
+}
+
+/** The ways to take an administrator away. */
+const ROADS: Record<string, (user_id: string) => Promise<unknown>> = {
+  'a deletion': async (user_id) => await users.remove(user_id, ADMIN),
+  'other roles': async (user_id) => await users.patch(user_id, { data: { roles: { editor: true } } }, ADMIN),
+  'the command that removes a role': async (user_id) => await users.changeRoles(user_id, () => ({}), ADMIN),
+  'disabling them': async (user_id) => await users.patch(user_id, { disable: true }, ADMIN),
+  'their own deletion': async (user_id) => await accounts.deleteOwn(user_id)
+}
+
+for (const [road, take] of Object.entries(ROADS)) {
+  t.test(`${road} takes away any administrator but the last one`, async (t) => {
+    const [one = '', two = ''] = await reset('one', 'two')
+    await users.create({ data: { account: 'plain', password: 'p' } })
+    await take(one)
+    t.strictSame(await findAdmins(), ['two'])
+    await t.rejects(take(two), { code: 'ErrPerm', message: /: the last administrator cannot / })
+    t.strictSame(await findAdmins(), ['two'])
+    await users.create({ data: { account: 'three', password: 'p' } }, { roles: { admin: true } })
+    await take(two)
+    t.strictSame(await findAdmins(), ['three'])
+  })
+}
+
+t.test('whoever is disabled, expired or no administrator does not count, and may always go', async (t) => {
+  const [last = '', disabled = '', expired = ''] = await reset('last', 'disabled', 'expired')
+  await users.patch(disabled, { disable: true }, ADMIN)
+  await records.users.update(expired, { set: { expired_at: new Date(now() + 1_000).toISOString() } })
+  await users.patch(last, { disable: true }, ADMIN)
+  t.strictSame(await findAdmins(), ['expired'], 'one who will expire counts until then')
+  await t.rejects(users.patch(expired, { disable: true }, ADMIN), { code: 'ErrPerm' })
+  await users.patch(last, { disable: false }, ADMIN)
+  advance(1_001)
+  await t.rejects(users.patch(last, { disable: true }, ADMIN), { code: 'ErrPerm', message: 'disable: the last administrator cannot be disabled' })
+  await t.rejects(users.patch(last, { data: { roles: {} } }, ADMIN), { code: 'ErrPerm', message: 'roles: the last administrator cannot lose the role admin' })
+  await users.remove(disabled, ADMIN)
+  await users.remove(expired, ADMIN)
+  await users.patch(last, { data: { roles: { admin: { region: 'all' }, editor: true } } }, ADMIN)
+  await t.rejects(users.remove(last, ADMIN), { code: 'ErrPerm' })
+  for (const take of [ROADS['a deletion']!, ROADS['disabling them']!]) {
+    const { user_id } = await users.create({ data: { account: 'plain', password: 'p' } })
+    await take(user_id)
+    await users.remove(user_id, ADMIN).catch(() => {})
+  }
+})
+
+t.test('with force the last administrator goes too', async (t) => {
+  const forced = { ...ADMIN, isForced: true }
+  for (const take of [
+    async (user_id: string) => await users.remove(user_id, forced),
+    async (user_id: string) => await users.patch(user_id, { disable: true }, forced),
+    async (user_id: string) => { await users.changeRoles(user_id, () => ({}), forced) }
+  ]) {
+    const [one = ''] = await reset('one')
+    await take(one)
+    t.strictSame(await findAdmins(), [])
+  }
+})
+
+t.test('no road reads users who are no administrators', async (t) => {
+  const [one = '', two = ''] = await reset('one', 'two')
+  for (let number = 0; number < 150; number++) await users.create({ data: { account: `plain-${number}`, password: 'p' } })
+  for (const take of Object.values(ROADS)) {
+    await scheduler.run({ actor: async () => { await take(one).catch(() => {}) } }, () => 0)
+    const batches = scheduler.log.filter(({ collection, method }) => collection === 'users' && method === 'next')
+    t.ok(batches.every(({ args }) => (args[0] as { filter?: { equal?: object } }).filter?.equal !== undefined && Object.hasOwn((args[0] as { filter: { equal: object } }).filter.equal, 'administers')))
+    t.ok(batches.length <= 4)
+    await users.create({ data: { account: 'again', password: 'p' } }, { roles: { admin: true } }).catch(() => {})
+  }
+  t.ok(two)
+})
+
+t.test('a deletion looks at the token of the caller again, and withdraws if it was revoked', async (t) => {
+  const [one = '', two = ''] = await reset('one', 'two')
+  const confirm = async () => { throw Object.assign(new Error('revoked'), { code: 'ErrUnknown' }) }
+  await t.rejects(users.remove(one, { ...ADMIN, confirm }), { code: 'ErrUnknown' })
+  t.strictSame(await findAdmins(), ['one', 'two'])
+  await users.remove(two, ADMIN)
+  t.strictSame(await findAdmins(), ['one'], 'nobody counts as leaving any more')
+})
+
+t.test('a request that takes too long starts again, and sees that its administrator is the last one', async (t) => {
+  const [one = '', two = ''] = await reset('one', 'two')
+  let isFirst = true
+  const confirm = async () => {
+    if (!isFirst) return
+    isFirst = false
+    advance(59_000)
+    await t.rejects(users.remove(two, ADMIN), { code: 'ErrPerm' }, 'the other one is leaving')
+    advance(1_001)
+    await users.remove(two, ADMIN)
+  }
+  await t.rejects(users.remove(one, { ...ADMIN, confirm }), { code: 'ErrPerm' })
+  t.strictSame(await findAdmins(), ['one'])
+  t.same(Object.keys((await store.collection('meta').get('administrators'))!).sort(), ['id', 'revision'], 'nothing of it is left')
+})
+
+t.test('after a failure of the store an administrator counts as leaving for a minute, because the write may happen yet', async (t) => {
+  const [one = '', two = ''] = await reset('one', 'two')
+  scheduler.interrupt = ({ collection, method }) => { if (collection === 'users' && method === 'delete') throw storeError(new Error('no answer')) }
+  await scheduler.run({ actor: async () => { await t.rejects(users.remove(one, ADMIN), { code: 'ErrDb' }) } }, () => 0)
+  scheduler.interrupt = () => {}
+  await t.rejects(users.remove(two, ADMIN), { code: 'ErrPerm' })
+  const { revision } = (await records.users.get(one))!
+  advance(60_001)
+  await users.remove(two, ADMIN)
+  t.notOk(await records.users.delete(one, { equal: { revision } }), 'the late write has no effect')
+  t.strictSame(await findAdmins(), ['one'])
+})
+
+/** Runs two actors in every order; `roads` are theirs. */
+async function race (name: string, roads: [string, string], pick: (admins: string[]) => string[], { isShared = decisiveCall, isFirst = false } = {}): Promise<void> {
+  await t.test(name, async (t) => {
+    t.teardown(() => { scheduler.isShared = everyCall })
+    scheduler.isShared = isShared
+    const outcomes = new Map<string, number>()
+    const problems = new Set<string>()
+    const { runs, complete } = await exhaust(MOST_ORDERS, async (choose: Choose) => {
+      const targets = pick(await reset('one', 'two'))
+      if (!isFirst) await store.collection('meta').insert({ id: 'administrators', revision: 0 } as never)
+      const codes: string[] = []
+      const actors = targets.map((target, index) => [`actor ${index}`, async () => {
+        await ROADS[roads[index]!]!(target).then(() => codes.push('done'), (error: { code?: string }) => codes.push(String(error.code)))
+      }] as const)
+      await scheduler.run(Object.fromEntries(actors), choose)
+      const { length } = await findAdmins()
+      const key = codes.sort().join()
+      outcomes.set(key, (outcomes.get(key) ?? 0) + 1)
+      if (length !== 1 || codes.some((code) => !['done', 'ErrPerm', 'ErrNotFound'].includes(code))) problems.add(`${length} stay: ${key}`)
+    })
+    t.ok(complete, `${runs} orders: ${[...outcomes].map(([key, count]) => `${key} ${count}`).join('; ')}`)
+    t.same([...problems], [])
+  })
+}
+
+const BOTH = (admins: string[]): string[] => admins
+const SAME = ([one = '']: string[]): string[] => [one, one]
+
+await race('of two administrators who delete each other at once, one stays, in every order', ['a deletion', 'a deletion'], BOTH)
+await race('of two who demote each other at once, one stays', ['other roles', 'other roles'], BOTH)
+await race('of two of whom one is deleted and one is disabled at once, one stays', ['a deletion', 'disabling them'], BOTH)
+await race('of two who demote each other first of all, one stays', ['other roles', 'other roles'], BOTH, { isFirst: true })
+await race('two requests that take away the same administrator leave the other one', ['other roles', 'disabling them'], SAME)
+t.same(errors, [])
