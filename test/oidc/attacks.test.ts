@@ -180,6 +180,8 @@ eachStore(t, 'H2: a planted confidential client', async (t, start) => {
   t.match(await own.patch('/user', { data: { password: 'second' } }), { status: 204 })
   await cannotActAsOwner(t, 'after a new password')
   const { users } = kit.app.identity
+  // The last administrator cannot lose the role.
+  await addPerson(harness, 'root@example.com', { admin: true })
   await users.patch(alice.user_id, { data: { roles: { admin: true } } }, OPERATOR)
   await cannotActAsOwner(t, 'after the owner became an administrator')
   await users.patch(alice.user_id, { data: { roles: {} } }, OPERATOR)
