@@ -138,7 +138,7 @@ t.test('a process is refused once a release of a later layout has opened the fil
   t.teardown(() => store.close())
   await store.collection<Thing>('users').insert({ id: 'u', account: 'u' })
   const later = new DatabaseSync(path)
-  later.exec('PRAGMA user_version = 3')
+  later.exec('PRAGMA user_version = 99')
   later.close()
   await t.rejects(store.collection<Thing>('users').update('u', { set: { name: 'n' } }), { code: 'ErrDb', cause: { message: /later release/ } })
   await t.rejects(store.ping(), { code: 'ErrDb' })
