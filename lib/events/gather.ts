@@ -1,4 +1,5 @@
 import type { Clock } from '../clock.ts'
+import { scan } from '../lists/scan.ts'
 import { BATCH_SIZE, type Collection, type Document, type Store } from '../store/port.ts'
 import { EVENT_DUE, type Pending, listPending, readOldest, toDue, toField, toFields } from './pending.ts'
 import { type InboxRecord, type Versioned, findCreation } from './recorder.ts'
@@ -93,15 +94,10 @@ export function createGatherer ({ store, now, getEnds, onError }: GatherParts) {
 
   /** The documents with pending events, those with the oldest ones first, at most BATCH. */
   async function readDue (collection: Collection<Due>): Promise<Due[]> {
-    const query = { filter: { since: { [EVENT_DUE]: '' } }, sort: [{ key: EVENT_DUE, direction: 'asc' as const }], limit: BATCH_SIZE }
     const documents: Due[] = []
-    for (let isMore = true; isMore && documents.length < BATCH;) {
-      const last = documents.at(-1)
-      const after = last && { values: [last[EVENT_DUE]], id: last.id }
-      const former = documents.length
-      // Short lists never wait for a cursor.
-      for await (const batch of collection.list({ ...query, ...(after !== undefined && { after }) })) documents.push(...batch)
-      isMore = documents.length === former + BATCH_SIZE
+    for await (const batch of scan(collection, { since: { [EVENT_DUE]: '' } }, EVENT_DUE)) {
+      documents.push(...batch)
+      if (documents.length >= BATCH) break
     }
     return documents
   }

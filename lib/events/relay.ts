@@ -1,13 +1,11 @@
-import type { Clock } from '../clock.ts'
 import { readFirst } from '../lists/first.ts'
-import type { Store } from '../store/port.ts'
 import { TIMERS, type Timers } from '../timers.ts'
 import { type Ends, BATCH, createGatherer } from './gather.ts'
 import { createLease, type End, type FeedRecord, readFeedRecord } from './lease.ts'
 import { MACHINE, type Machine } from './machine.ts'
 import { type Horizon, orderEvents } from './order.ts'
 import { runFor } from './origin.ts'
-import { createPublisher } from './publish.ts'
+import { type PublishParts, createPublisher } from './publish.ts'
 import type { EventRecord } from './types.ts'
 
 /** Milliseconds to the first round after an event was recorded or published, and at most to the following rounds. */
@@ -20,15 +18,7 @@ const PATIENCE = 6_000
 /** Milliseconds between two polls for events that a dead process has left. */
 const POLL_INTERVAL = 5_000
 
-export interface RelayParts {
-  store: Store
-  now: Clock
-  /** Days for which events are kept. */
-  days: number
-  /** Called before an event is published, with work that must not be lost; it may be called again. */
-  onPublish: (record: EventRecord) => Promise<void>
-  /** Called with the published records. */
-  onPublished: (records: EventRecord[]) => void
+export interface RelayParts extends PublishParts {
   /** Receives failures that no caller waits for. */
   onError: (error: unknown) => void
   /** Deletes what a decided end left. Absent: only documents end. */

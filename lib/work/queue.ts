@@ -1,6 +1,7 @@
 import { type Clock, toTimestamp } from '../clock.ts'
 import { busyError } from '../errors.ts'
-import { DuplicateKeyError, type Filter, type Keyset, type Store } from '../store/port.ts'
+import { scan } from '../lists/scan.ts'
+import { BATCH_SIZE, DuplicateKeyError, type Filter, type Store } from '../store/port.ts'
 import { TIMERS, type Timers } from '../timers.ts'
 import { waitForEnd } from './close.ts'
 import { nameFailure } from './failure.ts'
@@ -22,11 +23,8 @@ const COUNTS = 1_000
 /** Milliseconds between two polls for due work: that of commands, and of processes that have ended. */
 const POLL_INTERVAL = 2_000
 
-/** The same while more than a page of work is due, because every poll reads all of it. */
+/** The same while more than a batch of work is due, because every poll reads all of it. */
 const LONG_POLL_INTERVAL = 15_000
-
-/** Records that a poll reads at a time. */
-const PAGE = 100
 
 /** Receivers that timed out, of which this process keeps a note. */
 const HELD = 10_000
@@ -227,18 +225,12 @@ export function createQueue<T extends WorkRecord> (kind: WorkKind<T>, { store, n
   /** Queues due records. @returns how many were read, and whether any was queued */
   async function look (): Promise<{ count: number, any: boolean }> {
     const filter = { equal: { state: 'due' }, before: { due_at: toTimestamp(now() + 1) } }
-    let [count, any, after] = [0, false, undefined as Keyset | undefined]
-    // Enough until the next poll: memory does not grow with the number of due records.
-    while (queued.size - slots.running < lookahead) {
-      if (closed) break
-      let last: T | undefined
-      for await (const batch of records.list({ filter, sort: [{ key: 'due_at', direction: 'asc' }], limit: PAGE, ...(after && { after }) })) {
-        for (const record of batch) any = add(record) || any
-        count += batch.length
-        last = batch.at(-1)
-      }
-      if (last === undefined) break
-      after = { values: [last.due_at], id: last.id }
+    let [count, any] = [0, false]
+    for await (const batch of scan(records, filter, 'due_at')) {
+      for (const record of batch) any = add(record) || any
+      count += batch.length
+      // Enough until the next poll: memory does not grow with the number of due records.
+      if (closed || queued.size - slots.running >= lookahead) break
     }
     return { count, any }
   }
@@ -255,7 +247,7 @@ export function createQueue<T extends WorkRecord> (kind: WorkKind<T>, { store, n
       return { count: 0 }
     }).then(({ count }) => {
       if (closed) return
-      poll = timers.set(watch, count > PAGE ? LONG_POLL_INTERVAL : POLL_INTERVAL)
+      poll = timers.set(watch, count > BATCH_SIZE ? LONG_POLL_INTERVAL : POLL_INTERVAL)
       poll.unref?.()
     })
   }
