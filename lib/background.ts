@@ -33,7 +33,7 @@ export class Background {
     await this.#slots.settle()
   }
 
-  /** Waits for all tasks up to the limit, because the process must exit. Drops those that have not started. Later failures are not reported. */
+  /** Waits for the tasks up to the limit, because the process must exit. Then it drops waiting tasks, and reports no more failures. */
   async close (): Promise<void> {
     await waitForEnd(this.settle(), this.#limit)
     this.#abandoned = true

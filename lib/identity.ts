@@ -79,7 +79,7 @@ export interface ServiceOptions extends Pick<
   refreshTtl?: number | undefined
   /** People's accounts: mail, sign-up, links. Absent: no mail, no sign-up. */
   accounts?: Partial<AccountOptions> | undefined
-  /** The languages of pages and mails. Absent: those that the service brings. */
+  /** The languages of pages and mails. Absent: the built-in ones. */
   getLanguages?: (() => Languages) | undefined
   /** Counts requested mails. Absent: they are counted in memory. */
   counter?: Counter | undefined

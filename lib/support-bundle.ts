@@ -10,7 +10,7 @@ const WORDS = ['logLevel', 'addresses', 'via']
 
 /**
  * A configuration without its texts: numbers and switches stay. A text may be a secret, a person's address or the name of a host, so
- * only that it is set is told.
+ * it becomes `(set)`.
  */
 export function redact (value: unknown, name = ''): unknown {
   if (typeof value === 'string') return WORDS.includes(name) ? value : '(set)'

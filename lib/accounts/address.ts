@@ -77,7 +77,7 @@ export function createAddresses (context: AccountContext) {
     /**
      * Undoes a change of the address and all later changes, because they are assumed to come from the same person. Ends the
      * password, which that person may know, all sessions and all links. The restored address gets a link for a new password, and
-     * the other one is told.
+     * the address that loses the account gets a notice.
      * @throws ErrTicket
      */
     async undoChange (token: string): Promise<void> {

@@ -126,7 +126,7 @@ export function createPublisher ({ store, now, days, onPublish, onPublished }: P
     resume,
 
     /**
-     * Publishes events in their order: if it is interrupted, those that were published are the first ones.
+     * Publishes events in their order. If it is interrupted, only a first part of them is published.
      * @param done receives the ULIDs of the published events
      * @returns the new end of the feed; null when another process has used a number
      */

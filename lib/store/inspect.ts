@@ -6,7 +6,7 @@ export interface EngineReport {
   broken: string[]
   /** Tables or collections that are declared, and not there. */
   missing: string[]
-  /** Those that are there, and not declared. */
+  /** Tables or collections of the database that are not declared. */
   unknown: string[]
   /** Of the engine. */
   version: string

@@ -5,7 +5,7 @@ import { type Context, type Part, hidden, name } from '../parts.ts'
 import type { Texts } from '../texts/en.ts'
 import { frame, ofWhat, showTime } from './shell.ts'
 
-/** What is shown of a session, with commas between. */
+/** The details of a session, separated by commas. */
 const join = (parts: (string | Html | false | undefined)[]) =>
   html`${parts.filter((part) => part !== undefined && part !== false && part !== '').map((part, index) => html`${index > 0 && ', '}${part}`)}`
 
