@@ -1,0 +1,68 @@
+/** What a person has proved with one of their ways. */
+export interface Proof {
+  /** The id of the way; `password` for the password. */
+  way: string
+  kind: 'password' | 'upstream' | 'passkey' | 'totp' | 'recovery'
+  /** Whether a passkey has verified the user, by a PIN or a fingerprint for example. Absent: it has not. */
+  uv?: boolean
+  /** ISO 8601. */
+  at: string
+}
+
+/** From the weakest to the strongest: `1` for one kind of proof, `mfa` for both, `phr` for both with a passkey among them. */
+export const ACRS = ['1', 'mfa', 'phr'] as const
+
+export type Acr = typeof ACRS[number]
+
+/** How a person has proved who they are, as tokens say it. */
+export interface Strength {
+  /** The methods (RFC 8176). None stands for an identity at another provider. */
+  amr: string[]
+  acr: Acr
+  /** The time of the oldest proof that the `acr` rests on: ISO 8601. */
+  time: string
+}
+
+/**
+ * The method of each kind of proof. For a passkey it is `pop`, the possession of a key that need not be in hardware (OpenID Connect EAP
+ * ACR Values 1.0, 3): without an attestation, nobody knows where the key is.
+ */
+const AMR: Readonly<Record<Proof['kind'], string | undefined>> = { password: 'pwd', upstream: undefined, passkey: 'pop', totp: 'otp', recovery: 'otp' }
+
+const isPasskey = ({ kind }: Proof): boolean => kind === 'passkey'
+const isVerified = (proof: Proof): boolean => isPasskey(proof) && proof.uv === true
+
+/** What the person knows, or another provider says of them. A passkey that verified the user proves this kind too. */
+const isFirstKind = (proof: Proof): boolean => proof.kind === 'password' || proof.kind === 'upstream' || isVerified(proof)
+
+/** What the person has. */
+const isSecondKind = ({ kind }: Proof): boolean => kind === 'passkey' || kind === 'totp' || kind === 'recovery'
+
+/** The time of the last of these proofs; '' without one. */
+function findLast (proofs: readonly Proof[], isKind: (proof: Proof) => boolean): string {
+  return proofs.reduce((last, proof) => isKind(proof) && proof.at > last ? proof.at : last, '')
+}
+
+/** The time since when there is a proof of each of two kinds; '' if one of them is missing. */
+function findBoth (proofs: readonly Proof[], isOne: (proof: Proof) => boolean, isOther: (proof: Proof) => boolean): string {
+  const [one, other] = [findLast(proofs, isOne), findLast(proofs, isOther)]
+  return one < other ? one : other
+}
+
+/**
+ * The strength that proofs of one person have together: the strongest `acr`, and of the proofs that give it the latest ones.
+ * @throws Error without a proof
+ */
+export function toStrength (proofs: readonly Proof[]): Strength {
+  if (proofs.length === 0) throw new Error('there is no proof')
+  const methods = proofs.map(({ kind }) => AMR[kind]).filter((method) => method !== undefined)
+  const phr = findBoth(proofs, isFirstKind, isPasskey)
+  const mfa = findBoth(proofs, isFirstKind, isSecondKind)
+  const [acr, time]: [Acr, string] = phr !== '' ? ['phr', phr] : mfa !== '' ? ['mfa', mfa] : ['1', findLast(proofs, () => true)]
+  return { amr: [...new Set([...methods, ...(mfa !== '' ? ['mfa'] : [])])], acr, time }
+}
+
+/** Whether a strength is at least the demanded one. */
+export function reaches (strength: Pick<Strength, 'acr'>, acr: Acr): boolean {
+  return ACRS.indexOf(strength.acr) >= ACRS.indexOf(acr)
+}
