@@ -1,6 +1,6 @@
 import { toTimestamp } from './clock.ts'
 import { generateId } from './ids.ts'
-import type { Place } from './sign-in/place.ts'
+import type { Place } from './place.ts'
 import { listAddresses } from './users/addresses.ts'
 import type { Document, Json } from './store/port.ts'
 

@@ -1,5 +1,5 @@
 import type { RateLimitPluginOptions, FastifyRateLimitStore } from '@fastify/rate-limit'
-import type { Counter } from '../lib/sign-in/counter.ts'
+import type { Counter } from '../lib/throttling/counter.ts'
 
 /**
  * A store for @fastify/rate-limit that counts with our counter, which several processes may share. A key is the kind of

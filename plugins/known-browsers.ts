@@ -1,5 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { type KnownBrowser, type KnownBrowsers, KNOWN_FOR } from '../lib/sign-in/known-browsers.ts'
+import { type KnownBrowser, type KnownBrowsers, KNOWN_FOR } from '../lib/throttling/known-browsers.ts'
 import { readCookie } from './cookies.ts'
 
 /** The cookie of a browser in which a user has signed in with a password. Failed attempts elsewhere cannot lock the user out of it. */

@@ -1,6 +1,6 @@
 import rateLimit from '@fastify/rate-limit'
 import type { FastifyInstance, preHandlerHookHandler } from 'fastify'
-import type { Counter } from '../lib/sign-in/counter.ts'
+import type { Counter } from '../lib/throttling/counter.ts'
 import { IdentityError } from '../lib/errors.ts'
 import { countWith } from './attempts.ts'
 import { requireCaller } from './auth.ts'

@@ -1,7 +1,8 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { IdentityError } from '../lib/errors.ts'
 import type { StepView } from '../lib/pages/contract.ts'
-import type { Progress, Step } from '../lib/sign-in/steps/step.ts'
+import type { Message } from '../lib/pages/texts/en.ts'
+import type { Progress, Refusal, Step } from '../lib/sign-in/steps/step.ts'
 import { LIMITS } from '../schemas/common.ts'
 import { rememberLanguage } from './mail-language.ts'
 import { createBrowserCookies } from './known-browsers.ts'
@@ -12,6 +13,11 @@ import { readForm } from './utf8.ts'
 
 /** Bytes: enough for an account and a password, percent-encoded. */
 const FORM_LIMIT = 16 * 1024
+
+/** The text for each refusal of a step. */
+const REFUSALS: Record<Refusal, Message> = {
+  'wrong-password': ({ errors }) => errors.wrongPassword
+}
 
 /** Makes this scope parse the forms of pages, and no other bodies. */
 export function parseForms (app: FastifyInstance): void {
@@ -79,7 +85,10 @@ export function createSignInForms ({ identity: { signIns, knownBrowsers } }: Fas
           return outcome.done
         }
         if ('next' in outcome) await show(reply, outcome.next, form)
-        else await show(reply.code(400), outcome.again, form, outcome.refused)
+        else {
+          const { reason, ...filledIn } = outcome.refused
+          await show(reply.code(400), outcome.again, form, { ...filledIn, error: REFUSALS[reason] })
+        }
       } catch (error) {
         if (!(error instanceof IdentityError) || error.code !== 'ErrLimit') throw error
         const account = readField(request, 'account').trim().slice(0, LIMITS.account)

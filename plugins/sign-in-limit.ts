@@ -1,8 +1,8 @@
 import rateLimit from '@fastify/rate-limit'
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import { NETWORK, groupAddress, groupNetwork, isInNetwork } from '../lib/sign-in/addresses.ts'
-import type { Counter } from '../lib/sign-in/counter.ts'
-import type { KnownBrowser } from '../lib/sign-in/known-browsers.ts'
+import { NETWORK, groupAddress, groupNetwork, isInNetwork } from '../lib/throttling/networks.ts'
+import type { Counter } from '../lib/throttling/counter.ts'
+import type { KnownBrowser } from '../lib/throttling/known-browsers.ts'
 import { IdentityError } from '../lib/errors.ts'
 import { hashToken } from '../lib/tokens/tokens.ts'
 import { countWith } from './attempts.ts'
@@ -26,7 +26,7 @@ export interface SignInLimits {
 
 /**
  * Limits how fast one address may guess passwords and codes: strictly per account, loosely overall. The store counts the failures
- * at one account from all addresses (lib/sign-in/attempts.ts). It does so after these limits, which therefore also limit how
+ * at one account from all addresses (lib/throttling/attempts.ts). It does so after these limits, which therefore also limit how
  * much an anonymous caller can make us store.
  * @param perMinute false: no limit
  */

@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify'
 import type { Turn } from '../lib/fair-queue.ts'
-import { groupAddress, groupNetwork } from '../lib/sign-in/addresses.ts'
+import { groupAddress, groupNetwork } from '../lib/throttling/networks.ts'
 import { watchConnection } from './connections.ts'
 
 /**

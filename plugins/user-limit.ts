@@ -1,5 +1,5 @@
 import { IdentityError } from '../lib/errors.ts'
-import type { Counter } from '../lib/sign-in/counter.ts'
+import type { Counter } from '../lib/throttling/counter.ts'
 
 const MINUTE = 60_000
 

@@ -1,5 +1,5 @@
 import { busyError } from '../../lib/errors.ts'
-import type { Count, Counter } from '../../lib/sign-in/counter.ts'
+import type { Count, Counter } from '../../lib/throttling/counter.ts'
 
 /** One end of the IPC channel between the primary process and a worker. */
 export interface Channel {

@@ -1,6 +1,6 @@
 import { IdentityError } from '../errors.ts'
-import { NETWORK, groupAddress, groupNetwork, isInNetwork } from '../sign-in/addresses.ts'
-import type { Count } from '../sign-in/counter.ts'
+import { NETWORK, groupAddress, groupNetwork, isInNetwork } from '../throttling/networks.ts'
+import type { Count } from '../throttling/counter.ts'
 import { hashToken } from '../tokens/tokens.ts'
 import type { AccountContext } from './context.ts'
 

@@ -4,7 +4,7 @@ import { keepAddress } from '../events/address.ts'
 import { nameCaller } from '../events/origin.ts'
 import { scan } from '../lists/scan.ts'
 import { type Tokens, hashToken } from '../tokens/tokens.ts'
-import { type Place, describePlace } from '../sign-in/place.ts'
+import { type Place, describePlace } from '../place.ts'
 import type { Revocable } from '../tokens/validity.ts'
 import { type AdapterParts, type ModelAdapter, type Payload, toPayload, toStored } from './model-adapter.ts'
 

@@ -1,5 +1,5 @@
 import type { KoaContextWithOIDC, errors as OidcErrors } from 'oidc-provider'
-import type { Count, Counter } from '../sign-in/counter.ts'
+import type { Count, Counter } from '../throttling/counter.ts'
 import type { TokenLimitSettings } from './contract.ts'
 
 const MINUTE = 60_000

@@ -1,6 +1,6 @@
 import type { OwnEvent } from '../events/own.ts'
 import type { Html } from './html.ts'
-import type { Place } from '../sign-in/place.ts'
+import type { Place } from '../place.ts'
 import type { Message, Texts } from './texts/en.ts'
 
 /** The client that sent the user, for display. */
@@ -34,9 +34,6 @@ export interface StepView {
   forgot?: string
   signUp?: string
 }
-
-/** The pages of steps. */
-export type StepPage = 'sign-in'
 
 /** A section of the account pages. */
 export type AccountSection = keyof Texts['account']['sections']

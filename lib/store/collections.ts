@@ -63,7 +63,7 @@ export const COLLECTIONS: readonly CollectionSpec[] = [
   })),
   // Sign-ins between two steps: lib/sign-in/sign-ins.ts.
   { name: 'sign_ins', keys: { expired_at: 'string' }, expiry: 'expired_at' },
-  // Failed attempts at passwords: lib/sign-in/attempts.ts. The id is a keyed hash.
+  // Failed attempts at passwords: lib/throttling/attempts.ts. The id is a keyed hash.
   { name: 'attempts', keys: { series: 'string', revision: 'number', expired_at: 'string' }, expiry: 'expired_at' },
   // Links that were mailed or shown, by the SHA-256 of their token (lib/accounts/tickets.ts).
   {

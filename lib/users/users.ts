@@ -13,8 +13,8 @@ import { type Roles, type UserRecord, createUserRecord } from '../records.ts'
 import { retryWrite } from '../retry.ts'
 import { type Actor, type RoleNames, isRoleGiven } from '../roles.ts'
 import { parseSort } from '../lists/sort.ts'
-import type { Attempts, Target } from '../sign-in/attempts.ts'
-import type { KnownBrowser } from '../sign-in/known-browsers.ts'
+import type { Attempts, Target } from '../throttling/attempts.ts'
+import type { KnownBrowser } from '../throttling/known-browsers.ts'
 import { type Change, DuplicateKeyError, type Filter, type Json, type ListQuery, type Store } from '../store/port.ts'
 import { type Tokens, invalidToken } from '../tokens/tokens.ts'
 import { isActive } from '../tokens/validity.ts'
@@ -273,7 +273,7 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
 
     /**
      * Checks a password, with the same work whether or not the account exists, and renews a hash of a lower cost. Failures are
-     * counted (lib/sign-in/attempts.ts).
+     * counted (lib/throttling/attempts.ts).
      * @returns the user; null for an unknown account, a wrong password, and a disabled or expired user
      * @throws ErrLimit after too many failures
      */

@@ -19,7 +19,7 @@ import type { Passwords } from '../../lib/users/passwords.ts'
 import { createAdministrators } from '../../lib/users/administrators.ts'
 import { createPasswordRules } from '../../lib/users/password-rules.ts'
 import { type UserServices, createUsers } from '../../lib/users/users.ts'
-import { createAttempts } from '../../lib/sign-in/attempts.ts'
+import { createAttempts } from '../../lib/throttling/attempts.ts'
 import { type Around, wrapStore } from './wrap-store.ts'
 import './plain-threads.ts'
 

@@ -2,7 +2,7 @@ import { createTestRecorder } from '../helpers/events.ts'
 import t from 'tap'
 import { createAccounts } from '../../lib/accounts/index.ts'
 import { createSecretBox, generateSecretKey } from '../../lib/crypto/secrets.ts'
-import { createCounter } from '../../lib/sign-in/counter.ts'
+import { createCounter } from '../../lib/throttling/counter.ts'
 import type { Passwords } from '../../lib/users/passwords.ts'
 import { openRules } from '../helpers/services.ts'
 

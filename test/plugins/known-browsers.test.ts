@@ -1,7 +1,7 @@
 import { generateKeySync } from 'node:crypto'
 import fastify from 'fastify'
 import t from 'tap'
-import { createKnownBrowsers } from '../../lib/sign-in/known-browsers.ts'
+import { createKnownBrowsers } from '../../lib/throttling/known-browsers.ts'
 import { createBrowserCookies } from '../../plugins/known-browsers.ts'
 
 t.test('the cookie is for https and this host only where the issuer is https', async (t) => {

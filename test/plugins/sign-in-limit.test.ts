@@ -1,6 +1,6 @@
 import fastify from 'fastify'
 import t, { type Test } from 'tap'
-import type { Count, Counter } from '../../lib/sign-in/counter.ts'
+import type { Count, Counter } from '../../lib/throttling/counter.ts'
 import { handleError } from '../../plugins/errors.ts'
 import { createSignInLimits } from '../../plugins/sign-in-limit.ts'
 

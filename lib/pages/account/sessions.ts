@@ -1,4 +1,4 @@
-import type { Place } from '../../sign-in/place.ts'
+import type { Place } from '../../place.ts'
 import type { Pages, SessionView } from '../contract.ts'
 import { type Html, html } from '../html.ts'
 import { type Context, type Part, hidden, name } from '../parts.ts'

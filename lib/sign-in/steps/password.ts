@@ -1,9 +1,6 @@
 import { LIMITS } from '../../../schemas/common.ts'
-import type { Message } from '../../pages/texts/en.ts'
 import type { Users } from '../../users/users.ts'
 import type { Step } from './step.ts'
-
-const WRONG: Message = ({ errors }) => errors.wrongPassword
 
 /** The account and its password. */
 export function createPasswordStep (users: Pick<Users, 'signIn'>): Step {
@@ -15,8 +12,8 @@ export function createPasswordStep (users: Pick<Users, 'signIn'>): Step {
       const password = form.get('password') ?? ''
       const known = await limit(account)
       const found = await users.signIn(account, password, turn, known)
-      // The same text for an unknown account, a wrong password, and a disabled or expired user.
-      if (found === null) return { refused: { error: WRONG, account: account.slice(0, LIMITS.account) } }
+      // The same reason for an unknown account, a wrong password, and a disabled or expired user.
+      if (found === null) return { refused: { reason: 'wrong-password', account: account.slice(0, LIMITS.account) } }
       return { passed: { user_id: found.user_id, user_epoch: found.epoch } }
     }
   }

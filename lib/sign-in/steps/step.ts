@@ -1,8 +1,6 @@
-import type { StepPage, StepView } from '../../pages/contract.ts'
-import type { Message } from '../../pages/texts/en.ts'
 import type { Turn } from '../../fair-queue.ts'
 import type { MaybePromise } from '../../store/port.ts'
-import type { KnownBrowser } from '../known-browsers.ts'
+import type { KnownBrowser } from '../../throttling/known-browsers.ts'
 
 /** The user that a sign-in has identified so far, and the methods. */
 export interface Progress {
@@ -26,15 +24,18 @@ export interface Attempt {
   limit (account: string): Promise<KnownBrowser | undefined>
 }
 
-/** The user that the step has identified, or the reason for a refusal. A refused step is shown again with the fields of `refused`. */
-export type Verdict = { passed: Pick<Progress, 'user_id' | 'user_epoch'> } | { refused: { error: Message } & Pick<StepView, 'account'> }
+/** Why a step refuses a form. The page has the text for it, in each language. */
+export type Refusal = 'wrong-password'
+
+/** The user that the step has identified, or the reason for a refusal. A refused step is shown again, with `account` filled in. */
+export type Verdict = { passed: Pick<Progress, 'user_id' | 'user_epoch'> } | { refused: { reason: Refusal, account?: string } }
 
 /** One step of a sign-in: a form, and the verification of its input. */
 export interface Step {
   /** The authentication method of the step (RFC 8176). Each step has a different one. */
   readonly amr: string
-  /** The page with its form. */
-  readonly page: StepPage
+  /** The page with its form (lib/pages/contract.ts). */
+  readonly page: 'sign-in'
   /** Whether the user needs this step after the earlier ones. Absent: all users do. */
   isDue? (progress: Progress | null): MaybePromise<boolean>
   /** @param progress the result of the earlier steps; null for the first step */

@@ -1,6 +1,6 @@
 import { EventEmitter } from 'node:events'
 import t from 'tap'
-import { createCounter } from '../../../lib/sign-in/counter.ts'
+import { createCounter } from '../../../lib/throttling/counter.ts'
 import { answerCounts, createIpcCounter, type Channel } from '../../../cli/process/ipc-counter.ts'
 
 const BUSY = { code: 'ErrBusy', statusCode: 503 }

@@ -12,7 +12,7 @@ const attempt = (word: string): Attempt => ({ form: new URLSearchParams({ word }
 const ask = (amr: string, word: string, more: Partial<Step> = {}): Step => ({
   amr,
   page: 'sign-in',
-  verify: async ({ form }) => form.get('word') === word ? { passed: ann } : { refused: { error: () => `not ${word}` } },
+  verify: async ({ form }) => form.get('word') === word ? { passed: ann } : { refused: { reason: 'wrong-password' } },
   ...more
 })
 
@@ -39,7 +39,7 @@ forEachStore(t, async (t, build) => {
     const second = ask('otp', 'b', {
       isDue: (progress) => { others.push(progress?.user_id); return progress !== null && isDue },
       // A step cannot change the user of the sign-in.
-      verify: async ({ form }, progress) => progress?.user_id === 'ann' && form.get('word') === 'b' ? { passed: { user_id: 'eve', user_epoch: 9 } } : { refused: { error: () => 'no' } }
+      verify: async ({ form }, progress) => progress?.user_id === 'ann' && form.get('word') === 'b' ? { passed: { user_id: 'eve', user_epoch: 9 } } : { refused: { reason: 'wrong-password' } }
     })
     const signIns = createSignIns({ store, now, steps: [ask('pwd', 'a'), second] })
     t.match(await signIns.submit('one', attempt('b')), { again: { amr: 'pwd' } }, 'the second answer is not asked for yet')

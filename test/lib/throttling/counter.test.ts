@@ -1,5 +1,5 @@
 import t from 'tap'
-import { createCounter } from '../../../lib/sign-in/counter.ts'
+import { createCounter } from '../../../lib/throttling/counter.ts'
 
 t.test('a window begins with its first attempt, and counts anew when it has ended', async (t) => {
   let time = 5

@@ -2,7 +2,7 @@ import { generateKeySync } from 'node:crypto'
 import t, { type Test } from 'tap'
 import { COLLECTIONS } from '../../../lib/store/collections.ts'
 import { openStore } from '../../../lib/store/index.ts'
-import { type AttemptsRecord, type Target, createAttempts, toPause } from '../../../lib/sign-in/attempts.ts'
+import { type AttemptsRecord, type Target, createAttempts, toPause } from '../../../lib/throttling/attempts.ts'
 import { Scheduler, exhaust } from '../../helpers/scheduler.ts'
 import { wrapStore } from '../../helpers/wrap-store.ts'
 

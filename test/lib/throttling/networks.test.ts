@@ -1,5 +1,5 @@
 import t from 'tap'
-import { groupAddress, groupNetwork } from '../../../lib/sign-in/addresses.ts'
+import { groupAddress, groupNetwork } from '../../../lib/throttling/networks.ts'
 
 t.test('what counts as one address', async (t) => {
   for (const [ip, expected] of [
