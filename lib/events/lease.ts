@@ -1,12 +1,14 @@
 import { type Clock, toTimestamp } from '../clock.ts'
 import { randomText } from '../ids.ts'
 import { type Collection, type Document, DuplicateKeyError, type Store } from '../store/port.ts'
+import type { Timers } from '../timers.ts'
+import { claim, keepLease } from '../work/lease.ts'
 
 /** The only document of the collection `feed`. */
 export const FEED_ID = 'feed'
 
 /** Milliseconds that a lease lasts, and after which its holder renews it. */
-const LEASE = 10_000
+const LEASE = 8_000
 const RENEWAL = 3_000
 
 /** Characters of a generation. */
@@ -48,49 +50,75 @@ export async function readFeedRecord (feeds: Collection<FeedRecord>): Promise<Fe
   }
 }
 
+export interface LeaseParts {
+  store: Store
+  now: Clock
+  timers: Timers
+  onError: (error: unknown) => void
+  /** The end of the feed, which is stored with each renewal; undefined while it is unknown. */
+  getEnd: () => End | undefined
+}
+
 /**
  * The right to publish, which one process has at a time. A process that was suspended may believe that it still has the lease.
  * Then the numbers of the events decide, since each number is used once.
  */
-export function createLease ({ store, now }: { store: Store, now: Clock }) {
+export function createLease ({ store, now, timers, onError, getEnd }: LeaseParts) {
   const feeds = store.collection<FeedRecord>('feed')
-  let held: { claim: number, renew_at: number } | undefined
+  let held: { claim: number, until: number, stop: () => Promise<void> } | undefined
 
-  const extend = () => ({ leased_until: toTimestamp(now() + LEASE) })
-  const keep = (end: End | undefined): End | {} => end === undefined ? {} : { last: end.last, time: end.time }
+  /** Stores the end of the lease. @returns whether this process still had it */
+  async function write (claim: number, until: number): Promise<boolean> {
+    const end = getEnd()
+    const set = { leased_until: toTimestamp(until), ...(end !== undefined && { last: end.last, time: end.time }) }
+    return await feeds.update(FEED_ID, { set }, { equal: { claim } }) !== null
+  }
+
+  async function renew (): Promise<boolean> {
+    const current = held
+    if (current === undefined) return false
+    const until = now() + LEASE
+    const isOurs = await write(current.claim, until)
+    if (isOurs) current.until = until
+    else if (held === current) drop()
+    return isOurs
+  }
+
+  /** Ends the renewals. */
+  async function drop (): Promise<void> {
+    const stopped = held?.stop()
+    held = undefined
+    await stopped
+  }
 
   return {
     /**
-     * Takes or renews the lease.
-     * @param end the end of the feed, if known
+     * Takes the lease, or keeps it.
      * @returns `new` when this process did not have it, false when another one has it
      */
-    async hold (end: End | undefined): Promise<'new' | 'held' | false> {
+    async hold (): Promise<'new' | 'held' | false> {
       const time = now()
-      if (held !== undefined && time < held.renew_at) return 'held'
-      if (held !== undefined) {
-        const { claim } = held
-        held = await feeds.update(FEED_ID, { set: { ...extend(), ...keep(end) } }, { equal: { claim } }) === null ? undefined : { claim, renew_at: time + RENEWAL }
-        if (held !== undefined) return 'held'
-      }
-      const { claim, leased_until } = await readFeedRecord(feeds)
-      if (leased_until > toTimestamp(time)) return false
-      if (await feeds.update(FEED_ID, { set: extend(), increment: { claim: 1 } }, { equal: { claim } }) === null) return false
-      held = { claim: claim + 1, renew_at: time + RENEWAL }
+      if (held !== undefined && (time < held.until || await renew())) return 'held'
+      const record = await readFeedRecord(feeds)
+      const until = time + LEASE
+      if (record.leased_until > toTimestamp(time)) return false
+      const claimed = await claim(feeds, record, { set: { leased_until: toTimestamp(until) } })
+      if (claimed === null) return false
+      held = { claim: claimed.claim, until, stop: keepLease(renew, { timers, interval: RENEWAL, onError }) }
       return 'new'
     },
 
     /** Releases the lease, so that another process need not wait until it expires. */
-    async release (end: End | undefined): Promise<void> {
+    async release (): Promise<void> {
       if (held === undefined) return
       const { claim } = held
-      held = undefined
-      await feeds.update(FEED_ID, { set: { leased_until: toTimestamp(0), ...keep(end) } }, { equal: { claim } })
+      await drop()
+      await write(claim, 0)
     },
 
-    /** Makes the next `hold` renew the lease in the store. */
+    /** Makes the next `hold` ask the store. */
     doubt (): void {
-      if (held !== undefined) held.renew_at = Number.NEGATIVE_INFINITY
+      if (held !== undefined) held.until = Number.NEGATIVE_INFINITY
     }
   }
 }

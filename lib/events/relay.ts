@@ -35,7 +35,7 @@ export function createRelay (parts: RelayParts) {
   const { store, now, days, onPublish, onPublished, onError, getEnds = () => ({}), timers = TIMERS, machine = MACHINE } = parts
   const events = store.collection<EventRecord>('events')
   const feeds = store.collection<FeedRecord>('feed')
-  const lease = createLease({ store, now })
+  const lease = createLease({ store, now, timers, onError, getEnd: () => end })
   const { gather, clear } = createGatherer({ store, now, getEnds, onError })
   const { publish, resume } = createPublisher({ store, now, days, onPublish, onPublished })
   /** Undefined until it was read, and after a write whose result is unknown. */
@@ -49,7 +49,7 @@ export function createRelay (parts: RelayParts) {
 
   /** Takes or renews the lease. @returns the end of the feed; undefined when another process has the lease */
   async function hold (): Promise<End | undefined> {
-    const right = await lease.hold(end)
+    const right = await lease.hold()
     if (right !== 'held') end = undefined
     if (right !== false) end ??= await resume()
     return end
@@ -121,7 +121,7 @@ export function createRelay (parts: RelayParts) {
   function run (): void {
     // Pauses after a round that is not full, so that the next one has more documents for each write.
     begin(BATCH).then(async () => {
-      if (timers.now() >= lookUntil) await lease.release(end)
+      if (timers.now() >= lookUntil) await lease.release()
     }).catch((error: unknown) => {
       if (!closed) onError(error)
     })
@@ -157,7 +157,7 @@ export function createRelay (parts: RelayParts) {
       closed = true
       timers.clear(timer)
       await running?.catch(() => {})
-      await lease.release(end).catch(onError)
+      await lease.release().catch(onError)
     }
   }
 }

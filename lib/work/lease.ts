@@ -1,4 +1,17 @@
+import type { Change, Collection, Document, Scalar } from '../store/port.ts'
 import type { Timers } from '../timers.ts'
+
+/**
+ * Claims a document that one process at a time works on, by one conditional update: of two that read the same `claim`, one succeeds.
+ * @param change what the claim sets, such as the end of the lease
+ * @param equal what must still hold beside the number of the claim
+ * @returns the claimed document; null when it was claimed or changed since
+ */
+export async function claim<T extends Document & { claim: number }> (
+  collection: Collection<T>, { id, claim }: T, { increment, ...change }: Change, equal: Record<string, Scalar> = {}
+): Promise<T | null> {
+  return await collection.update(id, { ...change, increment: { ...increment, claim: 1 } }, { equal: { ...equal, claim } })
+}
 
 export interface LeaseOptions {
   timers: Timers
