@@ -16,7 +16,7 @@ export type AddressLink =
 
 /** Verifies and changes the address of an account, and undoes changes. */
 export function createAddresses (context: AccountContext) {
-  const { users, tickets, tokens, now, recorder, onError } = context
+  const { users, tickets, now, recorder, onError } = context
   const { changeAddress, completeChange } = createAddressChanges(context)
 
   async function verify (ticket: TicketRecord): Promise<void> {
@@ -84,9 +84,9 @@ export function createAddresses (context: AccountContext) {
       const ticket = await tickets.require(token, 'undo')
       let lost: string | undefined
       const written = await writeAddress(context, ticket.user_id!, 'user.email_restored', (record) => {
-        const live = record === null ? [] : listLiveChanges(record, now())
+        const live = listLiveChanges(record, now())
         const index = live.findIndex((one) => one.ticket === ticket.id)
-        if (record === null || index < 0) throw ticketError()
+        if (index < 0) throw ticketError()
         const { email, email_verified_at } = live[index]!
         lost = findMailbox(record)
         return {
@@ -101,7 +101,6 @@ export function createAddresses (context: AccountContext) {
           increment: { epoch: 1 }
         }
       })
-      tokens.deleteOfUser(written.id, written.epoch)
       await Promise.all([tickets.remove(ticket.id), tickets.removeOf(written.id, ENDED_BY_EPOCH)]).catch(onError)
       await notify(context, { kind: 'address-restored', user_id: written.id, epoch: written.epoch })
       if (lost !== undefined && lost !== findMailbox(written)) await notify(context, { kind: 'address-taken-back', user_id: written.id, to: lost })

@@ -6,7 +6,7 @@ import { type Change, DuplicateKeyError } from '../store/port.ts'
 import { createToken, hashToken } from '../tokens/tokens.ts'
 import { findMailbox, isTaken, listLiveChanges, toVerified } from '../users/addresses.ts'
 import { checkAddress } from './ask.ts'
-import { type AccountContext, changeUser, requireOutbox, requireUser } from './context.ts'
+import { type AccountContext, requireOutbox, requireUser } from './context.ts'
 import { requireLive } from './live.ts'
 import { checkOwnMail } from './mail-limits.ts'
 import { PURPOSES, type TicketRecord, ticketError } from './tickets.ts'
@@ -16,10 +16,10 @@ const MAX_CHANGES = 10
 
 /** Writes an address to the user. @throws ErrTicket also when another user has verified the address meanwhile */
 export async function writeAddress (
-  context: AccountContext, user_id: string, type: EventType, decide: (record: UserRecord | null) => Change
+  { changeUser }: AccountContext, user_id: string, type: EventType, decide: (record: UserRecord) => Change
 ): Promise<UserRecord> {
   try {
-    return await changeUser(context, user_id, decide, type)
+    return await changeUser(user_id, (record) => ({ ...decide(record), happened: [{ type, id: user_id }] }), { notFound: ticketError })
   } catch (error) {
     if (error instanceof DuplicateKeyError) throw ticketError()
     throw error

@@ -1,16 +1,14 @@
 import type { Clock } from '../clock.ts'
-import { toTimestamp } from '../clock.ts'
 import { IdentityError } from '../errors.ts'
 import type { Recorder } from '../events/recorder.ts'
-import type { EventType } from '../events/types.ts'
 import type { Job, Outbox } from '../mail/outbox.ts'
 import type { UserRecord } from '../records.ts'
-import { retryWrite } from '../retry.ts'
 import type { RoleNames } from '../roles.ts'
 import type { Counter } from '../throttling/counter.ts'
-import type { Change, Collection, Store } from '../store/port.ts'
+import type { Collection, Store } from '../store/port.ts'
 import type { Tokens } from '../tokens/tokens.ts'
 import type { Administrators } from '../users/administrators.ts'
+import { type ChangeUser, userNotFound } from '../users/change-user.ts'
 import type { Passwords } from '../users/passwords.ts'
 import type { WriteLink } from './links.ts'
 import type { Tickets } from './tickets.ts'
@@ -37,6 +35,7 @@ export interface AccountContext {
   counter: Counter
   recorder: Recorder
   administrators: Administrators
+  changeUser: ChangeUser
   onError: (error: unknown) => void
 }
 
@@ -60,28 +59,8 @@ export function requireLink ({ writeLink }: Pick<AccountContext, 'writeLink'>): 
 /** @throws ErrNotFound */
 export async function requireUser ({ users }: Pick<AccountContext, 'users'>, user_id: string): Promise<UserRecord> {
   const user = await users.get(user_id)
-  if (user === null) throw new IdentityError('ErrNotFound', 'userId: no such user')
+  if (user === null) throw userNotFound()
   return user
-}
-
-/**
- * Reads the user, calls `decide`, and writes the change. After a concurrent write it starts again. An error from `decide` ends it.
- * @param type the event to record; a decision can add another one as `also`
- * @returns the written user
- */
-export async function changeUser (
-  { users, recorder, now, administrators }: Pick<AccountContext, 'users' | 'recorder' | 'now' | 'administrators'>, user_id: string, decide: (record: UserRecord | null) => Change & { also?: EventType }, type?: EventType
-): Promise<UserRecord> {
-  return await retryWrite('the user', async () => {
-    const record = await users.get(user_id)
-    const { increment, also, ...change } = decide(record)
-    const { set, unset } = record === null ? change : administrators.markChange(record, change)
-    const types = [type, also].filter((one) => one !== undefined)
-    const events = recorder.attach(record, ...types.map((type) => ({ type, id: user_id })))
-    return record && await users.update(user_id, {
-      set: { ...set, modified_at: toTimestamp(now()), ...events }, ...(unset && { unset }), increment: { ...increment, revision: 1 }
-    }, { equal: { revision: record.revision } })
-  })
 }
 
 /** Milliseconds after which a notice is not sent any more. */

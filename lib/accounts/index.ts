@@ -12,6 +12,7 @@ import { type MailLook, createMailLook } from '../mail/look.ts'
 import { type Mail, SEND_TIMEOUT } from '../mail/port.ts'
 import type { UserRecord } from '../records.ts'
 import { createAdministrators } from '../users/administrators.ts'
+import { createChangeUser } from '../users/change-user.ts'
 import { createAddresses } from './address.ts'
 import { type SignUpOptions, createAsk } from './ask.ts'
 import { type AccountContext, notify, offError, requireOutbox } from './context.ts'
@@ -40,7 +41,7 @@ export interface AccountOptions extends SignUpOptions {
   getMailLook?: (() => MailLook) | undefined
 }
 
-export interface AccountParts extends Omit<AccountContext, 'users' | 'tickets' | 'administrators' | 'outbox' | 'writeLink'> {
+export interface AccountParts extends Omit<AccountContext, 'users' | 'tickets' | 'administrators' | 'changeUser' | 'outbox' | 'writeLink'> {
   clients: Pick<Clients, 'removeOwned'>
   box: SecretBox
   /** Absent: the languages that the service brings. */
@@ -52,11 +53,14 @@ export function createAccounts ({ clients, box, onMailFailed, getLanguages = () 
   const { store, now, onError } = parts
   const { mail, getIssuer, accountPath, links, selfDelete, serviceName, getMailLook = createMailLook } = options
   const host = () => getIssuer?.().hostname ?? 'localhost'
+  const users = store.collection<UserRecord>('users')
+  const administrators = createAdministrators({ store, now, role: parts.roles.admin, onError })
   const base = {
     ...parts,
-    users: store.collection<UserRecord>('users'),
+    users,
     tickets: createTickets({ store, now }),
-    administrators: createAdministrators({ store, now, role: parts.roles.admin, onError }),
+    administrators,
+    changeUser: createChangeUser({ ...parts, users, administrators }),
     writeLink: getIssuer && createLinks({ getIssuer, accountPath, ...(links && { links }) }),
     writeForgotLink: getIssuer && createForgotLink({ getIssuer, accountPath })
   }

@@ -7,7 +7,7 @@ import { DuplicateKeyError } from '../store/port.ts'
 import { toTimestamp } from '../clock.ts'
 import { isActive } from '../tokens/validity.ts'
 import { findByName, findMailbox } from '../users/addresses.ts'
-import { type AccountContext, requireLink } from './context.ts'
+import { type AccountContext, requireLink, requireUser } from './context.ts'
 import { checkStaffMail } from './mail-limits.ts'
 import { NO_PASSWORD } from '../users/passwords.ts'
 import { type ReturnTo, copyReturnTo } from './return-to.ts'
@@ -97,8 +97,7 @@ export function createInvitations (context: AccountContext) {
      */
     async recoverUser (user_id: string, actor: Actor, language = 'en'): Promise<{ sent: boolean, link?: string }> {
       const writeLink = requireLink(context)
-      const user = await users.get(user_id)
-      if (user === null) throw new IdentityError('ErrNotFound', 'userId: no such user')
+      const user = await requireUser(context, user_id)
       if (!actor.isAdmin && holdsRole(user.roles, names.admin)) throw permError('userId', 'only an admin may recover an admin')
       if (!isActive(user, toTimestamp(now()))) throw new IdentityError('ErrParam', 'userId: the user is disabled or has expired')
       const mailbox = findMailbox(user)

@@ -8,7 +8,7 @@ import { createUserRecord } from '../records.ts'
 import { DuplicateKeyError } from '../store/port.ts'
 import { hashToken } from '../tokens/tokens.ts'
 import { isTaken, toVerified } from '../users/addresses.ts'
-import { type AccountContext, changeUser, notify } from './context.ts'
+import { type AccountContext, notify } from './context.ts'
 import { requireLive } from './live.ts'
 import { type ReturnTo, copyReturnTo } from './return-to.ts'
 import { ENDED_BY_EPOCH, type TicketRecord, ticketError } from './tickets.ts'
@@ -42,7 +42,7 @@ function inUseError (): IdentityError {
 
 /** Sets a password with the link of a reset, an invitation or a sign-up. */
 export function createSetPassword (context: AccountContext, { isSignUpOn }: { isSignUpOn: boolean }) {
-  const { users, passwords, checkNewPassword, openPassword, tickets, tokens, now, recorder, onError } = context
+  const { users, changeUser, passwords, checkNewPassword, openPassword, tickets, now, recorder, onError } = context
   /** The ids of links whose password is being hashed. Only one use can succeed, so a second one would waste a hash. */
   const inUse = new Set<string>()
 
@@ -71,7 +71,7 @@ export function createSetPassword (context: AccountContext, { isSignUpOn }: { is
     const user = requireLive(ticket, await users.get(ticket.user_id ?? ''), now)
     await checkNewPassword(password, user)
     const hashed = await passwords.hash(password, turn)
-    const written = await changeUser(context, user.id, (record) => {
+    const written = await changeUser(user.id, (record) => {
       const current = requireLive(ticket, record, now)
       const isProof = ticket.mailed && ticket.address !== undefined && current.email_verified_at === undefined
       return {
@@ -79,10 +79,9 @@ export function createSetPassword (context: AccountContext, { isSignUpOn }: { is
         unset: ['invited_at'],
         // Spends the ticket, and ends every session and every other link of the user.
         increment: { epoch: 1 },
-        ...(isProof && { also: 'user.verified' as const })
+        happened: (['user.password_reset', ...(isProof ? ['user.verified'] as const : [])] as const).map((type) => ({ type, id: user.id }))
       }
-    }, 'user.password_reset')
-    tokens.deleteOfUser(user.id, written.epoch)
+    }, { notFound: ticketError })
     await Promise.all([openPassword(user.id), tickets.removeOf(user.id, ENDED_BY_EPOCH)]).catch(onError)
     if (ticket.purpose === 'reset') await notify(context, { kind: 'password-changed', user_id: user.id })
     return written

@@ -1,11 +1,11 @@
 import type { Session } from '../../schemas/sessions.ts'
+import { changeRecord } from '../change-record.ts'
 import { type Clock, toTimestamp } from '../clock.ts'
 import { IdentityError } from '../errors.ts'
 import type { Recorder } from '../events/recorder.ts'
 import { scan } from '../lists/scan.ts'
 import type { ClientRecord, GrantRecord, UserRecord } from '../records.ts'
 import { readRegistry } from '../resources/registry.ts'
-import { retryWrite } from '../retry.ts'
 import type { Collection, Store } from '../store/port.ts'
 import type { Caller } from './caller.ts'
 import type { Tokens } from './tokens.ts'
@@ -78,12 +78,10 @@ export function createTokenSessions ({ store, now, tokens, recorder }: { store: 
      * @throws ErrNotFound
      */
     async end (user_id: string, keeping?: Caller['token'] | string): Promise<void> {
-      const updated = await retryWrite('the user', async () => {
-        const record = await users.get(user_id)
-        if (record === null) throw new IdentityError('ErrNotFound', 'user: no such user')
-        const events = recorder.attach(record, { type: 'user.sessions_ended', id: user_id })
-        return await users.update(user_id, { set: events, increment: { epoch: 1, revision: 1 } }, { equal: { revision: record.revision } })
-      })
+      const notFound = () => new IdentityError('ErrNotFound', 'user: no such user')
+      const updated = await changeRecord({ collection: users, recorder, what: 'the user', notFound }, user_id, () => ({
+        increment: { epoch: 1 }, happened: [{ type: 'user.sessions_ended', id: user_id }]
+      }))
       // The caller's own token is invalid until carryOver is done. If carryOver is interrupted, the caller must sign in again.
       if (typeof keeping === 'string') await keepBrowser(keeping, updated.epoch)
       else if (keeping !== undefined) await carryOver(keeping, updated.epoch)

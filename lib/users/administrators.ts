@@ -6,7 +6,7 @@ import type { UserRecord } from '../records.ts'
 import { retryWrite } from '../retry.ts'
 import { holdsRole } from '../roles.ts'
 import type { Step } from '../store/migrator.ts'
-import { type Change, type Document, DuplicateKeyError, type Json, type Store } from '../store/port.ts'
+import { type Change, type Document, DuplicateKeyError, type Store } from '../store/port.ts'
 import { isActive } from '../tokens/validity.ts'
 
 /** Milliseconds for which a user who is being removed as an administrator does not count as one. */
@@ -134,9 +134,9 @@ export function createAdministrators ({ store, now, role, onError }: {
     },
 
     /** A change of a user, and that of the mark. */
-    markChange (record: UserRecord, change: Change): Change {
+    markChange <T extends Change>(record: UserRecord, change: T): T {
       const { set, unset } = correct(apply(record, change), role)
-      return { ...change, set: { ...change.set, ...set } as Record<string, Json>, unset: [...change.unset ?? [], ...unset ?? []] }
+      return { ...change, set: { ...change.set, ...set }, unset: [...change.unset ?? [], ...unset ?? []] }
     },
 
     /**

@@ -10,8 +10,7 @@ import { checkName } from '../names.ts'
 import type { CheckNewPassword } from './password-rules.ts'
 import type { Passwords } from './passwords.ts'
 import { type Roles, type UserRecord, createUserRecord } from '../records.ts'
-import { retryWrite } from '../retry.ts'
-import { type Actor, type RoleNames, isRoleGiven } from '../roles.ts'
+import type { Actor, RoleNames } from '../roles.ts'
 import { parseSort } from '../lists/sort.ts'
 import type { Attempts, Target } from '../throttling/attempts.ts'
 import type { KnownBrowser } from '../throttling/known-browsers.ts'
@@ -23,7 +22,8 @@ import type { Failures } from '../events/failures.ts'
 import type { Recorder } from '../events/recorder.ts'
 import { listHappenings } from './happenings.ts'
 import { findByName, isTaken } from './addresses.ts'
-import { type Permit, createAdministrators } from './administrators.ts'
+import { createAdministrators } from './administrators.ts'
+import { createChangeUser, userNotFound } from './change-user.ts'
 import { addressTaken, checkFreeAddress, setAddress } from './give-up-address.ts'
 import { createManagerRules } from './manager-rules.ts'
 import { showItemOf, showProfile, showUser } from './show-user.ts'
@@ -60,10 +60,6 @@ export interface UserServices {
   onAddressVerified?: ((record: UserRecord) => Promise<void>) | undefined
 }
 
-function notFound (): IdentityError {
-  return new IdentityError('ErrNotFound', 'userId: no such user')
-}
-
 /** `account` takes precedence over `contains`. Empty means absent. Accounts are stored lower-cased. */
 function toFilter ({ account, contains }: UserCountQuery): Filter {
   if (account) return { equal: { account: account.toLowerCase() } }
@@ -82,45 +78,30 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
   const { counts, pages } = createReads(store)
   const checkMayPatch = createManagerRules(names, managerRoles)
   const administrators = createAdministrators({ store, now, role: names.admin, onError })
+  const changeUser = createChangeUser({ users, now, recorder, administrators, tokens })
 
   /** The fields that every patch may set. A new password increments the epoch, which revokes all of the user's tokens. */
   async function toChange (owner: UserRecord | null, { password, ...fields }: Omit<PatchProfile['data'], 'current_password'>, turn: Turn): Promise<Change> {
     // A name that is stored already may stay, whatever it is, for callers who send back what they have read.
     const set: Record<string, Json> = checkFields(fields, fields.name === owner?.name ? { ...CHECKS, name: (text) => text } : CHECKS)
     if (password === undefined) return { set }
-    if (owner === null) throw notFound()
+    if (owner === null) throw userNotFound()
     set.password = await passwords.hash(await checkNewPassword(password, owner), turn)
     return { set, increment: { epoch: 1 } }
   }
 
-  /** Writes the change. Null when the user was deleted or changed since `record` was read. */
-  async function write (record: UserRecord, change: Change, permit: Permit): Promise<UserRecord | null> {
-    if (Object.keys(change.set ?? {}).length === 0 && (change.unset ?? []).length === 0) {
-      throw new IdentityError('ErrParam', 'body: must contain a change')
-    }
-    // Whoever has seen a link of the user could otherwise use it to get the new role.
-    const endsLinks = change.set?.roles !== undefined && isRoleGiven(record.roles, change.set.roles as Roles)
-    await permit(record, change)
-    const { set, unset } = administrators.markChange(record, change)
-    return await users.update(record.id, {
-      set: { ...set, modified_at: toTimestamp(now()), ...recorder.attach(record, ...listHappenings(record, change)) },
-      unset,
-      increment: { ...change.increment, revision: 1, ...(endsLinks && { link_epoch: 1 }) }
-    }, { equal: { revision: record.revision } })
-  }
-
-  /** Reads the user, calls `decide`, and writes the change. After a concurrent write it starts again. An error from `decide` ends it. */
   async function patch (id: string, decide: (record: UserRecord) => Change, isForced?: boolean): Promise<UserRecord> {
-    return await administrators.guard(async (permit) => await retryWrite('the user', async () => {
-      const record = await users.get(id)
-      if (record === null) throw notFound()
+    let isPassword = false
+    const written = await changeUser(id, (record) => {
       const change = decide(record)
-      const written = await write(record, change, permit)
-      if (written === null) return null
-      if (change.increment?.epoch !== undefined) tokens.deleteOfUser(id, written.epoch)
-      if (change.set?.password !== undefined) await onPasswordChange?.(written)
-      return written
-    }), isForced)
+      if (Object.keys(change.set ?? {}).length === 0 && (change.unset ?? []).length === 0) {
+        throw new IdentityError('ErrParam', 'body: must contain a change')
+      }
+      isPassword = change.set?.password !== undefined
+      return { ...change, happened: listHappenings(record, change) }
+    }, { isForced })
+    if (isPassword) await onPasswordChange?.(written)
+    return written
   }
 
   async function create (input: CreateUser, extra: { id?: string, roles?: Roles, bootstrap?: string, language?: string | undefined, actor?: Actor } = {}): Promise<{ user_id: string }> {
@@ -254,7 +235,7 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
     /** The user, with the times that `fields` adds as in a list; throws ErrNotFound. */
     async require (user_id: string, { fields }: Pick<UserListQuery, 'fields'> = {}): Promise<UserItem> {
       const record = await users.get(user_id)
-      if (record === null) throw notFound()
+      if (record === null) throw userNotFound()
       return showItemOf(fields)(record)
     },
 
@@ -267,7 +248,7 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
     /** The user's own profile; throws ErrNotFound. */
     async requireProfile (user_id: string): Promise<Profile> {
       const record = await users.get(user_id)
-      if (record === null) throw notFound()
+      if (record === null) throw userNotFound()
       return showProfile(record)
     },
 
@@ -319,7 +300,7 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
      */
     async confirmPassword (actor: Actor, password: string | undefined): Promise<void> {
       const record = await users.get(actor.user_id)
-      if (record === null) throw notFound()
+      if (record === null) throw userNotFound()
       await checkCurrent(record, password, toTurn(actor), actor.isUnrestricted)
       await actor.confirm?.()
     },
@@ -330,7 +311,7 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
      */
     async patch (user_id: string, body: PatchUser, actor: Actor): Promise<void> {
       const target = await users.get(user_id)
-      if (target === null) throw notFound()
+      if (target === null) throw userNotFound()
       checkMayPatch(target, body, actor)
       const { data = {}, disable } = body
       const { set = {}, increment = {} } = actor.isAdmin ? await toChange(target, data, toTurn(actor)) : {}
@@ -386,7 +367,7 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
      */
     async unlock (user_id: string): Promise<void> {
       const record = await users.get(user_id)
-      if (record === null) throw notFound()
+      if (record === null) throw userNotFound()
       await openPassword(record)
       await recorder.insert({ type: 'user.unlocked', id: user_id })
     },
@@ -404,7 +385,7 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
      */
     async remove (user_id: string, actor: Actor): Promise<void> {
       if (actor.user_id === user_id) throw permError('userId', 'users cannot delete themselves')
-      if (!await removeUser(user_id, actor)) throw notFound()
+      if (!await removeUser(user_id, actor)) throw userNotFound()
     },
 
     /** @param actor the caller; absent: the program itself */

@@ -1,8 +1,8 @@
+import { changeRecord } from '../change-record.ts'
 import { type Clock, toTimestamp } from '../clock.ts'
 import { IdentityError } from '../errors.ts'
 import type { Recorder } from '../events/recorder.ts'
 import type { Happening } from '../events/types.ts'
-import { retryWrite } from '../retry.ts'
 import type { Change, Collection } from '../store/port.ts'
 import { MAX_WEBHOOKS, type WebhookRecord } from './record.ts'
 
@@ -30,16 +30,11 @@ export function createRegistry ({ webhooks, now, recorder }: { webhooks: Collect
 
   /** Reads, decides and writes, and starts again after a concurrent change. Nothing is written when `decide` returns null. */
   async function write (webhookId: string, decide: (record: WebhookRecord) => { change: Change, happened: Happening[] } | null): Promise<WebhookRecord> {
-    return await retryWrite('the webhook', async () => {
-      const record = await requireRecord(webhookId)
+    return await changeRecord({ collection: webhooks, recorder, what: 'the webhook', notFound }, webhookId, (record) => {
       const decided = decide(record)
-      if (decided === null) return record
-      const { change: { set, unset, increment }, happened } = decided
-      return await webhooks.update(webhookId, {
-        set: { ...set, modified_at: toTimestamp(now()), ...recorder.attach(record, ...happened) },
-        ...(unset && { unset }),
-        increment: { ...increment, revision: 1 }
-      }, { equal: { revision: record.revision } })
+      if (decided === null) return null
+      const { change: { set, ...rest }, happened } = decided
+      return { ...rest, set: { ...set, modified_at: toTimestamp(now()) }, happened }
     })
   }
 

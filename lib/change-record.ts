@@ -1,0 +1,45 @@
+import type { Recorder } from './events/recorder.ts'
+import type { Happening } from './events/types.ts'
+import { retryWrite } from './retry.ts'
+import type { Change, Collection, Document, MaybePromise } from './store/port.ts'
+
+/** A change of a record, and the events that are recorded with it. */
+export interface Decision extends Change {
+  happened?: readonly Happening[]
+}
+
+export interface Changed<T extends Document> {
+  collection: Collection<T>
+  recorder: Pick<Recorder, 'attach'>
+  /** The record, for the message of ErrBusy. */
+  what: string
+  /** The error where there is no such record. */
+  notFound: () => Error
+}
+
+/**
+ * The one way to change a record by a rule: reads it, calls `decide`, and writes the change with its events, on the condition that
+ * nobody has changed the record since. After a concurrent write it starts again. An error from `decide` ends it.
+ * @param decide checks the rule on the record that the write replaces. It may be called several times. Null: nothing is written
+ * @returns the record that was written, or read if nothing was written
+ * @throws ErrBusy
+ */
+export async function changeRecord<T extends Document & { revision?: number }> (
+  { collection, recorder, what, notFound }: Changed<T>, id: string, decide: (record: T) => MaybePromise<Decision | null>
+): Promise<T> {
+  return await retryWrite(what, async () => {
+    const record = await collection.get(id)
+    if (record === null) throw notFound()
+    const decision = await decide(record)
+    if (decision === null) return record
+    const { revision } = record
+    if (revision === undefined) {
+      // A record of an early release gets a revision first, because the write needs one as its condition.
+      await collection.update(id, { increment: { revision: 1 } })
+      return null
+    }
+    const { happened = [], set, increment, ...rest } = decision
+    const change = { ...rest, set: { ...set, ...recorder.attach(record, ...happened) }, increment: { ...increment, revision: 1 } }
+    return await collection.update(id, change, { equal: { revision } })
+  })
+}
