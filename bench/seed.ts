@@ -11,7 +11,7 @@ import { COLLECTIONS } from '../lib/store/collections.ts'
 import { openStore } from '../lib/store/index.ts'
 import type { Document } from '../lib/store/port.ts'
 import { Table } from '../lib/store/sqlite/sql.ts'
-import { hashToken } from '../lib/tokens/tokens.ts'
+import { hashToken } from '../lib/crypto/random-token.ts'
 import { createPasswords } from '../lib/users/passwords.ts'
 import { clientAt, grantAt, tokenAt, userAt } from './fixture.ts'
 

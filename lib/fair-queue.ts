@@ -1,5 +1,4 @@
 import { busyError, goneError } from './errors.ts'
-import type { Actor } from './roles.ts'
 import { TIMERS, type Timers } from './timers.ts'
 
 /** Number of most recently served keys whose last turn is stored. Any other key counts as never served. */
@@ -16,11 +15,6 @@ export interface Turn {
   group?: string | undefined
   /** Aborted when the caller has disconnected. A job that has not started is then dropped. */
   signal?: AbortSignal | undefined
-}
-
-/** All requests of a user share one turn, from whatever address they come. */
-export function toTurn ({ user_id, signal }: Pick<Actor, 'user_id' | 'signal'>): Turn {
-  return { key: `user ${user_id}`, signal }
 }
 
 export interface FairQueueOptions {

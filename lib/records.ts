@@ -1,7 +1,6 @@
 import { toTimestamp } from './clock.ts'
 import { generateId } from './ids.ts'
 import type { Place } from './place.ts'
-import { listAddresses } from './users/addresses.ts'
 import type { Document, Json } from './store/port.ts'
 
 /** Role name -> `true` or an object of attributes. The user has every role that is present. */
@@ -58,6 +57,21 @@ export interface UserRecord extends Document {
   revision: number
   /** Set on the user that bootstrap created. A unique key, so that concurrent calls create one admin. */
   bootstrap?: string
+}
+
+/** Whether the user is neither disabled nor expired. */
+export function isActive (user: UserRecord, now: string): boolean {
+  return user.disabled_at === undefined && (user.expired_at === undefined || user.expired_at > now)
+}
+
+/** Whether an account is an email address. Only that format of accounts contains an `@`. */
+export function isAddress (account: string): boolean {
+  return account.includes('@')
+}
+
+/** The addresses that no other user may have. */
+export function listAddresses (account: string, email?: string): string[] {
+  return [...new Set([account, email])].filter((address) => address !== undefined).filter(isAddress)
 }
 
 type NewUser = Omit<UserRecord, 'id' | 'created_at' | 'modified_at' | 'verified_at' | 'addresses' | 'epoch' | 'revision'> & { id?: string }
@@ -175,4 +189,17 @@ export interface GrantRecord extends TokenRecord {
   bound?: boolean
   /** The browser, system and address of the sign-in. */
   place?: Place
+}
+
+/** The fields that decide whether a token, code, grant or sign-in session is still valid. */
+export interface Revocable extends Document {
+  user_id?: string
+  client_id?: string
+  grant_id?: string
+  user_epoch?: number
+  client_epoch?: number
+  expired_at: string
+  resource?: string
+  resource_id?: string
+  kind?: string
 }

@@ -31,8 +31,3 @@ export function createRenderers ({ keys: [first, ...others] }: RendererData) {
     }
   }
 }
-
-type Factories = ReturnType<typeof createRenderers>
-
-/** A renderer with its options. */
-export type ListRenderer = { [N in keyof Factories]: { renderer: N, options: Parameters<Factories[N]>[0] } }[keyof Factories]

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
+import type { ApiScope } from './api-scopes.ts'
+import type { Turn } from './fair-queue.ts'
 import type { Roles } from './records.ts'
-import type { ApiScope } from './resources/api-scopes.ts'
 import type { MaybePromise } from './store/port.ts'
 
 /** The configured names of the three roles that the rules use. */
@@ -64,4 +65,9 @@ export interface Actor {
   isForced?: boolean
   /** Aborted when the caller has disconnected. Absent on the command line. */
   signal?: AbortSignal
+}
+
+/** All requests of a user share one turn, from whatever address they come. */
+export function toTurn ({ user_id, signal }: Pick<Actor, 'user_id' | 'signal'>): Turn {
+  return { key: `user ${user_id}`, signal }
 }

@@ -1,5 +1,5 @@
 import type { AccessRule } from '../schemas/options.ts'
-import type { ApiScope } from '../lib/resources/api-scopes.ts'
+import type { ApiScope } from '../lib/api-scopes.ts'
 
 /** A row of the access table. An override replaces the rule, never the scope. */
 export interface AccessRow extends AccessRule {

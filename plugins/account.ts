@@ -5,7 +5,7 @@ import type { AuthorizationServer, BrowserSession, BrowserSessions } from '../li
 import type { AccountSection, AccountView } from '../lib/pages/contract.ts'
 import { nameCaller } from '../lib/events/origin.ts'
 import type { Actor } from '../lib/roles.ts'
-import { hashToken } from '../lib/tokens/tokens.ts'
+import { hashToken } from '../lib/crypto/random-token.ts'
 import type { Profile } from '../schemas/user.ts'
 import { IdentityError } from '../lib/errors.ts'
 import { watchConnection } from './connections.ts'

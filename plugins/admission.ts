@@ -1,7 +1,7 @@
 import type { FastifyRequest } from 'fastify'
 import type { AccessRule } from '../schemas/options.ts'
 import { IdentityError } from '../lib/errors.ts'
-import { type ApiScope, includesScope, isForAdmins } from '../lib/resources/api-scopes.ts'
+import { type ApiScope, includesScope, isForAdmins } from '../lib/api-scopes.ts'
 import { type Actor, type RoleNames, holdsRole } from '../lib/roles.ts'
 import { POWER, type Power } from '../lib/tokens/caller.ts'
 import { type Caller, wrongAudience } from '../lib/tokens/tokens.ts'

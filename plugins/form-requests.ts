@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify'
 import { toApiPath } from '../lib/issuer.ts'
 import { IdentityError } from '../lib/errors.ts'
 import { ROUTES } from '../lib/oidc/routes.ts'
-import type { OidcMount } from './oidc.ts'
+import type { Look } from '../lib/pages/look.ts'
 import { createPageError } from './pages.ts'
 import { readForm } from './utf8.ts'
 
@@ -20,7 +20,7 @@ function formError (message: string, statusCode: number): IdentityError {
  * sends SameSite=Lax cookies with a GET from another site but not with a form, so the form is redirected to the GET. Nothing
  * is stored before that GET, which has its own limits.
  */
-export async function formRequests (app: FastifyInstance, { getIssuer, look }: OidcMount): Promise<void> {
+export async function formRequests (app: FastifyInstance, { getIssuer, look }: { getIssuer: () => URL, look: Look }): Promise<void> {
   app.setErrorHandler(createPageError(look))
   app.removeAllContentTypeParsers()
   app.addContentTypeParser(FORM, { parseAs: 'buffer', bodyLimit: QUERY_LIMIT }, async (_request: FastifyRequest, body: Buffer) => (await readForm(body)).toString())

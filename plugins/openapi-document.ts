@@ -1,7 +1,7 @@
 import type { FastifySchema, RouteOptions } from 'fastify'
 import { ErrorSchema } from '../schemas/error.ts'
 import { readVersion } from '../lib/version.ts'
-import { API_SCOPES } from '../lib/resources/api-scopes.ts'
+import { API_SCOPES } from '../lib/api-scopes.ts'
 import { ROUTES } from '../lib/oidc/routes.ts'
 import { ACCESS, type AccessRow } from './access-table.ts'
 import { findOAuthDocs } from './oauth-docs.ts'

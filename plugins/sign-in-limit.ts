@@ -4,7 +4,7 @@ import { NETWORK, groupAddress, groupNetwork, isInNetwork } from '../lib/throttl
 import type { Counter } from '../lib/throttling/counter.ts'
 import type { KnownBrowser } from '../lib/throttling/known-browsers.ts'
 import { IdentityError } from '../lib/errors.ts'
-import { hashToken } from '../lib/tokens/tokens.ts'
+import { hashToken } from '../lib/crypto/random-token.ts'
 import { countWith } from './attempts.ts'
 
 /** The limit per address, as a multiple of the limit per account and address. */

@@ -1,5 +1,6 @@
 import { paramError } from '../errors.ts'
-import { findMailbox, listAddresses, listLiveChanges, toVerified } from '../users/addresses.ts'
+import { findMailbox, listLiveChanges, toVerified } from '../users/addresses.ts'
+import { listAddresses } from '../records.ts'
 import { NO_PASSWORD } from '../users/passwords.ts'
 import { createAddressChanges, writeAddress } from './change-address.ts'
 import { type AccountContext, notify, requireOutbox, requireUser } from './context.ts'

@@ -1,7 +1,7 @@
 import { checkAccount } from '../checks.ts'
 import { paramError } from '../errors.ts'
 import type { Language } from '../pages/texts/language.ts'
-import { isAddress } from '../users/addresses.ts'
+import { isAddress } from '../records.ts'
 import { groupNetwork } from '../throttling/networks.ts'
 import type { AccountContext } from './context.ts'
 import { offError, requireOutbox } from './context.ts'

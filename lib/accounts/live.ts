@@ -1,7 +1,6 @@
 import type { Clock } from '../clock.ts'
 import { toTimestamp } from '../clock.ts'
-import type { UserRecord } from '../records.ts'
-import { isActive } from '../tokens/validity.ts'
+import { type UserRecord, isActive } from '../records.ts'
 import { findMailbox } from '../users/addresses.ts'
 import { type TicketRecord, ticketError } from './tickets.ts'
 

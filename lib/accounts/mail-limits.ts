@@ -1,7 +1,7 @@
 import { IdentityError } from '../errors.ts'
 import { NETWORK, groupAddress, groupNetwork, isInNetwork } from '../throttling/networks.ts'
 import type { Count } from '../throttling/counter.ts'
-import { hashToken } from '../tokens/tokens.ts'
+import { hashToken } from '../crypto/random-token.ts'
 import type { AccountContext } from './context.ts'
 
 /**

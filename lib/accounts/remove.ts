@@ -1,15 +1,9 @@
 import type { Recorder } from '../events/recorder.ts'
 import type { UserRecord } from '../records.ts'
-import type { Actor } from '../roles.ts'
 import type { Tokens } from '../tokens/tokens.ts'
 import type { Administrators } from '../users/administrators.ts'
+import type { RemoveUser } from '../users/users.ts'
 import { ENDED_BY_EPOCH, type Tickets } from './tickets.ts'
-
-/**
- * Removes a user, unless the actor's token was revoked. Resolves to false when there is no such user.
- * @throws ErrPerm for the last administrator
- */
-export type RemoveUser = (user_id: string, actor?: Pick<Actor, 'confirm' | 'isForced'>) => Promise<boolean>
 
 /** The one way to remove a user, with their tokens and the links that have their address. Their clients are kept. */
 export function createUserRemoval ({ recorder, tokens, tickets, administrators, onError }: {

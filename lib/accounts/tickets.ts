@@ -3,7 +3,7 @@ import { IdentityError } from '../errors.ts'
 import { scan } from '../lists/scan.ts'
 import type { UserRecord } from '../records.ts'
 import { BATCH_SIZE, type Document, type Store } from '../store/port.ts'
-import { createToken, hashToken } from '../tokens/tokens.ts'
+import { createToken, hashToken } from '../crypto/random-token.ts'
 
 const HOUR = 60 * 60 * 1000
 

@@ -3,7 +3,7 @@ import { type Checks, checkFields, checkImage, checkRedirectUris, checkRoles, ch
 import { paramError, permError } from '../errors.ts'
 import { checkName } from '../names.ts'
 import type { ClientRecord, Roles } from '../records.ts'
-import { COMMON_SCOPES, isApiScope } from '../resources/api-scopes.ts'
+import { COMMON_SCOPES, isApiScope } from '../api-scopes.ts'
 import { type Registry, findDeclarer, listUsableScopes } from '../resources/registry.ts'
 import type { Actor } from '../roles.ts'
 import type { Change, Json } from '../store/port.ts'

@@ -5,7 +5,6 @@ import { IdentityError, paramError, permError } from '../errors.ts'
 import type { Recorder } from '../events/recorder.ts'
 import type { Happening } from '../events/types.ts'
 import { generateId, randomText } from '../ids.ts'
-import { toTurn } from '../fair-queue.ts'
 import { type Page, mapBatches, readPage, toStart } from '../lists/cursor.ts'
 import { createReads } from '../lists/reads.ts'
 import { parseSort } from '../lists/sort.ts'
@@ -13,9 +12,8 @@ import { scan } from '../lists/scan.ts'
 import { type ClientRecord, type UserRecord, createClientRecord } from '../records.ts'
 import { readRegistry } from '../resources/registry.ts'
 import { retryWrite } from '../retry.ts'
-import type { Actor } from '../roles.ts'
+import { type Actor, toTurn } from '../roles.ts'
 import type { Change, Filter, ListQuery, Store } from '../store/port.ts'
-import type { Tokens } from '../tokens/tokens.ts'
 import { toClientChange } from './client-fields.ts'
 import { parseClientFields } from './columns.ts'
 import { isVouchedFor } from './kinds.ts'
@@ -31,7 +29,8 @@ export interface ClientServices {
   store: Store
   now: Clock
   box: SecretBox
-  tokens: Tokens
+  /** Deletes the revoked tokens of a client, without waiting for that. Of the epochs before this one, if it is given. */
+  tokens: { deleteOfClient (client_id: string, epoch?: number): void }
   recorder: Recorder
   checkQuota: CheckClientQuota
   /** Checks a URL that the service will call. Throws Error with the reason. */

@@ -1,5 +1,5 @@
 import type { ClientGrant, ClientRecord, TokenRecord } from '../records.ts'
-import { ADMIN_SCOPES } from '../resources/api-scopes.ts'
+import { ADMIN_SCOPES } from '../api-scopes.ts'
 import { type Registry, findDeclarer } from '../resources/registry.ts'
 
 /** All grants, with the types of OAuth 2.0 (RFC 6749, RFC 8628). */

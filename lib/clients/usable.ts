@@ -1,6 +1,5 @@
-import type { ClientRecord, UserRecord } from '../records.ts'
+import { type ClientRecord, type UserRecord, isActive } from '../records.ts'
 import type { Store } from '../store/port.ts'
-import { isActive } from '../tokens/validity.ts'
 import { isVouchedFor } from './kinds.ts'
 
 /**

@@ -1,7 +1,6 @@
 import { LIMITS } from '../../schemas/common.ts'
 import { paramError } from '../errors.ts'
-import type { ListRenderer } from '../renderers.ts'
-import { BATCH_SIZE, type Collection, type Document, type ListQuery, type Keyset, type SortKey } from '../store/port.ts'
+import { BATCH_SIZE, type Collection, type Document, type ListQuery, type Keyset, type Rendering, type SortKey } from '../store/port.ts'
 
 /**
  * A cursor is the keyset of a page's last record, as text that is opaque to callers: the record's values of the sort keys, and its
@@ -70,7 +69,7 @@ export function toStart ({ after, offset }: { after?: string, offset?: number },
  * @param renderer shows a record as `toView` does
  */
 export async function readPage<T extends Document, V> (
-  collection: Collection<T>, query: ListQuery, toView: (record: T) => V, renderer: ListRenderer
+  collection: Collection<T>, query: ListQuery, toView: (record: T) => V, renderer: Omit<Rendering, 'separator'>
 ): Promise<Page<V>> {
   const { limit = 0 } = query
   if (limit === 0 || limit > BATCH_SIZE) {

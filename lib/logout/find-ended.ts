@@ -1,7 +1,6 @@
 import { scan } from '../lists/scan.ts'
-import type { GrantRecord } from '../records.ts'
+import type { GrantRecord, Revocable } from '../records.ts'
 import type { Json, Store } from '../store/port.ts'
-import type { Revocable } from '../tokens/validity.ts'
 import { MOST_SESSIONS } from './record.ts'
 
 /** A browser's sign-in session, as lib/oidc stores it, with the clients that its user signed in to. */

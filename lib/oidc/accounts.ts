@@ -1,7 +1,6 @@
 import { toTimestamp } from '../clock.ts'
-import type { UserRecord } from '../records.ts'
+import { type UserRecord, isActive } from '../records.ts'
 import type { Store } from '../store/port.ts'
-import { isActive } from '../tokens/validity.ts'
 import { findMailbox } from '../users/addresses.ts'
 
 /** A user in oidc-provider's terms. */

@@ -1,6 +1,6 @@
 import type { Client, Provider } from 'oidc-provider'
 import type { SignLogout } from '../logout/attempt.ts'
-import { createToken } from '../tokens/tokens.ts'
+import { createToken } from '../crypto/random-token.ts'
 
 /** The `events` claim of a logout token (OpenID Connect Back-Channel Logout 1.0, 2.4). */
 const EVENTS = { 'http://schemas.openid.net/event/backchannel-logout': {} }

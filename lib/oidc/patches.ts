@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http'
 import { createRequire } from 'node:module'
 import type { Provider, errors as OidcErrors } from 'oidc-provider'
 import { type OurClient, isRegisteredUri } from './clients.ts'
-import { isForClients } from '../resources/api-scopes.ts'
+import { isForClients } from '../api-scopes.ts'
 import { chooseDefaultScope, findForeignScope } from './scopes.ts'
 
 /** The release of oidc-provider that package.json pins. Its patched names are covered by the tests. */

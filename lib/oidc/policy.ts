@@ -1,6 +1,6 @@
 import type { Grant, interactionPolicy, KoaContextWithOIDC } from 'oidc-provider'
 import { hash, randomBytes } from 'node:crypto'
-import { API_SCOPES, isApiScope } from '../resources/api-scopes.ts'
+import { API_SCOPES, isApiScope } from '../api-scopes.ts'
 import { type Registry, findDeclarer, readRegistry } from '../resources/registry.ts'
 import { nameSid } from '../logout/record.ts'
 import type { PageScope } from '../pages/contract.ts'

@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto'
 import { toTimestamp } from '../clock.ts'
 import { type Document, DuplicateKeyError } from '../store/port.ts'
-import { hashToken } from '../tokens/tokens.ts'
+import { hashToken } from '../crypto/random-token.ts'
 import { type AdapterParts, LIFETIMES, type ModelAdapter, type Payload, toPayload, toStored } from './model-adapter.ts'
 
 interface RequestRecord extends Document {

@@ -1,5 +1,5 @@
 import type { KoaContextWithOIDC, ResourceServer, errors as OidcErrors } from 'oidc-provider'
-import { API_SCOPES, isApiScope } from '../resources/api-scopes.ts'
+import { API_SCOPES, isApiScope } from '../api-scopes.ts'
 import { type Registry, findByUri, findDeclarer, readRegistry } from '../resources/registry.ts'
 import type { Store } from '../store/port.ts'
 import type { OurClient } from './clients.ts'

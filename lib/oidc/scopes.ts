@@ -1,5 +1,5 @@
 import type { ClientRecord, TokenRecord } from '../records.ts'
-import { COMMON_SCOPES, isApiScope } from '../resources/api-scopes.ts'
+import { COMMON_SCOPES, isApiScope } from '../api-scopes.ts'
 import { type Registry, listUsableScopes, narrowScopes } from '../resources/registry.ts'
 import type { OurClient } from './clients.ts'
 

@@ -3,9 +3,10 @@ import { toLifetime, toTimestamp } from '../clock.ts'
 import { keepAddress } from '../events/address.ts'
 import { nameCaller } from '../events/origin.ts'
 import { scan } from '../lists/scan.ts'
-import { type Tokens, hashToken } from '../tokens/tokens.ts'
+import type { Tokens } from '../tokens/tokens.ts'
+import { hashToken } from '../crypto/random-token.ts'
 import { type Place, describePlace } from '../place.ts'
-import type { Revocable } from '../tokens/validity.ts'
+import type { Revocable } from '../records.ts'
 import { type AdapterParts, type ModelAdapter, type Payload, toPayload, toStored } from './model-adapter.ts'
 
 /** A browser's sign-in session. Its id is the hash of the cookie's value. */

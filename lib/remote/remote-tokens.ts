@@ -4,7 +4,8 @@ import type { Clock } from '../clock.ts'
 import { IdentityError } from '../errors.ts'
 import { holdsRole, type RoleNames } from '../roles.ts'
 import type { MaybePromise } from '../store/port.ts'
-import { hashToken, type Caller } from '../tokens/tokens.ts'
+import type { Caller } from '../tokens/tokens.ts'
+import { hashToken } from '../crypto/random-token.ts'
 import { unavailable, type TokenInfoClient, type Verdict } from './token-info-client.ts'
 
 export interface RemoteTokensOptions {

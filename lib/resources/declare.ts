@@ -1,5 +1,5 @@
 import { IdentityError, paramError } from '../errors.ts'
-import { COMMON_SCOPES, isApiScope } from './api-scopes.ts'
+import { COMMON_SCOPES, isApiScope } from '../api-scopes.ts'
 import { type Registry, type ResourceEntry, findByUri, findDeclarer } from './registry.ts'
 
 /** The registry must stay small, because the look-up of every token reads it. */

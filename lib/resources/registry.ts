@@ -1,6 +1,6 @@
 import type { ClientRecord, TokenRecord } from '../records.ts'
 import type { Document, Store } from '../store/port.ts'
-import { API_RESOURCE_ID, isApiScope } from './api-scopes.ts'
+import { API_RESOURCE_ID, isApiScope } from '../api-scopes.ts'
 
 /** A stored resource. */
 export interface ResourceEntry {

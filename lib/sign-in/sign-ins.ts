@@ -1,6 +1,6 @@
 import { type Clock, toLifetime, toTimestamp } from '../clock.ts'
 import type { Document, Store } from '../store/port.ts'
-import { hashToken } from '../tokens/tokens.ts'
+import { hashToken } from '../crypto/random-token.ts'
 import type { Attempt, Progress, Step, Verdict } from './steps/step.ts'
 
 /** Seconds for each step after the first one. */

@@ -3,9 +3,9 @@ import type { Recorder } from '../events/recorder.ts'
 import type { Revocations } from '../events/revocations.ts'
 import { scan } from '../lists/scan.ts'
 import type { Logouts } from '../logout/logouts.ts'
-import type { GrantRecord, TokenRecord } from '../records.ts'
+import type { GrantRecord, Revocable, TokenRecord } from '../records.ts'
 import type { Filter, Store } from '../store/port.ts'
-import { CLIENT_CREDENTIALS, type Revocable } from './validity.ts'
+import { CLIENT_CREDENTIALS } from './validity.ts'
 
 /** The collections whose records belong to a token session. */
 export const OWNED_BY_GRANT = ['refresh_tokens', 'access_tokens', 'authorization_codes', 'device_codes'] as const

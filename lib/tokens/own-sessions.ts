@@ -3,12 +3,12 @@ import { isVouchedFor } from '../clients/kinds.ts'
 import { IdentityError } from '../errors.ts'
 import type { Recorder } from '../events/recorder.ts'
 import { scan } from '../lists/scan.ts'
-import type { ClientRecord, GrantRecord, UserRecord } from '../records.ts'
+import type { ClientRecord, GrantRecord, Revocable, UserRecord } from '../records.ts'
 import { readRegistry } from '../resources/registry.ts'
 import type { Place } from '../place.ts'
 import type { Json, Store } from '../store/port.ts'
 import type { Tokens } from './tokens.ts'
-import { type Revocable, checkValidity } from './validity.ts'
+import { checkValidity } from './validity.ts'
 
 /** The number of entries in each list: the most recently used ones. */
 const SHOWN = 100

@@ -4,12 +4,12 @@ import { type Clock, toTimestamp } from '../clock.ts'
 import { IdentityError } from '../errors.ts'
 import type { Recorder } from '../events/recorder.ts'
 import { scan } from '../lists/scan.ts'
-import type { ClientRecord, GrantRecord, UserRecord } from '../records.ts'
+import type { ClientRecord, GrantRecord, Revocable, UserRecord } from '../records.ts'
 import { readRegistry } from '../resources/registry.ts'
 import type { Collection, Store } from '../store/port.ts'
 import type { Caller } from './caller.ts'
 import type { Tokens } from './tokens.ts'
-import { type Revocable, checkValidity } from './validity.ts'
+import { checkValidity } from './validity.ts'
 
 /** Lists and ends the token sessions of a user. */
 export function createTokenSessions ({ store, now, tokens, recorder }: { store: Store, now: Clock, tokens: Tokens, recorder: Recorder }) {

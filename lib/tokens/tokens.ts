@@ -1,18 +1,18 @@
-import { hash, randomBytes } from 'node:crypto'
 import { Background } from '../background.ts'
 import { type Clock, toLifetime, toTimestamp } from '../clock.ts'
+import { createToken, hashToken } from '../crypto/random-token.ts'
 import { IdentityError, paramError } from '../errors.ts'
 import type { Recorder } from '../events/recorder.ts'
 import type { Revocations } from '../events/revocations.ts'
 import { scan } from '../lists/scan.ts'
 import type { Logouts } from '../logout/logouts.ts'
-import type { ClientRecord, GrantRecord, TokenRecord, UserRecord } from '../records.ts'
+import { type ClientRecord, type GrantRecord, type Revocable, type TokenRecord, type UserRecord, isActive } from '../records.ts'
 import type { RoleNames } from '../roles.ts'
 import type { Filter, Linked, MaybePromise, Store } from '../store/port.ts'
 import { REGISTRY_ID, findByUri, narrowScopes, readRegistry } from '../resources/registry.ts'
 import { type Caller, CallerCache, toCaller } from './caller.ts'
 import { OWNED_BY_GRANT, createEnds } from './ends.ts'
-import { LINKS, type Revocable, type RevocableName, type Valid, checkValidity, isActive } from './validity.ts'
+import { LINKS, type RevocableName, type Valid, checkValidity } from './validity.ts'
 
 export { type Caller } from './caller.ts'
 
@@ -61,16 +61,6 @@ const OWNED_BY_USER = [...OWNED_BY_CLIENT, 'sign_in_sessions'] as const
 
 /** The number of first uses of refresh tokens that a session stores. No real client makes more within the grace period. */
 const REMEMBERED_USES = 10
-
-/** A token's id in the store. 256 random bits need neither a salt nor a slow hash. */
-export function hashToken (token: string): string {
-  return hash('sha256', token, 'base64url')
-}
-
-/** A new token: 256 random bits, base64url. */
-export function createToken (): string {
-  return randomBytes(32).toString('base64url')
-}
 
 /** The error of RFC 6750, 3.1. */
 function refuseToken (text: string): IdentityError {

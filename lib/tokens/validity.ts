@@ -1,21 +1,8 @@
-import type { ClientRecord, GrantRecord, Roles, UserRecord } from '../records.ts'
-import { API_RESOURCE_ID } from '../resources/api-scopes.ts'
+import { type ClientRecord, type GrantRecord, type Revocable, type Roles, type UserRecord, isActive } from '../records.ts'
+import { API_RESOURCE_ID } from '../api-scopes.ts'
 import { EMPTY_REGISTRY, type Registry } from '../resources/registry.ts'
 import { holdsRole } from '../roles.ts'
-import type { Document, Linked } from '../store/port.ts'
-
-/** The fields that decide whether a token, code, grant or sign-in session is still valid. */
-export interface Revocable extends Document {
-  user_id?: string
-  client_id?: string
-  grant_id?: string
-  user_epoch?: number
-  client_epoch?: number
-  expired_at: string
-  resource?: string
-  resource_id?: string
-  kind?: string
-}
+import type { Linked } from '../store/port.ts'
 
 /** A valid record with the records that it depends on. `user`, `client` and `grant` are null if it does not refer to one. */
 export interface Valid<T> {
@@ -41,11 +28,6 @@ export const LINKS = {
 
 /** A collection whose records can be revoked. */
 export type RevocableName = keyof typeof LINKS
-
-/** Whether the user is neither disabled nor expired. */
-export function isActive (user: UserRecord, now: string): boolean {
-  return user.disabled_at === undefined && (user.expired_at === undefined || user.expired_at > now)
-}
 
 /** The kind of a token of a client that acts for itself. */
 export const CLIENT_CREDENTIALS = 'ClientCredentials'

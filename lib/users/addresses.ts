@@ -1,16 +1,6 @@
 import { type Clock, toTimestamp } from '../clock.ts'
-import type { AddressChange, UserRecord } from '../records.ts'
+import { type AddressChange, type UserRecord, isAddress, listAddresses } from '../records.ts'
 import type { Collection, Json } from '../store/port.ts'
-
-/** Whether an account is an email address. Only that format of accounts contains an `@`. */
-export function isAddress (account: string): boolean {
-  return account.includes('@')
-}
-
-/** The addresses that no other user may have. */
-export function listAddresses (account: string, email?: string): string[] {
-  return [...new Set([account, email])].filter((address) => address !== undefined).filter(isAddress)
-}
 
 /** The changes of a user's address that can still be undone, the latest one last. */
 export function listLiveChanges ({ address_changes = [] }: Pick<UserRecord, 'address_changes'>, now: number): AddressChange[] {

@@ -2,12 +2,11 @@ import { generateId } from '../ids.ts'
 import { type Clock, toTimestamp } from '../clock.ts'
 import { IdentityError, permError } from '../errors.ts'
 import { scan } from '../lists/scan.ts'
-import type { UserRecord } from '../records.ts'
+import { type UserRecord, isActive } from '../records.ts'
 import { retryWrite } from '../retry.ts'
 import { holdsRole } from '../roles.ts'
 import type { Step } from '../store/migrator.ts'
 import { type Change, type Document, DuplicateKeyError, type Store } from '../store/port.ts'
-import { isActive } from '../tokens/validity.ts'
 
 /** Milliseconds for which a user who is being removed as an administrator does not count as one. */
 const LEAVING = 60_000

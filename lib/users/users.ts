@@ -2,22 +2,20 @@ import type { CreateUser, PatchProfile, PatchUser, Profile, User, UserCountQuery
 import { LIMITS } from '../../schemas/common.ts'
 import { type Checks, checkAccount, checkFields, checkMap, checkRoles, checkTimestamp, countCharacters } from '../checks.ts'
 import { type Clock, toTimestamp } from '../clock.ts'
-import { type Turn, toTurn } from '../fair-queue.ts'
+import type { Turn } from '../fair-queue.ts'
 import { type Page, mapBatches, readPage, toStart } from '../lists/cursor.ts'
 import { IdentityError, paramError, permError } from '../errors.ts'
 import { createReads } from '../lists/reads.ts'
 import { checkName } from '../names.ts'
 import type { CheckNewPassword } from './password-rules.ts'
 import type { Passwords } from './passwords.ts'
-import { type Roles, type UserRecord, createUserRecord } from '../records.ts'
-import type { Actor, RoleNames } from '../roles.ts'
+import { type Roles, type UserRecord, createUserRecord, isActive } from '../records.ts'
+import { type Actor, type RoleNames, toTurn } from '../roles.ts'
 import { parseSort } from '../lists/sort.ts'
 import type { Attempts, Target } from '../throttling/attempts.ts'
 import type { KnownBrowser } from '../throttling/known-browsers.ts'
 import { type Change, DuplicateKeyError, type Filter, type Json, type ListQuery, type Store } from '../store/port.ts'
 import { type Tokens, invalidToken } from '../tokens/tokens.ts'
-import { isActive } from '../tokens/validity.ts'
-import type { RemoveUser } from '../accounts/remove.ts'
 import type { Failures } from '../events/failures.ts'
 import type { Recorder } from '../events/recorder.ts'
 import { listHappenings } from './happenings.ts'
@@ -35,6 +33,12 @@ const CHECKS: Checks<Pick<UserRecord, Exclude<keyof PatchProfile['data'], 'passw
   name: (text) => checkName('name', text),
   info: (info) => checkMap('info', info)
 }
+
+/**
+ * Removes a user, unless the actor's token was revoked. Resolves to false when there is no such user.
+ * @throws ErrPerm for the last administrator
+ */
+export type RemoveUser = (user_id: string, actor?: Pick<Actor, 'confirm' | 'isForced'>) => Promise<boolean>
 
 export interface UserServices {
   store: Store

@@ -1,10 +1,13 @@
 import { type Clock, toTimestamp } from '../clock.ts'
 import { IdentityError } from '../errors.ts'
 import type { Collection } from '../store/port.ts'
-import type { WorkKind } from './queue.ts'
 import type { WorkRecord } from './record.ts'
 
-export interface InspectionParts<T extends WorkRecord> extends Pick<WorkKind<T>, 'name' | 'renew'> {
+export interface InspectionParts<T extends WorkRecord> {
+  /** The name of a record in error messages. */
+  name: string
+  /** The new end of failed work that an operator retries. Absent: it keeps its end. */
+  renew?: ((time: number) => Pick<WorkRecord, 'ends_at' | 'expired_at'>) | undefined
   records: Collection<T>
   now: Clock
 }

@@ -2,7 +2,7 @@ import { Readable } from 'node:stream'
 import t from 'tap'
 import { openServices, type Services } from '../../lib/identity.ts'
 import { readConfig } from '../../config.ts'
-import { hashToken } from '../../lib/tokens/tokens.ts'
+import { hashToken } from '../../lib/crypto/random-token.ts'
 import { createCli } from '../helpers/cli.ts'
 
 /** The services on the same store as the command line, as in a running service. */

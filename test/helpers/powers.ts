@@ -1,6 +1,7 @@
 import type { TestKit } from '../../testing/index.ts'
 import { type ClientRecord, type GrantRecord, type Roles, type TokenRecord, type UserRecord, createClientRecord, createUserRecord } from '../../lib/records.ts'
-import { ACCESS_TTL, createToken } from '../../lib/tokens/tokens.ts'
+import { ACCESS_TTL } from '../../lib/tokens/tokens.ts'
+import { createToken } from '../../lib/crypto/random-token.ts'
 import { type Api, callAs, unique } from './people.ts'
 
 /** Every scope of the service's own API, written out: a test must not take them from the code under test. */

@@ -1,5 +1,6 @@
 import { IdentityError } from '../../lib/errors.ts'
-import { ACCESS_TTL, type Tokens, createToken, hashToken } from '../../lib/tokens/tokens.ts'
+import { ACCESS_TTL, type Tokens } from '../../lib/tokens/tokens.ts'
+import { createToken, hashToken } from '../../lib/crypto/random-token.ts'
 import type { TokenRecord } from '../../lib/records.ts'
 import type { Minted, TestKit } from '../../testing/index.ts'
 

@@ -10,7 +10,7 @@ import { MONGODB_URL } from '../helpers/mongodb.ts'
 import { within } from '../helpers/upstream.ts'
 import { wrapStore, type Around } from '../helpers/wrap-store.ts'
 import { LOGIN_CLIENT_ID } from '../../lib/bootstrap.ts'
-import { API_SCOPES } from '../../lib/resources/api-scopes.ts'
+import { API_SCOPES } from '../../lib/api-scopes.ts'
 
 const OPERATOR = { user_id: '', isAdmin: true }
 const EXISTS = { code: 'ErrPerm', message: 'an admin exists: bootstrap only makes the first one' }

@@ -1,7 +1,7 @@
 import * as openid from 'openid-client'
 import t, { type Test } from 'tap'
 import type { ClientRecord, TokenRecord, UserRecord } from '../../lib/records.ts'
-import { hashToken } from '../../lib/tokens/tokens.ts'
+import { hashToken } from '../../lib/crypto/random-token.ts'
 import { createApp } from '../../testing/kit.ts'
 import type { TestKit } from '../../testing/index.ts'
 import { type Build, build as buildApp, forEachStore } from '../helpers/build.ts'

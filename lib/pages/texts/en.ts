@@ -1,5 +1,5 @@
 import type { EventType } from '../../events/types.ts'
-import { API_SCOPES } from '../../resources/api-scopes.ts'
+import { API_SCOPES } from '../../api-scopes.ts'
 import type { Html } from '../html.ts'
 import type { Compiled, Translated } from './template.ts'
 

@@ -1,6 +1,6 @@
 import t from 'tap'
 import type { TokenRecord } from '../../../lib/records.ts'
-import { hashToken } from '../../../lib/tokens/tokens.ts'
+import { hashToken } from '../../../lib/crypto/random-token.ts'
 import { OWNED, openLifecycle } from './harness.ts'
 
 t.test('endGrant: the session ends with all that is under it, and once', async (t) => {

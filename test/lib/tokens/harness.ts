@@ -2,7 +2,7 @@ import type { Test } from 'tap'
 import type { Happening } from '../../../lib/events/types.ts'
 import type { GrantRecord, TokenRecord } from '../../../lib/records.ts'
 import type { Document, Json } from '../../../lib/store/port.ts'
-import { createToken, hashToken } from '../../../lib/tokens/tokens.ts'
+import { createToken, hashToken } from '../../../lib/crypto/random-token.ts'
 import { BEGIN, openRules } from '../../helpers/services.ts'
 
 export const ADMIN = { user_id: 'admin', isAdmin: true }

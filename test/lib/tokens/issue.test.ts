@@ -1,5 +1,5 @@
 import t from 'tap'
-import { createToken, hashToken } from '../../../lib/tokens/tokens.ts'
+import { createToken, hashToken } from '../../../lib/crypto/random-token.ts'
 import { BEGIN } from '../../helpers/services.ts'
 import { ADMIN, HOUR, at, openLifecycle } from './harness.ts'
 

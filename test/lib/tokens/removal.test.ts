@@ -1,7 +1,8 @@
 import { createTestRecorder } from '../../helpers/events.ts'
 import t, { type Test } from 'tap'
 import { createTokenSessions } from '../../../lib/tokens/token-sessions.ts'
-import { type Tokens, createToken } from '../../../lib/tokens/tokens.ts'
+import type { Tokens } from '../../../lib/tokens/tokens.ts'
+import { createToken } from '../../../lib/crypto/random-token.ts'
 import { openRules } from '../../helpers/services.ts'
 
 const ADMIN = { user_id: 'admin', isAdmin: true }

@@ -1,6 +1,6 @@
 import t from 'tap'
 import type { GrantRecord, TokenRecord } from '../../../lib/records.ts'
-import { hashToken } from '../../../lib/tokens/tokens.ts'
+import { hashToken } from '../../../lib/crypto/random-token.ts'
 import { HOUR, at, openLifecycle } from './harness.ts'
 
 for (const name of ['authorization_codes', 'device_codes'] as const) {

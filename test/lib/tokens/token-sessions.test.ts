@@ -1,6 +1,6 @@
 import t from 'tap'
 import type { TokenRecord } from '../../../lib/records.ts'
-import { hashToken } from '../../../lib/tokens/tokens.ts'
+import { hashToken } from '../../../lib/crypto/random-token.ts'
 import { BEGIN } from '../../helpers/services.ts'
 import { ADMIN, HOUR, at, openLifecycle } from './harness.ts'
 

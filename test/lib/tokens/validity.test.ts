@@ -1,8 +1,8 @@
 import t from 'tap'
-import type { ClientRecord, GrantRecord, UserRecord } from '../../../lib/records.ts'
+import type { ClientRecord, GrantRecord, Revocable, UserRecord } from '../../../lib/records.ts'
 import type { Registry } from '../../../lib/resources/registry.ts'
 import type { Document } from '../../../lib/store/port.ts'
-import { type Revocable, checkValidity } from '../../../lib/tokens/validity.ts'
+import { checkValidity } from '../../../lib/tokens/validity.ts'
 
 const NOW = '2126-11-21T02:51:00.000Z'
 const SOON = '2126-11-21T02:51:00.001Z'

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { Webhook } from 'standardwebhooks'
-import { createSealing } from '../../../lib/crypto/reseal.ts'
+import { createSealing } from '../../../lib/maintenance/reseal.ts'
 import { createSecretBox, generateSecretKey } from '../../../lib/crypto/secrets.ts'
 import { within } from '../../helpers/upstream.ts'
 import { type Got, box, openWebhooks } from '../../helpers/webhooks.ts'

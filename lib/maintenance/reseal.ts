@@ -4,8 +4,8 @@ import { scan } from '../lists/scan.ts'
 import { retryWrite } from '../retry.ts'
 import type { Document, Json, Store } from '../store/port.ts'
 import { toContext as toWebhookContext } from '../webhooks/secrets.ts'
-import { SEAL_ID, type Seal, retireFormer } from './seal.ts'
-import { type SecretBox, readKeyId } from './secrets.ts'
+import { SEAL_ID, type Seal, retireFormer } from '../crypto/seal.ts'
+import { type SecretBox, readKeyId } from '../crypto/secrets.ts'
 
 /** A field that holds a sealed text. */
 interface SealedField {
