@@ -12,11 +12,7 @@ export interface AccessRow extends AccessRule {
 const any = (scope: ApiScope | null): AccessRow => ({ any: true, scope })
 const admin = (scope: ApiScope): AccessRow => ({ roles: ['admin'], scope })
 
-/**
- * The access table: who may call which operation, and with which scope. A row lists roles by key; the option `roles` sets their
- * names. The option `access` overrides rules. Rules within an operation, such as who may grant a role, are in lib/users/users.ts.
- */
-export const ACCESS: Readonly<Record<string, AccessRow>> = {
+const rows = {
   createClient: any('clients:write'),
   countClients: any('clients:read'),
   listClients: any('clients:read'),
@@ -60,4 +56,16 @@ export const ACCESS: Readonly<Record<string, AccessRow>> = {
   getUser: admin('users:read'),
   patchUser: { roles: ['admin', 'manager', 'service'], scope: 'users:write' },
   deleteUser: admin('users:write')
-}
+} satisfies Record<string, AccessRow>
+
+/** An operation with a row. */
+export type Operation = keyof typeof rows
+
+/** An operation that anybody may call. */
+export type PublicOperation = 'forgotPassword' | 'resetPassword' | 'signUp' | 'undoAddressChange'
+
+/**
+ * The access table: who may call which operation, and with which scope. A row lists roles by key; the option `roles` sets their
+ * names. The option `access` overrides rules. Rules within an operation, such as who may grant a role, are in lib/users/users.ts.
+ */
+export const ACCESS: Readonly<Record<string, AccessRow>> = rows

@@ -1,10 +1,7 @@
-import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import type { FastifyInstance } from 'fastify'
 import { type TokenInfo, TokenInfoResponseSchema } from '../schemas/auth.ts'
 import type { Caller } from '../lib/tokens/tokens.ts'
-import { requireCaller } from '../plugins/auth.ts'
-import { NoContentSchema, errors, json, writeErrors } from './responses.ts'
-
-const tags = ['auth']
+import { createRows, data } from './rows.ts'
 
 function toTokenInfo ({ subject, user, client, token }: Caller): TokenInfo {
   return {
@@ -21,31 +18,16 @@ function toTokenInfo ({ subject, user, client, token }: Caller): TokenInfo {
 }
 
 /** Token sessions (docs/api.md). */
-export const authRoutes: FastifyPluginAsyncTypebox = async (app) => {
+export async function authRoutes (app: FastifyInstance): Promise<void> {
   const { tokens } = app.identity
+  const add = createRows(app, 'auth')
 
-  app.get('/auth/tokeninfo', {
-    config: { access: 'getTokenInfo', crossOrigin: true },
-    schema: {
-      operationId: 'getTokenInfo',
-      tags,
-      summary: 'Get the user and the client of the access token',
-      response: { 200: json(TokenInfoResponseSchema, 'The user and the client.'), ...errors() }
-    }
-  }, (request, reply) => {
-    reply.send({ data: toTokenInfo(requireCaller(request)) })
+  add('getTokenInfo', 'GET /auth/tokeninfo', 'Get the user and the client of the access token', {
+    answer: data(TokenInfoResponseSchema, 'The user and the client.'),
+    run: ({ caller }) => toTokenInfo(caller)
   })
 
-  app.post('/auth/logout', {
-    config: { access: 'logout', crossOrigin: true },
-    schema: {
-      operationId: 'logout',
-      tags,
-      summary: 'End the token session: the access token and its linked refresh token',
-      response: { 204: NoContentSchema, ...writeErrors() }
-    }
-  }, async (request, reply) => {
-    await tokens.revoke(requireCaller(request).token)
-    return reply.code(204).send(undefined)
+  add('logout', 'POST /auth/logout', 'End the token session: the access token and its linked refresh token', {
+    run: ({ caller }) => tokens.revoke(caller.token)
   })
 }

@@ -4,7 +4,8 @@ import {
   ClientCountQuerySchema, ClientCreatedSchema, ClientItemSchema, ClientSchema, CreateClientSchema, PatchClientSchema
 } from '../schemas/client.ts'
 import { CountSchema, Data, IdSchema } from '../schemas/common.ts'
-import { NoContentSchema, errors, json, pagedList, writeErrors } from './responses.ts'
+import type { ErrorCode } from '../lib/errors.ts'
+import { NoContentSchema, errors, json, pagedList } from './responses.ts'
 
 const client = Type.Object({ client_id: IdSchema })
 const user = Type.Object({ user_id: IdSchema })
@@ -14,41 +15,25 @@ function clientList () {
   return { ...rest, content: { ...content, 'text/csv': { schema: Type.String({ description: 'A header line, then one client per row.' }) } } }
 }
 
-function describe (operationId: string, summary: string, rest: Record<string, unknown>) {
-  return { operationId, summary, tags: ['bridge'], ...rest }
-}
+interface Schemas { params?: TSchema, body?: TSchema, querystring?: TSchema }
 
-const done: Record<number, TSchema> = { 204: NoContentSchema }
+const describe = (hasBody: boolean) => (operationId: string, summary: string, schemas: Schemas, kinds: ErrorCode[], answer?: unknown) => ({
+  operationId,
+  summary,
+  tags: ['bridge'],
+  ...schemas,
+  response: { ...(answer === undefined ? { 204: NoContentSchema } : { 200: answer }), ...errors([...kinds, 'ErrRsc'], { hasBody }) }
+})
+const [read, write] = [describe(false), describe(true)]
 
 /** The bridge's routes in OpenAPI. These schemas validate and serialise nothing: the upstream does. */
 export const DOCS = {
-  create: describe('bridgeCreateClient', 'Register a client', {
-    body: CreateClientSchema,
-    response: { 200: json(ClientCreatedSchema, 'The id of the new client.'), ...writeErrors('USER_NOT_EXIST', 'ErrLimit', 'ErrRsc') }
-  }),
-  count: describe('bridgeCountClients', 'Count clients', {
-    querystring: ClientCountQuerySchema,
-    response: { 200: json(CountSchema, 'How many clients the caller may see.'), ...errors('ErrRsc') }
-  }),
-  list: describe('bridgeListClients', 'List clients, as JSON or as CSV', {
-    querystring: BridgeListQuerySchema,
-    response: { 200: clientList(), ...errors('ErrRsc') }
-  }),
-  get: describe('bridgeGetClient', 'Read a client', {
-    params: client,
-    response: { 200: json(Data(ClientSchema), 'The client.'), ...errors('ErrNotFound', 'ErrRsc') }
-  }),
-  patch: describe('bridgePatchClient', 'Change a client, or give it a new secret', {
-    params: client,
-    body: PatchClientSchema,
-    response: { ...done, ...writeErrors('ErrNotFound', 'ErrLimit', 'ErrRsc') }
-  }),
-  remove: describe('bridgeDeleteClient', 'Remove a client with its codes and tokens', {
-    params: client,
-    response: { ...done, ...writeErrors('ErrNotFound', 'ErrPerm', 'ErrLimit', 'ErrRsc') }
-  }),
-  removeOwned: describe('bridgeDeleteClientsOfUser', 'Remove all clients of a user', {
-    params: user,
-    response: { ...done, ...writeErrors('ErrPerm', 'ErrLimit', 'ErrRsc') }
-  })
+  create: write('bridgeCreateClient', 'Register a client', { body: CreateClientSchema }, ['USER_NOT_EXIST', 'ErrLimit'],
+    json(ClientCreatedSchema, 'The id of the new client.')),
+  count: read('bridgeCountClients', 'Count clients', { querystring: ClientCountQuerySchema }, [], json(CountSchema, 'How many clients the caller may see.')),
+  list: read('bridgeListClients', 'List clients, as JSON or as CSV', { querystring: BridgeListQuerySchema }, [], clientList()),
+  get: read('bridgeGetClient', 'Read a client', { params: client }, ['ErrNotFound'], json(Data(ClientSchema), 'The client.')),
+  patch: write('bridgePatchClient', 'Change a client, or give it a new secret', { params: client, body: PatchClientSchema }, ['ErrNotFound', 'ErrLimit']),
+  remove: write('bridgeDeleteClient', 'Remove a client with its codes and tokens', { params: client }, ['ErrNotFound', 'ErrPerm', 'ErrLimit']),
+  removeOwned: write('bridgeDeleteClientsOfUser', 'Remove all clients of a user', { params: user }, ['ErrPerm', 'ErrLimit'])
 }

@@ -1,14 +1,10 @@
-import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
+import type { FastifyInstance } from 'fastify'
 import { type Event, EventFeedQuerySchema, EventFeedSchema, EventListQuerySchema, EventSchema } from '../schemas/event.ts'
 import { busyError, goneError } from '../lib/errors.ts'
 import { EVENT_COLUMNS, toEventRow } from '../lib/events/columns.ts'
-import { toActor } from '../plugins/auth.ts'
 import { watchConnection } from '../plugins/connections.ts'
-import { linkNext, sendList } from './list-reply.ts'
-import { errors, json, pagedList } from './responses.ts'
+import { body, createRows, pages } from './rows.ts'
 import type { RouteSettings } from './settings.ts'
-
-const tags = ['event']
 
 /** Maximum requests of the feed that wait in this process. Each occupies a connection. */
 const WAITING = 1_000
@@ -17,8 +13,9 @@ const WAITING = 1_000
 const WAIT = 25
 
 /** The list and the feed of events, see docs/events.md. */
-export const eventRoutes: FastifyPluginAsyncTypebox<RouteSettings> = async (app, { stallTimeout }) => {
-  const { events, tokens } = app.identity
+export async function eventRoutes (app: FastifyInstance, { stallTimeout }: RouteSettings): Promise<void> {
+  const { events } = app.identity
+  const add = createRows(app, 'event', { stallTimeout })
   const closing = new AbortController()
   app.addHook('preClose', async () => closing.abort())
 
@@ -36,39 +33,24 @@ export const eventRoutes: FastifyPluginAsyncTypebox<RouteSettings> = async (app,
     }
   }
 
-  app.get('/event/list', {
-    config: { access: 'listEvents' },
-    schema: {
-      operationId: 'listEvents',
-      tags,
-      summary: 'List events by their time',
-      description: 'With `Accept: text/csv` the answer is CSV.',
-      querystring: EventListQuerySchema,
-      response: { 200: pagedList(EventSchema, 'The matching events.'), ...errors('ErrLimit') }
-    }
-  }, async (request, reply) => {
-    const page = await events.page(request.query, toActor(request, tokens))
-    if (page.after !== undefined) linkNext(request, reply, page.after)
-    return await sendList(request, reply, page, { format: request.query.format, stallTimeout, csv: { columns: EVENT_COLUMNS, toRow: toEventRow } })
+  add('listEvents', 'GET /event/list', 'List events by their time', {
+    description: 'With `Accept: text/csv` the answer is CSV.',
+    query: EventListQuerySchema,
+    answer: pages(EventSchema, 'The matching events.', { columns: EVENT_COLUMNS, toRow: toEventRow }),
+    run: ({ query, actor }) => events.page(query, actor)
   })
 
-  app.get('/event/feed', {
-    config: { access: 'readEvents' },
-    schema: {
-      operationId: 'readEvents',
-      tags,
-      summary: 'Follow the events in their order',
-      description: 'Each answer has the events after a cursor, and the cursor to go on with. Without new events the answer waits for one.',
-      querystring: EventFeedQuerySchema,
-      response: { 200: json(EventFeedSchema, 'The events after the cursor, the oldest first.'), ...errors('ErrGone') }
+  add('readEvents', 'GET /event/feed', 'Follow the events in their order', {
+    description: 'Each answer has the events after a cursor, and the cursor to go on with. Without new events the answer waits for one.',
+    query: EventFeedQuerySchema,
+    answer: body(EventFeedSchema, 'The events after the cursor, the oldest first.'),
+    errors: ['ErrGone'],
+    async run ({ request, query: { after, limit, wait = WAIT }, actor }) {
+      if (after === 'now') return { data: [], after: await events.last() }
+      const read = await follow(after ?? await events.first(), { limit, seconds: wait, signal: watchConnection(request) })
+      // The token may have been revoked or have expired during the wait.
+      await actor.confirm?.()
+      return { data: read.events, after: read.after }
     }
-  }, async (request) => {
-    const actor = toActor(request, tokens)
-    const { after, limit, wait = WAIT } = request.query
-    if (after === 'now') return { data: [], after: await events.last() }
-    const read = await follow(after ?? await events.first(), { limit, seconds: wait, signal: watchConnection(request) })
-    // The token may have been revoked or have expired during the wait.
-    await actor.confirm?.()
-    return { data: read.events, after: read.after }
   })
 }

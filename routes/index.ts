@@ -18,9 +18,6 @@ import type { RouteSettings } from './settings.ts'
 import { userRoutes } from './user.ts'
 import { webhookRoutes } from './webhook.ts'
 
-/** The paths that a single-page app calls for its user, with their methods. */
-const FOR_PAGES = { '/auth/tokeninfo': 'GET', '/auth/logout': 'POST', '/auth/sessions': 'GET, DELETE', '/user': 'GET, PATCH' }
-
 /** The API, in a scope with its own error handler, validation and body parser. Those of the host are not changed. */
 export async function apiRoutes (app: FastifyInstance, options: RouteSettings & { access: Record<string, AccessRule> }): Promise<void> {
   app.setErrorHandler(handleError)
@@ -28,7 +25,7 @@ export async function apiRoutes (app: FastifyInstance, options: RouteSettings & 
   useOwnValidation(app)
   useOwnJson(app, LIMITS.body)
   await app.register(sensible)
-  answerPreflights(app, FOR_PAGES)
+  answerPreflights(app)
   // Before the guards: these routes need no token, except one for some of its links.
   await app.register(peopleRoutes, options)
   enforceAccess(app, options.access)

@@ -1,18 +1,19 @@
 import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { IdentityError } from '../lib/errors.ts'
-import { mapBatches } from '../lib/lists/cursor.ts'
+import { type Page, mapBatches } from '../lib/lists/cursor.ts'
 import { LIST_TYPES, type ListOptions, type ListSource, renderList } from '../lib/lists/listing.ts'
 import { JSON_TYPE, NDJSON_TYPE, prefersCsv, selectType } from '../lib/lists/negotiation.ts'
 import { requireCaller } from '../plugins/auth.ts'
 
-export interface ListReplyOptions {
-  /** The form of a JSON list. */
-  format?: 'object' | 'array' | undefined
+/** How a list is sent as CSV. */
+export interface Csv { columns: readonly string[], toRow: (record: never) => object }
+
+interface ListReplyOptions {
   /** Milliseconds, see lib/lists/listing.ts. */
   stallTimeout: number
   /** Absent: the list is never sent as CSV. */
-  csv?: { columns: readonly string[], toRow: (record: never) => object }
+  csv?: Csv | undefined
 }
 
 /** Maximum streamed lists of one user at once. Each holds a cursor, and a store has only some dozens of cursors. */
@@ -39,7 +40,7 @@ function countStream (request: FastifyRequest, body: Readable): void {
   })
 }
 
-async function * writeCsv<T> (batches: AsyncIterable<T[]>, { columns, toRow }: NonNullable<ListReplyOptions['csv']>): AsyncGenerator<string> {
+async function * writeCsv<T> (batches: AsyncIterable<T[]>, { columns, toRow }: Csv): AsyncGenerator<string> {
   // Loaded when the first CSV list is requested.
   const { toCsv } = await import('../lib/lists/csv.ts')
   const rows = mapBatches(batches, (record) => toRow(record as never))
@@ -55,26 +56,28 @@ async function send<T> (request: FastifyRequest, reply: FastifyReply, list: List
   return reply.type(LIST_TYPES[options.format]).send(body)
 }
 
-/**
- * Sends a list in the format that the request asks for. A failure after the first byte destroys the connection. HEAD is
- * answered with headers only; the list is not read.
- */
-export async function sendList<T> (
-  request: FastifyRequest, reply: FastifyReply, list: ListSource<T>, { format = 'object', stallTimeout, csv }: ListReplyOptions
-): Promise<FastifyReply> {
-  if (csv !== undefined && prefersCsv(request.headers.accept)) {
-    return await send(request, reply, { batches: list.batches, render: () => writeCsv(list.batches, csv) }, { format: 'csv', stallTimeout })
-  }
-  const chosen = selectType(request.headers.accept, [JSON_TYPE, NDJSON_TYPE]) === NDJSON_TYPE ? 'ndjson' : format
-  return await send(request, reply, list, { format: chosen, stallTimeout })
-}
+/** The query of every list. */
+type ListQuery = Record<string, unknown> & { format?: 'object' | 'array' }
 
 /**
  * Links the next page (RFC 8288). The reference is the query alone, so it resolves at whatever path the caller sees the
  * list: under a prefix, behind a proxy, on a bridge (RFC 3986, 5.2.2).
  */
-export function linkNext (request: FastifyRequest<{ Querystring: object }>, reply: FastifyReply, after: string): void {
-  const { offset: _offset, after: _after, ...query } = request.query as Record<string, unknown>
+function linkNext (reply: FastifyReply, { offset: _offset, after: _after, ...query }: ListQuery, after: string): void {
   const next = new URLSearchParams(Object.entries({ ...query, after }).map(([name, value]): [string, string] => [name, String(value)]))
   reply.header('link', `<?${next}>; rel="next"`)
+}
+
+/**
+ * Sends a list in the format that the request asks for, with a link to the next page. A failure after the first byte destroys the
+ * connection. HEAD is answered with headers only; the list is not read.
+ */
+export async function sendList<T> (request: FastifyRequest, reply: FastifyReply, list: Page<T>, { stallTimeout, csv }: ListReplyOptions): Promise<FastifyReply> {
+  const query = request.query as ListQuery
+  if (list.after !== undefined) linkNext(reply, query, list.after)
+  if (csv !== undefined && prefersCsv(request.headers.accept)) {
+    return await send(request, reply, { batches: list.batches, render: () => writeCsv(list.batches, csv) }, { format: 'csv', stallTimeout })
+  }
+  const isNdjson = selectType(request.headers.accept, [JSON_TYPE, NDJSON_TYPE]) === NDJSON_TYPE
+  return await send(request, reply, list, { format: isNdjson ? 'ndjson' : query.format ?? 'object', stallTimeout })
 }

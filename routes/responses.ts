@@ -28,38 +28,25 @@ export function json<T extends TSchema> (schema: T, description: string): T {
   return { ...schema, description }
 }
 
+/** The errors of a body. */
+const BODY: Record<number, string> = {
+  408: 'ErrParam: The body did not arrive in time.', 413: 'ErrParam: The body is too large.', 415: 'ErrParam: The body is not application/json.'
+}
+
 /**
  * The error responses of a route. Kinds with the same status share a response.
  * @param kinds the route's own kinds, in addition to the common ones
+ * @param options.isPublic without those of a token
+ * @param options.hasBody with those of a body
  */
-export function errors (...kinds: ErrorCode[]): Record<never, TSchema> {
-  const texts = new Map<number, string[]>()
+export function errors (kinds: ErrorCode[], { isPublic = false, hasBody = false } = {}): Record<number, TSchema> {
+  const texts: Record<number, string> = {}
   for (const kind of new Set([...COMMON, ...kinds])) {
     const { status, when } = ERRORS[kind]
-    texts.set(status, [...texts.get(status) ?? [], `${kind}: ${when}`])
+    if (isPublic && (status === 401 || status === 403)) continue
+    texts[status] = `${texts[status] === undefined ? '' : `${texts[status]} `}${kind}: ${when}`
   }
-  for (const [status, text] of Object.entries(MALFORMED)) texts.set(Number(status), [text])
-  return Object.fromEntries([...texts].map(([status, lines]) => [status, fail(status, lines.join(' '))]))
-}
-
-/** The error responses of a route that accepts a body. */
-export function writeErrors (...kinds: ErrorCode[]): Record<never, TSchema> {
-  return addBodyErrors(errors(...kinds))
-}
-
-/** The same, of a public route. */
-export function publicErrors (...kinds: ErrorCode[]): Record<never, TSchema> {
-  const { 401: _, 403: __, ...rest } = errors(...kinds) as Record<number, TSchema>
-  return addBodyErrors(rest)
-}
-
-function addBodyErrors (responses: Record<never, TSchema>): Record<never, TSchema> {
-  return {
-    ...responses,
-    408: fail(408, 'ErrParam: The body did not arrive in time.'),
-    413: fail(413, 'ErrParam: The body is too large.'),
-    415: fail(415, 'ErrParam: The body is not application/json.')
-  }
+  return Object.fromEntries(Object.entries({ ...texts, ...MALFORMED, ...(hasBody && BODY) }).map(([status, text]) => [status, fail(Number(status), text)]))
 }
 
 /** A paginated list. */

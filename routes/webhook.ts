@@ -1,143 +1,74 @@
-import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
-import { CountSchema, Data } from '../schemas/common.ts'
+import type { FastifyInstance } from 'fastify'
+import { Data } from '../schemas/common.ts'
 import {
-  CreateWebhookSchema, PatchWebhookSchema, ReplayWebhookSchema, WebhookAttemptsSchema, WebhookCreatedSchema, WebhookListQuerySchema, WebhookParamsSchema,
+  CreateWebhookSchema, PatchWebhookSchema, ReplayWebhookSchema, WebhookAttemptsSchema, WebhookCreatedSchema, WebhookListQuerySchema,
   WebhookReplayedSchema, WebhookSchema, WebhookSecretSchema, WebhookTestedSchema
 } from '../schemas/webhook.ts'
-import { linkNext, sendList } from './list-reply.ts'
-import { NoContentSchema, errors, json, pagedList, writeErrors } from './responses.ts'
+import { count, createRows, data, pages } from './rows.ts'
 import type { RouteSettings } from './settings.ts'
 
-const tags = ['webhook']
-
 /** Webhooks, see docs/webhooks.md. */
-export const webhookRoutes: FastifyPluginAsyncTypebox<RouteSettings> = async (app, { stallTimeout }) => {
+export async function webhookRoutes (app: FastifyInstance, { stallTimeout }: RouteSettings): Promise<void> {
   const { webhooks } = app.identity
+  const add = createRows(app, 'webhook', { stallTimeout })
 
-  app.post('/webhook', {
-    config: { access: 'createWebhook' },
-    schema: {
-      operationId: 'createWebhook',
-      tags,
-      summary: 'Make a webhook; the answer has its secret',
-      body: CreateWebhookSchema,
-      response: { 200: json(WebhookCreatedSchema, 'The id of the new webhook, and its secret.'), ...writeErrors('ErrLimit') }
-    }
-  }, async (request, reply) => {
-    reply.header('cache-control', 'no-store')
-    return { data: await webhooks.create(request.body) }
+  add('createWebhook', 'POST /webhook', 'Make a webhook; the answer has its secret', {
+    body: CreateWebhookSchema,
+    answer: data(WebhookCreatedSchema, 'The id of the new webhook, and its secret.'),
+    errors: ['ErrLimit'],
+    run: ({ body }) => webhooks.create(body)
   })
 
-  app.get('/webhook/count', {
-    config: { access: 'countWebhooks' },
-    schema: {
-      operationId: 'countWebhooks',
-      tags,
-      summary: 'Count webhooks',
-      response: { 200: json(CountSchema, 'The number of webhooks.'), ...errors() }
-    }
-  }, async () => ({ data: { count: await webhooks.count() } }))
-
-  app.get('/webhook/list', {
-    config: { access: 'listWebhooks' },
-    schema: {
-      operationId: 'listWebhooks',
-      tags,
-      summary: 'List webhooks',
-      querystring: WebhookListQuerySchema,
-      response: { 200: pagedList(WebhookSchema, 'The webhooks.'), ...errors('ErrLimit') }
-    }
-  }, async (request, reply) => {
-    const page = await webhooks.page(request.query)
-    if (page.after !== undefined) linkNext(request, reply, page.after)
-    return await sendList(request, reply, page, { format: request.query.format, stallTimeout })
+  add('countWebhooks', 'GET /webhook/count', 'Count webhooks', {
+    answer: count('The number of webhooks.'),
+    run: () => webhooks.count()
   })
 
-  app.get('/webhook/:webhookId', {
-    config: { access: 'getWebhook' },
-    schema: {
-      operationId: 'getWebhook',
-      tags,
-      summary: 'Read a webhook, and how its deliveries stand',
-      params: WebhookParamsSchema,
-      response: { 200: json(Data(WebhookSchema), 'The webhook.'), ...errors('ErrNotFound') }
-    }
-  }, async (request) => ({ data: await webhooks.require(request.params.webhookId) }))
-
-  app.patch('/webhook/:webhookId', {
-    config: { access: 'patchWebhook' },
-    schema: {
-      operationId: 'patchWebhook',
-      tags,
-      summary: 'Change, disable or enable a webhook',
-      params: WebhookParamsSchema,
-      body: PatchWebhookSchema,
-      response: { 204: NoContentSchema, ...writeErrors('ErrNotFound') }
-    }
-  }, async (request, reply) => {
-    await webhooks.patch(request.params.webhookId, request.body)
-    return reply.code(204).send(undefined)
+  add('listWebhooks', 'GET /webhook/list', 'List webhooks', {
+    query: WebhookListQuerySchema,
+    answer: pages(WebhookSchema, 'The webhooks.'),
+    run: ({ query }) => webhooks.page(query)
   })
 
-  app.delete('/webhook/:webhookId', {
-    config: { access: 'deleteWebhook' },
-    schema: {
-      operationId: 'deleteWebhook',
-      tags,
-      summary: 'Delete a webhook',
-      params: WebhookParamsSchema,
-      response: { 204: NoContentSchema, ...writeErrors('ErrNotFound') }
-    }
-  }, async (request, reply) => {
-    await webhooks.remove(request.params.webhookId)
-    return reply.code(204).send(undefined)
+  add('getWebhook', 'GET /webhook/:webhookId', 'Read a webhook, and how its deliveries stand', {
+    answer: data(Data(WebhookSchema), 'The webhook.'),
+    errors: ['ErrNotFound'],
+    run: ({ params }) => webhooks.require(params.webhookId)
   })
 
-  app.get('/webhook/:webhookId/attempts', {
-    config: { access: 'listWebhookAttempts' },
-    schema: {
-      operationId: 'listWebhookAttempts',
-      tags,
-      summary: 'Read the last 100 attempts of a webhook, the newest first',
-      params: WebhookParamsSchema,
-      response: { 200: json(WebhookAttemptsSchema, 'The attempts.'), ...errors('ErrNotFound') }
-    }
-  }, async (request) => ({ data: await webhooks.listAttempts(request.params.webhookId) }))
+  add('patchWebhook', 'PATCH /webhook/:webhookId', 'Change, disable or enable a webhook', {
+    body: PatchWebhookSchema,
+    errors: ['ErrNotFound'],
+    run: ({ params, body }) => webhooks.patch(params.webhookId, body)
+  })
 
-  app.post('/webhook/:webhookId/replay', {
-    config: { access: 'replayWebhook' },
-    schema: {
-      operationId: 'replayWebhook',
-      tags,
-      summary: 'Deliver events again',
-      params: WebhookParamsSchema,
-      body: ReplayWebhookSchema,
-      response: { 200: json(WebhookReplayedSchema, 'Where the deliveries are now.'), ...writeErrors('ErrNotFound') }
-    }
-  }, async (request) => ({ data: await webhooks.replay(request.params.webhookId, request.body) }))
+  add('deleteWebhook', 'DELETE /webhook/:webhookId', 'Delete a webhook', {
+    errors: ['ErrNotFound'],
+    run: ({ params }) => webhooks.remove(params.webhookId)
+  })
 
-  app.post('/webhook/:webhookId/test', {
-    config: { access: 'testWebhook' },
-    schema: {
-      operationId: 'testWebhook',
-      tags,
-      summary: 'Send a message of the type webhook.test now',
-      params: WebhookParamsSchema,
-      response: { 200: json(WebhookTestedSchema, 'What came of it: a status, or the code of a failure.'), ...writeErrors('ErrNotFound') }
-    }
-  }, async (request) => ({ data: await webhooks.test(request.params.webhookId) }))
+  add('listWebhookAttempts', 'GET /webhook/:webhookId/attempts', 'Read the last 100 attempts of a webhook, the newest first', {
+    answer: data(WebhookAttemptsSchema, 'The attempts.'),
+    errors: ['ErrNotFound'],
+    run: ({ params }) => webhooks.listAttempts(params.webhookId)
+  })
 
-  app.post('/webhook/:webhookId/secret', {
-    config: { access: 'rotateWebhookSecret' },
-    schema: {
-      operationId: 'rotateWebhookSecret',
-      tags,
-      summary: 'Replace the secret; the former one signs too for 24 hours',
-      params: WebhookParamsSchema,
-      response: { 200: json(WebhookSecretSchema, 'The new secret.'), ...writeErrors('ErrNotFound') }
-    }
-  }, async (request, reply) => {
-    reply.header('cache-control', 'no-store')
-    return { data: await webhooks.rotateSecret(request.params.webhookId) }
+  add('replayWebhook', 'POST /webhook/:webhookId/replay', 'Deliver events again', {
+    body: ReplayWebhookSchema,
+    answer: data(WebhookReplayedSchema, 'Where the deliveries are now.'),
+    errors: ['ErrNotFound'],
+    run: ({ params, body }) => webhooks.replay(params.webhookId, body)
+  })
+
+  add('testWebhook', 'POST /webhook/:webhookId/test', 'Send a message of the type webhook.test now', {
+    answer: data(WebhookTestedSchema, 'What came of it: a status, or the code of a failure.'),
+    errors: ['ErrNotFound'],
+    run: ({ params }) => webhooks.test(params.webhookId)
+  })
+
+  add('rotateWebhookSecret', 'POST /webhook/:webhookId/secret', 'Replace the secret; the former one signs too for 24 hours', {
+    answer: data(WebhookSecretSchema, 'The new secret.'),
+    errors: ['ErrNotFound'],
+    run: ({ params }) => webhooks.rotateSecret(params.webhookId)
   })
 }

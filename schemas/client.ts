@@ -1,5 +1,5 @@
 import { Type, type Static } from '@sinclair/typebox'
-import { Data, HeldRolesSchema, IdSchema, LIMITS, PageSchema, QueryText, RolesSchema, TimestampSchema, describe } from './common.ts'
+import { Data, HeldRolesSchema, LIMITS, PageSchema, QueryText, RolesSchema, TimestampSchema, describe } from './common.ts'
 
 const ImageSchema = Type.String({ maxLength: LIMITS.uri, description: 'An http or https URL.' })
 
@@ -84,9 +84,6 @@ export const PatchClientSchema = Type.Object({
 export type PatchClient = Static<typeof PatchClientSchema>
 
 export const ClientCreatedSchema = Data(Type.Object({ clientId: Type.String() }))
-
-export const ClientParamsSchema = Type.Object({ clientId: IdSchema })
-export const OwnerParamsSchema = Type.Object({ userId: IdSchema })
 
 const OwnerQuery = { user: QueryText('The owner. Ignored unless the caller is an admin: others see only their own clients.', LIMITS.id) }
 export const ClientCountQuerySchema = Type.Object(OwnerQuery, { additionalProperties: false })

@@ -1,5 +1,5 @@
 import { Type, type Static } from '@sinclair/typebox'
-import { Data, IdSchema, LIMITS, PageSchema, QueryText, TimestampSchema } from './common.ts'
+import { Data, LIMITS, PageSchema, QueryText, TimestampSchema } from './common.ts'
 
 const ScopesSchema = Type.Record(Type.String(), Type.String({ maxLength: LIMITS.name }), {
   maxProperties: LIMITS.items,
@@ -63,7 +63,6 @@ const StrippedClients = Type.Integer({ minimum: 0, description: 'Clients that lo
 export const ResourceCreatedSchema = Data(Type.Object({ resourceId: Type.String(), strippedClients: StrippedClients }))
 export const ResourcePatchedSchema = Data(Type.Object({ strippedClients: StrippedClients }))
 
-export const ResourceParamsSchema = Type.Object({ resourceId: IdSchema })
 export const ResourceListQuerySchema = Type.Object({
   sort: QueryText('Comma-separated key:direction. Keys: created, modified, name. Default name:asc.'),
   ...PageSchema

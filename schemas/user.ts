@@ -1,5 +1,5 @@
 import { Type, type Static } from '@sinclair/typebox'
-import { Data, HeldRolesSchema, IdSchema, InfoSchema, LIMITS, PageSchema, QueryText, RolesSchema, TimestampSchema } from './common.ts'
+import { Data, HeldRolesSchema, InfoSchema, LIMITS, PageSchema, QueryText, RolesSchema, TimestampSchema } from './common.ts'
 
 /** A user's own profile (`GET /user`). */
 export const ProfileSchema = Type.Object({
@@ -74,8 +74,6 @@ export const PatchUserSchema = Type.Object({
 export type PatchUser = Static<typeof PatchUserSchema>
 
 export const UserCreatedSchema = Data(Type.Object({ user_id: Type.String() }))
-
-export const UserParamsSchema = Type.Object({ userId: IdSchema })
 
 const FieldsQuery = { fields: QueryText('Comma-separated: expired adds expired_at, disabled adds disabled_at.') }
 export const UserQuerySchema = Type.Object(FieldsQuery, { additionalProperties: false })

@@ -1,5 +1,5 @@
 import { Type, type Static } from '@sinclair/typebox'
-import { Data, IdSchema, LIMITS, PageSchema, QueryText, TimestampSchema, describe } from './common.ts'
+import { Data, LIMITS, PageSchema, QueryText, TimestampSchema, describe } from './common.ts'
 
 /** Characters of a cursor of the feed, or of a time. */
 const PLACE = 64
@@ -78,7 +78,6 @@ export type ReplayWebhook = Static<typeof ReplayWebhookSchema>
 
 export const WebhookReplayedSchema = Data(Type.Object({ cursor: Type.String({ description: 'Where the deliveries are now.' }) }))
 
-export const WebhookParamsSchema = Type.Object({ webhookId: IdSchema })
 export const WebhookListQuerySchema = Type.Object({
   sort: QueryText('Comma-separated key:direction. Keys: created, modified, name. Default name:asc.'),
   ...PageSchema
