@@ -23,7 +23,7 @@ export const backupCommands: Commands = {
     summary: 'Write a whole copy of the SQLite database, while the service runs.',
     flags: { file: { type: 'string', value: 'FILE', required: true, text: 'The new file; an existing one is not replaced.' } },
     async runConfigured (surroundings, config) {
-      const { backUp } = await import('../lib/backup.ts')
+      const { backUp } = await import('../lib/maintenance/backup.ts')
       const file = resolve(surroundings.args.required('file'))
       const { users, clients, keyId: key_id } = await backUp(await findDatabase(config), file)
       printRecord(surroundings, { file, users, clients, key_id }, describeKey(config, key_id))
@@ -34,7 +34,7 @@ export const backupCommands: Commands = {
     summary: 'Put a backup in the place of the SQLite database. All tokens and sessions end. Stop the service first.',
     flags: { file: { type: 'string', value: 'FILE', required: true, text: 'The backup; it is only read.' } },
     async runConfigured (surroundings, config) {
-      const { restore } = await import('../lib/backup.ts')
+      const { restore } = await import('../lib/maintenance/backup.ts')
       const path = await findDatabase(config)
       // A missing key file is an error: a new key could not open the sealed secrets of the backup.
       const { keyIds } = createSecretBox(...await resolveSecretKeys(config.services, async () => true))

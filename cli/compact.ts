@@ -7,7 +7,7 @@ export const compactCommands: Commands = {
     summary: 'Give the free space in the SQLite database back to the disk. Stop the service first.',
     flags: {},
     async runConfigured (surroundings, config) {
-      const { compact } = await import('../lib/compact.ts')
+      const { compact } = await import('../lib/maintenance/compact.ts')
       const database = await findDatabase(config)
       const { stderr, json } = surroundings
       const onProgress = (share: number) => { if (!json) stderr.write(`fastify-identity: ${Math.floor(share * 100)} %\n`) }

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { link } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import type { Config } from '../config.ts'
-import type { Finding } from '../lib/doctor.ts'
+import type { Finding } from '../lib/maintenance/doctor.ts'
 import { paramError } from '../lib/errors.ts'
 import { explainFailure } from '../lib/failure.ts'
 import { type Services, openServices } from '../lib/identity.ts'
@@ -40,7 +40,7 @@ async function examineAll ({ services: options }: Config, report: (finding: Find
   }
   try {
     if (examination.services !== undefined) {
-      const { examine } = await import('../lib/doctor.ts')
+      const { examine } = await import('../lib/maintenance/doctor.ts')
       for await (const { check, message, ids } of examine(examination.services.store, Date.now)) find(check, message, ids)
       for (const { key_id, state } of await examination.services.sealing.status()) if (state === 'missing') find('keys', `the secret key with the id ${key_id} is missing`)
     }
@@ -67,7 +67,7 @@ export const doctorCommands: Commands = {
         const { findings } = examination
         count = findings.length
         if (file !== undefined) {
-          const [{ createBundle }, { writeWholeFile }] = await Promise.all([import('../lib/support-bundle.ts'), import('../lib/whole-file.ts')])
+          const [{ createBundle }, { writeWholeFile }] = await Promise.all([import('../lib/maintenance/support-bundle.ts'), import('../lib/whole-file.ts')])
           const bundle = await createBundle({ services: examination.services, engine: examination.engine, config, findings })
           await writeWholeFile(file, (draft) => draft.writeFile(`${JSON.stringify(bundle, null, 2)}\n`), link)
         }

@@ -2,7 +2,7 @@ import { text } from 'node:stream/consumers'
 import { addAbortSignal } from 'node:stream'
 import type { Config } from '../config.ts'
 import { SEAL_ID, type Seal } from '../lib/crypto/seal.ts'
-import type { MoveProgress } from '../lib/move.ts'
+import type { MoveProgress } from '../lib/maintenance/move.ts'
 import { paramError } from '../lib/errors.ts'
 import { COLLECTIONS } from '../lib/store/collections.ts'
 import { hideCredentials, openStore } from '../lib/store/index.ts'
@@ -51,7 +51,7 @@ export const moveCommands: Commands = {
     async runConfigured (surroundings, config) {
       const { args, signal, json, stdout } = surroundings
       if (args.required('from') === '-' && args.required('to') === '-') throw new UsageError('--to: only one of the two can be read from stdin')
-      const { move } = await import('../lib/move.ts')
+      const { move } = await import('../lib/maintenance/move.ts')
       const urls = { from: await takeUrl(surroundings, 'from'), to: await takeUrl(surroundings, 'to') }
       const from = { store: await open('from', urls.from, config, surroundings), name: hideCredentials(urls.from) }
       try {
@@ -78,7 +78,7 @@ export const moveCommands: Commands = {
     summary: 'Take the mark of a move away from its source, so that the service can go on there.',
     flags: { from: { type: 'string', value: 'URL', required: true, text: `The source of the move: ${URL_TEXT}` } },
     async runConfigured (surroundings, config) {
-      const { withdrawMove } = await import('../lib/move.ts')
+      const { withdrawMove } = await import('../lib/maintenance/move.ts')
       const url = await takeUrl(surroundings, 'from')
       const store = await open('from', url, config, surroundings)
       try {

@@ -12,3 +12,6 @@ export function toApiPath ({ pathname }: URL): string {
 export function toApiUri (issuer: URL): string {
   return `${toIssuer(issuer)}/api/v1`
 }
+
+/** The path of the pages of sign-in and consent, below that of the API. */
+export const INTERACTION = '/auth/interaction'

@@ -3,8 +3,8 @@ import { Type } from '@sinclair/typebox'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { BridgeOptionsSchema, type BridgeSettings } from '../schemas/bridge.ts'
 import { readBody } from '../lib/bridge/read-body.ts'
-import type { Dispatcher, Relay, RelayResponse } from '../lib/bridge/relay.ts'
-import { parseUpstream } from '../lib/bridge/upstream.ts'
+import type { Dispatcher, Relay, RelayResponse } from '../lib/upstream/relay.ts'
+import { parseUpstream } from '../lib/upstream/address.ts'
 import { parseClientFields } from '../lib/clients/columns.ts'
 import { IdentityError, paramError } from '../lib/errors.ts'
 import { Lazy } from '../lib/lazy.ts'
@@ -15,7 +15,7 @@ import { placeInHostDocument } from '../plugins/host-document.ts'
 import { DOCS } from './bridge-docs.ts'
 import { addVary, Exchange, type Fields } from './bridge-exchange.ts'
 
-export type { Dispatcher } from '../lib/bridge/relay.ts'
+export type { Dispatcher } from '../lib/upstream/relay.ts'
 
 export interface BridgeOptions extends Partial<Omit<BridgeSettings, 'upstream'>> {
   /** Base URL of the service's API, or a function that returns it, called at the first request. */
@@ -83,7 +83,7 @@ export async function bridge (app: FastifyInstance, given: BridgeOptions): Promi
   // A fixed address is checked at boot.
   if (typeof upstream !== 'function') parseUpstream(upstream)
   const relay = new Lazy(async (): Promise<Relay> => {
-    const { Relay } = await import('../lib/bridge/relay.ts')
+    const { Relay } = await import('../lib/upstream/relay.ts')
     return new Relay({ ...options, upstream: parseUpstream(typeof upstream === 'function' ? upstream() : upstream), dispatcher })
   })
 

@@ -1,6 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { toApiPath } from '../lib/issuer.ts'
-import { INTERACTION } from '../lib/oidc/routes.ts'
+import { INTERACTION, toApiPath } from '../lib/issuer.ts'
 import { PASSWORD_ACR } from '../lib/oidc/scopes.ts'
 import type { AuthorizationServer, Decision, Interaction } from '../lib/oidc/contract.ts'
 import { pageHeaders } from '../lib/pages/headers.ts'

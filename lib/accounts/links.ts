@@ -1,4 +1,4 @@
-import { INTERACTION } from '../oidc/routes.ts'
+import { INTERACTION } from '../issuer.ts'
 import type { Purpose } from './tickets.ts'
 
 /** An embedder's own pages, as URLs with `{token}` in the place of the link's token. */

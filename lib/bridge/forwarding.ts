@@ -1,5 +1,5 @@
-/** Header fields by lower-case name; an array where a field came several times. */
-export type Headers = Record<string, string | string[]>
+import type { Headers } from '../upstream/relay.ts'
+
 type Incoming = Readonly<Record<string, string | string[] | undefined>>
 
 /** Fields that apply to one connection. An intermediary does not forward them (RFC 9110, 7.6.1). */

@@ -1,7 +1,8 @@
 import type { IncomingMessage } from 'node:http'
 import { createRequire } from 'node:module'
 import type { Provider, errors as OidcErrors } from 'oidc-provider'
-import { type OurClient, isRegisteredUri } from './clients.ts'
+import type { OurClient } from './clients.ts'
+import { isRegisteredUri } from '../clients/registered-uris.ts'
 import { isForClients } from '../api-scopes.ts'
 import { chooseDefaultScope, findForeignScope } from './scopes.ts'
 

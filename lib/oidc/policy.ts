@@ -5,7 +5,8 @@ import { type Registry, findDeclarer, readRegistry } from '../resources/registry
 import { nameSid } from '../logout/record.ts'
 import type { PageScope } from '../pages/contract.ts'
 import type { Store } from '../store/port.ts'
-import { type OurClient, isNativeUri } from './clients.ts'
+import type { OurClient } from './clients.ts'
+import { isNativeUri } from '../clients/registered-uris.ts'
 
 /**
  * The consents that a sign-in session stores for a client: resource -> scope -> identifyConsent. The key of scopes without a

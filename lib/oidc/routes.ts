@@ -11,6 +11,3 @@ export const ROUTES = {
   code_verification: '/auth/device',
   pushed_authorization_request: '/auth/par'
 } as const
-
-/** The path of the sign-in and consent pages. */
-export const INTERACTION = '/auth/interaction'

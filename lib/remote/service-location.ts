@@ -1,4 +1,4 @@
-import { parseUpstream, type Upstream } from '../bridge/upstream.ts'
+import { parseUpstream, type Upstream } from '../upstream/address.ts'
 
 /** The location of the service: its base URL, or an issuer whose metadata contain the endpoint. */
 export type ServiceLocation = { upstream: Upstream } | { issuer: string, at: Upstream }

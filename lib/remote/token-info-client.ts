@@ -1,8 +1,8 @@
 import { Ajv } from 'ajv'
 import { TokenInfoSchema, type TokenInfo } from '../../schemas/auth.ts'
 import { Data, RolesSchema } from '../../schemas/common.ts'
-import { Relay, type Dispatcher, type RelayResponse } from '../bridge/relay.ts'
-import type { Upstream } from '../bridge/upstream.ts'
+import { Relay, type Dispatcher, type RelayResponse } from '../upstream/relay.ts'
+import type { Upstream } from '../upstream/address.ts'
 import { IdentityError } from '../errors.ts'
 import { METADATA, readMetadata, TOKENINFO, type ServiceLocation } from './service-location.ts'
 

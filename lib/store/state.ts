@@ -9,7 +9,7 @@ export interface Layout {
 /** The layout of this release, on both engines. In layout 1 SQLite files had other tables, and MongoDB no numbers. */
 export const LAYOUT: Layout = { version: 3, oldestReader: 2 }
 
-/** The part of a store in a move (lib/move.ts). */
+/** The part of a store in a move (lib/maintenance/move.ts). */
 export interface Move {
   /** The same in both stores. */
   id: string

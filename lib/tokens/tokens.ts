@@ -1,4 +1,4 @@
-import { Background } from '../background.ts'
+import { Background } from '../work/background.ts'
 import { type Clock, toLifetime, toTimestamp } from '../clock.ts'
 import { createToken, hashToken } from '../crypto/random-token.ts'
 import { IdentityError, paramError } from '../errors.ts'

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { readConfig } from '../../config.ts'
 import { type Services, openServices } from '../../lib/identity.ts'
-import { compact } from '../../lib/compact.ts'
+import { compact } from '../../lib/maintenance/compact.ts'
 import type { Document, Json } from '../../lib/store/port.ts'
 import { createCli } from '../helpers/cli.ts'
 

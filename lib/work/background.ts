@@ -1,5 +1,5 @@
-import { CLOSE_LIMIT, waitForEnd } from './work/close.ts'
-import { Slots } from './work/slots.ts'
+import { CLOSE_LIMIT, waitForEnd } from './close.ts'
+import { Slots } from './slots.ts'
 
 /** Concurrent tasks; further ones wait. Two, so that a large removal neither blocks all smaller ones nor takes all write capacity. */
 const TASKS = 2

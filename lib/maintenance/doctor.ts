@@ -1,11 +1,11 @@
-import { type Clock, toTimestamp } from './clock.ts'
-import { explainFailure } from './failure.ts'
-import { scan } from './lists/scan.ts'
-import type { ClientRecord, UserRecord } from './records.ts'
-import { readRegistry } from './resources/registry.ts'
-import { COLLECTIONS } from './store/collections.ts'
-import type { Document, Json, Store } from './store/port.ts'
-import { CLIENT_CREDENTIALS, LINKS } from './tokens/validity.ts'
+import { type Clock, toTimestamp } from '../clock.ts'
+import { explainFailure } from '../failure.ts'
+import { scan } from '../lists/scan.ts'
+import type { ClientRecord, UserRecord } from '../records.ts'
+import { readRegistry } from '../resources/registry.ts'
+import { COLLECTIONS } from '../store/collections.ts'
+import type { Document, Json, Store } from '../store/port.ts'
+import { CLIENT_CREDENTIALS, LINKS } from '../tokens/validity.ts'
 
 /** Something that is wrong with a database. */
 export interface Finding {

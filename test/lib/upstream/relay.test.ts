@@ -1,6 +1,6 @@
 import t from 'tap'
 import { Dispatcher } from 'undici'
-import { Relay, type RelayRequest } from '../../../lib/bridge/relay.ts'
+import { Relay, type RelayRequest } from '../../../lib/upstream/relay.ts'
 import { startUpstream } from '../../helpers/upstream.ts'
 
 /** Takes requests and never answers. */

@@ -1,9 +1,9 @@
 import { arch, availableParallelism, platform, release, totalmem } from 'node:os'
 import type { Finding } from './doctor.ts'
-import type { Services } from './identity.ts'
-import { COLLECTIONS } from './store/collections.ts'
-import type { EngineReport } from './store/inspect.ts'
-import { readVersion } from './version.ts'
+import type { Services } from '../identity.ts'
+import { COLLECTIONS } from '../store/collections.ts'
+import type { EngineReport } from '../store/inspect.ts'
+import { readVersion } from '../version.ts'
 
 /** Options whose texts are words of a short list. */
 const WORDS = ['logLevel', 'addresses', 'via']

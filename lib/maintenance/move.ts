@@ -1,9 +1,9 @@
 import { createHash, randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Clock, toTimestamp } from './clock.ts'
-import { readFirst } from './lists/first.ts'
-import { type CollectionSpec, type Document, DuplicateKeyError, type Store } from './store/port.ts'
-import type { FoundState, Move, StateRecord, StoreState } from './store/state.ts'
+import { type Clock, toTimestamp } from '../clock.ts'
+import { readFirst } from '../lists/first.ts'
+import { type CollectionSpec, type Document, DuplicateKeyError, type Store } from '../store/port.ts'
+import type { FoundState, Move, StateRecord, StoreState } from '../store/state.ts'
 
 /** Batches that are written concurrently. */
 const AT_ONCE = 4

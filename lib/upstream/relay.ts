@@ -2,10 +2,12 @@ import { validateHeaderName, validateHeaderValue, type IncomingHttpHeaders } fro
 import type { Readable } from 'node:stream'
 import { errors, Pool, type Dispatcher } from 'undici'
 import { busyError, IdentityError, paramError } from '../errors.ts'
-import type { Headers } from './forwarding.ts'
-import type { Upstream } from './upstream.ts'
+import type { Upstream } from './address.ts'
 
 export { type Dispatcher } from 'undici'
+
+/** Header fields by lower-case name; an array where a field came several times. */
+export type Headers = Record<string, string | string[]>
 
 export interface RelayOptions {
   upstream: Upstream

@@ -1,7 +1,7 @@
 import t from 'tap'
-import { createMongoDatabase } from '../helpers/mongo-database.ts'
-import { MONGODB_URL } from '../helpers/mongodb.ts'
-import { killMoves } from '../long/moves.ts'
+import { createMongoDatabase } from '../../helpers/mongo-database.ts'
+import { MONGODB_URL } from '../../helpers/mongodb.ts'
+import { killMoves } from '../../long/moves.ts'
 
 // test/long/moves.ts kills at every write, in every way.
 

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { parseUpstream } from '../../../lib/bridge/upstream.ts'
+import { parseUpstream } from '../../../lib/upstream/address.ts'
 
 t.test('an upstream is an origin and a path', async (t) => {
   for (const [text, origin, base] of [
