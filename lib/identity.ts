@@ -15,6 +15,7 @@ import type { Clock } from './clock.ts'
 import { type Logouts, createLogouts } from './logout/logouts.ts'
 import { createPasswords } from './users/passwords.ts'
 import { createPasswordRules } from './users/password-rules.ts'
+import { createAuthorizations } from './oidc/authorizations.ts'
 import { createOidc, type Oidc } from './oidc/index.ts'
 import { type Languages, OUR_LANGUAGES } from './pages/texts/language.ts'
 import type { Meter } from './metrics/meter.ts'
@@ -196,7 +197,8 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
   })
   const { recorder } = record
   const { counter = createCounter() } = options
-  const logouts = createLogouts({ store, now, recorder, fetch: outbound.fetch, onError: failing('logouts'), onFailed: onLogoutFailed })
+  const authorizations = createAuthorizations(store)
+  const logouts = createLogouts({ store, now, recorder, authorizations, fetch: outbound.fetch, onError: failing('logouts'), onFailed: onLogoutFailed })
   const webhooks = createWebhooks({ store, now, box, recorder, feed: record.events, outbound, onError: failing('webhooks'), onWarning })
   const issued = createTokens({ store, now, roles, recorder, revocations: record.revocations, onError: failing('removals'), refreshTtl: options.refreshTtl, logouts })
   const tokens = meter === undefined ? issued : watchTokens(issued, meter)
@@ -297,7 +299,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     resources,
     webhooks,
     tokenSessions: createTokenSessions({ store, now, tokens, recorder }),
-    ownSessions: createOwnSessions({ store, now, tokens, recorder }),
+    ownSessions: createOwnSessions({ store, now, tokens, recorder, authorizations }),
     logouts,
     get languages () { return getLanguages() },
     signIns: meter === undefined ? signIns : watchSignIns(signIns, meter),

@@ -1,13 +1,9 @@
+import { createBrowsers } from '../browsers/browsers.ts'
+import type { Authorizations } from '../browsers/record.ts'
 import { scan } from '../lists/scan.ts'
-import type { GrantRecord, Revocable } from '../records.ts'
-import type { Json, Store } from '../store/port.ts'
+import type { GrantRecord } from '../records.ts'
+import type { Store } from '../store/port.ts'
 import { MOST_SESSIONS } from './record.ts'
-
-/** A browser's sign-in session, as lib/oidc stores it, with the clients that its user signed in to. */
-type SessionRecord = Revocable & {
-  uid: string
-  payload: { authorizations?: { [client_id: string]: { grantId?: string } }, [key: string]: Json | undefined }
-}
 
 /** The most sign-in sessions, and the most grants, read to find out whether a user is signed in to a client. */
 const MOST_READ = 1_000
@@ -23,25 +19,19 @@ export interface Ended {
 }
 
 /** Finds the clients that a user signed in to. */
-export function createReader (store: Store) {
+export function createReader (store: Store, authorizations: Pick<Authorizations, 'list'>) {
   const grants = store.collection<GrantRecord>('grants')
-  const sessions = store.collection<SessionRecord>('sign_in_sessions')
-
-  /** The clients that the user signed in to in this session, each with its last grant. */
-  function listClients ({ payload }: SessionRecord): [client_id: string, grant_id: string][] {
-    return Object.entries(payload.authorizations ?? {}).flatMap(([id, { grantId }]) => grantId === undefined ? [] : [[id, grantId]])
-  }
+  const browsers = createBrowsers(store)
 
   return {
     /** The clients of a sign-in session. Null when it has ended already. */
     async ofSession (uid: string): Promise<{ user_id: string, clients: Map<string, string> } | null> {
       let user_id: string | undefined
       const clients = new Map<string, string>()
-      // Two tabs that sign in at once have two records.
-      for await (const batch of scan(sessions, { equal: { uid } })) {
+      for await (const batch of browsers.readAt(uid)) {
         for (const record of batch) {
           user_id ??= record.user_id
-          for (const [client_id, grant_id] of listClients(record)) clients.set(client_id, grant_id)
+          for (const [client_id, grant_id] of authorizations.list(record)) clients.set(client_id, grant_id)
         }
       }
       if (user_id === undefined) return null
@@ -69,8 +59,8 @@ export function createReader (store: Store) {
         // A grant without a session was minted, without a sign-in.
         for (const { client_id, session_uid, user_epoch } of batch) if (session_uid !== undefined) note(client_id, session_uid, user_epoch)
       }
-      for await (const batch of scan(sessions, { equal: { user_id } })) {
-        for (const record of batch) for (const [client_id] of listClients(record)) note(client_id, record.uid, record.user_epoch ?? 0)
+      for await (const batch of browsers.readOf(user_id)) {
+        for (const record of batch) for (const [client_id] of authorizations.list(record)) note(client_id, record.uid, record.user_epoch ?? 0)
       }
       return [...found.values()]
     },
@@ -79,9 +69,9 @@ export function createReader (store: Store) {
     async findCurrent (user_id: string, client_id: string, epoch: number): Promise<Set<string>> {
       const current = new Set<string>()
       let read = 0
-      for await (const batch of scan(sessions, { equal: { user_id } })) {
+      for await (const batch of browsers.readOf(user_id)) {
         for (const record of batch) {
-          if ((record.user_epoch ?? 0) >= epoch && listClients(record).some(([id]) => id === client_id)) current.add(record.uid)
+          if ((record.user_epoch ?? 0) >= epoch && authorizations.list(record).some(([id]) => id === client_id)) current.add(record.uid)
         }
         if ((read += batch.length) >= MOST_READ) break
       }

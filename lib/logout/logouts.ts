@@ -1,3 +1,4 @@
+import type { Authorizations } from '../browsers/record.ts'
 import { readFirst } from '../lists/first.ts'
 import { type Clock, toTimestamp } from '../clock.ts'
 import { IdentityError } from '../errors.ts'
@@ -52,6 +53,7 @@ export interface LogoutParts {
   store: Store
   now: Clock
   recorder: Pick<Recorder, 'insert'>
+  authorizations: Pick<Authorizations, 'list'>
   fetch: OutboundFetch
   /** Receives failures that no caller waits for. */
   onError: (error: unknown) => void
@@ -63,11 +65,11 @@ export interface LogoutParts {
  * OpenID Connect Back-Channel Logout 1.0: notifies the clients that a user signed in to when the user's sessions end. The
  * notifications are durable before the records that name the clients are removed. No caller waits for a receiver.
  */
-export function createLogouts ({ store, now, recorder, fetch, onError, onFailed, timers }: LogoutParts) {
+export function createLogouts ({ store, now, recorder, authorizations, fetch, onError, onFailed, timers }: LogoutParts) {
   const clients = store.collection<ClientRecord>('clients')
   const users = store.collection<UserRecord>('users')
   const records = store.collection<LogoutRecord>('logouts')
-  const reader = createReader(store)
+  const reader = createReader(store, authorizations)
   let attempt: ReturnType<typeof createAttempt> | undefined
 
   const queue = createQueue<LogoutRecord>({

@@ -1,9 +1,10 @@
 import { arch, availableParallelism, platform, release, totalmem } from 'node:os'
 import type { Finding } from './doctor.ts'
-import type { Services } from '../identity.ts'
 import { COLLECTIONS } from '../store/collections.ts'
 import type { EngineReport } from '../store/inspect.ts'
+import type { Store } from '../store/port.ts'
 import { readVersion } from '../version.ts'
+import type { Sealing } from './reseal.ts'
 
 /** Options whose texts are words of a short list. */
 const WORDS = ['logLevel', 'addresses', 'via']
@@ -30,7 +31,7 @@ async function attempt<T> (read: () => Promise<T>): Promise<T | null> {
 }
 
 /** The number of documents of each collection, and of the work that waits or has failed in those that have any. */
-async function countDocuments ({ store }: Services): Promise<Record<string, Record<string, number | null>>> {
+async function countDocuments ({ store }: { store: Store }): Promise<Record<string, Record<string, number | null>>> {
   const counts: Record<string, Record<string, number | null>> = {}
   for (const { name, keys } of COLLECTIONS) {
     const collection = store.collection(name)
@@ -46,7 +47,7 @@ async function countDocuments ({ store }: Services): Promise<Record<string, Reco
 
 export interface BundleParts {
   /** Absent when the database cannot be opened. */
-  services: Services | undefined
+  services: { store: Store, sealing: Pick<Sealing, 'status'> } | undefined
   engine: EngineReport | undefined
   config: object
   findings: readonly Finding[]

@@ -1,26 +1,13 @@
 import type { KoaContextWithOIDC } from 'oidc-provider'
+import type { SignInSessionRecord } from '../browsers/record.ts'
 import { toLifetime, toTimestamp } from '../clock.ts'
 import { keepAddress } from '../events/address.ts'
 import { nameCaller } from '../events/origin.ts'
 import { scan } from '../lists/scan.ts'
 import type { Tokens } from '../tokens/tokens.ts'
 import { hashToken } from '../crypto/random-token.ts'
-import { type Place, describePlace } from '../place.ts'
-import type { Revocable } from '../records.ts'
+import { describePlace } from '../place.ts'
 import { type AdapterParts, type ModelAdapter, type Payload, toPayload, toStored } from './model-adapter.ts'
-
-/** A browser's sign-in session. Its id is the hash of the cookie's value. */
-export interface SignInSessionRecord extends Revocable {
-  /** Stays the same for the life of the session, while the cookie's value changes. */
-  uid: string
-  created_at: string
-  /** The time of the last sign-in with a password. */
-  signed_in_at?: string
-  /** The time and the place of the last recorded use. */
-  last_used_at?: string
-  place?: Place
-  payload: Payload
-}
 
 /** The sign-in sessions read for each request, by uid. oidc-provider drops the epoch from its own object. */
 const read = new WeakMap<object, Map<string, SignInSessionRecord>>()

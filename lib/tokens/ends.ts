@@ -1,16 +1,15 @@
+import { createBrowsers } from '../browsers/browsers.ts'
 import type { Ends } from '../events/gather.ts'
 import type { Recorder } from '../events/recorder.ts'
 import type { Revocations } from '../events/revocations.ts'
 import { scan } from '../lists/scan.ts'
 import type { Logouts } from '../logout/logouts.ts'
-import type { GrantRecord, Revocable, TokenRecord } from '../records.ts'
+import type { GrantRecord, TokenRecord } from '../records.ts'
 import type { Filter, Store } from '../store/port.ts'
 import { CLIENT_CREDENTIALS } from './validity.ts'
 
 /** The collections whose records belong to a token session. */
 export const OWNED_BY_GRANT = ['refresh_tokens', 'access_tokens', 'authorization_codes', 'device_codes'] as const
-
-type BrowserRecord = Revocable & { created_at: string, signed_in_at?: string }
 
 export interface EndParts {
   store: Store
@@ -28,7 +27,7 @@ export interface EndParts {
  * deleted after it: by this call, or if it is interrupted, by the relay of events, which calls `ends`.
  */
 export function createEnds ({ store, recorder, revocations, logouts, deleteRevoked }: EndParts) {
-  const browsers = store.collection<BrowserRecord>('sign_in_sessions')
+  const browsers = createBrowsers(store)
   const grants = store.collection<GrantRecord>('grants')
   const accessTokens = store.collection<TokenRecord>('access_tokens')
 
@@ -57,19 +56,8 @@ export function createEnds ({ store, recorder, revocations, logouts, deleteRevok
   /** The sessions go before the grants: lib/oidc/codes.ts relies on that. They name the clients, so these are notified first. */
   async function deleteSignIn (uid: string): Promise<void> {
     await logouts?.enqueueForSession(uid)
-    for await (const batch of scan(browsers, { equal: { uid } })) for (const { id } of batch) await browsers.delete(id)
+    await browsers.delete(uid)
     await endBoundGrants(uid)
-  }
-
-  /** The user of a sign-in session, and when they last signed in there. Two tabs that sign in at once have two records. */
-  async function findSignIn (uid: string): Promise<{ user_id: string, since: string } | undefined> {
-    let found: { user_id: string, since: string } | undefined
-    for await (const batch of scan(browsers, { equal: { uid } })) {
-      for (const { user_id, created_at, signed_in_at: since = created_at } of batch) {
-        if (user_id !== undefined && (found === undefined || since > found.since)) found = { user_id, since }
-      }
-    }
-    return found
   }
 
   /** What the relay calls for each decided end. The caller has usually deleted everything by then. */
@@ -90,7 +78,7 @@ export function createEnds ({ store, recorder, revocations, logouts, deleteRevok
 
     /** Ends a sign-in session and the token sessions bound to it. It may be called again after an interruption. */
     async endSignIn (uid: string): Promise<void> {
-      const found = await findSignIn(uid)
+      const found = await browsers.findSignIn(uid)
       if (found !== undefined) {
         const { user_id, since } = found
         await recorder.end('sign_in_sessions', uid, since, { type: 'browser.signed_out', id: uid, user_id })
@@ -100,7 +88,7 @@ export function createEnds ({ store, recorder, revocations, logouts, deleteRevok
 
     /** Whether a user is signed in to a browser, or a token session is left that is bound to their sign-in there. */
     async isSignedIn (user_id: string, uid: string): Promise<boolean> {
-      for await (const batch of scan(browsers, { equal: { uid } })) if (batch.some((record) => record.user_id === user_id)) return true
+      if (await browsers.isSignedIn(user_id, uid)) return true
       for await (const batch of scan(grants, { equal: { session_uid: uid } })) {
         if (batch.some((grant) => grant.user_id === user_id && grant.bound === true)) return true
       }

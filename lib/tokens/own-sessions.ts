@@ -1,20 +1,19 @@
+import { createBrowsers } from '../browsers/browsers.ts'
+import type { Authorizations } from '../browsers/record.ts'
 import { type Clock, toTimestamp } from '../clock.ts'
 import { isVouchedFor } from '../clients/kinds.ts'
 import { IdentityError } from '../errors.ts'
 import type { Recorder } from '../events/recorder.ts'
 import { scan } from '../lists/scan.ts'
-import type { ClientRecord, GrantRecord, Revocable, UserRecord } from '../records.ts'
+import type { ClientRecord, GrantRecord, UserRecord } from '../records.ts'
 import { readRegistry } from '../resources/registry.ts'
 import type { Place } from '../place.ts'
-import type { Json, Store } from '../store/port.ts'
+import type { Store } from '../store/port.ts'
 import type { Tokens } from './tokens.ts'
 import { checkValidity } from './validity.ts'
 
 /** The number of entries in each list: the most recently used ones. */
 const SHOWN = 100
-
-/** Passes over the browser sessions of a user whose sessions change at the same time. */
-const PASSES = 5
 
 /** A browser in which the user is signed in. */
 export interface OwnBrowser {
@@ -48,24 +47,14 @@ export interface OwnApp {
   last_used_at: string
 }
 
-/** The scopes of a token session. At a resource, the scope `roles` is power there. */
-function splitRoles ({ scopes = [], payload }: GrantRecord): Pick<OwnApp, 'scopes' | 'roles_at'> {
-  const resources = Object.keys((payload?.resources ?? {}) as object)
+/** The scopes of a token session for these resources. At a resource, the scope `roles` is power there. */
+function splitRoles (scopes: string[], resources: string[]): Pick<OwnApp, 'scopes' | 'roles_at'> {
   if (resources.length === 0 || !scopes.includes('roles')) return { scopes, roles_at: [] }
   return { scopes: scopes.filter((scope) => scope !== 'roles'), roles_at: resources }
 }
 
 /** A list, and the number of entries that it omits. */
 export interface Shown<T> { entries: T[], more: number }
-
-type StoredBrowser = Revocable & {
-  uid: string
-  created_at: string
-  signed_in_at?: string
-  last_used_at?: string
-  place?: Place
-  payload: { authorizations?: { [client_id: string]: Json }, [key: string]: Json | undefined }
-}
 
 const byLastUse = (one: { last_used_at: string }, other: { last_used_at: string }) => other.last_used_at < one.last_used_at ? -1 : 1
 
@@ -78,11 +67,13 @@ function notFound (what: string): IdentityError {
 }
 
 /** Lets users see and end their own browser sessions, token sessions and connected apps. */
-export function createOwnSessions ({ store, now, tokens, recorder }: { store: Store, now: Clock, tokens: Tokens, recorder: Recorder }) {
+export function createOwnSessions ({ store, now, tokens, recorder, authorizations }: {
+  store: Store, now: Clock, tokens: Tokens, recorder: Recorder, authorizations: Pick<Authorizations, 'forget' | 'listResources'>
+}) {
   const users = store.collection<UserRecord>('users')
   const clients = store.collection<ClientRecord>('clients')
   const grants = store.collection<GrantRecord>('grants')
-  const browsers = store.collection<StoredBrowser>('sign_in_sessions')
+  const browsers = createBrowsers(store)
 
   /** The valid token sessions of a user, with their clients. */
   async function * scanGrants (user_id: string): AsyncIterable<{ grant: GrantRecord, client: ClientRecord }[]> {
@@ -113,28 +104,11 @@ export function createOwnSessions ({ store, now, tokens, recorder }: { store: St
   async function * scanBrowsers (user_id: string): AsyncIterable<OwnBrowser[]> {
     const user = await users.get(user_id)
     const time = toTimestamp(now())
-    for await (const batch of scan(browsers, { equal: { user_id } })) {
+    for await (const batch of browsers.readOf(user_id)) {
       yield batch
         .filter((document) => checkValidity({ document, linked: { user_id: user } }, time) !== null)
         .map(({ uid, created_at, place = {}, signed_in_at = created_at, last_used_at = created_at }) => ({ uid, place, signed_in_at, last_used_at }))
     }
-  }
-
-  /** Removes the consent for an app from all browser sessions of the user. Returns whether there was any. */
-  async function forgetConsent (user_id: string, client_id: string, passes = PASSES): Promise<boolean> {
-    let [removed, moved] = [false, false]
-    for await (const batch of scan(browsers, { equal: { user_id } })) {
-      for (const { id, payload } of batch) {
-        if (payload.authorizations?.[client_id] === undefined) continue
-        const { [client_id]: _, ...authorizations } = payload.authorizations
-        const updated = await browsers.update(id, { set: { payload: { ...payload, authorizations } as { [key: string]: Json } } })
-        removed = true
-        // A request in that browser has given the session another id, under which it still has the consent.
-        moved ||= updated === null
-      }
-    }
-    if (moved && passes > 1) await forgetConsent(user_id, client_id, passes - 1)
-    return removed
   }
 
   return {
@@ -168,7 +142,7 @@ export function createOwnSessions ({ store, now, tokens, recorder }: { store: St
       for await (const batch of scanGrants(user_id)) {
         for (const { grant, client } of batch) {
           const { created_at, last_used_at } = grant
-          const { scopes, roles_at } = splitRoles({ ...grant, scopes: grant.scopes ?? client.scopes })
+          const { scopes, roles_at } = splitRoles(grant.scopes ?? client.scopes, authorizations.listResources(grant))
           const app = apps.get(client.id)
           apps.set(client.id, {
             client: { client_id: client.id, name: client.name },
@@ -203,7 +177,7 @@ export function createOwnSessions ({ store, now, tokens, recorder }: { store: St
 
     /** Ends all of the user's token sessions of an app, which must then ask for consent again. Also succeeds when there are none. */
     async disconnect (user_id: string, client_id: string): Promise<void> {
-      let connected = await forgetConsent(user_id, client_id)
+      let connected = await authorizations.forget(user_id, client_id)
       for await (const batch of scan(grants, { equal: { user_id, client_id } })) {
         for (const { id } of batch) await tokens.endGrant(id)
         connected ||= batch.length > 0

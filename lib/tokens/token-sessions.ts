@@ -1,4 +1,5 @@
 import type { Session } from '../../schemas/sessions.ts'
+import { createBrowsers } from '../browsers/browsers.ts'
 import { changeRecord } from '../change-record.ts'
 import { type Clock, toTimestamp } from '../clock.ts'
 import { IdentityError } from '../errors.ts'
@@ -16,7 +17,7 @@ export function createTokenSessions ({ store, now, tokens, recorder }: { store: 
   const users = store.collection<UserRecord>('users')
   const clients = store.collection<ClientRecord>('clients')
   const grants = store.collection<GrantRecord>('grants')
-  const signInSessions = store.collection<Revocable>('sign_in_sessions')
+  const browsers = createBrowsers(store)
   const accessTokens = store.collection<Revocable>('access_tokens')
   const refreshTokens = store.collection<Revocable>('refresh_tokens')
 
@@ -34,14 +35,7 @@ export function createTokenSessions ({ store, now, tokens, recorder }: { store: 
     for await (const batch of scan(refreshTokens, { equal: { grant_id } })) {
       for (const record of batch) await moveToEpoch(refreshTokens, record, user_epoch)
     }
-    if (grant?.session_uid !== undefined) await keepBrowser(grant.session_uid, user_epoch)
-  }
-
-  /** Moves the sign-in session of a browser to the user's new epoch. */
-  async function keepBrowser (uid: string, user_epoch: number): Promise<void> {
-    for await (const batch of scan(signInSessions, { equal: { uid } })) {
-      for (const record of batch) await moveToEpoch(signInSessions, record, user_epoch)
-    }
+    if (grant?.session_uid !== undefined) await browsers.keep(grant.session_uid, user_epoch)
   }
 
   return {
@@ -83,7 +77,7 @@ export function createTokenSessions ({ store, now, tokens, recorder }: { store: 
         increment: { epoch: 1 }, happened: [{ type: 'user.sessions_ended', id: user_id }]
       }))
       // The caller's own token is invalid until carryOver is done. If carryOver is interrupted, the caller must sign in again.
-      if (typeof keeping === 'string') await keepBrowser(keeping, updated.epoch)
+      if (typeof keeping === 'string') await browsers.keep(keeping, updated.epoch)
       else if (keeping !== undefined) await carryOver(keeping, updated.epoch)
       tokens.deleteOfUser(user_id, updated.epoch)
     }

@@ -14,6 +14,7 @@ import { COLLECTIONS } from '../../lib/store/collections.ts'
 import { openStore } from '../../lib/store/index.ts'
 import { createOwnSessions } from '../../lib/tokens/own-sessions.ts'
 import { createTokenSessions } from '../../lib/tokens/token-sessions.ts'
+import { createAuthorizations } from '../../lib/oidc/authorizations.ts'
 import { createTokens } from '../../lib/tokens/tokens.ts'
 import type { Passwords } from '../../lib/users/passwords.ts'
 import { createAdministrators } from '../../lib/users/administrators.ts'
@@ -70,7 +71,7 @@ export async function openRules (t: Test, { around = (_call, run) => run(), pass
     clients: createClients({ store, now, box, tokens, recorder, checkQuota, checkUrl }),
     tokens,
     tokenSessions: createTokenSessions({ store, now, tokens, recorder }),
-    ownSessions: createOwnSessions({ store, now, tokens, recorder }),
+    ownSessions: createOwnSessions({ store, now, tokens, recorder, authorizations: createAuthorizations(store) }),
     resources: createResources({ store, now, recorder, onError, api: 'https://id.example/api/v1' }),
     /** The stored records, past `around`. */
     records: { users: inner.collection<UserRecord>('users'), clients: inner.collection<ClientRecord>('clients'), resources: inner.collection<Registry>('resources'), tokens: inner.collection<TokenRecord>('access_tokens') },

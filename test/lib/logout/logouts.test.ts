@@ -3,6 +3,7 @@ import { toTimestamp } from '../../../lib/clock.ts'
 import type { SignLogout } from '../../../lib/logout/attempt.ts'
 import { createLogouts } from '../../../lib/logout/logouts.ts'
 import type { Happening } from '../../../lib/events/types.ts'
+import { createAuthorizations } from '../../../lib/oidc/authorizations.ts'
 import { type LogoutRecord, nameSid } from '../../../lib/logout/record.ts'
 import { type OutboundAnswer, OutboundError, type OutboundRequest } from '../../../lib/outbound/fetcher.ts'
 import { DEFAULT_ROLE_NAMES } from '../../../lib/roles.ts'
@@ -45,6 +46,7 @@ async function open (t: Test, { answer = async () => ({ status: 200, time: 0 }) 
     store,
     now: clock.now,
     recorder: { insert: async (happening) => { recorded.push(happening) } },
+    authorizations: createAuthorizations(store),
     async fetch (request) {
       sent.push(new URLSearchParams(request.body).get('logout_token') ?? '')
       return await answer(request)

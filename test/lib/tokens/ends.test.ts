@@ -3,6 +3,7 @@ import type { Logouts } from '../../../lib/logout/logouts.ts'
 import type { GrantRecord, TokenRecord } from '../../../lib/records.ts'
 import { DEFAULT_ROLE_NAMES } from '../../../lib/roles.ts'
 import type { Document, Json } from '../../../lib/store/port.ts'
+import { createAuthorizations } from '../../../lib/oidc/authorizations.ts'
 import { createOwnSessions } from '../../../lib/tokens/own-sessions.ts'
 import { createTokens } from '../../../lib/tokens/tokens.ts'
 import { createMongoDatabase } from '../../helpers/mongo-database.ts'
@@ -40,7 +41,7 @@ async function open (t: Test, database = 'sqlite::memory:') {
     told,
     grants,
     countBound,
-    ownSessions: createOwnSessions({ store, now, tokens, recorder }),
+    ownSessions: createOwnSessions({ store, now, tokens, recorder, authorizations: createAuthorizations(store) }),
     async signIn (): Promise<void> {
       for (const name of ['events', 'event_inbox', 'feed', 'sign_in_sessions', 'grants', 'access_tokens']) await inner.collection(name).deleteMany({ since: { id: '' } })
       told.length = 0

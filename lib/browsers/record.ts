@@ -1,0 +1,27 @@
+import type { Place } from '../place.ts'
+import type { GrantRecord, Revocable } from '../records.ts'
+import type { Json } from '../store/port.ts'
+
+/** A browser's sign-in session. Its id is the hash of the cookie's value. */
+export interface SignInSessionRecord extends Revocable {
+  /** Stays the same for the life of the session, while the cookie's value changes. */
+  uid: string
+  created_at: string
+  /** The time of the last sign-in with a password. */
+  signed_in_at?: string
+  /** The time and the place of the last recorded use. */
+  last_used_at?: string
+  place?: Place
+  /** The further fields of the authorization server, which only lib/oidc reads. */
+  payload: { [key: string]: Json }
+}
+
+/** The clients that users signed in to. The authorization server has them in the payloads of its records. */
+export interface Authorizations {
+  /** The clients that the user signed in to in this session, each with its last grant. */
+  list (session: SignInSessionRecord): [client_id: string, grant_id: string][]
+  /** The URIs of the resources that a token session is for. */
+  listResources (grant: GrantRecord): string[]
+  /** Makes a client ask for consent again, in all sessions of the user. Resolves to whether it had consent in any. */
+  forget (user_id: string, client_id: string): Promise<boolean>
+}
