@@ -2,6 +2,7 @@ import { toTimestamp } from './clock.ts'
 import { generateId } from './ids.ts'
 import type { Place } from './place.ts'
 import type { Document, Json } from './store/port.ts'
+import type { Ways } from './ways/way.ts'
 
 /** Role name -> `true` or an object of attributes. The user has every role that is present. */
 export type Roles = Record<string, true | { [key: string]: Json }>
@@ -24,8 +25,12 @@ export interface UserRecord extends Document {
   expired_at?: string
   disabled_at?: string
   roles: Roles
-  /** 8 characters of salt and a bcrypt hash (lib/users/passwords.ts). */
-  password: string
+  /** 8 characters of salt and a bcrypt hash (lib/users/passwords.ts). Absent or '' for a user without one. */
+  password?: string
+  /** The other ways to prove who they are (lib/ways). A credential that is not named here is dead. */
+  ways?: Ways
+  /** The keys of these ways, each unique among all users. Absent without one. */
+  way_keys?: string[]
   name: string
   info: { [key: string]: Json }
   /** The address that the user has verified, or that an administrator has set: the account itself, or another one. */

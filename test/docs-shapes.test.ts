@@ -29,6 +29,7 @@ const tables = [...storage.matchAll(/<!-- checked against (\w+) in (\S+) by \S+ 
 /** The collections of the records, for their keys. */
 const COLLECTIONS_OF: Record<string, string> = {
   UserRecord: 'users',
+  CredentialRecord: 'credentials',
   ClientRecord: 'clients',
   Registry: 'resources',
   TokenRecord: 'access_tokens',

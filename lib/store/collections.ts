@@ -25,9 +25,11 @@ export const COLLECTIONS: readonly CollectionSpec[] = [
     },
     hidden: EVENT_PREFIX,
     unique: ['account', 'bootstrap'],
-    uniqueItems: ['addresses'],
+    uniqueItems: ['addresses', 'way_keys'],
     indexes: [['created_at'], ['modified_at'], ['verified_at'], ['name'], ['administers'], ['event_due']]
   },
+  // The material of ways (lib/ways). Look-ups of tokens never read it.
+  { name: 'credentials', keys: { user_id: 'string', revision: 'number' }, indexes: [['user_id']], hidden: '' },
   {
     name: 'clients',
     keys: { userId: 'string', createdAt: 'string', modifiedAt: 'string', name: 'string', backchannel: 'boolean', revision: 'number', ...EVENTS_DUE },

@@ -6,8 +6,11 @@ export interface Layout {
   oldestReader: number
 }
 
-/** The layout of this release, on both engines. In layout 1 SQLite files had other tables, and MongoDB no numbers. */
-export const LAYOUT: Layout = { version: 3, oldestReader: 2 }
+/**
+ * The layout of this release, on both engines. In layout 1 SQLite files had other tables, and MongoDB no numbers. Releases of the
+ * layouts before 4 do not know the ways of a user, and would let people in by the password alone.
+ */
+export const LAYOUT: Layout = { version: 4, oldestReader: 4 }
 
 /** The part of a store in a move (lib/maintenance/move.ts). */
 export interface Move {

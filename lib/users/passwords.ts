@@ -9,6 +9,9 @@ import { Lazy } from '../lazy.ts'
 /** Characters of salt before the HMAC. bcrypt adds 128 bits of its own. */
 const SALT_LENGTH = 8
 
+/** Begins a stored hash of another scheme. Our own begins with its salt, which has letters and digits only. */
+const OTHER_SCHEME = '$'
+
 /** Stored instead of a hash. No password matches it, and comparing one takes as long as with a hash. */
 export const NO_PASSWORD = ''
 
@@ -44,10 +47,10 @@ export interface Passwords {
   hash (password: string, turn?: Turn): Promise<string>
   /**
    * Compares a password with a stored hash. A missing hash takes the same work as any other, and so does a hash of a lower cost
-   * that does not match, so timing does not reveal which accounts exist. Rejects with ErrBusy as `hash` does.
+   * that does not match, and one of a scheme that we do not know, which no password matches, so timing does not reveal which accounts exist. Rejects with ErrBusy as `hash` does.
    */
   verify (password: string, stored: string | undefined, turn?: Turn): Promise<boolean>
-  /** Whether the hash was made with a lower cost than the configured one. */
+  /** Whether the hash was made with a lower cost than the configured one, or by another scheme. */
   isWeak (stored: string): boolean
   /** The number of hashes that wait for a thread. */
   countWaiting (): number
@@ -86,6 +89,8 @@ export function createPasswords ({ cost, queue: asked = DEFAULT_QUEUE, processes
   // Compared when there is no stored hash. It is well-formed, so that the comparison computes a full hash. No password matches it.
   const dummy = `${randomText(SALT_LENGTH)}$2b$${String(cost).padStart(2, '0')}$${randomText(53)}`
 
+  const isOther = (stored: string) => stored.startsWith(OTHER_SCHEME)
+
   async function hash (password: string, turn?: Turn): Promise<string> {
     const salt = randomText(SALT_LENGTH)
     return salt + await run<string>({ digest: digest(password, salt), cost }, turn)
@@ -94,11 +99,11 @@ export function createPasswords ({ cost, queue: asked = DEFAULT_QUEUE, processes
   return {
     hash,
     async verify (password, stored, turn) {
-      const hash = stored || dummy
+      const hash = !stored || isOther(stored) ? dummy : stored
       return await run<boolean>({ digest: digest(password, hash.slice(0, SALT_LENGTH)), hash: hash.slice(SALT_LENGTH), cost }, turn)
     },
     isWeak (stored) {
-      return Number(stored.split('$')[2]) < cost
+      return isOther(stored) || Number(stored.split('$')[2]) < cost
     },
     countWaiting: () => queue.waiting,
     async close () {

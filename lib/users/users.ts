@@ -161,7 +161,7 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
       : attempts.run(target, compare)
     ).catch(recordRefused(() => failures.recordSignIn(holder?.id, name)))
     if (found === null) failures.recordSignIn(holder?.id, name)
-    if (found !== null && passwords.isWeak(found.password)) await renewHash(found, password, turn)
+    if (found?.password && passwords.isWeak(found.password)) await renewHash(found, password, turn)
     return found
   }
 

@@ -8,10 +8,12 @@ import { COLLECTIONS as OURS } from '../../../lib/store/collections.ts'
 import { type OpenStoreOptions, openStore } from '../../../lib/store/index.ts'
 import { type Step, migrateDocuments } from '../../../lib/store/migrator.ts'
 import { openMongoStore } from '../../../lib/store/mongo.ts'
+import { type UserRecord, createUserRecord } from '../../../lib/records.ts'
 import { type CollectionSpec, DuplicateKeyError, type Store } from '../../../lib/store/port.ts'
 import { LAYOUT } from '../../../lib/store/state.ts'
 import { createMarking } from '../../../lib/users/administrators.ts'
 import { TIMERS } from '../../../lib/timers.ts'
+import type { Ways } from '../../../lib/ways/way.ts'
 import { createMongoDatabase } from '../../helpers/mongo-database.ts'
 import { MONGODB_URL } from '../../helpers/mongodb.ts'
 import { COLLECTIONS, type Thing, fill, serialId } from './conformance/suite.ts'
@@ -73,6 +75,22 @@ for (const [name, makeUrl, options] of ENGINES) {
       await later.collection<Thing>('things').insert({ id: 'b' })
     })
 
+    t.test('a database of the release before the ways opens, and that release then refuses it', async (t) => {
+      const url = makeUrl(t)
+      const former: OpenStoreOptions = { collections: OURS, layout: { version: 3, oldestReader: 2 } }
+      const before = await openStore(url, former)
+      const users = before.collection<UserRecord>('users')
+      await users.insert(createUserRecord(0, { id: 'u1', account: 'ann', roles: {}, password: 'p', name: '', info: {} }))
+      await before.close()
+      const ours = await open(t, url, { collections: OURS })
+      t.strictSame((await ours.state.read()).state, { version: 4, oldestReader: 4 })
+      const ways: Ways = { w1: { kind: 'upstream', key: 'k1', at: '2026-11-23T00:00:00.000Z', upstream: 'corp' } }
+      await ours.collection<UserRecord>('users').update('u1', { set: { ways, way_keys: ['k1'] } })
+      t.match(await ours.collection<UserRecord>('users').getBy('way_keys', 'k1'), { id: 'u1', ways })
+      // That release would ignore the ways, and let people in by the password alone.
+      await t.rejects(openStore(url, former), /: it was written by a later release$/)
+    })
+
     t.test('a step changes every document once, even if other processes migrate too', async (t) => {
       const url = makeUrl(t)
       const old = await open(t, url)
@@ -128,7 +146,23 @@ for (const [name, makeUrl, options] of ENGINES) {
   })
 }
 
-t.test('a database of layout 2, as the release before the numbers wrote it, opens, and that release opens it again', async (t) => {
+t.test('a database of layout 3, as its release wrote it, opens, and gets what the ways need', async (t) => {
+  const path = `${t.testdir()}/store.db`
+  const database = new DatabaseSync(path)
+  database.exec(readFileSync(new URL('../../fixtures/store-layout-3.sql', import.meta.url), 'utf8'))
+  database.close()
+  const collections = OURS.filter(({ name }) => ['users', 'credentials', 'clients', 'access_tokens', 'meta'].includes(name))
+  const store = await open(t, `sqlite:${path}`, { collections })
+  t.strictSame((await store.state.read()).state, { version: 4, oldestReader: 4, admin_role: 'admin' })
+  const users = store.collection<UserRecord>('users')
+  t.match(await users.getBy('account', 'ann@example.com'), { id: 'u1', administers: true, addresses: ['ann@example.com'] })
+  await users.update('u1', { set: { way_keys: ['k1'] } })
+  t.match(await users.getBy('way_keys', 'k1'), { id: 'u1' })
+  await t.rejects(users.insert(createUserRecord(0, { id: 'u2', account: 'bob', roles: {}, name: '', info: {}, way_keys: ['k1'] })), new DuplicateKeyError('way_keys'))
+  t.match(await store.collection<Thing>('access_tokens').getLinked('t1', { user_id: 'users', client_id: 'clients' }), { linked: { user_id: { id: 'u1' }, client_id: { id: 'c1' } } })
+})
+
+t.test('a database of layout 2, as the release before the numbers wrote it, opens, and its triggers for addresses work beside ours', async (t) => {
   const path = `${t.testdir()}/store.db`
   const old = new DatabaseSync(path)
   old.exec(readFileSync(new URL('../../fixtures/store-layout-2.sql', import.meta.url), 'utf8'))
@@ -144,7 +178,7 @@ t.test('a database of layout 2, as the release before the numbers wrote it, open
   for (const [collections, what] of [[theirs, 'by that release'], [ours, 'by this one'], [theirs, 'by that release again']] as const) {
     const store = await openStore(`sqlite:${path}`, { collections })
     if (what === 'by this one') await migrateDocuments(store, { layout: LAYOUT, now: Date.now, marking: createMarking('admin') })
-    t.strictSame((await store.state.read()).state, { version: 3, oldestReader: 2, ...(what !== 'by that release' && { admin_role: 'admin' }) }, what)
+    t.strictSame((await store.state.read()).state, { ...LAYOUT, ...(what !== 'by that release' && { admin_role: 'admin' }) }, what)
     if (what === 'by this one') t.match(await store.collection<Thing>('users').get('u1'), { administers: true })
     t.match(await store.collection<Thing>('users').getBy('account', 'ann@example.com'), { name: 'Ann', addresses: ['ann@example.com'], revision: 2 })
     t.match(await store.collection<Thing>('meta').get('secret-key'), { key_id: 'mlYrCmVz' })
@@ -170,6 +204,6 @@ t.test('a database of layout 2, as the release before the numbers wrote it, open
   await users.update('u3', { set: { addresses: ['carol@example.org'] } })
   await users.insert({ id: 'u5', account: 'eve', addresses: ['carol@example.com'] } as Thing)
   await store.close()
-  t.equal(old.prepare('PRAGMA user_version').get()!.user_version, 2)
+  t.equal(old.prepare('PRAGMA user_version').get()!.user_version, 4, 'the number that a release of layout 2 refuses')
   old.close()
 })

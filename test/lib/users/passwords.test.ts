@@ -13,3 +13,16 @@ for (const [processes, part] of [[1, 120], [4, 30], [1000, 1]] as const) {
     for (const error of refused) t.match(error, { code: 'ErrBusy', statusCode: 503 })
   })
 }
+
+t.test('a stored hash that begins with $ is of another scheme: no password matches it, at the cost of any other, and it is weak', async (t) => {
+  const passwords = createPasswords({ cost: 4 })
+  t.teardown(async () => await passwords.close())
+  const own = await passwords.hash('hunter2')
+  t.notMatch(own, /^\$/)
+  t.equal(passwords.isWeak(own), false)
+  for (const foreign of ['$2b$31$abcdefghijklmnopqrstuuABCDEFGHIJKLMNOPQRSTUVWXYZ01234', '$argon2id$v=19$m=7168,t=5,p=1$c2FsdA$aGFzaA', '$', `$${own.slice(1)}`]) {
+    t.equal(passwords.isWeak(foreign), true, foreign.slice(0, 8))
+    // With bcrypt's own cost of 31 it would take days.
+    t.equal(await passwords.verify('hunter2', foreign), false)
+  }
+})

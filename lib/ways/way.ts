@@ -1,0 +1,55 @@
+import { hash } from 'node:crypto'
+import type { Document, Json } from '../store/port.ts'
+import type { Proof } from './proofs.ts'
+
+/** The id of the password among the ways of a person, for proofs. The other ids are random. */
+export const PASSWORD = 'password'
+
+export type WayKind = Exclude<Proof['kind'], 'password'>
+
+/** A way of a person to prove who they are, as their record names it: only what never changes after the enrolment. */
+export type Way = {
+  kind: WayKind
+  /** Of a passkey and of an identity at an upstream, see toWayKey. No two users have the same one. */
+  key?: string
+  /** The time of the enrolment: ISO 8601. */
+  at: string
+  /** Whether a passkey verified the user at the enrolment. */
+  uv?: boolean
+  /** The relying party of a passkey: a host. */
+  rp?: string
+  /** The id of the upstream. */
+  upstream?: string
+}
+
+/** The ways that a user's record names, by the id of their credential. */
+export type Ways = { [id: string]: Way }
+
+/** The most ways of each kind. */
+export const MOST_WAYS: Readonly<Record<WayKind, number>> = { passkey: 10, totp: 3, upstream: 10, recovery: 1 }
+
+/** The material of a way. It is dead unless the record of its user names it; then it is changed here only. */
+export interface CredentialRecord extends Document {
+  user_id: string
+  /** The way as the user's record names it, but for the time. */
+  way: Omit<Way, 'at'>
+  /** What the step of its kind needs: a public key and a counter, a sealed seed and its last step, hashes of codes. */
+  material: { [field: string]: Json }
+  /** The person's name for it. */
+  name?: string
+  created_at: string
+  /** Written at most once an hour. */
+  last_used_at?: string
+  /** Incremented by every write, so that of two uses of a code or a step one wins. */
+  revision: number
+}
+
+/** The key by which a sign-in that begins with a passkey or with an identity finds its user. */
+export function toWayKey (...parts: ['passkey', credentialId: string] | ['upstream', issuer: string, subject: string]): string {
+  return hash('sha256', parts.join('\0'), 'base64url')
+}
+
+/** The keys of ways, for the index that keeps them unique among all users. */
+export function listKeys (ways: Ways): string[] {
+  return [...new Set(Object.values(ways).map(({ key }) => key).filter((key) => key !== undefined))]
+}

@@ -1,0 +1,105 @@
+import type { UserRecord } from '../records.ts'
+import { holdsRole } from '../roles.ts'
+import { type Acr, type Proof, reaches, toStrength } from './proofs.ts'
+import { PASSWORD, type Way, type Ways } from './way.ts'
+
+/** What the operator demands and allows. */
+export interface WayPolicy {
+  /** Who needs a second factor. `optional` and `off`: those who have one. `roles`: also those who hold one of these roles. */
+  factors: 'off' | 'optional' | 'required' | { roles: readonly string[] }
+  /** Whether passkeys are on. */
+  passkeys: boolean
+  /** The relying party of the service. Passkeys of another one count as none. Absent: each counts. */
+  relyingParty?: string | undefined
+  /** Whether people may sign in with this upstream: to the client, if one is given. */
+  allowsUpstream (upstream: string | undefined, client_id?: string): boolean
+}
+
+export const DEFAULT_POLICY: WayPolicy = { factors: 'optional', passkeys: true, allowsUpstream: () => false }
+
+/** The part of a user that decides how they sign in. */
+export type Holder = Pick<UserRecord, 'password' | 'ways' | 'roles'>
+
+/** A way or a proof: for `uv`, a passkey that verified the user, at its enrolment or now. */
+type Kind = Pick<Proof, 'kind' | 'uv'>
+
+/** Whether it begins a sign-in: a password, an identity at an upstream, a passkey that verified the user. Others are only second. */
+export function beginsSignIn ({ kind, uv }: Kind): boolean {
+  return kind === 'password' || kind === 'upstream' || (kind === 'passkey' && uv === true)
+}
+
+/** Whether it is a factor. Recovery codes are none: they come with the first factor, and go with the last one. */
+export function isFactor ({ kind }: Kind): boolean {
+  return kind === 'totp' || kind === 'passkey'
+}
+
+/** Whether the configuration makes a way unusable: all of them, or for this client. Nothing else forbids a way. */
+export function isForbidden ({ kind, rp, upstream }: Pick<Way, 'kind' | 'rp' | 'upstream'>, policy: WayPolicy, client_id?: string): boolean {
+  if (kind === 'upstream') return !policy.allowsUpstream(upstream, client_id)
+  return kind === 'passkey' && (!policy.passkeys || (policy.relyingParty !== undefined && rp !== policy.relyingParty))
+}
+
+/** The ways that the configuration does not make unusable. */
+function listAllowed ({ ways = {} }: Pick<Holder, 'ways'>, policy: WayPolicy): [id: string, way: Way][] {
+  return Object.entries(ways).filter(([, way]) => !isForbidden(way, policy))
+}
+
+/** Whether they have a factor that they can use. A factor that is closed after too many failures counts. */
+export function hasFactor (holder: Pick<Holder, 'ways'>, policy: WayPolicy): boolean {
+  return listAllowed(holder, policy).some(([, way]) => isFactor(way))
+}
+
+function needsFactor ({ roles }: Pick<Holder, 'roles'>, { factors }: WayPolicy): boolean {
+  if (typeof factors === 'string') return factors === 'required'
+  return factors.roles.some((role) => holdsRole(roles, role))
+}
+
+/** The strength that is demanded of a person: `mfa` if they have a factor or the policy says so. */
+export function findDemanded (holder: Pick<Holder, 'ways' | 'roles'>, policy: WayPolicy): Acr {
+  return hasFactor(holder, policy) || needsFactor(holder, policy) ? 'mfa' : '1'
+}
+
+/** The ids of the ways in: the password, and the ways with which a sign-in can begin now. */
+export function listWaysIn (holder: Pick<Holder, 'password' | 'ways'>, policy: WayPolicy): string[] {
+  const others = listAllowed(holder, policy).filter(([, way]) => beginsSignIn(way)).map(([id]) => id)
+  return holder.password ? [PASSWORD, ...others] : others
+}
+
+/** Whether a person can still prove this strength: by a way in together with all their factors. */
+export function canReach (holder: Holder, acr: Acr, policy: WayPolicy): boolean {
+  const toProof = (way: string): Proof => ({ at: '0', way, ...(way === PASSWORD ? { kind: 'password' } : holder.ways![way]!) })
+  const factors = listAllowed(holder, policy).filter(([, way]) => isFactor(way)).map(([id]) => toProof(id))
+  return listWaysIn(holder, policy).some((id) => reaches(toStrength([toProof(id), ...factors]), acr))
+}
+
+/** The holder without some of their ways. The recovery codes go with the last factor. */
+export function withoutWays <T extends Holder> (holder: T, ids: readonly string[]): T {
+  const { password, ways = {}, ...rest } = holder
+  const left = Object.entries(ways).filter(([id]) => !ids.includes(id))
+  const kept = left.some(([, way]) => isFactor(way)) ? left : left.filter(([, { kind }]) => kind !== 'recovery')
+  return { ...rest, ...(password !== undefined && !ids.includes(PASSWORD) && { password }), ways: Object.fromEntries(kept) } as unknown as T
+}
+
+/**
+ * Whether a way may be removed: a way in remains whose proofs, with the remaining factors, reach what is demanded. A way that only the
+ * configuration makes unusable may always be removed, and so may recovery codes.
+ */
+export function mayRemove (holder: Holder, id: string, policy: WayPolicy): boolean {
+  const way = id === PASSWORD ? undefined : holder.ways?.[id]
+  if (way !== undefined && (isForbidden(way, policy) || way.kind === 'recovery')) return true
+  const rest = withoutWays(holder, [id])
+  return canReach(rest, findDemanded(rest, policy), policy)
+}
+
+/** Whether a change of roles ends the sessions of a user: it gives a role that demands a factor to somebody without one. */
+export function endsSessions (holder: Pick<Holder, 'ways' | 'roles'>, roles: UserRecord['roles'], policy: WayPolicy): boolean {
+  return !hasFactor(holder, policy) && !needsFactor(holder, policy) && needsFactor({ roles }, policy)
+}
+
+/** A proof that counts: its way still exists and is not forbidden. Codes that were made anew stand for those before. */
+export function isStanding ({ way: id, kind }: Proof, { password, ways = {} }: Pick<Holder, 'password' | 'ways'>, policy: WayPolicy, client_id?: string): boolean {
+  if (kind === 'password') return Boolean(password)
+  if (kind === 'recovery') return Object.values(ways).some((way) => way.kind === kind)
+  const way: Ways[string] | undefined = Object.hasOwn(ways, id) ? ways[id] : undefined
+  return way?.kind === kind && !isForbidden(way, policy, client_id)
+}
