@@ -34,7 +34,7 @@ export function isFactor ({ kind }: Kind): boolean {
 }
 
 /** Whether the configuration makes a way unusable: all of them, or for this client. Nothing else forbids a way. */
-export function isForbidden ({ kind, rp, upstream }: Pick<Way, 'kind' | 'rp' | 'upstream'>, policy: WayPolicy, client_id?: string): boolean {
+export function isForbidden ({ kind, rp, upstream }: Omit<Way, 'at'>, policy: WayPolicy, client_id?: string): boolean {
   if (kind === 'upstream') return !policy.allowsUpstream(upstream, client_id)
   return kind === 'passkey' && (!policy.passkeys || (policy.relyingParty !== undefined && rp !== policy.relyingParty))
 }
@@ -82,11 +82,11 @@ export function withoutWays <T extends Holder> (holder: T, ids: readonly string[
 
 /**
  * Whether a way may be removed: a way in remains whose proofs, with the remaining factors, reach what is demanded. A way that only the
- * configuration makes unusable may always be removed, and so may recovery codes.
+ * configuration makes unusable may always be removed, and so may recovery codes and what does not exist.
  */
 export function mayRemove (holder: Holder, id: string, policy: WayPolicy): boolean {
-  const way = id === PASSWORD ? undefined : holder.ways?.[id]
-  if (way !== undefined && (isForbidden(way, policy) || way.kind === 'recovery')) return true
+  const way = holder.ways?.[id]
+  if (id !== PASSWORD && (way === undefined || way.kind === 'recovery' || isForbidden(way, policy))) return true
   const rest = withoutWays(holder, [id])
   return canReach(rest, findDemanded(rest, policy), policy)
 }
@@ -97,7 +97,8 @@ export function endsSessions (holder: Pick<Holder, 'ways' | 'roles'>, roles: Use
 }
 
 /** A proof that counts: its way still exists and is not forbidden. Codes that were made anew stand for those before. */
-export function isStanding ({ way: id, kind }: Proof, { password, ways = {} }: Pick<Holder, 'password' | 'ways'>, policy: WayPolicy, client_id?: string): boolean {
+export function isStanding ({ way: id, kind }: Proof, holder: Pick<Holder, 'password' | 'ways'>, policy: WayPolicy, client_id?: string): boolean {
+  const { password, ways = {} } = holder
   if (kind === 'password') return Boolean(password)
   if (kind === 'recovery') return Object.values(ways).some((way) => way.kind === kind)
   const way: Ways[string] | undefined = Object.hasOwn(ways, id) ? ways[id] : undefined

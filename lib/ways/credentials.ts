@@ -1,0 +1,107 @@
+import { type Clock, toTimestamp } from '../clock.ts'
+import { IdentityError } from '../errors.ts'
+import { generateId } from '../ids.ts'
+import type { UserRecord } from '../records.ts'
+import { DuplicateKeyError, type Store } from '../store/port.ts'
+import type { CredentialRecord, Way, Ways } from './way.ts'
+
+/** Milliseconds for which material that nobody names is kept. It is named long before, see NAMED_WITHIN. */
+const UNNAMED_FOR = 60 * 60_000
+
+/** Milliseconds from the insert of the material until which it may be named, so that it is not removed while it is being named. */
+const NAMED_WITHIN = 30 * 60_000
+
+/** Unnamed material of one user. */
+const MOST_UNNAMED = 20
+
+/** Milliseconds between two writes of the time of the last use. */
+const USE_INTERVAL = 60 * 60_000
+
+/** A way to be added, with its material. */
+export type NewWay = Omit<Way, 'at'> & Pick<CredentialRecord, 'material'> & { name?: string }
+
+/** What a use may change. */
+export type MaterialChange = Partial<Pick<CredentialRecord, 'material' | 'name' | 'last_used_at'>>
+
+/** The ways of a user: those of their record. */
+export type WayHolder = Pick<UserRecord, 'id' | 'ways'>
+
+function beganTooMany (): IdentityError {
+  return new IdentityError('ErrLimit', 'way: too many enrolments were begun; try again in an hour', { headers: { 'retry-after': '3600' } })
+}
+
+/** The material of ways. Nothing here decides whether a way counts: the user's record does. */
+export function createCredentials ({ store, now }: { store: Store, now: Clock }) {
+  const records = store.collection<CredentialRecord>('credentials')
+
+  async function * listOf (user_id: string): AsyncGenerator<CredentialRecord> {
+    for await (const batch of records.list({ filter: { equal: { user_id } } })) yield * batch
+  }
+
+  const isUnnamed = (ways: Ways | undefined, { id }: CredentialRecord) => ways === undefined || !Object.hasOwn(ways, id)
+
+  return {
+    /**
+     * Stores the material of new ways, which count once they are named.
+     * @throws ErrLimit after many that were never named
+     */
+    async insert ({ id: user_id, ways }: WayHolder, added: readonly NewWay[]): Promise<CredentialRecord[]> {
+      const created_at = toTimestamp(now())
+      const since = toTimestamp(now() - UNNAMED_FOR)
+      let unnamed = added.length
+      for await (const record of listOf(user_id)) if (isUnnamed(ways, record) && record.created_at > since) unnamed++
+      if (unnamed > MOST_UNNAMED) throw beganTooMany()
+      const made = added.map(({ material, name, ...way }): CredentialRecord => ({
+        id: generateId(now()), user_id, way, material, ...(name !== undefined && { name }), created_at, revision: 0
+      }))
+      await records.insertMany(made)
+      return made
+    },
+
+    /** Material that may be named now: that of this user, which is not too old. Null for any other. */
+    async findNew (user_id: string, id: string): Promise<CredentialRecord | null> {
+      const record = await records.get(id)
+      return record?.user_id === user_id && record.created_at > toTimestamp(now() - NAMED_WITHIN) ? record : null
+    },
+
+    /** The material of a way that the user's record names. Null when it is missing, which counts as no way. */
+    async find ({ id: user_id, ways }: WayHolder, id: string): Promise<CredentialRecord | null> {
+      if (ways === undefined || !Object.hasOwn(ways, id)) return null
+      const record = await records.get(id)
+      return record?.user_id === user_id && record.way.kind === ways[id]!.kind ? record : null
+    },
+
+    /** Changes the material if it is still as it was read. Null when another use came first. */
+    async update ({ id, user_id, revision }: CredentialRecord, set: MaterialChange): Promise<CredentialRecord | null> {
+      return await records.update(id, { set, increment: { revision: 1 } }, { equal: { user_id, revision } })
+    },
+
+    /** Keeps the time of a use, at most once an hour. Another write meanwhile makes it unnecessary. */
+    async touch ({ id, user_id, revision, last_used_at = '' }: CredentialRecord): Promise<void> {
+      if (last_used_at > toTimestamp(now() - USE_INTERVAL)) return
+      await records.update(id, { set: { last_used_at: toTimestamp(now()) }, increment: { revision: 1 } }, { equal: { user_id, revision } })
+    },
+
+    async remove (ids: readonly string[]): Promise<void> {
+      await Promise.all(ids.map((id) => records.delete(id)))
+    },
+
+    /** Removes old material that the user's record does not name. */
+    async sweep ({ id: user_id, ways }: WayHolder): Promise<void> {
+      const until = toTimestamp(now() - UNNAMED_FOR)
+      const old: string[] = []
+      for await (const record of listOf(user_id)) if (isUnnamed(ways, record) && record.created_at <= until) old.push(record.id)
+      for (const id of old) await records.delete(id)
+    },
+
+    /** Removes all material of a user who was deleted. */
+    async removeOf (user_id: string): Promise<void> {
+      await records.deleteMany({ equal: { user_id } })
+    }
+  }
+}
+
+export type Credentials = ReturnType<typeof createCredentials>
+
+/** Whether an identity or a passkey is a way of another user. */
+export const isInUse = (error: unknown): boolean => error instanceof DuplicateKeyError && error.field === 'way_keys'

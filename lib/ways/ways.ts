@@ -1,0 +1,246 @@
+import { type Clock, toTimestamp } from '../clock.ts'
+import { IdentityError } from '../errors.ts'
+import type { Happening } from '../events/types.ts'
+import type { Recorder } from '../events/recorder.ts'
+import type { UserRecord } from '../records.ts'
+import { retryWrite } from '../retry.ts'
+import type { Actor } from '../roles.ts'
+import type { Change, Json, Store } from '../store/port.ts'
+import { type Tokens, invalidToken } from '../tokens/tokens.ts'
+import { type MaterialChange, type NewWay, type WayHolder, createCredentials, isInUse } from './credentials.ts'
+import { type CredentialRecord, MOST_WAYS, PASSWORD, type Way, type WayKind, type Ways, listKeys } from './way.ts'
+import { DEFAULT_POLICY, type WayPolicy, mayRemove, withoutWays } from './words.ts'
+
+/** Why a change of ways was refused. `unknown`: there is no such way, or its enrolment has ended. */
+export type WayRefusal = 'in_use' | 'last' | 'most' | 'unknown'
+
+const REFUSALS: Readonly<Record<WayRefusal, [code: 'ErrParam' | 'ErrPerm' | 'ErrNotFound', cause: string]>> = {
+  in_use: ['ErrParam', 'is in use already'],
+  last: ['ErrPerm', 'is the last way in and cannot be removed'],
+  most: ['ErrPerm', 'no more of this kind can be added'],
+  unknown: ['ErrNotFound', 'no such way, or its enrolment has ended']
+}
+
+export class WayError extends IdentityError {
+  readonly refusal: WayRefusal
+
+  constructor (refusal: WayRefusal, options?: ErrorOptions) {
+    const [code, cause] = REFUSALS[refusal]
+    super(code, `way: ${cause}`, options)
+    this.refusal = refusal
+  }
+}
+
+/** A way with its material. */
+export interface HeldWay {
+  id: string
+  way: Way
+  credential: CredentialRecord
+}
+
+/** Who asks for a change, with the epoch of their session: a change that was begun in a session fails once the session has ended. */
+export type WayActor = Pick<Actor, 'user_id' | 'confirm'> & { epoch: number }
+
+/** A change of the ways of a user, decided on their record. */
+export interface WayChange {
+  /** Material to name. */
+  add?: readonly CredentialRecord[]
+  /** Ways to remove; `password` too. */
+  remove?: readonly string[]
+  /** Whether tokens and sessions end. */
+  isEnd?: boolean
+  /** Further changes. Never of `addresses`: a store may not be able to say which of two unique fields has clashed. */
+  also?: Change
+  events?: readonly Happening[]
+}
+
+/** Whether nothing was written, for certain. */
+const isCertain = (error: unknown): boolean => error instanceof IdentityError && error.code !== 'ErrDb'
+
+function countKind (ways: Ways, kind: WayKind): number {
+  return Object.values(ways).filter((way) => way.kind === kind).length
+}
+
+/**
+ * The ways of users to prove who they are. The user's record names them, and one conditional write of it decides about each change.
+ * The material is inserted before it is named, and removed after it was. What is left over when a process dies counts for nothing.
+ */
+export function createWays ({ store, now, recorder, tokens, policy = DEFAULT_POLICY, onError }: {
+  store: Store
+  now: Clock
+  recorder: Pick<Recorder, 'attach'>
+  tokens: Pick<Tokens, 'deleteOfUser'>
+  policy?: WayPolicy
+  /** Receives failures that no caller waits for. */
+  onError: (error: unknown) => void
+}) {
+  const users = store.collection<UserRecord>('users')
+  const credentials = createCredentials({ store, now })
+
+  async function get (user: WayHolder, id: string): Promise<HeldWay | null> {
+    const credential = await credentials.find(user, id)
+    return credential && { id, way: user.ways![id]!, credential }
+  }
+
+  /** The ways whose material exists. */
+  async function listHeld (user: WayHolder): Promise<HeldWay[]> {
+    const found = await Promise.all(Object.keys(user.ways ?? {}).map((id) => get(user, id)))
+    return found.filter((held) => held !== null)
+  }
+
+  /** The record without the ways whose material is missing: they count as none. */
+  async function withExisting (user: UserRecord): Promise<UserRecord> {
+    if (user.ways === undefined) return user
+    return { ...user, ways: Object.fromEntries((await listHeld(user)).map(({ id, way }) => [id, way])) }
+  }
+
+  function toFields (record: UserRecord, { add = [], remove = [], also = {} }: WayChange): Change {
+    const kept = withoutWays(record, remove)
+    const ways: Ways = { ...kept.ways }
+    for (const { id, way } of add) {
+      ways[id] = { ...way, at: toTimestamp(now()) }
+      if (countKind(ways, way.kind) > MOST_WAYS[way.kind]) throw new WayError('most')
+    }
+    const keys = listKeys(ways)
+    const isNone = Object.keys(ways).length === 0
+    const unset = [
+      ...also.unset ?? [],
+      ...(isNone ? ['ways'] : []),
+      ...(keys.length === 0 ? ['way_keys'] : []),
+      ...(remove.includes(PASSWORD) ? ['password'] : [])
+    ]
+    const set = { ...also.set, ...(!isNone && { ways }), ...(keys.length > 0 && { way_keys: keys }) }
+    return { ...also, set: set as Record<string, Json>, unset }
+  }
+
+  /**
+   * Makes a change of a user's ways by one write. After a concurrent write it decides again; an error from `decide` ends it.
+   * @param decide gets the record; null for an unknown user
+   * @throws WayError, ErrBusy
+   */
+  async function change (user_id: string, decide: (record: UserRecord | null) => WayChange | Promise<WayChange>): Promise<UserRecord> {
+    const [former, written] = await retryWrite('the user', async () => {
+      const found = await users.get(user_id)
+      const decision = await decide(found)
+      if (found === null) throw new WayError('unknown')
+      const { set, unset = [], increment } = toFields(found, decision)
+      const written = await users.update(user_id, {
+        set: { ...set, modified_at: toTimestamp(now()), ...recorder.attach(found, ...decision.events ?? []) },
+        unset,
+        increment: { ...increment, revision: 1, ...(decision.isEnd && { epoch: 1 }) }
+      }, { equal: { revision: found.revision } })
+      return written && [found, written] as const
+    }).catch((error: unknown) => { throw isInUse(error) ? new WayError('in_use', { cause: error }) : error })
+    if (written.epoch !== former.epoch) tokens.deleteOfUser(user_id, written.epoch)
+    const removed = Object.keys(former.ways ?? {}).filter((id) => written.ways?.[id] === undefined)
+    await credentials.remove(removed).then(async () => await credentials.sweep(written)).catch(onError)
+    return written
+  }
+
+  /** @throws ErrUnknown when the session that asks has ended */
+  async function checkActor ({ epoch, confirm }: WayActor, record: UserRecord | null): Promise<UserRecord> {
+    if (record === null || record.epoch !== epoch) throw invalidToken()
+    await confirm?.()
+    return record
+  }
+
+  async function read (actor: WayActor): Promise<UserRecord> {
+    return await checkActor(actor, await users.get(actor.user_id))
+  }
+
+  /**
+   * Names material that was prepared, in one write. Recovery codes replace former ones.
+   * @returns the user's record
+   * @throws WayError, ErrUnknown when the session that asks has ended
+   */
+  async function name (actor: WayActor, ids: readonly string[], more: Pick<WayChange, 'also' | 'events'> = {}): Promise<UserRecord> {
+    return await change(actor.user_id, async (found) => {
+      const record = await checkActor(actor, found)
+      const add = await Promise.all(ids.map(async (id) => {
+        const made = await credentials.findNew(record.id, id)
+        if (made === null || record.ways?.[id] !== undefined) throw new WayError('unknown')
+        return made
+      }))
+      const isAnew = add.some(({ way }) => way.kind === 'recovery')
+      const remove = isAnew ? Object.keys(record.ways ?? {}).filter((id) => record.ways![id]!.kind === 'recovery') : []
+      return { ...more, add, remove }
+    })
+  }
+
+  return {
+    /** The ways of a user whose material exists, the first one first. */
+    async list (user: WayHolder): Promise<HeldWay[]> {
+      return (await listHeld(user)).sort((one, other) => one.way.at < other.way.at ? -1 : 1)
+    },
+
+    withExisting,
+
+    /** One way of a user with its material; null when it does not exist. */
+    get,
+
+    /** The user who has this passkey or this identity, and the way. Null when nobody has. @param key see toWayKey */
+    async find (key: string): Promise<{ user: UserRecord, held: HeldWay } | null> {
+      const user = await users.getBy('way_keys', key)
+      const [id] = Object.entries(user?.ways ?? {}).find(([, way]) => way.key === key) ?? []
+      const held = user === null || id === undefined ? null : await get(user, id)
+      return user && held && { user, held }
+    },
+
+    /**
+     * Stores the material of ways that the person has yet to prove or to confirm, such as a seed before its first right code.
+     * @returns the ids to name, within half an hour
+     * @throws ErrUnknown, ErrLimit
+     */
+    async prepare (actor: WayActor, added: readonly NewWay[]): Promise<string[]> {
+      return (await credentials.insert(await read(actor), added)).map(({ id }) => id)
+    },
+
+    /** Material that was prepared for this user, and may be named; null for any other. */
+    async findPrepared ({ user_id }: Pick<WayActor, 'user_id'>, id: string): Promise<CredentialRecord | null> {
+      return await credentials.findNew(user_id, id)
+    },
+
+    name,
+
+    /** Adds a way: `prepare` and `name`. @throws as these */
+    async add (actor: WayActor, added: NewWay, more: Pick<WayChange, 'also' | 'events'> = {}): Promise<{ id: string, user: UserRecord }> {
+      const [made] = await credentials.insert(await read(actor), [added])
+      try {
+        return { id: made!.id, user: await name(actor, [made!.id], more) }
+      } catch (error) {
+        // After a failure of the store it may have been named.
+        if (isCertain(error)) await credentials.remove([made!.id]).catch(onError)
+        throw error
+      }
+    },
+
+    /**
+     * Removes a way, or the password. The recovery codes go with the last factor.
+     * @param options.isEnd whether all sessions end. Removing the password always ends them
+     * @returns the user's record, with the epoch for a sign-in that follows
+     * @throws WayError `last` unless a way in remains, ErrUnknown when the session that asks has ended
+     */
+    async remove (actor: WayActor, id: string, { isEnd = true, events }: Pick<WayChange, 'isEnd' | 'events'> = {}): Promise<UserRecord> {
+      return await change(actor.user_id, async (found) => {
+        const record = await checkActor(actor, found)
+        if (id === PASSWORD ? !record.password : record.ways?.[id] === undefined) throw new WayError('unknown')
+        if (!mayRemove(await withExisting(record), id, policy)) throw new WayError('last')
+        return { remove: [id], isEnd: isEnd || id === PASSWORD, ...(events && { events }) }
+      })
+    },
+
+    change,
+
+    /** Changes the material of a way if it is still as it was read. Null when another use came first: then this one is refused. */
+    async update (credential: CredentialRecord, set: MaterialChange): Promise<CredentialRecord | null> {
+      return await credentials.update(credential, set)
+    },
+
+    touch: credentials.touch,
+
+    /** Removes the material of a user who was deleted. */
+    removeOf: credentials.removeOf
+  }
+}
+
+export type WayService = ReturnType<typeof createWays>
