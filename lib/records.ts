@@ -2,7 +2,7 @@ import { toTimestamp } from './clock.ts'
 import { generateId } from './ids.ts'
 import type { Place } from './place.ts'
 import type { Document, Json } from './store/port.ts'
-import type { Ways } from './ways/way.ts'
+import type { Ways } from './way.ts'
 
 /** Role name -> `true` or an object of attributes. The user has every role that is present. */
 export type Roles = Record<string, true | { [key: string]: Json }>

@@ -3,7 +3,7 @@ import { IdentityError } from '../errors.ts'
 import { generateId } from '../ids.ts'
 import type { UserRecord } from '../records.ts'
 import { DuplicateKeyError, type Store } from '../store/port.ts'
-import type { CredentialRecord, Way, Ways } from './way.ts'
+import type { CredentialRecord, Way, Ways } from '../way.ts'
 
 /** Milliseconds for which material that nobody names is kept. It is named long before, see NAMED_WITHIN. */
 const UNNAMED_FOR = 60 * 60_000

@@ -8,7 +8,7 @@ import type { Actor } from '../roles.ts'
 import type { Change, Json, Store } from '../store/port.ts'
 import { type Tokens, invalidToken } from '../tokens/tokens.ts'
 import { type MaterialChange, type NewWay, type WayHolder, createCredentials, isInUse } from './credentials.ts'
-import { type CredentialRecord, MOST_WAYS, PASSWORD, type Way, type WayKind, type Ways, listKeys } from './way.ts'
+import { type CredentialRecord, MOST_WAYS, PASSWORD, type Way, type WayKind, type Ways, listKeys } from '../way.ts'
 import { DEFAULT_POLICY, type WayPolicy, mayRemove, withoutWays } from './words.ts'
 
 /** Why a change of ways was refused. `unknown`: there is no such way, or its enrolment has ended. */

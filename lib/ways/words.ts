@@ -1,7 +1,7 @@
 import type { UserRecord } from '../records.ts'
 import { holdsRole } from '../roles.ts'
-import { type Acr, type Proof, reaches, toStrength } from './proofs.ts'
-import { PASSWORD, type Way, type Ways } from './way.ts'
+import { type Acr, type Proof, reaches, toStrength } from '../proofs.ts'
+import { PASSWORD, type Way, type Ways } from '../way.ts'
 
 /** What the operator demands and allows. */
 export interface WayPolicy {

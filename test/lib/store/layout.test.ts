@@ -13,7 +13,7 @@ import { type CollectionSpec, DuplicateKeyError, type Store } from '../../../lib
 import { LAYOUT } from '../../../lib/store/state.ts'
 import { createMarking } from '../../../lib/users/administrators.ts'
 import { TIMERS } from '../../../lib/timers.ts'
-import type { Ways } from '../../../lib/ways/way.ts'
+import type { Ways } from '../../../lib/way.ts'
 import { createMongoDatabase } from '../../helpers/mongo-database.ts'
 import { MONGODB_URL } from '../../helpers/mongodb.ts'
 import { COLLECTIONS, type Thing, fill, serialId } from './conformance/suite.ts'

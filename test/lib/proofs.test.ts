@@ -1,5 +1,5 @@
 import t from 'tap'
-import { ACRS, type Proof, reaches, toStrength } from '../../../lib/ways/proofs.ts'
+import { ACRS, type Proof, reaches, toStrength } from '../../lib/proofs.ts'
 
 const at = (hour: number): string => new Date(Date.UTC(2026, 0, 1, hour)).toISOString()
 

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import type { Document, Json } from '../store/port.ts'
+import type { Document, Json } from './store/port.ts'
 import type { Proof } from './proofs.ts'
 
 /** The id of the password among the ways of a person, for proofs. The other ids are random. */
