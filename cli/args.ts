@@ -17,10 +17,16 @@ export interface Flag {
   text: string
 }
 
+export const toggle = (text: string): Flag => ({ type: 'boolean', text })
+export const value = (value: string, text: string): Flag => ({ type: 'string', value, text })
+export const required = (name: string, text: string): Flag => ({ ...value(name, text), required: true })
+export const repeated = (name: string, text: string, more = ''): Flag =>
+  ({ ...value(name, `${text}; may be repeated. ${more}`.trim()), multiple: true })
+
 /** Flags that every command has. */
 export const COMMON: Record<string, Flag> = {
-  json: { type: 'boolean', text: 'Print one JSON object and nothing else.' },
-  help: { type: 'boolean', text: 'Show the flags of a command.' }
+  json: toggle('Print one JSON object and nothing else.'),
+  help: toggle('Show the flags of a command.')
 }
 
 type Value = string | boolean | (string | boolean)[] | undefined
@@ -46,6 +52,21 @@ export class Args {
     const value = this.optional(name)
     if (value === undefined) throw new UsageError(`--${name}: is required`)
     return value
+  }
+
+  /** A maximum number of records; 0 means all. */
+  limit (fallback = 0): number {
+    return this.integer('limit', { minimum: 0, maximum: Number.MAX_SAFE_INTEGER }) ?? fallback
+  }
+
+  /** @throws UsageError unless exactly one of the two flags is given */
+  requireOne (name: string, other: string): void {
+    if ((this.#values[name] === undefined) === (this.#values[other] === undefined)) throw new UsageError(`--${name}: is required, or --${other}`)
+  }
+
+  /** @throws UsageError when both flags are given */
+  refuseBoth (name: string, other: string): void {
+    if (this.has(name) && this.has(other)) throw new UsageError(`--${other}: cannot be combined with --${name}`)
   }
 
   /** All values of a repeatable flag. */

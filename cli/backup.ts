@@ -2,6 +2,7 @@ import { resolve } from 'node:path'
 import type { Config } from '../config.ts'
 import { findKeyFile, resolveSecretKeys } from '../lib/crypto/secret-key.ts'
 import { createSecretBox } from '../lib/crypto/secrets.ts'
+import { required } from './args.ts'
 import type { Commands } from './command.ts'
 import { printRecord } from './output.ts'
 
@@ -21,7 +22,7 @@ function describeKey (config: Config, keyId: string): string {
 export const backupCommands: Commands = {
   backup: {
     summary: 'Write a whole copy of the SQLite database, while the service runs.',
-    flags: { file: { type: 'string', value: 'FILE', required: true, text: 'The new file; an existing one is not replaced.' } },
+    flags: { file: required('FILE', 'The new file; an existing one is not replaced.') },
     async runConfigured (surroundings, config) {
       const { backUp } = await import('../lib/maintenance/backup.ts')
       const file = resolve(surroundings.args.required('file'))
@@ -32,7 +33,7 @@ export const backupCommands: Commands = {
 
   restore: {
     summary: 'Put a backup in the place of the SQLite database. All tokens and sessions end. Stop the service first.',
-    flags: { file: { type: 'string', value: 'FILE', required: true, text: 'The backup; it is only read.' } },
+    flags: { file: required('FILE', 'The backup; it is only read.') },
     async runConfigured (surroundings, config) {
       const { restore } = await import('../lib/maintenance/backup.ts')
       const path = await findDatabase(config)

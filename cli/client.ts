@@ -1,5 +1,5 @@
 import { CreateClientSchema, PatchClientSchema, type Client } from '../schemas/client.ts'
-import { type Args, UsageError } from './args.ts'
+import { type Args, repeated, required, toggle, UsageError, value } from './args.ts'
 import { OPERATOR, type Commands } from './command.ts'
 import { checkInput, requireUser } from './input.ts'
 import { printList, printRecord } from './output.ts'
@@ -13,14 +13,16 @@ const COLUMNS = {
   CREATED: (client: Client) => client.createdAt
 }
 
+const CLIENT = required('ID', 'The client.')
+
 /** Flags for the settings of a client that only the operator decides. */
 const OPERATOR_FLAGS = {
-  grant: { type: 'string', value: 'GRANT', multiple: true, text: 'code, refresh, client or device; may be repeated. By kind unless given.' },
-  pkce: { type: 'string', value: 'HOW', text: 'required, or optional for a confidential client whose library has no PKCE.' },
-  'first-party': { type: 'boolean', text: 'Your own client: it signs users in without asking for their consent.' },
-  'id-token-claims': { type: 'string', value: 'WHEN', text: 'on: its ID tokens hold the claims of the granted scopes, for libraries that do not ask at userinfo; or off.' },
-  'backchannel-logout-uri': { type: 'string', value: 'URL', text: "Tell it there that a user's sign-in has ended (OpenID Connect Back-Channel Logout); '' for no more." },
-  role: { type: 'string', value: 'ROLE', multiple: true, text: "A role of the client's own tokens, which make it a service account; may be repeated." }
+  grant: repeated('GRANT', 'code, refresh, client or device', 'By kind unless given.'),
+  pkce: value('HOW', 'required, or optional for a confidential client whose library has no PKCE.'),
+  'first-party': toggle('Your own client: it signs users in without asking for their consent.'),
+  'id-token-claims': value('WHEN', 'on: its ID tokens hold the claims of the granted scopes, for libraries that do not ask at userinfo; or off.'),
+  'backchannel-logout-uri': value('URL', "Tell it there that a user's sign-in has ended (OpenID Connect Back-Channel Logout); '' for no more."),
+  role: repeated('ROLE', "A role of the client's own tokens, which make it a service account")
 } as const
 
 /** The scopes of the flag. A comma is legal in a scope, but means a list wherever scopes are typed. */
@@ -48,11 +50,11 @@ export const clientCommands: Commands = {
   'client create': {
     summary: 'Register a client.',
     flags: {
-      owner: { type: 'string', value: 'ACCOUNT', required: true, text: 'The account that owns it.' },
-      name: { type: 'string', value: 'NAME', required: true, text: 'Display name.' },
-      'redirect-uri': { type: 'string', value: 'URI', multiple: true, text: 'https, http on this device, or a private scheme with a dot; may be repeated.' },
-      scope: { type: 'string', value: 'SCOPE', multiple: true, text: 'A scope; may be repeated.' },
-      credentials: { type: 'boolean', text: 'Make it confidential, with a secret.' },
+      owner: required('ACCOUNT', 'The account that owns it.'),
+      name: required('NAME', 'Display name.'),
+      'redirect-uri': repeated('URI', 'https, http on this device, or a private scheme with a dot'),
+      scope: repeated('SCOPE', 'A scope'),
+      credentials: toggle('Make it confidential, with a secret.'),
       ...OPERATOR_FLAGS
     },
     async run (context) {
@@ -69,22 +71,22 @@ export const clientCommands: Commands = {
   'client patch': {
     summary: 'Change a client. Lists replace the former ones.',
     flags: {
-      client: { type: 'string', value: 'ID', required: true, text: 'The client.' },
-      name: { type: 'string', value: 'NAME', text: 'Display name.' },
-      'redirect-uri': { type: 'string', value: 'URI', multiple: true, text: 'An absolute URI; may be repeated.' },
-      scope: { type: 'string', value: 'SCOPE', multiple: true, text: 'A scope; may be repeated.' },
+      client: CLIENT,
+      name: value('NAME', 'Display name.'),
+      'redirect-uri': repeated('URI', 'An absolute URI'),
+      scope: repeated('SCOPE', 'A scope'),
       ...OPERATOR_FLAGS,
-      'third-party': { type: 'boolean', text: 'Not your own client any more.' },
-      disable: { type: 'boolean', text: 'Revoke its tokens and give it no others.' },
-      enable: { type: 'boolean', text: 'Enable it again.' },
-      'regen-secret': { type: 'boolean', text: 'Give it a new secret, which revokes its tokens.' },
-      'take-over': { type: 'string', value: 'ACCOUNT', text: 'Make this account its owner, which revokes its tokens, and gives it a new secret if it has one.' }
+      'third-party': toggle('Not your own client any more.'),
+      disable: toggle('Revoke its tokens and give it no others.'),
+      enable: toggle('Enable it again.'),
+      'regen-secret': toggle('Give it a new secret, which revokes its tokens.'),
+      'take-over': value('ACCOUNT', 'Make this account its owner, which revokes its tokens, and gives it a new secret if it has one.')
     },
     async run (context) {
       const { services: { clients }, args } = context
       const clientId = args.required('client')
-      if (args.has('disable') && args.has('enable')) throw new UsageError('--enable: cannot be combined with --disable')
-      if (args.has('first-party') && args.has('third-party')) throw new UsageError('--third-party: cannot be combined with --first-party')
+      args.refuseBoth('disable', 'enable')
+      args.refuseBoth('first-party', 'third-party')
       const [name, scopes] = [args.optional('name'), readScopes(args)]
       const data = {
         ...(name !== undefined && { name }),
@@ -107,21 +109,20 @@ export const clientCommands: Commands = {
   'client list': {
     summary: 'List clients.',
     flags: {
-      owner: { type: 'string', value: 'ACCOUNT', text: 'Only clients of this account.' },
-      limit: { type: 'string', value: 'N', text: 'Maximum number; all clients by default.' }
+      owner: value('ACCOUNT', 'Only clients of this account.'),
+      limit: value('N', 'Maximum number; all clients by default.')
     },
     creates: false,
     async run (context) {
       const { services, args } = context
       const user = args.optional('owner') === undefined ? undefined : (await requireUser(context, 'owner')).user_id
-      const limit = args.integer('limit', { minimum: 0, maximum: Number.MAX_SAFE_INTEGER }) ?? 0
-      await printList(context, services.clients.list({ ...(user !== undefined && { user }), limit }, OPERATOR), COLUMNS)
+      await printList(context, services.clients.list({ user, limit: args.limit() }, OPERATOR), COLUMNS)
     }
   },
 
   'client delete': {
     summary: 'Delete a client with all its tokens.',
-    flags: { client: { type: 'string', value: 'ID', required: true, text: 'The client.' } },
+    flags: { client: CLIENT },
     async run (context) {
       const { services: { clients }, args } = context
       const { clientId, name, userId } = await clients.require(args.required('client'), OPERATOR)
@@ -133,7 +134,7 @@ export const clientCommands: Commands = {
   'client export': {
     summary: "Write all clients as CSV, with their secrets, in the bridge's format.",
     flags: {
-      csv: { type: 'string', value: 'FILE', required: true, text: 'The file to write, readable only by you; - is stdout.' }
+      csv: required('FILE', 'The file to write, readable only by you; - is stdout.')
     },
     creates: false,
     async run (context) {

@@ -2,7 +2,7 @@ import type { Readable, Writable } from 'node:stream'
 import type { Config } from '../config.ts'
 import type { Services } from '../lib/identity.ts'
 import type { Actor } from '../lib/roles.ts'
-import type { Args, Flag } from './args.ts'
+import { type Args, type Flag, required, toggle } from './args.ts'
 
 /** A command's standard streams. */
 export interface Streams {
@@ -44,7 +44,10 @@ export type Commands = Record<string, Command>
 /** The command line acts as an admin, because access to the store is full power anyway. */
 export const OPERATOR: Actor = { user_id: '', isAdmin: true }
 
+/** The flag of commands about one user. */
+export const ACCOUNT = required('ACCOUNT', 'The account.')
+
 /** The flag of commands that may take the last administrator away. */
-export const FORCE: Flag = { type: 'boolean', text: 'Also where no administrator remains.' }
+export const FORCE: Flag = toggle('Also where no administrator remains.')
 
 export const toOperator = (args: Args): Actor => ({ ...OPERATOR, isForced: args.has('force') })

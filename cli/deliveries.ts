@@ -1,6 +1,5 @@
 import { IdentityError } from '../lib/errors.ts'
 import type { WorkRecord } from '../lib/work/record.ts'
-import { UsageError } from './args.ts'
 import type { Context } from './command.ts'
 import { type Columns, printRecord } from './output.ts'
 
@@ -30,7 +29,7 @@ function skipEnded (error: unknown): void {
 export async function retryDeliveries (context: Context, { list, retry }: Retries, note?: string): Promise<void> {
   const { args } = context
   const id = args.optional('id')
-  if ((id === undefined) !== args.has('all')) throw new UsageError('--id: is required, or --all')
+  args.requireOne('id', 'all')
   let retried = 0
   async function retryOne (id: string): Promise<void> {
     await retry(id)

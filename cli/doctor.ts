@@ -7,6 +7,7 @@ import { paramError } from '../lib/errors.ts'
 import { explainFailure } from '../lib/failure.ts'
 import { type Services, openServices } from '../lib/identity.ts'
 import type { EngineReport } from '../lib/store/inspect.ts'
+import { value } from './args.ts'
 import type { Commands } from './command.ts'
 
 interface Examination {
@@ -53,7 +54,7 @@ async function examineAll ({ services: options }: Config, report: (finding: Find
 export const doctorCommands: Commands = {
   doctor: {
     summary: 'Check the integrity of the database, and the references between its records. Exit code 1 when something is found.',
-    flags: { bundle: { type: 'string', value: 'FILE', text: 'Also write a support bundle without secrets and personal data; an existing file is not replaced.' } },
+    flags: { bundle: value('FILE', 'Also write a support bundle without secrets and personal data; an existing file is not replaced.') },
     async runConfigured ({ stdout, json, args }, config) {
       if (config.services.database === 'sqlite::memory:') throw new Error('DATABASE_URL: a store in memory has no database')
       const given = args.optional('bundle')

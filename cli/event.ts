@@ -6,7 +6,7 @@ import { EVENT_COLUMNS, toEventRow } from '../lib/events/columns.ts'
 import { toCsv } from '../lib/lists/csv.ts'
 import { mapBatches } from '../lib/lists/cursor.ts'
 import { writeWholeFile } from '../lib/whole-file.ts'
-import { UsageError } from './args.ts'
+import { required, toggle, UsageError, value } from './args.ts'
 import type { Commands, Context } from './command.ts'
 import { printList } from './output.ts'
 
@@ -23,11 +23,11 @@ const COLUMNS = {
 }
 
 const FILTERS = {
-  type: { type: 'string', value: 'TYPE', text: 'Only events of this type.' },
-  user: { type: 'string', value: 'ACCOUNT', text: 'Only events about this account; of a deleted one, its id.' },
-  client: { type: 'string', value: 'ID', text: 'Only events about this client.' },
-  from: { type: 'string', value: 'TIME', text: 'Only events at or after this time (RFC 3339).' },
-  to: { type: 'string', value: 'TIME', text: 'Only events before this time (RFC 3339).' }
+  type: value('TYPE', 'Only events of this type.'),
+  user: value('ACCOUNT', 'Only events about this account; of a deleted one, its id.'),
+  client: value('ID', 'Only events about this client.'),
+  from: value('TIME', 'Only events at or after this time (RFC 3339).'),
+  to: value('TIME', 'Only events before this time (RFC 3339).')
 } as const
 
 async function readQuery ({ args, services: { users } }: Context): Promise<EventListQuery> {
@@ -75,7 +75,7 @@ async function list (context: Context): Promise<void> {
     return
   }
   await events.flush()
-  await printList(context, events.list({ ...query, limit: args.integer('limit', { minimum: 0, maximum: Number.MAX_SAFE_INTEGER }) ?? 100 }), COLUMNS)
+  await printList(context, events.list({ ...query, limit: args.limit(100) }), COLUMNS)
 }
 
 async function * toLines (batches: AsyncIterable<Event[]>): AsyncGenerator<string> {
@@ -99,8 +99,8 @@ export const eventCommands: Commands = {
     summary: 'List events, the last one first.',
     flags: {
       ...FILTERS,
-      limit: { type: 'string', value: 'N', text: 'Events at most; 0 for all. Default 100.' },
-      follow: { type: 'boolean', text: 'Print events as they happen, from now on.' }
+      limit: value('N', 'Events at most; 0 for all. Default 100.'),
+      follow: toggle('Print events as they happen, from now on.')
     },
     creates: false,
     run: list
@@ -110,8 +110,8 @@ export const eventCommands: Commands = {
     summary: 'Write events to a file, the first one first: a line of JSON each, or CSV.',
     flags: {
       ...FILTERS,
-      file: { type: 'string', value: 'FILE', required: true, text: 'The file; - is stdout.' },
-      csv: { type: 'boolean', text: 'Write CSV.' }
+      file: required('FILE', 'The file; - is stdout.'),
+      csv: toggle('Write CSV.')
     },
     creates: false,
     run: exportEvents

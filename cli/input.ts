@@ -6,8 +6,9 @@ import { LIMITS } from '../schemas/common.ts'
 import type { User } from '../schemas/user.ts'
 import { paramError } from '../lib/errors.ts'
 import { randomText } from '../lib/ids.ts'
+import type { Roles } from '../lib/records.ts'
 import { GENERATED_PASSWORD } from '../lib/users/password-rules.ts'
-import { UsageError } from './args.ts'
+import { type Args, UsageError } from './args.ts'
 import type { Context } from './command.ts'
 
 /** Bytes of a password on stdin: four for each character, and the line ending. */
@@ -39,6 +40,9 @@ export async function takePassword ({ args, stdin, signal }: Context): Promise<{
   if (stdin.isTTY === true) throw new UsageError('--password-stdin: stdin is a terminal, which would show the password; pipe it in')
   return { password: await readPassword({ stdin, signal }), generated: false }
 }
+
+/** The roles of the flag `role`. */
+export const readRoles = (args: Args): Roles => Object.fromEntries(args.all('role').map((role) => [role, true]))
 
 /** The user whose account the flag names. Throws ErrParam. */
 export async function requireUser ({ services, args }: Context, flag = 'account'): Promise<User> {

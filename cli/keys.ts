@@ -1,4 +1,5 @@
 import { toTimestamp } from '../lib/clock.ts'
+import { toggle } from './args.ts'
 import type { Commands } from './command.ts'
 import { printList, printRecord } from './output.ts'
 
@@ -6,7 +7,7 @@ export const keysCommands: Commands = {
   'keys rotate': {
     summary: 'Create a new key for signing tokens. Earlier keys stay published.',
     flags: {
-      'drop-former': { type: 'boolean', text: 'For a key in the wrong hands: use the new key at once and drop all earlier ones. Everybody signs in once more.' }
+      'drop-former': toggle('For a key in the wrong hands: use the new key at once and drop all earlier ones. Everybody signs in once more.')
     },
     async run (context) {
       const { kid, since } = await context.services.oidc.rotateKeys({ dropFormer: context.args.has('drop-former') })

@@ -1,6 +1,6 @@
 import { readConfig } from '../config.ts'
 import { LOGIN_CLIENT_ID } from '../lib/bootstrap.ts'
-import { UsageError } from './args.ts'
+import { repeated, UsageError, value } from './args.ts'
 import type { Commands } from './command.ts'
 import type { DeviceCode } from './device-login.ts'
 import { printRecord } from './output.ts'
@@ -24,9 +24,9 @@ export const loginCommands: Commands = {
   login: {
     summary: 'Sign in at a running service, in any browser, and print the tokens.',
     flags: {
-      issuer: { type: 'string', value: 'URL', text: 'URL of the service. By default IDENTITY_ISSUER, or the address of HOST and PORT.' },
-      client: { type: 'string', value: 'ID', text: `A public client with the device grant; ${LOGIN_CLIENT_ID}, which bootstrap creates, by default.` },
-      scope: { type: 'string', value: 'SCOPE', multiple: true, text: `A scope; may be repeated. ${LOGIN_SCOPES.join(', ')} by default.` }
+      issuer: value('URL', 'URL of the service. By default IDENTITY_ISSUER, or the address of HOST and PORT.'),
+      client: value('ID', `A public client with the device grant; ${LOGIN_CLIENT_ID}, which bootstrap creates, by default.`),
+      scope: repeated('SCOPE', 'A scope', `${LOGIN_SCOPES.join(', ')} by default.`)
     },
     async runAlone ({ args, json, stdout, stderr, signal }, env) {
       const scopes = args.all('scope')

@@ -34,7 +34,29 @@ import { tokenCommands } from './token.ts'
 import { userCommands } from './user.ts'
 import { webhookCommands } from './webhook.ts'
 
-export const COMMANDS: Commands = { ...bootstrapCommands, ...tokenCommands, ...userCommands, ...manageUserCommands, ...clientCommands, ...resourceCommands, ...sessionsCommands, ...eventCommands, ...webhookCommands, ...mailCommands, ...textCommands, ...logoutCommands, ...keysCommands, ...backupCommands, ...compactCommands, ...doctorCommands, ...moveCommands, ...configCommands, ...loginCommands, ...serveCommands, ...testingCommands }
+export const COMMANDS: Commands = {
+  ...bootstrapCommands,
+  ...tokenCommands,
+  ...userCommands,
+  ...manageUserCommands,
+  ...clientCommands,
+  ...resourceCommands,
+  ...sessionsCommands,
+  ...eventCommands,
+  ...webhookCommands,
+  ...mailCommands,
+  ...textCommands,
+  ...logoutCommands,
+  ...keysCommands,
+  ...backupCommands,
+  ...compactCommands,
+  ...doctorCommands,
+  ...moveCommands,
+  ...configCommands,
+  ...loginCommands,
+  ...serveCommands,
+  ...testingCommands
+}
 
 /** Finds the command and its flags. Flags may also come before the command. */
 function findCommand (argv: string[]): { name: string, command: Command, flags: string[] } {
@@ -90,7 +112,15 @@ async function run (command: Command, surroundings: Surroundings, env: NodeJS.Pr
   const onWarning = (message: string) => { surroundings.stderr.write(`fastify-identity: warning: ${message}\n`) }
   warnings.forEach(onWarning)
   if ('runConfigured' in command) return await command.runConfigured(surroundings, config)
-  const services = await openServices({ ...options, via: 'cli', onWarning, createDatabase: command.creates ?? options.createDatabase, ...(oidc !== false && { refreshTtl: oidc.refreshTtl, issuer: oidc.issuer, serviceName: oidc.name }), getLanguages: () => createLanguages(oidc === false || oidc.texts === undefined ? {} : readOwnTexts(oidc.texts).own), accounts: toAccounts(config) })
+  const services = await openServices({
+    ...options,
+    via: 'cli',
+    onWarning,
+    createDatabase: command.creates ?? options.createDatabase,
+    ...(oidc !== false && { refreshTtl: oidc.refreshTtl, issuer: oidc.issuer, serviceName: oidc.name }),
+    getLanguages: () => createLanguages(oidc === false || oidc.texts === undefined ? {} : readOwnTexts(oidc.texts).own),
+    accounts: toAccounts(config)
+  })
   try {
     await command.run({ ...surroundings, services })
     // Without a service nobody else would, and a record carries only so many events.

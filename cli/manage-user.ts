@@ -3,12 +3,10 @@
  * @module
  */
 import type { UserItem } from '../schemas/user.ts'
-import type { Flag } from './args.ts'
-import { FORCE, OPERATOR, type Commands, type Context, toOperator } from './command.ts'
+import { toggle } from './args.ts'
+import { ACCOUNT, FORCE, OPERATOR, type Commands, type Context, toOperator } from './command.ts'
 import { requireUser } from './input.ts'
 import { printRecord } from './output.ts'
-
-const ACCOUNT: Flag = { type: 'string', value: 'ACCOUNT', required: true, text: 'The account.' }
 
 const CLIENTS_STOP = 'Clients that the operator does not vouch for sign nobody in while their owner is disabled.'
 const CLIENTS_STAY = 'The clients stay, owned by this user_id: client list shows them, and client delete removes one.'
@@ -60,7 +58,7 @@ export const manageUserCommands: Commands = {
     summary: 'Delete a user with all their sessions and tokens.',
     flags: {
       account: ACCOUNT,
-      clients: { type: 'boolean', text: 'Delete their clients too. Without it the clients stay, and stop unless the operator vouches for them.' },
+      clients: toggle('Delete their clients too. Without it the clients stay, and stop unless the operator vouches for them.'),
       force: FORCE
     },
     async run (context) {

@@ -7,12 +7,14 @@ import { paramError } from '../lib/errors.ts'
 import { COLLECTIONS } from '../lib/store/collections.ts'
 import { hideCredentials, openStore } from '../lib/store/index.ts'
 import type { Store } from '../lib/store/port.ts'
-import { UsageError } from './args.ts'
+import { required, UsageError } from './args.ts'
 import type { Commands, Surroundings } from './command.ts'
 import { printRecord } from './output.ts'
 
 /** Milliseconds between two lines about the same collection. */
 const INTERVAL = 2_000
+
+interface Place { store: Store, name: string }
 
 const URL_TEXT = 'sqlite:PATH or mongodb://...; - reads it from stdin, because other users can read a command line.'
 
@@ -22,10 +24,18 @@ async function takeUrl ({ args, stdin, signal }: Surroundings, flag: string): Pr
   return url === '-' ? (await text(addAbortSignal(signal, stdin))).trim() : url
 }
 
-function open (flag: string, url: string, { services: { storeTimeout: timeout } }: Config, surroundings: Surroundings): Promise<Store> {
+/** Opens the store at the URL of a flag while `use` runs. */
+async function withStore (
+  surroundings: Surroundings, { services: { storeTimeout: timeout } }: Config, [flag, url]: ['from' | 'to', string], use: (at: Place) => Promise<void>
+): Promise<void> {
   if (/^sqlite:.*:memory:/i.test(url)) throw paramError(flag, 'is a store in memory, which cannot be moved')
   const onWarning = (message: string) => { surroundings.stderr.write(`fastify-identity: ${message}\n`) }
-  return openStore(url, { timeout, create: flag === 'to', onWarning, moving: true })
+  const store = await openStore(url, { timeout, create: flag === 'to', onWarning, moving: true })
+  try {
+    await use({ store, name: hideCredentials(url) })
+  } finally {
+    await store.close()
+  }
 }
 
 /** Reports the progress on stderr. */
@@ -41,54 +51,47 @@ function createReport ({ stderr, json }: Surroundings): (progress: MoveProgress)
   }
 }
 
+async function moveAll (surroundings: Surroundings, places: { from: Place, to: Place }): Promise<void> {
+  const { signal, json, stdout } = surroundings
+  const { move } = await import('../lib/maintenance/move.ts')
+  const collections = await move({ ...places, collections: COLLECTIONS, now: Date.now, signal, onProgress: createReport(surroundings) })
+  const seal = await places.to.store.collection<Seal>('meta').get(SEAL_ID)
+  const documents = collections.reduce((sum, compared) => sum + compared.documents, 0)
+  for (const { collection, documents, checksum } of json ? [] : collections) {
+    if (documents > 0) stdout.write(`${collection.padEnd(20)}  ${String(documents).padStart(10)}  ${checksum}\n`)
+  }
+  const needs = seal === null ? '' : `, with the secret key that has the id ${seal.key_id}`
+  printRecord(surroundings, { documents, key_id: seal?.key_id, ...(json && { collections }) }, `Everything is in ${places.to.name}. Start the service there${needs}.`)
+}
+
 export const moveCommands: Commands = {
   move: {
     summary: 'Move everything into an empty database of either engine. The source takes no writes any more. May be interrupted and called again.',
     flags: {
-      from: { type: 'string', value: 'URL', required: true, text: `The database to move: ${URL_TEXT}` },
-      to: { type: 'string', value: 'URL', required: true, text: 'The empty database that it becomes, or the one of an interrupted move.' }
+      from: required('URL', `The database to move: ${URL_TEXT}`),
+      to: required('URL', 'The empty database that it becomes, or the one of an interrupted move.')
     },
     async runConfigured (surroundings, config) {
-      const { args, signal, json, stdout } = surroundings
+      const { args } = surroundings
       if (args.required('from') === '-' && args.required('to') === '-') throw new UsageError('--to: only one of the two can be read from stdin')
-      const { move } = await import('../lib/maintenance/move.ts')
       const urls = { from: await takeUrl(surroundings, 'from'), to: await takeUrl(surroundings, 'to') }
-      const from = { store: await open('from', urls.from, config, surroundings), name: hideCredentials(urls.from) }
-      try {
-        const to = { store: await open('to', urls.to, config, surroundings), name: hideCredentials(urls.to) }
-        try {
-          const collections = await move({ from, to, collections: COLLECTIONS, now: Date.now, signal, onProgress: createReport(surroundings) })
-          const seal = await to.store.collection<Seal>('meta').get(SEAL_ID)
-          const documents = collections.reduce((sum, compared) => sum + compared.documents, 0)
-          if (!json) {
-            for (const { collection, documents, checksum } of collections) if (documents > 0) stdout.write(`${collection.padEnd(20)}  ${String(documents).padStart(10)}  ${checksum}\n`)
-          }
-          const needs = seal === null ? '' : `, with the secret key that has the id ${seal.key_id}`
-          printRecord(surroundings, { documents, key_id: seal?.key_id, ...(json && { collections }) }, `Everything is in ${to.name}. Start the service there${needs}.`)
-        } finally {
-          await to.store.close()
-        }
-      } finally {
-        await from.store.close()
-      }
+      await withStore(surroundings, config, ['from', urls.from], async (from) => {
+        await withStore(surroundings, config, ['to', urls.to], async (to) => await moveAll(surroundings, { from, to }))
+      })
     }
   },
 
   'move withdraw': {
     summary: 'Take the mark of a move away from its source, so that the service can go on there.',
-    flags: { from: { type: 'string', value: 'URL', required: true, text: `The source of the move: ${URL_TEXT}` } },
+    flags: { from: required('URL', `The source of the move: ${URL_TEXT}`) },
     async runConfigured (surroundings, config) {
       const { withdrawMove } = await import('../lib/maintenance/move.ts')
-      const url = await takeUrl(surroundings, 'from')
-      const store = await open('from', url, config, surroundings)
-      try {
+      await withStore(surroundings, config, ['from', await takeUrl(surroundings, 'from')], async ({ store, name }) => {
         const { other, isDone } = await withdrawMove(store)
-        printRecord(surroundings, { database: hideCredentials(url), was_moved_to: other }, isDone
+        printRecord(surroundings, { database: name, was_moved_to: other }, isDone
           ? 'The move was finished: what was written at its target is not here, and tokens that were revoked there are good here. Use one of the two only.'
           : 'Remove the target of the move: it is not whole, and no service starts on it.')
-      } finally {
-        await store.close()
-      }
+      })
     }
   }
 }

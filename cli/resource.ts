@@ -1,6 +1,6 @@
 import { CreateResourceSchema, type Resource } from '../schemas/resource.ts'
 import { paramError } from '../lib/errors.ts'
-import { UsageError } from './args.ts'
+import { repeated, required, UsageError } from './args.ts'
 import type { Commands } from './command.ts'
 import { checkInput } from './input.ts'
 import { printList, printRecord } from './output.ts'
@@ -25,11 +25,11 @@ export const resourceCommands: Commands = {
   'resource create': {
     summary: 'Declare a resource: an API with scopes of its own.',
     flags: {
-      id: { type: 'string', value: 'URI', required: true, text: 'The URI that is the audience of its tokens.' },
-      name: { type: 'string', value: 'NAME', required: true, text: 'Display name.' },
-      scope: { type: 'string', value: 'NAME=DESCRIPTION', multiple: true, text: 'A scope, and what it lets an app do; may be repeated.' },
-      'self-service': { type: 'string', value: 'NAME', multiple: true, text: 'A scope that any user may give to their clients; may be repeated.' },
-      role: { type: 'string', value: 'ROLE', multiple: true, text: 'A role of which the user must hold one; may be repeated.' }
+      id: required('URI', 'The URI that is the audience of its tokens.'),
+      name: required('NAME', 'Display name.'),
+      scope: repeated('NAME=DESCRIPTION', 'A scope, and what it lets an app do'),
+      'self-service': repeated('NAME', 'A scope that any user may give to their clients'),
+      role: repeated('ROLE', 'A role of which the user must hold one')
     },
     async run (context) {
       const { services: { resources }, args } = context
@@ -59,7 +59,7 @@ export const resourceCommands: Commands = {
 
   'resource remove': {
     summary: 'Remove a resource. Its tokens end, and its scopes stay reserved.',
-    flags: { id: { type: 'string', value: 'URI', required: true, text: 'Its URI.' } },
+    flags: { id: required('URI', 'Its URI.') },
     async run (context) {
       const { services: { resources }, args } = context
       const found = await resources.getByUri(args.required('id'))

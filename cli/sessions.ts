@@ -1,5 +1,5 @@
 import { IdentityError } from '../lib/errors.ts'
-import { UsageError } from './args.ts'
+import { toggle, value } from './args.ts'
 import type { Commands } from './command.ts'
 import { requireUser } from './input.ts'
 import { printRecord } from './output.ts'
@@ -8,13 +8,13 @@ export const sessionsCommands: Commands = {
   'sessions end': {
     summary: 'End the sessions and tokens of a user, or with --all those of everybody.',
     flags: {
-      user: { type: 'string', value: 'ACCOUNT', text: 'The account.' },
-      all: { type: 'boolean', text: 'Everybody.' }
+      user: value('ACCOUNT', 'The account.'),
+      all: toggle('Everybody.')
     },
     creates: false,
     async run (context) {
       const { services: { users, tokenSessions, tokens }, args } = context
-      if ((args.optional('user') === undefined) !== args.has('all')) throw new UsageError('--user: is required, or --all')
+      args.requireOne('user', 'all')
       let ended = 0
       if (args.has('all')) {
         for await (const batch of users.list({ limit: 0 })) {

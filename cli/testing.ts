@@ -1,11 +1,12 @@
+import { toggle, value } from './args.ts'
 import type { Commands } from './command.ts'
 
 export const testingCommands: Commands = {
   testing: {
     summary: 'Serve the testing kit on an in-memory store, for test suites in other languages.',
     flags: {
-      port: { type: 'string', value: 'PORT', text: 'Port of 127.0.0.1 to listen on; a free one by default.' },
-      'until-stdin-ends': { type: 'boolean', text: 'Also stop when stdin ends, as it does when the suite that started this ends.' }
+      port: value('PORT', 'Port of 127.0.0.1 to listen on; a free one by default.'),
+      'until-stdin-ends': toggle('Also stop when stdin ends, as it does when the suite that started this ends.')
     },
     async runAlone ({ args }) {
       const port = args.integer('port', { minimum: 0, maximum: 65_535 })

@@ -5,6 +5,7 @@ import { en as englishMails } from '../lib/mail/texts/en.ts'
 import { de } from '../lib/pages/texts/de.ts'
 import { en } from '../lib/pages/texts/en.ts'
 import { BUILT_IN } from '../lib/pages/texts/language.ts'
+import { value } from './args.ts'
 import type { Commands } from './command.ts'
 
 const TEXTS: Record<string, { pages: object, mails: object }> = {
@@ -16,8 +17,8 @@ export const textCommands: Commands = {
   'texts export': {
     summary: 'Write the texts of pages and mails as JSON, for the folder that IDENTITY_TEXTS names.',
     flags: {
-      language: { type: 'string', value: 'TAG', text: `One of ${BUILT_IN.join(', ')}. Absent: ${BUILT_IN[0]}.` },
-      file: { type: 'string', value: 'FILE', text: 'A new file, with its folder. Absent: stdout.' }
+      language: value('TAG', `One of ${BUILT_IN.join(', ')}. Absent: ${BUILT_IN[0]}.`),
+      file: value('FILE', 'A new file, with its folder. Absent: stdout.')
     },
     async runAlone ({ args, stdout }) {
       const language = args.optional('language') ?? 'en'

@@ -1,18 +1,32 @@
 import { InviteUserSchema } from '../schemas/people.ts'
 import { CreateUserSchema, PatchUserSchema, type User, type UserItem } from '../schemas/user.ts'
 import { paramError } from '../lib/errors.ts'
-import type { Roles } from '../lib/records.ts'
-import { UsageError, type Flag } from './args.ts'
-import { FORCE, OPERATOR, type Commands, toOperator } from './command.ts'
-import { checkInput, requireUser, takePassword } from './input.ts'
+import { type Args, UsageError, repeated, toggle, value } from './args.ts'
+import { ACCOUNT, FORCE, OPERATOR, type Commands, type Context, toOperator } from './command.ts'
+import { checkInput, readRoles, requireUser, takePassword } from './input.ts'
 import { printList, printRecord } from './output.ts'
 
-const PASSWORD: Flag = { type: 'boolean', text: 'Read the password from stdin. Without it, a password is generated and shown.' }
-const ACCOUNT: Flag = { type: 'string', value: 'ACCOUNT', required: true, text: 'The account.' }
+const PASSWORD = toggle('Read the password from stdin. Without it, a password is generated and shown.')
+
+/** Flags of a new user. */
+const NEW = {
+  account: { ...ACCOUNT, text: 'An email address, or letters, digits, - and _.' },
+  name: value('NAME', 'Display name.'),
+  role: repeated('ROLE', 'A role')
+}
 
 const LINK = 'Hand the link over: whoever has it chooses the password. It works once.'
 
-const SHOWN_ONCE = 'The password is shown only once.'
+/** The account and the name of a new user. */
+function readUser (args: Args): { account: string, name?: string } {
+  const name = args.optional('name')
+  return { account: args.required('account'), ...(name !== undefined && { name }) }
+}
+
+/** @param password the generated one; undefined if it was given */
+function printPassword (context: Context, user: object, password: string | undefined): void {
+  printRecord(context, { ...user, password }, password && 'The password is shown only once.')
+}
 
 function describeState (user: UserItem): string {
   if (user.disabled_at) return 'disabled'
@@ -32,36 +46,27 @@ const COLUMNS = {
 export const userCommands: Commands = {
   'user create': {
     summary: 'Create a user.',
-    flags: {
-      account: { ...ACCOUNT, text: 'An email address, or letters, digits, - and _.' },
-      'password-stdin': PASSWORD,
-      name: { type: 'string', value: 'NAME', text: 'Display name.' },
-      role: { type: 'string', value: 'ROLE', multiple: true, text: 'A role; may be repeated.' }
-    },
+    flags: { account: NEW.account, 'password-stdin': PASSWORD, name: NEW.name, role: NEW.role },
     async run (context) {
       const { services, args } = context
-      const name = args.optional('name')
       const { password, generated } = await takePassword(context)
-      const body = checkInput(CreateUserSchema, { data: { account: args.required('account'), password, ...(name !== undefined && { name }) } })
-      const roles: Roles = Object.fromEntries(args.all('role').map((role) => [role, true]))
-      const { user_id } = await services.users.create(body, { roles })
+      const body = checkInput(CreateUserSchema, { data: { ...readUser(args), password } })
+      const { user_id } = await services.users.create(body, { roles: readRoles(args) })
       const { account } = await services.users.require(user_id)
-      printRecord(context, { user_id, account, ...(generated && { password }) }, generated ? SHOWN_ONCE : undefined)
+      printPassword(context, { user_id, account }, generated ? password : undefined)
     }
   },
 
   'user list': {
     summary: 'List users.',
     flags: {
-      contains: { type: 'string', value: 'TEXT', text: 'Only accounts that contain this text.' },
-      limit: { type: 'string', value: 'N', text: 'Maximum number; all users by default.' }
+      contains: value('TEXT', 'Only accounts that contain this text.'),
+      limit: value('N', 'Maximum number; all users by default.')
     },
     creates: false,
     async run (context) {
       const { services, args } = context
-      const contains = args.optional('contains')
-      const limit = args.integer('limit', { minimum: 0, maximum: Number.MAX_SAFE_INTEGER }) ?? 0
-      const users = services.users.list({ ...(contains !== undefined && { contains }), limit, fields: 'expired,disabled' })
+      const users = services.users.list({ contains: args.optional('contains'), limit: args.limit(), fields: 'expired,disabled' })
       await printList(context, users, COLUMNS)
     }
   },
@@ -73,7 +78,7 @@ export const userCommands: Commands = {
       const { user_id, account } = await requireUser(context)
       const { password, generated } = await takePassword(context)
       await context.services.users.patch(user_id, checkInput(PatchUserSchema, { data: { password } }), OPERATOR)
-      printRecord(context, { user_id, account, ...(generated && { password }) }, generated ? SHOWN_ONCE : undefined)
+      printPassword(context, { user_id, account }, generated ? password : undefined)
     }
   },
 
@@ -89,17 +94,11 @@ export const userCommands: Commands = {
 
   'user invite': {
     summary: 'Create a user who chooses their password with a link. It goes by mail, or is shown without mail.',
-    flags: {
-      account: { ...ACCOUNT, text: 'An email address, or letters, digits, - and _.' },
-      name: { type: 'string', value: 'NAME', text: 'Display name.' },
-      role: { type: 'string', value: 'ROLE', multiple: true, text: 'A role; may be repeated.' }
-    },
+    flags: NEW,
     async run (context) {
       const { services: { accounts }, args } = context
-      const name = args.optional('name')
-      const roles: Roles = Object.fromEntries(args.all('role').map((role) => [role, true]))
-      const { data: { account } } = checkInput(InviteUserSchema, { data: { account: args.required('account'), ...(name !== undefined && { name }) } })
-      const invited = await accounts.inviteUser({ account, ...(name !== undefined && { name }), ...(args.all('role').length > 0 && { roles }) }, OPERATOR)
+      const { data } = checkInput(InviteUserSchema, { data: readUser(args) })
+      const invited = await accounts.inviteUser({ ...data, ...(args.all('role').length > 0 && { roles: readRoles(args) }) }, OPERATOR)
       await accounts.outbox?.settle()
       printRecord(context, invited, invited.link === undefined ? 'The link goes by mail.' : LINK)
     }
@@ -121,8 +120,8 @@ export const userCommands: Commands = {
     summary: 'Add roles to a user, and remove them.',
     flags: {
       account: ACCOUNT,
-      add: { type: 'string', value: 'ROLE', multiple: true, text: 'A role to add; may be repeated.' },
-      remove: { type: 'string', value: 'ROLE', multiple: true, text: 'A role to remove; may be repeated.' },
+      add: repeated('ROLE', 'A role to add'),
+      remove: repeated('ROLE', 'A role to remove'),
       force: FORCE
     },
     async run (context) {
