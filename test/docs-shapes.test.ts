@@ -45,6 +45,7 @@ const COLLECTIONS_OF: Record<string, string> = {
   DeliveryRecord: 'deliveries',
   LogoutRecord: 'logouts',
   WebhookRecord: 'webhooks',
+  FailedEvent: 'webhook_failures',
   WebhookAttemptsRecord: 'webhook_attempts',
   KeysRecord: 'keys',
   Seal: 'meta',

@@ -132,6 +132,12 @@ export function createFeed ({ store }: { store: Store }) {
       return { events: shown.map((record) => showEvent(record, name)), after: await toCursor(Number(records.at(-1)?.id ?? number)) }
     },
 
+    /** The event with this ULID; undefined when it is not published, or not kept any more. */
+    async find (key: string): Promise<Event | undefined> {
+      const record = await events.getBy('key', key)
+      return record === null ? undefined : showEvent(record, await getGeneration())
+    },
+
     /** The cursor of the last event. */
     last: async (): Promise<string> => await toCursor(await readLast()),
 

@@ -40,7 +40,7 @@ export interface EventParts extends EventOptions {
 }
 
 /** The events, for embedders and the API. */
-export interface Events extends Pick<Feed, 'read' | 'first' | 'last' | 'wait' | 'countWaiting'> {
+export interface Events extends Pick<Feed, 'read' | 'find' | 'first' | 'last' | 'wait' | 'countWaiting'> {
   page (query?: EventListQuery, actor?: Actor): Promise<Page<Event>>
   list (query?: EventListQuery): AsyncIterable<Event[]>
   listOwn (user_id: string): Promise<Event[]>
@@ -88,9 +88,9 @@ export function createEvents ({ store, now, via, addresses, days, key, onPublish
     await Promise.all([failures.settle(), revocations.settle()])
     await relay.flush()
   }
-  const { read, first, last, wait, countWaiting } = feed
+  const { read, find, first, last, wait, countWaiting } = feed
   return {
-    events: { read, first, last, wait, countWaiting, ...createEventList({ store, feed }), on: follower.on, flush },
+    events: { read, find, first, last, wait, countWaiting, ...createEventList({ store, feed }), on: follower.on, flush },
     recorder,
     failures,
     revocations,

@@ -1,4 +1,5 @@
-import type { OutboundAnswer, OutboundFetch } from '../outbound/fetcher.ts'
+import type { OutboundFetch } from '../outbound/fetcher.ts'
+import { RefusedError } from '../work/failure.ts'
 import type { createReader } from './find-ended.ts'
 import { type LogoutRecord, nameSid } from './record.ts'
 
@@ -16,24 +17,14 @@ export type SignLogout = (claims: LogoutClaims) => Promise<{ uri: string, token:
 /** Status codes of a receiver that may accept a later attempt. */
 const PASSING = [408, 425, 429]
 
-/** The receiver did not accept a logout token. */
-export class LogoutRefusedError extends Error {
-  readonly responseCode: number
-  readonly retryAfter: number | undefined
-
-  constructor ({ status, retryAfter }: OutboundAnswer) {
-    super(`the receiver answered ${status}`)
-    this.responseCode = status
-    this.retryAfter = retryAfter
-  }
-}
-
 /**
  * Back-Channel Logout 1.0, 2.5: an OP retries only after failures that may be temporary, such as a network outage. With 400 the
  * receiver says that it will never accept the token (2.8).
  */
 export function isFinal (error: unknown): boolean {
-  return error instanceof LogoutRefusedError && error.responseCode < 500 && !PASSING.includes(error.responseCode)
+  if (!(error instanceof RefusedError)) return false
+  const { responseCode = 500 } = error
+  return responseCode < 500 && !PASSING.includes(responseCode)
 }
 
 /**
@@ -65,7 +56,7 @@ export function createAttempt ({ reader, sign, fetch }: { reader: Pick<ReturnTyp
         signal
       })
       // 2.8: some frameworks turn an empty 200 into a 204.
-      if (answer.status !== 200 && answer.status !== 204) throw new LogoutRefusedError(answer)
+      if (answer.status !== 200 && answer.status !== 204) throw new RefusedError(answer)
     }
   }
 }

@@ -10,7 +10,7 @@ import type { ClientRecord, UserRecord } from '../records.ts'
 import type { Store } from '../store/port.ts'
 import type { Timers } from '../timers.ts'
 import { createQueue } from '../work/queue.ts'
-import { LogoutRefusedError, type SignLogout, createAttempt, isFinal } from './attempt.ts'
+import { type SignLogout, createAttempt, isFinal } from './attempt.ts'
 import { createReader } from './find-ended.ts'
 import { type LogoutRecord, nameLogout } from './record.ts'
 
@@ -86,7 +86,6 @@ export function createLogouts ({ store, now, recorder, authorizations, fetch, on
     keepsDone: true,
     perform: async (record, signal) => await attempt!(record, signal),
     isFinal,
-    readDelay: (error) => error instanceof LogoutRefusedError ? error.retryAfter : undefined,
     renew: toEnd
   }, { store, now, onError, timers, onFailed: ({ id, client_id, user_id, attempts }, failure) => onFailed({ id, client_id, user_id, attempts, failure }) })
 

@@ -88,13 +88,19 @@ export const COLLECTIONS: readonly CollectionSpec[] = [
     indexes: [['state', 'due_at'], ['client_id', 'state'], ['owner', 'state']],
     expiry: 'expired_at'
   },
-  // Webhooks, each with its position in the feed, and their last attempts (lib/webhooks).
+  // Webhooks, each with its position in the feed, their failed events and their last attempts (lib/webhooks).
   {
     name: 'webhooks',
     keys: { slot: 'number', state: 'string', claim: 'number', revision: 'number', ...EVENTS_DUE },
     unique: ['slot'],
     indexes: [['state'], ['event_due']],
     hidden: EVENT_PREFIX
+  },
+  {
+    name: 'webhook_failures',
+    keys: { webhook_id: 'string', state: 'string', due_at: 'string', claim: 'number', expired_at: 'string' },
+    indexes: [['state', 'due_at'], ['webhook_id', 'state', 'due_at']],
+    expiry: 'expired_at'
   },
   { name: 'webhook_attempts', keys: { expired_at: 'string' }, expiry: 'expired_at' },
   // Events (lib/events): the feed in its order, the inbox of the relay, and the state of the feed.

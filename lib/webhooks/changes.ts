@@ -11,7 +11,7 @@ import { type Collection, DuplicateKeyError, type Json } from '../store/port.ts'
 import { type WebhookFeed, compareCursors } from './cursors.ts'
 import type { Deliveries } from './deliveries.ts'
 import { findEnd, findStart } from './places.ts'
-import { type WebhookAttemptsRecord, MAX_WEBHOOKS, type WebhookRecord } from './record.ts'
+import { type FailedEvent, type WebhookAttemptsRecord, MAX_WEBHOOKS, type WebhookRecord } from './record.ts'
 import { type Registry, SEIZE, notFound } from './registry.ts'
 import type { WebhookSecrets } from './secrets.ts'
 import { isTypePattern } from './types.ts'
@@ -19,6 +19,7 @@ import { isTypePattern } from './types.ts'
 export interface ChangesParts {
   webhooks: Collection<WebhookRecord>
   attempts: Collection<WebhookAttemptsRecord>
+  failedEvents: Collection<FailedEvent>
   registry: Registry
   secrets: WebhookSecrets
   now: Clock
@@ -37,7 +38,7 @@ function findSlot (taken: WebhookRecord[]): number {
 }
 
 /** Changes of webhooks by operators. A change takes effect at once, also on the deliveries of another process. */
-export function createChanges ({ webhooks, attempts, registry: { requireRecord, listAll, write }, secrets, now, recorder, feed, outbound, deliveries }: ChangesParts) {
+export function createChanges ({ webhooks, attempts, failedEvents, registry: { requireRecord, listAll, write }, secrets, now, recorder, feed, outbound, deliveries }: ChangesParts) {
   const checks: Checks<Omit<NewWebhook, 'disabled'>> = {
     name: (text) => checkName('name', text),
     url (text) {
@@ -130,13 +131,14 @@ export function createChanges ({ webhooks, attempts, registry: { requireRecord, 
     },
 
     /**
-     * Removes a webhook, with the record of its attempts.
+     * Removes a webhook, with its attempts and failed events.
      * @throws ErrNotFound, ErrBusy
      */
     async remove (webhookId: string): Promise<void> {
       if (!await recorder.remove('webhooks', webhookId, { type: 'webhook.deleted', id: webhookId })) throw notFound()
       deliveries.interrupt(webhookId)
       await attempts.delete(webhookId)
+      await failedEvents.deleteMany({ equal: { webhook_id: webhookId } })
     },
 
     /**

@@ -2,7 +2,7 @@ import { IdentityError } from '../errors.ts'
 import type { Events } from '../events/index.ts'
 
 /** The part of the feed that deliveries use. */
-export type WebhookFeed = Pick<Events, 'read' | 'first' | 'last' | 'wait' | 'list'>
+export type WebhookFeed = Pick<Events, 'read' | 'find' | 'first' | 'last' | 'wait' | 'list'>
 
 const split = (cursor: string): [generation: string, number: number] => {
   const [generation = '', number = ''] = cursor.split('.')

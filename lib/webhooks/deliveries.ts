@@ -1,22 +1,21 @@
-import type { Event } from '../../schemas/event.ts'
 import { type Clock, toTimestamp } from '../clock.ts'
 import { runFor } from '../events/origin.ts'
+import { readFirst } from '../lists/first.ts'
 import type { OutboundAnswer } from '../outbound/fetcher.ts'
 import type { Change, Collection, Store } from '../store/port.ts'
 import { TIMERS, type Timers } from '../timers.ts'
 import { waitForEnd } from '../work/close.ts'
-import { Slots } from '../work/slots.ts'
+import { CutOffError } from '../work/failure.ts'
+import { claim } from '../work/lease.ts'
 import type { WebhookFeed } from './cursors.ts'
+import { FAILED_EVENTS, LEASE, createFailedEvents } from './failed-events.ts'
 import type { Failure } from './progress.ts'
-import { type WebhookAttemptsRecord, MAX_PARKED, MAX_WEBHOOKS, type WebhookRecord } from './record.ts'
+import { type FailedEvent, type WebhookAttemptsRecord, MAX_PARKED, MAX_WEBHOOKS, type WebhookRecord } from './record.ts'
 import { shareReads } from './shared-reads.ts'
-import { LEASE, deliver } from './worker.ts'
+import { type Worker, createWorker } from './worker.ts'
 
-/** Concurrent attempts of this process, for all webhooks. */
-const SLOTS = 64
-
-/** The most milliseconds between two polls, so that deliveries left by other processes are found, and the least. */
-const POLL_INTERVAL = 15_000
+/** The most milliseconds between two polls, so that deliveries left by commands and other processes are found, and the least. */
+const POLL_INTERVAL = 2_000
 const PAUSE = 100
 
 /** Milliseconds to the next poll after a failure. */
@@ -28,37 +27,38 @@ export interface DeliveriesParts {
   now: Clock
   send: (record: WebhookRecord, message: { id: string, body: string }, signal: AbortSignal) => Promise<OutboundAnswer>
   disable: (record: WebhookRecord, failure: Failure, progress: Change) => Promise<void>
-  onGivenUp: (webhookId: string, event: Event) => void
+  onGivenUp: (record: FailedEvent) => void
   /** Receives failures that no caller waits for. */
   onError: (error: unknown) => void
   timers?: Timers
   random?: () => number
 }
 
-/** The time (ms) from which a webhook has work. Undefined when it has none. */
-function toDue ({ cursor, replay, hurries, parked, leased_until, wait_until }: WebhookRecord, last: string): number | undefined {
-  const isBehind = (cursor !== last || replay !== undefined) && parked.length < MAX_PARKED
-  const due = isBehind || hurries === true ? 0 : Math.min(...parked.map(({ due_at }) => Date.parse(due_at)))
-  if (due === Infinity) return
-  return Math.max(due, Date.parse(leased_until), wait_until === undefined ? 0 : Date.parse(wait_until))
-}
-
 /**
  * Delivers events to webhooks. One process at a time leases a webhook, by one conditional update. A lease that is not released
  * expires, and events that were not yet stored as delivered are delivered again.
  */
-export function createDeliveries ({ store, feed, now, send, disable, onGivenUp, onError, timers = TIMERS, random = Math.random }: DeliveriesParts) {
+export function createDeliveries ({ store, feed, now, send, disable, onGivenUp, onError, timers = TIMERS, random }: DeliveriesParts) {
   const webhooks: Collection<WebhookRecord> = store.collection('webhooks')
   const attempts: Collection<WebhookAttemptsRecord> = store.collection('webhook_attempts')
-  const slots = new Slots({ size: SLOTS })
+  const records = store.collection<FailedEvent>(FAILED_EVENTS)
   const shared = shareReads(feed)
-  const workers = new Map<string, { abort: AbortController, ended: Promise<boolean> }>()
+  const workers = new Map<string, Pick<Worker, 'mayBegin' | 'perform'> & { abort: AbortController, ended: Promise<boolean> }>()
   const waits = new Set<AbortController>()
   const stopping = new AbortController()
   let loop: Promise<void> | undefined
   let isFollowing = false
   let flushes = 0
   let waking = new AbortController()
+
+  const queue = createFailedEvents({
+    async perform (record) {
+      const worker = workers.get(record.webhook_id)
+      if (worker === undefined) throw new CutOffError()
+      await worker.perform(record)
+    },
+    isHeld: ({ webhook_id }) => workers.get(webhook_id)?.mayBegin() !== true
+  }, { store, now, onError, timers, random, onFailed: onGivenUp })
 
   /** Resolves after `timeout`, when there may be events, or when the wait is aborted. */
   async function wait (after: string | undefined, timeout: number, ending = new AbortController()): Promise<void> {
@@ -78,21 +78,21 @@ export function createDeliveries ({ store, feed, now, send, disable, onGivenUp, 
 
   function begin (record: WebhookRecord): void {
     const abort = new AbortController()
-    const parts = {
+    const { run, ...worker } = createWorker(record, {
       webhooks,
       attempts,
+      records,
+      queue,
       feed: shared,
       now,
       timers,
-      random,
-      slots,
       send,
       disable,
-      onGivenUp,
       lingers: () => isFollowing && flushes === 0,
       wait
-    }
-    const ended = deliver(record, parts, { stop: stopping.signal, abort: abort.signal }).finally(() => workers.delete(record.id)).then((hasWorked) => {
+    }, { stop: stopping.signal, abort: abort.signal })
+    const running = Promise.withResolvers<boolean>()
+    const ended = running.promise.finally(() => workers.delete(record.id)).then((hasWorked) => {
       wake()
       return hasWorked
     }, (error: unknown) => {
@@ -100,18 +100,33 @@ export function createDeliveries ({ store, feed, now, send, disable, onGivenUp, 
       timers.set(wake, AFTER_FAILURE).unref?.()
       return false
     })
-    workers.set(record.id, { abort, ended })
+    workers.set(record.id, { ...worker, abort, ended })
+    running.resolve(run())
+  }
+
+  /** The time (ms) from which a webhook has work, at least. Undefined when it has none. */
+  async function findDue ({ id, cursor, replay, hurries, parked, leased_until, wait_until }: WebhookRecord, last: string): Promise<number | undefined> {
+    const start = Math.max(Date.parse(leased_until), wait_until === undefined ? 0 : Date.parse(wait_until))
+    if (start > now() || hurries === true || parked.length > 0) return start
+    const equal = { webhook_id: id, state: 'due' }
+    const next = await readFirst(records, { filter: { equal }, sort: [{ key: 'due_at', direction: 'asc' }] })
+    const isBehind = cursor !== last || replay !== undefined
+    if (isBehind && (next === undefined || await records.count({ equal }) < MAX_PARKED)) return start
+    return next && Math.max(start, Date.parse(next.due_at))
   }
 
   /** Leases the webhooks that have work. @returns when the next one is due, and the end of the feed if any webhook waits for events */
   async function look (): Promise<{ next: number, last?: string }> {
     const found: WebhookRecord[] = []
     for await (const batch of webhooks.list({ filter: { equal: { state: 'on' } }, limit: MAX_WEBHOOKS })) found.push(...batch.filter(({ id }) => !workers.has(id)))
-    if (found.length === 0) return { next: Infinity }
+    if (found.length === 0) {
+      if (workers.size === 0) queue.pace.note()
+      return { next: Infinity }
+    }
     const last = await feed.last()
     let next = Infinity
     for (const record of found) {
-      const due = toDue(record, last)
+      const due = await findDue(record, last)
       if (due === undefined) continue
       const time = now()
       if (due > time) {
@@ -119,10 +134,10 @@ export function createDeliveries ({ store, feed, now, send, disable, onGivenUp, 
         continue
       }
       if (stopping.signal.aborted) break
-      const change = { set: { leased_until: toTimestamp(time + LEASE) }, increment: { claim: 1 } }
-      const leased = await webhooks.update(record.id, change, { equal: { claim: record.claim, state: 'on' } })
+      const leased = await claim(webhooks, record, { set: { leased_until: toTimestamp(time + LEASE) } }, { state: 'on' })
       if (leased !== null) begin(leased)
     }
+    if (workers.size === 0) queue.pace.note()
     return { next, last }
   }
 
@@ -155,9 +170,20 @@ export function createDeliveries ({ store, feed, now, send, disable, onGivenUp, 
   }
 
   return {
+    list: queue.list,
+    pace: queue.pace,
+
+    /** Makes an event due that was given up. @throws ErrNotFound */
+    async retry (id: string): Promise<FailedEvent> {
+      const record = await queue.retry(id)
+      wake()
+      return record
+    },
+
     /** Delivers until `close`. */
     start (): void {
       isFollowing = true
+      queue.pace.note()
       loop ??= runFor({ via: 'system' }, follow)
     },
 
@@ -190,6 +216,7 @@ export function createDeliveries ({ store, feed, now, send, disable, onGivenUp, 
       await waitForEnd(settle())
       for (const { abort } of workers.values()) abort.abort()
       await settle()
+      await queue.close()
     }
   }
 }

@@ -1,103 +1,78 @@
 import type { Event } from '../../schemas/event.ts'
 import { type Clock, toTimestamp } from '../clock.ts'
+import type { OutboundAnswer } from '../outbound/fetcher.ts'
 import type { Change, Json } from '../store/port.ts'
 import { compareCursors } from './cursors.ts'
-import { MAX_PARKED, type Parked, type Replay, type WebhookRecord } from './record.ts'
-import { DOWN_AFTER, GIVE_UP_AFTER, GIVE_UP_FAILURES, toPause, toRetryDelay } from './schedule.ts'
+import { MAX_PARKED, type Replay, type WebhookRecord } from './record.ts'
+import { AT_ONCE, DOWN_AFTER, GIVE_UP_AFTER, GIVE_UP_FAILURES, RETRIES, toPause } from './schedule.ts'
 import { matchesType } from './types.ts'
-
-/** Concurrent deliveries of one webhook. */
-const AT_ONCE = 4
 
 /** Events that are read ahead of the first undelivered one. */
 const WINDOW = 200
 
-/** A position that the cursor moves to when everything up to it is done, with the event to deliver there, if any. */
-interface Entry {
+/** A position that the cursor moves to when everything up to it is done. */
+interface Position {
   end: string
   event?: Event
-  isDone: boolean
+  state: 'new' | 'taken' | 'done'
   endsReplay?: true
 }
 
-/** An event to deliver: a new one, or a parked one. */
-export type Task = { entry: Entry & { event: Event } } | { parked: Parked }
+/** A new event to deliver. */
+export type Entry = Position & { event: Event }
 
 /** Why a webhook is disabled. */
 export type Failure = 'HTTP_410' | 'FAILING'
 
 /** The progress of the deliveries of a leased webhook. It is all synchronous. */
-export function createProgress (record: WebhookRecord, { now, random }: { now: Clock, random: () => number }) {
-  const start = toTimestamp(now())
-  const parked = new Map(record.parked.map((one) => [one.id, record.hurries === true ? { ...one, due_at: start } : one]))
-  const entries: Entry[] = []
-  /** Entries from this index on have not been started. */
-  let begun = 0
+export function createProgress (record: WebhookRecord, { now }: { now: Clock }) {
+  /** The events that wait for a retry, by their ids, and those that did at the beginning of the lease: the cursor may be before them. */
+  const failed = new Set<string>()
+  const former = new Set<string>()
+  const entries: Position[] = []
   let running = 0
-  const retrying = new Set<string>()
   let { cursor, replay, failures, failing_since, wait_until } = record
   let position = cursor
   /** The replay, until all its events are read. */
   let reading: Replay | undefined = replay
-  let next: string | undefined
-  let isParkedChanged = record.hurries === true
 
-  function findNext (): void {
-    next = undefined
-    for (const { id, due_at } of parked.values()) if (!retrying.has(id) && (next === undefined || due_at < next)) next = due_at
-  }
-
-  function skipDone (): void {
-    while (begun < entries.length && entries[begun]!.isDone) begun++
-  }
+  const count = (state: Entry['state']) => entries.filter((entry) => entry.event !== undefined && entry.state === state).length
+  const isFull = () => failed.size + count('taken') >= MAX_PARKED
+  const getMost = () => failures < DOWN_AFTER ? AT_ONCE : 1
 
   /** Moves the cursor past everything that is done. */
   function advance (): void {
-    let count = 0
-    while (count < entries.length && entries[count]!.isDone) {
-      const { end, endsReplay } = entries[count++]!
+    while (entries[0]?.state === 'done') {
+      const { end, endsReplay } = entries.shift()!
       cursor = end
       if (endsReplay === true) replay = undefined
     }
-    entries.splice(0, count)
-    // An end marker is done without having been started.
-    begun = Math.max(0, begun - count)
   }
 
-  function takeParked (time: string): Task | undefined {
-    if (next === undefined || next > time) return
-    for (const one of parked.values()) {
-      if (one.due_at > time || retrying.has(one.id)) continue
-      retrying.add(one.id)
-      findNext()
-      return { parked: one }
-    }
-  }
+  const isWaiting = () => wait_until !== undefined && wait_until > toTimestamp(now())
 
-  function takeNew (): Task | undefined {
-    skipDone()
-    const entry = entries[begun]
-    if (entry?.event === undefined || parked.size + running >= MAX_PARKED) return
-    begun++
-    return { entry: entry as Entry & { event: Event } }
-  }
+  /** Whether an attempt may begin now. */
+  const mayBegin = () => !isWaiting() && running < getMost()
 
-  function finish (task: Task): void {
-    running--
-    if ('entry' in task) task.entry.isDone = true
-    else retrying.delete(task.parked.id)
-  }
-
-  findNext()
   return {
     /** The cursor to read on from. */
     get position () { return position },
 
+    mayBegin,
+
+    /** Whether the receiver is down: one attempt is made at a time. */
+    get isDown () { return getMost() === 1 },
+
+    /** To be called before any event is read, for each event that waits for a retry. */
+    addFailed (event_id: string): void {
+      failed.add(event_id)
+      former.add(event_id)
+    },
+
     /** Whether more events should be read now. */
     wantsEvents (): boolean {
-      skipDone()
       advance()
-      return entries.length < WINDOW && entries.length - begun < AT_ONCE && parked.size + running < MAX_PARKED
+      return entries.length < WINDOW && count('new') < AT_ONCE && !isFull()
     },
 
     /** Adds the events that were read after the position. */
@@ -105,100 +80,73 @@ export function createProgress (record: WebhookRecord, { now, random }: { now: C
       const end = reading
       for (const event of events) {
         if (end !== undefined && compareCursors(event.cursor, end.to) > 0) break
-        if (matchesType(record.types, event.type) && !parked.has(event.id)) entries.push({ end: event.cursor, event, isDone: false })
+        if (matchesType(record.types, event.type) && !former.has(event.id)) entries.push({ end: event.cursor, event, state: 'new' })
       }
       const isEnded = end !== undefined && compareCursors(after, end.to) >= 0
       if (isEnded) reading = undefined
       position = isEnded ? end.resume : after
-      entries.push({ end: position, isDone: true, ...(isEnded && { endsReplay: true }) })
+      entries.push({ end: position, state: 'done', ...(isEnded && { endsReplay: true }) })
     },
 
     /** Continues at another cursor, because the position cannot be read. */
     moveTo (other: string): void {
       position = other
-      entries.push({ end: other, isDone: true })
+      entries.push({ end: other, state: 'done' })
     },
 
-    /** The next event to deliver now. Undefined when there is none, or enough are in flight. */
-    take (): Task | undefined {
-      const time = toTimestamp(now())
-      if (wait_until !== undefined && wait_until > time) return
-      if (running >= (failures < DOWN_AFTER ? AT_ONCE : 1)) return
-      const task = takeParked(time) ?? takeNew()
-      if (task !== undefined) running++
-      return task
+    /** A new event that was read and is not delivered. */
+    getEvent: (event_id: string) => entries.find(({ event }) => event?.id === event_id)?.event,
+
+    /** The next new event to deliver now. Undefined when there is none, or enough are in flight. */
+    take (): Entry | undefined {
+      if (!mayBegin() || count('taken') >= getMost() || isFull()) return
+      const entry = entries.find(({ state }) => state === 'new') as Entry | undefined
+      if (entry !== undefined) entry.state = 'taken'
+      return entry
     },
 
-    /** Returns an event whose attempt had no outcome. */
-    putBack (task: Task): void {
-      running--
-      if ('parked' in task) retrying.delete(task.parked.id)
-    },
+    begin (): void { running++ },
+    end (): void { running-- },
 
-    /** Drops an event that is no longer in the feed. */
-    drop (task: Task): void {
-      finish(task)
-      if ('parked' in task) {
-        parked.delete(task.parked.id)
-        isParkedChanged = true
-      }
-      findNext()
-    },
-
-    succeed (task: Task): void {
-      finish(task)
-      if ('parked' in task) {
-        parked.delete(task.parked.id)
-        isParkedChanged = true
-      }
-      if (failures >= DOWN_AFTER) {
-        // The receiver was down, and is back.
-        const due_at = toTimestamp(now())
-        for (const [id, one] of parked) parked.set(id, { ...one, due_at })
-        isParkedChanged = true
-      }
+    /** @returns whether the receiver was down, and is back */
+    succeed (event_id: string): boolean {
+      const wasDown = failures >= DOWN_AFTER
+      failed.delete(event_id)
       failures = 0
       failing_since = undefined
-      findNext()
+      return wasDown
     },
 
-    /** @returns whether the event was given up, and the reason if the webhook must be disabled */
-    fail (task: Task, { status, retryAfter }: { status?: number | undefined, retryAfter?: number | undefined }): { isGivenUp: boolean, failure?: Failure } {
-      finish(task)
+    /**
+     * @param attempt which attempt of this event failed
+     * @returns the milliseconds to the next attempt at least, and the reason if the webhook must be disabled
+     */
+    fail (event_id: string, attempt: number, { status, retryAfter }: Partial<OutboundAnswer>): { pause: number, failure: Failure | undefined } {
       const time = now()
-      const { id, cursor: place, attempts, since } = 'parked' in task
-        ? task.parked
-        : { id: task.entry.event.id, cursor: task.entry.event.cursor, attempts: 0, since: toTimestamp(time) }
       failing_since ??= toTimestamp(time)
       const pause = toPause(++failures, retryAfter)
       const until = toTimestamp(time + pause)
       if (pause > 0 && (wait_until === undefined || wait_until < until)) wait_until = until
-      const delay = toRetryDelay(attempts + 1, random)
-      if (delay === undefined) parked.delete(id)
-      else parked.set(id, { id, cursor: place, attempts: attempts + 1, due_at: toTimestamp(time + Math.max(delay, pause)), since })
-      isParkedChanged = true
-      findNext()
+      if (attempt > RETRIES.length) failed.delete(event_id)
+      else failed.add(event_id)
       const isFailing = failures >= GIVE_UP_FAILURES && time - Date.parse(failing_since) >= GIVE_UP_AFTER
       const failure = status === 410 ? 'HTTP_410' : isFailing ? 'FAILING' : undefined
-      if (failure === undefined && parked.size === 0) {
+      if (failure === undefined && failed.size === 0) {
         // With nothing left to retry, the next failure may come after a month: it begins a new count.
         failures = 0
         failing_since = undefined
       }
-      return { isGivenUp: delay === undefined, ...(failure && { failure }) }
+      return { pause, failure }
     },
 
     /** The progress to store, from which the next process continues. */
     toChange (): Change {
       advance()
-      const isWaiting = wait_until !== undefined && wait_until > toTimestamp(now())
-      const optional = { replay, failing_since, wait_until: isWaiting ? wait_until : undefined }
-      const change = {
-        set: { cursor, failures, ...(isParkedChanged && { parked: [...parked.values()] }), ...Object.fromEntries(Object.entries(optional).filter(([, value]) => value !== undefined)) } as { [field: string]: Json },
-        unset: ['hurries', ...Object.entries(optional).filter(([, value]) => value === undefined).map(([field]) => field)]
+      const optional = Object.entries({ replay, failing_since, wait_until: isWaiting() ? wait_until : undefined, hurries: undefined })
+      return {
+        set: { cursor, failures, parked: [], ...Object.fromEntries(optional.filter(([, value]) => value !== undefined)) } as { [field: string]: Json },
+        unset: optional.filter(([, value]) => value === undefined).map(([field]) => field)
       }
-      isParkedChanged = false
-      return change
     }
   }
 }

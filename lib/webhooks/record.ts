@@ -1,16 +1,16 @@
 import type { Document, Json } from '../store/port.ts'
+import type { WorkRecord } from '../work/record.ts'
 
-/** An event whose delivery failed and is retried. The feed has its content. */
-export type Parked = {
+/** An event whose delivery failed. Its content is in the feed. The holder of the webhook's lease tries it again. */
+export interface FailedEvent extends WorkRecord {
+  webhook_id: string
   /** The event's ULID. */
-  id: string
-  /** The event's position in the feed. */
-  cursor: string
-  attempts: number
-  due_at: string
-  /** The time of the first attempt. */
-  since: string
+  event_id: string
+  type: string
 }
+
+/** An event that failed in a process of an early release, which kept it in the webhook's record. */
+export type Parked = { id: string, attempts: number, due_at: string, since: string }
 
 /** A bounded replay: its end, and the cursor at which the deliveries resume. */
 export type Replay = { to: string, resume: string }
@@ -35,15 +35,16 @@ export interface WebhookRecord extends Document {
   claim: number
   /** The end of the lease. Until then the process with the claim delivers. */
   leased_until: string
-  /** The position of the deliveries in the feed: each event up to here was delivered or given up, or is parked. */
+  /** The position of the deliveries in the feed: each event up to here was delivered or given up, or is a FailedEvent. */
   cursor: string
   replay?: Replay
+  /** Empty, unless a process of an early release has delivered since the last lease. */
   parked: Parked[]
   /** Failed attempts in a row. */
   failures: number
   /** The time of the first of them. */
   failing_since?: string
-  /** All parked events are due, because the webhook was changed. */
+  /** All failed events are due, because the webhook was changed. */
   hurries?: true
   /** No attempt is made before this time. */
   wait_until?: string

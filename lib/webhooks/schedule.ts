@@ -1,15 +1,16 @@
-import type { OutboundAnswer } from '../outbound/fetcher.ts'
-
 const SECOND = 1_000
 const MINUTE = 60 * SECOND
 const HOUR = 60 * MINUTE
 const DAY = 24 * HOUR
 
 /** Milliseconds from each failed attempt to the next (Standard Webhooks 1.0): ten attempts within 76 hours. */
-const RETRIES = [5 * SECOND, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 * HOUR, 10 * HOUR, 14 * HOUR, 20 * HOUR, 24 * HOUR]
+export const RETRIES = [5 * SECOND, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 * HOUR, 10 * HOUR, 14 * HOUR, 20 * HOUR, 24 * HOUR]
 
 /** The share by which a delay may be longer, so that events that failed together are not retried together. */
-const JITTER = 0.1
+export const JITTER = 0.1
+
+/** Concurrent deliveries of one webhook. */
+export const AT_ONCE = 4
 
 /** Failures in a row after which a receiver counts as down: one attempt at a time is made, with a pause after each. */
 export const DOWN_AFTER = 10
@@ -23,16 +24,8 @@ export const GIVE_UP_FAILURES = 10
 /** Milliseconds that a receiver may ask us to wait. */
 const MOST_RETRY_AFTER = DAY
 
-/** Milliseconds to the next attempt of an event. Undefined after the last one. */
-export function toRetryDelay (attempts: number, random: () => number): number | undefined {
-  const delay = RETRIES[attempts - 1]
-  return delay === undefined ? undefined : Math.round(delay * (1 + JITTER * random()))
-}
-
 /** Milliseconds after a failure in which no attempt is made for the webhook. */
 export function toPause (failures: number, retryAfter = 0): number {
   const pause = failures < DOWN_AFTER ? 0 : Math.min(FIRST_PAUSE * 2 ** Math.min(failures - DOWN_AFTER, 20), LAST_PAUSE)
   return Math.max(pause, Math.min(retryAfter, MOST_RETRY_AFTER))
 }
-
-export const isDelivered = ({ status }: Pick<OutboundAnswer, 'status'>): boolean => status >= 200 && status < 300

@@ -2,8 +2,11 @@ import type { Complete } from '../../schemas/common.ts'
 import type { Webhook, WebhookAttempt } from '../../schemas/webhook.ts'
 import type { Attempt, WebhookRecord } from './record.ts'
 
-/** The webhook as the API shows it: without its secrets. */
-export function showWebhook (record: WebhookRecord): Complete<Webhook> {
+/**
+ * The webhook as the API shows it: without its secrets.
+ * @param parked the number of events that wait for a retry
+ */
+export function showWebhook (record: WebhookRecord, parked: number): Complete<Webhook> {
   return {
     webhookId: record.id,
     name: record.name,
@@ -12,7 +15,7 @@ export function showWebhook (record: WebhookRecord): Complete<Webhook> {
     disabled: record.state === 'off' ? true : undefined,
     failure: record.failure,
     cursor: record.cursor,
-    parked: record.parked.length,
+    parked,
     failingSince: record.failing_since,
     waitsUntil: record.wait_until,
     createdAt: record.created_at,

@@ -2,7 +2,7 @@ import type { Webhook, WebhookAttempt, WebhookListQuery } from '../../schemas/we
 import { type Clock, toTimestamp } from '../clock.ts'
 import type { SecretBox } from '../crypto/secrets.ts'
 import type { Recorder } from '../events/recorder.ts'
-import { type Page, mapBatches } from '../lists/cursor.ts'
+import type { Page } from '../lists/cursor.ts'
 import { pageDocuments } from '../lists/documents.ts'
 import { parseSort } from '../lists/sort.ts'
 import type { Outbound } from '../outbound/fetcher.ts'
@@ -12,7 +12,8 @@ import { createChanges } from './changes.ts'
 import type { WebhookFeed } from './cursors.ts'
 import { type Deliveries, type DeliveriesParts, createDeliveries } from './deliveries.ts'
 import { HEADERS } from './message.ts'
-import type { WebhookAttemptsRecord, WebhookRecord } from './record.ts'
+import { FAILED_EVENTS } from './failed-events.ts'
+import type { FailedEvent, WebhookAttemptsRecord, WebhookRecord } from './record.ts'
 import { SEIZE, createRegistry } from './registry.ts'
 import { createWebhookSecrets } from './secrets.ts'
 import { showAttempt, showWebhook } from './show-webhook.ts'
@@ -24,7 +25,7 @@ export interface WebhookParts extends Pick<DeliveriesParts, 'timers' | 'random'>
   store: Store
   now: Clock
   box: SecretBox
-  recorder: Pick<Recorder, 'attach' | 'remove'>
+  recorder: Pick<Recorder, 'attach' | 'remove' | 'insert'>
   feed: WebhookFeed
   outbound: Pick<Outbound, 'fetch' | 'checkUrl'>
   onError: (error: unknown) => void
@@ -36,6 +37,7 @@ export interface WebhookParts extends Pick<DeliveriesParts, 'timers' | 'random'>
 export function createWebhooks ({ store, now, box, recorder, feed, outbound, onError, onWarning, ...parts }: WebhookParts) {
   const webhooks = store.collection<WebhookRecord>('webhooks')
   const attempts = store.collection<WebhookAttemptsRecord>('webhook_attempts')
+  const failedEvents = store.collection<FailedEvent>(FAILED_EVENTS)
   const secrets = createWebhookSecrets({ box, now })
   const registry = createRegistry({ webhooks, now, recorder })
   const { requireRecord, listAll } = registry
@@ -49,7 +51,7 @@ export function createWebhooks ({ store, now, box, recorder, feed, outbound, onE
     send: async (record, message, signal) => await outbound.fetch({
       url: record.url, headers: { ...HEADERS, ...secrets.sign(record, message) }, body: message.body, signal
     }),
-    onGivenUp: (webhookId, event) => onWarning(`webhook ${webhookId}: the event ${event.id} (${event.type}) was given up after its last attempt`),
+    onGivenUp: ({ webhook_id, event_id, type }) => onWarning(`webhook ${webhook_id}: the event ${event_id} (${type}) was given up after its last attempt`),
     async disable ({ id, claim }, failure, { set, unset }) {
       const record = await webhooks.get(id)
       if (record === null) return
@@ -63,17 +65,23 @@ export function createWebhooks ({ store, now, box, recorder, feed, outbound, onE
     }
   })
 
+  const show = async (record: WebhookRecord) => showWebhook(record, await failedEvents.count({ equal: { webhook_id: record.id, state: 'due' } }))
+
+  async function * showAll (batches: AsyncIterable<WebhookRecord[]>): AsyncGenerator<Webhook[]> {
+    for await (const batch of batches) yield await Promise.all(batch.map(show))
+  }
+
   async function readPage (query: WebhookListQuery): Promise<Page<Webhook>> {
     const { batches, ...page } = pageDocuments(await listAll(), parseSort(query.sort, SORT_KEYS, 'name:asc'), query)
-    return { ...page, batches: mapBatches(batches, showWebhook) }
+    return { ...page, batches: showAll(batches) }
   }
 
   return {
-    ...createChanges({ webhooks, attempts, registry, secrets, now, recorder, feed, outbound, deliveries }),
+    ...createChanges({ webhooks, attempts, failedEvents, registry, secrets, now, recorder, feed, outbound, deliveries }),
     ...createTrials({ registry, secrets, now, outbound }),
 
     /** The webhook; throws ErrNotFound. */
-    require: async (webhookId: string): Promise<Webhook> => showWebhook(await requireRecord(webhookId)),
+    require: async (webhookId: string): Promise<Webhook> => show(await requireRecord(webhookId)),
 
     /** The last attempts, the newest first; throws ErrNotFound. */
     async listAttempts (webhookId: string): Promise<WebhookAttempt[]> {
@@ -98,8 +106,23 @@ export function createWebhooks ({ store, now, box, recorder, feed, outbound, onE
       yield * (await readPage(query)).batches
     },
 
+    /** Events that wait for a retry (`due`), or were given up (`failed`), the earliest first. */
+    listEvents: deliveries.list,
+
+    /**
+     * Delivers an event again that was given up, up to ten times.
+     * @throws ErrNotFound
+     */
+    async retryEvent (id: string): Promise<void> {
+      const { webhook_id } = await deliveries.retry(id)
+      await recorder.insert({ type: 'webhook.replayed', id: webhook_id })
+    },
+
+    /** How this process goes on with the deliveries. */
+    pace: deliveries.pace,
+
     /** See backlog.ts. */
-    readBacklog: async () => await readBacklog(registry, feed, now),
+    readBacklog: async () => await readBacklog({ ...registry, records: failedEvents, feed, now }),
 
     /** Delivers until `close`. */
     start: deliveries.start,

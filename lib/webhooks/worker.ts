@@ -1,44 +1,40 @@
 import type { Event } from '../../schemas/event.ts'
 import { type Clock, toTimestamp } from '../clock.ts'
 import { IdentityError } from '../errors.ts'
+import { scan } from '../lists/scan.ts'
 import { type OutboundAnswer, OutboundError } from '../outbound/fetcher.ts'
 import type { Change, Collection } from '../store/port.ts'
 import type { Timers } from '../timers.ts'
+import { CutOffError, RefusedError } from '../work/failure.ts'
 import { keepLease } from '../work/lease.ts'
-import type { Slots } from '../work/slots.ts'
-import { type WebhookFeed, isGone, recoverCursor, toBefore } from './cursors.ts'
+import { createAttemptLog } from './attempt-log.ts'
+import { type WebhookFeed, isGone, recoverCursor } from './cursors.ts'
+import { type FailedEvents, LEASE, toFailedEvent } from './failed-events.ts'
 import { toBody } from './message.ts'
-import { type Failure, type Task, createProgress } from './progress.ts'
-import type { Attempt, WebhookAttemptsRecord, WebhookRecord } from './record.ts'
-import { isDelivered } from './schedule.ts'
-
-/** Milliseconds for which a lease lasts, and after which its holder renews it, also while all attempts hang. */
-export const LEASE = 12_000
-const RENEWAL = 4_000
+import { type Entry, type Failure, createProgress } from './progress.ts'
+import type { FailedEvent, WebhookAttemptsRecord, WebhookRecord } from './record.ts'
+import { RETRIES } from './schedule.ts'
 
 /** Milliseconds between two writes of the progress. After a crash, events delivered since the last write are delivered again. */
 const SAVE_INTERVAL = 1_000
 
+/** Milliseconds between two looks for failed events that are due. */
+const LOOK_INTERVAL = 1_000
+
 /** Milliseconds that a webhook without work stays leased, so that the next event needs no new lease. */
 const LINGER = 1_000
-
-/** Stored attempts of a webhook, and milliseconds that they are stored after the last one. */
-const KEPT_ATTEMPTS = 100
-const KEPT_FOR = 30 * 24 * 60 * 60_000
 
 export interface WorkerParts {
   webhooks: Collection<WebhookRecord>
   attempts: Collection<WebhookAttemptsRecord>
+  records: Collection<FailedEvent>
+  queue: Pick<FailedEvents, 'keep' | 'first' | 'take' | 'hurry' | 'pace'>
   feed: WebhookFeed
   now: Clock
   timers: Timers
-  random: () => number
-  /** Limits the concurrent attempts of this process. */
-  slots: Slots
   send: (record: WebhookRecord, message: { id: string, body: string }, signal: AbortSignal) => Promise<OutboundAnswer>
   /** Disables the webhook with this claim, and stores the progress. */
   disable: (record: WebhookRecord, failure: Failure, progress: Change) => Promise<void>
-  onGivenUp: (webhookId: string, event: Event) => void
   /** Whether to wait up to LINGER for further events before the lease is released. */
   lingers: () => boolean
   /** Waits for events after the cursor. Never rejects. */
@@ -58,48 +54,54 @@ function toCode (error: unknown): string {
   throw error
 }
 
-/**
- * Delivers the events of a webhook that this process has leased, until it has no more work.
- * @returns whether there was any work
- * @throws the errors of the store. If the lease could not be released, it expires
- */
-export async function deliver (leased: WebhookRecord, parts: WorkerParts, { stop, abort }: WorkerSignals): Promise<boolean> {
-  const { webhooks, attempts, feed, now, timers, slots } = parts
-  const { id, claim } = leased
+/** Delivers the events of a webhook that this process has leased. */
+export function createWorker (leased: WebhookRecord, parts: WorkerParts, { stop, abort }: WorkerSignals) {
+  const { webhooks, records, queue, feed, now, timers } = parts
+  const { id, claim, parked, hurries } = leased
+  const equal = { webhook_id: id }
   const progress = createProgress(leased, parts)
+  const log = createAttemptLog(id, parts)
   const running = new Set<Promise<void>>()
-  let recent: Attempt[] | undefined
-  const made: Attempt[] = []
+  /** Failed events that are queued or in flight. */
+  let retries = 0
+  let lookAt = 0
   let savedAt = timers.now()
   let saving: Promise<void> = Promise.resolve()
   /** Another process has leased the webhook, or it was changed, disabled or deleted. */
   let isLost = false
   let hasWorked = false
-  const failed: unknown[] = []
-
-  async function saveAttempts (): Promise<void> {
-    if (made.length === 0) return
-    recent ??= (await attempts.get(id))?.attempts ?? []
-    recent = [...recent, ...made.splice(0)].slice(-KEPT_ATTEMPTS)
-    await attempts.put({ id, attempts: recent as WebhookAttemptsRecord['attempts'], expired_at: toTimestamp(now() + KEPT_FOR) })
-  }
+  /** Until all failed events were read, the stored progress stays as it is. */
+  let isReady = false
+  const errors: unknown[] = []
 
   async function write (leased_until: string): Promise<void> {
     savedAt = timers.now()
-    const { set, unset } = progress.toChange()
-    const saved = await webhooks.update(id, { set: { ...set, leased_until }, unset: unset ?? [] }, { equal: { claim, state: 'on' } })
-    if (saved === null) isLost = true
-    else await saveAttempts()
+    const { set, unset } = isReady ? progress.toChange() : {}
+    if (await webhooks.update(id, { set: { ...set, leased_until }, unset: unset ?? [] }, { equal: { claim, state: 'on' } }) === null) isLost = true
+    else await log.save()
   }
 
   /** Stores the progress. One write follows the other, so that none undoes a later one. */
-  async function save (leased_until: string): Promise<void> {
+  async function save (leased_until = toTimestamp(now() + LEASE)): Promise<void> {
     saving = saving.catch(() => {}).then(async () => await write(leased_until))
     await saving
   }
 
-  const goesOn = () => !isLost && !stop.aborted
+  const goesOn = () => !isLost && !stop.aborted && errors.length === 0
+  const mayBegin = () => goesOn() && progress.mayBegin()
   const isSaveDue = () => !isLost && timers.now() - savedAt >= SAVE_INTERVAL
+
+  /** Reads which events have failed, after those that a process of an early release has parked became records. */
+  async function readFailed (): Promise<void> {
+    for (const { id: event_id, since, attempts, due_at } of parked) {
+      const event = await feed.find(event_id)
+      if (event !== undefined) await queue.keep(toFailedEvent(id, event, since, { attempts, due_at }))
+    }
+    for await (const batch of scan(records, { equal: { ...equal, state: 'due' } })) for (const { event_id } of batch) progress.addFailed(event_id)
+    if (hurries === true) await queue.hurry(equal)
+    isReady = true
+    if (parked.length > 0) await save()
+  }
 
   /** @returns whether the position has moved */
   async function readMore (): Promise<boolean> {
@@ -115,87 +117,98 @@ export async function deliver (leased: WebhookRecord, parts: WorkerParts, { stop
       progress.moveTo(other)
     }
     hasWorked = true
+    queue.pace.note()
     return true
   }
 
-  async function findEvent (task: Task): Promise<Event | undefined> {
-    if ('entry' in task) return task.entry.event
-    for (let cursor = toBefore(task.parked.cursor); ;) {
-      try {
-        const { events: [event] } = await feed.read({ after: cursor, limit: 1 })
-        return event?.id === task.parked.id ? event : undefined
-      } catch (error) {
-        if (!isGone(error)) throw error
-        const other = await recoverCursor(feed, cursor)
-        if (other === cursor || other.split('.')[1] !== cursor.split('.')[1]) return
-        cursor = other
-      }
-    }
-  }
-
-  async function attempt (task: Task): Promise<void> {
-    const record = await webhooks.get(id)
-    if (record?.claim !== claim || record.state !== 'on') isLost = true
-    if (isLost || stop.aborted) return progress.putBack(task)
-    const event = await findEvent(task)
-    if (event === undefined) return progress.drop(task)
-    const at = toTimestamp(now())
-    const start = timers.now()
-    let result: { status?: number, code?: string, retryAfter?: number | undefined }
-    try {
-      result = await parts.send(record!, { id: event.id, body: toBody(event) }, abort)
-    } catch (error) {
-      if (abort.aborted) return progress.putBack(task)
-      result = { code: toCode(error) }
-    }
-    const { status, code } = result
-    const number = 'parked' in task ? task.parked.attempts + 1 : 1
-    const keep = (outcome: Attempt['outcome']) => made.push({
-      at, event_id: event.id, type: event.type, attempt: number, outcome, ...(status !== undefined && { status }), ...(code !== undefined && { code }), time: Math.round(timers.now() - start)
-    })
-    if (made.length > KEPT_ATTEMPTS) made.shift()
-    if (status !== undefined && isDelivered({ status })) {
-      keep('delivered')
-      return progress.succeed(task)
-    }
-    const { isGivenUp, failure } = progress.fail(task, result)
-    keep(isGivenUp ? 'given_up' : 'failed')
-    if (isGivenUp) parts.onGivenUp(id, event)
-    if (failure === undefined || isLost) return
-    isLost = true
-    await parts.disable(record!, failure, progress.toChange())
-    await saveAttempts()
-  }
-
-  async function run (task: Task): Promise<void> {
+  /** Makes an attempt at an event of the feed. @throws CutOffError when there was no outcome */
+  async function attempt (event: Event, number: number): Promise<void> {
+    if (!mayBegin()) throw new CutOffError()
+    progress.begin()
     hasWorked = true
     try {
-      await slots.run(async () => await attempt(task), { lane: id })
-    } catch (error) {
-      failed.push(error)
-      progress.putBack(task)
+      const record = await webhooks.get(id)
+      if (record?.claim !== claim || record.state !== 'on') isLost = true
+      if (!goesOn()) throw new CutOffError()
+      const [at, start] = [toTimestamp(now()), timers.now()]
+      const answer: Partial<OutboundAnswer> & { code?: string } = await parts.send(record!, { id: event.id, body: toBody(event) }, abort).catch((error: unknown) => {
+        if (abort.aborted) throw new CutOffError()
+        return { code: toCode(error) }
+      })
+      const { status, code } = answer
+      const isDelivered = status !== undefined && status >= 200 && status < 300
+      const outcome = isDelivered ? 'delivered' : number > RETRIES.length ? 'given_up' : 'failed'
+      log.add({
+        at, event_id: event.id, type: event.type, attempt: number, outcome, ...(status !== undefined && { status }), ...(code !== undefined && { code }), time: Math.round(timers.now() - start)
+      })
+      if (isDelivered) {
+        if (progress.succeed(event.id)) await queue.hurry(equal)
+        return
+      }
+      const { pause, failure } = progress.fail(event.id, number, answer)
+      if (isLost) throw new CutOffError()
+      if (failure !== undefined) {
+        isLost = true
+        await parts.disable(record!, failure, progress.toChange())
+        await log.save()
+      }
+      throw new RefusedError({ status, code, retryAfter: pause })
+    } finally {
+      progress.end()
     }
+  }
+
+  /** Makes an attempt for the queue. */
+  async function perform ({ event_id, attempts }: FailedEvent): Promise<void> {
+    try {
+      const event = progress.getEvent(event_id) ?? await feed.find(event_id)
+      // The feed may no longer have it.
+      if (event !== undefined) await attempt(event, attempts)
+    } catch (error) {
+      if (error instanceof RefusedError || error instanceof CutOffError) throw error
+      errors.push(error)
+      // A failure of the store is no attempt.
+      throw new CutOffError()
+    }
+  }
+
+  function track (work: Promise<unknown>): void {
+    const ended = work.then(() => {}, (error: unknown) => { errors.push(error) }).finally(() => running.delete(ended))
+    running.add(ended)
+  }
+
+  /** Queues failed events that are due. */
+  async function takeFailed (): Promise<void> {
+    if (retries > 0 || timers.now() < lookAt || !mayBegin()) return
+    const ends = await queue.take(equal, progress.isDown ? 1 : undefined)
+    lookAt = ends.length > 0 ? 0 : timers.now() + LOOK_INTERVAL
+    retries = ends.length
+    for (const end of ends) track(end.finally(() => { retries-- }))
+  }
+
+  async function deliver (entry: Entry): Promise<void> {
+    const time = toTimestamp(now())
+    entry.state = await queue.first(toFailedEvent(id, entry.event, time, { attempts: 1, due_at: time })) ? 'done' : 'new'
   }
 
   /** Reads ahead, and starts as many attempts as are allowed. @returns whether all events were read */
   async function fill (): Promise<boolean> {
+    await takeFailed()
     let isAtEnd = false
     while (!isAtEnd && goesOn() && progress.wantsEvents()) {
       isAtEnd = !await readMore()
       // Reading past many events of other types takes longer than the lease.
-      if (isSaveDue()) await save(toTimestamp(now() + LEASE))
+      if (isSaveDue()) await save()
     }
-    for (let task = progress.take(); task !== undefined; task = progress.take()) {
-      const work = run(task).finally(() => running.delete(work))
-      running.add(work)
-    }
+    for (let entry = progress.take(); entry !== undefined; entry = progress.take()) track(deliver(entry))
     return isAtEnd
   }
 
   async function work (): Promise<void> {
+    await readFailed()
     let waiting: Promise<void> | undefined
     let idleSince: number | undefined
-    while (goesOn() && failed.length === 0) {
+    while (goesOn()) {
       const { position } = progress
       const isAtEnd = await fill()
       if (running.size > 0 || progress.position !== position) idleSince = undefined
@@ -205,19 +218,31 @@ export async function deliver (leased: WebhookRecord, parts: WorkerParts, { stop
       }
       if (parts.lingers() && (isAtEnd || running.size === 0)) waiting ??= parts.wait(progress.position, LINGER).finally(() => { waiting = undefined })
       await Promise.race([...running, ...(waiting === undefined ? [] : [waiting])])
-      if (isSaveDue()) await save(toTimestamp(now() + LEASE))
+      if (isSaveDue()) await save()
     }
   }
 
-  // While all attempts hang, nothing else renews the lease.
-  const release = keepLease(async () => { if (!isLost) await save(toTimestamp(now() + LEASE)) }, {
-    timers, interval: RENEWAL, onError: (error) => { failed.push(error) }
-  })
-  await work().catch((error: unknown) => { failed.push(error) })
-  await Promise.all(running)
-  await release()
-  // Also after a failure: it may have been a short one, and other processes need not wait until the lease expires.
-  if (!isLost) await save(toTimestamp(now())).catch((error: unknown) => { failed.push(error) })
-  if (failed.length > 0) throw failed[0]
-  return hasWorked
+  return {
+    mayBegin,
+    perform,
+
+    /**
+     * Delivers until there is no more work.
+     * @returns whether there was any
+     * @throws the errors of the store. If the lease could not be released, it expires
+     */
+    async run (): Promise<boolean> {
+      // While all attempts hang, nothing else renews the lease.
+      const release = keepLease(async () => { if (!isLost) await save() }, { timers, interval: LEASE / 3, onError: (error) => { errors.push(error) } })
+      await work().catch((error: unknown) => { errors.push(error) })
+      await Promise.all(running)
+      await release()
+      // Also after a failure: it may have been a short one, and other processes need not wait until the lease expires.
+      if (!isLost) await save(toTimestamp(now())).catch((error: unknown) => { errors.push(error) })
+      if (errors.length > 0) throw errors[0]
+      return hasWorked
+    }
+  }
 }
+
+export type Worker = ReturnType<typeof createWorker>

@@ -1,6 +1,26 @@
 /** The failure of deliveries that were due in a restored backup. They may have been delivered since it was made. */
 export const RESTORED = 'RESTORED'
 
+/** An attempt ended without an outcome. It does not count, and the work is due again at once. */
+export class CutOffError extends Error {
+  override readonly name = 'CutOffError'
+}
+
+/** The receiver did not accept: it answered with a status, or not at all, for which the code says why. */
+export class RefusedError extends Error {
+  readonly code: string | undefined
+  readonly responseCode: number | undefined
+  /** Milliseconds to the next attempt at least. */
+  readonly retryAfter: number | undefined
+
+  constructor ({ status, code, retryAfter }: { status?: number | undefined, code?: string | undefined, retryAfter?: number | undefined }) {
+    super(`the receiver did not accept: ${status ?? code}`)
+    this.code = code
+    this.responseCode = status
+    this.retryAfter = retryAfter
+  }
+}
+
 /**
  * The reason of a failed attempt, in codes only: the other side's message may repeat an address.
  * @param error with the `code` of a connection, the `responseCode` of an answer, or both

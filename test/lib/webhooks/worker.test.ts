@@ -1,8 +1,8 @@
 import t from 'tap'
 import { createProgress } from '../../../lib/webhooks/progress.ts'
 import type { WebhookRecord } from '../../../lib/webhooks/record.ts'
-import { Slots } from '../../../lib/work/slots.ts'
-import { deliver } from '../../../lib/webhooks/worker.ts'
+import { Pace } from '../../../lib/work/pace.ts'
+import { createWorker } from '../../../lib/webhooks/worker.ts'
 import type { Event } from '../../../schemas/event.ts'
 
 const BEGIN = Date.parse('2026-01-01T00:00:00Z')
@@ -14,8 +14,8 @@ t.test('reading past many events of other types renews the lease, stores the cur
   let reads = 0
   const saved: { cursor: string, at: number }[] = []
   const stop = new AbortController()
-  type Parts = Parameters<typeof deliver>[1]
-  await deliver(RECORD, {
+  type Parts = Parameters<typeof createWorker>[1]
+  await createWorker(RECORD, {
     webhooks: {
       get: async () => RECORD,
       update: async (_id: string, { set }: { set: { cursor: string } }) => {
@@ -34,24 +34,27 @@ t.test('reading past many events of other types renews the lease, stores the cur
     },
     now: () => time,
     timers: { now: () => time, set: setTimeout, clear: clearTimeout },
-    random: Math.random,
-    slots: new Slots({ size: 4 }),
+    records: { list: async function * () {} },
+    queue: { pace: new Pace(), take: async () => [] },
     lingers: () => false,
     wait: async () => {}
-  } as unknown as Parts, { stop: stop.signal, abort: new AbortController().signal })
+  } as unknown as Parts, { stop: stop.signal, abort: new AbortController().signal }).run()
   t.equal(reads, 100)
   t.ok(saved.length >= 9, `saved ${saved.length} times in 10 s`)
   t.equal(saved.at(-1)?.cursor, 'g.10000')
 })
 
 t.test('an attempt that ends after the cursor has passed everything that was read', async (t) => {
-  const progress = createProgress({ ...RECORD, failures: 10, failing_since: new Date(BEGIN).toISOString() } as WebhookRecord, { now: () => BEGIN, random: () => 0 })
+  const progress = createProgress({ ...RECORD, failures: 10, failing_since: new Date(BEGIN).toISOString() } as WebhookRecord, { now: () => BEGIN })
   // Its end marker is done without an attempt.
   progress.add([showEvent(1, 'user.deleted')], 'g.5')
-  const task = progress.take()!
-  progress.succeed(task)
+  const entry = progress.take()!
+  progress.begin()
+  progress.succeed(entry.event.id)
+  entry.state = 'done'
+  progress.end()
   t.match(progress.toChange(), { set: { cursor: 'g.5' } })
   t.equal(progress.take(), undefined)
   progress.add([showEvent(6, 'user.deleted')], 'g.6')
-  t.match(progress.take(), { entry: { event: { id: 'e6' } } })
+  t.match(progress.take(), { event: { id: 'e6' } })
 })

@@ -1,0 +1,146 @@
+import { type Clock, toTimestamp } from '../clock.ts'
+import type { Collection, Filter } from '../store/port.ts'
+import type { Timers } from '../timers.ts'
+import { CutOffError, RefusedError, nameFailure } from './failure.ts'
+import type { WorkKind } from './kind.ts'
+import { claim, keepLease } from './lease.ts'
+import type { Pace } from './pace.ts'
+import type { WorkRecord } from './record.ts'
+import type { createRoom } from './room.ts'
+
+/** Milliseconds that a claim lasts. After a kill, others take over when it has expired. */
+const LEASE = 30_000
+
+/** Receivers that timed out, of which this process keeps a note. */
+const HELD = 10_000
+
+const readDelay = (error: unknown): number | undefined => error instanceof RefusedError ? error.retryAfter : undefined
+
+export interface AttemptParts<T extends WorkRecord> {
+  kind: WorkKind<T>
+  records: Collection<T>
+  room: ReturnType<typeof createRoom<T>>
+  pace: Pace
+  now: Clock
+  onError: (error: unknown) => void
+  onFailed: (record: T, failure: string) => void
+  timers: Timers
+  random: () => number
+}
+
+/** Makes the attempts at work of one kind. */
+export function createAttempts<T extends WorkRecord> ({ kind, records, room, pace, now, onError, onFailed, timers, random }: AttemptParts<T>) {
+  const { retries, jitter = 0, lease = LEASE } = kind
+  /** Receivers that timed out, and until when they get no attempts. */
+  const held = new Map<string, number>()
+  const stopping = new AbortController()
+  const ofClaim = (claim: number): Filter => ({ equal: { claim } })
+  const toEnd = () => toTimestamp(now() + lease)
+
+  /** The time (ms) of the attempt after as many failed ones. Undefined after the last. */
+  function findNext (attempts: number, asked = 0): number | undefined {
+    const delay = retries[attempts - 1]
+    return delay === undefined ? undefined : now() + Math.max(Math.round(delay * (1 + jitter * random())), asked)
+  }
+
+  async function fail (record: T, failure: string): Promise<void> {
+    const { id, claim } = record
+    const ended = await room.takeFailed()
+      ? await records.update(id, { set: { state: 'failed', failure, ...(kind.kept !== undefined && { expired_at: toTimestamp(now() + kind.kept) }) } }, ofClaim(claim)) !== null
+      : await records.delete(id, ofClaim(claim))
+    if (ended) onFailed(record, failure)
+  }
+
+  async function postpone (record: T, failure: string, asked = 0): Promise<void> {
+    const { id, claim, attempts, ends_at } = record
+    const time = findNext(attempts, asked)
+    if (/TIME(D)?OUT/.test(failure)) hold(record, time ?? now() + asked)
+    if (time === undefined || toTimestamp(time) > ends_at) await fail(record, failure)
+    else await records.update(id, { set: { due_at: toTimestamp(time) } }, ofClaim(claim))
+  }
+
+  /** Whether no attempt is made now. */
+  function isHeld (record: T): boolean {
+    if (kind.isHeld?.(record) === true) return true
+    const receiver = kind.nameReceiver?.(record)
+    return receiver !== undefined && (held.get(receiver) ?? 0) > now()
+  }
+
+  /** Puts off all attempts to a receiver that timed out until the next one of this record. */
+  function hold (record: T, until: number): void {
+    const receiver = kind.nameReceiver?.(record)
+    if (receiver === undefined) return
+    if (held.size >= HELD) held.clear()
+    held.set(receiver, until)
+  }
+
+  /** @returns the error of the attempt; undefined when it succeeded */
+  async function attempt (record: T): Promise<{ error: unknown } | undefined> {
+    const { id, claim } = record
+    const release = keepLease(async () => await records.update(id, { set: { due_at: toEnd() } }, ofClaim(claim)), {
+      timers, interval: lease / 3, onError
+    })
+    try {
+      await kind.perform(record, stopping.signal)
+      return undefined
+    } catch (error) {
+      return { error }
+    } finally {
+      await release()
+      pace.note()
+    }
+  }
+
+  /** Claims a record, makes an attempt, and stores its outcome. */
+  async function deliver (read: T): Promise<void> {
+    if (isHeld(read)) return
+    const record = await claim(records, read, { set: { due_at: toEnd() }, increment: { attempts: 1 } }, { state: 'due' })
+    pace.note()
+    // Another process has claimed it.
+    if (record === null) return
+    const { id } = record
+    if (record.ends_at <= toTimestamp(now())) return await fail(record, 'EXPIRED')
+    if (record.attempts > retries.length + 1) return await fail(record, 'INTERRUPTED')
+    const failed = await attempt(record)
+    if (failed === undefined) {
+      if (kind.keepsDone) await records.update(id, { set: { state: 'done' } }, ofClaim(record.claim))
+      else await records.delete(id, ofClaim(record.claim))
+      return
+    }
+    const { error } = failed
+    if (stopping.signal.aborted || error instanceof CutOffError) {
+      // It does not count. It is repeated, possibly by another process.
+      const due_at = toTimestamp(now() + (kind.afterAbort ?? 0))
+      await records.update(id, { set: { due_at }, increment: { attempts: -1 } }, ofClaim(record.claim))
+      return
+    }
+    const failure = nameFailure(error)
+    if (kind.isFinal(error)) await fail(record, failure)
+    else await postpone(record, failure, readDelay(error))
+  }
+
+  /**
+   * Makes the first attempt at work that is stored only after a failure, which is never final.
+   * @returns whether it had an outcome
+   */
+  async function deliverFirst (record: T): Promise<boolean> {
+    if (isHeld(record)) return false
+    try {
+      await kind.perform(record, stopping.signal)
+    } catch (error) {
+      if (stopping.signal.aborted || error instanceof CutOffError) return false
+      await records.put({ ...record, due_at: toTimestamp(findNext(1, readDelay(error))!) })
+    } finally {
+      pace.note()
+    }
+    return true
+  }
+
+  return {
+    deliver,
+    deliverFirst,
+    isHeld,
+    /** Aborts the attempts in flight. They do not count. */
+    stop: () => stopping.abort()
+  }
+}

@@ -1,0 +1,50 @@
+import type { WorkRecord } from './record.ts'
+
+/** What a kind of work limits by lane. */
+export interface Lanes<T> {
+  /** Declared keys. The first that the record has is its lane: what hangs there leaves room for the others. */
+  keys: readonly (string & keyof T)[]
+  /** Concurrent attempts of one lane in this process. */
+  slots: number
+  /** The most due records of one lane. */
+  capacity: number
+}
+
+/** One kind of work. Each kind has its own collection and slots, so that no kind waits for another. */
+export interface WorkKind<T extends WorkRecord> {
+  collection: string
+  /** The name of a record in error messages. */
+  name: string
+  /** Concurrent attempts of this process. */
+  slots: number
+  /** Slots of urgent records only. They also have half of the capacity to themselves. */
+  reserved?: number
+  isUrgent? (record: T): boolean
+  /** The most due records, and the most failed ones, that are stored. */
+  capacity: number
+  /** Due records that this process queues in memory. */
+  lookahead: number
+  lanes?: Lanes<T>
+  /** Milliseconds from each failed attempt to the next. */
+  retries: readonly number[]
+  /** The share by which such a delay may be longer, so that work that failed together is not repeated together. 0 by default. */
+  jitter?: number
+  /** Milliseconds that a claim lasts. Its holder renews it. */
+  lease?: number
+  /** Whether finished records stay until they expire, so that accepting the same one again causes no second attempt. */
+  keepsDone: boolean
+  /** Makes one attempt: resolves when the work is done. A CutOffError says that it had no outcome. */
+  perform (record: T, signal: AbortSignal): Promise<void>
+  /** Whether this process must make no attempt now. Asked before each claim. */
+  isHeld? (record: T): boolean
+  /** Whether the error is permanent: a retry would fail too. */
+  isFinal (error: unknown): boolean
+  /** The receiver of an attempt that timed out. The other attempts to it are put off too. */
+  nameReceiver? (record: T): string
+  /** Milliseconds after which an attempt that `close` aborted is repeated, if its effect may have happened. 0 by default. */
+  afterAbort?: number
+  /** Milliseconds that failed work is kept. Absent: until its `expired_at`. */
+  kept?: number
+  /** The new end of failed work that an operator retries. Absent: it keeps its end. */
+  renew? (time: number): Pick<WorkRecord, 'ends_at' | 'expired_at'>
+}
