@@ -36,6 +36,7 @@ type Jobs = Set<Job>
 
 interface Job {
   since: number
+  cost: number
   begin: () => void
   fail: (error: Error) => void
 }
@@ -55,6 +56,13 @@ class LastTurns {
     const [oldest] = this.#turns.keys()
     if (oldest !== undefined) this.#turns.delete(oldest)
   }
+}
+
+/** The turns that these jobs take. */
+function sumCosts (jobs: Jobs): number {
+  let sum = 0
+  for (const { cost } of jobs) sum += cost
+  return sum
 }
 
 /** Turns until the last of `own` jobs of a name starts, while other waiting names take turns with it. */
@@ -100,18 +108,19 @@ export class FairQueue {
 
   /**
    * Runs the job when its turn comes.
+   * @param cost the turns that a slow job counts as: others have theirs before its key is next
    * @throws ErrBusy when the wait is too long, or is expected to be; its Retry-After is the expected wait
    */
-  async run<T> (work: () => Promise<T>, { key = '', group = key, signal }: Turn = {}): Promise<T> {
+  async run<T> (work: () => Promise<T>, { key = '', group = key, signal }: Turn = {}, cost = 1): Promise<T> {
     if (signal?.aborted === true) throw goneError()
-    if (this.#running < this.#options.slots) this.#begin(group, key)
-    else await this.#wait(group, key, signal)
+    if (this.#running < this.#options.slots) this.#begin(group, key, cost)
+    else await this.#wait(group, key, cost, signal)
     const start = this.#timers.now()
     try {
       return await work()
     } finally {
       // An outlier, such as the start of a thread, must not make the queue look long.
-      const duration = Math.min(this.#timers.now() - start, 2 * Math.max(this.#duration, 1))
+      const duration = Math.min((this.#timers.now() - start) / cost, 2 * Math.max(this.#duration, 1))
       this.#duration += WEIGHT * (duration - this.#duration)
       this.#next()
     }
@@ -127,11 +136,11 @@ export class FairQueue {
     if (this.#running > 0) await new Promise<void>((resolve) => this.#idle.push(resolve))
   }
 
-  async #wait (group: string, key: string, signal: AbortSignal | undefined): Promise<void> {
-    const wait = this.#expectWait(group, key)
+  async #wait (group: string, key: string, cost: number, signal: AbortSignal | undefined): Promise<void> {
+    const wait = this.#expectWait(group, key, cost)
     if (wait > this.#options.maxWait || this.#places >= this.#options.places) throw busyError(this.#options.what, wait)
     const { promise, resolve, reject } = Promise.withResolvers<void>()
-    const job: Job = { since: this.#timers.now(), begin: resolve, fail: reject }
+    const job: Job = { since: this.#timers.now(), cost, begin: resolve, fail: reject }
     const keys = this.#waiting.get(group) ?? new Map<string, Jobs>()
     const jobs = keys.get(key) ?? new Set()
     this.#waiting.set(group, keys.set(key, jobs.add(job)))
@@ -153,29 +162,30 @@ export class FairQueue {
     if (keys.size === 0) this.#waiting.delete(group)
   }
 
-  #begin (group: string, key: string): void {
+  #begin (group: string, key: string, cost: number): void {
     this.#running++
     this.#turns++
-    this.#servedGroups.set(group, this.#turns)
-    this.#servedKeys.set(key, this.#turns)
+    const last = this.#turns + cost - 1
+    this.#servedGroups.set(group, last)
+    this.#servedKeys.set(key, last)
   }
 
   /** Expected milliseconds until one more job of this key would start. */
-  #expectWait (group: string, key: string): number {
+  #expectWait (group: string, key: string, cost: number): number {
     const keys = this.#waiting.get(group) ?? new Map<string, Jobs>()
-    const inGroup = countTurns(key, 1 + (keys.get(key)?.size ?? 0), this.#sizesOf(keys), this.#servedKeys)
+    const inGroup = countTurns(key, cost + sumCosts(keys.get(key) ?? new Set()), this.#sizesOf(keys), this.#servedKeys)
     const turns = countTurns(group, inGroup, this.#sizes(), this.#servedGroups)
     return turns * this.#duration / this.#options.slots
   }
 
   * #sizesOf (keys: Map<string, Jobs>): Generator<[key: string, size: number]> {
-    for (const [key, { size }] of keys) yield [key, size]
+    for (const [key, jobs] of keys) yield [key, sumCosts(jobs)]
   }
 
   * #sizes (): Generator<[group: string, size: number]> {
     for (const [group, keys] of this.#waiting) {
       let sum = 0
-      for (const { size } of keys.values()) sum += size
+      for (const jobs of keys.values()) sum += sumCosts(jobs)
       yield [group, sum]
     }
   }
@@ -188,7 +198,7 @@ export class FairQueue {
         for (const job of jobs) {
           if (job.since >= oldest) break
           this.#remove(group, key, job)
-          job.fail(busyError(this.#options.what, this.#expectWait(group, key)))
+          job.fail(busyError(this.#options.what, this.#expectWait(group, key, job.cost)))
         }
       }
     }
@@ -203,7 +213,7 @@ export class FairQueue {
     const [job] = jobs ?? []
     if (group !== undefined && key !== undefined && job !== undefined) {
       this.#remove(group, key, job)
-      this.#begin(group, key)
+      this.#begin(group, key, job.cost)
       job.begin()
     }
     if (this.#running === 0) for (const resolve of this.#idle.splice(0)) resolve()

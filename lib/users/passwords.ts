@@ -9,8 +9,8 @@ import { Lazy } from '../lazy.ts'
 /** Characters of salt before the HMAC. bcrypt adds 128 bits of its own. */
 const SALT_LENGTH = 8
 
-/** Begins a stored hash of another scheme. Our own begins with its salt, which has letters and digits only. */
-const OTHER_SCHEME = '$'
+/** Begins a stored hash of another program (lib/hashes/). Our own begins with its salt, which has letters and digits only. */
+const FOREIGN = '$'
 
 /** Stored instead of a hash. No password matches it, and comparing one takes as long as with a hash. */
 export const NO_PASSWORD = ''
@@ -24,12 +24,22 @@ const MAX_WAIT = 10_000
 /** Estimated iterations of bcrypt per millisecond, until hashes are measured. */
 const SPEED = 16
 
+/** The most turns that one comparison counts as. */
+const MOST_TURNS = 100
+
+/** The weight of a new duration in the average of its scheme. */
+const WEIGHT = 1 / 8
+
 /** A message to a worker thread (password-worker.ts). */
-export interface PasswordJob {
+export type PasswordJob = {
   digest: string
   /** The hash to compare with. Absent: make one. */
   hash?: string
   cost: number
+} | {
+  /** The hash of another program to compare with. */
+  foreign: string
+  password: string
 }
 
 export interface PasswordOptions {
@@ -39,6 +49,11 @@ export interface PasswordOptions {
   queue?: number
   /** Processes on this machine, including this one. Each uses an equal share of the cores and of the queue. */
   processes?: number
+  /**
+   * The hash to compare with for an account that has none: one of another program for as many accounts as have such hashes, and always
+   * the same for one account. Absent or undefined: a hash of our own.
+   */
+  chooseDecoy?: (account: string) => string | undefined
 }
 
 /** Makes and compares salted password hashes in worker threads. */
@@ -46,10 +61,11 @@ export interface Passwords {
   /** Resolves to the hash in its stored form. Rejects with ErrBusy when it would wait too long (lib/fair-queue.ts). */
   hash (password: string, turn?: Turn): Promise<string>
   /**
-   * Compares a password with a stored hash. A missing hash takes the same work as any other, and so does a hash of a lower cost
-   * that does not match, and one of a scheme that we do not know, which no password matches, so timing does not reveal which accounts exist. Rejects with ErrBusy as `hash` does.
+   * Compares a password with a stored hash. A missing hash takes the same work as one that exists, and so does a hash of a lower cost
+   * that does not match, so timing does not reveal which accounts exist. Rejects with ErrBusy as `hash` does.
+   * @param account what was typed: it chooses the work for a missing hash
    */
-  verify (password: string, stored: string | undefined, turn?: Turn): Promise<boolean>
+  verify (password: string, stored: string | undefined, turn?: Turn, account?: string): Promise<boolean>
   /** Whether the hash was made with a lower cost than the configured one, or by another scheme. */
   isWeak (stored: string): boolean
   /** The number of hashes that wait for a thread. */
@@ -62,7 +78,7 @@ function digest (password: string, salt: string): string {
   return createHmac('sha256', salt).update(password).digest('base64')
 }
 
-export function createPasswords ({ cost, queue: asked = DEFAULT_QUEUE, processes = 1 }: PasswordOptions): Passwords {
+export function createPasswords ({ cost, queue: asked = DEFAULT_QUEUE, processes = 1, chooseDecoy }: PasswordOptions): Passwords {
   const places = Math.max(1, Math.floor(asked / processes))
   // One core stays free for the event loop.
   const threads = Math.max(1, Math.floor(availableParallelism() / processes) - 1)
@@ -89,7 +105,32 @@ export function createPasswords ({ cost, queue: asked = DEFAULT_QUEUE, processes
   // Compared when there is no stored hash. It is well-formed, so that the comparison computes a full hash. No password matches it.
   const dummy = `${randomText(SALT_LENGTH)}$2b$${String(cost).padStart(2, '0')}$${randomText(53)}`
 
-  const isOther = (stored: string) => stored.startsWith(OTHER_SCHEME)
+  /** Measured milliseconds per estimated one, by the scheme of another program. */
+  const ratios = new Map<string, number>()
+
+  const isForeign = (stored: string): boolean => stored.startsWith(FOREIGN)
+
+  async function verifyOwn (password: string, hash: string, turn?: Turn): Promise<boolean> {
+    return await run<boolean>({ digest: digest(password, hash.slice(0, SALT_LENGTH)), hash: hash.slice(SALT_LENGTH), cost }, turn)
+  }
+
+  async function verifyForeign (password: string, foreign: string, turn?: Turn): Promise<boolean> {
+    const { findHash } = await import('../hashes/foreign.ts')
+    const found = findHash(foreign)
+    if (found === undefined) return await verifyOwn(password, dummy, turn)
+    const { scheme, work } = found
+    const ratio = ratios.get(scheme) ?? 1
+    const turns = Math.min(MOST_TURNS, Math.max(1, Math.round(work * ratio * SPEED / 2 ** cost)))
+    return await queue.run(async () => {
+      const threads = await opened.get()
+      const start = performance.now()
+      const same = await threads.run({ foreign, password } satisfies PasswordJob) as boolean
+      // An outlier, such as the start of a thread, must not make the scheme look slow.
+      const measured = Math.min((performance.now() - start) / work, 2 * ratio)
+      ratios.set(scheme, ratio + WEIGHT * (measured - ratio))
+      return same
+    }, turn, turns)
+  }
 
   async function hash (password: string, turn?: Turn): Promise<string> {
     const salt = randomText(SALT_LENGTH)
@@ -98,12 +139,13 @@ export function createPasswords ({ cost, queue: asked = DEFAULT_QUEUE, processes
 
   return {
     hash,
-    async verify (password, stored, turn) {
-      const hash = !stored || isOther(stored) ? dummy : stored
-      return await run<boolean>({ digest: digest(password, hash.slice(0, SALT_LENGTH)), hash: hash.slice(SALT_LENGTH), cost }, turn)
+    async verify (password, stored, turn, account = '') {
+      const hash = stored || chooseDecoy?.(account) || dummy
+      if (isForeign(hash)) return await verifyForeign(password, hash, turn) && hash === stored
+      return await verifyOwn(password, hash, turn)
     },
     isWeak (stored) {
-      return isOther(stored) || Number(stored.split('$')[2]) < cost
+      return isForeign(stored) || Number(stored.split('$')[2]) < cost
     },
     countWaiting: () => queue.waiting,
     async close () {

@@ -149,7 +149,7 @@ export function createUsers ({ store, now, roles: names, managerRoles, passwords
     const record = await findByName(users, typed)
     const name = typed.toLowerCase()
     const compare = async () => {
-      const same = await passwords.verify(password, record?.password, turn)
+      const same = await passwords.verify(password, record?.password, turn, name)
       return record !== null && same && isActive(record, toTimestamp(now())) ? record : null
     }
     const holder = record ?? undefined

@@ -125,3 +125,31 @@ t.test('work that fails frees its slot', async (t) => {
   await t.rejects(queue.run(async () => { throw new Error('broken') }), { message: 'broken' })
   t.equal(await queue.run(async () => 'fine'), 'fine')
 })
+
+t.test('a slow job counts as several turns: others have theirs before its key is next', async (t) => {
+  const timers = createTimers()
+  const queue = new FairQueue({ what: 'pieces', slots: 1, places: 100, maxWait: 60_000, duration: 1_000, timers })
+  const begun: string[] = []
+  const ends: (() => void)[] = []
+  const ask = (key: string, cost: number) => queue.run(async () => {
+    begun.push(key)
+    await new Promise<void>((resolve) => ends.push(resolve))
+  }, { key }, cost)
+  const jobs = [ask('slow', 3), ask('slow', 3), ...Array.from({ length: 5 }, () => ask('quick', 1))]
+  for (let step = 0; step < jobs.length; step++) {
+    timers.advance(begun.at(-1) === 'slow' ? 3_000 : 1_000)
+    ends.shift()?.()
+    for (let turn = 0; turn < 20; turn++) await null
+  }
+  await Promise.all(jobs)
+  t.same(begun, ['slow', 'quick', 'quick', 'slow', 'quick', 'quick', 'quick'])
+})
+
+t.test('the expected wait counts the turns of slow jobs', async (t) => {
+  const { queue, ask } = createQueue({ maxWait: 10_000 })
+  await ask('first')
+  queue.run(async () => {}, { key: 'slow' }, 9).catch(() => {})
+  await t.rejects(queue.run(async () => {}, { key: 'slow' }, 9), { code: 'ErrBusy' })
+  queue.run(async () => {}, { key: 'slow' }, 1).catch(() => {})
+  t.equal(queue.waiting, 2)
+})

@@ -48,7 +48,7 @@ t.test('while one address uses 56 links at once, a sign-in from another waits fo
   let opened = Promise.withResolvers<void>()
   t.teardown(() => { Piscina.prototype.run = run })
   Piscina.prototype.run = async function (...args) {
-    kinds.push((args[0] as PasswordJob).hash === undefined ? 'link' : 'sign-in')
+    kinds.push('hash' in (args[0] as PasswordJob) ? 'sign-in' : 'link')
     await opened.promise
     return await run.apply(this, args) as unknown
   }

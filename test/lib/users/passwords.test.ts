@@ -26,3 +26,28 @@ t.test('a stored hash that begins with $ is of another scheme: no password match
     t.equal(await passwords.verify('hunter2', foreign), false)
   }
 })
+
+t.test('a hash of another program is compared as that program does, and is weak', async (t) => {
+  const passwords = createPasswords({ cost: 4 })
+  t.teardown(async () => await passwords.close())
+  // Printed by bcrypt of Python and by passlib.
+  for (const foreign of [
+    '$2b$05$RKF.JRc8mSr8QCoXqSbBLO3NJGR1AXDzOtJXqkokiP7PGBWdzu06.',
+    '$pbkdf2-sha256$1000$IyQEoJQSgvB.T6nVei9ljA$AaXUFaFT3Hva9pubTt5GVd1L4FSVlS4ocvRPkIHsyjE'
+  ]) {
+    t.equal(await passwords.verify('correct horse Bätterie 7', foreign), true)
+    t.equal(await passwords.verify('correct horse', foreign), false)
+    t.equal(passwords.isWeak(foreign), true)
+  }
+})
+
+t.test('the decoy of an account without a hash is never its password', async (t) => {
+  const foreign = '$2b$05$RKF.JRc8mSr8QCoXqSbBLO3NJGR1AXDzOtJXqkokiP7PGBWdzu06.'
+  const asked: string[] = []
+  const passwords = createPasswords({ cost: 4, chooseDecoy: (account) => { asked.push(account); return account === 'ada' ? foreign : undefined } })
+  t.teardown(async () => await passwords.close())
+  for (const stored of [undefined, '']) {
+    for (const account of ['ada', 'grace']) t.equal(await passwords.verify('correct horse Bätterie 7', stored, {}, account), false)
+  }
+  t.same(asked, ['ada', 'grace', 'ada', 'grace'])
+})

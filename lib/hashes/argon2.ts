@@ -1,0 +1,81 @@
+import * as crypto from 'node:crypto'
+import { HashError, isEqual, readDigest, readSalt } from './encoding.ts'
+import type { Scheme } from './scheme.ts'
+
+/** KiB of memory times passes, per millisecond. */
+const SPEED = 300
+
+/** The most KiB of memory. */
+const MEMORY = 256 * 1_024
+
+const LANES = 8
+
+interface Parameters {
+  kind: 'argon2i' | 'argon2d' | 'argon2id'
+  memory: number
+  passes: number
+  lanes: number
+  salt: Buffer
+  length: number
+}
+
+/** The part of hash-wasm that is used. It is an optional peer: Node has argon2 of its own from 24.7 on. */
+interface HashWasm {
+  argon2i: WasmFunction
+  argon2d: WasmFunction
+  argon2id: WasmFunction
+}
+
+type WasmFunction = (options: {
+  password: string, salt: Buffer, parallelism: number, iterations: number, memorySize: number, hashLength: number, outputType: 'binary'
+}) => Promise<Uint8Array>
+
+type NodeArgon2 = (kind: string, options: {
+  message: string, nonce: Buffer, parallelism: number, tagLength: number, memory: number, passes: number
+}) => Buffer
+
+const ofNode = (crypto as { argon2Sync?: NodeArgon2 }).argon2Sync
+
+const loadWasm = async (): Promise<HashWasm> => {
+  const name = 'hash-wasm'
+  return await import(name) as HashWasm
+}
+
+/**
+ * Asks for the module that computes argon2.
+ * @throws HashError when neither Node nor hash-wasm is able to
+ */
+export async function checkArgon2 (): Promise<void> {
+  if (ofNode !== undefined) return
+  await loadWasm().catch(() => { throw new HashError('argon2 needs Node.js 24.7 or later, or the package hash-wasm beside this one') })
+}
+
+async function compute (password: string, { kind, memory, passes, lanes, salt, length }: Parameters): Promise<Buffer> {
+  if (ofNode !== undefined) {
+    return ofNode(kind, { message: password, nonce: salt, parallelism: lanes, tagLength: length, memory, passes })
+  }
+  const wasm = await loadWasm()
+  return Buffer.from(await wasm[kind]({
+    password, salt, parallelism: lanes, iterations: passes, memorySize: memory, hashLength: length, outputType: 'binary'
+  }))
+}
+
+/** The PHC string of argon2, version 1.3 (RFC 9106). */
+export const ARGON2: Scheme = {
+  name: 'argon2',
+  pattern: /^\$(?<kind>argon2(?:id|i|d))\$v=19\$m=(?<m>\d{1,8}),t=(?<t>\d{1,4}),p=(?<p>\d{1,3})\$(?<salt>[\w+/]+)\$(?<digest>[\w+/]+)$/,
+  read (groups) {
+    const [memory, passes, lanes] = [Number(groups['m']), Number(groups['t']), Number(groups['p'])]
+    if (memory > MEMORY) throw new HashError(`m is above ${MEMORY}`)
+    if (lanes < 1 || lanes > LANES) throw new HashError(`p must be 1 to ${LANES}`)
+    if (passes < 1 || memory < 8 * lanes) throw new HashError('t must be at least 1, and m at least 8 times p')
+    const salt = readSalt(groups['salt'] ?? '')
+    if (salt.length < 8) throw new HashError('the salt is shorter than 8 bytes')
+    const digest = readDigest(groups['digest'] ?? '')
+    const parameters = { kind: groups['kind'] as Parameters['kind'], memory, passes, lanes, salt, length: digest.length }
+    return {
+      work: memory * passes / SPEED,
+      verify: async (password) => isEqual(await compute(password, parameters), digest)
+    }
+  }
+}
