@@ -53,6 +53,7 @@ import { createTokens, type Tokens } from './tokens/tokens.ts'
 import { createAdministrators, createMarking } from './users/administrators.ts'
 import { checkManagerRoles } from './users/manager-rules.ts'
 import { createUsers, type Users } from './users/users.ts'
+import { type WayService, createWays } from './ways/ways.ts'
 import { type Webhooks, createWebhooks } from './webhooks/webhooks.ts'
 
 /** The options of the services; `schemas/options.ts` describes those that are plain data. */
@@ -118,6 +119,8 @@ export interface Services {
   /** Records failures and refusals. */
   readonly failures: Pick<Failures, 'recordRefusal' | 'flush'>
   readonly users: Users
+  /** The ways in which users prove who they are, beside the password. */
+  readonly ways: WayService
   readonly clients: Clients
   readonly tokens: Tokens
   /** Declared resources, which define the scopes of other APIs. */
@@ -240,10 +243,12 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
   async function onAddressVerified (user: UserRecord) {
     await people.accounts?.finishVerification(user)
   }
+  const ways = createWays({ store, now, recorder, tokens, onError: failing('users') })
   const removeUser = createUserRemoval({
     recorder,
     tokens,
     tickets: createTickets({ store, now }),
+    ways,
     administrators: createAdministrators({ store, now, role: roles.admin, onError: failing('users') }),
     onError: failing('users')
   })
@@ -294,6 +299,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     failures: record.failures,
     accounts,
     users,
+    ways,
     clients,
     tokens,
     resources,

@@ -10,6 +10,7 @@ import type { Tokens } from '../tokens/tokens.ts'
 import type { Administrators } from '../users/administrators.ts'
 import { type ChangeUser, userNotFound } from '../users/change-user.ts'
 import type { Passwords } from '../users/passwords.ts'
+import type { Credentials } from '../ways/credentials.ts'
 import type { WriteLink } from './links.ts'
 import type { Tickets } from './tickets.ts'
 
@@ -26,6 +27,7 @@ export interface AccountContext {
   tokens: Tokens
   users: Collection<UserRecord>
   tickets: Tickets
+  ways: Pick<Credentials, 'removeOf'>
   /** Absent without mail. */
   outbox?: Outbox | undefined
   /** Absent without the authorization server, because links lead to its pages. */

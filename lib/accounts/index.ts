@@ -24,6 +24,7 @@ import { createComposer } from './mails.ts'
 import { createSetPassword } from './password.ts'
 import { type ReturnTo, checkReturnTo, findReturn } from './return-to.ts'
 import { createTickets } from './tickets.ts'
+import { createCredentials } from '../ways/credentials.ts'
 
 export { type Asker } from './ask.ts'
 
@@ -41,7 +42,7 @@ export interface AccountOptions extends SignUpOptions {
   getMailLook?: (() => MailLook) | undefined
 }
 
-export interface AccountParts extends Omit<AccountContext, 'users' | 'tickets' | 'administrators' | 'changeUser' | 'outbox' | 'writeLink'> {
+export interface AccountParts extends Omit<AccountContext, 'users' | 'tickets' | 'ways' | 'administrators' | 'changeUser' | 'outbox' | 'writeLink'> {
   clients: Pick<Clients, 'removeOwned'>
   box: SecretBox
   /** Absent: the languages that the service brings. */
@@ -59,6 +60,7 @@ export function createAccounts ({ clients, box, onMailFailed, getLanguages = () 
     ...parts,
     users,
     tickets: createTickets({ store, now }),
+    ways: createCredentials({ store, now }),
     administrators,
     changeUser: createChangeUser({ ...parts, users, administrators }),
     writeLink: getIssuer && createLinks({ getIssuer, accountPath, ...(links && { links }) }),

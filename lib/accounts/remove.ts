@@ -3,13 +3,15 @@ import type { UserRecord } from '../records.ts'
 import type { Tokens } from '../tokens/tokens.ts'
 import type { Administrators } from '../users/administrators.ts'
 import type { RemoveUser } from '../users/users.ts'
+import type { Credentials } from '../ways/credentials.ts'
 import { ENDED_BY_EPOCH, type Tickets } from './tickets.ts'
 
-/** The one way to remove a user, with their tokens and the links that have their address. Their clients are kept. */
-export function createUserRemoval ({ recorder, tokens, tickets, administrators, onError }: {
+/** The one way to remove a user, with their tokens, their ways and the links that have their address. Their clients are kept. */
+export function createUserRemoval ({ recorder, tokens, tickets, ways, administrators, onError }: {
   recorder: Pick<Recorder, 'remove'>,
   tokens: Pick<Tokens, 'deleteOfUser'>,
   tickets: Pick<Tickets, 'removeOf'>,
+  ways: Pick<Credentials, 'removeOf'>,
   administrators: Pick<Administrators, 'guard'>,
   onError: (error: unknown) => void
 }): RemoveUser {
@@ -20,7 +22,7 @@ export function createUserRemoval ({ recorder, tokens, tickets, administrators, 
     }), isForced)
     if (!isRemoved) return false
     tokens.deleteOfUser(user_id)
-    await tickets.removeOf(user_id, [...ENDED_BY_EPOCH, 'undo']).catch(onError)
+    await Promise.all([tickets.removeOf(user_id, [...ENDED_BY_EPOCH, 'undo']), ways.removeOf(user_id)]).catch(onError)
     return true
   }
 }

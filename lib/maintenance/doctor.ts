@@ -6,10 +6,12 @@ import { readRegistry } from '../resources/registry.ts'
 import { COLLECTIONS } from '../store/collections.ts'
 import type { Document, Json, Store } from '../store/port.ts'
 import { CLIENT_CREDENTIALS, LINKS } from '../tokens/validity.ts'
+import { createCredentials } from '../ways/credentials.ts'
+import type { CredentialRecord } from '../ways/way.ts'
 
 /** Something that is wrong with a database. */
 export interface Finding {
-  /** `integrity`, `collections`, `documents`, `references`, `addresses`, `scopes` or `keys`. */
+  /** `integrity`, `collections`, `documents`, `references`, `addresses`, `ways`, `scopes` or `keys`. */
   check: string
   /** In one sentence, without the content of a record. */
   message: string
@@ -65,24 +67,51 @@ async function * checkReferences (store: Store, now: Clock): AsyncGenerator<Find
   }
 }
 
-/** Users that a look-up by their account or one of their addresses does not find, or finds another user instead. */
-async function * checkUsers (store: Store): AsyncGenerator<Finding> {
+/**
+ * Users that a look-up by their account, one of their addresses or a key of their ways does not find, or finds another user instead; and
+ * users with a way whose material is missing, which counts as no way.
+ */
+async function * checkUsers (store: Store, now: Clock): AsyncGenerator<Finding> {
   const users = store.collection<UserRecord>('users')
+  const credentials = createCredentials({ store, now })
+  const broken = new Tally()
   const isFound = async (key: string, value: string, id: string) => (await users.getBy(key, value))?.id === id
-  const tallies = { account: new Tally(), addresses: new Tally() }
+  const tallies = { account: new Tally(), addresses: new Tally(), way_keys: new Tally() }
   for await (const batch of scan(users, {})) {
-    await Promise.all(batch.map(async ({ id, account, addresses = [] }) => {
+    await Promise.all(batch.map(async (user) => {
+      const { id, account } = user
       // Deleted, or changed, since the batch was read.
       const changed = async () => (await users.get(id))?.account !== account
       if (!await isFound('account', account, id) && !await changed()) tallies.account.add(id)
-      for (const address of addresses) {
-        if (!await isFound('addresses', address, id) && (await users.get(id))?.addresses?.includes(address) === true) tallies.addresses.add(id)
+      for (const field of ['addresses', 'way_keys'] as const) {
+        for (const item of user[field] ?? []) {
+          if (!await isFound(field, item, id) && (await users.get(id))?.[field]?.includes(item) === true) tallies[field].add(id)
+        }
+      }
+      for (const way of Object.keys(user.ways ?? {})) {
+        if (await credentials.find(user, way) === null && (await users.get(id))?.ways?.[way] !== undefined) broken.add(id)
       }
     }))
   }
   for (const [field, { count, ids }] of Object.entries(tallies)) {
-    if (count > 0) yield { check: 'addresses', message: `users who are not found by their ${field}: ${count}`, ids: ids.slice(0, NAMED) }
+    const check = field === 'way_keys' ? 'ways' : 'addresses'
+    if (count > 0) yield { check, message: `users who are not found by their ${field}: ${count}`, ids: ids.slice(0, NAMED) }
   }
+  const { count, ids } = broken
+  if (count > 0) yield { check: 'ways', message: `ways of users whose material is missing: ${count}`, ids: [...new Set(ids)].slice(0, NAMED) }
+}
+
+/** Material of users who are gone. Nobody can sign in with it, but something failed to remove it. */
+async function * checkCredentials (store: Store): AsyncGenerator<Finding> {
+  const users = store.collection<UserRecord>('users')
+  const tally = new Tally()
+  for await (const batch of scan(store.collection<CredentialRecord>('credentials'), {})) {
+    await Promise.all(batch.map(async ({ id, user_id }) => { if (await users.get(user_id) === null) tally.add(id) }))
+  }
+  const kept: string[] = []
+  for (const id of tally.ids) if (await store.collection('credentials').get(id) !== null) kept.push(id)
+  const rest = tally.count - tally.ids.length + kept.length
+  if (rest > 0) yield { check: 'references', message: `credentials.user_id refers to no record of users: ${rest}`, ids: kept.slice(0, NAMED) }
 }
 
 /** Clients with a scope of a resource that is gone. Such a scope has no effect. */
@@ -105,7 +134,7 @@ async function * checkScopes (store: Store): AsyncGenerator<Finding> {
 
 /** Reads every document of the collections that the other checks do not read. */
 async function * checkDocuments (store: Store): AsyncGenerator<Finding> {
-  const read = [...Object.keys(LINKS), 'users', 'clients']
+  const read = [...Object.keys(LINKS), 'users', 'clients', 'credentials']
   for (const { name } of COLLECTIONS) {
     if (read.includes(name)) continue
     const batches = scan(store.collection(name), {})
@@ -128,7 +157,8 @@ async function * guard (what: string, check: () => AsyncIterable<Finding>): Asyn
  */
 export async function * examine (store: Store, now: Clock): AsyncGenerator<Finding> {
   yield * guard('tokens and sessions', () => checkReferences(store, now))
-  yield * guard('users', () => checkUsers(store))
+  yield * guard('users', () => checkUsers(store, now))
+  yield * guard('credentials', () => checkCredentials(store))
   yield * guard('clients', () => checkScopes(store))
   yield * checkDocuments(store)
 }

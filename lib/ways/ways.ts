@@ -1,11 +1,11 @@
+import { changeRecord } from '../change-record.ts'
 import { type Clock, toTimestamp } from '../clock.ts'
 import { IdentityError } from '../errors.ts'
 import type { Happening } from '../events/types.ts'
 import type { Recorder } from '../events/recorder.ts'
 import type { UserRecord } from '../records.ts'
-import { retryWrite } from '../retry.ts'
 import type { Actor } from '../roles.ts'
-import type { Change, Json, Store } from '../store/port.ts'
+import type { Change, Json, MaybePromise, Store } from '../store/port.ts'
 import { type Tokens, invalidToken } from '../tokens/tokens.ts'
 import { type MaterialChange, type NewWay, type WayHolder, createCredentials, isInUse } from './credentials.ts'
 import { type CredentialRecord, MOST_WAYS, PASSWORD, type Way, type WayKind, type Ways, listKeys } from '../way.ts'
@@ -51,7 +51,8 @@ export interface WayChange {
   isEnd?: boolean
   /** Further changes. Never of `addresses`: a store may not be able to say which of two unique fields has clashed. */
   also?: Change
-  events?: readonly Happening[]
+  /** The events that are recorded with the write. */
+  happened?: readonly Happening[]
 }
 
 /** Whether nothing was written, for certain. */
@@ -115,31 +116,34 @@ export function createWays ({ store, now, recorder, tokens, policy = DEFAULT_POL
 
   /**
    * Makes a change of a user's ways by one write. After a concurrent write it decides again; an error from `decide` ends it.
-   * @param decide gets the record; null for an unknown user
+   * @param notFound the error where there is no such user
    * @throws WayError, ErrBusy
    */
-  async function change (user_id: string, decide: (record: UserRecord | null) => WayChange | Promise<WayChange>): Promise<UserRecord> {
-    const [former, written] = await retryWrite('the user', async () => {
-      const found = await users.get(user_id)
-      const decision = await decide(found)
-      if (found === null) throw new WayError('unknown')
-      const { set, unset = [], increment } = toFields(found, decision)
-      const written = await users.update(user_id, {
-        set: { ...set, modified_at: toTimestamp(now()), ...recorder.attach(found, ...decision.events ?? []) },
-        unset,
-        increment: { ...increment, revision: 1, ...(decision.isEnd && { epoch: 1 }) }
-      }, { equal: { revision: found.revision } })
-      return written && [found, written] as const
+  async function change (
+    user_id: string, decide: (record: UserRecord) => MaybePromise<WayChange>, notFound: () => Error = () => new WayError('unknown')
+  ): Promise<UserRecord> {
+    let [former, isEnded]: [string[], boolean] = [[], false]
+    const written = await changeRecord({ collection: users, recorder, what: 'the user', notFound }, user_id, async (record) => {
+      const decision = await decide(record)
+      const { set, increment, ...rest } = toFields(record, decision)
+      former = Object.keys(record.ways ?? {})
+      isEnded = decision.isEnd === true
+      return {
+        ...rest,
+        set: { ...set, modified_at: toTimestamp(now()) },
+        increment: { ...increment, ...(isEnded && { epoch: 1 }) },
+        ...(decision.happened && { happened: decision.happened })
+      }
     }).catch((error: unknown) => { throw isInUse(error) ? new WayError('in_use', { cause: error }) : error })
-    if (written.epoch !== former.epoch) tokens.deleteOfUser(user_id, written.epoch)
-    const removed = Object.keys(former.ways ?? {}).filter((id) => written.ways?.[id] === undefined)
+    if (isEnded) tokens.deleteOfUser(user_id, written.epoch)
+    const removed = former.filter((id) => written.ways?.[id] === undefined)
     await credentials.remove(removed).then(async () => await credentials.sweep(written)).catch(onError)
     return written
   }
 
   /** @throws ErrUnknown when the session that asks has ended */
   async function checkActor ({ epoch, confirm }: WayActor, record: UserRecord | null): Promise<UserRecord> {
-    if (record === null || record.epoch !== epoch) throw invalidToken()
+    if (record?.epoch !== epoch) throw invalidToken()
     await confirm?.()
     return record
   }
@@ -153,9 +157,9 @@ export function createWays ({ store, now, recorder, tokens, policy = DEFAULT_POL
    * @returns the user's record
    * @throws WayError, ErrUnknown when the session that asks has ended
    */
-  async function name (actor: WayActor, ids: readonly string[], more: Pick<WayChange, 'also' | 'events'> = {}): Promise<UserRecord> {
-    return await change(actor.user_id, async (found) => {
-      const record = await checkActor(actor, found)
+  async function name (actor: WayActor, ids: readonly string[], more: Pick<WayChange, 'also' | 'happened'> = {}): Promise<UserRecord> {
+    return await change(actor.user_id, async (record) => {
+      await checkActor(actor, record)
       const add = await Promise.all(ids.map(async (id) => {
         const made = await credentials.findNew(record.id, id)
         if (made === null || record.ways?.[id] !== undefined) throw new WayError('unknown')
@@ -164,7 +168,7 @@ export function createWays ({ store, now, recorder, tokens, policy = DEFAULT_POL
       const isAnew = add.some(({ way }) => way.kind === 'recovery')
       const remove = isAnew ? Object.keys(record.ways ?? {}).filter((id) => record.ways![id]!.kind === 'recovery') : []
       return { ...more, add, remove }
-    })
+    }, invalidToken)
   }
 
   return {
@@ -203,7 +207,7 @@ export function createWays ({ store, now, recorder, tokens, policy = DEFAULT_POL
     name,
 
     /** Adds a way: `prepare` and `name`. @throws as these */
-    async add (actor: WayActor, added: NewWay, more: Pick<WayChange, 'also' | 'events'> = {}): Promise<{ id: string, user: UserRecord }> {
+    async add (actor: WayActor, added: NewWay, more: Pick<WayChange, 'also' | 'happened'> = {}): Promise<{ id: string, user: UserRecord }> {
       const [made] = await credentials.insert(await read(actor), [added])
       try {
         return { id: made!.id, user: await name(actor, [made!.id], more) }
@@ -220,13 +224,13 @@ export function createWays ({ store, now, recorder, tokens, policy = DEFAULT_POL
      * @returns the user's record, with the epoch for a sign-in that follows
      * @throws WayError `last` unless a way in remains, ErrUnknown when the session that asks has ended
      */
-    async remove (actor: WayActor, id: string, { isEnd = true, events }: Pick<WayChange, 'isEnd' | 'events'> = {}): Promise<UserRecord> {
-      return await change(actor.user_id, async (found) => {
-        const record = await checkActor(actor, found)
+    async remove (actor: WayActor, id: string, { isEnd = true, happened }: Pick<WayChange, 'isEnd' | 'happened'> = {}): Promise<UserRecord> {
+      return await change(actor.user_id, async (record) => {
+        await checkActor(actor, record)
         if (id === PASSWORD ? !record.password : record.ways?.[id] === undefined) throw new WayError('unknown')
         if (!mayRemove(await withExisting(record), id, policy)) throw new WayError('last')
-        return { remove: [id], isEnd: isEnd || id === PASSWORD, ...(events && { events }) }
-      })
+        return { remove: [id], isEnd: isEnd || id === PASSWORD, ...(happened && { happened }) }
+      }, invalidToken)
     },
 
     change,

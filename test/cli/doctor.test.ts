@@ -88,6 +88,23 @@ await eachStore('references to records that are gone, and scopes of no resource,
   t.match((await run('doctor')).stdout, /^references: access_tokens\.user_id .* \(.*\)$/m, 'a line for each')
 })
 
+await eachStore('a way without material, one that is not found, and material of nobody are found', async (t, start) => {
+  const { run, services: { store, ways }, user } = await start(t)
+  const [users, credentials] = [store.collection<Stored>('users'), store.collection<Stored>('credentials')]
+  const { id } = await ways.add({ user_id: user, epoch: 0 }, { kind: 'upstream', key: 'k', upstream: 'corp', material: {} })
+  t.strictSame((await examine(run)).findings, [])
+  const material = (await credentials.get(id))!
+  await credentials.insert({ ...material, id: 'orphan', user_id: 'nobody' })
+  await credentials.delete(id)
+  t.match((await examine(run)).findings, [
+    { check: 'ways', message: 'ways of users whose material is missing: 1', ids: [user] },
+    { check: 'references', message: 'credentials.user_id refers to no record of users: 1', ids: ['orphan'] }
+  ])
+  await credentials.put({ ...material, user_id: 'nobody' })
+  t.match((await examine(run)).findings, [{ check: 'ways', ids: [user] }, { check: 'references' }], "another user's is missing too")
+  t.ok(await users.delete(user))
+})
+
 await eachStore('a support bundle has no secret and nothing about a person', async (t, start) => {
   const place = await start(t)
   const { run, dir, services: { store }, token, secret, user, client } = place

@@ -1,5 +1,6 @@
 import { createUserRemoval } from '../../lib/accounts/remove.ts'
 import { createTickets } from '../../lib/accounts/tickets.ts'
+import { createCredentials } from '../../lib/ways/credentials.ts'
 import { SILENT_FAILURES, createSilentRecorder, createWatchedRecorder } from './events.ts'
 import type { Happening } from '../../lib/events/types.ts'
 import type { Logouts } from '../../lib/logout/logouts.ts'
@@ -67,7 +68,7 @@ export async function openRules (t: Test, { around = (_call, run) => run(), pass
   return {
     store,
     now,
-    users: createUsers({ store, now, roles, passwords: { ...PLAIN_PASSWORDS, ...passwords }, checkNewPassword, attempts, tokens, recorder, failures, onError, onPasswordChange, removeUser: createUserRemoval({ recorder, tokens, tickets: createTickets({ store, now }), administrators: createAdministrators({ store, now, role: roles.admin, onError }), onError }) }),
+    users: createUsers({ store, now, roles, passwords: { ...PLAIN_PASSWORDS, ...passwords }, checkNewPassword, attempts, tokens, recorder, failures, onError, onPasswordChange, removeUser: createUserRemoval({ recorder, tokens, tickets: createTickets({ store, now }), ways: createCredentials({ store, now }), administrators: createAdministrators({ store, now, role: roles.admin, onError }), onError }) }),
     clients: createClients({ store, now, box, tokens, recorder, checkQuota, checkUrl }),
     tokens,
     tokenSessions: createTokenSessions({ store, now, tokens, recorder }),

@@ -2,6 +2,7 @@ import { SILENT_FAILURES, createSilentRecorder } from '../helpers/events.ts'
 import t, { type Test } from 'tap'
 import { createUserRemoval } from '../../lib/accounts/remove.ts'
 import { createTickets } from '../../lib/accounts/tickets.ts'
+import { createCredentials } from '../../lib/ways/credentials.ts'
 import { createClients } from '../../lib/clients/clients.ts'
 import { storeError } from '../../lib/errors.ts'
 import { DEFAULT_ROLE_NAMES } from '../../lib/roles.ts'
@@ -40,7 +41,7 @@ const tokens = createTokens({ store, now: () => NOW, roles: DEFAULT_ROLE_NAMES, 
 const passwords = { hash: async (password: string) => password, verify: async () => true, isWeak: () => false, countWaiting: () => 0, close: async () => {} }
 const box = createSecretBox(generateSecretKey())
 const attempts = createAttempts({ store, now: () => NOW, key: box.key })
-const users = createUsers({ store, now: () => NOW, roles: DEFAULT_ROLE_NAMES, passwords, checkNewPassword: createPasswordRules({ min: 1 }), attempts, tokens, recorder, failures: SILENT_FAILURES, onError: () => {}, removeUser: createUserRemoval({ recorder, tokens, tickets: createTickets({ store, now: () => NOW }), administrators: createAdministrators({ store, now: () => NOW, role: DEFAULT_ROLE_NAMES.admin, onError: () => {} }), onError: () => {} }) })
+const users = createUsers({ store, now: () => NOW, roles: DEFAULT_ROLE_NAMES, passwords, checkNewPassword: createPasswordRules({ min: 1 }), attempts, tokens, recorder, failures: SILENT_FAILURES, onError: () => {}, removeUser: createUserRemoval({ recorder, tokens, tickets: createTickets({ store, now: () => NOW }), ways: createCredentials({ store, now: () => NOW }), administrators: createAdministrators({ store, now: () => NOW, role: DEFAULT_ROLE_NAMES.admin, onError: () => {} }), onError: () => {} }) })
 const clients = createClients({ store, now: () => NOW, box, tokens, recorder, checkQuota: async () => {}, checkUrl: (url) => url })
 
 /**
