@@ -7,7 +7,7 @@ import { COLLECTIONS } from '../store/collections.ts'
 import type { Document, Json, Store } from '../store/port.ts'
 import { CLIENT_CREDENTIALS, LINKS } from '../tokens/validity.ts'
 import { createCredentials } from '../ways/credentials.ts'
-import type { CredentialRecord } from '../ways/way.ts'
+import type { CredentialRecord } from '../way.ts'
 
 /** Something that is wrong with a database. */
 export interface Finding {
