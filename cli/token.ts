@@ -1,5 +1,6 @@
 import { required, toggle, value } from './args.ts'
 import type { Commands } from './command.ts'
+import type { Acr } from '../lib/proofs.ts'
 import { requireUser } from './input.ts'
 import { printRecord } from './output.ts'
 
@@ -15,6 +16,7 @@ export const tokenCommands: Commands = {
       ttl: value('SECONDS', 'Lifetime; an hour unless given.'),
       refresh: toggle('Also mint a linked refresh token, which the authorization server redeems.'),
       scopes: value('A,B', "Narrows the token to these scopes of the client or of the API, comma-separated. Unless given it has all the user's power."),
+      acr: value('CLASS', '1, mfa or phr: as if the user had just signed in so: with a password, with a second factor, or with a passkey. Unless given it comes from no sign-in.'),
       resource: value('URI', 'The resource that the token is for, instead of this service.')
     },
     async run (context) {
@@ -27,6 +29,7 @@ export const tokenCommands: Commands = {
         refresh: args.has('refresh'),
         ttl: args.integer('ttl', TTL),
         resource: args.optional('resource'),
+        acr: args.optional('acr') as Acr | undefined,
         scopes: scopes && [...new Set(scopes)]
       })
       printRecord(context, minted)

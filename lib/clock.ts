@@ -10,6 +10,11 @@ export function toTimestamp (milliseconds: number): string {
   return last.text
 }
 
+/** A stored time as seconds of the wall clock, which others read. The service's clock differs from it only in tests that move it. */
+export function toEpoch (timestamp: string, now: Clock): number {
+  return Math.floor((Date.parse(timestamp) - now() + Date.now()) / 1000)
+}
+
 /** The times of a record made at `start` (milliseconds since the epoch) that lives for `seconds`. */
 export function toLifetime (start: number, seconds: number): { created_at: string, expired_at: string } {
   return { created_at: toTimestamp(start), expired_at: toTimestamp(start + seconds * 1000) }

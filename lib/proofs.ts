@@ -1,5 +1,5 @@
 /** What a person has proved with one of their ways. */
-export interface Proof {
+export type Proof = {
   /** The id of the way; `password` for the password. */
   way: string
   kind: 'password' | 'upstream' | 'passkey' | 'totp' | 'recovery'
@@ -14,8 +14,11 @@ export const ACRS = ['1', 'mfa', 'phr'] as const
 
 export type Acr = typeof ACRS[number]
 
+/** The classes that a sign-in can reach, with the ways that there are. */
+export const REACHABLE: readonly Acr[] = ['1']
+
 /** How a person has proved who they are, as tokens say it. */
-export interface Strength {
+export type Strength = {
   /** The methods (RFC 8176). None stands for an identity at another provider. */
   amr: string[]
   acr: Acr

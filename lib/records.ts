@@ -1,6 +1,7 @@
 import { toTimestamp } from './clock.ts'
 import { generateId } from './ids.ts'
 import type { Place } from './place.ts'
+import type { Strength } from './proofs.ts'
 import type { Document, Json } from './store/port.ts'
 import type { Ways } from './way.ts'
 
@@ -142,6 +143,9 @@ export function createClientRecord (time: number, { id = generateId(time), ...fi
   return { id, createdAt: timestamp, modifiedAt: timestamp, ...fields, epoch: 0 }
 }
 
+/** A client that uses a token on behalf of the token's user, and whom it acts for in turn (RFC 8693, 4.1). No request can set it yet. */
+export type Delegate = { client_id: string, act?: Delegate }
+
 /** The fields of every code, token and grant. The id is the SHA-256 of the token, base64url; a grant's is random. */
 export interface TokenRecord extends Document {
   user_id: string
@@ -171,6 +175,10 @@ export interface TokenRecord extends Document {
   consumed?: boolean
   /** On refresh tokens: the generation of their session when they were issued. */
   generation?: number
+  /** How the user had signed in. Absent on tokens that come from no sign-in, and on those of earlier releases. */
+  auth?: Strength
+  /** Who uses the token on the user's behalf. Absent: the client itself. */
+  act?: Delegate
   /** Further fields of the authorization server. Never contains a token. */
   payload?: { [key: string]: Json }
   /** `ClientCredentials` when the client acts for itself. The user is then the client's owner. */

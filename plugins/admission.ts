@@ -1,10 +1,13 @@
 import type { FastifyRequest } from 'fastify'
 import type { AccessRule } from '../schemas/options.ts'
+import type { Clock } from '../lib/clock.ts'
 import { IdentityError } from '../lib/errors.ts'
 import { type ApiScope, includesScope, isForAdmins } from '../lib/api-scopes.ts'
 import { type Actor, type RoleNames, holdsRole } from '../lib/roles.ts'
 import { POWER, type Power } from '../lib/tokens/caller.ts'
 import { type Caller, wrongAudience } from '../lib/tokens/tokens.ts'
+import type { Acr } from '../lib/proofs.ts'
+import { checkDemand, meets, stepUpError } from '../lib/ways/step-up.ts'
 
 export interface GuardOptions extends AccessRule {
   /** Scopes the token must all carry. Guard by declared scopes, with their `audience`: a free scope limits a client only. */
@@ -13,6 +16,13 @@ export interface GuardOptions extends AccessRule {
   audience?: string
   /** Whether a client that acts for itself is admitted. Absent: only users are. */
   subject?: 'user' | 'client' | 'any'
+  /**
+   * How strongly the user must have proved who they are: `1` by one kind of proof, `mfa` by both, `phr` by both with a passkey. Only
+   * tokens from a sign-in say so; any other is refused. Absent: in any way.
+   */
+  acr?: Acr
+  /** Seconds since that sign-in, at most. A token that comes from none is refused. Absent: any. */
+  maxAge?: number
 }
 
 /** Decides whether a caller is admitted. Throws ErrUnknown or ErrPerm; returns whether the caller counts as an administrator. */
@@ -29,6 +39,9 @@ function insufficientScope (scopes: readonly string[]): IdentityError {
   })
 }
 
+/** To remote apps, it looks the same if the service is of a release that does not say it. */
+const NO_SIGN_IN = 'the access token does not say how its user has signed in'
+
 function nameRoles (names: RoleNames, { roles = [] }: AccessRule): string[] {
   return roles.map((role) => (Object.hasOwn(names, role) ? names[role as keyof RoleNames] : role))
 }
@@ -43,9 +56,15 @@ function isOwner ({ subject, user }: Caller, request: FastifyRequest): boolean {
   return subject === 'user' && (request.params as { userId?: string }).userId === user.user_id
 }
 
-/** The admission of a host's guard: by audience, kind of caller, roles or ownership, and scopes. */
-export function createAdmission (names: RoleNames, rule: GuardOptions): Admission {
-  const { any = rule.roles === undefined && rule.owner === undefined, owner = false, scopes = [], audience, subject = 'user' } = rule
+/**
+ * The admission of a host's guard: by audience, kind of caller, roles or ownership, scopes, and strength of the sign-in. The strength comes
+ * last, so that nobody signs in again in vain.
+ * @throws Error that names the option
+ */
+export function createAdmission (names: RoleNames, rule: GuardOptions, now: Clock): Admission {
+  const { any = rule.roles === undefined && rule.owner === undefined, owner = false, scopes = [], audience, subject = 'user', acr, maxAge } = rule
+  const demand = acr === undefined && maxAge === undefined ? undefined : { ...(acr !== undefined && { acr }), ...(maxAge !== undefined && { maxAge }) }
+  if (demand !== undefined) checkDemand(demand)
   const roles = nameRoles(names, rule)
   return (caller, request) => {
     if (caller.token.audience !== audience) throw wrongAudience()
@@ -54,6 +73,7 @@ export function createAdmission (names: RoleNames, rule: GuardOptions): Admissio
     if (!isAdmitted && roles.length > 0 && caller.token.roles_withheld === true) throw insufficientScope(listScopesWithRoles(caller, scopes))
     if (!isAdmitted) throw denied()
     if (!scopes.every((scope) => caller.token.scopes.includes(scope))) throw insufficientScope(scopes)
+    if (demand !== undefined && !meets(caller.auth, demand, now())) throw stepUpError(demand, caller.auth === undefined ? NO_SIGN_IN : undefined)
     return caller.isAdmin
   }
 }

@@ -119,7 +119,7 @@ async function identityPlugin (app: FastifyInstance, { getIssuer, serviceName, a
     }
   })
   logs.outages = openOutageLog(app, services.store)
-  const guard = (rule: GuardOptions = {}) => createGuard(services.tokens, createAdmission(services.roles, rule))
+  const guard = (rule: GuardOptions = {}) => createGuard(services.tokens, createAdmission(services.roles, rule, options.now ?? Date.now))
   const metrics = meter !== undefined && options.metrics !== undefined ? { metrics: serveMetrics(app, meter, options.metrics) } : {}
   app.decorate('identity', { ...services, ...metrics, guard, protect: createProtect(app, guard, getIssuer && (() => toIssuer(getIssuer()))) })
   decorateRequests(app)

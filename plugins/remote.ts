@@ -52,7 +52,7 @@ async function remote (app: FastifyInstance, { dispatcher, now = () => performan
       : app.log.warn({ err: error }, 'the identity service is unavailable')
   })
   const { issuer } = options
-  const guard = (rule: GuardOptions = {}) => createGuard(tokens, createAdmission(options.roles, rule))
+  const guard = (rule: GuardOptions = {}) => createGuard(tokens, createAdmission(options.roles, rule, Date.now))
   // Only these exist here: the services of this type need the store.
   app.decorate('identity', { guard, protect: createProtect(app, guard, issuer === undefined ? undefined : () => issuer) } as Identity)
   decorateRequests(app)

@@ -1,6 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { INTERACTION, toApiPath } from '../lib/issuer.ts'
-import { PASSWORD_ACR } from '../lib/oidc/scopes.ts'
 import type { AuthorizationServer, Decision, Interaction } from '../lib/oidc/contract.ts'
 import { pageHeaders } from '../lib/pages/headers.ts'
 import { PAGE_PATHS } from '../lib/accounts/links.ts'
@@ -112,7 +111,7 @@ export async function interactionRoutes (app: FastifyInstance, mount: PeopleMoun
     const signedIn = await forms.submit(request, reply, toForm(interaction))
     if (signedIn === null) return reply
     const { user_id: accountId, ...proof } = signedIn
-    return await decide(request, reply, server, { login: { accountId, acr: PASSWORD_ACR, ...proof }, create: {} })
+    return await decide(request, reply, server, { login: { accountId, ...proof }, create: {} })
   })
 
   /** The page of a link. Another link is asked for in the same sign-in, while it lasts. */
@@ -141,7 +140,7 @@ export async function interactionRoutes (app: FastifyInstance, mount: PeopleMoun
       const signedIn = await forms.proceed(reply, toForm(found.interaction), { user_id, user_epoch: epoch, amr: ['pwd'] })
       if (signedIn === null) return reply
       const { user_id: accountId, ...proof } = signedIn
-      return await decide(request, reply, found.server, { login: { accountId, acr: PASSWORD_ACR, ...proof }, create: {} })
+      return await decide(request, reply, found.server, { login: { accountId, ...proof }, create: {} })
     })
   })
 }

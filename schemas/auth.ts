@@ -1,6 +1,9 @@
 import { Type, type Static } from '@sinclair/typebox'
 import { Data, HeldRolesSchema } from './common.ts'
 
+/** Seconds since 1970 at the end of the year 9999, the last time that can be written. */
+const MAX_SECONDS = 253_402_300_799
+
 /** The user and the client of a token (`GET /auth/tokeninfo`). */
 export const TokenInfoSchema = Type.Object({
   user_id: Type.String(),
@@ -15,7 +18,13 @@ export const TokenInfoSchema = Type.Object({
   })),
   subject: Type.Optional(Type.Literal('client', {
     description: "Present when the client acts for itself. The user is then the client's owner, and the roles are the client's own."
-  }))
+  })),
+  acr: Type.Optional(Type.String({
+    description: 'How strongly the user has proved who they are: `1` by one kind of proof, `mfa` by both, `phr` by both with a passkey. Absent: the token comes from no sign-in.',
+    examples: ['1']
+  })),
+  amr: Type.Optional(Type.Array(Type.String(), { description: 'The methods (RFC 8176). Absent: none that has a name.', examples: [['pwd']] })),
+  auth_time: Type.Optional(Type.Integer({ minimum: 0, maximum: MAX_SECONDS, description: 'When the user proved it, in seconds since 1970. Absent: the token comes from no sign-in.' }))
 }, { title: 'TokenInfo' })
 export type TokenInfo = Static<typeof TokenInfoSchema>
 

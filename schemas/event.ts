@@ -8,7 +8,8 @@ const ActorSchema = Type.Object({
   }),
   user_id: Type.Optional(Type.String()),
   client_id: Type.Optional(Type.String({ description: 'The client of the token.' })),
-  token_id: Type.Optional(Type.String({ description: 'The id of the token, which is not the token.' }))
+  token_id: Type.Optional(Type.String({ description: 'The id of the token, which is not the token.' })),
+  act: Type.Optional(Type.Object({ client_id: Type.String() }, { description: "A client that acted on the user's behalf with a token of another client's. Nothing makes such tokens yet." }))
 })
 
 /** An event of the feed. */

@@ -9,6 +9,7 @@ import { findDeclarer, readRegistry } from '../lib/resources/registry.ts'
 import { type Collection, type Document, DuplicateKeyError } from '../lib/store/port.ts'
 import type { MintedTokens } from '../lib/tokens/tokens.ts'
 import { createAdministrators } from '../lib/users/administrators.ts'
+import type { Acr } from '../lib/proofs.ts'
 
 /** The user and the client of a token. They are created if they do not exist. */
 export interface MintRequest {
@@ -29,6 +30,8 @@ export interface MintRequest {
   ttl?: number
   /** Also mints a linked refresh token, which the token endpoint redeems. */
   refresh?: boolean
+  /** As if the user had just signed in: `1` with a password, `mfa` with a second factor, `phr` with a passkey. `kit.clock` makes the sign-in older. */
+  acr?: Acr
 }
 
 /** A token, with its user and client. */
@@ -113,7 +116,7 @@ export function createMint (services: Pick<Services, 'store' | 'tokens' | 'roles
     return await createClient(['test', ...checkScopes(scopes)].join(' '), scopes)
   }
 
-  return async function mint ({ user, client, roles, scopes, resource, ttl, refresh } = {}) {
+  return async function mint ({ user, client, roles, scopes, resource, ttl, refresh, acr } = {}) {
     const held = Array.isArray(roles) ? Object.fromEntries(roles.map((name) => [name, true as const])) : roles
     const record = await resolveUser(user, held && checkRoles(held))
     const { id: client_id } = await resolveClient(client, scopes, record.id)
@@ -123,7 +126,8 @@ export function createMint (services: Pick<Services, 'store' | 'tokens' | 'roles
       ...(scopes !== undefined && { scopes }),
       ...(resource !== undefined && { resource }),
       ...(ttl !== undefined && { ttl }),
-      ...(refresh !== undefined && { refresh })
+      ...(refresh !== undefined && { refresh }),
+      ...(acr !== undefined && { acr })
     })
     return {
       ...tokens,

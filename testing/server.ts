@@ -4,6 +4,7 @@ import { LIMITS, RolesSchema } from '../schemas/common.ts'
 import { checkTimestamp } from '../lib/checks.ts'
 import { toTimestamp } from '../lib/clock.ts'
 import { IdentityError } from '../lib/errors.ts'
+import { ACRS } from '../lib/proofs.ts'
 import { handleError } from '../plugins/errors.ts'
 import { useOwnJson } from '../plugins/json.ts'
 import { useOwnValidation } from '../plugins/validation.ts'
@@ -16,7 +17,8 @@ const MintSchema = Type.Object({
   scopes: Type.Optional(Type.Array(Type.String())),
   resource: Type.Optional(Type.String()),
   ttl: Type.Optional(Type.Integer({ minimum: 1 })),
-  refresh: Type.Optional(Type.Boolean())
+  refresh: Type.Optional(Type.Boolean()),
+  acr: Type.Optional(Type.Union(ACRS.map((acr) => Type.Literal(acr))))
 }, { additionalProperties: false })
 
 const MailsQuerySchema = Type.Object({ to: Type.Optional(Type.String()) }, { additionalProperties: false })

@@ -1,6 +1,7 @@
 import type { Place } from '../place.ts'
 import type { GrantRecord, Revocable } from '../records.ts'
 import type { Json } from '../store/port.ts'
+import type { Proof } from '../proofs.ts'
 
 /** A browser's sign-in session. Its id is the hash of the cookie's value. */
 export interface SignInSessionRecord extends Revocable {
@@ -9,6 +10,8 @@ export interface SignInSessionRecord extends Revocable {
   created_at: string
   /** The time of the last sign-in with a password. */
   signed_in_at?: string
+  /** What the user has proved in this browser. Absent on sessions of earlier releases: their users have a password only. */
+  proofs?: Proof[]
   /** The time and the place of the last recorded use. */
   last_used_at?: string
   place?: Place

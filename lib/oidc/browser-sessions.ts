@@ -5,9 +5,9 @@ import { toTimestamp } from '../clock.ts'
 import { nameCaller } from '../events/origin.ts'
 import type { Tokens } from '../tokens/tokens.ts'
 import { hashToken } from '../crypto/random-token.ts'
-import type { BrowserSession, BrowserSessions, Decision, OidcSettings, Times } from './contract.ts'
+import type { BrowserSession, BrowserSessions, OidcSettings, Times } from './contract.ts'
 import { setAddress } from './patches.ts'
-import { findStoredSession } from './sign-in-sessions.ts'
+import { completeLogin, findStoredSession, listProofs } from './sign-in-sessions.ts'
 
 /** Milliseconds between two writes of the time of the last use. */
 const USE_INTERVAL = 10 * 60 * 1000
@@ -72,6 +72,7 @@ export function createBrowserSessions (getParts: () => BrowserSessionParts): Bro
           user_id: stored.user_id,
           user_epoch: stored.user_epoch ?? 0,
           signed_in_at: stored.signed_in_at ?? stored.created_at,
+          proofs: listProofs(stored),
           // The cookie's value is a secret of the browser, and so is this.
           xsrf: hashToken(`xsrf ${session.jti}`)
         }
@@ -88,8 +89,9 @@ export function createBrowserSessions (getParts: () => BrowserSessionParts): Bro
         const session = isOther ? new provider.Session() as Session : found
         // Also for an anonymous session. Otherwise anyone who knows its cookie would be signed in too.
         if (!isOther) session.resetIdentifier()
-        Object.assign(ctx.oidc, { session, result: { login } satisfies Decision })
-        session.loginAccount({ accountId: login.accountId, acr: login.acr, amr: login.amr })
+        const { ts, ...signIn } = completeLogin(login, getParts().times)
+        Object.assign(ctx.oidc, { session, result: { login: signIn } })
+        session.loginAccount({ accountId: signIn.accountId, acr: signIn.acr, amr: signIn.amr, loginTs: ts })
         await save(ctx, session)
       })
     },

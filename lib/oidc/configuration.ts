@@ -12,8 +12,9 @@ import type { createResourceIndicators } from './resource-indicators.ts'
 import type { Language } from '../pages/texts/language.ts'
 import { ROUTES } from './routes.ts'
 import { INTERACTION } from '../issuer.ts'
-import { CLAIMS, PASSWORD_ACR, chooseDefaultScope, splitScopes } from './scopes.ts'
+import { CLAIMS, chooseDefaultScope, splitScopes } from './scopes.ts'
 import type { Views } from './views.ts'
+import { REACHABLE } from '../proofs.ts'
 
 export interface ConfigurationParts {
   settings: OidcSettings
@@ -58,6 +59,11 @@ function completeScope (ctx: KoaContextWithOIDC, value: string | undefined, clie
   else if (requested.includes('offline_access') && !scopes.includes('offline_access')) params.scope = [...scopes, 'offline_access'].join(' ')
 }
 
+/** An ID token with `acr` has `amr` and `auth_time` too. For a request with `acr_values`, oidc-provider asks for `acr` alone. */
+function completeClaims ({ oidc: { claims } }: KoaContextWithOIDC): void {
+  if (claims.id_token?.acr !== undefined) Object.assign(claims.id_token, { amr: null, auth_time: null })
+}
+
 /** @throws InvalidRequest, which is sent to the client. A `state` that is too long is not returned. */
 function checkLength (ctx: KoaContextWithOIDC, { InvalidRequest }: typeof OidcErrors): void {
   const params = ctx.oidc.params as Record<string, unknown>
@@ -88,7 +94,7 @@ export function createConfiguration (parts: ConfigurationParts): Configuration {
     clientAuthMethods: AUTH_METHODS,
     responseTypes: ['code'],
     scopes: ['openid', 'offline_access'],
-    acrValues: [PASSWORD_ACR],
+    acrValues: [...REACHABLE],
     discovery: {
       // Initiating User Registration via OpenID Connect 1.0, 4.1.
       prompt_values_supported: ['none', 'login', 'consent', ...(settings.signUp === true ? ['create'] : [])],
@@ -96,7 +102,7 @@ export function createConfiguration (parts: ConfigurationParts): Configuration {
       introspection_endpoint_auth_methods_supported: AUTH_METHODS,
       revocation_endpoint_auth_methods_supported: AUTH_METHODS
     },
-    claims: Object.fromEntries(Object.entries(CLAIMS).map(([scope, claims]) => [scope, [...claims]])),
+    claims: { amr: null, ...Object.fromEntries(Object.entries(CLAIMS).map(([scope, claims]) => [scope, [...claims]])) },
     // accounts.ts decides which claims an ID token has, per client.
     conformIdTokenClaims: false,
     pkce: { required: (_ctx, client) => isPkceRequired(client as unknown as OurClient) },
@@ -180,7 +186,10 @@ export function createConfiguration (parts: ConfigurationParts): Configuration {
       if (account === undefined && token === undefined) throw new errors.AccessDenied('the account may not sign in')
       return account
     },
-    loadExistingGrant: parts.loadGrant,
+    async loadExistingGrant (ctx) {
+      completeClaims(ctx)
+      return await parts.loadGrant(ctx)
+    },
     rotateRefreshToken: () => true,
     revokeGrantPolicy: () => true,
     // `GrantRecord.bound` decides whether a token ends with the sign-in session.

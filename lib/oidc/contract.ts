@@ -6,6 +6,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { SignLogout } from '../logout/attempt.ts'
 import type { PageScope, PageWay } from '../pages/contract.ts'
+import type { Proof } from '../proofs.ts'
 
 /** Limits of the token endpoint. */
 export interface TokenLimitSettings {
@@ -36,6 +37,8 @@ export interface Times {
   lifetime (seconds: number): { created_at: string, expired_at: string }
   /** A stored time as seconds of the wall clock. */
   toEpoch (timestamp: string): number
+  /** The inverse. */
+  fromEpoch (seconds: number): string
 }
 
 /** An authorization request that waits for its user, as our pages see it. */
@@ -63,10 +66,18 @@ export interface Interaction {
   scopes: PageScope[]
 }
 
+/** A user who has passed the steps of a sign-in. */
+export interface Login {
+  accountId: string
+  user_epoch: number
+  /** Absent: the password, now. */
+  proofs?: Proof[]
+}
+
 /** The user's decision. */
 export type Decision =
   /** `create` answers prompt=create too. */
-  | { login: { accountId: string, acr: string, amr: string[], user_epoch: number }, create?: Record<string, never> }
+  | { login: Login, create?: Record<string, never> }
   | { consent: Record<string, never> }
   | { error: 'access_denied', error_description: string }
 
@@ -78,6 +89,8 @@ export interface BrowserSession {
   user_epoch: number
   /** The time of the last sign-in with a password: ISO 8601. */
   signed_in_at: string
+  /** What the user has proved in it. */
+  proofs: Proof[]
   /** A secret of this browser, for its forms. */
   xsrf: string
 }
@@ -87,7 +100,7 @@ export interface BrowserSessions {
   /** The signed-in user of this browser. Null when there is none. */
   find (request: IncomingMessage, response: ServerResponse, address: string): Promise<BrowserSession | null>
   /** Signs a user in, and signs out another user who was signed in before. */
-  signIn (request: IncomingMessage, response: ServerResponse, address: string, login: Extract<Decision, { login: unknown }>['login']): Promise<void>
+  signIn (request: IncomingMessage, response: ServerResponse, address: string, login: Login): Promise<void>
   /** Signs the user out of this browser, and of the apps that they signed in to from it. */
   signOut (request: IncomingMessage, response: ServerResponse, address: string): Promise<void>
 }

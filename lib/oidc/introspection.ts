@@ -2,6 +2,7 @@ import { canRedeem } from '../clients/kinds.ts'
 import type { SecretBox } from '../crypto/secrets.ts'
 import type { TokenRecord } from '../records.ts'
 import type { Store } from '../store/port.ts'
+import { showStrength } from '../tokens/strength.ts'
 import type { Tokens } from '../tokens/tokens.ts'
 import { hashToken } from '../crypto/random-token.ts'
 import { CLIENT_CREDENTIALS, type Valid } from '../tokens/validity.ts'
@@ -69,6 +70,8 @@ export function createIntrospection ({ store, tokens, box, times, refreshGrace }
       scope: scope === '' ? undefined : scope,
       ...(record.resource !== undefined && { aud: record.resource }),
       ...(record.jkt !== undefined && { cnf: { jkt: record.jkt } }),
+      ...(record.act !== undefined && { act: record.act }),
+      ...showStrength(record.auth, times.toEpoch),
       ...(!isRefresh && { token_type: record.jkt === undefined ? 'Bearer' : 'DPoP' })
     }
   }

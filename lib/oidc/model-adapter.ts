@@ -1,5 +1,5 @@
 import type { errors as OidcErrors, KoaContextWithOIDC } from 'oidc-provider'
-import { type Clock, toLifetime } from '../clock.ts'
+import { type Clock, toEpoch, toLifetime, toTimestamp } from '../clock.ts'
 import type { SecretBox } from '../crypto/secrets.ts'
 import type { AddressMode } from '../events/address.ts'
 import type { Json, Store } from '../store/port.ts'
@@ -55,7 +55,8 @@ export function createTimes (now: Clock): Times {
   return {
     now,
     lifetime: (seconds) => toLifetime(now(), seconds),
-    toEpoch: (timestamp) => Math.floor((Date.parse(timestamp) - now() + Date.now()) / 1000)
+    toEpoch: (timestamp) => toEpoch(timestamp, now),
+    fromEpoch: (seconds) => toTimestamp(seconds * 1000 - Date.now() + now())
   }
 }
 

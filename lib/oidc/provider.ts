@@ -1,7 +1,6 @@
 import type { EventEmitter } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Provider, errors, interactionPolicy, type KoaContextWithOIDC } from 'oidc-provider'
-import { toTimestamp } from '../clock.ts'
 import { hideCredentials } from '../failure.ts'
 import { INTERACTION, toApiUri, toIssuer } from '../issuer.ts'
 import { createAccounts } from './accounts.ts'
@@ -27,7 +26,7 @@ import { createResourceIndicators } from './resource-indicators.ts'
 import { splitScopes } from './scopes.ts'
 import { type Registry, findByUri, readRegistry } from '../resources/registry.ts'
 import type { Look } from '../pages/look.ts'
-import { tellOfSignOut } from './sign-in-sessions.ts'
+import { completeLogin, tellOfSignOut } from './sign-in-sessions.ts'
 import { createViews, findRefusedUri, findWay } from './views.ts'
 
 export interface ProviderParts extends Pick<AdapterParts, 'store' | 'tokens' | 'box' | 'times' | 'addresses'> {
@@ -201,8 +200,7 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
     async decide (request, response, decision) {
       if ('login' in decision) await signOutPrevious(request, response, decision.login.accountId)
       // oidc-provider merges this result into that of a later consent, so the result carries the time of the sign-in.
-      const signed_in_at = toTimestamp(times.now())
-      const result = 'login' in decision ? { ...decision, login: { ...decision.login, ts: times.toEpoch(signed_in_at), signed_in_at } } : decision
+      const result = 'login' in decision ? { ...decision, login: completeLogin(decision.login, times) } : decision
       const next = await provider.interactionResult(request, response, result, { mergeWithLastSubmission: 'consent' in decision })
       if ('consent' in decision) {
         const { session, params } = await provider.interactionDetails(request, response)

@@ -11,9 +11,6 @@ export const CLAIMS: Readonly<Record<string, readonly string[]>> = {
   roles: ['roles']
 }
 
-/** The `acr` of a sign-in with a password: level 1 of ISO/IEC 29115 (OpenID Connect Core, 2). */
-export const PASSWORD_ACR = '1'
-
 /** Splits a scope parameter. */
 export function splitScopes (text: unknown): string[] {
   return typeof text === 'string' ? text.split(' ').filter(Boolean) : []

@@ -7,6 +7,9 @@ import { scan } from '../lists/scan.ts'
 import type { Tokens } from '../tokens/tokens.ts'
 import { hashToken } from '../crypto/random-token.ts'
 import { describePlace } from '../place.ts'
+import { type Proof, type Strength, toStrength } from '../proofs.ts'
+import { PASSWORD } from '../way.ts'
+import type { Login, Times } from './contract.ts'
 import { type AdapterParts, type ModelAdapter, type Payload, toPayload, toStored } from './model-adapter.ts'
 
 /** The sign-in sessions read for each request, by uid. oidc-provider drops the epoch from its own object. */
@@ -23,13 +26,32 @@ export function findStoredSession (ctx: KoaContextWithOIDC): SignInSessionRecord
 }
 
 /** The result of a sign-in, see routes/interaction.ts. */
-export interface SignIn {
+export type SignIn = {
   accountId: string
   acr: string
   amr: string[]
   user_epoch: number
-  /** Set by the sign-in pages of an authorization. Absent: now. */
-  signed_in_at?: string
+  signed_in_at: string
+  /** Absent in an interaction that an earlier release has answered. */
+  proofs?: Proof[]
+  /** The `auth_time`, in seconds of the wall clock. */
+  ts: number
+}
+
+/** What a sign-in with a password has proved. */
+const provePassword = (at: string): Proof[] => [{ way: PASSWORD, kind: 'password', at }]
+
+/** The proofs of a sign-in session. */
+export function listProofs ({ proofs, signed_in_at, created_at }: SignInSessionRecord): Proof[] {
+  return proofs ?? provePassword(signed_in_at ?? created_at)
+}
+
+/** A sign-in that ends now, with what oidc-provider stores of it in the session, and then in codes, refresh tokens and ID tokens. */
+export function completeLogin ({ accountId, user_epoch, proofs: given }: Login, times: Times): SignIn {
+  const signed_in_at = toTimestamp(times.now())
+  const proofs = given ?? provePassword(signed_in_at)
+  const { acr, amr, time } = toStrength(proofs)
+  return { accountId, user_epoch, proofs, acr, amr, ts: times.toEpoch(time), signed_in_at }
 }
 
 /** The sign-in of this request. Undefined when the user was signed in before. */
@@ -43,6 +65,14 @@ export function requireUserEpoch (ctx: KoaContextWithOIDC): number {
   const epoch = findSignIn(ctx)?.user_epoch ?? findStoredSession(ctx)?.user_epoch
   if (epoch === undefined) throw new Error('the request has no sign-in session with an epoch')
   return epoch
+}
+
+/** The strength of the sign-in, in this request or earlier in this browser. */
+export function requireStrength (ctx: KoaContextWithOIDC): Strength {
+  const [signIn, stored] = [findSignIn(ctx), findStoredSession(ctx)]
+  if (signIn !== undefined) return toStrength(signIn.proofs ?? provePassword(signIn.signed_in_at))
+  if (stored === undefined) throw new Error('the request has no sign-in session')
+  return toStrength(listProofs(stored))
 }
 
 /** The sign-out by this request: of the whole session, or of one client. Undefined for any other request. */
@@ -85,13 +115,14 @@ export function adaptSignInSessions ({ store, tokens, times, sessionMax, address
 
   /** The fields of a session with a signed-in user. Each use extends it, up to a limit that only another sign-in with a password moves. */
   function describeUser (ctx: KoaContextWithOIDC, payload: Payload, expiresIn: number) {
-    const { signed_in_at = toTimestamp(times.now()) } = findSignIn(ctx) ?? findStoredSession(ctx) ?? {}
+    const { signed_in_at = toTimestamp(times.now()), proofs = provePassword(signed_in_at) } = findSignIn(ctx) ?? findStoredSession(ctx) ?? {}
     const { expired_at } = times.lifetime(expiresIn)
     const last = toLifetime(Date.parse(signed_in_at), sessionMax).expired_at
     return {
       user_id: payload.accountId as string,
       user_epoch: requireUserEpoch(ctx),
       signed_in_at,
+      proofs,
       last_used_at: toTimestamp(times.now()),
       place: { ...describePlace(ctx.get('user-agent'), keepAddress(ctx.ip, addresses)) },
       expired_at: expired_at < last ? expired_at : last
@@ -112,7 +143,7 @@ export function adaptSignInSessions ({ store, tokens, times, sessionMax, address
         payload: toStored(payload)
       }
       // An update does not bring back a session that a sign-out has ended meanwhile.
-      if (stored?.id === key) await sessions.update(key, { set: fields, unset: signedIn ? [] : ['user_id', 'user_epoch', 'signed_in_at', 'last_used_at', 'place'] })
+      if (stored?.id === key) await sessions.update(key, { set: fields, unset: signedIn ? [] : ['user_id', 'user_epoch', 'signed_in_at', 'proofs', 'last_used_at', 'place'] })
       else await sessions.put({ id: key, ...fields })
       await endBound()
     },

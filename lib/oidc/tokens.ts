@@ -23,6 +23,15 @@ async function findAudience ({ store, apiUri, errors }: AdapterParts, { aud: aud
   return { resource: audience, resource_id: found[0] }
 }
 
+/**
+ * The strength of a sign-in in an earlier release, at a refresh: with a password, at the time that the refresh token knows. The grant of any
+ * other sign-in has it, and that comes first.
+ */
+function findFormerStrength ({ getContext, times }: AdapterParts): Pick<TokenRecord, 'auth'> {
+  const { authTime } = getContext()?.oidc.entities.RefreshToken ?? {}
+  return authTime === undefined ? {} : { auth: { amr: ['pwd'], acr: '1', time: times.fromEpoch(authTime) } }
+}
+
 /** Translates oidc-provider's payload into a token to issue. */
 async function toNewToken (parts: AdapterParts, token: string, payload: Payload, ttl: number, kind?: string): Promise<NewToken> {
   return {
@@ -32,6 +41,7 @@ async function toNewToken (parts: AdapterParts, token: string, payload: Payload,
       // Always stored: the user's consent does not extend to scopes that the client gets later.
       scopes: splitScopes(payload.scope),
       ...await findAudience(parts, payload),
+      ...findFormerStrength(parts),
       ...(typeof payload.jkt === 'string' && { jkt: payload.jkt }),
       ...(kind !== undefined && { kind }),
       payload: toStored(payload)

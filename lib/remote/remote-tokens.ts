@@ -6,6 +6,7 @@ import { holdsRole, type RoleNames } from '../roles.ts'
 import type { MaybePromise } from '../store/port.ts'
 import type { Caller } from '../tokens/tokens.ts'
 import { hashToken } from '../crypto/random-token.ts'
+import { readStrength } from '../tokens/strength.ts'
 import { unavailable, type TokenInfoClient, type Verdict } from './token-info-client.ts'
 
 export interface RemoteTokensOptions {
@@ -136,12 +137,14 @@ export class RemoteTokens {
         headers: { 'www-authenticate': answer.challenge }
       })
     }
-    const { user_id, account, name, roles, client_id, scopes, subject, aud, roles_withheld }: TokenInfo = JSON.parse(answer.text).data
+    const { user_id, account, name, roles, client_id, scopes, subject, aud, roles_withheld, ...signIn }: TokenInfo = JSON.parse(answer.text).data
+    const auth = readStrength(signIn)
     return {
       subject: subject ?? 'user',
       user: { user_id, account, name, roles },
       client: { clientId: client_id },
       token: { id, scopes, ...(aud !== undefined && { audience: aud }), ...(roles_withheld === true && { roles_withheld }) },
+      ...(auth !== undefined && { auth }),
       isAdmin: holdsRole(roles, this.#options.roles.admin)
     }
   }

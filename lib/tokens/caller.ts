@@ -5,6 +5,7 @@ import type { ClientRecord, GrantRecord, Roles, TokenRecord, UserRecord } from '
 import { API_RESOURCE_ID, isApiScope, isForClients } from '../api-scopes.ts'
 import { narrowScopes } from '../resources/registry.ts'
 import { holdsRole } from '../roles.ts'
+import type { Strength } from '../proofs.ts'
 import { CLIENT_CREDENTIALS, type Valid } from './validity.ts'
 
 /** The key of a caller's power. It is for this service's own API, not for a host's routes. */
@@ -48,6 +49,8 @@ export interface Caller {
     readonly expired_at?: string
     readonly grant_id?: string
   }
+  /** How the user has signed in. Absent for a token that comes from no sign-in. */
+  readonly auth?: Readonly<Strength>
   readonly isAdmin: boolean
   readonly [POWER]?: Power
 }
@@ -96,6 +99,7 @@ export function toCaller ({ record, user, client, grant, registry }: Valid<Token
       ...(resource !== undefined && { audience: resource }),
       ...(roles_withheld && { roles_withheld: true as const })
     },
+    ...(record.auth !== undefined && { auth: record.auth }),
     isAdmin: holdsRole(roles, adminRole),
     [POWER]: {
       roles: held,

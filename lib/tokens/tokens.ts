@@ -1,5 +1,5 @@
 import { Background } from '../work/background.ts'
-import { type Clock, toLifetime, toTimestamp } from '../clock.ts'
+import { type Clock, toEpoch, toLifetime, toTimestamp } from '../clock.ts'
 import { createToken, hashToken } from '../crypto/random-token.ts'
 import { IdentityError, paramError } from '../errors.ts'
 import type { Recorder } from '../events/recorder.ts'
@@ -10,8 +10,10 @@ import { type ClientRecord, type GrantRecord, type Revocable, type TokenRecord, 
 import type { RoleNames } from '../roles.ts'
 import type { Filter, Linked, MaybePromise, Store } from '../store/port.ts'
 import { REGISTRY_ID, findByUri, narrowScopes, readRegistry } from '../resources/registry.ts'
+import { ACRS, type Acr } from '../proofs.ts'
 import { type Caller, CallerCache, toCaller } from './caller.ts'
 import { OWNED_BY_GRANT, createEnds } from './ends.ts'
+import { type StrengthClaims, inventStrength, showStrength } from './strength.ts'
 import { LINKS, type RevocableName, type Valid, checkValidity } from './validity.ts'
 
 export { type Caller } from './caller.ts'
@@ -33,6 +35,8 @@ export interface MintOptions {
   ttl?: number
   /** Also mints a linked refresh token, which the authorization server redeems. */
   refresh?: boolean
+  /** As if the user had just signed in with this strength. Absent: the token comes from no sign-in. */
+  acr?: Acr
 }
 
 export interface MintedTokens {
@@ -50,7 +54,7 @@ export interface NewToken {
   token: string
   /** Seconds. */
   ttl: number
-  fields?: Pick<TokenRecord, 'scopes' | 'jkt' | 'kind' | 'payload' | 'operator' | 'resource' | 'resource_id'>
+  fields?: Pick<TokenRecord, 'scopes' | 'auth' | 'jkt' | 'kind' | 'payload' | 'operator' | 'resource' | 'resource_id'>
 }
 
 type TokenName = 'access_tokens' | 'refresh_tokens'
@@ -166,9 +170,11 @@ export function createTokens ({ store, now, roles, recorder, revocations, onErro
   const { ends, endGrant, endBoundGrants, endSignIn, endToken, isSignedIn } = createEnds({ store, recorder, revocations, logouts, deleteRevoked })
 
   /** The fields of a token under a grant. Under an operator's grant, a refresh keeps or narrows the scopes and never widens them. */
-  function inherit ({ operator, scopes, resource, resource_id }: GrantRecord, fields: NewToken['fields'] = {}, narrowed: boolean): NonNullable<NewToken['fields']> {
-    if (operator === undefined) return fields
-    const { scopes: named, ...rest } = fields
+  function inherit ({ operator, scopes, resource, resource_id, auth: ownAuth }: GrantRecord, fields: NewToken['fields'] = {}, narrowed: boolean): NonNullable<NewToken['fields']> {
+    const auth = ownAuth ?? fields.auth
+    const shared = { ...fields, ...(auth !== undefined && { auth }) }
+    if (operator === undefined) return shared
+    const { scopes: named, ...rest } = shared
     return {
       ...rest,
       operator: narrowed ? 'narrowed' : operator,
@@ -204,6 +210,9 @@ export function createTokens ({ store, now, roles, recorder, revocations, onErro
       return found instanceof Promise ? found.then((answer) => authenticateFound(answer)) : authenticateFound(found, generation)
     },
 
+    /** The claims about the sign-in that a caller's token comes from. */
+    describeSignIn: ({ auth }: Pick<Caller, 'auth'>): StrengthClaims => showStrength(auth, (timestamp) => toEpoch(timestamp, now)),
+
     /** Finds a valid record, together with the records that its validity depends on; null if there is none. */
     find,
 
@@ -213,8 +222,9 @@ export function createTokens ({ store, now, roles, recorder, revocations, onErro
      *   resource is unknown, a scope is neither the client's nor the API's or not of the resource, or a refresh token is
      *   requested and there is no authorization server to redeem it
      */
-    async mint ({ user_id, client_id, scopes, resource, ttl = ACCESS_TTL, refresh = false }: MintOptions): Promise<MintedTokens> {
+    async mint ({ user_id, client_id, scopes, resource, ttl = ACCESS_TTL, refresh = false, acr }: MintOptions): Promise<MintedTokens> {
       if (refresh && refreshTtl === undefined) throw paramError('refresh', 'there is no authorization server to redeem a refresh token')
+      if (acr !== undefined && !ACRS.includes(acr)) throw paramError('acr', `must be one of ${ACRS.join(', ')}`)
       const [user, client, registry] = await Promise.all([users.get(user_id), clients.get(client_id), readRegistry(store)])
       if (user === null) throw paramError('user_id', 'no such user')
       if (client === null) throw paramError('client_id', 'no such client')
@@ -225,7 +235,8 @@ export function createTokens ({ store, now, roles, recorder, revocations, onErro
       const fields = {
         operator: scopes === undefined ? 'unrestricted' as const : 'narrowed' as const,
         ...(scopes !== undefined && { scopes }),
-        ...(resource !== undefined && { resource, resource_id: resource_id! })
+        ...(resource !== undefined && { resource, resource_id: resource_id! }),
+        ...(acr !== undefined && { auth: inventStrength(acr, toTimestamp(now())) })
       }
       const usable = narrowScopes(fields, client, registry)
       if (scopes?.some((scope) => !usable.includes(scope)) === true) {

@@ -1,7 +1,6 @@
 import type { FastifyInstance, FastifyReply } from 'fastify'
 import { countCharacters } from '../../lib/checks.ts'
 import { IdentityError } from '../../lib/errors.ts'
-import { PASSWORD_ACR } from '../../lib/oidc/scopes.ts'
 import type { Message } from '../../lib/pages/texts/en.ts'
 import type { AccountMount, Visit, Visits } from '../../plugins/account.ts'
 import { createBrowserCookies } from '../../plugins/known-browsers.ts'
@@ -62,7 +61,7 @@ export function profilePages (app: FastifyInstance, { getHome, getIssuer, limits
       if ([current_password, password].some((text) => countCharacters(text) > LIMITS.password)) throw new IdentityError('ErrParam', 'current_password: is wrong')
       const { epoch } = await users.patchOwn(user_id, { data: { password, current_password } }, actor)
       // The change has ended all sign-ins, this one too. The person has just typed their password, so this browser is signed in again.
-      await visits.signIn(request, reply, server, { accountId: user_id, acr: PASSWORD_ACR, amr: ['pwd'], user_epoch: epoch })
+      await visits.signIn(request, reply, server, { accountId: user_id, user_epoch: epoch })
       browsers.remember(request, reply, account, { user_id, epoch })
     } catch (error) {
       if (!(error instanceof IdentityError) || !(error.code === 'ErrParam' || error.code === 'ErrLimit')) throw error

@@ -1,6 +1,5 @@
 import type { FastifyInstance } from 'fastify'
 import { PAGE_PATHS } from '../../lib/accounts/links.ts'
-import { PASSWORD_ACR } from '../../lib/oidc/scopes.ts'
 import { type AccountMount, type Visits, createSignInCookie } from '../../plugins/account.ts'
 import { sendPage } from '../../plugins/pages.ts'
 import { type SignInForm, checkOrigin, createSignInForms, readField } from '../../plugins/sign-in-forms.ts'
@@ -54,7 +53,7 @@ export function signInPages (app: FastifyInstance, { getServer, getIssuer, getHo
     const signedIn = await forms.submit(request, reply, toForm(next, proof, again))
     if (signedIn === null) return reply
     const { user_id: accountId, ...rest } = signedIn
-    await visits.signIn(request, reply, server, { accountId, acr: PASSWORD_ACR, ...rest })
+    await visits.signIn(request, reply, server, { accountId, ...rest })
     // The page of a link reads the cookie once more, and ends it.
     if (`/${next}` !== PAGE_PATHS.change) cookie.end(reply)
     return reply.redirect(visits.toNext(next), 303)

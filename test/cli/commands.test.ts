@@ -55,6 +55,12 @@ t.test('token create', async (t) => {
     t.match(await services.tokens.find('refresh_tokens', hashToken(json().refresh_token ?? '')), { record: { user_id, scopes: ['write'] } })
   })
 
+  await t.test('with the strength of a sign-in', async (t) => {
+    const { json } = await run([...base.split(' '), '--acr', 'mfa'])
+    t.match(await services.tokens.authenticate(json().access_token ?? ''), { auth: { acr: 'mfa', amr: ['pwd', 'otp', 'mfa'] } })
+    t.match(await run([...base.split(' '), '--acr', '2']), { code: 1, stderr: /acr: must be one of 1, mfa, phr/ })
+  })
+
   await t.test('without --json, a line for each field', async (t) => {
     t.match((await run(base.replace(' --json', ''))).stdout, /^access_token {2}[\w-]{43}\nexpires_in {4}3600\n$/)
   })
