@@ -11,8 +11,9 @@ eachStore(t, 'the code flow', async (t, start) => {
     t.match(tokens, { status: 200, body: { token_type: 'Bearer', expires_in: 3600, scope: 'openid read offline_access' } })
     const token = String(tokens.body.access_token)
     t.match(await get('tokeninfo', token), { status: 200, body: { data: { user_id: user.user_id, client_id: app.client_id } } })
-    t.strictSame((await get('tokeninfo', token)).body.data, {
-      user_id: user.user_id, account: user.account, name: 'Ann', roles: {}, roles_withheld: true, client_id: app.client_id, scopes: ['read']
+    const data = (await get('tokeninfo', token)).body.data as Record<string, unknown>
+    t.strictSame(data, {
+      user_id: user.user_id, account: user.account, name: 'Ann', roles: {}, roles_withheld: true, client_id: app.client_id, scopes: ['read'], acr: '1', amr: ['pwd'], auth_time: data.auth_time
     }, 'scopes are narrowed to those granted')
     t.strictSame((await get('userinfo', token)).body, { sub: user.user_id })
     t.match(await get('userinfo'), { status: 401 })
