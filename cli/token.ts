@@ -21,13 +21,14 @@ export const tokenCommands: Commands = {
     },
     async run (context) {
       const { services, args } = context
+      const ttl = args.integer('ttl', TTL)
       const { user_id } = await requireUser(context)
       const scopes = args.optional('scopes')?.split(',').map((scope) => scope.trim()).filter(Boolean)
       const minted = await services.tokens.mint({
         user_id,
         client_id: args.required('client'),
         refresh: args.has('refresh'),
-        ttl: args.integer('ttl', TTL),
+        ttl,
         resource: args.optional('resource'),
         acr: args.optional('acr') as Acr | undefined,
         scopes: scopes && [...new Set(scopes)]
