@@ -1,26 +1,59 @@
+import { readdirSync } from 'node:fs'
 import neostandard from 'neostandard'
 
 const FRONT = ['index', 'server', 'cli', 'config']
 
 /**
- * The walls of the house: imports flow schemas <- lib <- plugins <- routes <- index, server, cli.
- * @param {string} folder the folder that is held
- * @param {string[]} rooms folders and files it may not reach into
+ * The rooms of lib/ in their order: a room imports rooms before it, and the shared words, which are the other files of lib/. A file in
+ * this list is no shared word, because it imports rooms.
+ */
+export const ROOMS = [
+  'upstream', 'bridge', 'outbound', 'store', 'crypto', 'hashes', 'lists', 'work', 'throttling', 'events', 'change-record.ts', 'browsers',
+  'resources', 'clients', 'webhooks', 'pages', 'mail', 'logout', 'tokens', 'users', 'ways', 'sign-in', 'accounts', 'oidc', 'remote',
+  'bootstrap.ts', 'renderers.ts', 'maintenance', 'metrics', 'identity.ts'
+]
+
+for (const { name } of readdirSync(new URL('lib/', import.meta.url), { withFileTypes: true }).filter((entry) => entry.isDirectory())) {
+  if (!ROOMS.includes(name)) throw new Error(`eslint.config.js: lib/${name}/ needs its place in the order of ROOMS`)
+}
+
+/** Matches the specifiers of a room, or of a file at the top of a folder. */
+const toRegex = (room) => room.endsWith('.ts') ? `^(\\.|(\\.\\./)*\\.\\.)/${room.replace('.', '\\.')}$` : `^\\.\\.?/(.*/)?${room}/`
+
+/**
+ * A wall: what files may not import.
+ * @param {string[]} files the files that are held
+ * @param {{ regex: string, message: string }[]} patterns specifiers
  * @param {{ name: string, message: string }[]} packages packages that belong elsewhere
  */
-function wall (folder, rooms, packages = []) {
-  return {
-    files: [`${folder}/**/*.ts`],
-    rules: {
-      'no-restricted-imports': ['error', {
-        paths: packages,
-        patterns: rooms.map((room) => ({
-          regex: FRONT.includes(room) ? `^(\\.\\./)+${room}\\.ts$` : `^\\.\\.?/(.*/)?${room}/`,
-          message: `${folder}/ does not import from ${room}: imports flow schemas <- lib <- plugins <- routes <- index, server, cli.`
-        }))
-      }]
-    }
-  }
+function wall (files, patterns, packages = []) {
+  return { files, rules: { 'no-restricted-imports': ['error', { paths: packages, patterns }] } }
+}
+
+/** Folders and files that a folder may not reach into: imports flow schemas <- lib <- plugins <- routes <- index, server, cli. */
+function outside (folder, others) {
+  return others.map((other) => ({
+    regex: FRONT.includes(other) ? `^(\\.\\./)+${other}\\.ts$` : `^\\.\\.?/(.*/)?${other}/`,
+    message: `${folder}/ does not import from ${other}: imports flow schemas <- lib <- plugins <- routes <- index, server, cli.`
+  }))
+}
+
+/** The walls within lib/. Only the store reaches into its engines. */
+function roomWalls () {
+  const beyond = outside('lib', ['plugins', 'routes', 'testing', ...FRONT])
+  const engines = { regex: '^\\.\\.?/(.*/)?store/(sqlite|mongo)/', message: 'An engine is imported by lib/store/ only.' }
+  const words = ROOMS.map((room) => ({
+    regex: room === 'store' ? '^\\./store/(?!port\\.ts$)' : toRegex(room),
+    message: `A shared word does not import from ${room}: it imports other shared words, and lib/store/port.ts.`
+  }))
+  return [
+    wall(['lib/*.ts'], [...beyond, ...words], HTTP),
+    ...ROOMS.map((room, index) => wall([room.endsWith('.ts') ? `lib/${room}` : `lib/${room}/**/*.ts`], [
+      ...beyond,
+      ...(room === 'store' ? [] : [engines]),
+      ...ROOMS.slice(index + 1).map((later) => ({ regex: toRegex(later), message: `lib/${room} does not import from ${later}, which comes after it in ROOMS (eslint.config.js).` }))
+    ], HTTP))
+  ]
 }
 
 const HTTP = ['fastify', 'fastify-plugin', '@fastify/sensible', '@fastify/swagger', '@fastify/rate-limit']
@@ -28,10 +61,10 @@ const HTTP = ['fastify', 'fastify-plugin', '@fastify/sensible', '@fastify/swagge
 
 export default [
   ...neostandard({ ts: true, ignores: ['dist', '.tap', '.stryker-tmp', 'bench/node_modules', 'examples/*/node_modules'] }),
-  wall('schemas', ['lib', 'plugins', 'routes', 'testing', ...FRONT], HTTP),
-  wall('lib', ['plugins', 'routes', 'testing', ...FRONT], HTTP),
-  wall('plugins', ['routes', 'testing', ...FRONT]),
-  wall('routes', ['testing', ...FRONT]),
+  wall(['schemas/**/*.ts'], outside('schemas', ['lib', 'plugins', 'routes', 'testing', ...FRONT]), HTTP),
+  ...roomWalls(),
+  wall(['plugins/**/*.ts'], outside('plugins', ['routes', 'testing', ...FRONT])),
+  wall(['routes/**/*.ts'], outside('routes', ['testing', ...FRONT])),
   {
     files: ['**/*.ts'],
     rules: {

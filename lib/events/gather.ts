@@ -1,7 +1,7 @@
 import type { Clock } from '../clock.ts'
 import { scan } from '../lists/scan.ts'
 import { BATCH_SIZE, type Collection, type Document, type Store } from '../store/port.ts'
-import { EVENT_DUE, type Pending, listPending, readOldest, toDue, toField, toFields } from './pending.ts'
+import { EVENT_DUE, type Pending, listPending, readOldest, toDue, toField, toSame } from './pending.ts'
 import { type InboxRecord, type Versioned, findCreation } from './recorder.ts'
 import type { EventRecord } from './types.ts'
 
@@ -11,7 +11,7 @@ export const CARRIERS = ['event_inbox', 'users', 'clients', 'resources', 'webhoo
 /** Documents that one round reads from each of them, at most. A round that does not read all must leave most of their events. */
 export const BATCH = 5 * BATCH_SIZE
 
-/** Milliseconds that a process has to carry out a deletion that it decided. After that, the relay does it. */
+/** Milliseconds that a process has for a deletion whose event it has stored. After that, the relay withdraws it. */
 const GRACE = 10_000
 
 type Due = Document & { [EVENT_DUE]: string }
@@ -44,27 +44,27 @@ export function createGatherer ({ store, now, getEnds, onError }: GatherParts) {
   const events = store.collection<EventRecord>('events')
   const inbox = store.collection<InboxRecord>('event_inbox')
 
-  /** Finishes a decided deletion. @returns its record, or null while its events cannot be published */
-  async function finishDeletion (record: InboxRecord, name: string, target: string): Promise<InboxRecord | null> {
-    const { target_created_at, id, created_at } = record
+  /** Withdraws a deletion that its caller did not carry out in time. @returns the record if the document was deleted, or else null */
+  async function settleDeletion (record: InboxRecord, name: string, target: string): Promise<InboxRecord | null> {
+    const { id, target_created_at, created_at } = record
     const collection = store.collection<Versioned>(name)
     const document = await collection.get(target)
-    if (document === null) return record
-    const isAnother = target_created_at !== undefined && findCreation(document) !== target_created_at
-    if (isAnother) return record
+    if (document === null || (target_created_at !== undefined && findCreation(document) !== target_created_at)) return record
     if (Date.parse(created_at) > now() - GRACE) return null
-    const carried = listPending(document)
-    if (carried.length > 0 && await inbox.update(id, { set: toFields(carried) }) === null) return null
-    if (document.revision !== undefined) await collection.delete(target, { equal: { revision: document.revision } })
+    const { revision = 0 } = document
+    const { target_revision = revision } = record
+    // With another revision of the document, a write of the caller that is still under way deletes nothing.
+    const isVoid = revision !== target_revision || await collection.update(target, { increment: { revision: 1 } }, { equal: { revision } }) !== null
+    if (isVoid) await inbox.delete(id, toSame(record))
     return null
   }
 
-  /** Finishes what a record of the inbox decided. @returns the record, or null while its events cannot be published */
+  /** Finishes an end that a record of the inbox decided, or settles a deletion. @returns the record, or null while its events cannot be published */
   async function finish (record: InboxRecord): Promise<InboxRecord | null> {
     const { collection: name, target } = record
     if (name === undefined || target === undefined) return record
     const end = getEnds()[name]
-    if (end === undefined) return await finishDeletion(record, name, target)
+    if (end === undefined) return await settleDeletion(record, name, target)
     try {
       await end(target)
       return record
@@ -115,7 +115,7 @@ export function createGatherer ({ store, now, getEnds, onError }: GatherParts) {
     const unset = pending.filter(isDone).map(({ key }) => toField(key))
     const left = pending.filter((one) => !isDone(one))
     // Unless another event was added since.
-    const where = { equal: { [EVENT_DUE]: (document as Due)[EVENT_DUE] } }
+    const where = toSame(document)
     const isCleared = left.length > 0
       ? await collection.update(document.id, { set: { [EVENT_DUE]: toDue(left) }, unset }, where) !== null
       : isInbox

@@ -1,6 +1,6 @@
 import { fullError } from '../retry.ts'
 import { EVENT_PREFIX } from '../store/collections.ts'
-import type { Document, Json } from '../store/port.ts'
+import type { Document, Filter, Json } from '../store/port.ts'
 import type { EventContent } from './types.ts'
 
 /** The key by which the relay finds documents with pending events: the ULIDs of the oldest one and of the last one, in this order. */
@@ -48,9 +48,14 @@ export function listPending (document: Document): Pending[] {
     .sort(byAge)
 }
 
+const readDue = (document: Document): string | undefined => (document as { [EVENT_DUE]?: string })[EVENT_DUE]
+
+/** The condition that a document carries the events that it had when it was read: EVENT_DUE is another one after each added event. */
+export const toSame = (document: Document): Filter => ({ equal: { [EVENT_DUE]: readDue(document)! } })
+
 /** A lower bound of the ULIDs of a document's pending events. Undefined when it has none. */
 export function readOldest (document: Document): string | undefined {
-  return (document as { [EVENT_DUE]?: string })[EVENT_DUE]?.slice(0, ULID_LENGTH)
+  return readDue(document)?.slice(0, ULID_LENGTH)
 }
 
 /** The value of EVENT_DUE: another one after each added event, and never above the oldest one. */

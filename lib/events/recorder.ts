@@ -5,13 +5,13 @@ import { type Document, DuplicateKeyError, type Json, type Store } from '../stor
 import { keepAddress, type AddressMode } from './address.ts'
 import { findOrigin, type Origin } from './origin.ts'
 import { MACHINE, type Machine } from './machine.ts'
-import { type Pending, checkRoom, listPending, readOldest, toFields } from './pending.ts'
+import { type Pending, checkRoom, listPending, readOldest, toField, toFields, toSame } from './pending.ts'
 import { EVENT_TYPES, type EventContent, type Happening } from './types.ts'
 
 /** Events that no other document carries: about records that expire, deleted documents, and operations that change nothing. */
 export interface InboxRecord extends Document {
   /**
-   * The collection and the id of a document whose deletion was decided, or of a session or token whose end was. The sign-in session
+   * The collection and the id of a document that somebody deletes, or of a session or token whose end was decided. The sign-in session
    * of a browser is named by its uid.
    */
   collection?: string
@@ -21,6 +21,8 @@ export interface InboxRecord extends Document {
    * Absent in a record of an early release, and for a document without this time.
    */
   target_created_at?: string | undefined
+  /** Only this revision of the document is deleted: once it has another one, and still exists, this record is void. Absent for an end. */
+  target_revision?: number
   /** The event of the deletion, which is published last. */
   last?: string
   created_at: string
@@ -32,7 +34,7 @@ export type Versioned = Document & { revision?: number, created_at?: string, cre
 /** The time at which a document was created. */
 export const findCreation = ({ created_at, createdAt }: Versioned): string | undefined => created_at ?? createdAt
 
-/** The same id for all deletions of a document, so that one is decided at a time. An id that is in use again has another. */
+/** The same id for all deletions of a document, so that there is one at a time. An id that is in use again has another. */
 const toDeletionId = (collection: string, target: string, created_at = ''): string => `${collection}/${target}/${created_at}`
 
 export interface RecorderParts {
@@ -81,14 +83,24 @@ export function createRecorder ({ store, now, via, addresses, onRecord, machine 
 
   type Decision = Omit<InboxRecord, 'id' | 'created_at'>
 
-  /** Stores the decision to delete a document, with the events that it still carries. Another caller may have stored it already. */
-  async function decide (id: string, record: Decision, carried: readonly Pending[], own: Pending): Promise<void> {
+  /**
+   * Stores an end, or a deletion that follows, with the events that the document still carries. Another caller may have stored it.
+   * @returns false when it was removed meanwhile
+   */
+  async function announce (id: string, record: Decision, carried: readonly Pending[], own: Pending): Promise<boolean> {
+    const announced = { ...record, created_at: toTimestamp(now()), ...toFields([...carried, own]) }
     try {
-      await inbox.insert({ id, ...record, created_at: toTimestamp(now()), ...toFields([...carried, own]) })
+      await inbox.insert({ id, ...announced })
+      return true
     } catch (error) {
       if (!(error instanceof DuplicateKeyError)) throw error
-      if (carried.length > 0) await inbox.update(id, { set: toFields(carried) })
     }
+    const other = await inbox.get(id)
+    if (other === null) return false
+    const { target_revision: latest = -1, last } = other
+    if (latest >= (record.target_revision ?? -1)) return true
+    // That deletion is void, and this one takes its place.
+    return await inbox.update(id, { set: announced, unset: [toField(last!)] }, toSame(other)) !== null
   }
 
   return {
@@ -118,21 +130,20 @@ export function createRecorder ({ store, now, via, addresses, onRecord, machine 
      */
     async end (collection: string, target: string, since: string, happening: Happening): Promise<void> {
       const own = toPending(happening)
-      await decide(toDeletionId(collection, target, since), { collection, target, target_created_at: since, last: own.key }, [], own)
+      await announce(toDeletionId(collection, target, since), { collection, target, target_created_at: since, last: own.key }, [], own)
       onRecord()
     },
 
     /**
-     * Deletes a document, and records the deletion. First it stores the decision, with the events that the document still carries.
-     * If it is interrupted after that, the relay finishes the deletion. If another deletion of the document was already published,
-     * the relay drops the second event.
+     * Deletes a document, and records the deletion. The event is stored first, beside the document, and published only when the
+     * document is gone. After an interruption, or a failure of the deletion, the relay drops the event and the document stays. If
+     * another deletion of the document was already published, the relay drops the second event.
      * @param permit called with the record that is deleted. An error from it prevents the deletion
      * @returns false when there is no such document, or another caller deleted it first
      * @throws ErrBusy
      */
     async remove (name: string, target: string, happening: Happening, permit?: (record: Versioned) => Promise<void>): Promise<boolean> {
       const collection = store.collection<Versioned>(name)
-      const own = toPending(happening)
       onRecord()
       return await retryWrite('the record', async () => {
         const record = await collection.get(target)
@@ -145,8 +156,10 @@ export function createRecorder ({ store, now, via, addresses, onRecord, machine 
         }
         await permit?.(record)
         const target_created_at = findCreation(record)
-        const decision = { collection: name, target, target_created_at, last: own.key }
-        await decide(toDeletionId(name, target, target_created_at), decision, listPending(record), own)
+        // Another event in each attempt: `event_due` then tells the attempts apart.
+        const own = toPending(happening)
+        const deletion = { collection: name, target, target_created_at, target_revision: revision, last: own.key }
+        if (!await announce(toDeletionId(name, target, target_created_at), deletion, listPending(record), own)) return null
         return await collection.delete(target, { equal: { revision } }) || null
       })
     }

@@ -7,11 +7,7 @@ import { SEAL_ID, type Seal, toRestored } from '../crypto/seal.ts'
 import { FEED_ID, createGeneration } from '../events/lease.ts'
 import { RESTORED } from '../work/failure.ts'
 import { COLLECTIONS } from '../store/collections.ts'
-import type { Connection } from '../store/sqlite/connection.ts'
-import { isCurrent, isNew, migrate } from '../store/sqlite/schema.ts'
-import { checkIntegrity, measureDatabase, keepAside, openCopy } from '../store/sqlite/snapshot.ts'
-import { quote } from '../store/sqlite/sql.ts'
-import { vacuumInto } from '../store/sqlite/vacuum.ts'
+import { Copy, keepAside, measureDatabase, vacuumInto } from '../store/copies.ts'
 import { makeDirectory, writeWholeFile } from '../whole-file.ts'
 
 const MIB = 2 ** 20
@@ -33,51 +29,38 @@ const KEPT = ['attempts', 'events', 'webhook_failures', 'webhook_attempts', ...O
 /** Collections of records that grant access until they expire: tokens, grants, sessions, links, codes and requests in progress. */
 const EPHEMERAL = COLLECTIONS.filter(({ name, expiry }) => expiry !== undefined && !KEPT.includes(name)).map(({ name }) => name)
 
-function count (connection: Connection, table: string): number {
-  return connection.get<{ count: number }>({ sql: `SELECT count(*) AS count FROM ${quote(table)}`, values: [] })?.count ?? 0
-}
-
 /**
  * Reads a copy, and checks that it is intact and a database of this service.
  * @throws Error that tells the operator why it cannot be used
  */
-function inspect (connection: Connection): CopyContent & { seal: Seal } {
-  checkIntegrity(connection)
-  if (isNew(connection)) throw new Error('it is empty')
-  // Throws for another program's file, and for one of a later release.
-  isCurrent(connection, COLLECTIONS)
-  const found = connection.get<{ doc: string }>({ sql: 'SELECT "doc" FROM "meta" WHERE "id" = ?', values: [SEAL_ID] })
-  if (found === undefined) throw new Error('no service has opened it with a key yet')
-  const seal = JSON.parse(found.doc) as Seal
-  return { users: count(connection, 'users'), clients: count(connection, 'clients'), keyId: seal.key_id, seal }
+function inspect (copy: Copy): CopyContent & { seal: Seal } {
+  copy.check()
+  const seal = copy.get<Seal>('meta', SEAL_ID)
+  if (seal === undefined) throw new Error('no service has opened it with a key yet')
+  return { users: copy.count('users'), clients: copy.count('clients'), keyId: seal.key_id, seal }
 }
 
 /** Makes a copy safe to use: changes made after the backup may have had effects outside the database. */
-function setBack (connection: Connection, seal: Seal): void {
-  const statements: [sql: string, ...values: string[]][] = [
-    ['UPDATE "meta" SET "doc" = ? WHERE "id" = ?', JSON.stringify(seal), SEAL_ID],
-    ...EPHEMERAL.map((name): [string] => [`DELETE FROM ${quote(name)}`]),
-    ...OUTBOXES.map((name): [string, ...string[]] => [
-      `UPDATE ${quote(name)} SET "state" = ?, "doc" = json_set("doc", ?, ?, ?, ?) WHERE "state" = ?`, 'failed', '$.state', 'failed', '$.failure', RESTORED, 'due'
-    ]),
+function setBack (copy: Copy, seal: Seal): void {
+  copy.change(() => {
+    copy.put('meta', seal)
+    for (const name of EPHEMERAL) copy.clear(name)
+    for (const name of OUTBOXES) copy.set(name, { state: 'failed', failure: RESTORED }, ['state', 'due'])
     // Readers of the feed have seen other events under the next numbers.
-    ['UPDATE "feed" SET "doc" = json_set("doc", ?, ?) WHERE "id" = ?', '$.generation', createGeneration(), FEED_ID]
-  ]
-  connection.database.exec('BEGIN')
-  for (const [sql, ...values] of statements) connection.run({ sql, values })
-  connection.database.exec('COMMIT')
+    copy.set('feed', { generation: createGeneration() }, ['id', FEED_ID])
+  })
 }
 
 /** Opens a copy and passes it to `use`. An error names the file. */
-function useCopy<T> (copy: string, name: string, use: (connection: Connection) => T): T {
-  let connection: Connection | undefined
+function useCopy<T> (path: string, name: string, use: (copy: Copy) => T): T {
+  let copy: Copy | undefined
   try {
-    connection = openCopy(copy)
-    return use(connection)
+    copy = new Copy(path, COLLECTIONS)
+    return use(copy)
   } catch (error) {
     throw new Error(`${name}: cannot be used: ${(error as Error).message}`, { cause: error })
   } finally {
-    connection?.close()
+    copy?.close()
   }
 }
 
@@ -85,8 +68,8 @@ function useCopy<T> (copy: string, name: string, use: (connection: Connection) =
  * Reads a whole copy of the database `name`, and checks it.
  * @throws Error that names the database and says why the copy cannot be used
  */
-export function checkCopy (copy: string, name: string): CopyContent {
-  return useCopy(copy, name, inspect)
+export function checkCopy (path: string, name: string): CopyContent {
+  return useCopy(path, name, inspect)
 }
 
 /**
@@ -137,13 +120,13 @@ export async function restore ({ file, path, keyIds, now }: RestoreOptions): Pro
     await copyFile(file, draft)
     // copyFile copied the mode too.
     await handle.chmod(0o600)
-    content = useCopy(draft, '--file', (connection) => {
-      const { seal, ...found } = inspect(connection)
+    content = useCopy(draft, '--file', (copy) => {
+      const { seal, ...found } = inspect(copy)
       const missing = [seal.key_id, ...seal.former ?? []].find((id) => !keyIds.includes(id))
       if (missing !== undefined) throw new Error(`it was sealed with another secret key than the configured one: it needs the one with the id ${missing}`)
       // A backup of an earlier release may lack tables.
-      migrate(connection, COLLECTIONS)
-      setBack(connection, toRestored(seal, keyIds))
+      copy.migrate()
+      setBack(copy, toRestored(seal, keyIds))
       return found
     })
   }, async (draft, name) => {

@@ -2,8 +2,7 @@ import { existsSync, realpathSync } from 'node:fs'
 import { rename, stat, statfs } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { checkCopy } from './backup.ts'
-import { isInUse, measureDatabase } from '../store/sqlite/snapshot.ts'
-import { vacuumInto } from '../store/sqlite/vacuum.ts'
+import { isInUse, measureDatabase, vacuumInto } from '../store/copies.ts'
 import { writeWholeFile } from '../whole-file.ts'
 
 const MIB = 2 ** 20

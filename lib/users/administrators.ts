@@ -157,9 +157,8 @@ export function createAdministrators ({ store, now, role, onError }: {
         await leave()
         return result
       } catch (error) {
-        // After a failure of the store the write may happen yet, and a deletion that gave up may have been decided: the relay then
-        // carries it out. The request ends by itself.
-        if (!(error instanceof IdentityError) || !['ErrDb', 'ErrBusy'].includes(error.code)) await leave()
+        // After a failure of the store the write may happen yet. The request ends by itself.
+        if (!(error instanceof IdentityError) || error.code !== 'ErrDb') await leave()
         throw error
       }
     }

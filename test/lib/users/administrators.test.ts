@@ -2,10 +2,11 @@ import t from 'tap'
 import { createAccounts } from '../../../lib/accounts/index.ts'
 import { createSecretBox, generateSecretKey } from '../../../lib/crypto/secrets.ts'
 import { storeError } from '../../../lib/errors.ts'
+import { createRelay } from '../../../lib/events/relay.ts'
 import type { UserRecord } from '../../../lib/records.ts'
 import type { Change } from '../../../lib/store/port.ts'
 import { createTestRecorder } from '../../helpers/events.ts'
-import { type Choose, Scheduler, exhaust } from '../../helpers/scheduler.ts'
+import { type Choose, Scheduler, createRandom, exhaust } from '../../helpers/scheduler.ts'
 import { openRules } from '../../helpers/services.ts'
 
 t.setTimeout(600_000)
@@ -22,7 +23,7 @@ scheduler.isShared = everyCall
 const { store, now, users, tokens, clients, records, advance, errors } = await openRules(t, { around: scheduler.around })
 const passwords = { hash: async (password: string) => password, verify: async () => true, isWeak: () => false, countWaiting: () => 0, close: async () => {} }
 const accounts = createAccounts({
-  store, now, roles: { admin: 'admin', manager: 'manager', service: 'service' }, passwords, tokens, clients, box: createSecretBox(generateSecretKey()), checkNewPassword: async (password: string) => password, openPassword: async () => {}, counter: { count: async () => ({ current: 1, ttl: 1 }) }, recorder: createTestRecorder(store, now), onError: (error: unknown) => { t.fail(String(error)) }, onMailFailed: () => {}
+  store, now, roles: { admin: 'admin', manager: 'manager', service: 'service' }, passwords, tokens, clients, box: createSecretBox(generateSecretKey()), checkNewPassword: async (password: string) => password, openPassword: async () => {}, counter: { count: async () => ({ current: 1, ttl: 1 }) }, recorder: createTestRecorder(store, now), onError: (error: unknown) => { errors.push(error) }, onMailFailed: () => {}
 }, { signUp: false, selfDelete: true, accountPath: '/account', getIssuer: () => new URL('https://id.example') })
 
 const isActive = ({ roles, disabled_at, expired_at }: UserRecord) =>
@@ -149,13 +150,60 @@ t.test('after a failure of the store an administrator counts as leaving for a mi
   t.strictSame(await findAdmins(), ['one'])
 })
 
-t.test('an administrator whose deletion gave up counts as leaving, because it may have been decided', async (t) => {
+t.test('an administrator whose deletion gave up counts again at once', async (t) => {
   const [one = '', two = ''] = await reset('one', 'two')
   const confirm = async () => { await records.users.update(one, { increment: { revision: 1 } }) }
   await t.rejects(users.remove(one, { ...ADMIN, confirm }), { code: 'ErrBusy' })
-  await t.rejects(users.remove(two, ADMIN), { code: 'ErrPerm' })
-  await records.users.delete(one)
-  t.strictSame(await findAdmins(), ['two'])
+  await users.remove(two, ADMIN)
+  t.strictSame(await findAdmins(), ['one'])
+})
+
+/** Deletes users with their events, as the service does. */
+const deleteOwn = async (user_id: string) => await accounts.deleteOwn(user_id)
+
+const withEvents: Scheduler['isShared'] = (call) => decisiveCall(call) || (call.collection === 'event_inbox' && call.method !== 'list')
+
+const connectRelay = () => createRelay({
+  store, now: () => now() + 20_000, days: 1, onPublish: async () => {}, onPublished: () => {}, onError: (error) => { t.fail(String(error)) }
+})
+
+t.test('a process that is killed while it deletes an administrator, and a relay that runs long after, leave one', async (t) => {
+  t.teardown(() => { scheduler.isShared = everyCall })
+  scheduler.isShared = (call) => everyCall(call) || call.collection === 'event_inbox'
+  const stays = new Set<string>()
+  for (let call = 0, isOver = false; !isOver; call++) {
+    const [one = '', two = ''] = await reset('one', 'two')
+    let count = 0
+    scheduler.interrupt = () => { if (count++ >= call) throw storeError(new Error('killed')) }
+    await scheduler.run({ actor: async () => { await deleteOwn(one) } }, () => 0)
+    isOver = count < call
+    scheduler.interrupt = () => {}
+    advance(60_001)
+    await deleteOwn(two).catch(() => {})
+    const relay = connectRelay()
+    await relay.flush()
+    await relay.flush()
+    await relay.close()
+    stays.add((await findAdmins()).join())
+  }
+  t.same([...stays], ['one', 'two'])
+  // Of the killed process.
+  errors.length = 0
+})
+
+t.test('of two administrators who are deleted at once, beside a relay that withdraws deletions, one stays, in random orders', async (t) => {
+  t.teardown(() => { scheduler.isShared = everyCall })
+  scheduler.isShared = withEvents
+  const stays = new Set<string>()
+  for (let seed = 1; seed <= 100; seed++) {
+    const [one = '', two = ''] = await reset('one', 'two')
+    const relay = connectRelay()
+    await scheduler.run({ one: async () => await deleteOwn(one), two: async () => await deleteOwn(two), relay: relay.flush }, createRandom(seed))
+    await relay.flush()
+    await relay.close()
+    stays.add((await findAdmins()).join())
+  }
+  t.same([...stays].sort(), ['one', 'two'])
 })
 
 /** Runs two actors in every order; `roads` are theirs. */
