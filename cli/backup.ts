@@ -21,7 +21,7 @@ function describeKey (config: Config, keyId: string): string {
 
 export const backupCommands: Commands = {
   backup: {
-    summary: 'Write a whole copy of the SQLite database, while the service runs.',
+    summary: 'Back up the SQLite database, also while the service runs.',
     flags: { file: required('FILE', 'The new file; an existing one is not replaced.') },
     async runConfigured (surroundings, config) {
       const { backUp } = await import('../lib/maintenance/backup.ts')
@@ -32,7 +32,7 @@ export const backupCommands: Commands = {
   },
 
   restore: {
-    summary: 'Put a backup in the place of the SQLite database. All tokens and sessions end. Stop the service first.',
+    summary: 'Restore a backup of the SQLite database. This ends all tokens and sessions. Stop the service first.',
     flags: { file: required('FILE', 'The backup; it is only read.') },
     async runConfigured (surroundings, config) {
       const { restore } = await import('../lib/maintenance/backup.ts')
@@ -40,7 +40,7 @@ export const backupCommands: Commands = {
       // A missing key file is an error: a new key could not open the sealed secrets of the backup.
       const { keyIds } = createSecretBox(...await resolveSecretKeys(config.services, async () => true))
       const { users, clients, former } = await restore({ file: resolve(surroundings.args.required('file')), path, keyIds, now: Date.now })
-      printRecord(surroundings, { database: path, users, clients, ...(former !== undefined && { former }) }, 'Everybody signs in once more.')
+      printRecord(surroundings, { database: path, users, clients, former }, 'Everybody has to sign in again.')
     }
   }
 }

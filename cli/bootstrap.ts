@@ -7,8 +7,8 @@ export const bootstrapCommands: Commands = {
   bootstrap: {
     summary: 'Create the first admin, a client of theirs and an access token. Works only while there is no admin.',
     flags: {
-      account: value('ACCOUNT', "The admin's account; `admin` unless given."),
-      ttl: value('SECONDS', 'Lifetime of the access token; an hour unless given.')
+      account: value('ACCOUNT', "The admin's account; `admin` by default."),
+      ttl: value('SECONDS', 'Lifetime of the access token; one hour by default.')
     },
     creates: true,
     async run (context) {

@@ -17,11 +17,13 @@ const CLIENT = required('ID', 'The client.')
 
 /** Flags for the settings of a client that only the operator decides. */
 const OPERATOR_FLAGS = {
-  grant: repeated('GRANT', 'code, refresh, client or device', 'By kind unless given.'),
+  grant: repeated('GRANT', 'code, refresh, client or device', 'By default, by kind.'),
   pkce: value('HOW', 'required, or optional for a confidential client whose library has no PKCE.'),
   'first-party': toggle('Your own client: it signs users in without asking for their consent.'),
-  'id-token-claims': value('WHEN', 'on: its ID tokens hold the claims of the granted scopes, for libraries that do not ask at userinfo; or off.'),
-  'backchannel-logout-uri': value('URL', "Tell it there that a user's sign-in has ended (OpenID Connect Back-Channel Logout); '' for no more."),
+  'id-token-claims': value('WHEN', 'on: its ID tokens contain the claims of the granted scopes, for libraries that do not call ' +
+    'userinfo; or off.'),
+  'backchannel-logout-uri': value('URL', "Where it is notified that a user's sign-in has ended (OpenID Connect Back-Channel Logout); '' " +
+    'to remove.'),
   role: repeated('ROLE', "A role of the client's own tokens, which make it a service account")
 } as const
 
@@ -69,18 +71,18 @@ export const clientCommands: Commands = {
   },
 
   'client patch': {
-    summary: 'Change a client. Lists replace the former ones.',
+    summary: 'Change a client. A list replaces the former one.',
     flags: {
       client: CLIENT,
       name: value('NAME', 'Display name.'),
       'redirect-uri': repeated('URI', 'An absolute URI'),
       scope: repeated('SCOPE', 'A scope'),
       ...OPERATOR_FLAGS,
-      'third-party': toggle('Not your own client any more.'),
-      disable: toggle('Revoke its tokens and give it no others.'),
+      'third-party': toggle('No longer your own client.'),
+      disable: toggle('Revoke its tokens and issue no new ones.'),
       enable: toggle('Enable it again.'),
-      'regen-secret': toggle('Give it a new secret, which revokes its tokens.'),
-      'take-over': value('ACCOUNT', 'Make this account its owner, which revokes its tokens, and gives it a new secret if it has one.')
+      'regen-secret': toggle('Replace its secret, which revokes its tokens.'),
+      'take-over': value('ACCOUNT', 'Make this account its owner. This revokes its tokens, and replaces its secret if it has one.')
     },
     async run (context) {
       const { services: { clients }, args } = context
@@ -132,7 +134,7 @@ export const clientCommands: Commands = {
   },
 
   'client export': {
-    summary: "Write all clients as CSV, with their secrets, in the bridge's format.",
+    summary: "Export all clients as CSV, with their secrets, in the bridge's format.",
     flags: {
       csv: required('FILE', 'The file to write, readable only by you; - is stdout.')
     },

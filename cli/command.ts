@@ -48,6 +48,6 @@ export const OPERATOR: Actor = { user_id: '', isAdmin: true }
 export const ACCOUNT = required('ACCOUNT', 'The account.')
 
 /** The flag of commands that may take the last administrator away. */
-export const FORCE: Flag = toggle('Also where no administrator remains.')
+export const FORCE: Flag = toggle('Even if no administrator remains.')
 
 export const toOperator = (args: Args): Actor => ({ ...OPERATOR, isForced: args.has('force') })

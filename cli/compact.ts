@@ -4,7 +4,7 @@ import { printRecord } from './output.ts'
 
 export const compactCommands: Commands = {
   compact: {
-    summary: 'Give the free space in the SQLite database back to the disk. Stop the service first.',
+    summary: 'Return unused space in the SQLite database to the file system. Stop the service first.',
     flags: {},
     async runConfigured (surroundings, config) {
       const { compact } = await import('../lib/maintenance/compact.ts')

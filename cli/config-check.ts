@@ -27,7 +27,8 @@ async function openExisting (options: ServiceOptions): Promise<boolean> {
 
 export const configCommands: Commands = {
   'config check': {
-    summary: 'Read the configuration, open the database with the secret key, and say what the service would use. Makes nothing, and migrates a database of an earlier release, as a start does.',
+    summary: 'Check the configuration, the database and the secret key, and show the settings that the service would use. Creates ' +
+      'nothing, but migrates a database of an earlier release, as a start does.',
     flags: {},
     async runConfigured (surroundings, config) {
       checkExposure(config)

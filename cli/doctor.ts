@@ -53,7 +53,7 @@ async function examineAll ({ services: options }: Config, report: (finding: Find
 
 export const doctorCommands: Commands = {
   doctor: {
-    summary: 'Check the integrity of the database, and the references between its records. Exit code 1 when something is found.',
+    summary: 'Check the integrity of the database and the references between its records. Exit code 1 if there are findings.',
     flags: { bundle: value('FILE', 'Also write a support bundle without secrets and personal data; an existing file is not replaced.') },
     async runConfigured ({ stdout, json, args }, config) {
       if (config.services.database === 'sqlite::memory:') throw new Error('DATABASE_URL: a store in memory has no database')

@@ -24,7 +24,7 @@ const COLUMNS = {
 
 const FILTERS = {
   type: value('TYPE', 'Only events of this type.'),
-  user: value('ACCOUNT', 'Only events about this account; of a deleted one, its id.'),
+  user: value('ACCOUNT', 'Only events about this account; for a deleted account, its id.'),
   client: value('ID', 'Only events about this client.'),
   from: value('TIME', 'Only events at or after this time (RFC 3339).'),
   to: value('TIME', 'Only events before this time (RFC 3339).')
@@ -96,10 +96,10 @@ async function exportEvents (context: Context): Promise<void> {
 
 export const eventCommands: Commands = {
   'event list': {
-    summary: 'List events, the last one first.',
+    summary: 'List events, newest first.',
     flags: {
       ...FILTERS,
-      limit: value('N', 'Events at most; 0 for all. Default 100.'),
+      limit: value('N', 'Maximum number; 0 for all. Default 100.'),
       follow: toggle('Print events as they happen, from now on.')
     },
     creates: false,
@@ -107,7 +107,7 @@ export const eventCommands: Commands = {
   },
 
   'event export': {
-    summary: 'Write events to a file, the first one first: a line of JSON each, or CSV.',
+    summary: 'Export events to a file, oldest first, as lines of JSON or as CSV.',
     flags: {
       ...FILTERS,
       file: required('FILE', 'The file; - is stdout.'),

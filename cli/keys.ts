@@ -7,7 +7,7 @@ export const keysCommands: Commands = {
   'keys rotate': {
     summary: 'Create a new key for signing tokens. Earlier keys stay published.',
     flags: {
-      'drop-former': toggle('For a key in the wrong hands: use the new key at once and drop all earlier ones. Everybody signs in once more.')
+      'drop-former': toggle('If a key has leaked: use the new key at once and drop all earlier ones. Everybody has to sign in again.')
     },
     async run (context) {
       const { kid, since } = await context.services.oidc.rotateKeys({ dropFormer: context.args.has('drop-former') })
@@ -16,7 +16,7 @@ export const keysCommands: Commands = {
   },
 
   'keys status': {
-    summary: 'List the secret keys by id, and how many stored texts are sealed with each.',
+    summary: 'List the secret keys by id, with the number of stored secrets that each encrypts.',
     flags: {},
     async run (context) {
       const keys = await context.services.sealing.status()
@@ -25,11 +25,11 @@ export const keysCommands: Commands = {
   },
 
   'keys reseal': {
-    summary: 'Seal with the first secret key what is sealed with another one. May be interrupted and called again.',
+    summary: 'Re-encrypt stored secrets with the first secret key. An interrupted run can be resumed.',
     flags: {},
     async run (context) {
       const resealed = await context.services.sealing.reseal({ signal: context.signal })
-      printRecord(context, { resealed }, 'Nothing needs the former keys any more: remove them, and restart every process.')
+      printRecord(context, { resealed }, 'The former keys are no longer needed: remove them, and restart every process.')
     }
   }
 }

@@ -124,7 +124,10 @@ async function run (command: Command, surroundings: Surroundings, env: NodeJS.Pr
   try {
     await command.run({ ...surroundings, services })
     // Without a service nobody else would, and a record carries only so many events.
-    if (command.creates !== false) await services.events.flush().catch(() => onWarning('the events of the change are published when a service runs'))
+    if (command.creates !== false) {
+      await services.events.flush().catch(() => onWarning('the events of the change are published when a ' +
+      'service runs'))
+    }
   } finally {
     await services.close()
   }

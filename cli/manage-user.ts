@@ -72,7 +72,7 @@ export const manageUserCommands: Commands = {
   },
 
   'user verify-email': {
-    summary: "Say that a user's address, which is their account, is theirs, as a mailed link does.",
+    summary: "Mark a user's address, which is their account, as verified, as a mailed link does.",
     flags: { account: ACCOUNT },
     async run (context) {
       const { services: { users, accounts } } = context

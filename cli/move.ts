@@ -61,15 +61,16 @@ async function moveAll (surroundings: Surroundings, places: { from: Place, to: P
     if (documents > 0) stdout.write(`${collection.padEnd(20)}  ${String(documents).padStart(10)}  ${checksum}\n`)
   }
   const needs = seal === null ? '' : `, with the secret key that has the id ${seal.key_id}`
-  printRecord(surroundings, { documents, key_id: seal?.key_id, ...(json && { collections }) }, `Everything is in ${places.to.name}. Start the service there${needs}.`)
+  printRecord(surroundings, { documents, key_id: seal?.key_id, ...(json && { collections }) }, `Everything is in ${places.to.name}. ` +
+    `Start the service there${needs}.`)
 }
 
 export const moveCommands: Commands = {
   move: {
-    summary: 'Move everything into an empty database of either engine. The source takes no writes any more. May be interrupted and called again.',
+    summary: 'Move all data to an empty database of either engine. The source becomes read-only. An interrupted move can be resumed.',
     flags: {
       from: required('URL', `The database to move: ${URL_TEXT}`),
-      to: required('URL', 'The empty database that it becomes, or the one of an interrupted move.')
+      to: required('URL', 'The empty target database, or the target of an interrupted move.')
     },
     async runConfigured (surroundings, config) {
       const { args } = surroundings
@@ -82,15 +83,16 @@ export const moveCommands: Commands = {
   },
 
   'move withdraw': {
-    summary: 'Take the mark of a move away from its source, so that the service can go on there.',
+    summary: 'Cancel a move, so that the service can use its source again.',
     flags: { from: required('URL', `The source of the move: ${URL_TEXT}`) },
     async runConfigured (surroundings, config) {
       const { withdrawMove } = await import('../lib/maintenance/move.ts')
       await withStore(surroundings, config, ['from', await takeUrl(surroundings, 'from')], async ({ store, name }) => {
         const { other, isDone } = await withdrawMove(store)
         printRecord(surroundings, { database: name, was_moved_to: other }, isDone
-          ? 'The move was finished: what was written at its target is not here, and tokens that were revoked there are good here. Use one of the two only.'
-          : 'Remove the target of the move: it is not whole, and no service starts on it.')
+          ? 'The move had finished: changes made at its target are missing here, and tokens revoked there are valid here. Use only one ' +
+            'of the two.'
+          : 'Delete the target of the move: it is incomplete, and no service starts on it.')
       })
     }
   }

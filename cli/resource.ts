@@ -29,7 +29,7 @@ export const resourceCommands: Commands = {
       name: required('NAME', 'Display name.'),
       scope: repeated('NAME=DESCRIPTION', 'A scope, and what it lets an app do'),
       'self-service': repeated('NAME', 'A scope that any user may give to their clients'),
-      role: repeated('ROLE', 'A role of which the user must hold one')
+      role: repeated('ROLE', 'A role, of which the user must hold at least one')
     },
     async run (context) {
       const { services: { resources }, args } = context

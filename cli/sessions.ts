@@ -6,10 +6,10 @@ import { printRecord } from './output.ts'
 
 export const sessionsCommands: Commands = {
   'sessions end': {
-    summary: 'End the sessions and tokens of a user, or with --all those of everybody.',
+    summary: 'End the sessions and tokens of one user, or of all users with --all.',
     flags: {
       user: value('ACCOUNT', 'The account.'),
-      all: toggle('Everybody.')
+      all: toggle('All users.')
     },
     creates: false,
     async run (context) {

@@ -15,7 +15,7 @@ const TEXTS: Record<string, { pages: object, mails: object }> = {
 
 export const textCommands: Commands = {
   'texts export': {
-    summary: 'Write the texts of pages and mails as JSON, for the folder that IDENTITY_TEXTS names.',
+    summary: 'Export the texts of pages and mails as JSON, for the folder in IDENTITY_TEXTS.',
     flags: {
       language: value('TAG', `One of ${BUILT_IN.join(', ')}. Absent: ${BUILT_IN[0]}.`),
       file: value('FILE', 'A new file, with its folder. Absent: stdout.')
@@ -23,7 +23,10 @@ export const textCommands: Commands = {
     async runAlone ({ args, stdout }) {
       const language = args.optional('language') ?? 'en'
       const texts = TEXTS[language]
-      if (texts === undefined) throw new Error(`--language: must be one of ${BUILT_IN.join(', ')}; translate one of these into another language`)
+      if (texts === undefined) {
+        throw new Error(`--language: must be one of ${BUILT_IN.join(', ')}; translate one of these into another ` +
+        'language')
+      }
       const text = `${JSON.stringify(texts, null, 2)}\n`
       const file = args.optional('file')
       if (file === undefined) {

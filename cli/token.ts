@@ -11,12 +11,14 @@ export const tokenCommands: Commands = {
   'token create': {
     summary: 'Mint an access token for a user and a client.',
     flags: {
-      account: required('ACCOUNT', 'Whom the token acts for.'),
+      account: required('ACCOUNT', 'The user that the token acts for.'),
       client: required('ID', 'The client it belongs to.'),
-      ttl: value('SECONDS', 'Lifetime; an hour unless given.'),
+      ttl: value('SECONDS', 'Lifetime; one hour by default.'),
       refresh: toggle('Also mint a linked refresh token, which the authorization server redeems.'),
-      scopes: value('A,B', "Narrows the token to these scopes of the client or of the API, comma-separated. Unless given it has all the user's power."),
-      acr: value('CLASS', '1, mfa or phr: as if the user had just signed in so: with a password, with a second factor, or with a passkey. Unless given it comes from no sign-in.'),
+      scopes: value('A,B', 'Limit the token to these scopes of the client or of the API, comma-separated. By default it has all the ' +
+        "user's rights."),
+      acr: value('CLASS', '1, mfa or phr: as if the user had just signed in so: with a password, with a second factor, or with a ' +
+        'passkey. By default it comes from no sign-in.'),
       resource: value('URI', 'The resource that the token is for, instead of this service.')
     },
     async run (context) {

@@ -72,7 +72,7 @@ export const userCommands: Commands = {
   },
 
   'user password': {
-    summary: "Set a user's password, for when it is lost. This ends all their tokens.",
+    summary: 'Set a new password for a user. This ends all their tokens.',
     flags: { account: ACCOUNT, 'password-stdin': PASSWORD },
     async run (context) {
       const { user_id, account } = await requireUser(context)
@@ -83,7 +83,7 @@ export const userCommands: Commands = {
   },
 
   'user unlock': {
-    summary: "Open a user's password that was closed after too many wrong attempts.",
+    summary: "Unlock a user's password after too many wrong attempts.",
     flags: { account: ACCOUNT },
     async run (context) {
       const { user_id, account } = await requireUser(context)
@@ -93,7 +93,7 @@ export const userCommands: Commands = {
   },
 
   'user invite': {
-    summary: 'Create a user who chooses their password with a link. It goes by mail, or is shown without mail.',
+    summary: 'Create a user who sets their password with a link. It is mailed, or shown if the service has no mail.',
     flags: NEW,
     async run (context) {
       const { services: { accounts }, args } = context
@@ -105,7 +105,7 @@ export const userCommands: Commands = {
   },
 
   'user recover': {
-    summary: 'Have a user set a new password with a link. It goes by mail, or is shown without mail.',
+    summary: 'Let a user set a new password with a link. It is mailed, or shown if the service has no mail.',
     flags: { account: ACCOUNT },
     async run (context) {
       const { services: { accounts } } = context
@@ -117,7 +117,7 @@ export const userCommands: Commands = {
   },
 
   'user roles': {
-    summary: 'Add roles to a user, and remove them.',
+    summary: 'Add or remove roles of a user.',
     flags: {
       account: ACCOUNT,
       add: repeated('ROLE', 'A role to add'),

@@ -7,8 +7,8 @@ export const API_SCOPES = {
   'clients:write': 'register, change and remove your apps, and read their secrets',
   'users:read': 'read all users, and their apps and sessions, as far as your roles allow',
   'users:write': 'change and remove users, and their apps and sessions, as far as your roles allow',
-  'events:read': 'read what happened to all accounts and apps',
-  'webhooks:write': 'decide who is told of what happens here, and read their deliveries'
+  'events:read': 'read the event log of all accounts and apps',
+  'webhooks:write': 'send events about all accounts and apps to web addresses of its choice, and see the deliveries'
 } as const
 
 export type ApiScope = keyof typeof API_SCOPES

@@ -264,7 +264,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
       await removeFirstSecrets(user_id)
     }
   })
-  meter?.read('hash_queue', 'Password hashes that wait for a thread.', passwords.countWaiting)
+  meter?.read('hash_queue', 'Password hashes waiting for a thread.', passwords.countWaiting)
   if (meter !== undefined) {
     readDisk(handedIn === undefined ? options.database : undefined, meter)
     readOutbox(opened, COLLECTIONS, now, meter)

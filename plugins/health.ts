@@ -25,7 +25,7 @@ export async function health (app: FastifyInstance, { closing }: { closing?: Abo
       operationId: 'getLiveness',
       tags,
       summary: 'Check that the process answers',
-      response: { 200: { ...UpSchema, description: 'It answers.' } }
+      response: { 200: { ...UpSchema, description: 'The process answers.' } }
     }
   }, () => up)
 
@@ -36,7 +36,7 @@ export async function health (app: FastifyInstance, { closing }: { closing?: Abo
       tags,
       summary: 'Check that the service can serve: the store reads and writes, and no shutdown has begun',
       response: {
-        200: { ...UpSchema, description: 'It can.' },
+        200: { ...UpSchema, description: 'The service is ready.' },
         503: { ...ErrorSchema, description: 'ErrDb: the store cannot read or write, or the service is closing.' }
       }
     }

@@ -130,7 +130,7 @@ const DOCS: Record<string, Record<string, FastifySchema>> = {
   },
   [ROUTES.userinfo]: {
     GET: operation('getUserInfo', 'Read the claims about the user', 'OpenID Connect Core, 5.3', USERINFO),
-    POST: operation('postUserInfo', 'Read them by POST', 'OpenID Connect Core, 5.3', USERINFO)
+    POST: operation('postUserInfo', 'Read the claims about the user by POST', 'OpenID Connect Core, 5.3', USERINFO)
   },
   [ROUTES.jwks]: {
     GET: operation('getKeys', 'Read the public keys of ID tokens', 'RFC 7517', {

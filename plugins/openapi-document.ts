@@ -49,13 +49,13 @@ export function createFrame (routes: DescribedRoute[]) {
       { name: 'auth', description: 'Token sessions' },
       { name: 'client', description: 'Registered clients' },
       { name: 'resource', description: 'Declared resources and their scopes' },
-      { name: 'event', description: 'What happened, to look up and to follow' },
-      { name: 'webhook', description: 'Who is told of events, and how the deliveries stand' },
+      { name: 'event', description: 'Events: what happened, to search and to follow' },
+      { name: 'webhook', description: 'Receivers of events, and the state of their deliveries' },
       { name: 'user', description: 'User accounts' },
-      { name: 'people', description: 'What people do about their own accounts, and invitations' },
+      { name: 'people', description: 'Self-service for accounts, and invitations' },
       { name: 'oauth', description: 'OAuth 2.0 and OpenID Connect' },
       { name: 'bridge', description: 'The client API relayed, and client lists as CSV' },
-      { name: 'health', description: 'For orchestrators' }
+      { name: 'health', description: 'Checks for orchestrators' }
     ],
     components: { securitySchemes: { bearer: BEARER, ...(base !== undefined && { oauth2, client: CLIENT }) } }
   }

@@ -30,7 +30,8 @@ const [read, write] = [describe(false), describe(true)]
 export const DOCS = {
   create: write('bridgeCreateClient', 'Register a client', { body: CreateClientSchema }, ['USER_NOT_EXIST', 'ErrLimit'],
     json(ClientCreatedSchema, 'The id of the new client.')),
-  count: read('bridgeCountClients', 'Count clients', { querystring: ClientCountQuerySchema }, [], json(CountSchema, 'How many clients the caller may see.')),
+  count: read('bridgeCountClients', 'Count clients', { querystring: ClientCountQuerySchema }, [],
+    json(CountSchema, 'How many clients the caller may see.')),
   list: read('bridgeListClients', 'List clients, as JSON or as CSV', { querystring: BridgeListQuerySchema }, [], clientList()),
   get: read('bridgeGetClient', 'Read a client', { params: client }, ['ErrNotFound'], json(Data(ClientSchema), 'The client.')),
   patch: write('bridgePatchClient', 'Change a client, or give it a new secret', { params: client, body: PatchClientSchema }, ['ErrNotFound', 'ErrLimit']),

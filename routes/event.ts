@@ -34,14 +34,14 @@ export async function eventRoutes (app: FastifyInstance, { stallTimeout }: Route
   }
 
   add('listEvents', 'GET /event/list', 'List events by their time', {
-    description: 'With `Accept: text/csv` the answer is CSV.',
+    description: 'With `Accept: text/csv` the response is CSV.',
     query: EventListQuerySchema,
     answer: pages(EventSchema, 'The matching events.', { columns: EVENT_COLUMNS, toRow: toEventRow }),
     run: ({ query, actor }) => events.page(query, actor)
   })
 
-  add('readEvents', 'GET /event/feed', 'Follow the events in their order', {
-    description: 'Each answer has the events after a cursor, and the cursor to go on with. Without new events the answer waits for one.',
+  add('readEvents', 'GET /event/feed', 'Follow events in order', {
+    description: 'Each response has the events after a cursor, and the next cursor. If there are none yet, it waits for one.',
     query: EventFeedQuerySchema,
     answer: body(EventFeedSchema, 'The events after the cursor, the oldest first.'),
     errors: ['ErrGone'],

@@ -9,14 +9,15 @@ export async function guardedPeopleRoutes (app: FastifyInstance, { writeLimit }:
   const { accounts, users } = app.identity
   const add = createRows(app, 'people', { writeLimit })
 
-  add('sendVerification', 'POST /auth/verify/send', "Have a link mailed that verifies the caller's address", {
+  add('sendVerification', 'POST /auth/verify/send', "Request a mail with a link that verifies the caller's address", {
     errors: ['ErrNotFound'],
     hasBody: false,
     run: ({ request, caller }) => accounts.sendVerification(caller.user.user_id, chooseMailLanguage(request))
   })
 
-  add('changeAddress', 'POST /user/email', "Have a link mailed to a new address, which makes it the caller's", {
-    description: 'Nothing changes before the link is used. The former address then gets a mail with which the change can be undone for 72 hours.',
+  add('changeAddress', 'POST /user/email', "Request a change of the caller's address, by a link mailed to the new one", {
+    description: 'Nothing changes before the link is used. The former address then gets a mail with which the change can be undone for ' +
+      '72 hours.',
     body: ChangeAddressSchema,
     errors: ['ErrNotFound'],
     async run ({ request, body: { data: { email, current_password } }, actor }) {
@@ -26,9 +27,9 @@ export async function guardedPeopleRoutes (app: FastifyInstance, { writeLimit }:
   })
 
   add('inviteUser', 'POST /user/invite', 'Create a user who chooses their password with a link', {
-    description: 'A user who has not accepted gets another link, and stays as they are.',
+    description: 'A user who has not accepted yet gets another link, and is not changed.',
     body: InviteUserSchema,
-    answer: data(InvitedSchema, 'The id of the user, and the link where it does not go by mail.'),
+    answer: data(InvitedSchema, 'The id of the user, and the link if it was not mailed.'),
     errors: ['USER_EXIST', 'ErrNotFound'],
     async run ({ request, body: { data: { clientId, returnTo, ...user } }, actor }) {
       const checked = await accounts.checkReturnTo(clientId, returnTo)
@@ -37,9 +38,9 @@ export async function guardedPeopleRoutes (app: FastifyInstance, { writeLimit }:
     }
   })
 
-  add('recoverUser', 'POST /user/:userId/recovery', 'Have a user set a new password', {
-    description: 'The link goes by mail. Without mail, and for a user without an address, an administrator gets it to hand over.',
-    answer: data(RecoveredSchema, 'Whether the link goes by mail, and otherwise the link.'),
+  add('recoverUser', 'POST /user/:userId/recovery', 'Send a user a link that sets a new password', {
+    description: 'The link is mailed. If the service has no mail, or the user no address, an administrator gets it to hand over.',
+    answer: data(RecoveredSchema, 'Whether the link was mailed, and otherwise the link.'),
     errors: ['ErrNotFound'],
     hasBody: false,
     run: ({ request, params, actor }) => accounts.recoverUser(params.userId, actor, chooseMailLanguage(request))

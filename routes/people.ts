@@ -22,15 +22,15 @@ export async function peopleRoutes (app: FastifyInstance, { linkLimit: limit, ac
     done()
   })
 
-  add('forgotPassword', 'POST /auth/forgot', 'Have a link mailed that sets a new password', {
-    description: 'The answer is the same whether or not there is such an account.',
+  add('forgotPassword', 'POST /auth/forgot', 'Request a mail with a link that sets a new password', {
+    description: 'The response is the same whether or not the account exists.',
     body: ForgotPasswordSchema,
     errors: ['ErrNotFound', 'ErrLimit'],
     run: ({ request, body }) => accounts.forgotPassword(body.data.account, toAsker(request))
   })
 
   add('resetPassword', 'POST /auth/reset', 'Set the password with a link: of a reset, an invitation or a sign-up', {
-    description: 'A refused password spends nothing. A new one revokes all codes, tokens and other links of the user.',
+    description: 'The link stays valid if the password is refused. A new password revokes all codes, tokens and other links of the user.',
     body: SetPasswordSchema,
     errors: ['ErrTicket', 'ErrLimit'],
     limit,
@@ -40,8 +40,9 @@ export async function peopleRoutes (app: FastifyInstance, { linkLimit: limit, ac
     }
   })
 
-  add('signUp', 'POST /auth/sign-up', 'Have a link mailed that makes an account', {
-    description: 'There is no account before somebody sends a password with the link, to /auth/reset. The answer is the same whether or not there is one with this address.',
+  add('signUp', 'POST /auth/sign-up', 'Request a mail with a link that creates an account', {
+    description: 'The account is created when a password is sent with the link to /auth/reset. The response is the same whether or not ' +
+      'the address has an account.',
     body: SignUpSchema,
     errors: ['ErrNotFound', 'ErrLimit'],
     async run ({ request, body: { data: { email, clientId, returnTo } } }) {
@@ -49,8 +50,9 @@ export async function peopleRoutes (app: FastifyInstance, { linkLimit: limit, ac
     }
   })
 
-  add('verifyAddress', 'POST /auth/verify', 'Verify an address with a link: the present one, or a new one', {
-    description: 'The link of a change of the address needs a token of the account that asked for it. Without one, nothing changes and the link can still be used. Other links need no token.',
+  add('verifyAddress', 'POST /auth/verify', 'Verify an address with a link: the current one, or a new one', {
+    description: 'The link of a change of the address needs a token of the account that asked for it. Without one, nothing changes and ' +
+      'the link can still be used. Other links need no token.',
     body: VerifyAddressSchema,
     errors: ['ErrTicket', 'ErrLimit'],
     limit,
@@ -62,7 +64,8 @@ export async function peopleRoutes (app: FastifyInstance, { linkLimit: limit, ac
   })
 
   add('undoAddressChange', 'POST /auth/undo', 'Undo a change of the address with a link', {
-    description: 'Restores the former address, revokes all codes, tokens and other links of the user, and mails a link that sets a new password.',
+    description: 'Restores the former address, revokes all codes, tokens and other links of the user, and mails a link that sets a new ' +
+      'password.',
     body: UndoAddressSchema,
     errors: ['ErrTicket', 'ErrLimit'],
     limit,

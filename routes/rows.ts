@@ -125,7 +125,8 @@ export function createRows (app: FastifyInstance, tag: string, settings: Partial
       handler (request, reply) {
         const asked = new Asked<Record<Param<Path>, string>, Static<Body>, Static<Query>>(request, reply)
         const result = run(asked)
-        return result instanceof Promise ? result.then((value) => answer.write(asked, value, settings)) : answer.write(asked, result as Result, settings)
+        const write = (value: Result) => answer.write(asked, value, settings)
+        return result instanceof Promise ? result.then(write) : write(result as Result)
       }
     })
   }

@@ -29,7 +29,8 @@ export async function sessionRoutes (app: FastifyInstance, settings: Pick<RouteS
   })
 
   add('endSessions', 'DELETE /auth/sessions', "End the caller's other sessions, or all of them", {
-    description: "Ends the user's token sessions and sign-in sessions, and every other token that acts for the user, those of the user's own clients included.",
+    description: "Ends the user's token sessions and sign-in sessions, and every other token that acts for the user, those of the " +
+      "user's own clients included.",
     query: EndSessionsQuerySchema,
     errors: ['ErrNotFound'],
     hasBody: false,

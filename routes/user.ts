@@ -2,8 +2,8 @@ import { Type } from '@sinclair/typebox'
 import type { FastifyInstance } from 'fastify'
 import { Data } from '../schemas/common.ts'
 import {
-  CreateUserSchema, DeleteUserQuerySchema, PatchProfileSchema, PatchUserSchema, ProfileSchema, UserCountQuerySchema, UserCreatedSchema, UserItemSchema,
-  UserListQuerySchema, UserQuerySchema
+  CreateUserSchema, DeleteUserQuerySchema, PatchProfileSchema, PatchUserSchema, ProfileSchema, UserCountQuerySchema, UserCreatedSchema,
+  UserItemSchema, UserListQuerySchema, UserQuerySchema
 } from '../schemas/user.ts'
 import { requireScope } from '../plugins/admission.ts'
 import { findAskedLanguage } from '../plugins/mail-language.ts'
@@ -16,7 +16,12 @@ const stopped: Answer<number | undefined> = {
   ...done,
   schema: {
     ...NoContentSchema,
-    headers: { 'Identity-Clients': Type.Integer({ minimum: 0, description: 'After a user was disabled or deleted: how many of their clients sign nobody in any more, or were removed.' }) }
+    headers: {
+      'Identity-Clients': Type.Integer({
+        minimum: 0,
+        description: 'After a user was disabled or deleted: how many of their clients sign nobody in any more, or were removed.'
+      })
+    }
   },
   write ({ reply }, number) {
     if (number !== undefined) reply.header('identity-clients', number)
@@ -75,7 +80,8 @@ export async function userRoutes (app: FastifyInstance, settings: RouteSettings)
   })
 
   add('patchUser', 'PATCH /user/:userId', 'Change, disable or enable a user', {
-    description: "A new password, or disabling the account, revokes all the user's codes and tokens. The last administrator cannot be disabled or lose the role: 403.",
+    description: "A new password, or disabling the account, revokes all the user's codes and tokens. The last administrator cannot be " +
+      'disabled or lose the role: 403.',
     body: PatchUserSchema,
     answer: stopped,
     errors: ['USER_EXIST', 'ErrNotFound'],
@@ -86,7 +92,8 @@ export async function userRoutes (app: FastifyInstance, settings: RouteSettings)
   })
 
   add('deleteUser', 'DELETE /user/:userId', 'Delete a user with all the codes and tokens that act for the user', {
-    description: "The user's clients stay, with the id of the deleted user as their owner, unless `clients=delete` removes them, which needs the scope clients:write too. " +
+    description: "The user's clients stay, with the id of the deleted user as their owner, unless `clients=delete` removes them, which " +
+      'needs the scope clients:write too. ' +
       'Those that stay sign nobody in, unless the operator vouches for them. The last administrator cannot be deleted: 403.',
     query: DeleteUserQuerySchema,
     answer: stopped,

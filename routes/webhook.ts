@@ -12,7 +12,7 @@ export async function webhookRoutes (app: FastifyInstance, { stallTimeout }: Rou
   const { webhooks } = app.identity
   const add = createRows(app, 'webhook', { stallTimeout })
 
-  add('createWebhook', 'POST /webhook', 'Make a webhook; the answer has its secret', {
+  add('createWebhook', 'POST /webhook', 'Create a webhook; the response contains its secret', {
     body: CreateWebhookSchema,
     answer: data(WebhookCreatedSchema, 'The id of the new webhook, and its secret.'),
     errors: ['ErrLimit'],
@@ -30,7 +30,7 @@ export async function webhookRoutes (app: FastifyInstance, { stallTimeout }: Rou
     run: ({ query }) => webhooks.page(query)
   })
 
-  add('getWebhook', 'GET /webhook/:webhookId', 'Read a webhook, and how its deliveries stand', {
+  add('getWebhook', 'GET /webhook/:webhookId', 'Read a webhook and the state of its deliveries', {
     answer: data(Data(WebhookSchema), 'The webhook.'),
     errors: ['ErrNotFound'],
     run: ({ params }) => webhooks.require(params.webhookId)
@@ -47,7 +47,7 @@ export async function webhookRoutes (app: FastifyInstance, { stallTimeout }: Rou
     run: ({ params }) => webhooks.remove(params.webhookId)
   })
 
-  add('listWebhookAttempts', 'GET /webhook/:webhookId/attempts', 'Read the last 100 attempts of a webhook, the newest first', {
+  add('listWebhookAttempts', 'GET /webhook/:webhookId/attempts', 'Read the last 100 attempts of a webhook, newest first', {
     answer: data(WebhookAttemptsSchema, 'The attempts.'),
     errors: ['ErrNotFound'],
     run: ({ params }) => webhooks.listAttempts(params.webhookId)
@@ -55,18 +55,18 @@ export async function webhookRoutes (app: FastifyInstance, { stallTimeout }: Rou
 
   add('replayWebhook', 'POST /webhook/:webhookId/replay', 'Deliver events again', {
     body: ReplayWebhookSchema,
-    answer: data(WebhookReplayedSchema, 'Where the deliveries are now.'),
+    answer: data(WebhookReplayedSchema, 'The new position of the webhook in the feed.'),
     errors: ['ErrNotFound'],
     run: ({ params, body }) => webhooks.replay(params.webhookId, body)
   })
 
   add('testWebhook', 'POST /webhook/:webhookId/test', 'Send a message of the type webhook.test now', {
-    answer: data(WebhookTestedSchema, 'What came of it: a status, or the code of a failure.'),
+    answer: data(WebhookTestedSchema, 'The result: an HTTP status, or the code of a failure.'),
     errors: ['ErrNotFound'],
     run: ({ params }) => webhooks.test(params.webhookId)
   })
 
-  add('rotateWebhookSecret', 'POST /webhook/:webhookId/secret', 'Replace the secret; the former one signs too for 24 hours', {
+  add('rotateWebhookSecret', 'POST /webhook/:webhookId/secret', 'Replace the secret; the former one also signs for 24 hours', {
     answer: data(WebhookSecretSchema, 'The new secret.'),
     errors: ['ErrNotFound'],
     run: ({ params }) => webhooks.rotateSecret(params.webhookId)

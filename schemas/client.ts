@@ -3,7 +3,11 @@ import { Data, HeldRolesSchema, LIMITS, PageSchema, QueryText, RolesSchema, Time
 
 const ImageSchema = Type.String({ maxLength: LIMITS.uri, description: 'An http or https URL.' })
 
-const LogoutUriSchema = Type.String({ maxLength: LIMITS.uri, description: 'Where the client is told that a sign-in has ended (OpenID Connect Back-Channel Logout): an https URL with a public address.' })
+const LogoutUriSchema = Type.String({
+  maxLength: LIMITS.uri,
+  description: 'Where the client is notified that a sign-in has ended (OpenID Connect Back-Channel Logout): an https URL with a public ' +
+    'address.'
+})
 
 export const GrantsSchema = Type.Array(Type.Union([Type.Literal('code'), Type.Literal('refresh'), Type.Literal('client'), Type.Literal('device')]), {
   maxItems: 4,
@@ -57,7 +61,7 @@ const NewClientSchema = Type.Object({
   userId: Type.Optional(Type.String({ maxLength: LIMITS.id, description: 'The owner. Ignored unless the caller is an admin.' })),
   grants: Type.Optional(GrantsSchema),
   ...OPERATOR_FIELDS,
-  disabled: Type.Optional(Type.Boolean({ description: 'true revokes the tokens of the client and gives it no others. Set by admins.' })),
+  disabled: Type.Optional(Type.Boolean({ description: 'true revokes the tokens of the client and issues no new ones. Set by admins.' })),
   id_token_claims: Type.Optional(Type.Boolean({ description: 'Puts the claims of the granted scopes into ID tokens too.' })),
   backchannelLogoutUri: Type.Optional(LogoutUriSchema)
 }, { additionalProperties: false })
@@ -76,7 +80,9 @@ export const PatchClientSchema = Type.Object({
   data: Type.Optional(Type.Object({
     ...Type.Partial(Type.Omit(NewClientSchema, ['userId', 'image', 'backchannelLogoutUri'])).properties,
     image: Type.Optional(Type.Union([ImageSchema, Type.Null()], { description: 'null removes the image.' })),
-    backchannelLogoutUri: Type.Optional(Type.Union([LogoutUriSchema, Type.Null()], { description: 'null: the client is not told any more.' }))
+    backchannelLogoutUri: Type.Optional(Type.Union([LogoutUriSchema, Type.Null()], {
+      description: 'null: the client is no longer notified.'
+    }))
   }, { additionalProperties: false })),
   regen_secret: Type.Optional(Type.Boolean({ description: "true creates a new secret and revokes the client's codes and tokens." })),
   take_over: Type.Optional(Type.Boolean({ description: "true makes the caller, an admin, the owner; gives a confidential client a new secret, and revokes the client's codes and tokens." }))

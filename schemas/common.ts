@@ -80,12 +80,17 @@ export const FormatSchema = Type.Union([Type.Literal('object'), Type.Literal('ar
 
 /** The query parameters every list has. */
 export const PageSchema = {
-  offset: Type.Optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, default: 0, description: 'Records to leave out at the start.' })),
+  offset: Type.Optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, default: 0, description: 'Records to skip.' })),
   after: Type.Optional(Type.String({
     maxLength: LIMITS.cursor,
-    description: 'Where the page before ended: the cursor in its Link header, for the same sort, instead of offset.'
+    description: 'The cursor in the Link header of the previous page, for the same sort; instead of offset.'
   })),
-  limit: Type.Optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, default: 100, description: 'Records at most; 0 means no limit.' })),
+  limit: Type.Optional(Type.Integer({
+    minimum: 0,
+    maximum: Number.MAX_SAFE_INTEGER,
+    default: 100,
+    description: 'Maximum number of records; 0 means no limit.'
+  })),
   format: Type.Optional(FormatSchema)
 }
 

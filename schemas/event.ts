@@ -15,7 +15,7 @@ const ActorSchema = Type.Object({
 /** An event of the feed. */
 export const EventSchema = Type.Object({
   id: Type.String({ description: 'A ULID, the same wherever the event appears.', examples: ['01KAGZ3V5M7Q2W8E9R0T1Y2U3A'] }),
-  cursor: Type.String({ description: 'Its place in the feed, which `after` takes.', examples: ['5f0c1a2b.1042'] }),
+  cursor: Type.String({ description: 'Its position in the feed, for `after`.', examples: ['5f0c1a2b.1042'] }),
   type: Type.String({ examples: ['user.disabled'] }),
   time: TimestampSchema,
   actor: ActorSchema,
@@ -51,14 +51,19 @@ export type EventListQuery = Static<typeof EventListQuerySchema>
 export const EventFeedQuerySchema = Type.Object({
   after: Type.Optional(Type.String({
     maxLength: 64,
-    description: 'The cursor of the last event that the caller has, or `now` to begin. Absent: from the oldest event that is kept.'
+    description: 'The cursor of the last event that the caller has, or `now` to begin. Absent: from the oldest stored event.'
   })),
   limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100, default: 100 })),
-  wait: Type.Optional(Type.Integer({ minimum: 0, maximum: 25, default: 25, description: 'Seconds that an answer waits for an event, if there is none yet.' }))
+  wait: Type.Optional(Type.Integer({
+    minimum: 0,
+    maximum: 25,
+    default: 25,
+    description: 'Seconds to wait for an event if there is none yet.'
+  }))
 }, { additionalProperties: false })
 export type EventFeedQuery = Static<typeof EventFeedQuerySchema>
 
 export const EventFeedSchema = Type.Object({
   data: Type.Array(EventSchema),
-  after: Type.String({ description: 'The cursor to go on with.' })
+  after: Type.String({ description: 'The next cursor.' })
 }, { title: 'EventFeed' })

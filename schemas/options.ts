@@ -100,7 +100,9 @@ export const OptionsSchema = Type.Object({
   }),
   auditDays: Type.Integer({ minimum: 1, maximum: 36_500, default: 400, description: 'Days for which events are kept.' }),
   addresses: Type.Union([Type.Literal('full'), Type.Literal('net'), Type.Literal('off')], {
-    default: 'full', description: 'How much of the network addresses of people is kept, in events and for their account pages: `full`; `net`, the network (/24, or /48 of IPv6); `off`, nothing.'
+    default: 'full',
+    description: 'How much of the network addresses of users is stored, in events and for their account pages: `full`; ' +
+      '`net`, the network (/24, or /48 of IPv6); `off`, nothing.'
   }),
   openapi: Type.Boolean({ default: true, description: 'Serves `/openapi.json` and the page `/docs`.' }),
   inHostDocument: InHostDocumentSchema,

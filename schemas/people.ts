@@ -6,13 +6,16 @@ const Token = Type.String({ minLength: 1, maxLength: LIMITS.token, description: 
 const Address = Type.String({ minLength: 1, maxLength: LIMITS.account, description: 'An email address.' })
 const Password = Type.String({ maxLength: LIMITS.password })
 const CurrentPassword = Type.Optional(Type.String({
-  maxLength: LIMITS.password, description: "The user's present password. Required, except with an unrestricted token of the operator's."
+  maxLength: LIMITS.password, description: "The user's current password. Required, except with an unrestricted token of the operator's."
 }))
 
 /** Where the person continues after using the link. */
 const ReturnTo = {
   clientId: Type.Optional(IdSchema),
-  returnTo: Type.Optional(Type.String({ maxLength: LIMITS.uri, description: 'Where the person goes on: a registered redirect URI of the client in clientId.' }))
+  returnTo: Type.Optional(Type.String({
+    maxLength: LIMITS.uri,
+    description: 'Where the user continues: a registered redirect URI of the client in clientId.'
+  }))
 }
 
 const Body = <P extends TProperties>(properties: P, title: string, example: object) =>

@@ -7,7 +7,7 @@ export const SessionSchema = Type.Object({
   client: Type.Object({ client_id: Type.String(), name: Type.String() }),
   created_at: TimestampSchema,
   last_used_at: Type.String({ ...TimestampSchema, description: 'The time of its creation or last refresh. Using an access token does not count.' }),
-  current: Type.Boolean({ description: 'Whether this request was made in it.' })
+  current: Type.Boolean({ description: 'Whether this request belongs to it.' })
 }, { title: 'Session' })
 export type Session = Static<typeof SessionSchema>
 

@@ -52,7 +52,9 @@ export const PatchProfileSchema = Type.Object({
   data: Type.Object({
     ...ProfilePatchSchema.properties,
     current_password: Type.Optional(Type.String({
-      maxLength: LIMITS.password, description: "The user's present password. Required with a new one, except with an unrestricted token of the operator's."
+      maxLength: LIMITS.password,
+      description: "The user's current password. Required with a new one, except with an unrestricted token " +
+        "of the operator's."
     }))
   }, { additionalProperties: false }),
   regen_secrets: Type.Optional(Type.Boolean({ description: "true also gives the user's confidential clients new secrets, which revokes their tokens." }))
@@ -62,7 +64,10 @@ export type PatchProfile = Static<typeof PatchProfileSchema>
 export const PatchUserSchema = Type.Object({
   data: Type.Optional(Type.Object({
     verified_at: Type.Optional(Type.String({ maxLength: 64, description: 'RFC 3339; admin only. Clears expired_at.' })),
-    email_verified: Type.Optional(Type.Literal(true, { description: "Admin only. Says that the user's address, to which mails go, is theirs, as a mailed link does." })),
+    email_verified: Type.Optional(Type.Literal(true, {
+      description: "Admin only. Marks the user's address, to which mails go, as " +
+      'verified, as a mailed link does.'
+    })),
     roles: Type.Optional(RolesSchema),
     email: Type.Optional(Type.String({
       minLength: 1, maxLength: LIMITS.account, description: 'Admin only. Sets the address, unverified unless it stays the same. The former address is told, and cannot undo the change or an earlier one.'

@@ -13,7 +13,7 @@ const NewWebhookSchema = Type.Object({
   types: Type.Array(Type.String({ minLength: 1, maxLength: 64 }), {
     minItems: 1, maxItems: LIMITS.items, description: 'The types of events that are sent: `user.deleted`, all of a kind as `user.*`, or all as `*`.'
   }),
-  disabled: Type.Optional(Type.Boolean({ description: 'true: nothing is sent. When it is enabled again, it goes on where it stopped.' }))
+  disabled: Type.Optional(Type.Boolean({ description: 'true: nothing is sent. When it is enabled again, it continues where it stopped.' }))
 }, { additionalProperties: false })
 export type NewWebhook = Static<typeof NewWebhookSchema>
 
@@ -72,7 +72,12 @@ export type WebhookTested = Static<typeof WebhookTestedSchema>['data']
 
 export const ReplayWebhookSchema = Type.Object({
   from: Type.String({ minLength: 1, maxLength: PLACE, description: 'Where the deliveries begin again: a time (RFC 3339), a cursor of the feed, whose event is not repeated, `first` or `now`.' }),
-  to: Type.Optional(Type.String({ minLength: 1, maxLength: PLACE, description: 'Where the replay ends: a time, or the cursor of the last event. Then the deliveries go on where they were. Absent: they go on from there.' }))
+  to: Type.Optional(Type.String({
+    minLength: 1,
+    maxLength: PLACE,
+    description: 'Where the replay ends: a time, or the cursor of the last event. Delivery then continues where it was. Absent: there ' +
+      'is no end, and delivery continues from `from`.'
+  }))
 }, { additionalProperties: false, title: 'ReplayWebhook', examples: [{ from: '2026-11-21T00:00:00Z' }] })
 export type ReplayWebhook = Static<typeof ReplayWebhookSchema>
 

@@ -35,7 +35,7 @@ async function serve (args: Args): Promise<void> {
 }
 
 const command = {
-  summary: 'Serve until a signal ends it, as `npm start` does in a checkout.',
+  summary: 'Run the service until a signal stops it, like `npm start` in a checkout.',
   flags: {
     workers: { type: 'string', value: 'N', text: 'Worker processes behind one port; auto: one for each core. Instead of IDENTITY_WORKERS.' },
     create: { type: 'boolean', text: 'Make a missing database, also in production. Instead of IDENTITY_CREATE_DATABASE.' }

@@ -21,13 +21,27 @@ export function createMeter (version: string): Meter {
   const requests = new Histogram({
     name: 'http_request_duration_seconds', help: 'Duration of HTTP requests until the response has ended.', labelNames: ['method', 'route', 'status'], buckets: REQUEST_BUCKETS, registers
   })
-  const signIns = new Counter({ name: 'identity_sign_ins_total', help: 'Forms of a sign-in that were sent.', labelNames: ['outcome', 'method'], registers })
-  const tokens = new Counter({ name: 'identity_tokens_issued_total', help: 'Answers with an access token.', labelNames: ['grant'], registers })
-  const checks = new Counter({ name: 'identity_token_checks_total', help: 'Bearer tokens that requests came with.', labelNames: ['outcome'], registers })
-  const calls = new Histogram({
-    name: 'identity_store_duration_seconds', help: 'Duration of calls of the store.', labelNames: ['operation', 'outcome'], buckets: STORE_BUCKETS, registers
+  const signIns = new Counter({
+    name: 'identity_sign_ins_total', help: 'Submitted sign-in forms.', labelNames: ['outcome', 'method'], registers
   })
-  const lists = new Gauge({ name: 'identity_list_cursors', help: 'Lists that are being read.', registers })
+  const tokens = new Counter({
+    name: 'identity_tokens_issued_total', help: 'Responses that issued an access token.', labelNames: ['grant'], registers
+  })
+  const checks = new Counter({
+    name: 'identity_token_checks_total',
+    help: 'Requests with a bearer token, by the outcome of its ' +
+    'check.',
+    labelNames: ['outcome'],
+    registers
+  })
+  const calls = new Histogram({
+    name: 'identity_store_duration_seconds',
+    help: 'Duration of store operations.',
+    labelNames: ['operation', 'outcome'],
+    buckets: STORE_BUCKETS,
+    registers
+  })
+  const lists = new Gauge({ name: 'identity_list_cursors', help: 'Cursors of lists that are being read.', registers })
 
   async function write (format: keyof typeof FORMATS): Promise<{ type: string, text: string }> {
     // For OpenMetrics, prom-client removes `_total` from the names of counters and never restores it.

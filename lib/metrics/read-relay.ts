@@ -9,11 +9,11 @@ import type { Meter } from './meter.ts'
 /** Reads at each scrape the number of documents with unpublished events, and the age of the oldest such event. */
 export function readRelay (store: Store, now: Clock, meter: Meter): void {
   const filter = { since: { event_due: '' } }
-  meter.read('events_pending', 'Documents with events that are not published yet.', async () => {
+  meter.read('events_pending', 'Documents with unpublished events.', async () => {
     const counts = await Promise.all(CARRIERS.map((name) => store.collection(name).count(filter)))
     return counts.reduce((sum, count) => sum + count, 0)
   })
-  meter.read('events_pending_oldest_seconds', 'How long the oldest of them has waited.', async () => {
+  meter.read('events_pending_oldest_seconds', 'Age of the oldest unpublished event.', async () => {
     const oldest = await Promise.all(CARRIERS.map(async (name) => {
       const documents = store.collection<Document & { event_due: string }>(name)
       const first = await readFirst(documents, { filter, sort: [{ key: 'event_due', direction: 'asc' }] })

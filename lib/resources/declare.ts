@@ -36,7 +36,7 @@ export function putResource (registry: Registry, resourceId: string, entry: Reso
   const scopes = Object.keys(entry.scopes)
   for (const scope of scopes) checkName(registry, scope, resourceId)
   const resources = { ...registry.resources, [resourceId]: entry }
-  if (Object.keys(resources).length > MOST_RESOURCES) throw paramError('id', `there are ${MOST_RESOURCES} resources, which is the most`)
+  if (Object.keys(resources).length > MOST_RESOURCES) throw paramError('id', `the maximum of ${MOST_RESOURCES} resources is reached`)
   const next = { ...registry, resources, names: replaceNames(registry, resourceId, scopes) }
   if (Buffer.byteLength(JSON.stringify(next)) > MOST_BYTES) {
     throw paramError('scopes', `all resources and reserved scopes together must not have more than ${MOST_BYTES} bytes as JSON`)

@@ -31,7 +31,7 @@ for (const engine of ['SQLite', 'MongoDB'] as const) {
     t.match(await here('user list'), { code: 1, stderr: `it was moved to ${name} on ` })
     t.match(await here(['move', '--from', from, '--to', to]), { code: 1, stderr: `fastify-identity: --from: was moved to ${name} on ` })
     t.match(await here(['move', '--from', to, '--to', from]), { code: 1, stderr: '--to: takes part in another move, to ' })
-    t.match(await here(['move', 'withdraw', '--from', from]), { code: 0, stdout: /tokens that were revoked there are good here. Use one of the two only/ })
+    t.match(await here(['move', 'withdraw', '--from', from]), { code: 0, stdout: /tokens revoked there are valid here. Use only one of the two/ })
     t.match(await here('user list --json'), { code: 0, stdout: /"ann"/ })
     t.match(await here(['move', 'withdraw', '--from', from]), { code: 1, stderr: '--from: takes part in no move' })
   })

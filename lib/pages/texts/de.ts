@@ -76,8 +76,8 @@ export const de: TextSource = {
     'clients:write': 'Ihre Apps registrieren, ändern und entfernen und ihre Geheimnisse lesen',
     'users:read': 'alle Benutzer, ihre Apps und Sitzungen lesen, soweit Ihre Rollen es erlauben',
     'users:write': 'Benutzer, ihre Apps und Sitzungen ändern und entfernen, soweit Ihre Rollen es erlauben',
-    'events:read': 'lesen, was mit allen Konten und Apps geschehen ist',
-    'webhooks:write': 'entscheiden, wer erfährt, was hier geschieht, und die Zustellungen lesen',
+    'events:read': 'das Ereignisprotokoll aller Konten und Apps lesen',
+    'webhooks:write': 'Ereignisse aller Konten und Apps an Webadressen ihrer Wahl senden und die Zustellungen ansehen',
     other: '{scope} verwenden'
   },
   home: {
@@ -337,7 +337,7 @@ export const de: TextSource = {
     'key.rotated': 'Ein Signaturschlüssel wurde gewechselt',
     'key.resealed': 'Gespeicherte Geheimnisse wurden mit einem anderen Schlüssel versiegelt',
     'mail.retried': 'Eine E-Mail wurde noch einmal gesendet',
-    'logout.retried': 'Einer App wurde noch einmal gemeldet, dass Sie sich abgemeldet haben',
+    'logout.retried': 'Eine App wurde erneut benachrichtigt, dass Sie sich abgemeldet haben',
     'operation.refused': 'Ein Vorgang für Administratoren wurde abgelehnt'
   }
 }

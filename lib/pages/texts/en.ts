@@ -354,7 +354,7 @@ export const en = {
     'key.rotated': 'A signing key was rotated',
     'key.resealed': 'Stored secrets were sealed with another key',
     'mail.retried': 'A mail was sent again',
-    'logout.retried': 'An app was told once more that you had signed out',
+    'logout.retried': 'An app was notified again that you had signed out',
     'operation.refused': 'An operation for administrators was refused'
   } satisfies Record<EventType, string>
 } as const

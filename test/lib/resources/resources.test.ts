@@ -136,7 +136,8 @@ t.test('the registry is bounded, names of deleted resources included', async (t)
   })
   const { resources: many } = await open(t)
   for (let index = 0; index < 100; index++) await many.create({ data: { id: `urn:example:n${index}`, name: 'n', scopes: {} } })
-  await t.rejects(many.create({ data: { id: 'urn:example:d', name: 'd', scopes: {} } }), { code: 'ErrParam', message: 'id: there are 100 resources, which is the most' })
+  const create = many.create({ data: { id: 'urn:example:d', name: 'd', scopes: {} } })
+  await t.rejects(create, { code: 'ErrParam', message: 'id: the maximum of 100 resources is reached' })
 })
 
 t.test('declaring a name takes it from every client that carries it, and says from how many', async (t) => {
