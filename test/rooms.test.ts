@@ -27,7 +27,9 @@ const FORBIDDEN: [file: string, specifier: string, message: RegExp][] = [
   ['lib/users/x.ts', '../../plugins/auth.ts', /imports flow schemas <- lib <- plugins/],
   ['schemas/x.ts', '../lib/errors.ts', /imports flow schemas <- lib <- plugins/],
   ['plugins/x.ts', '../routes/index.ts', /imports flow schemas <- lib <- plugins/],
-  ['lib/tokens/x.ts', 'fastify', /know no Fastify/]
+  ['lib/tokens/x.ts', 'fastify', /know no Fastify/],
+  ['lib/browsers/x.ts', 'oidc-provider', /Only lib\/oidc\/ imports oidc-provider/],
+  ['routes/x.ts', 'oidc-provider', /Only lib\/oidc\/ imports oidc-provider/]
 ]
 
 const ALLOWED: [file: string, specifier: string][] = [
@@ -37,7 +39,8 @@ const ALLOWED: [file: string, specifier: string][] = [
   ['lib/users/x.ts', '../errors.ts'],
   ['lib/x.ts', './store/port.ts'],
   ['lib/x.ts', './errors.ts'],
-  ['lib/identity.ts', './oidc/index.ts']
+  ['lib/identity.ts', './oidc/index.ts'],
+  ['lib/oidc/x.ts', 'oidc-provider']
 ]
 
 t.test('the linter refuses an import against the order of the rooms', async (t) => {

@@ -5,6 +5,7 @@ import { toTimestamp } from '../clock.ts'
 import { nameCaller } from '../events/origin.ts'
 import type { Tokens } from '../tokens/tokens.ts'
 import { hashToken } from '../crypto/random-token.ts'
+import { toInternals } from './context.ts'
 import type { BrowserSession, BrowserSessions, OidcSettings, Times } from './contract.ts'
 import { setAddress } from './patches.ts'
 import { completeLogin, findStoredSession, listProofs } from './sign-in-sessions.ts'
@@ -38,10 +39,7 @@ export function createBrowserSessions (getParts: () => BrowserSessionParts): Bro
   ): Promise<T> {
     const { provider } = getParts()
     setAddress(request, address)
-    const { createContext, OIDCContext } = provider as unknown as {
-      createContext: (this: Provider, request: IncomingMessage, response: ServerResponse) => KoaContextWithOIDC
-      OIDCContext: new (ctx: KoaContextWithOIDC) => KoaContextWithOIDC['oidc']
-    }
+    const { createContext, OIDCContext } = toInternals(provider)
     const ctx = createContext.call(provider, request, response)
     Object.defineProperty(ctx, 'oidc', { value: new OIDCContext(ctx) })
     return await contexts.run(ctx, async () => {

@@ -1,36 +1,12 @@
 import { GRANT_TYPES, isVouchedFor, listGrants } from '../clients/kinds.ts'
 import { LOOPBACK_URI, isLoopbackHost } from '../loopback.ts'
-import type { ClientGrant, ClientRecord } from '../records.ts'
+import type { ClientRecord } from '../records.ts'
 import type { SecretBox } from '../crypto/secrets.ts'
 import { type Registry, findDeclarer, listUsableScopes } from '../resources/registry.ts'
 import type { Json } from '../store/port.ts'
 
 /** Our own properties, in addition to the client metadata of oidc-provider. */
 export const CLIENT_PROPERTIES = ['registered_uris', 'own_scopes', 'owner', 'epoch', 'first_party', 'public', 'pkce', 'id_token_claims', 'grants', 'vouched', 'declared_scopes'] as const
-
-/** Our properties of oidc-provider's client. */
-export interface OurClient {
-  clientId: string
-  clientName?: string
-  registered_uris: string[]
-  /** The scopes that the client may use now. */
-  own_scopes: string[]
-  /** Those among them that a resource declares. */
-  declared_scopes: string[]
-  grants: ClientGrant[]
-  /** Whether the operator vouches for it, see isVouchedFor. */
-  vouched: boolean
-  /** The user who owns the client. */
-  owner: string
-  /** The client's epoch when it was read for this request. */
-  epoch: number
-  first_party: boolean
-  public: boolean
-  /** Honoured only for a confidential client, see configuration.ts. */
-  pkce?: 'optional'
-  /** Whether its ID tokens have the claims of the granted scopes. */
-  id_token_claims: boolean
-}
 
 const WEB = /^https?:$/
 

@@ -1,4 +1,3 @@
-import type { DeviceCode, Grant } from 'oidc-provider'
 import { toTimestamp } from '../clock.ts'
 import type { GrantRecord, Revocable, TokenRecord } from '../records.ts'
 import type { Json } from '../store/port.ts'
@@ -6,7 +5,7 @@ import { keepAddress } from '../events/address.ts'
 import { describePlace } from '../place.ts'
 import type { Subject } from '../tokens/tokens.ts'
 import { hashToken } from '../crypto/random-token.ts'
-import type { OurClient } from './clients.ts'
+import { toOurs } from './context.ts'
 import { isRegisteredUri } from '../clients/registered-uris.ts'
 import { endGrant } from './grants.ts'
 import { LIFETIMES, type AdapterParts, type ModelAdapter, type Payload, toPayload, toStored } from './model-adapter.ts'
@@ -42,7 +41,7 @@ interface DeviceRecord extends Revocable {
 /** The user who signed in for this request, and the client it is for. */
 function findSubject ({ getContext, errors }: AdapterParts, payload: Payload): Subject {
   const ctx = getContext()
-  const client = ctx?.oidc.client as unknown as OurClient | undefined
+  const { client } = toOurs(ctx)
   if (ctx === undefined || client === undefined) throw new errors.InvalidRequest('no authorization is in progress')
   return {
     user_id: payload.accountId as string,
@@ -61,7 +60,7 @@ async function writeGrant (parts: AdapterParts, payload: Payload, ttl: number): 
   const life = parts.times.lifetime(ttl)
   const scopes = splitScopes(payload.scope)
   const bound = !scopes.includes('offline_access')
-  const { accountId, clientId, openid, resources, rejected } = parts.getContext()?.oidc.grant as Grant as unknown as Record<string, Json>
+  const { accountId, clientId, openid, resources, rejected } = toOurs(parts.getContext()).grant!
   await parts.store.collection<GrantRecord>('grants').insert({
     id: payload.grantId as string,
     ...subject,
@@ -92,7 +91,7 @@ export function adaptCodes (parts: AdapterParts): ModelAdapter {
   return {
     async upsert (id, payload, expiresIn) {
       // Signing in and consenting may have taken an hour, and the URI may have been removed from the client meanwhile.
-      if (!isRegisteredUri(getContext()?.oidc.client as unknown as OurClient, payload.redirectUri)) throw new errors.InvalidRedirectUri()
+      if (!isRegisteredUri(toOurs(getContext()).client!, payload.redirectUri)) throw new errors.InvalidRedirectUri()
       const subject = await writeGrant(parts, payload, LIFETIMES.code + parts.accessTtl)
       await codes.insert({
         id: hashToken(id),
@@ -169,7 +168,7 @@ export function adaptDeviceCodes (parts: AdapterParts): ModelAdapter {
         await decide(record, payload, sealed)
         return
       }
-      const client = getContext()?.oidc.client as unknown as OurClient
+      const client = toOurs(getContext()).client!
       await codes.insert({
         id: key,
         client_id: client.clientId,
@@ -179,7 +178,7 @@ export function adaptDeviceCodes (parts: AdapterParts): ModelAdapter {
         decided: false,
         polled_at: toTimestamp(0),
         revision: 0,
-        user_code: keys.nameUserCode((payload as unknown as DeviceCode).userCode),
+        user_code: keys.nameUserCode(payload.userCode as string),
         sealed
       })
     },

@@ -1,7 +1,8 @@
 import type { Configuration, KoaContextWithOIDC, errors as OidcErrors, interactionPolicy } from 'oidc-provider'
 import type { createAccounts } from './accounts.ts'
 import type { createAdapterFactory } from './adapter.ts'
-import { CLIENT_PROPERTIES, type OurClient } from './clients.ts'
+import { CLIENT_PROPERTIES } from './clients.ts'
+import { type OurClient, toOurClient, toOurs } from './context.ts'
 import { isOwnOrigin } from '../clients/registered-uris.ts'
 import type { OidcSettings } from './contract.ts'
 import type { KeyRing } from './keys.ts'
@@ -105,7 +106,7 @@ export function createConfiguration (parts: ConfigurationParts): Configuration {
     claims: { amr: null, ...Object.fromEntries(Object.entries(CLAIMS).map(([scope, claims]) => [scope, [...claims]])) },
     // accounts.ts decides which claims an ID token has, per client.
     conformIdTokenClaims: false,
-    pkce: { required: (_ctx, client) => isPkceRequired(client as unknown as OurClient) },
+    pkce: { required: (_ctx, client) => isPkceRequired(toOurClient(client)) },
     jwks: { keys: keys.signing },
     cookies: {
       keys: keys.cookies,
@@ -169,11 +170,11 @@ export function createConfiguration (parts: ConfigurationParts): Configuration {
       // oidc-provider calls this for every request, before it stores anything.
       scope: (ctx, value, client) => {
         checkLength(ctx, errors)
-        completeScope(ctx, value, client as unknown as OurClient)
+        completeScope(ctx, value, toOurClient(client))
       }
     },
     clientBasedCORS: (ctx, origin, client) => {
-      const { registered_uris } = client as unknown as OurClient
+      const { registered_uris } = toOurClient(client)
       return (client.clientAuthMethod === 'none' || ctx.oidc.route === 'userinfo') && isOwnOrigin(registered_uris, origin)
     },
     interactions: {
@@ -181,7 +182,7 @@ export function createConfiguration (parts: ConfigurationParts): Configuration {
       url: (_ctx, { uid }) => `${mount}${base}${INTERACTION}/${uid}`
     },
     async findAccount (ctx, sub, token) {
-      const account = await findAccount(sub, ctx.oidc.client as unknown as OurClient | undefined)
+      const account = await findAccount(sub, toOurs(ctx).client)
       // oidc-provider handles a missing session, but not an account deleted in mid-flow.
       if (account === undefined && token === undefined) throw new errors.AccessDenied('the account may not sign in')
       return account
@@ -194,7 +195,7 @@ export function createConfiguration (parts: ConfigurationParts): Configuration {
     revokeGrantPolicy: () => true,
     // `GrantRecord.bound` decides whether a token ends with the sign-in session.
     expiresWithSession: async () => false,
-    issueRefreshToken: async (_ctx, client, source) => (client as unknown as OurClient).grants.includes('refresh') && source.scopes.has('offline_access'),
+    issueRefreshToken: async (_ctx, client, source) => toOurClient(client).grants.includes('refresh') && source.scopes.has('offline_access'),
     renderError: views.error
   }
 }

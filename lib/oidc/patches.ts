@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { createRequire } from 'node:module'
 import type { Provider, errors as OidcErrors } from 'oidc-provider'
-import type { OurClient } from './clients.ts'
+import { type OurClient, toInternals, toOurClient } from './context.ts'
 import { isRegisteredUri } from '../clients/registered-uris.ts'
 import { isForClients } from '../api-scopes.ts'
 import { chooseDefaultScope, findForeignScope } from './scopes.ts'
@@ -46,7 +46,7 @@ interface ScopeContext {
  * scopes; scopes of an account are never a client's own.
  */
 function patchScopes (provider: Provider, { InvalidScope }: typeof OidcErrors): void {
-  const { prototype } = (provider as unknown as { OIDCContext: { prototype: object } }).OIDCContext
+  const { prototype } = toInternals(provider).OIDCContext
 
   const actsForItself = ({ params, route }: ScopeContext): boolean =>
     route === 'token' && (params as { grant_type?: string } | undefined)?.grant_type === 'client_credentials'
@@ -75,17 +75,11 @@ function patchScopes (provider: Provider, { InvalidScope }: typeof OidcErrors): 
 function patchRedirectUris (provider: Provider): void {
   for (const method of ['redirectUriAllowed', 'postLogoutRedirectUriAllowed'] as const) {
     patch(provider.Client.prototype, method, {
-      value (this: unknown, uri: string) {
-        return isRegisteredUri(this as OurClient, uri)
+      value (this: object, uri: string) {
+        return isRegisteredUri(toOurClient(this), uri)
       }
     })
   }
-}
-
-interface IdTokenModel {
-  /** Absent for a logout token. */
-  ctx?: { oidc: { entities: { AccessToken?: { jti: string } } } }
-  set (claim: string, value: string): void
 }
 
 /**
@@ -93,10 +87,10 @@ interface IdTokenModel {
  * oidc-provider sets the hash of the value given here. The id of an opaque access token is the token itself.
  */
 function patchIdTokens (provider: Provider): void {
-  const { prototype } = (provider as unknown as { IdToken: { prototype: { issue: (options?: { use?: string }) => unknown } } }).IdToken
+  const { prototype } = toInternals(provider).IdToken
   const { issue } = prototype
   patch(prototype, 'issue', {
-    value (this: IdTokenModel, options?: { use?: string }) {
+    value (this: typeof prototype, options?: { use?: string }) {
       const access = this.ctx?.oidc.entities.AccessToken
       if (options?.use === 'idtoken' && access !== undefined) this.set('at_hash', access.jti)
       return issue.call(this, options)

@@ -5,7 +5,7 @@ import { type Registry, findDeclarer, readRegistry } from '../resources/registry
 import { nameSid } from '../logout/record.ts'
 import type { PageScope } from '../pages/contract.ts'
 import type { Store } from '../store/port.ts'
-import type { OurClient } from './clients.ts'
+import { type OurClient, toOurs } from './context.ts'
 import { isNativeUri } from '../clients/registered-uris.ts'
 
 /**
@@ -14,7 +14,7 @@ import { isNativeUri } from '../clients/registered-uris.ts'
  */
 interface RememberedConsent { consented?: { [resource: string]: { [scope: string]: string } } }
 
-const readClient = (ctx: KoaContextWithOIDC) => ctx.oidc.client as unknown as OurClient
+const readClient = (ctx: KoaContextWithOIDC) => toOurs(ctx).client!
 
 /**
  * Decides when a user is prompted. This is oidc-provider's policy with these changes. A first-party client needs no consent,

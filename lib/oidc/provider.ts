@@ -10,7 +10,7 @@ import { nameCaller } from '../events/origin.ts'
 import type { Recorder } from '../events/recorder.ts'
 import type { ClientGrant } from '../records.ts'
 import type { Counter } from '../throttling/counter.ts'
-import type { OurClient } from './clients.ts'
+import { toOurClient } from './context.ts'
 import { createBrowserSessions } from './browser-sessions.ts'
 import { createConfiguration, createCookie } from './configuration.ts'
 import type { AuthorizationServer, Interaction, OidcSettings, RefusedUri } from './contract.ts'
@@ -173,7 +173,7 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
       const { redirect_uri: redirectUri, login_hint: loginHint, ui_locales: locales, scope } = params as Record<string, string | undefined>
       // The URI was removed from the client since the request came: not even a refusal may be sent there.
       if (redirectUri !== undefined && !client.redirectUriAllowed(redirectUri)) throw new errors.InvalidRedirectUri()
-      const { vouched, owner } = client as unknown as OurClient
+      const { vouched, owner } = toOurClient(client)
       const registry = await readRegistry(store)
       const [uri] = [params.resource as string | string[] | undefined].flat()
       const resource = uri === undefined || uri === apiUri ? undefined : findByUri(registry, uri)?.[1]
@@ -194,8 +194,8 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
       }
     },
     async findWay (client_id) {
-      const client = await provider.Client.find(client_id) as unknown as OurClient | undefined
-      return client === undefined ? undefined : findWay(client)
+      const client = await provider.Client.find(client_id)
+      return client === undefined ? undefined : findWay(toOurClient(client))
     },
     async decide (request, response, decision) {
       if ('login' in decision) await signOutPrevious(request, response, decision.login.accountId)

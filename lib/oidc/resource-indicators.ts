@@ -2,7 +2,7 @@ import type { KoaContextWithOIDC, ResourceServer, errors as OidcErrors } from 'o
 import { API_SCOPES, isApiScope } from '../api-scopes.ts'
 import { type Registry, findByUri, findDeclarer, readRegistry } from '../resources/registry.ts'
 import type { Store } from '../store/port.ts'
-import type { OurClient } from './clients.ts'
+import { toOurClient } from './context.ts'
 import { splitScopes } from './scopes.ts'
 
 /** The scopes that the resource with this URI declares. */
@@ -42,7 +42,7 @@ export function createResourceIndicators ({ store, apiUri, accessTtl, errors }: 
       return implied[0] === apiUri ? undefined : implied[0]
     },
 
-    async getResourceServerInfo (ctx: KoaContextWithOIDC, uri: string, client: unknown): Promise<ResourceServer> {
+    async getResourceServerInfo (ctx: KoaContextWithOIDC, uri: string, client: object): Promise<ResourceServer> {
       const registry = await readRegistry(store)
       const declared = findScopes(registry, uri, apiUri)
       if (declared === undefined) throw new errors.InvalidTarget('no such resource')
@@ -50,7 +50,7 @@ export function createResourceIndicators ({ store, apiUri, accessTtl, errors }: 
       if (listImplied(ctx, registry).some((implied) => implied !== uri)) throw new errors.InvalidTarget('a scope belongs to another resource')
       // The first getter refuses a scope that is not the client's, which oidc-provider does not do for client credentials.
       const requested = new Set([...ctx.oidc.requestParamOIDCScopes, ...ctx.oidc.requestParamScopes])
-      const { own_scopes } = client as OurClient
+      const { own_scopes } = toOurClient(client)
       const usable = declared.filter((scope) => own_scopes.includes(scope))
       // A token for a resource shows the user's roles there, so an app must not get one by naming the resource alone.
       const isNamed = ctx.oidc.params?.scope === undefined || usable.some((scope) => requested.has(scope))

@@ -1,7 +1,7 @@
 import type { ClientRecord, TokenRecord } from '../records.ts'
 import { COMMON_SCOPES, isApiScope } from '../api-scopes.ts'
 import { type Registry, listUsableScopes, narrowScopes } from '../resources/registry.ts'
-import type { OurClient } from './clients.ts'
+import type { OurClient } from './context.ts'
 
 /** The claims of each scope (OpenID Connect Core, 5.4). `openid` alone tells an app who the user is, and nothing about them. */
 export const CLAIMS: Readonly<Record<string, readonly string[]>> = {

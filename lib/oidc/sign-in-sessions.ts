@@ -9,6 +9,7 @@ import { hashToken } from '../crypto/random-token.ts'
 import { describePlace } from '../place.ts'
 import { type Proof, type Strength, toStrength } from '../proofs.ts'
 import { PASSWORD } from '../way.ts'
+import { type SignIn, toOurs } from './context.ts'
 import type { Login, Times } from './contract.ts'
 import { type AdapterParts, type ModelAdapter, type Payload, toPayload, toStored } from './model-adapter.ts'
 
@@ -23,19 +24,6 @@ function remember (ctx: KoaContextWithOIDC, record: SignInSessionRecord): void {
 /** The session of this request as it was read from the store; undefined when a user signs in with this request. */
 export function findStoredSession (ctx: KoaContextWithOIDC): SignInSessionRecord | undefined {
   return read.get(ctx)?.get(ctx.oidc.session?.uid ?? '')
-}
-
-/** The result of a sign-in, see routes/interaction.ts. */
-export type SignIn = {
-  accountId: string
-  acr: string
-  amr: string[]
-  user_epoch: number
-  signed_in_at: string
-  /** Absent in an interaction that an earlier release has answered. */
-  proofs?: Proof[]
-  /** The `auth_time`, in seconds of the wall clock. */
-  ts: number
 }
 
 /** What a sign-in with a password has proved. */
@@ -55,7 +43,7 @@ export function completeLogin ({ accountId, user_epoch, proofs: given }: Login, 
 }
 
 /** The sign-in of this request. Undefined when the user was signed in before. */
-const findSignIn = (ctx: KoaContextWithOIDC) => ctx.oidc.result?.login as unknown as SignIn | undefined
+const findSignIn = (ctx: KoaContextWithOIDC) => toOurs(ctx).result?.login
 
 /**
  * The user's epoch at the sign-in, in this request or earlier in this browser. It is not the user's current epoch: a password

@@ -7,7 +7,7 @@ import type { Store } from '../store/port.ts'
 import type { NewToken, Tokens } from '../tokens/tokens.ts'
 import { hashToken } from '../crypto/random-token.ts'
 import type { Valid } from '../tokens/validity.ts'
-import type { OurClient } from './clients.ts'
+import { toOurs } from './context.ts'
 import { endGrant, nameMintedGrant } from './grants.ts'
 import type { Times } from './contract.ts'
 import { type AdapterParts, type ModelAdapter, type Payload, toPayload, toStored } from './model-adapter.ts'
@@ -103,7 +103,7 @@ export function adaptClientCredentials (parts: AdapterParts): ModelAdapter {
   const { store, tokens, times, errors, limits, getContext } = parts
   const users = store.collection<UserRecord>('users')
   return adaptAccess(parts, 'ClientCredentials', async (token) => {
-    const { clientId, owner: ownerId, epoch, vouched } = getContext()?.oidc.client as unknown as OurClient
+    const { clientId, owner: ownerId, epoch, vouched } = toOurs(getContext()).client!
     const owner = await users.get(ownerId)
     if (owner === null || !isActive(owner, toTimestamp(times.now()))) {
       throw new errors.UnauthorizedClient("the client's owner is deleted, disabled or expired")

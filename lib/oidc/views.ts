@@ -6,7 +6,7 @@ import { CHOICE, CHOICE_COOKIE, LANGUAGE_COOKIE, joinLocales } from '../pages/la
 import type { Look } from '../pages/look.ts'
 import type { Message } from '../pages/texts/en.ts'
 import type { createAccounts } from './accounts.ts'
-import type { OurClient } from './clients.ts'
+import { type OurClient, toOurs } from './context.ts'
 import { splitScopes } from './scopes.ts'
 
 /** The client's name on a page. */
@@ -144,14 +144,14 @@ export function createViews (findAccount: ReturnType<typeof createAccounts>, des
       const { postLogoutRedirectUri, state } = (ctx.oidc.session?.state ?? {}) as { postLogoutRedirectUri?: string, state?: string }
       const next = postLogoutRedirectUri === undefined ? undefined : new URL(postLogoutRedirectUri)
       if (next !== undefined && state !== undefined) next.searchParams.set('state', state)
-      const vouched = (ctx.oidc.client as unknown as OurClient | undefined)?.vouched === true
+      const vouched = toOurs(ctx).client?.vouched === true
       if (next !== undefined && vouched) ctx.set('refresh', `0;url=${next.href}`)
       send(ctx, 'signed-out', { ...readClient(ctx), ...(next !== undefined && { next: { uri: next.href, vouched } }) })
     },
 
     async error (ctx: KoaContextWithOIDC, out: ErrorOut): Promise<void> {
       const { error, error_description: description = 'The request cannot be answered.' } = out
-      const client = ctx.oidc?.client as unknown as OurClient | undefined
+      const { client } = toOurs(ctx)
       const way = client === undefined ? undefined : findWay(client)
       const back = way !== undefined && { back: way }
       if (STALE_FORM.test(description)) send(ctx, 'error', { message: PAGE_EXPIRED, code: error, ...back })
