@@ -1,3 +1,4 @@
+import { IdentityError } from './errors.ts'
 import type { Recorder } from './events/recorder.ts'
 import type { Happening } from './events/types.ts'
 import { retryWrite } from './retry.ts'
@@ -42,4 +43,14 @@ export async function changeRecord<T extends Document & { revision?: number }> (
     const change = { ...rest, set: { ...set, ...recorder.attach(record, ...happened) }, increment: { ...increment, revision: 1 } }
     return await collection.update(id, change, { equal: { revision } })
   })
+}
+
+/** Waits for a change of a record that was found in a list. Null if the record was deleted meanwhile. */
+export async function unlessGone<T> (change: Promise<T>): Promise<T | null> {
+  try {
+    return await change
+  } catch (error) {
+    if (error instanceof IdentityError && error.code === 'ErrNotFound') return null
+    throw error
+  }
 }

@@ -2,8 +2,7 @@ import type { Options } from '../schemas/options.ts'
 import { bootstrap, type BootstrapOptions, type Bootstrapped } from './bootstrap.ts'
 import { type AccountOptions, type Accounts, createAccounts } from './accounts/index.ts'
 import { DEFAULT_ACCOUNT_PATH } from './accounts/links.ts'
-import { createUserRemoval } from './accounts/remove.ts'
-import { createTickets } from './accounts/tickets.ts'
+import { ENDED_BY_DELETION, createTickets } from './accounts/tickets.ts'
 import type { Event } from '../schemas/event.ts'
 import { type Events, createEvents } from './events/index.ts'
 import type { Failures } from './events/failures.ts'
@@ -28,7 +27,6 @@ import { watchStore } from './metrics/watch-store.ts'
 import { registerRenderers } from './renderers.ts'
 import { LOOPBACK_HOSTS } from './outbound/addresses.ts'
 import { type Outbound, createOutbound } from './outbound/fetcher.ts'
-import type { UserRecord } from './records.ts'
 import { createResources, type Resources } from './resources/resources.ts'
 import { type RoleNames, checkRoleNames } from './roles.ts'
 import { deriveKey } from './crypto/derive-key.ts'
@@ -50,8 +48,9 @@ import { migrateDocuments } from './store/migrator.ts'
 import type { Store } from './store/port.ts'
 import { LAYOUT } from './store/state.ts'
 import { createTokens, type Tokens } from './tokens/tokens.ts'
-import { createAdministrators, createMarking } from './users/administrators.ts'
+import { createMarking } from './users/administrators.ts'
 import { checkManagerRoles } from './users/manager-rules.ts'
+import { createStoredUsers } from './users/stored-users.ts'
 import { createUsers, type Users } from './users/users.ts'
 import { type WayService, createWays } from './ways/ways.ts'
 import { type Webhooks, createWebhooks } from './webhooks/webhooks.ts'
@@ -234,25 +233,33 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
   }
   const checkNewPassword = createPasswordRules({ min: options.passwordMin, serviceName: options.serviceName })
   const attempts = createAttempts({ store, now, key: deriveKey(box.key, 'attempts') })
-  async function onPasswordChange (user: UserRecord) {
-    await people.accounts?.notifyOfPassword(user)
-  }
-  async function onAddressChange (user: UserRecord, former: string[]) {
-    await people.accounts?.notifyOfAddress(user, former)
-  }
-  async function onAddressVerified (user: UserRecord) {
-    await people.accounts?.finishVerification(user)
-  }
   const ways = createWays({ store, now, recorder, tokens, onError: failing('users') })
-  const removeUser = createUserRemoval({
+  const tickets = createTickets({ store, now })
+  const stored = createStoredUsers({
+    store,
+    now,
+    role: roles.admin,
     recorder,
     tokens,
-    tickets: createTickets({ store, now }),
-    ways,
-    administrators: createAdministrators({ store, now, role: roles.admin, onError: failing('users') }),
+    onRemove: async (id) => await Promise.all([tickets.removeOf(id, ENDED_BY_DELETION), ways.removeOf(id)]),
     onError: failing('users')
   })
-  const users = createUsers({ store, now, roles, managerRoles, passwords, checkNewPassword, attempts, tokens, recorder, failures: record.failures, onError: failing('users'), removeUser, onPasswordChange, onAddressChange, onAddressVerified })
+  const users = createUsers({
+    store,
+    stored,
+    now,
+    roles,
+    managerRoles,
+    passwords,
+    checkNewPassword,
+    attempts,
+    recorder,
+    failures: record.failures,
+    onError: failing('users'),
+    onPasswordChange: async (user) => await people.accounts?.notifyOfPassword(user),
+    onAddressChange: async (user, former) => await people.accounts?.notifyOfAddress(user, former),
+    onAddressVerified: async (user) => await people.accounts?.finishVerification(user)
+  })
   const removeFirstSecrets = createFirstSecrets({ store, directory: findDataDir(options) ?? 'data', onWarning })
   const signIns = createSignIns({
     store,
@@ -275,10 +282,10 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
   const clients = createClients({ store, now, box, tokens, recorder, checkQuota, checkUrl: outbound.checkUrl })
   const accounts = people.accounts = createAccounts({
     store,
+    stored,
     now,
     roles,
     passwords,
-    tokens,
     clients,
     box,
     checkNewPassword,

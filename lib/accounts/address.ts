@@ -3,7 +3,7 @@ import { findMailbox, listLiveChanges, toVerified } from '../users/addresses.ts'
 import { listAddresses } from '../records.ts'
 import { NO_PASSWORD } from '../users/passwords.ts'
 import { createAddressChanges, writeAddress } from './change-address.ts'
-import { type AccountContext, notify, requireOutbox, requireUser } from './context.ts'
+import { type AccountContext, notify, requireOutbox } from './context.ts'
 import { requireLive } from './live.ts'
 import { checkOwnMail } from './mail-limits.ts'
 import { ENDED_BY_EPOCH, type Link, PURPOSES, type TicketRecord, ticketError } from './tickets.ts'
@@ -17,7 +17,7 @@ export type AddressLink =
 
 /** Verifies and changes the address of an account, and undoes changes. */
 export function createAddresses (context: AccountContext) {
-  const { users, tickets, now, recorder, onError } = context
+  const { users, requireUser, tickets, now, recorder, onError } = context
   const { changeAddress, completeChange } = createAddressChanges(context)
 
   async function verify (ticket: TicketRecord): Promise<void> {
@@ -38,7 +38,7 @@ export function createAddresses (context: AccountContext) {
      */
     async sendVerification (user_id: string, language = 'en'): Promise<void> {
       const outbox = requireOutbox(context)
-      const user = await requireUser(context, user_id)
+      const user = await requireUser(user_id)
       const mailbox = findMailbox(user)
       if (mailbox === undefined) throw paramError('email', 'the account has no address')
       if (user.email_verified_at !== undefined) throw paramError('email', 'is verified already')

@@ -6,7 +6,7 @@ import { type Change, DuplicateKeyError } from '../store/port.ts'
 import { createToken, hashToken } from '../crypto/random-token.ts'
 import { findMailbox, isTaken, listLiveChanges, toVerified } from '../users/addresses.ts'
 import { checkAddress } from './ask.ts'
-import { type AccountContext, requireOutbox, requireUser } from './context.ts'
+import { type AccountContext, requireOutbox } from './context.ts'
 import { requireLive } from './live.ts'
 import { checkOwnMail } from './mail-limits.ts'
 import { PURPOSES, type TicketRecord, ticketError } from './tickets.ts'
@@ -40,7 +40,7 @@ function checkIsOwn ({ user_id: owner }: TicketRecord, user_id: string | undefin
 
 /** Changes the address of an account: first the request, and then the use of the link that it has mailed. */
 export function createAddressChanges (context: AccountContext) {
-  const { users, tickets, now, recorder } = context
+  const { users, requireUser, tickets, now, recorder } = context
 
   return {
     /**
@@ -51,7 +51,7 @@ export function createAddressChanges (context: AccountContext) {
     async changeAddress (user_id: string, email: string, language = 'en'): Promise<void> {
       const outbox = requireOutbox(context)
       const address = checkAddress('email', email)
-      const user = await requireUser(context, user_id)
+      const user = await requireUser(user_id)
       if (address === user.email) throw paramError('email', 'is your address already')
       await checkOwnMail(context, user_id, address)
       const kind = address === findMailbox(user) ? 'verify' : 'change'

@@ -2,20 +2,16 @@ import type { Clock } from '../clock.ts'
 import { IdentityError } from '../errors.ts'
 import type { Recorder } from '../events/recorder.ts'
 import type { Job, Outbox } from '../mail/outbox.ts'
-import type { UserRecord } from '../records.ts'
 import type { RoleNames } from '../roles.ts'
 import type { Counter } from '../throttling/counter.ts'
-import type { Collection, Store } from '../store/port.ts'
-import type { Tokens } from '../tokens/tokens.ts'
-import type { Administrators } from '../users/administrators.ts'
-import { type ChangeUser, userNotFound } from '../users/change-user.ts'
+import type { Store } from '../store/port.ts'
 import type { Passwords } from '../users/passwords.ts'
-import type { Credentials } from '../ways/credentials.ts'
+import type { StoredUsers } from '../users/stored-users.ts'
 import type { WriteLink } from './links.ts'
 import type { Tickets } from './tickets.ts'
 
 /** The dependencies of all operations on accounts. */
-export interface AccountContext {
+export interface AccountContext extends StoredUsers {
   store: Store
   now: Clock
   roles: RoleNames
@@ -24,10 +20,7 @@ export interface AccountContext {
   checkNewPassword: (password: string, owner: { account: string, email?: string | undefined }) => Promise<string>
   /** Deletes the count of failed attempts at the user's password. */
   openPassword: (user_id: string) => Promise<void>
-  tokens: Tokens
-  users: Collection<UserRecord>
   tickets: Tickets
-  ways: Pick<Credentials, 'removeOf'>
   /** Absent without mail. */
   outbox?: Outbox | undefined
   /** Absent without the authorization server, because links lead to its pages. */
@@ -36,8 +29,6 @@ export interface AccountContext {
   writeForgotLink?: (() => string) | undefined
   counter: Counter
   recorder: Recorder
-  administrators: Administrators
-  changeUser: ChangeUser
   onError: (error: unknown) => void
 }
 
@@ -56,13 +47,6 @@ export function requireOutbox ({ outbox }: Pick<AccountContext, 'outbox'>): Outb
 export function requireLink ({ writeLink }: Pick<AccountContext, 'writeLink'>): WriteLink {
   if (writeLink === undefined) throw offError('needs the authorization server')
   return writeLink
-}
-
-/** @throws ErrNotFound */
-export async function requireUser ({ users }: Pick<AccountContext, 'users'>, user_id: string): Promise<UserRecord> {
-  const user = await users.get(user_id)
-  if (user === null) throw userNotFound()
-  return user
 }
 
 /** Milliseconds after which a notice is not sent any more. */

@@ -3,12 +3,10 @@ import { IdentityError } from '../errors.ts'
 import type { UserRecord } from '../records.ts'
 import { findMailbox } from '../users/addresses.ts'
 import { type AccountContext, offError, prepareNotice } from './context.ts'
-import { createUserRemoval } from './remove.ts'
 
 /** Lets users delete their own accounts. */
 export function createDeletion (context: AccountContext, { clients, isOn }: { clients: Pick<Clients, 'removeOwned'>, isOn: boolean }) {
-  const { users, administrators } = context
-  const removeUser = createUserRemoval(context)
+  const { users, guard, removeUser } = context
 
   async function remove (user: UserRecord): Promise<void> {
     // Clients first, so that after an interruption the account can still be deleted. As an administrator, because clients that
@@ -34,7 +32,7 @@ export function createDeletion (context: AccountContext, { clients, isOn }: { cl
       const user = await users.get(user_id)
       if (user === null) throw new IdentityError('ErrNotFound', 'user: no such user')
       // Before anything is removed.
-      await administrators.guard(async (permit) => {
+      await guard(async (permit) => {
         await permit(user, null)
         await remove(user)
       })

@@ -11,8 +11,7 @@ import { type Languages, OUR_LANGUAGES } from '../pages/texts/language.ts'
 import { type MailLook, createMailLook } from '../mail/look.ts'
 import { type Mail, SEND_TIMEOUT } from '../mail/port.ts'
 import type { UserRecord } from '../records.ts'
-import { createAdministrators } from '../users/administrators.ts'
-import { createChangeUser } from '../users/change-user.ts'
+import type { StoredUsers } from '../users/stored-users.ts'
 import { createAddresses } from './address.ts'
 import { type SignUpOptions, createAsk } from './ask.ts'
 import { type AccountContext, notify, offError, requireOutbox } from './context.ts'
@@ -24,7 +23,6 @@ import { createComposer } from './mails.ts'
 import { createSetPassword } from './password.ts'
 import { type ReturnTo, checkReturnTo, findReturn } from './return-to.ts'
 import { createTickets } from './tickets.ts'
-import { createCredentials } from '../ways/credentials.ts'
 
 export { type Asker } from './ask.ts'
 
@@ -42,7 +40,8 @@ export interface AccountOptions extends SignUpOptions {
   getMailLook?: (() => MailLook) | undefined
 }
 
-export interface AccountParts extends Omit<AccountContext, 'users' | 'tickets' | 'ways' | 'administrators' | 'changeUser' | 'outbox' | 'writeLink'> {
+export interface AccountParts extends Omit<AccountContext, keyof StoredUsers | 'tickets' | 'outbox' | 'writeLink'> {
+  stored: StoredUsers
   clients: Pick<Clients, 'removeOwned'>
   box: SecretBox
   /** Absent: the languages that the service brings. */
@@ -50,19 +49,16 @@ export interface AccountParts extends Omit<AccountContext, 'users' | 'tickets' |
   onMailFailed: Parameters<typeof createOutbox>[0]['onFailed']
 }
 
-export function createAccounts ({ clients, box, onMailFailed, getLanguages = () => OUR_LANGUAGES, ...parts }: AccountParts, options: AccountOptions) {
+export function createAccounts (
+  { stored, clients, box, onMailFailed, getLanguages = () => OUR_LANGUAGES, ...parts }: AccountParts, options: AccountOptions
+) {
   const { store, now, onError } = parts
   const { mail, getIssuer, accountPath, links, selfDelete, serviceName, getMailLook = createMailLook } = options
   const host = () => getIssuer?.().hostname ?? 'localhost'
-  const users = store.collection<UserRecord>('users')
-  const administrators = createAdministrators({ store, now, role: parts.roles.admin, onError })
   const base = {
     ...parts,
-    users,
+    ...stored,
     tickets: createTickets({ store, now }),
-    ways: createCredentials({ store, now }),
-    administrators,
-    changeUser: createChangeUser({ ...parts, users, administrators }),
     writeLink: getIssuer && createLinks({ getIssuer, accountPath, ...(links && { links }) }),
     writeForgotLink: getIssuer && createForgotLink({ getIssuer, accountPath })
   }

@@ -3,10 +3,9 @@ import { IdentityError, permError } from '../errors.ts'
 import { checkName } from '../names.ts'
 import { type Roles, type UserRecord, createUserRecord, isActive } from '../records.ts'
 import { type Actor, holdsRole } from '../roles.ts'
-import { DuplicateKeyError } from '../store/port.ts'
 import { toTimestamp } from '../clock.ts'
 import { findByName, findMailbox } from '../users/addresses.ts'
-import { type AccountContext, requireLink, requireUser } from './context.ts'
+import { type AccountContext, requireLink } from './context.ts'
 import { checkStaffMail } from './mail-limits.ts'
 import { NO_PASSWORD } from '../users/passwords.ts'
 import { type ReturnTo, copyReturnTo } from './return-to.ts'
@@ -25,7 +24,7 @@ export interface Invitation extends Partial<ReturnTo> {
 
 /** Operations of administrators and managers on the accounts of other users. */
 export function createInvitations (context: AccountContext) {
-  const { users, tickets, outbox, now, roles: names, recorder, administrators } = context
+  const { users, requireUser, insertUser, tickets, outbox, now, roles: names, recorder } = context
 
   const existsError = () => new IdentityError('USER_EXIST', 'account: a user with this account exists')
 
@@ -40,16 +39,6 @@ export function createInvitations (context: AccountContext) {
     // Another link replaces the one that the other person has handed over.
     if (!actor.isAdmin && found.invited_by !== toInviter(actor)) throw permError('account', 'only an admin may invite again whom another person invited')
     return found
-  }
-
-  /** @throws USER_EXIST when the account was created meanwhile */
-  async function insert (record: UserRecord): Promise<void> {
-    try {
-      await users.insert({ ...administrators.mark(record), ...recorder.attach(null, { type: 'user.invited', id: record.id, granted: Object.keys(record.roles) }) })
-    } catch (error) {
-      if (error instanceof DuplicateKeyError) throw existsError()
-      throw error
-    }
   }
 
   return {
@@ -80,7 +69,7 @@ export function createInvitations (context: AccountContext) {
       if (mailbox !== undefined) await checkStaffMail(context, mailbox)
       // The caller could use the link themselves.
       else if (!actor.isAdmin && Object.keys(user.roles).length > 0) throw permError('account', 'only an admin may see the link of a user with roles')
-      if (invited === null) await insert(user)
+      if (invited === null) await insertUser(user, { type: 'user.invited', id: user.id, granted: Object.keys(user.roles) }, existsError)
       if (outbox !== undefined && mailbox !== undefined) {
         await outbox.enqueue({ kind: 'invite', user_id: user.id, epoch: user.epoch, language, ...returnTo }, PURPOSES.invite.life)
         return { user_id: user.id }
@@ -96,7 +85,7 @@ export function createInvitations (context: AccountContext) {
      */
     async recoverUser (user_id: string, actor: Actor, language = 'en'): Promise<{ sent: boolean, link?: string }> {
       const writeLink = requireLink(context)
-      const user = await requireUser(context, user_id)
+      const user = await requireUser(user_id)
       if (!actor.isAdmin && holdsRole(user.roles, names.admin)) throw permError('userId', 'only an admin may recover an admin')
       if (!isActive(user, toTimestamp(now()))) throw new IdentityError('ErrParam', 'userId: the user is disabled or has expired')
       const mailbox = findMailbox(user)

@@ -5,7 +5,6 @@ import { checkName } from '../names.ts'
 import type { Language } from '../pages/texts/language.ts'
 import type { UserRecord } from '../records.ts'
 import { createUserRecord } from '../records.ts'
-import { DuplicateKeyError } from '../store/port.ts'
 import { hashToken } from '../crypto/random-token.ts'
 import { isTaken, toVerified } from '../users/addresses.ts'
 import { type AccountContext, notify } from './context.ts'
@@ -42,7 +41,7 @@ function inUseError (): IdentityError {
 
 /** Sets a password with the link of a reset, an invitation or a sign-up. */
 export function createSetPassword (context: AccountContext, { isSignUpOn }: { isSignUpOn: boolean }) {
-  const { users, changeUser, passwords, checkNewPassword, openPassword, tickets, now, recorder, onError } = context
+  const { users, insertUser, changeUser, passwords, checkNewPassword, openPassword, tickets, now, onError } = context
   /** The ids of links whose password is being hashed. Only one use can succeed, so a second one would waste a hash. */
   const inUse = new Set<string>()
 
@@ -56,13 +55,8 @@ export function createSetPassword (context: AccountContext, { isSignUpOn }: { is
     const record = createUserRecord(now(), {
       account: address, email: address, email_verified_at: toTimestamp(now()), roles: {}, password: hashed, name, info: {}, ...(language !== undefined && { language })
     }, false)
-    try {
-      await users.insert({ ...record, ...recorder.attach(null, { type: 'user.signed_up', id: record.id }) })
-    } catch (error) {
-      // The address was taken meanwhile, by an invitation or by a second click on the link.
-      if (error instanceof DuplicateKeyError) throw ticketError()
-      throw error
-    }
+    // The address may be taken meanwhile, by an invitation or by a second click on the link.
+    await insertUser(record, { type: 'user.signed_up', id: record.id }, ticketError)
     await tickets.remove(ticket.id).catch(onError)
     return record
   }

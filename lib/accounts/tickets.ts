@@ -26,6 +26,9 @@ export type Purpose = keyof typeof PURPOSES
 /** Purposes whose links end when the user's epoch changes. */
 export const ENDED_BY_EPOCH: readonly Purpose[] = ['reset', 'invite', 'verify', 'change']
 
+/** Those that end with the user's account. */
+export const ENDED_BY_DELETION: readonly Purpose[] = [...ENDED_BY_EPOCH, 'undo']
+
 /** A link that was issued. The id is the SHA-256 of its token. */
 export interface TicketRecord extends Document {
   purpose: Purpose

@@ -1,19 +1,18 @@
 import type { Client, ClientItem, ClientListQuery, CreateClient, PatchClient } from '../../schemas/client.ts'
+import { changeRecord, unlessGone } from '../change-record.ts'
 import { type Clock, toTimestamp } from '../clock.ts'
 import type { SecretBox } from '../crypto/secrets.ts'
 import { IdentityError, paramError, permError } from '../errors.ts'
 import type { Recorder } from '../events/recorder.ts'
 import type { Happening } from '../events/types.ts'
 import { generateId, randomText } from '../ids.ts'
-import { type Page, mapBatches, readPage, toStart } from '../lists/cursor.ts'
-import { createReads } from '../lists/reads.ts'
-import { parseSort } from '../lists/sort.ts'
+import type { Page } from '../lists/cursor.ts'
+import { createLists } from '../lists/lists.ts'
 import { scan } from '../lists/scan.ts'
 import { type ClientRecord, type UserRecord, createClientRecord } from '../records.ts'
 import { readRegistry } from '../resources/registry.ts'
-import { retryWrite } from '../retry.ts'
-import { type Actor, toTurn } from '../roles.ts'
-import type { Change, Filter, ListQuery, Store } from '../store/port.ts'
+import type { Actor } from '../roles.ts'
+import type { Change, Filter, Store } from '../store/port.ts'
 import { toClientChange } from './client-fields.ts'
 import { parseClientFields } from './columns.ts'
 import { isVouchedFor } from './kinds.ts'
@@ -50,9 +49,9 @@ function toFilter (user: string | undefined, actor: Actor): Filter {
   return user ? { equal: { userId: user } } : {}
 }
 
-function toListQuery (query: ClientListQuery, actor: Actor): ListQuery {
-  const sort = parseSort(query.sort, SORT_KEYS, 'name:asc')
-  return { filter: toFilter(query.user, actor), sort, ...toStart(query, sort), limit: query.limit ?? 100 }
+/** @throws ErrNotFound for another user's client, as for a missing one, unless the actor is an admin */
+function checkMaySee (record: ClientRecord, actor: Actor): void {
+  if (!actor.isAdmin && record.userId !== actor.user_id) throw notFound()
 }
 
 /** The events of a change of a client. */
@@ -74,14 +73,15 @@ function toView ({ user_id, isUser = true, isAdmin, holds = () => true }: Actor)
 export function createClients ({ store, now, box, tokens, recorder, checkQuota, checkUrl }: ClientServices) {
   const clients = store.collection<ClientRecord>('clients')
   const users = store.collection<UserRecord>('users')
-  const { counts, pages } = createReads(store)
+  const lists = createLists<ClientRecord>(store, 'clients', SORT_KEYS, 'name:asc')
 
   const createSecret = (id: string) => box.seal(randomText(SECRET_LENGTH), id)
 
-  /** Reads the record. Throws the same ErrNotFound for a missing client and, unless the actor is an admin, for another user's client. */
+  /** Reads a client that the actor may see. @throws ErrNotFound */
   async function requireRecord (clientId: string, actor: Actor): Promise<ClientRecord> {
     const record = await clients.get(clientId)
-    if (record === null || (!actor.isAdmin && record.userId !== actor.user_id)) throw notFound()
+    if (record === null) throw notFound()
+    checkMaySee(record, actor)
     return record
   }
 
@@ -104,20 +104,20 @@ export function createClients ({ store, now, box, tokens, recorder, checkQuota, 
     return userId
   }
 
-  /** Reads a client, calls `decide`, and writes. After a concurrent write it starts again. Nothing is written for null from `decide`. */
-  async function write (clientId: string, actor: Actor, decide: (record: ClientRecord) => Decision | null | Promise<Decision | null>): Promise<void> {
-    await retryWrite('the client', async () => {
-      const record = await requireRecord(clientId, actor)
+  /** Changes a client that the actor may see. Nothing is written for null from `decide`. */
+  async function change (
+    clientId: string, actor: Actor, decide: (record: ClientRecord) => Decision | null | Promise<Decision | null>
+  ): Promise<void> {
+    let isEnded = false
+    const written = await changeRecord({ collection: clients, recorder, what: 'the client', notFound }, clientId, async (record) => {
+      checkMaySee(record, actor)
       const decision = await decide(record)
-      if (decision === null) return record
-      const { changed, ...change } = decision
-      const { revision } = record
-      const written = await clients.update(clientId, {
-        ...change, set: { ...change.set, modifiedAt: toTimestamp(now()), ...recorder.attach(record, ...listHappenings(record, decision)) }, increment: { ...change.increment, revision: 1 }
-      }, revision === undefined ? undefined : { equal: { revision } })
-      if (written !== null && change.increment?.epoch !== undefined) tokens.deleteOfClient(clientId, written.epoch)
-      return written
+      isEnded = decision?.increment?.epoch !== undefined
+      if (decision === null) return null
+      const { changed, set, ...rest } = decision
+      return { ...rest, set: { ...set, modifiedAt: toTimestamp(now()) }, happened: listHappenings(record, decision) }
     })
+    if (isEnded) tokens.deleteOfClient(clientId, written.epoch)
   }
 
   async function remove ({ id, userId: user_id }: ClientRecord): Promise<boolean> {
@@ -161,7 +161,7 @@ export function createClients ({ store, now, box, tokens, recorder, checkQuota, 
     async patch (clientId: string, body: PatchClient, actor: Actor): Promise<void> {
       const { data = {}, regen_secret, take_over } = body
       if (take_over === true) checkMayTakeOver(actor)
-      await write(clientId, actor, async (record) => {
+      await change(clientId, actor, async (record) => {
         checkMayManage(record, actor)
         const change = toClientChange(data, record, { registry: await readRegistry(store), actor, time: toTimestamp(now()), checkUrl })
         const { set = {}, unset = [] } = change
@@ -192,13 +192,10 @@ export function createClients ({ store, now, box, tokens, recorder, checkQuota, 
     async replaceSecrets (userId: string, actor: Actor): Promise<void> {
       for await (const batch of scan(clients, { equal: { userId } })) {
         for (const { id } of batch) {
-          await write(id, actor, (record) => {
+          await unlessGone(change(id, actor, (record) => {
             const isKept = record.secret === undefined || record.userId !== userId || (!actor.isAdmin && isVouchedFor(record))
             return isKept ? null : { set: { secret: createSecret(id) }, increment: { epoch: 1 }, changed: [] }
-          }).catch((error) => {
-            // The client was deleted meanwhile.
-            if (!(error instanceof IdentityError) || error.code !== 'ErrNotFound') throw error
-          })
+          }))
         }
       }
     },
@@ -245,27 +242,21 @@ export function createClients ({ store, now, box, tokens, recorder, checkQuota, 
     },
 
     async count (user: string | undefined, actor: Actor): Promise<number> {
-      return await counts.run(() => clients.count(toFilter(user, actor)), toTurn(actor))
+      return await lists.count(toFilter(user, actor), actor)
     },
 
-    /**
-     * Batches of clients as this caller may see them. The whole query is checked before the first batch.
-     * @throws ErrParam for an invalid sort, or a cursor of another sort
-     */
+    /** Clients as this caller may see them. */
     list (query: Omit<ClientListQuery, 'fields'>, actor: Actor): AsyncIterable<Client[]> {
-      return mapBatches(clients.list(toListQuery(query, actor)), showClientTo(toView(actor), box.open))
+      return lists.list(toFilter(query.user, actor), query, showClientTo(toView(actor), box.open))
     },
 
     /**
-     * The same list as a page, with the fields that the query selects, and the cursor of the next page if the limit is at most 100.
-     * @throws as `list`, and ErrParam for an unknown field
+     * A page with the fields that the query selects.
+     * @throws ErrParam also for an unknown field
      */
     async page (query: ClientListQuery, actor: Actor): Promise<Page<ClientItem>> {
-      const fields = parseClientFields(query.fields)
-      const view = { ...toView(actor), fields }
-      const listQuery = { ...toListQuery(query, actor), signal: actor.signal }
-      const read = () => readPage(clients, listQuery, showClientItemTo(view, box.open), { renderer: 'clients', options: view })
-      return await pages.run(read, toTurn(actor))
+      const view = { ...toView(actor), fields: parseClientFields(query.fields) }
+      return await lists.page(toFilter(query.user, actor), query, showClientItemTo(view, box.open), view, actor)
     }
   }
 }

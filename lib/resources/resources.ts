@@ -1,5 +1,6 @@
 import type { CreateResource, NewResource, PatchResource, Resource, ResourceListQuery } from '../../schemas/resource.ts'
 import { checkFields } from '../checks.ts'
+import { changeRecord } from '../change-record.ts'
 import { type Clock, toTimestamp } from '../clock.ts'
 import { IdentityError, paramError, permError } from '../errors.ts'
 import type { Recorder } from '../events/recorder.ts'
@@ -89,24 +90,31 @@ export function createResources ({ store, now, api, recorder, onError }: Resourc
   }
 
   /**
-   * Reads the registry, calls `decide`, and writes. After a concurrent change it starts again. An error from `decide` ends it. Nothing
-   * is written if `decide` returns the same registry. Resolves to the number of clients that lost a scope.
+   * Changes the registry. Nothing is written if `decide` returns the same registry. Resolves to the number of clients that lost a scope.
+   *
+   * Clients may still have a reserved name if its removal was interrupted, and the resource that had the name can declare it again. So
+   * before a reserved name is declared, all clients are read, and the write requires the registry of before that.
    */
   async function change (decide: (registry: Registry) => Registry): Promise<number> {
-    return await retryWrite('the resources', async () => {
-      const registry = await readRegistry(store)
-      const next = decide(registry)
-      if (next === registry) return 0
-      const moved = listMoved(registry, next)
-      // Clients may still have a reserved name if its removal was interrupted. The resource that had the name can declare it again.
-      const count = await strip(moved.filter((scope) => findDeclarer(registry, scope) === null))
-      const set = { resources: next.resources as never, names: next.names, ...recorder.attach(registry, ...listHappenings(registry, next)) }
-      if (await registries.update(REGISTRY_ID, { set, increment: { revision: 1 } }, { equal: { revision: registry.revision } }) === null) {
-        await ensure()
-        return null
-      }
-      return count + await cleanUp(moved)
+    let count = 0
+    let read: number | undefined
+    let moved: string[] = []
+    await ensure()
+    await retryWrite('the resources', async () => {
+      let reserved: string[] = []
+      const { revision } = await changeRecord({ collection: registries, recorder, what: 'the resources', notFound }, REGISTRY_ID, (registry) => {
+        const next = decide(registry)
+        moved = next === registry ? [] : listMoved(registry, next)
+        reserved = registry.revision === read ? [] : moved.filter((scope) => findDeclarer(registry, scope) === null)
+        if (next === registry || reserved.length > 0) return null
+        return { set: { resources: next.resources as never, names: next.names }, happened: listHappenings(registry, next) }
+      })
+      if (reserved.length === 0) return true
+      count += await strip(reserved)
+      read = revision
+      return null
     })
+    return count + await cleanUp(moved)
   }
 
   function checkIsNotApi (uri: string): void {

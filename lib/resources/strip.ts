@@ -1,12 +1,13 @@
+import { type Decision, changeRecord, unlessGone } from '../change-record.ts'
 import { type Clock, toTimestamp } from '../clock.ts'
+import { IdentityError } from '../errors.ts'
 import type { Recorder } from '../events/recorder.ts'
 import { scan } from '../lists/scan.ts'
 import type { ClientRecord } from '../records.ts'
-import type { Change, Collection, Store } from '../store/port.ts'
+import type { Collection, Store } from '../store/port.ts'
 import { listUsableScopes, readRegistry } from './registry.ts'
 
-/** Attempts for one client. A scope that is left after that has no effect, because look-ups count usable scopes only. */
-const ATTEMPTS = 8
+const notFound = () => new IdentityError('ErrNotFound', 'clientId: no such client')
 
 /**
  * Removes scopes from clients that have them but may not use them (listUsableScopes). No token depends on this. It keeps clients'
@@ -15,33 +16,30 @@ const ATTEMPTS = 8
 export function createStrip ({ store, now, recorder }: { store: Store, now: Clock, recorder: Recorder }) {
   const clients: Collection<ClientRecord> = store.collection('clients')
 
-  async function toChange (client: ClientRecord, names: readonly string[]): Promise<Change | undefined> {
+  async function toChange (client: ClientRecord, names: readonly string[]): Promise<Decision | null> {
     const carried = client.scopes.filter((scope) => names.includes(scope))
-    if (carried.length === 0) return
+    if (carried.length === 0) return null
     const usable = listUsableScopes(client, await readRegistry(store))
     const lost = new Set(carried.filter((scope) => !usable.includes(scope)))
-    if (lost.size === 0) return
+    if (lost.size === 0) return null
     const scopes = client.scopes.filter((scope) => !lost.has(scope))
     const declared = Object.entries(client.declared ?? {}).filter(([scope]) => !lost.has(scope))
-    const events = recorder.attach(client, { type: 'client.updated', id: client.id, user_id: client.userId, changed: ['scopes'] })
-    const set = { scopes, modifiedAt: toTimestamp(now()), ...events }
+    const set = { scopes, modifiedAt: toTimestamp(now()) }
     return {
       ...(declared.length > 0 ? { set: { ...set, declared: Object.fromEntries(declared) } } : { set, unset: ['declared'] }),
-      increment: { revision: 1 }
+      happened: [{ type: 'client.updated', id: client.id, user_id: client.userId, changed: ['scopes'] }]
     }
   }
 
   async function stripClient (found: ClientRecord, names: readonly string[]): Promise<boolean> {
-    let client: ClientRecord | null = found
-    for (let attempt = 0; attempt < ATTEMPTS && client !== null; attempt++) {
+    if (!found.scopes.some((scope) => names.includes(scope))) return false
+    let isStripped = false
+    const stripped = await unlessGone(changeRecord({ collection: clients, recorder, what: 'the client', notFound }, found.id, async (client) => {
       const change = await toChange(client, names)
-      if (change === undefined) return false
-      // A record of an earlier release has no revision for the condition, so it gets one first.
-      if (client.revision === undefined) client = await clients.update(client.id, { increment: { revision: 1 } })
-      else if (await clients.update(client.id, change, { equal: { revision: client.revision } }) !== null) return true
-      else client = await clients.get(client.id)
-    }
-    return false
+      isStripped = change !== null
+      return change
+    }))
+    return stripped !== null && isStripped
   }
 
   /** Resolves to the number of clients that lost a scope. */

@@ -1,7 +1,7 @@
-import { createUserRemoval } from '../../lib/accounts/remove.ts'
-import { createTickets } from '../../lib/accounts/tickets.ts'
+import { type AccountOptions, type AccountParts, createAccounts } from '../../lib/accounts/index.ts'
+import { ENDED_BY_DELETION, createTickets } from '../../lib/accounts/tickets.ts'
 import { createCredentials } from '../../lib/ways/credentials.ts'
-import { SILENT_FAILURES, createSilentRecorder, createWatchedRecorder } from './events.ts'
+import { SILENT_FAILURES, createSilentRecorder, createTestRecorder, createWatchedRecorder } from './events.ts'
 import type { Happening } from '../../lib/events/types.ts'
 import type { Logouts } from '../../lib/logout/logouts.ts'
 import type { Test } from 'tap'
@@ -18,8 +18,8 @@ import { createTokenSessions } from '../../lib/tokens/token-sessions.ts'
 import { createAuthorizations } from '../../lib/oidc/authorizations.ts'
 import { createTokens } from '../../lib/tokens/tokens.ts'
 import type { Passwords } from '../../lib/users/passwords.ts'
-import { createAdministrators } from '../../lib/users/administrators.ts'
 import { createPasswordRules } from '../../lib/users/password-rules.ts'
+import { createStoredUsers } from '../../lib/users/stored-users.ts'
 import { type UserServices, createUsers } from '../../lib/users/users.ts'
 import { createAttempts } from '../../lib/throttling/attempts.ts'
 import { type Around, wrapStore } from './wrap-store.ts'
@@ -28,7 +28,7 @@ import './plain-threads.ts'
 export const BEGIN = '2126-11-21T02:51:00.000Z'
 
 /** A fake hash consists of its strength and the password: `weak old`, `strong new`. */
-const PLAIN_PASSWORDS: Passwords = {
+export const PLAIN_PASSWORDS: Passwords = {
   hash: async (password) => `strong ${password}`,
   verify: async (password, stored) => stored?.split(' ')[1] === password,
   isWeak: (stored) => stored.startsWith('weak'),
@@ -65,14 +65,36 @@ export async function openRules (t: Test, { around = (_call, run) => run(), pass
   const box = createSecretBox(generateSecretKey())
   const attempts = createAttempts({ store, now, key: box.key })
   const checkNewPassword = createPasswordRules({ min: passwordMin })
+  const tickets = createTickets({ store, now })
+  const material = createCredentials({ store, now })
+  const onRemove = async (id: string) => await Promise.all([tickets.removeOf(id, ENDED_BY_DELETION), material.removeOf(id)])
+  const stored = createStoredUsers({ store, now, role: roles.admin, recorder, tokens, onRemove, onError })
+  const clients = createClients({ store, now, box, tokens, recorder, checkQuota, checkUrl })
   return {
     store,
     now,
-    users: createUsers({ store, now, roles, passwords: { ...PLAIN_PASSWORDS, ...passwords }, checkNewPassword, attempts, tokens, recorder, failures, onError, onPasswordChange, removeUser: createUserRemoval({ recorder, tokens, tickets: createTickets({ store, now }), ways: createCredentials({ store, now }), administrators: createAdministrators({ store, now, role: roles.admin, onError }), onError }) }),
-    clients: createClients({ store, now, box, tokens, recorder, checkQuota, checkUrl }),
+    users: createUsers({ store, stored, now, roles, passwords: { ...PLAIN_PASSWORDS, ...passwords }, checkNewPassword, attempts, recorder, failures, onError, onPasswordChange }),
+    clients,
     tokens,
     tokenSessions: createTokenSessions({ store, now, tokens, recorder }),
     ownSessions: createOwnSessions({ store, now, tokens, recorder, authorizations: createAuthorizations(store) }),
+    tickets,
+    /** Operations on accounts, with events, and without mail unless an option has it. `parts` replace others. */
+    openAccounts (options: Partial<AccountOptions> = {}, parts: Partial<AccountParts> = {}) {
+      const own = { store, now, recorder: createTestRecorder(store, now), onError: (error: unknown) => { t.fail(String(error)) }, ...parts }
+      return createAccounts({
+        stored: createStoredUsers({ ...own, role: roles.admin, tokens, onRemove }),
+        roles,
+        passwords: PLAIN_PASSWORDS,
+        clients,
+        box,
+        checkNewPassword: async (password) => password,
+        openPassword: async () => {},
+        counter: { count: async () => ({ current: 1, ttl: 1 }) },
+        onMailFailed: () => {},
+        ...own
+      }, { signUp: true, selfDelete: true, accountPath: '/account', getIssuer: () => new URL('https://id.example'), ...options })
+    },
     resources: createResources({ store, now, recorder, onError, api: 'https://id.example/api/v1' }),
     /** The stored records, past `around`. */
     records: { users: inner.collection<UserRecord>('users'), clients: inner.collection<ClientRecord>('clients'), resources: inner.collection<Registry>('resources'), tokens: inner.collection<TokenRecord>('access_tokens') },

@@ -1,16 +1,12 @@
 import { Piscina } from 'piscina'
 import t, { type Test } from 'tap'
-import { createAccounts } from '../../lib/accounts/index.ts'
 import { createTickets } from '../../lib/accounts/tickets.ts'
-import { createSecretBox, generateSecretKey } from '../../lib/crypto/secrets.ts'
 import type { UserRecord } from '../../lib/records.ts'
-import { createCounter } from '../../lib/throttling/counter.ts'
 import type { PasswordJob } from '../../lib/users/passwords.ts'
 import type { TestKit } from '../../testing/index.ts'
 import { build } from '../helpers/build.ts'
-import { createTestRecorder } from '../helpers/events.ts'
 import { parseOpenMetrics } from '../helpers/openmetrics.ts'
-import { openRules } from '../helpers/services.ts'
+import { PLAIN_PASSWORDS, openRules } from '../helpers/services.ts'
 
 const FLOOD = '198.51.100.7'
 const STRANGER = '203.0.113.9'
@@ -108,24 +104,10 @@ t.test('one address may use 100 links a minute, by whatever road; a refused use 
 })
 
 t.test('a second use of a link during the first is refused before it hashes', async (t) => {
-  const { store, now, tokens, clients, users, records } = await openRules(t)
+  const { users, records, tickets, openAccounts } = await openRules(t)
   const hashes: ((hash: string) => void)[] = []
-  const accounts = createAccounts({
-    store,
-    now,
-    roles: { admin: 'admin', manager: 'manager', service: 'service' },
-    passwords: { hash: async () => await new Promise<string>((resolve) => hashes.push(resolve)), verify: async () => false, isWeak: () => false, countWaiting: () => 0, close: async () => {} },
-    tokens,
-    clients,
-    box: createSecretBox(generateSecretKey()),
-    checkNewPassword: async (password) => password,
-    openPassword: async () => {},
-    counter: createCounter(),
-    recorder: createTestRecorder(store, now),
-    onError: (error) => { t.fail(String(error)) },
-    onMailFailed: () => {}
-  }, { signUp: true, selfDelete: false, accountPath: '/account', getIssuer: () => new URL('https://id.example') })
-  const tickets = createTickets({ store, now })
+  const hash = async () => await new Promise<string>((resolve) => hashes.push(resolve))
+  const accounts = openAccounts({}, { passwords: { ...PLAIN_PASSWORDS, hash } })
   const { user_id } = await users.create({ data: { account: 'ann@example.com', password: 'p' } })
   const links = {
     reset: await tickets.issue({ purpose: 'reset', user_id, user_epoch: 0, address: 'ann@example.com', mailed: true }),

@@ -1,9 +1,5 @@
-import { createTestRecorder } from '../helpers/events.ts'
 import t from 'tap'
-import { createAccounts } from '../../lib/accounts/index.ts'
-import { createTickets, ticketError } from '../../lib/accounts/tickets.ts'
-import { createSecretBox, generateSecretKey } from '../../lib/crypto/secrets.ts'
-import type { Passwords } from '../../lib/users/passwords.ts'
+import { ticketError } from '../../lib/accounts/tickets.ts'
 import { findMailbox } from '../../lib/users/addresses.ts'
 import { type Choose, Scheduler, exhaust } from '../helpers/scheduler.ts'
 import { openRules } from '../helpers/services.ts'
@@ -22,26 +18,14 @@ const THIEF = 'thief@example.com'
 const scheduler = new Scheduler()
 // No order of the other calls decides a race.
 scheduler.isShared = ({ collection, method }) => collection === 'users' || (collection === 'tickets' && method !== 'delete' && method !== 'next' && method !== 'insert')
-const { store, now, users, tokens, clients, records } = await openRules(t, { around: scheduler.around })
-const passwords: Passwords = {
-  hash: async (password) => `strong ${password}`,
-  verify: async (password, stored) => stored?.split(' ')[1] === password,
-  isWeak: () => false,
-  countWaiting: () => 0,
-  close: async () => {}
-}
+const { store, now, users, tokens, clients, records, tickets, openAccounts } = await openRules(t, { around: scheduler.around })
 const mailed: string[] = []
-const parts = {
-  store, now, roles: { admin: 'admin', manager: 'manager', service: 'service' }, passwords, tokens, clients, box: createSecretBox(generateSecretKey()), checkNewPassword: async (password: string) => password, openPassword: async () => {}, counter: { count: async () => ({ current: 1, ttl: 1 }) }, recorder: createTestRecorder(store, now), onError: (error: unknown) => { t.fail(String(error)) }, onMailFailed: () => {}
-}
-const options = { signUp: true, selfDelete: true, accountPath: '/account', getIssuer: () => new URL('https://id.example') }
 const mail = { local: true, send: async ({ text }: { text: string }) => { mailed.push(/token=([\w-]+)/.exec(text)?.[1] ?? '') } }
 /** Without mail, so that the orders are those of the operations only; and with it, for the scenes. */
-const accounts = createAccounts(parts, { ...options })
-const mailing = createAccounts(parts, { ...options, mail })
+const accounts = openAccounts()
+const mailing = openAccounts({ mail })
 /** Those of another process. */
-const elsewhere = createAccounts(parts, { ...options })
-const tickets = createTickets({ store, now })
+const elsewhere = openAccounts()
 
 async function reset (): Promise<string> {
   await Promise.all([records.users, store.collection('tickets')].map((collection) => collection.deleteMany({ before: { id: '~' } })))
@@ -240,8 +224,7 @@ t.test('an administrator whose many clients take long to remove stays when the o
   await reset()
   const [first, second] = await Promise.all(['root', 'toor'].map((account) => users.create({ data: { account, password: 'p' } }, { roles: { admin: true } })))
   let time = now()
-  const slow = createAccounts({
-    ...parts,
+  const slow = openAccounts({}, {
     now: () => time,
     clients: {
       ...clients,
@@ -253,7 +236,7 @@ t.test('an administrator whose many clients take long to remove stays when the o
         return await clients.removeOwned(user_id, actor)
       }
     }
-  }, { ...options })
+  })
   await t.rejects(slow.deleteOwn(first!.user_id), { code: 'ErrPerm' })
   t.strictSame(await records.users.get(second!.user_id), null)
   t.match(await records.users.get(first!.user_id), { roles: { admin: true } })

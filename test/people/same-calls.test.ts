@@ -1,37 +1,19 @@
-import { createTestRecorder } from '../helpers/events.ts'
 import t from 'tap'
-import { createAccounts } from '../../lib/accounts/index.ts'
-import { createSecretBox, generateSecretKey } from '../../lib/crypto/secrets.ts'
 import { createCounter } from '../../lib/throttling/counter.ts'
-import type { Passwords } from '../../lib/users/passwords.ts'
 import { openRules } from '../helpers/services.ts'
 
 const ADMIN = { user_id: 'admin', isAdmin: true }
 
 t.test('forgot and sign-up make the same store calls for known, unknown, disabled and expired accounts, in the request and in the sender', async (t) => {
   const calls: string[] = []
-  const { store, now, users, tokens, clients } = await openRules(t, {
+  const { users, tokens, openAccounts } = await openRules(t, {
     around: ({ collection, method }, run) => {
       calls.push(`${collection}.${method}`)
       return run()
     }
   })
   const sent: string[] = []
-  const accounts = createAccounts({
-    store,
-    now,
-    roles: { admin: 'admin', manager: 'manager', service: 'service' },
-    passwords: {} as Passwords,
-    tokens,
-    clients,
-    box: createSecretBox(generateSecretKey()),
-    checkNewPassword: async (password) => password,
-    openPassword: async () => {},
-    counter: createCounter(),
-    recorder: createTestRecorder(store, now),
-    onError: (error) => { t.fail(String(error)) },
-    onMailFailed: () => {}
-  }, { signUp: true, selfDelete: false, accountPath: '/account', getIssuer: () => new URL('https://id.example'), mail: { send: async ({ to }) => { sent.push(to) } } })
+  const accounts = openAccounts({ mail: { send: async ({ to }) => { sent.push(to) } } }, { counter: createCounter() })
   await users.create({ data: { account: 'known@example.com', password: 'p' } })
   const { user_id } = await users.create({ data: { account: 'disabled@example.com', password: 'p' } })
   await users.patch(user_id, { disable: true }, ADMIN)

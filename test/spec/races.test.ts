@@ -1,7 +1,6 @@
 import { SILENT_FAILURES, createSilentRecorder } from '../helpers/events.ts'
 import t, { type Test } from 'tap'
-import { createUserRemoval } from '../../lib/accounts/remove.ts'
-import { createTickets } from '../../lib/accounts/tickets.ts'
+import { ENDED_BY_DELETION, createTickets } from '../../lib/accounts/tickets.ts'
 import { createCredentials } from '../../lib/ways/credentials.ts'
 import { createClients } from '../../lib/clients/clients.ts'
 import { storeError } from '../../lib/errors.ts'
@@ -13,8 +12,8 @@ import { type MintedTokens, createTokens } from '../../lib/tokens/tokens.ts'
 import { hashToken } from '../../lib/crypto/random-token.ts'
 import type { TokenRecord } from '../../lib/records.ts'
 import { createAttempts } from '../../lib/throttling/attempts.ts'
-import { createAdministrators } from '../../lib/users/administrators.ts'
 import { createPasswordRules } from '../../lib/users/password-rules.ts'
+import { createStoredUsers } from '../../lib/users/stored-users.ts'
 import { createUsers } from '../../lib/users/users.ts'
 import { rotate } from '../helpers/redeem.ts'
 import { type Choose, Scheduler, type Step, createRandom, exhaust } from '../helpers/scheduler.ts'
@@ -41,7 +40,11 @@ const tokens = createTokens({ store, now: () => NOW, roles: DEFAULT_ROLE_NAMES, 
 const passwords = { hash: async (password: string) => password, verify: async () => true, isWeak: () => false, countWaiting: () => 0, close: async () => {} }
 const box = createSecretBox(generateSecretKey())
 const attempts = createAttempts({ store, now: () => NOW, key: box.key })
-const users = createUsers({ store, now: () => NOW, roles: DEFAULT_ROLE_NAMES, passwords, checkNewPassword: createPasswordRules({ min: 1 }), attempts, tokens, recorder, failures: SILENT_FAILURES, onError: () => {}, removeUser: createUserRemoval({ recorder, tokens, tickets: createTickets({ store, now: () => NOW }), ways: createCredentials({ store, now: () => NOW }), administrators: createAdministrators({ store, now: () => NOW, role: DEFAULT_ROLE_NAMES.admin, onError: () => {} }), onError: () => {} }) })
+const tickets = createTickets({ store, now: () => NOW })
+const material = createCredentials({ store, now: () => NOW })
+const onRemove = async (id: string) => await Promise.all([tickets.removeOf(id, ENDED_BY_DELETION), material.removeOf(id)])
+const stored = createStoredUsers({ store, now: () => NOW, role: DEFAULT_ROLE_NAMES.admin, recorder, tokens, onRemove, onError: () => {} })
+const users = createUsers({ store, stored, now: () => NOW, roles: DEFAULT_ROLE_NAMES, passwords, checkNewPassword: createPasswordRules({ min: 1 }), attempts, recorder, failures: SILENT_FAILURES, onError: () => {} })
 const clients = createClients({ store, now: () => NOW, box, tokens, recorder, checkQuota: async () => {}, checkUrl: (url) => url })
 
 /**

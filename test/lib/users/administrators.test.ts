@@ -1,11 +1,8 @@
 import t from 'tap'
-import { createAccounts } from '../../../lib/accounts/index.ts'
-import { createSecretBox, generateSecretKey } from '../../../lib/crypto/secrets.ts'
 import { storeError } from '../../../lib/errors.ts'
 import { createRelay } from '../../../lib/events/relay.ts'
 import type { UserRecord } from '../../../lib/records.ts'
 import type { Change } from '../../../lib/store/port.ts'
-import { createTestRecorder } from '../../helpers/events.ts'
 import { type Choose, Scheduler, createRandom, exhaust } from '../../helpers/scheduler.ts'
 import { openRules } from '../../helpers/services.ts'
 
@@ -20,11 +17,8 @@ const everyCall: Scheduler['isShared'] = ({ collection }) => collection === 'use
 const decisiveCall: Scheduler['isShared'] = ({ collection, method, args: [, change] }) =>
   (collection === 'users' && method !== 'get') || (collection === 'meta' && (change as Change | undefined)?.set !== undefined) || (collection === 'meta' && method !== 'update')
 scheduler.isShared = everyCall
-const { store, now, users, tokens, clients, records, advance, errors } = await openRules(t, { around: scheduler.around })
-const passwords = { hash: async (password: string) => password, verify: async () => true, isWeak: () => false, countWaiting: () => 0, close: async () => {} }
-const accounts = createAccounts({
-  store, now, roles: { admin: 'admin', manager: 'manager', service: 'service' }, passwords, tokens, clients, box: createSecretBox(generateSecretKey()), checkNewPassword: async (password: string) => password, openPassword: async () => {}, counter: { count: async () => ({ current: 1, ttl: 1 }) }, recorder: createTestRecorder(store, now), onError: (error: unknown) => { errors.push(error) }, onMailFailed: () => {}
-}, { signUp: false, selfDelete: true, accountPath: '/account', getIssuer: () => new URL('https://id.example') })
+const { store, now, users, openAccounts, records, advance, errors } = await openRules(t, { around: scheduler.around })
+const accounts = openAccounts({ signUp: false }, { onError: (error) => { errors.push(error) } })
 
 const isActive = ({ roles, disabled_at, expired_at }: UserRecord) =>
   roles.admin !== undefined && disabled_at === undefined && (expired_at === undefined || Date.parse(expired_at) > now())

@@ -1,0 +1,104 @@
+import { LIMITS } from '../../schemas/common.ts'
+import { countCharacters } from '../checks.ts'
+import { type Clock, toTimestamp } from '../clock.ts'
+import { IdentityError, paramError } from '../errors.ts'
+import type { Failures } from '../events/failures.ts'
+import type { Turn } from '../fair-queue.ts'
+import { type UserRecord, isActive } from '../records.ts'
+import type { Collection } from '../store/port.ts'
+import type { Attempts, Target } from '../throttling/attempts.ts'
+import type { KnownBrowser } from '../throttling/known-browsers.ts'
+import { findByName } from './addresses.ts'
+import type { Passwords } from './passwords.ts'
+
+export interface PasswordCheckParts {
+  users: Collection<UserRecord>
+  now: Clock
+  passwords: Passwords
+  attempts: Attempts
+  failures: Pick<Failures, 'recordSignIn' | 'recordConfirmation'>
+  /** Receives failures that no caller waits for. */
+  onError: (error: unknown) => void
+}
+
+/** Also records an attempt as a failure when it was refused because of earlier failures. */
+function recordRefused (record: () => void): (error: unknown) => never {
+  return (error) => {
+    if (error instanceof IdentityError && error.reason !== undefined) record()
+    throw error
+  }
+}
+
+/** Compares typed passwords with those of users. Failures are counted (lib/throttling/attempts.ts). */
+export function createPasswordChecks ({ users, now, passwords, attempts, failures, onError }: PasswordCheckParts) {
+  /**
+   * A known browser has its own count, so that strangers cannot lock its user out. After too many failures it uses the shared
+   * count.
+   */
+  async function runKnown<T> (own: Target, shared: Target, compare: () => Promise<T | null>): Promise<T | null> {
+    try {
+      return await attempts.run(own, compare)
+    } catch (error) {
+      if (!(error instanceof IdentityError) || error.reason !== 'closed') throw error
+      return await attempts.run(shared, compare)
+    }
+  }
+
+  /** Best effort: a full hash queue or a failed write must not make the sign-in fail. */
+  async function renewHash (record: UserRecord, password: string, turn?: Turn): Promise<void> {
+    try {
+      const set = { password: await passwords.hash(password, turn) }
+      // A concurrent write wins: it may be a new password.
+      await users.update(record.id, { set, increment: { revision: 1 } }, { equal: { revision: record.revision } })
+    } catch (cause) {
+      onError(new Error('the password hash of a user was not renewed', { cause }))
+    }
+  }
+
+  return {
+    /** Unknown accounts need the same store calls and the same hashing as existing ones. */
+    async verify (typed: string, password: string, turn?: Turn, known?: KnownBrowser): Promise<UserRecord | null> {
+      // Longer ones are never stored, so they cannot match.
+      if (countCharacters(typed) > LIMITS.account || countCharacters(password) > LIMITS.password) return null
+      const record = await findByName(users, typed)
+      const name = typed.toLowerCase()
+      const compare = async () => {
+        const same = await passwords.verify(password, record?.password, turn, name)
+        return record !== null && same && isActive(record, toTimestamp(now())) ? record : null
+      }
+      const holder = record ?? undefined
+      // All names of a user share one count, so that a second name allows no more guesses.
+      const target: Target = { kind: 'account', name: holder?.id ?? name, holder }
+      const isKnown = known !== undefined && known.user_id === holder?.id && known.epoch === holder.epoch
+      const found = await (isKnown
+        ? runKnown({ kind: 'browser', name: known.browser, holder }, target, compare)
+        : attempts.run(target, compare)
+      ).catch(recordRefused(() => failures.recordSignIn(holder?.id, name)))
+      if (found === null) failures.recordSignIn(holder?.id, name)
+      if (found?.password && passwords.isWeak(found.password)) await renewHash(found, password, turn)
+      return found
+    },
+
+    /** @throws ErrParam unless the password is the user's; it may be omitted with an operator's unrestricted token */
+    async checkCurrent (record: UserRecord, password: string | undefined, turn: Turn, isUnrestricted = true): Promise<void> {
+      if (password === undefined) {
+        if (isUnrestricted) return
+        throw paramError('current_password', 'is required with a new password')
+      }
+      const compare = async () => await passwords.verify(password, record.password, turn) || null
+      const recordFailure = () => failures.recordConfirmation(record.id)
+      const same = await attempts.run({ kind: 'user', name: record.id, holder: record }, compare).catch(recordRefused(recordFailure))
+      if (same !== null) return
+      recordFailure()
+      throw paramError('current_password', 'is wrong')
+    },
+
+    /**
+     * Deletes the counts of a user's password. Confirmations by a signed-in caller have their own count, so that strangers cannot keep
+     * the user from setting a new password.
+     */
+    async open (record: UserRecord): Promise<void> {
+      await Promise.all((['account', 'user'] as const).map((kind) => attempts.clear({ kind, name: record.id, holder: record })))
+    }
+  }
+}

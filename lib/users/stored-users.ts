@@ -1,0 +1,103 @@
+import { type Decision, changeRecord } from '../change-record.ts'
+import { type Clock, toTimestamp } from '../clock.ts'
+import { IdentityError } from '../errors.ts'
+import type { Recorder } from '../events/recorder.ts'
+import type { Happening } from '../events/types.ts'
+import type { Roles, UserRecord } from '../records.ts'
+import { type Actor, isRoleGiven } from '../roles.ts'
+import { type Change, DuplicateKeyError, type Store } from '../store/port.ts'
+import type { Tokens } from '../tokens/tokens.ts'
+import { createAdministrators } from './administrators.ts'
+
+export interface StoredUsersParts {
+  store: Store
+  now: Clock
+  /** The name of the administrators' role. */
+  role: string
+  recorder: Pick<Recorder, 'attach' | 'remove'>
+  tokens: Pick<Tokens, 'deleteOfUser'>
+  /** Removes what belongs to a deleted user and is no longer valid: links, material of ways. */
+  onRemove: (user_id: string) => Promise<unknown>
+  /** Receives failures that no caller waits for. */
+  onError: (error: unknown) => void
+}
+
+export const userNotFound = (): IdentityError => new IdentityError('ErrNotFound', 'userId: no such user')
+
+/** Whoever has seen a link of the user could otherwise use it to get the new role. */
+const endsLinks = (record: UserRecord, { set }: Change): boolean => set?.roles !== undefined && isRoleGiven(record.roles, set.roles as Roles)
+
+/** The one way to create, change and delete users by a rule: an administrator remains, and what ends a user's tokens removes them. */
+export function createStoredUsers ({ store, now, role, recorder, tokens, onRemove, onError }: StoredUsersParts) {
+  const users = store.collection<UserRecord>('users')
+  const { mark, markChange, guard } = createAdministrators({ store, now, role, onError })
+
+  return {
+    /** To be read only. */
+    users,
+
+    /** Of operations that take away an administrator, and first something else: see Administrators.guard. */
+    guard,
+
+    async requireUser (user_id: string): Promise<UserRecord> {
+      const user = await users.get(user_id)
+      if (user === null) throw userNotFound()
+      return user
+    },
+
+    /** @param exists the error where another user has the account or the address */
+    async insertUser (record: UserRecord, happening: Happening, exists: () => Error): Promise<void> {
+      try {
+        await users.insert({ ...mark(record), ...recorder.attach(null, happening) })
+      } catch (error) {
+        if (error instanceof DuplicateKeyError && (error.field === 'account' || error.field === 'addresses')) throw exists()
+        throw error
+      }
+    },
+
+    /**
+     * Changes a user. `decide` gets the user whom the write replaces, and may be called several times.
+     * @param options.notFound the error where there is no such user
+     * @param options.isForced whether the last administrator may go too
+     * @returns the written user
+     * @throws what `decide` throws, ErrNotFound, ErrPerm for the last administrator, ErrBusy
+     */
+    async changeUser (
+      user_id: string, decide: (record: UserRecord) => Decision,
+      { notFound = userNotFound, isForced }: { notFound?: () => Error, isForced?: boolean | undefined } = {}
+    ): Promise<UserRecord> {
+      return await guard(async (permit) => {
+        let isEnded = false
+        const written = await changeRecord({ collection: users, recorder, what: 'the user', notFound }, user_id, async (record) => {
+          const decision = decide(record)
+          await permit(record, decision)
+          isEnded = decision.increment?.epoch !== undefined
+          const { set, increment, ...rest } = markChange(record, decision)
+          const ended = endsLinks(record, decision) && { link_epoch: 1 }
+          return { ...rest, set: { ...set, modified_at: toTimestamp(now()) }, increment: { ...increment, ...ended } }
+        })
+        if (isEnded) tokens.deleteOfUser(user_id, written.epoch)
+        return written
+      }, isForced)
+    },
+
+    /**
+     * Deletes a user with their tokens, ways and links, unless the actor's token was revoked. Their clients are kept.
+     * @returns false when there is no such user
+     * @throws ErrPerm for the last administrator
+     */
+    async removeUser (user_id: string, { confirm, isForced }: Pick<Actor, 'confirm' | 'isForced'> = {}): Promise<boolean> {
+      const happening: Happening = { type: 'user.deleted', id: user_id }
+      const isRemoved = await guard(async (permit) => await recorder.remove('users', user_id, happening, async (record) => {
+        await permit(record as UserRecord, null)
+        await confirm?.()
+      }), isForced)
+      if (!isRemoved) return false
+      tokens.deleteOfUser(user_id)
+      await onRemove(user_id).catch(onError)
+      return true
+    }
+  }
+}
+
+export type StoredUsers = ReturnType<typeof createStoredUsers>
