@@ -6,7 +6,7 @@ import type { AccountMount, Visit, Visits } from '../../plugins/account.ts'
 import { PageError, sendPage } from '../../plugins/pages.ts'
 import { readField } from '../../plugins/sign-in-forms.ts'
 import type { Client } from '../../schemas/client.ts'
-import { readDone } from './done.ts'
+import { createPages, readDone } from './page.ts'
 
 const schema = { hide: true }
 
@@ -16,25 +16,26 @@ const LENGTH = 50
 type One = { Params: { clientId: string } }
 
 /** The apps that the person has registered, with their secrets. */
-export function clientPages (app: FastifyInstance, { getHome, limitWrites, look }: AccountMount, visits: Visits): void {
+export function clientPages (app: FastifyInstance, mount: AccountMount, visits: Visits): void {
+  const { getHome, limitWrites, look } = mount
   const { clients, store } = app.identity
   const page = { look }
 
-  app.get<{ Querystring: { after?: string } }>('/clients', { schema }, async (request, reply) => {
-    const visit = await visits.open(request, reply, { section: 'clients' })
-    if (visit === null) return reply
-    const { after: from } = request.query
-    const { batches, after } = await clients.page({ limit: LENGTH, fields: 'clientId,name,confidential,disabled,clientSecret', ...(typeof from === 'string' && { after: from }) }, visit.actor)
-    const found = []
-    for await (const batch of batches) found.push(...batch)
-    return await sendPage(reply, 'account-clients', {
-      ...visit.view,
-      ...readDone(request),
-      clients: found.map(({ clientId, name = '', clientSecret, confidential, disabled }) => ({
-        client_id: clientId, client: { name }, confidential: clientSecret !== undefined || confidential === true, disabled: disabled === true
-      })),
-      ...(after !== undefined && { next: new URLSearchParams({ after }).toString() })
-    }, page)
+  createPages(app, mount, visits)('/clients', 'account-clients', {
+    section: 'clients',
+    async show ({ actor }, request) {
+      const { after: from } = request.query as { after?: unknown }
+      const fields = 'clientId,name,confidential,disabled,clientSecret'
+      const { batches, after } = await clients.page({ limit: LENGTH, fields, ...(typeof from === 'string' && { after: from }) }, actor)
+      const found = []
+      for await (const batch of batches) found.push(...batch)
+      return {
+        clients: found.map(({ clientId, name = '', clientSecret, confidential, disabled }) => ({
+          client_id: clientId, client: { name }, confidential: clientSecret !== undefined || confidential === true, disabled: disabled === true
+        })),
+        ...(after !== undefined && { next: new URLSearchParams({ after }).toString() })
+      }
+    }
   })
 
   async function requireClient ({ actor }: Visit, clientId: string): Promise<Client> {

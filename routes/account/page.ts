@@ -1,0 +1,63 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { IdentityError } from '../../lib/errors.ts'
+import type { AccountView, Pages } from '../../lib/pages/contract.ts'
+import type { Message } from '../../lib/pages/texts/en.ts'
+import type { AccountMount, Visit, VisitOptions, Visits } from '../../plugins/account.ts'
+import { sendPage } from '../../plugins/pages.ts'
+
+type Done = NonNullable<AccountView['done']>
+
+const DONE: readonly Done[] = ['name', 'password', 'verification', 'address', 'ended', 'others', 'disconnected', 'renewed', 'removed']
+
+/** The result of the previous form, as named in the redirect. */
+export function readDone ({ query }: FastifyRequest): Pick<AccountView, 'done'> {
+  const { done } = query as { done?: unknown }
+  const known = DONE.find((one) => one === done)
+  return known === undefined ? {} : { done: known }
+}
+
+type AccountPage = { [Name in keyof Pages]: Pages[Name] extends AccountView ? Name : never }[keyof Pages]
+
+interface Page<Name extends AccountPage> extends VisitOptions {
+  /** What the page shows in addition to the part that all pages share. */
+  show (visit: Visit, request: FastifyRequest): Promise<Omit<Pages[Name], keyof AccountView>> | Omit<Pages[Name], keyof AccountView>
+  /** What the form of the page does, and what the page then says. It may also answer the request itself. */
+  submit? (visit: Visit, request: FastifyRequest, reply: FastifyReply): Promise<Done | FastifyReply>
+  /** Why the form was refused, in the reader's language. Undefined for an error that the reader has not caused. */
+  describeRefusal? (error: IdentityError): Message | undefined
+}
+
+/** Creates the function that adds a page of the account: what it shows, and what its form does. */
+export function createPages (app: FastifyInstance, { getHome, look }: AccountMount, visits: Visits) {
+  return function add<Name extends AccountPage> (path: string, name: Name, page: Page<Name>): void {
+    const { show, submit, describeRefusal, ...options } = page
+    const schema = { hide: true }
+
+    async function send (visit: Visit, reply: FastifyReply, refusal: { error?: Message } = {}): Promise<FastifyReply> {
+      const { request } = reply
+      const view = { ...visit.view, ...readDone(request), ...await show(visit, request), ...refusal }
+      return await sendPage(reply, name, view as Pages[Name], { look })
+    }
+
+    app.get(path, { schema }, async (request, reply) => {
+      const visit = await visits.open(request, reply, options)
+      return visit === null ? reply : await send(visit, reply)
+    })
+
+    if (submit === undefined) return
+    app.post(path, { schema }, async (request, reply) => {
+      const visit = await visits.open(request, reply, options)
+      if (visit === null) return reply
+      try {
+        // A reply is a promise of nothing: then the form has answered the request.
+        const done: Done | undefined = await submit(visit, request, reply) as Done | undefined
+        return done === undefined ? reply : reply.redirect(`${getHome()}${path === '/' ? '' : path}?done=${done}`, 303)
+      } catch (thrown) {
+        const error = thrown instanceof IdentityError ? describeRefusal?.(thrown) : undefined
+        if (error === undefined) throw thrown
+        const { statusCode, headers } = thrown as IdentityError
+        return await send(visit, reply.code(statusCode).headers(headers), { error })
+      }
+    })
+  }
+}
