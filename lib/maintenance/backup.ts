@@ -20,7 +20,7 @@ export interface CopyContent {
   keyId: string
 }
 
-/** Collections of deliveries (lib/outbox). */
+/** Collections of deliveries (lib/mail, lib/logout). */
 const OUTBOXES = ['deliveries', 'logouts']
 
 /** Collections of expiring documents that grant no access. A restore keeps them. */
