@@ -7,6 +7,7 @@ import type { Roles, UserRecord } from './records.ts'
 import { API_SCOPES } from './api-scopes.ts'
 import { type Actor, type RoleNames, holdsRole } from './roles.ts'
 import { DuplicateKeyError, type Store } from './store/port.ts'
+import { scan } from './store/scan.ts'
 import { ACCESS_TTL, type Tokens } from './tokens/tokens.ts'
 import { createToken } from './crypto/random-token.ts'
 import { GENERATED_PASSWORD } from './users/password-rules.ts'
@@ -61,7 +62,7 @@ export async function bootstrap (
   const account = checkAccount(asked)
   const records = store.collection<UserRecord>('users')
 
-  for await (const batch of records.list()) {
+  for await (const batch of scan(records, {})) {
     if (batch.some((user) => holdsRole(user.roles, roles.admin))) throw exists()
   }
   const former = await records.getBy('bootstrap', SLOT)

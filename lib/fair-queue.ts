@@ -35,10 +35,8 @@ export interface FairQueueOptions {
 type Jobs = Set<Job>
 
 interface Job {
-  since: number
   cost: number
   begin: () => void
-  fail: (error: Error) => void
 }
 
 /** The number of the last turn of each of the most recently served names. */
@@ -140,17 +138,23 @@ export class FairQueue {
     const wait = this.#expectWait(group, key, cost)
     if (wait > this.#options.maxWait || this.#places >= this.#options.places) throw busyError(this.#options.what, wait)
     const { promise, resolve, reject } = Promise.withResolvers<void>()
-    const job: Job = { since: this.#timers.now(), cost, begin: resolve, fail: reject }
+    const job: Job = { cost, begin: resolve }
     const keys = this.#waiting.get(group) ?? new Map<string, Jobs>()
     const jobs = keys.get(key) ?? new Set()
     this.#waiting.set(group, keys.set(key, jobs.add(job)))
     this.#places++
-    const drop = () => {
+    const fail = (error: Error) => {
       this.#remove(group, key, job)
-      reject(goneError())
+      reject(error)
     }
+    const drop = () => fail(goneError())
+    const timer = this.#timers.set(() => fail(busyError(this.#options.what, this.#expectWait(group, key, cost))), this.#options.maxWait)
+    timer.unref?.()
     signal?.addEventListener('abort', drop)
-    await promise.finally(() => signal?.removeEventListener('abort', drop))
+    await promise.finally(() => {
+      this.#timers.clear(timer)
+      signal?.removeEventListener('abort', drop)
+    })
   }
 
   #remove (group: string, key: string, job: Job): void {
@@ -190,24 +194,9 @@ export class FairQueue {
     }
   }
 
-  /** Rejects the jobs that have waited too long. */
-  #expire (): void {
-    const oldest = this.#timers.now() - this.#options.maxWait
-    for (const [group, keys] of this.#waiting) {
-      for (const [key, jobs] of keys) {
-        for (const job of jobs) {
-          if (job.since >= oldest) break
-          this.#remove(group, key, job)
-          job.fail(busyError(this.#options.what, this.#expectWait(group, key, job.cost)))
-        }
-      }
-    }
-  }
-
   /** Gives the free slot to the least recently served key of the least recently served group. */
   #next (): void {
     this.#running--
-    this.#expire()
     const [group, keys] = findNext(this.#waiting, this.#servedGroups) ?? []
     const [key, jobs] = findNext(keys ?? [], this.#servedKeys) ?? []
     const [job] = jobs ?? []

@@ -1,10 +1,8 @@
 import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
-import { IdentityError } from '../lib/errors.ts'
 import { type Page, mapBatches } from '../lib/lists/cursor.ts'
 import { LIST_TYPES, type ListOptions, type ListSource, renderList } from '../lib/lists/listing.ts'
 import { JSON_TYPE, NDJSON_TYPE, prefersCsv, selectType } from '../lib/lists/negotiation.ts'
-import { requireCaller } from '../plugins/auth.ts'
 
 /** How a list is sent as CSV. */
 export interface Csv { columns: readonly string[], toRow: (record: never) => object }
@@ -14,30 +12,6 @@ interface ListReplyOptions {
   stallTimeout: number
   /** Absent: the list is never sent as CSV. */
   csv?: Csv | undefined
-}
-
-/** Maximum streamed lists of one user at once. Each holds a cursor, and a store has only some dozens of cursors. */
-const STREAMS = 8
-/** Counts of lists in flight by service, because several may share the process, and by user. */
-const streams = new WeakMap<object, Map<string, number>>()
-
-/** @throws ErrLimit when the caller already reads that many lists; the new list is then closed */
-function countStream (request: FastifyRequest, body: Readable): void {
-  const { user_id } = requireCaller(request).user
-  const service = request.server.identity
-  let counts = streams.get(service)
-  if (counts === undefined) streams.set(service, counts = new Map())
-  const count = counts.get(user_id) ?? 0
-  if (count >= STREAMS) {
-    body.destroy()
-    throw new IdentityError('ErrLimit', `more than ${STREAMS} long lists are being read at once`, { headers: { 'retry-after': '1' } })
-  }
-  counts.set(user_id, count + 1)
-  body.once('close', () => {
-    const left = counts.get(user_id)! - 1
-    if (left === 0) counts.delete(user_id)
-    else counts.set(user_id, left)
-  })
 }
 
 async function * writeCsv<T> (batches: AsyncIterable<T[]>, { columns, toRow }: Csv): AsyncGenerator<string> {
@@ -51,7 +25,6 @@ async function send<T> (request: FastifyRequest, reply: FastifyReply, list: List
   const isHead = request.method === 'HEAD'
   // A stream, so that Fastify sends no Content-Length: the length is unknown before the list is read.
   const body = isHead ? Readable.from([]) : await renderList(list, options)
-  if (typeof body !== 'string' && !isHead) countStream(request, body)
   reply.vary('Accept')
   return reply.type(LIST_TYPES[options.format]).send(body)
 }

@@ -3,6 +3,7 @@ import { checkAccount, checkRoles, checkScopes } from '../lib/checks.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Services } from '../lib/identity.ts'
 import { randomText } from '../lib/ids.ts'
+import { readFirst } from '../lib/lists/first.ts'
 import { type ClientRecord, type Roles, type UserRecord, createClientRecord, createUserRecord } from '../lib/records.ts'
 import { isApiScope } from '../lib/api-scopes.ts'
 import { findDeclarer, readRegistry } from '../lib/resources/registry.ts'
@@ -105,9 +106,7 @@ export function createMint (services: Pick<Services, 'store' | 'tokens' | 'roles
   async function findClient (idOrName: string): Promise<ClientRecord | null> {
     const found = await clients.get(idOrName)
     if (found !== null) return found
-    let named: ClientRecord | undefined
-    for await (const batch of clients.list({ filter: { equal: { name: idOrName } }, limit: 1 })) named = batch[0]
-    return named ?? null
+    return await readFirst(clients, { filter: { equal: { name: idOrName } } }) ?? null
   }
 
   async function resolveClient (client: string | undefined, scopes: string[] = [], userId: string): Promise<ClientRecord> {

@@ -1,8 +1,8 @@
 import { type Clock, toTimestamp } from '../clock.ts'
 import { IdentityError } from '../errors.ts'
-import { scan } from '../lists/scan.ts'
+import { scan } from '../store/scan.ts'
 import type { UserRecord } from '../records.ts'
-import { BATCH_SIZE, type Document, type Store } from '../store/port.ts'
+import type { Document, Store } from '../store/port.ts'
 import { createToken, hashToken } from '../crypto/random-token.ts'
 
 const HOUR = 60 * 60 * 1000
@@ -79,7 +79,7 @@ export function createTickets ({ store, now }: { store: Store, now: Clock }) {
 
   /** Removes the holder's oldest tickets beyond the limit. */
   async function trim (holder: string, live: number): Promise<void> {
-    const list = tickets.list({ filter: { equal: { holder } }, sort: [{ key: 'created_at', direction: 'desc' }], offset: live, limit: BATCH_SIZE })
+    const list = tickets.page({ filter: { equal: { holder } }, sort: [{ key: 'created_at', direction: 'desc' }], offset: live, urgent: true })
     for await (const batch of list) for (const { id } of batch) await tickets.delete(id)
   }
 
@@ -112,7 +112,7 @@ export function createTickets ({ store, now }: { store: Store, now: Clock }) {
     /** Deletes a user's tickets of these purposes. The caller has made them invalid already, so this may be interrupted. */
     async removeOf (user_id: string, purposes: readonly Purpose[]): Promise<void> {
       for (const purpose of purposes) {
-        for await (const batch of scan(tickets, { equal: { holder: `${purpose} ${user_id}` } })) {
+        for await (const batch of scan(tickets, { equal: { holder: `${purpose} ${user_id}` } }, { key: 'created_at', urgent: true })) {
           for (const { id } of batch) await tickets.delete(id)
         }
       }

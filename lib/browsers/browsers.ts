@@ -1,4 +1,4 @@
-import { scan } from '../lists/scan.ts'
+import { scan } from '../store/scan.ts'
 import type { Store } from '../store/port.ts'
 import type { SignInSessionRecord } from './record.ts'
 
@@ -8,11 +8,11 @@ import type { SignInSessionRecord } from './record.ts'
  */
 export function createBrowsers (store: Store) {
   const sessions = store.collection<SignInSessionRecord>('sign_in_sessions')
-  const readAt = (uid: string) => scan(sessions, { equal: { uid } })
+  const readAt = (uid: string) => scan(sessions, { equal: { uid } }, { urgent: true })
 
   return {
     /** The records of a user's sessions. */
-    readOf: (user_id: string) => scan(sessions, { equal: { user_id } }),
+    readOf: (user_id: string) => scan(sessions, { equal: { user_id } }, { urgent: true }),
 
     /** The records of one session. */
     readAt,

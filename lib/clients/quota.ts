@@ -15,7 +15,7 @@ export type CheckClientQuota = (userId: string, actor: Pick<Actor, 'isAdmin'>) =
 export function createClientQuota (clients: Pick<Collection<ClientRecord>, 'count'>, limit: number | false): CheckClientQuota {
   return async (userId, { isAdmin }) => {
     if (limit === false || isAdmin) return
-    if (await clients.count({ equal: { userId } }) < limit) return
+    if (await clients.count({ equal: { userId } }, { urgent: true }) < limit) return
     // No Retry-After, because waiting does not help.
     throw new IdentityError('ErrLimit', `clients: a user may have at most ${limit}`)
   }

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Event } from '../../schemas/event.ts'
 import { IdentityError, paramError } from '../errors.ts'
-import { readFirst } from '../lists/first.ts'
+import { readFirst, readSome } from '../lists/first.ts'
 import type { Store } from '../store/port.ts'
 import { type FeedRecord, readFeedRecord } from './lease.ts'
 import { type EventRecord, toNumberId } from './types.ts'
@@ -40,7 +40,7 @@ export function createFeed ({ store }: { store: Store }) {
   let polling = false
 
   async function readEdge (direction: 'asc' | 'desc'): Promise<number | undefined> {
-    const record = await readFirst(events, { sort: [{ key: 'id', direction }] })
+    const record = await readFirst(events, { sort: [{ key: 'id', direction }], urgent: true })
     return record && Number(record.id)
   }
 
@@ -66,9 +66,8 @@ export function createFeed ({ store }: { store: Store }) {
   }
 
   async function readAfter (number: number, limit: number): Promise<EventRecord[]> {
-    const found: EventRecord[] = []
     const position = { values: [toNumberId(number)], id: toNumberId(number) }
-    for await (const batch of events.list({ sort: [{ key: 'id', direction: 'asc' }], after: position, limit })) found.push(...batch)
+    const found = await readSome(events, { sort: [{ key: 'id', direction: 'asc' }], after: position, limit, urgent: true })
     const next = Number(found[0]?.id ?? number + 1)
     const first = await isRemoved(number, next) ? next : number + 1
     const end = found.findIndex(({ id }, index) => Number(id) !== first + index)

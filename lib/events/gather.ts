@@ -1,5 +1,5 @@
 import type { Clock } from '../clock.ts'
-import { scan } from '../lists/scan.ts'
+import { scan } from '../store/scan.ts'
 import { BATCH_SIZE, type Collection, type Document, type Store } from '../store/port.ts'
 import { EVENT_DUE, type Pending, listPending, readOldest, toDue, toField, toSame } from './pending.ts'
 import { type InboxRecord, type Versioned, findCreation } from './recorder.ts'
@@ -95,7 +95,7 @@ export function createGatherer ({ store, now, getEnds, onError }: GatherParts) {
   /** The documents with pending events, those with the oldest ones first, at most BATCH. */
   async function readDue (collection: Collection<Due>): Promise<Due[]> {
     const documents: Due[] = []
-    for await (const batch of scan(collection, { since: { [EVENT_DUE]: '' } }, EVENT_DUE)) {
+    for await (const batch of scan(collection, { since: { [EVENT_DUE]: '' } }, { key: EVENT_DUE, urgent: true })) {
       documents.push(...batch)
       if (documents.length >= BATCH) break
     }

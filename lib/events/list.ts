@@ -1,11 +1,12 @@
 import { encodeTime } from 'ulid'
 import type { Event, EventListQuery } from '../../schemas/event.ts'
 import { checkTimestamp } from '../checks.ts'
-import { type Page, mapBatches, readPage, toStart } from '../lists/cursor.ts'
+import { type Page, toStart } from '../lists/cursor.ts'
+import { readSome } from '../lists/first.ts'
 import { createReads } from '../lists/reads.ts'
 import { parseSort } from '../lists/sort.ts'
-import { type Actor, toTurn } from '../roles.ts'
-import type { Filter, ListQuery, Store } from '../store/port.ts'
+import type { Actor } from '../roles.ts'
+import type { Filter, ListQuery, PageQuery, Store } from '../store/port.ts'
 import { type Feed, showEvent } from './feed.ts'
 import type { EventRecord } from './types.ts'
 
@@ -39,14 +40,12 @@ function toListQuery (query: EventListQuery): ListQuery {
 /** Lists of events by their time. */
 export function createEventList ({ store, feed }: { store: Store, feed: Pick<Feed, 'getGeneration'> }) {
   const events = store.collection<EventRecord>('events')
-  const { pages } = createReads(store)
+  const reads = createReads(store)
 
   async function listLast (equal: { user: string } | { owner: string }): Promise<Event[]> {
     const generation = await feed.getGeneration()
-    const query: ListQuery = { filter: { equal, since: { key: '' } }, sort: [{ key: 'key', direction: 'desc' }], limit: OWN }
-    const found: Event[] = []
-    for await (const batch of events.list(query)) found.push(...batch.map((record) => showEvent(record, generation)))
-    return found
+    const query: PageQuery = { filter: { equal, since: { key: '' } }, sort: [{ key: 'key', direction: 'desc' }], limit: OWN, urgent: true }
+    return (await readSome(events, query)).map((record) => showEvent(record, generation))
   }
 
   return {
@@ -55,10 +54,10 @@ export function createEventList ({ store, feed }: { store: Store, feed: Pick<Fee
      * @throws ErrParam for an invalid sort, time or cursor
      */
     async page (query: EventListQuery = {}, actor?: Actor): Promise<Page<Event>> {
-      const listQuery = { ...toListQuery(query), signal: actor?.signal }
+      const listQuery = toListQuery(query)
       const generation = await feed.getGeneration()
-      const show = (record: EventRecord) => showEvent(record, generation)
-      return await pages.run(() => readPage(events, listQuery, show, { renderer: 'events', options: { generation } }), actor && toTurn(actor))
+      const options = { renderer: { renderer: 'events' as const, options: { generation } }, caller: actor }
+      return await reads.page(events, listQuery, (record) => showEvent(record, generation), options)
     },
 
     /**
@@ -67,7 +66,7 @@ export function createEventList ({ store, feed }: { store: Store, feed: Pick<Fee
      */
     async * list (query: EventListQuery = {}): AsyncGenerator<Event[], void, undefined> {
       const generation = await feed.getGeneration()
-      yield * mapBatches(events.list(toListQuery(query)), (record) => showEvent(record, generation))
+      yield * reads.list(events, toListQuery(query), (record) => showEvent(record, generation))
     },
 
     /** The last events of a user's account, the newest first. */

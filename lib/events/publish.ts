@@ -46,11 +46,10 @@ export function createPublisher ({ store, now, days, onPublish, onPublished }: P
   /** Finds the end of the feed, and fills missing numbers with gaps, so that a late write of a former lease holder fails. */
   async function resume (): Promise<End> {
     let { last, time = '' } = await readFeedRecord(feeds)
-    // Short lists never wait for a cursor.
     for (let isMore = true; isMore;) {
       const position = { values: [toNumberId(last)], id: toNumberId(last) }
       isMore = false
-      for await (const batch of events.list({ sort: [{ key: 'id', direction: 'asc' }], after: position, limit: BATCH_SIZE })) {
+      for await (const batch of events.page({ sort: [{ key: 'id', direction: 'asc' }], after: position, urgent: true })) {
         isMore = true
         for (const { id, content } of batch) {
           while (last + 1 < Number(id)) await insertGap(++last)

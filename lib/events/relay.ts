@@ -58,7 +58,7 @@ export function createRelay (parts: RelayParts) {
   /** Fills missing numbers before a late write of a former lease holder. While no event is pending, publishing does not find them. */
   async function mend (): Promise<void> {
     const { last: stored } = await readFeedRecord(feeds)
-    const highest = Number((await readFirst(events, { sort: [{ key: 'id', direction: 'desc' }] }))?.id ?? 0)
+    const highest = Number((await readFirst(events, { sort: [{ key: 'id', direction: 'desc' }], urgent: true }))?.id ?? 0)
     if (highest <= Math.max(stored, end?.last ?? 0)) return
     end = undefined
     await hold()

@@ -1,6 +1,7 @@
 import { LIMITS } from '../../schemas/common.ts'
 import { paramError } from '../errors.ts'
-import { BATCH_SIZE, type Collection, type Document, type ListQuery, type Keyset, type Rendering, type SortKey } from '../store/port.ts'
+import { BATCH_SIZE, type Collection, type Document, type Keyset, type ListQuery, type Rendering, type SortKey } from '../store/port.ts'
+import { toKeyset } from '../store/seek.ts'
 
 /**
  * A cursor is the keyset of a page's last record, as text that is opaque to callers: the record's values of the sort keys, and its
@@ -60,27 +61,29 @@ export function toStart ({ after, offset }: { after?: string, offset?: number },
   return { after: decodeCursor(after, sort) }
 }
 
+/** Reads a stream while it holds one of the process's cursors. */
+export type Hold = <B>(open: () => AsyncIterable<B>) => AsyncIterable<B>
+
 /**
  * Reads a page. It queries one record more than the limit, to find out whether another page follows. A list without a limit, or with
- * a limit above BATCH_SIZE, is streamed instead and has no cursor.
+ * a limit above BATCH_SIZE, has no cursor, and is streamed if it is longer than that.
  *
  * When the records of a page are too large for one batch, only their ids stay in memory, because the reader may be slow. Each batch
  * is then read again when it is sent.
  * @param renderer shows a record as `toView` does
  */
 export async function readPage<T extends Document, V> (
-  collection: Collection<T>, query: ListQuery, toView: (record: T) => V, renderer: Omit<Rendering, 'separator'>
+  collection: Collection<T>, query: ListQuery, toView: (record: T) => V, hold: Hold, renderer?: Omit<Rendering, 'separator'>
 ): Promise<Page<V>> {
   const { limit = 0 } = query
-  if (limit === 0 || limit > BATCH_SIZE) {
-    const { render } = collection
-    return {
-      batches: mapBatches(collection.list(query), toView),
-      ...(render !== undefined && { render: (separator) => render(query, { ...renderer, separator }) })
-    }
+  const isLong = limit === 0 || limit > BATCH_SIZE
+  const { batches, after } = await readShortPage(collection, query, isLong ? BATCH_SIZE : limit)
+  if (!isLong || after === undefined) return { batches: mapBatches(batches, toView), ...(after !== undefined && { after }) }
+  const { render } = collection
+  return {
+    batches: mapBatches(hold(() => collection.stream(query)), toView),
+    ...(render !== undefined && renderer !== undefined && { render: (separator) => hold(() => render(query, { ...renderer, separator })) })
   }
-  const { batches, after } = await readShortPage(collection, query, limit)
-  return { batches: mapBatches(batches, toView), ...(after !== undefined && { after }) }
 }
 
 async function readShortPage<T extends Document> (collection: Collection<T>, query: ListQuery, limit: number): Promise<Page<T>> {
@@ -89,7 +92,7 @@ async function readShortPage<T extends Document> (collection: Collection<T>, que
   let last: T | undefined
   const parts: string[][] = []
   let left = limit
-  for await (const batch of collection.list({ ...query, limit: limit + 1 })) {
+  for await (const batch of collection.page({ ...query, limit: limit + 1 })) {
     const part = batch.slice(0, Math.max(left, 0))
     if (part.length > 0) {
       first = parts.length === 0 ? part : []
@@ -116,11 +119,6 @@ async function * reread<T extends Document> (collection: Collection<T>, parts: s
 
 async function * replay<T> (batch: T[]): AsyncGenerator<T[], void, undefined> {
   if (batch.length > 0) yield batch
-}
-
-export function toKeyset (document: Document, sort: SortKey[]): Keyset {
-  const fields = document as unknown as Record<string, Keyset['values'][number] | undefined>
-  return { values: sort.map(({ key }) => fields[key] ?? null), id: document.id }
 }
 
 /** The same batches, each record as callers see it. */

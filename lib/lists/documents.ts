@@ -1,5 +1,6 @@
 import { BATCH_SIZE, type Document, type Keyset, type SortKey } from '../store/port.ts'
-import { type Page, encodeCursor, toKeyset, toStart } from './cursor.ts'
+import { toKeyset } from '../store/seek.ts'
+import { type Page, encodeCursor, toStart } from './cursor.ts'
 
 /** Compares by code point, as all stores do. An absent value comes first. */
 function compare (one: unknown, other: unknown): number {

@@ -1,6 +1,6 @@
-import { type Actor, toTurn } from '../roles.ts'
+import type { Actor } from '../roles.ts'
 import type { Document, Filter, ListQuery, Store } from '../store/port.ts'
-import { type Page, mapBatches, readPage, toStart } from './cursor.ts'
+import { type Page, toStart } from './cursor.ts'
 import { createReads } from './reads.ts'
 import { parseSort } from './sort.ts'
 
@@ -22,7 +22,7 @@ export function createLists<T extends Document> (
   store: Store, name: string, sorts: Readonly<Record<string, string>>, usual: string
 ) {
   const collection = store.collection<T>(name)
-  const { counts, pages } = createReads(store)
+  const reads = createReads(store)
 
   function toListQuery (filter: Filter, request: ListRequest): ListQuery {
     const sort = parseSort(request.sort, sorts, usual)
@@ -32,7 +32,8 @@ export function createLists<T extends Document> (
   return {
     /** @param actor the caller; absent: the program itself */
     async count (filter: Filter, actor?: Actor): Promise<number> {
-      return await counts.run(() => collection.count(filter), actor && toTurn(actor))
+      // Keys that a filter may compare for equality are those of an index.
+      return await reads.count(() => collection.count(filter, { urgent: filter.equal !== undefined }), actor)
     },
 
     /**
@@ -40,7 +41,7 @@ export function createLists<T extends Document> (
      * @throws ErrParam for an invalid sort, or a cursor of another sort
      */
     list<V> (filter: Filter, request: ListRequest, show: (record: T) => V): AsyncIterable<V[]> {
-      return mapBatches(collection.list(toListQuery(filter, request)), show)
+      return reads.list(collection, toListQuery(filter, request), show)
     },
 
     /**
@@ -49,8 +50,7 @@ export function createLists<T extends Document> (
      * @throws as `list`
      */
     async page<V> (filter: Filter, request: ListRequest, show: (record: T) => V, options: object, actor?: Actor): Promise<Page<V>> {
-      const query = { ...toListQuery(filter, request), signal: actor?.signal }
-      return await pages.run(() => readPage(collection, query, show, { renderer: name, options }), actor && toTurn(actor))
+      return await reads.page(collection, toListQuery(filter, request), show, { renderer: { renderer: name, options }, caller: actor })
     }
   }
 }

@@ -1,7 +1,10 @@
+import { IdentityError } from '../errors.ts'
 import { FairQueue } from '../fair-queue.ts'
-import type { Store } from '../store/port.ts'
+import { type Actor, toTurn } from '../roles.ts'
+import type { Collection, Document, ListQuery, Rendering, Store } from '../store/port.ts'
+import { type Hold, type Page, readPage } from './cursor.ts'
 
-/** Concurrent reads. SQLite has one thread for counts and one for lists, and a few reads are enough to keep each busy. */
+/** Concurrent pages, and concurrent counts. SQLite has one thread for both, and a few reads are enough to keep it busy. */
 const SLOTS: Record<string, number> = { sqlite: 8 }
 const MANY = 64
 
@@ -9,10 +12,90 @@ const MANY = 64
 const LIMITS = { places: 10_000, maxWait: 10_000, duration: 1 }
 
 /**
- * Queues for reads that may scan a whole collection. Callers take turns. A waiting read is dropped when its caller disconnects,
- * because the store does not notice that and would still execute it.
+ * The cursors of a process: as many streams hold one at once. Administrators and the program itself have their own, so that people
+ * cannot keep them waiting, and each user has few of them. Nothing else reads by a cursor.
  */
-export function createReads ({ engine }: Pick<Store, 'engine'>): { counts: FairQueue, pages: FairQueue } {
-  const slots = SLOTS[engine] ?? MANY
-  return { counts: new FairQueue({ what: 'counts', slots, ...LIMITS }), pages: new FairQueue({ what: 'lists', slots, ...LIMITS }) }
+const PEOPLE = 48
+const ADMINISTRATORS = 16
+const EACH = 8
+
+type Caller = Pick<Actor, 'user_id' | 'isAdmin' | 'signal'>
+
+/** The queues are those of the store, so that all rooms share them. */
+const all = new WeakMap<object, Reads>()
+
+/**
+ * Reads that may go through a whole collection. Callers take turns. A waiting read is dropped when its caller disconnects, because the
+ * store does not notice that and would still execute it.
+ */
+class Reads {
+  readonly #counts: FairQueue
+  readonly #pages: FairQueue
+  readonly #people = new FairQueue({ what: 'lists', slots: PEOPLE, ...LIMITS })
+  readonly #administrators = new FairQueue({ what: 'lists', slots: ADMINISTRATORS, ...LIMITS })
+  /** The streams by user, those that wait too. */
+  readonly #streams = new Map<string, number>()
+
+  constructor (slots: number) {
+    this.#counts = new FairQueue({ what: 'counts', slots, ...LIMITS })
+    this.#pages = new FairQueue({ what: 'lists', slots, ...LIMITS })
+  }
+
+  /** @param caller absent: the program itself */
+  async count (read: () => Promise<number>, caller?: Caller): Promise<number> {
+    return await this.#counts.run(read, caller && toTurn(caller))
+  }
+
+  /** See readPage. */
+  async page<T extends Document, V> (
+    collection: Collection<T>, query: ListQuery, toView: (record: T) => V, { renderer, caller }: { renderer?: Omit<Rendering, 'separator'>, caller?: Caller | undefined } = {}
+  ): Promise<Page<V>> {
+    const hold: Hold = (open) => this.#hold(open, caller)
+    return await this.#pages.run(() => readPage(collection, query, toView, hold, renderer), caller && toTurn(caller))
+  }
+
+  /** The batches of a page, for the program itself. */
+  async * list<T extends Document, V> (collection: Collection<T>, query: ListQuery, toView: (record: T) => V): AsyncGenerator<V[], void, undefined> {
+    yield * (await this.page(collection, query, toView)).batches
+  }
+
+  /** @throws ErrLimit when the caller already reads EACH lists; ErrBusy when no cursor becomes free in time */
+  async * #hold<B> (open: () => AsyncIterable<B>, caller?: Caller): AsyncGenerator<B, void, undefined> {
+    const leave = this.#enter(caller?.user_id)
+    const entered = Promise.withResolvers<void>()
+    const left = Promise.withResolvers<void>()
+    const queue = caller === undefined || caller.isAdmin ? this.#administrators : this.#people
+    const held = queue.run(async () => {
+      entered.resolve()
+      await left.promise
+    }, caller && toTurn(caller))
+    try {
+      await Promise.race([entered.promise, held])
+      yield * open()
+    } finally {
+      left.resolve()
+      leave()
+    }
+  }
+
+  #enter (user = ''): () => void {
+    // The program itself, and the command line.
+    if (user === '') return () => {}
+    const count = this.#streams.get(user) ?? 0
+    if (count >= EACH) {
+      throw new IdentityError('ErrLimit', `more than ${EACH} long lists are being read at once`, { headers: { 'retry-after': '1' } })
+    }
+    this.#streams.set(user, count + 1)
+    return () => {
+      const left = this.#streams.get(user)! - 1
+      if (left === 0) this.#streams.delete(user)
+      else this.#streams.set(user, left)
+    }
+  }
+}
+
+export function createReads (store: Store): Reads {
+  let reads = all.get(store)
+  if (reads === undefined) all.set(store, reads = new Reads(SLOTS[store.engine] ?? MANY))
+  return reads
 }

@@ -1,6 +1,6 @@
 import { createBrowsers } from '../browsers/browsers.ts'
 import type { Authorizations } from '../browsers/record.ts'
-import { scan } from '../lists/scan.ts'
+import { scan } from '../store/scan.ts'
 import type { GrantRecord } from '../records.ts'
 import type { Store } from '../store/port.ts'
 import { MOST_SESSIONS } from './record.ts'
@@ -35,7 +35,7 @@ export function createReader (store: Store, authorizations: Pick<Authorizations,
         }
       }
       if (user_id === undefined) return null
-      for await (const batch of scan(grants, { equal: { session_uid: uid } })) {
+      for await (const batch of scan(grants, { equal: { session_uid: uid } }, { urgent: true })) {
         for (const { id, client_id } of batch) if (!clients.has(client_id)) clients.set(client_id, id)
       }
       return { user_id, clients }
@@ -55,7 +55,7 @@ export function createReader (store: Store, authorizations: Pick<Authorizations,
         if (ended.uids.size < MOST_SESSIONS) ended.uids.add(uid)
         else if (!ended.uids.has(uid)) ended.more = true
       }
-      for await (const batch of scan(grants, { equal: { user_id } })) {
+      for await (const batch of scan(grants, { equal: { user_id } }, { urgent: true })) {
         // A grant without a session was minted, without a sign-in.
         for (const { client_id, session_uid, user_epoch } of batch) if (session_uid !== undefined) note(client_id, session_uid, user_epoch)
       }
@@ -76,7 +76,7 @@ export function createReader (store: Store, authorizations: Pick<Authorizations,
         if ((read += batch.length) >= MOST_READ) break
       }
       read = 0
-      for await (const batch of scan(grants, { equal: { user_id, client_id } })) {
+      for await (const batch of scan(grants, { equal: { user_id, client_id } }, { urgent: true })) {
         for (const { session_uid, user_epoch } of batch) if (user_epoch >= epoch && session_uid !== undefined) current.add(session_uid)
         if ((read += batch.length) >= MOST_READ) break
       }

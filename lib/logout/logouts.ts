@@ -91,7 +91,7 @@ export function createLogouts ({ store, now, recorder, authorizations, fetch, on
 
   /** Whether any client receives logout tokens: one look-up in an index. */
   async function hasReceivers (): Promise<boolean> {
-    return await readFirst(clients, { filter: { equal: { backchannel: true } } }) !== undefined
+    return await readFirst(clients, { filter: { equal: { backchannel: true } }, urgent: true }) !== undefined
   }
 
   /** The lane of a client that receives logout tokens, null for any other. */

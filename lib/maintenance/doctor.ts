@@ -1,6 +1,6 @@
 import { type Clock, toTimestamp } from '../clock.ts'
 import { explainFailure } from '../failure.ts'
-import { scan } from '../lists/scan.ts'
+import { scan } from '../store/scan.ts'
 import type { ClientRecord, UserRecord } from '../records.ts'
 import { readRegistry } from '../resources/registry.ts'
 import { COLLECTIONS } from '../store/collections.ts'

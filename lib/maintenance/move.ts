@@ -134,7 +134,7 @@ async function copy ({ from, to, collections, now, onProgress, signal }: MoveOpt
     }
     try {
       const query = index === first && at?.id !== undefined ? { after: { values: [], id: at.id } } : {}
-      for await (const batch of readAhead(from.store.collection(name).list(query))) {
+      for await (const batch of readAhead(from.store.collection(name).stream(query))) {
         signal?.throwIfAborted()
         const time = now()
         const done = write(to.store, name, batch.filter((document) => toExpiry(document, spec) > time))
@@ -162,7 +162,7 @@ function toText (document: Document): string {
 }
 
 async function * readTexts (store: Store, spec: CollectionSpec, horizon: number): AsyncGenerator<{ id: string, text: string }> {
-  for await (const batch of readAhead(store.collection(spec.name).list())) {
+  for await (const batch of readAhead(store.collection(spec.name).stream())) {
     for (const document of batch) if (toExpiry(document, spec) > horizon) yield { id: document.id, text: toText(document) }
   }
 }

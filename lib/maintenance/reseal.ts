@@ -1,6 +1,6 @@
 import { IdentityError } from '../errors.ts'
 import type { Recorder } from '../events/recorder.ts'
-import { scan } from '../lists/scan.ts'
+import { scan } from '../store/scan.ts'
 import { retryWrite } from '../retry.ts'
 import type { Document, Json, Store } from '../store/port.ts'
 import { toContext as toWebhookContext } from '../webhooks/secrets.ts'

@@ -17,7 +17,8 @@ function watchCollection<T extends Document> (inner: Collection<T>, meter: Meter
   const { getGeneration, render } = inner
   const watched: Record<string, unknown> = {
     ...(getGeneration !== undefined && { getGeneration: getGeneration.bind(inner) }),
-    list: (query?: ListQuery) => countList(inner.list(query), meter),
+    page: inner.page.bind(inner),
+    stream: (query?: ListQuery) => countList(inner.stream(query), meter),
     ...(render !== undefined && { render: (query: ListQuery, rendering: Rendering) => countList(render.call(inner, query, rendering), meter) })
   }
   for (const name of CALLS) {

@@ -3,7 +3,7 @@ import type { SignInSessionRecord } from '../browsers/record.ts'
 import { toLifetime, toTimestamp } from '../clock.ts'
 import { keepAddress } from '../events/address.ts'
 import { nameCaller } from '../events/origin.ts'
-import { scan } from '../lists/scan.ts'
+import { scan } from '../store/scan.ts'
 import type { Tokens } from '../tokens/tokens.ts'
 import { hashToken } from '../crypto/random-token.ts'
 import { describePlace } from '../place.ts'
@@ -143,7 +143,7 @@ export function adaptSignInSessions ({ store, tokens, times, sessionMax, address
     },
     async findByUid (uid) {
       // Two tabs that sign in at once create two sessions with one uid. Any valid one will do: the caller checks the user.
-      for await (const batch of scan(sessions, { equal: { uid } })) {
+      for await (const batch of scan(sessions, { equal: { uid } }, { urgent: true })) {
         for (const { id } of batch) {
           const payload = await find(id)
           if (payload !== undefined) return payload

@@ -1,4 +1,4 @@
-import type { Change, CollectionSpec, Document, Filter, ListQuery, Keyset, SortKey } from './port.ts'
+import { type Change, type CollectionSpec, type Document, type Filter, type Keyset, type ListQuery, type PageQuery, PAGE_SIZE, type SortKey } from './port.ts'
 
 /**
  * The checks of arguments that all engines share, run before any I/O. A failed check is a mistake of the program, not of
@@ -83,6 +83,11 @@ export function checkQuery (spec: CollectionSpec, query: ListQuery): void {
   for (const bound of [query.offset ?? 0, query.limit ?? 0]) {
     if (!Number.isSafeInteger(bound) || bound < 0) throw new TypeError('offset and limit are non-negative integers')
   }
+}
+
+export function checkPageQuery (spec: CollectionSpec, query: PageQuery): void {
+  checkQuery(spec, query)
+  if (query.limit === 0 || (query.limit ?? 1) > PAGE_SIZE) throw new TypeError(`a page has 1 to ${PAGE_SIZE} documents`)
 }
 
 /** A keyset has a value of the declared type, or null, for each key of its sort. */

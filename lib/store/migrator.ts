@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { type Clock, toTimestamp } from '../clock.ts'
 import { retryWrite } from '../retry.ts'
 import type { Change, Document, Filter, Json, Store } from './port.ts'
+import { scan } from './scan.ts'
 import type { FoundState, Layout } from './state.ts'
 
 /** Changes every document of a collection to a later layout. */
@@ -76,7 +77,7 @@ export async function migrateDocuments (store: Store, { layout, steps = STEPS, n
 /** @returns false when another process has taken over */
 async function runSteps (store: Store, steps: readonly Step[], renew: () => Promise<boolean>): Promise<boolean> {
   for (const step of steps) {
-    for await (const batch of store.collection(step.collection).list()) {
+    for await (const batch of scan(store.collection(step.collection), {})) {
       for (let start = 0; start < batch.length; start += AT_ONCE) {
         if (!await renew()) return false
         await Promise.all(batch.slice(start, start + AT_ONCE).map((document) => changeDocument(store, step, document)))

@@ -95,8 +95,20 @@ export interface ListQuery {
   offset?: number
   /** 0 or absent: no limit. */
   limit?: number
-  /** Aborted when the caller has disconnected: a list that still waits for a cursor is dropped. */
-  signal?: AbortSignal | undefined
+}
+
+/** How soon a read is wanted. An engine with threads keeps urgent reads apart from all others; any other engine ignores it. */
+export interface Urgency {
+  /**
+   * An index leads to what is read, so that nothing is read in vain: its first keys are compared with `equal`, and the next ones with
+   * `before` or `since` and sorted by. Other conditions, but not `contains`, may follow at least one `equal`. Any other read throws.
+   */
+  urgent?: boolean
+}
+
+export interface PageQuery extends ListQuery, Urgency {
+  /** At most PAGE_SIZE; absent: BATCH_SIZE. */
+  limit?: number
 }
 
 export type MaybePromise<T> = T | Promise<T>
@@ -119,6 +131,9 @@ export interface Linked<T> {
 
 /** The maximal number of documents in one batch of a list. */
 export const BATCH_SIZE = 100
+
+/** The maximal limit of a page: a batch, and the document that shows that another page follows. */
+export const PAGE_SIZE = BATCH_SIZE + 1
 
 /** Writes one document of a list as text. */
 export type Renderer<T extends Document = Document> = (document: T) => string
@@ -174,16 +189,22 @@ export interface Collection<T extends Document> {
   delete (id: string, where?: Filter): Promise<boolean>
   /** Deletes all matching documents in bounded steps, not atomically. An empty filter throws. Resolves to their number. */
   deleteMany (filter: Filter): Promise<number>
-  count (filter?: Filter): Promise<number>
+  count (filter?: Filter, urgency?: Urgency): Promise<number>
   /**
-   * Reads documents from one cursor, in batches of 1 to BATCH_SIZE. Leaving the loop early closes the cursor. Memory does
-   * not grow with the length of the list, and other calls may write while it is read.
+   * Reads a bounded number of documents, and holds no cursor meanwhile. They come in one batch, or in several if they are large; each
+   * batch is of one moment. No batch is empty.
    */
-  list (query?: ListQuery): AsyncIterable<T[]>
+  page (query?: PageQuery): AsyncIterable<T[]>
   /**
-   * The same list as text, written in another thread, in pieces of some tens of KiB. No piece is empty. The first has the documents
+   * Reads a whole list from one cursor, in batches of 1 to BATCH_SIZE. Leaving the loop early closes the cursor. Memory does not grow
+   * with the length of the list, and other calls may write while it is read. A cursor may stay open as long as a reader is slow: only
+   * what reads whole collections streams, and lib/lists bounds how many do.
+   */
+  stream (query?: ListQuery): AsyncIterable<T[]>
+  /**
+   * The same stream as text, written in another thread, in pieces of some tens of KiB. No piece is empty. The first has the documents
    * of one batch, and is the only one when these are all. An IdentityError that the renderer throws reaches the caller as it is.
-   * Absent when the store has no renderers, or its engine has no thread for them: then the caller renders `list`.
+   * Absent when the store has no renderers, or its engine has no thread for them: then the caller renders `stream`.
    */
   render?: (query: ListQuery, rendering: Rendering) => AsyncIterable<string>
 }

@@ -1,4 +1,10 @@
-import type { Keyset, Scalar, SortKey } from './port.ts'
+import type { Document, Keyset, Scalar, SortKey } from './port.ts'
+
+/** The position of a document in a sorted list. */
+export function toKeyset (document: Document, sort: readonly SortKey[]): Keyset {
+  const fields = document as unknown as Record<string, Scalar | null | undefined>
+  return { values: sort.map(({ key }) => fields[key] ?? null), id: document.id }
+}
 
 /** A condition on one key. `absent` matches null too, and `present` any value. */
 export type Condition =

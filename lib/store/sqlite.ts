@@ -9,7 +9,7 @@ import { SqliteCollection } from './sqlite/collection.ts'
 import { FileBackend } from './sqlite/file.ts'
 import { MemoryBackend } from './sqlite/memory.ts'
 import { checkSpecs } from './sqlite/sql.ts'
-import { createStateRecord } from './sqlite/state.ts'
+import { createStateRecord } from './sqlite/state-record.ts'
 
 /** Default of StoreOptions.timeout, in milliseconds. */
 const TIMEOUT = 10_000

@@ -2,7 +2,7 @@ import { createBrowsers } from '../browsers/browsers.ts'
 import type { Ends } from '../events/gather.ts'
 import type { Recorder } from '../events/recorder.ts'
 import type { Revocations } from '../events/revocations.ts'
-import { scan } from '../lists/scan.ts'
+import { scan } from '../store/scan.ts'
 import type { Logouts } from '../logout/logouts.ts'
 import type { GrantRecord, TokenRecord } from '../records.ts'
 import type { Filter, Store } from '../store/port.ts'
@@ -48,7 +48,7 @@ export function createEnds ({ store, recorder, revocations, logouts, deleteRevok
 
   /** Ends the token sessions that are bound to a sign-in session, of one client or of all. The caller has notified the clients. */
   async function endBoundGrants (session_uid: string, client_id?: string): Promise<void> {
-    for await (const batch of scan(grants, { equal: { session_uid, ...(client_id !== undefined && { client_id }) } })) {
+    for await (const batch of scan(grants, { equal: { session_uid, ...(client_id !== undefined && { client_id }) } }, { urgent: true })) {
       for (const grant of batch) if (grant.bound === true) await endGrant(grant.id)
     }
   }
@@ -89,7 +89,7 @@ export function createEnds ({ store, recorder, revocations, logouts, deleteRevok
     /** Whether a user is signed in to a browser, or a token session is left that is bound to their sign-in there. */
     async isSignedIn (user_id: string, uid: string): Promise<boolean> {
       if (await browsers.isSignedIn(user_id, uid)) return true
-      for await (const batch of scan(grants, { equal: { session_uid: uid } })) {
+      for await (const batch of scan(grants, { equal: { session_uid: uid } }, { urgent: true })) {
         if (batch.some((grant) => grant.user_id === user_id && grant.bound === true)) return true
       }
       return false

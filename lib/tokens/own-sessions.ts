@@ -4,7 +4,7 @@ import { type Clock, toTimestamp } from '../clock.ts'
 import { isVouchedFor } from '../clients/kinds.ts'
 import { IdentityError } from '../errors.ts'
 import type { Recorder } from '../events/recorder.ts'
-import { scan } from '../lists/scan.ts'
+import { scan } from '../store/scan.ts'
 import type { ClientRecord, GrantRecord, UserRecord } from '../records.ts'
 import { readRegistry } from '../resources/registry.ts'
 import type { Place } from '../place.ts'
@@ -80,7 +80,7 @@ export function createOwnSessions ({ store, now, tokens, recorder, authorization
     const user = await users.get(user_id)
     const registry = await readRegistry(store)
     const time = toTimestamp(now())
-    for await (const batch of scan(grants, { equal: { user_id } })) {
+    for await (const batch of scan(grants, { equal: { user_id } }, { urgent: true })) {
       const ids = [...new Set(batch.map(({ client_id }) => client_id))]
       const found = new Map(await Promise.all(ids.map(async (id) => [id, await clients.get(id)] as const)))
       yield batch.flatMap((grant) => {
@@ -178,7 +178,7 @@ export function createOwnSessions ({ store, now, tokens, recorder, authorization
     /** Ends all of the user's token sessions of an app, which must then ask for consent again. Also succeeds when there are none. */
     async disconnect (user_id: string, client_id: string): Promise<void> {
       let connected = await authorizations.forget(user_id, client_id)
-      for await (const batch of scan(grants, { equal: { user_id, client_id } })) {
+      for await (const batch of scan(grants, { equal: { user_id, client_id } }, { urgent: true })) {
         for (const { id } of batch) await tokens.endGrant(id)
         connected ||= batch.length > 0
       }

@@ -4,7 +4,7 @@ import { changeRecord } from '../change-record.ts'
 import { type Clock, toTimestamp } from '../clock.ts'
 import { IdentityError } from '../errors.ts'
 import type { Recorder } from '../events/recorder.ts'
-import { scan } from '../lists/scan.ts'
+import { scan } from '../store/scan.ts'
 import type { ClientRecord, GrantRecord, Revocable, UserRecord } from '../records.ts'
 import { readRegistry } from '../resources/registry.ts'
 import type { Collection, Store } from '../store/port.ts'
@@ -32,7 +32,7 @@ export function createTokenSessions ({ store, now, tokens, recorder }: { store: 
     if (grant_id === undefined) return
     const grant = await grants.get(grant_id)
     await moveToEpoch(grants as unknown as Collection<Revocable>, grant, user_epoch)
-    for await (const batch of scan(refreshTokens, { equal: { grant_id } })) {
+    for await (const batch of scan(refreshTokens, { equal: { grant_id } }, { urgent: true })) {
       for (const record of batch) await moveToEpoch(refreshTokens, record, user_epoch)
     }
     if (grant?.session_uid !== undefined) await browsers.keep(grant.session_uid, user_epoch)
@@ -47,7 +47,7 @@ export function createTokenSessions ({ store, now, tokens, recorder }: { store: 
       const user = await users.get(user_id)
       const time = toTimestamp(now())
       const registry = await readRegistry(store)
-      for await (const batch of scan(grants, { equal: { user_id } })) {
+      for await (const batch of scan(grants, { equal: { user_id } }, { urgent: true })) {
         const ids = [...new Set(batch.map(({ client_id }) => client_id))]
         const found = new Map(await Promise.all(ids.map(async (id) => [id, await clients.get(id)] as const)))
         const sessions = batch.flatMap((grant): Session[] => {

@@ -1,7 +1,7 @@
 import { generateId } from '../ids.ts'
 import { type Clock, toTimestamp } from '../clock.ts'
 import { IdentityError, permError } from '../errors.ts'
-import { scan } from '../lists/scan.ts'
+import { scan } from '../store/scan.ts'
 import { type UserRecord, isActive } from '../records.ts'
 import { retryWrite } from '../retry.ts'
 import { holdsRole } from '../roles.ts'
@@ -93,7 +93,7 @@ export function createAdministrators ({ store, now, role, onError }: {
   }
 
   async function isAnother (user_id: string, leaving: ReadonlySet<string>): Promise<boolean> {
-    for await (const batch of scan(users, { equal: { administers: true } })) {
+    for await (const batch of scan(users, { equal: { administers: true } }, { urgent: true })) {
       if (batch.some((user) => user.id !== user_id && !leaving.has(user.id) && isAdministrator(user))) return true
     }
     return false

@@ -3,6 +3,7 @@ import { IdentityError } from '../errors.ts'
 import { generateId } from '../ids.ts'
 import type { UserRecord } from '../records.ts'
 import { DuplicateKeyError, type Store } from '../store/port.ts'
+import { scan } from '../store/scan.ts'
 import type { CredentialRecord, Way, Ways } from '../way.ts'
 
 /** Milliseconds for which material that nobody names is kept. It is named long before, see NAMED_WITHIN. */
@@ -35,7 +36,7 @@ export function createCredentials ({ store, now }: { store: Store, now: Clock })
   const records = store.collection<CredentialRecord>('credentials')
 
   async function * listOf (user_id: string): AsyncGenerator<CredentialRecord> {
-    for await (const batch of records.list({ filter: { equal: { user_id } } })) yield * batch
+    for await (const batch of scan(records, { equal: { user_id } }, { urgent: true })) yield * batch
   }
 
   const isUnnamed = (ways: Ways | undefined, { id }: CredentialRecord) => ways === undefined || !Object.hasOwn(ways, id)

@@ -1,6 +1,6 @@
 import { type Clock, toTimestamp } from '../clock.ts'
 import { runFor } from '../events/origin.ts'
-import { readFirst } from '../lists/first.ts'
+import { readFirst, readSome } from '../lists/first.ts'
 import type { OutboundAnswer } from '../outbound/fetcher.ts'
 import type { Change, Collection, Store } from '../store/port.ts'
 import { TIMERS, type Timers } from '../timers.ts'
@@ -109,16 +109,16 @@ export function createDeliveries ({ store, feed, now, send, disable, onGivenUp, 
     const start = Math.max(Date.parse(leased_until), wait_until === undefined ? 0 : Date.parse(wait_until))
     if (start > now() || hurries === true || parked.length > 0) return start
     const equal = { webhook_id: id, state: 'due' }
-    const next = await readFirst(records, { filter: { equal }, sort: [{ key: 'due_at', direction: 'asc' }] })
+    const next = await readFirst(records, { filter: { equal }, sort: [{ key: 'due_at', direction: 'asc' }], urgent: true })
     const isBehind = cursor !== last || replay !== undefined
-    if (isBehind && (next === undefined || await records.count({ equal }) < MAX_PARKED)) return start
+    if (isBehind && (next === undefined || await records.count({ equal }, { urgent: true }) < MAX_PARKED)) return start
     return next && Math.max(start, Date.parse(next.due_at))
   }
 
   /** Leases the webhooks that have work. @returns when the next one is due, and the end of the feed if any webhook waits for events */
   async function look (): Promise<{ next: number, last?: string }> {
-    const found: WebhookRecord[] = []
-    for await (const batch of webhooks.list({ filter: { equal: { state: 'on' } }, limit: MAX_WEBHOOKS })) found.push(...batch.filter(({ id }) => !workers.has(id)))
+    const all = await readSome(webhooks, { filter: { equal: { state: 'on' } }, limit: MAX_WEBHOOKS, urgent: true })
+    const found = all.filter(({ id }) => !workers.has(id))
     if (found.length === 0) {
       if (workers.size === 0) queue.pace.note()
       return { next: Infinity }

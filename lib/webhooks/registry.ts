@@ -3,6 +3,7 @@ import { type Clock, toTimestamp } from '../clock.ts'
 import { IdentityError } from '../errors.ts'
 import type { Recorder } from '../events/recorder.ts'
 import type { Happening } from '../events/types.ts'
+import { readSome } from '../lists/first.ts'
 import type { Change, Collection } from '../store/port.ts'
 import { MAX_WEBHOOKS, type WebhookRecord } from './record.ts'
 
@@ -22,10 +23,7 @@ export function createRegistry ({ webhooks, now, recorder }: { webhooks: Collect
   }
 
   async function listAll (): Promise<WebhookRecord[]> {
-    const found: WebhookRecord[] = []
-    // A short list, which never waits for a cursor.
-    for await (const batch of webhooks.list({ limit: MAX_WEBHOOKS })) found.push(...batch)
-    return found
+    return await readSome(webhooks, { limit: MAX_WEBHOOKS, urgent: true })
   }
 
   /** Reads, decides and writes, and starts again after a concurrent change. Nothing is written when `decide` returns null. */

@@ -1,7 +1,7 @@
 import type { Event } from '../../schemas/event.ts'
 import { type Clock, toTimestamp } from '../clock.ts'
 import { IdentityError } from '../errors.ts'
-import { scan } from '../lists/scan.ts'
+import { scan } from '../store/scan.ts'
 import { type OutboundAnswer, OutboundError } from '../outbound/fetcher.ts'
 import type { Change, Collection } from '../store/port.ts'
 import type { Timers } from '../timers.ts'
@@ -97,7 +97,8 @@ export function createWorker (leased: WebhookRecord, parts: WorkerParts, { stop,
       const event = await feed.find(event_id)
       if (event !== undefined) await queue.keep(toFailedEvent(id, event, since, { attempts, due_at }))
     }
-    for await (const batch of scan(records, { equal: { ...equal, state: 'due' } })) for (const { event_id } of batch) progress.addFailed(event_id)
+    const failed = scan(records, { equal: { ...equal, state: 'due' } }, { key: 'due_at', urgent: true })
+    for await (const batch of failed) for (const { event_id } of batch) progress.addFailed(event_id)
     if (hurries === true) await queue.hurry(equal)
     isReady = true
     if (parked.length > 0) await save()

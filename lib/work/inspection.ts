@@ -1,5 +1,6 @@
 import { type Clock, toTimestamp } from '../clock.ts'
 import { IdentityError } from '../errors.ts'
+import { scan } from '../store/scan.ts'
 import type { Collection } from '../store/port.ts'
 import type { WorkRecord } from './record.ts'
 
@@ -16,9 +17,7 @@ export interface InspectionParts<T extends WorkRecord> {
 export function createInspection<T extends WorkRecord> ({ name, renew, records, now }: InspectionParts<T>) {
   return {
     /** The records in this state, in the order of their due times. */
-    list: (state: WorkRecord['state']): AsyncIterable<T[]> => records.list({
-      filter: { equal: { state } }, sort: [{ key: 'due_at', direction: 'asc' }]
-    }),
+    list: (state: WorkRecord['state']): AsyncIterable<T[]> => scan(records, { equal: { state } }, { key: 'due_at' }),
 
     /**
      * Makes failed work due again, for any process.

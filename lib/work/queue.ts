@@ -1,5 +1,5 @@
 import { type Clock, toTimestamp } from '../clock.ts'
-import { scan } from '../lists/scan.ts'
+import { scan } from '../store/scan.ts'
 import { BATCH_SIZE, DuplicateKeyError, type Scalar, type Store } from '../store/port.ts'
 import { TIMERS, type Timers } from '../timers.ts'
 import { createAttempts } from './attempts.ts'
@@ -74,7 +74,8 @@ export function createQueue<T extends WorkRecord> (
 
   /** Reads due records until enough are queued: memory does not grow with their number. */
   async function * readDue (equal: Equal): AsyncGenerator<T[]> {
-    for await (const batch of scan(records, { equal: { ...equal, state: 'due' }, before: { due_at: toTimestamp(now() + 1) } }, 'due_at')) {
+    const filter = { equal: { ...equal, state: 'due' }, before: { due_at: toTimestamp(now() + 1) } }
+    for await (const batch of scan(records, filter, { key: 'due_at', urgent: true })) {
       yield batch
       if (closed || queued.size - slots.running >= lookahead) return
     }
@@ -157,7 +158,7 @@ export function createQueue<T extends WorkRecord> (
     /** Makes matching records due that wait for a retry. */
     async hurry (equal: Equal): Promise<void> {
       const due_at = toTimestamp(now())
-      for await (const batch of scan(records, { equal: { ...equal, state: 'due' } })) {
+      for await (const batch of scan(records, { equal: { ...equal, state: 'due' } }, { key: 'due_at', urgent: true })) {
         await Promise.all(batch.map(async ({ id, claim }) => await records.update(id, { set: { due_at } }, { equal: { claim, state: 'due' } })))
       }
     },

@@ -27,7 +27,7 @@ export function createRoom<T extends WorkRecord> ({ kind: { name, capacity, lane
     const key = JSON.stringify(equal)
     let entry = counted.get(key)
     if (entry === undefined || time - entry.at > COUNT_INTERVAL) {
-      entry = { at: time, count: await records.count({ equal }) }
+      entry = { at: time, count: await records.count({ equal }, { urgent: true }) }
       if (counted.size >= COUNTS) counted.clear()
       counted.set(key, entry)
     }

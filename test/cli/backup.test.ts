@@ -63,7 +63,7 @@ for (const [where, start] of Object.entries({ 'this process': inThisProcess, 'an
     const at = '2026-01-01T00:00:00.000Z'
     const toUser = (id: string) => ({ id, account: id, addresses: [id], created_at: at, modified_at: at, name: 'x'.repeat(5_000), revision: 0, epoch: 0, roles: {}, info: {}, password: 'p' })
     await Promise.all(Array.from({ length: 500 }, (_, number) => users.insert(toUser(`u${number}`))))
-    const list = users.list()[Symbol.asyncIterator]()
+    const list = users.stream()[Symbol.asyncIterator]()
     await list.next()
     const isEnded = () => warnings.some((message) => /more than walLimit: the oldest list was ended/.test(message))
     const stop = new AbortController()

@@ -67,7 +67,7 @@ await eachStore('a whole database has no finding, beside a running service', asy
 await eachStore('references to records that are gone, and scopes of no resource, are found', async (t, start) => {
   const { run, services: { store }, user, client } = await start(t)
   const [tokens, clients, users] = ['access_tokens', 'clients', 'users'].map((name) => store.collection<Stored>(name)) as [ReturnType<typeof store.collection<Stored>>, ReturnType<typeof store.collection<Stored>>, ReturnType<typeof store.collection<Stored>>]
-  const [token] = (await tokens.list()[Symbol.asyncIterator]().next()).value as Stored[]
+  const [token] = (await tokens.stream()[Symbol.asyncIterator]().next()).value as Stored[]
   const live = { ...token!, expired_at: '2999-01-01T00:00:00.000Z' }
   await tokens.insertMany(Array.from({ length: 250 }, (_, number) => ({ ...live, id: `dangling-${number}`, user_id: 'nobody' })))
   await tokens.insert({ ...live, id: 'foreign', client_id: 'no-client', grant_id: 'no-grant' })
@@ -120,7 +120,7 @@ await eachStore('a support bundle has no secret and nothing about a person', asy
     else if (typeof value === 'object' && value !== null) Object.values(value).forEach(collect)
   }
   for (const name of ['users', 'clients', 'access_tokens', 'refresh_tokens', 'grants', 'keys', 'events', 'deliveries']) {
-    for await (const batch of store.collection<Stored>(name).list()) batch.forEach(collect)
+    for await (const batch of store.collection<Stored>(name).stream()) batch.forEach(collect)
   }
   t.ok(held.size > 20)
   for (const one of held) if (text.includes(one) && !/^[a-z]+\.[a-z_]+$/.test(one)) t.fail(`the bundle has a text of the service: ${one.slice(0, 4)}...`)

@@ -3,7 +3,7 @@ import { createRecorder } from '../../lib/events/recorder.ts'
 import type { Happening } from '../../lib/events/types.ts'
 import { retryWrite } from '../../lib/retry.ts'
 import type { Change, Document, ListQuery, Store } from '../../lib/store/port.ts'
-import type { StoreCall } from './wrap-store.ts'
+import { type StoreCall, isListing } from './wrap-store.ts'
 
 /** A real recorder, for services that a test creates on their own. */
 export function createTestRecorder (store: Store, now: () => number): Recorder {
@@ -57,6 +57,6 @@ export function isOfRelay ({ collection, method, args }: StoreCall): boolean {
   if (['events', 'feed', 'webhooks'].includes(collection)) return true
   if (collection === 'event_inbox') return method !== 'insert'
   const [first, change] = args as [ListQuery | undefined, Change | undefined]
-  if (method === 'list' || method === 'next' || method === 'return') return first?.filter?.since?.event_due !== undefined
+  if (isListing(method) || method === 'next' || method === 'return') return first?.filter?.since?.event_due !== undefined
   return method === 'update' && change?.set === undefined && change?.unset?.some((field) => field.startsWith('event')) === true
 }

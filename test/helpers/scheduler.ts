@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Around, StoreCall } from './wrap-store.ts'
+import { type Around, type StoreCall, isListing } from './wrap-store.ts'
 
 /** Picks one of `count` possible next steps. */
 export type Choose = (count: number) => number
@@ -74,8 +74,7 @@ export class Scheduler {
   readonly around: Around = (call, run) => {
     const { name: actor, isOver = true } = this.#actor.getStore() ?? {}
     if (actor === undefined || isOver) return run()
-    // `list` reads nothing itself; its batches do.
-    if (call.method === 'list') return run()
+    if (isListing(call.method)) return run()
     if (!this.isShared(call)) return this.#pass(run())
     return new Promise((resolve, reject) => {
       const proceed = async () => {

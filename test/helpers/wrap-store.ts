@@ -1,11 +1,14 @@
 import type { Collection, Document, Store } from '../../lib/store/port.ts'
 
-/** A call of the store. A list is `list`, then a `next` for each batch, and `return` when the reader stops early. */
+/** A call of the store. A list is `page` or `stream`, then a `next` for each batch, and `return` when the reader stops early. */
 export interface StoreCall {
   collection: string
   method: string
   args: unknown[]
 }
+
+/** Whether a method reads nothing itself, but each `next` of what it returns. */
+export const isListing = (method: string): boolean => method === 'page' || method === 'stream'
 
 /** Intercepts a store call. It decides when, and whether, to run it. */
 export type Around = (call: StoreCall, run: () => unknown) => unknown
@@ -18,7 +21,7 @@ function wrapCollection<T extends Document> (inner: Collection<T>, name: string,
       const call = (args: unknown[]) => (target[method] as (...args: unknown[]) => unknown).apply(target, args)
       // getLinked may answer synchronously; the others always return a promise.
       if (method === 'getLinked') return (...args: unknown[]) => around({ collection: name, method, args }, () => call(args))
-      if (method !== 'list') return async (...args: unknown[]) => await around({ collection: name, method, args }, () => call(args))
+      if (!isListing(method)) return async (...args: unknown[]) => await around({ collection: name, method, args }, () => call(args))
       return (...args: unknown[]) => {
         const list = around({ collection: name, method, args }, () => call(args)) as AsyncIterable<T[]>
         return {

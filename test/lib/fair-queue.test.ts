@@ -87,6 +87,17 @@ t.test('work that would wait too long is refused, with the expected wait', async
   await t.rejects(result, { code: 'ErrBusy', headers: { 'retry-after': '3' } })
 })
 
+t.test('work that waits too long is refused, though no other work ends', async (t) => {
+  const { ask, timers, queue } = createQueue({ maxWait: 10_000 })
+  await ask('a')
+  const { result } = await ask('b')
+  timers.advance(9_999)
+  t.equal(queue.waiting, 1)
+  timers.advance(1)
+  await t.rejects(result, { code: 'ErrBusy' })
+  t.equal(queue.waiting, 0)
+})
+
 t.test('a duration far above the mean counts as twice the mean, and a slow service takes less at once', async (t) => {
   const { ask, step } = createQueue({ duration: 100 })
   await ask('a')

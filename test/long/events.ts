@@ -83,7 +83,7 @@ export async function killRelays (database: string, kills: number, rate: number,
     if (type === 'user.deleted') removals.set(target.id, (removals.get(target.id) ?? 0) + 1)
   }
   const there = new Set<string>()
-  for await (const batch of store.collection<UserRecord>('users').list()) {
+  for await (const batch of store.collection<UserRecord>('users').stream()) {
     for (const { id, revision } of batch) {
       there.add(id)
       if (revision !== (updates.get(id) ?? 0)) result.problems.push(`${id}: ${revision} changes, ${updates.get(id)} events`)

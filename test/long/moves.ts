@@ -27,7 +27,7 @@ async function use<R> (url: string, run: (store: Store) => Promise<R>, moving = 
 
 async function readAll (store: Store): Promise<Thing[]> {
   const all: Thing[] = []
-  for (const { name } of COLLECTIONS) for await (const batch of store.collection<Thing>(name).list()) all.push(...batch)
+  for (const { name } of COLLECTIONS) for await (const batch of store.collection<Thing>(name).stream()) all.push(...batch)
   return all
 }
 

@@ -41,7 +41,7 @@ async function readSamples (database: string): Promise<Map<string, Stored>> {
     const { store } = harness.kit.app.identity
     const samples = new Map<string, Stored>()
     for (const [name, { collection, pick = () => true }] of Object.entries(RECORDS)) {
-      for await (const batch of store.collection<Stored>(collection).list()) {
+      for await (const batch of store.collection<Stored>(collection).stream()) {
         const found = batch.find(pick)
         if (found !== undefined) samples.set(name, found)
       }

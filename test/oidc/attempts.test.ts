@@ -96,7 +96,7 @@ t.test('an unknown account answers like a known one, from the first attempt to t
   const harness = await startHarness(t, manyAddresses())
   const app = await harness.register()
   const counts = harness.kit.app.identity.store.collection('attempts')
-  const listCounts = async () => (await Array.fromAsync(counts.list())).flat()
+  const listCounts = async () => (await Array.fromAsync(counts.stream())).flat()
   const rest = async (account: string) => {
     const answers: unknown[] = []
     for (let made = 0; made < 29; made++) {
@@ -182,7 +182,7 @@ t.test('the current password in the API: its failures are counted, and tokens ke
     t.equal((await attempt(app, harness.browser(), user)).status, 303, 'the holder of a token cannot keep the user from signing in')
 
     const records = kit.app.identity.store.collection('attempts')
-    for await (const [{ id } = { id: '' }] of records.list()) await records.update(id, { set: { failures: 99 } })
+    for await (const [{ id } = { id: '' }] of records.stream()) await records.update(id, { set: { failures: 99 } })
     kit.clock.advance(15 * 60_000)
     t.match(await change('wrong'), { status: 400 })
     kit.clock.advance(15 * 60_000)

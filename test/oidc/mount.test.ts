@@ -126,7 +126,7 @@ t.test('an unavailable store', async (t) => {
         return (...args: unknown[]) => {
           if (!away) return value.apply(target, args)
           const failed = async () => { throw storeError(new Error('a secret cause')) }
-          return method === 'list' ? { [Symbol.asyncIterator]: () => ({ next: failed }) } : failed()
+          return method === 'page' ? { [Symbol.asyncIterator]: () => ({ next: failed }) } : failed()
         }
       }
     }) as never

@@ -13,7 +13,7 @@ eachStore(t, 'what an anonymous request may store', async (t, start) => {
   /** Milliseconds for which the records of a collection live. */
   async function readLives (name: string): Promise<number[]> {
     const lives: number[] = []
-    for await (const batch of store.collection<Stored>(name).list()) lives.push(...batch.map(({ expired_at }) => Date.parse(expired_at) - kit.clock.now()))
+    for await (const batch of store.collection<Stored>(name).stream()) lives.push(...batch.map(({ expired_at }) => Date.parse(expired_at) - kit.clock.now()))
     return lives
   }
 
@@ -49,7 +49,7 @@ eachStore(t, 'what an anonymous request may store', async (t, start) => {
     t.equal(page.title, 'Sign in')
     const fields = { ...Object.fromEntries(new URL(askCode(app, params).url, harness.url).searchParams) }
     t.match(await post('par', fields, app), { status: 201 })
-    for await (const batch of store.collection('interactions').list()) {
+    for await (const batch of store.collection('interactions').stream()) {
       for (const record of batch) {
         t.ok(JSON.stringify(record).length < 16_000, 'sealed, in base64')
         await store.collection('interactions').delete(record.id)

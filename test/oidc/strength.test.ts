@@ -149,7 +149,7 @@ eachStore(t, 'sign-ins of an earlier release count as one with a password, at th
   // What an earlier release has stored.
   for (const [name, field] of [['grants', 'auth'], ['access_tokens', 'auth'], ['refresh_tokens', 'auth'], ['sign_in_sessions', 'proofs']] as const) {
     const collection = store.collection(name)
-    for await (const batch of collection.list({ limit: 0 })) for (const { id } of batch) t.ok(await collection.update(id, { unset: [field] }), name)
+    for await (const batch of collection.stream({ limit: 0 })) for (const { id } of batch) t.ok(await collection.update(id, { unset: [field] }), name)
   }
   const { now } = Date
   t.teardown(() => { Date.now = now })
@@ -175,7 +175,7 @@ eachStore(t, 'the proofs of a browser decide, not the time of its last form', as
   const sessions = kit.app.identity.store.collection<{ id: string, user_id?: string, proofs?: Proof[] }>('sign_in_sessions')
   const since = new Date(kit.clock.now() - 8 * 60 * MINUTE).toISOString()
   const proofs: Proof[] = [{ way: 'password', kind: 'password', at: since }, { way: 'x', kind: 'passkey', at: new Date(kit.clock.now()).toISOString() }]
-  for await (const batch of sessions.list({ limit: 0 })) for (const { id } of batch) await sessions.update(id, { set: { proofs } })
+  for await (const batch of sessions.stream({ limit: 0 })) for (const { id } of batch) await sessions.update(id, { set: { proofs } })
   const { body } = await post('token', await getCode(harness, app, { prompt: 'none' }, tab), app)
   const { auth_time, ...rest } = await ask(harness, app, body.access_token)
   t.strictSame(rest, { acr: 'phr', amr: ['pwd', 'pop', 'mfa'] })

@@ -122,7 +122,7 @@ forEachStore(t, async (t, build) => {
     await kit.mails.all()
     const count = async () => {
       const found: TicketRecord[] = []
-      for await (const batch of tickets.list()) found.push(...batch.filter((ticket) => ticket.user_id === user_id))
+      for await (const batch of tickets.stream()) found.push(...batch.filter((ticket) => ticket.user_id === user_id))
       return found.length
     }
     t.equal(await count(), 3)

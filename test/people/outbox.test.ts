@@ -66,7 +66,7 @@ t.test('pending mails are sealed', async (t) => {
   const outbox = start({ send: async () => { throw new Error('down') } })
   await outbox.enqueue({ kind: 'test', to: 'ann@example.com' }, HOUR)
   await outbox.settle()
-  for await (const [record] of records.list()) t.notMatch(JSON.stringify(record), /ann|A text/)
+  for await (const [record] of records.stream()) t.notMatch(JSON.stringify(record), /ann|A text/)
 })
 
 t.test('credentials are sent over TLS only, which a self-signed certificate does not make', async (t) => {
@@ -77,7 +77,7 @@ t.test('credentials are sent over TLS only, which a self-signed certificate does
   await outbox.settle()
   t.same(server.received, [], 'the server offers STARTTLS with a certificate of nobody')
   t.same(failed, [])
-  for await (const [record] of records.list()) t.match(record, { state: 'due', attempts: 1 }, 'a mistake of the configuration: it waits')
+  for await (const [record] of records.stream()) t.match(record, { state: 'due', attempts: 1 }, 'a mistake of the configuration: it waits')
 })
 
 t.test('the URL and the sender of mails', async (t) => {
@@ -141,13 +141,13 @@ t.test('a mail that cannot be unsealed, or that kills its process, is final and 
   const sent: string[] = []
   const outbox = start({ send: async ({ to }) => { sent.push(to) } })
   const { release } = await outbox.enqueue({ kind: 'test', to: 'ann@example.com' }, 24 * HOUR, { waits: true })
-  for await (const [record] of records.list()) await records.update(record!.id, { set: { sealed: alter(record!.sealed) } })
+  for await (const [record] of records.stream()) await records.update(record!.id, { set: { sealed: alter(record!.sealed) } })
   release()
   await outbox.enqueue({ kind: 'test', to: 'bob@example.com' }, HOUR)
   await outbox.settle()
   t.same([sent, failed], [['bob@example.com'], ['UNREADABLE']])
   const { release: another } = await outbox.enqueue({ kind: 'test', to: 'carl@example.com' }, 24 * HOUR, { waits: true })
-  for await (const [record] of records.list({ filter: { equal: { state: 'due' } } })) await records.update(record!.id, { set: { attempts: 6 } })
+  for await (const [record] of records.stream({ filter: { equal: { state: 'due' } } })) await records.update(record!.id, { set: { attempts: 6 } })
   another()
   await outbox.settle()
   t.same(failed, ['UNREADABLE', 'INTERRUPTED'])
@@ -215,7 +215,7 @@ t.test('of two processes that claim the same mail one sends it, in every order o
   const { runs, complete } = await exhaust(20_000, async (choose) => {
     sent.length = 0
     const waiting = await processes[0]!.enqueue({ kind: 'test', to: 'ann@example.com' }, HOUR, { waits: true })
-    for await (const [record] of records.list()) await records.update(record!.id, { set: { due_at: '2000-01-01T00:00:00.000Z' } })
+    for await (const [record] of records.stream()) await records.update(record!.id, { set: { due_at: '2000-01-01T00:00:00.000Z' } })
     await scheduler.run({ one: async () => { waiting.release(); await processes[0]!.settle() }, two: async () => { await processes[1]!.flush() } }, choose)
     if (sent.length !== 1 || await records.count() !== 0) t.fail(`sent ${sent.length} times, ${await records.count()} left`)
   })

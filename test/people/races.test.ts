@@ -214,7 +214,7 @@ await race('of the last two administrators who delete themselves at once, one st
   return {
     actors: Object.fromEntries(admins.map(({ user_id }, index) => [`admin ${index}`, async () => await accounts.deleteOwn(user_id).catch((error: { code: string }) => { if (error.code !== 'ErrPerm') throw error; throw Object.assign(new Error('refused'), { code: 'ErrTicket' }) })])),
     async check () {
-      for await (const batch of records.users.list()) if (batch.some(({ roles }) => roles.admin === true)) return
+      for await (const batch of records.users.stream()) if (batch.some(({ roles }) => roles.admin === true)) return
       return 'nobody is left'
     }
   }

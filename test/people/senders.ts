@@ -72,7 +72,7 @@ export interface DeliveryResult {
 async function countClaimed (database: string): Promise<number> {
   const store = await openStore(database, { collections: COLLECTIONS, now: Date.now })
   let claimed = 0
-  for await (const batch of store.collection<DeliveryRecord>('deliveries').list()) claimed += batch.filter(({ attempts }) => attempts > 0).length
+  for await (const batch of store.collection<DeliveryRecord>('deliveries').stream()) claimed += batch.filter(({ attempts }) => attempts > 0).length
   await store.close()
   return claimed
 }

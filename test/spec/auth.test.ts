@@ -167,7 +167,7 @@ await forEachStore(t, async (t, build) => {
       t.equal(Buffer.from(token, 'base64url').length, 32)
     }
     for (const name of ['access_tokens', 'refresh_tokens', 'grants']) {
-      for await (const batch of store.collection(name).list({ filter: { equal: { user_id } } })) {
+      for await (const batch of store.collection(name).stream({ filter: { equal: { user_id } } })) {
         for (const token of [access_token, refresh_token!]) t.notMatch(JSON.stringify(batch), token, name)
       }
     }

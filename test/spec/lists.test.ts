@@ -15,7 +15,7 @@ import { findProblem } from '../helpers/openapi.ts'
 import { type Person, createClient, signIn } from '../helpers/people.ts'
 import { isOfRelay } from '../helpers/events.ts'
 import { ask, readAnswer } from '../helpers/socket.ts'
-import { type Around, wrapStore } from '../helpers/wrap-store.ts'
+import { type Around, isListing, wrapStore } from '../helpers/wrap-store.ts'
 
 const TIME = '2126-11-21T02:51:00.000Z'
 
@@ -115,7 +115,7 @@ t.test('Lists: the same bytes whether a thread of the store renders them or the 
 
   // This kit renders lists only in the thread.
   for (const name of ['clients', 'users']) {
-    kit.app.identity.store.collection(name).list = async function * () { throw new Error('read on the main thread') }
+    kit.app.identity.store.collection(name).stream = async function * () { throw new Error('read on the main thread') }
   }
   for (const path of ['/client/list?limit=0', '/client/list?limit=0&sort=name:desc&offset=7', '/user/list?limit=0&fields=expired,disabled', '/user/list?limit=0']) {
     for (const [format, { query, accept }] of Object.entries(FORMATS)) {
@@ -148,10 +148,19 @@ async function watch (t: Test, { batches, stallTimeout, hold }: { batches: numbe
   const seen = { next: 0, left: 0 }
   const { promise: freed, resolve: free } = Promise.withResolvers<void>()
   const { promise: ends, resolve: end } = Promise.withResolvers<void>()
+  const makeClients = (first: number, length: number) => Array.from({ length }, (_, index) => makeClient(first + index, ann.user_id))
+  const shown = new WeakMap<unknown[], boolean>()
   const around: Around = (call, run) => {
     const { collection, method } = call
-    if (collection !== 'clients' || isOfRelay(call) || !['list', 'next', 'return'].includes(method)) return run()
-    if (method === 'list') return { [Symbol.asyncIterator]: () => ({}) }
+    if (collection !== 'clients' || isOfRelay(call) || !['page', 'stream', 'next', 'return'].includes(method)) return run()
+    if (method === 'page') shown.set(call.args, false)
+    if (isListing(method)) return { [Symbol.asyncIterator]: () => ({}) }
+    const isShown = shown.get(call.args)
+    // The page that shows that the list is a long one.
+    if (isShown !== undefined) {
+      shown.set(call.args, true)
+      return isShown ? { done: true, value: undefined } : { done: false, value: makeClients(0, BATCH_SIZE + 1) }
+    }
     if (method === 'return') {
       seen.left++
       free()
@@ -160,7 +169,7 @@ async function watch (t: Test, { batches, stallTimeout, hold }: { batches: numbe
     const batch = ++seen.next
     return Promise.resolve(hold?.(batch, ends)).then(() => batch > batches
       ? { done: true, value: undefined }
-      : { done: false, value: Array.from({ length: BATCH_SIZE }, (_, index) => makeClient(batch * BATCH_SIZE + index, ann.user_id)) })
+      : { done: false, value: makeClients(batch * BATCH_SIZE, BATCH_SIZE) })
   }
   let text = ''
   const app = createApp({ logger: { level: 'warn', stream: { write: (line: string) => { text += line } } } })

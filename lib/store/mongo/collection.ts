@@ -1,9 +1,9 @@
 import type { Collection as Native, FindOptions, Sort } from 'mongodb'
 import { storeError } from '../../errors.ts'
-import { checkChange, checkDocument, checkFilter, checkId, checkQuery, checkUnique, isEmptyFilter } from '../checks.ts'
+import { checkChange, checkDocument, checkFilter, checkId, checkPageQuery, checkQuery, checkUnique, isEmptyFilter } from '../checks.ts'
 import {
   BATCH_SIZE, type Change, type Collection, type CollectionSpec, type Document, DuplicateKeyError, type Filter,
-  type Linked, type ListQuery, type MaybePromise, type Scalar
+  type Linked, type ListQuery, type MaybePromise, type PageQuery, type Scalar
 } from '../port.ts'
 import type { BoundedCalls } from './bounded-calls.ts'
 import { type Stored, decodeDocument, encodeDocument } from './documents.ts'
@@ -30,7 +30,7 @@ export interface Context {
   spec: (name: string) => CollectionSpec
 }
 
-/** A collection of the port on MongoDB. Each method is one statement, except deleteMany and list. */
+/** A collection of the port on MongoDB. Each method is one statement, except deleteMany, page and stream. */
 export class MongoCollection<T extends Document> implements Collection<T> {
   readonly #context: Context
   readonly #spec: CollectionSpec
@@ -135,17 +135,25 @@ export class MongoCollection<T extends Document> implements Collection<T> {
     return this.#run(() => this.#reads.countDocuments(condition, { ...hint, maxTimeMS: this.#context.calls.timeout }))
   }
 
-  list (query: ListQuery = {}): AsyncIterable<T[]> {
+  page ({ limit = BATCH_SIZE, ...query }: PageQuery = {}): AsyncIterable<T[]> {
+    checkPageQuery(this.#spec, { ...query, limit })
+    // In one answer, if it is not too large for one.
+    return this.#list({ ...query, limit }, limit)
+  }
+
+  stream (query: ListQuery = {}): AsyncIterable<T[]> {
     checkQuery(this.#spec, query)
-    const { filter, sort, after, offset = 0, limit = 0 } = query
+    return this.#list(query, BATCH_SIZE)
+  }
+
+  #list ({ filter, sort, after, offset = 0, limit = 0 }: ListQuery, batchSize: number): AsyncIterable<T[]> {
     return this.#batches(after === undefined ? toFilter(this.#spec, filter) : toFilterAfter(this.#spec, filter, sort, after), {
       // As pairs: an object would not keep the order of keys that look like numbers.
       sort: toSort(sort) as Sort,
       skip: offset,
       // Absent without a limit: with a limit of 0 the driver (7.9) asks for larger and larger batches.
       ...limit === 0 ? {} : { limit },
-      // A page asks for one record more, to know whether there is a next page. It still comes in one answer.
-      batchSize: limit === BATCH_SIZE + 1 ? limit : BATCH_SIZE,
+      batchSize,
       allowDiskUse: true
     })
   }
@@ -155,7 +163,7 @@ export class MongoCollection<T extends Document> implements Collection<T> {
     let [count, failed] = [0, false]
     try {
       while (await this.#run(() => cursor.hasNext())) {
-        const batch = cursor.readBufferedDocuments(BATCH_SIZE).map((stored) => decodeDocument<T>(stored))
+        const batch = cursor.readBufferedDocuments(options.batchSize).map((stored) => decodeDocument<T>(stored))
         count += batch.length
         yield batch
       }

@@ -2,7 +2,8 @@ import type { Connection } from './connection.ts'
 import type { DocumentCache } from './cache.ts'
 import type { Operation, Value } from './operations.ts'
 import type { Table } from './sql.ts'
-import type { Filter, ListQuery, Rendering } from '../port.ts'
+import type { Filter, ListQuery, Rendering, Urgency } from '../port.ts'
+import type { Part } from './reader.ts'
 import type { Touched } from './writer.ts'
 
 /** Where a store's collections read and write: a file with its threads (file.ts), or memory (memory.ts). */
@@ -18,9 +19,11 @@ export interface Backend {
   read<R> (run: (connection: Connection) => R): R
   /** @param touched null for a write that changes no existing document */
   write (operation: Operation, touched: Touched | null): Promise<Value>
-  count (table: Table, filter?: Filter): Promise<number>
+  count (table: Table, filter?: Filter, urgency?: Urgency): Promise<number>
+  /** The first documents that a query finds, as many as fit one answer. */
+  page (table: Table, query: ListQuery, urgency: Urgency): Promise<Part>
   /** Batches of documents, as JSON. */
-  list (table: Table, query: ListQuery): AsyncIterable<string[]>
+  stream (table: Table, query: ListQuery): AsyncIterable<string[]>
   /** See Collection.render. */
   readonly render?: ((table: Table, query: ListQuery, rendering: Rendering) => AsyncIterable<string>) | undefined
   /** Rejects while the file cannot be read or written. */

@@ -1,9 +1,11 @@
-import { checkChange, checkDocument, checkFilter, checkId, checkQuery, checkUnique, isEmptyFilter } from '../checks.ts'
-import type { Change, Collection, Document, Filter, Linked, ListQuery, Scalar } from '../port.ts'
+import { checkChange, checkDocument, checkFilter, checkId, checkPageQuery, checkQuery, checkUnique, isEmptyFilter } from '../checks.ts'
+import { BATCH_SIZE, type Change, type Collection, type Document, type Filter, type Linked, type ListQuery, type PageQuery, type Scalar, type Urgency } from '../port.ts'
+import { toKeyset } from '../seek.ts'
 import type { Backend } from './backend.ts'
 import type { CollectionCache, Entry } from './cache.ts'
 import type { Operation, Value } from './operations.ts'
 import { type Statement, type Table, toId } from './sql.ts'
+import { checkUrgent } from './urgency.ts'
 
 /** Documents deleted in one step of deleteMany. Other writes run between the steps. */
 const DELETE_STEP = 100
@@ -139,15 +141,36 @@ export class SqliteCollection<T extends Document> implements Collection<T> {
     }
   }
 
-  async count (filter?: Filter): Promise<number> {
+  async count (filter?: Filter, urgency: Urgency = {}): Promise<number> {
     checkFilter(this.#table.spec, filter)
+    if (urgency.urgent === true) checkUrgent(this.#table.spec, { filter })
     this.#backend.verify()
-    return this.#backend.count(this.#table, filter)
+    return this.#backend.count(this.#table, filter, urgency)
   }
 
-  async * list (query: ListQuery = {}): AsyncGenerator<T[], void, undefined> {
+  async * page ({ urgent = false, limit = BATCH_SIZE, ...query }: PageQuery = {}): AsyncGenerator<T[], void, undefined> {
+    const { spec } = this.#table
+    checkPageQuery(spec, { ...query, limit })
+    const { sort = [] } = query
+    if (urgent) checkUrgent(spec, { ...query, sort })
+    let [left, start] = [limit, query]
+    while (true) {
+      this.#backend.verify()
+      const { docs, done } = await this.#backend.page(this.#table, { ...start, limit: left }, { urgent })
+      this.#backend.verify()
+      const documents = docs.map((doc) => JSON.parse(doc) as T)
+      const last = documents.at(-1)
+      if (last === undefined) return
+      yield documents
+      left -= documents.length
+      if (done || left === 0) return
+      start = { ...query, offset: 0, after: toKeyset(last, sort) }
+    }
+  }
+
+  async * stream (query: ListQuery = {}): AsyncGenerator<T[], void, undefined> {
     checkQuery(this.#table.spec, query)
-    for await (const docs of this.#verified(this.#backend.list(this.#table, query))) yield docs.map((doc) => JSON.parse(doc) as T)
+    for await (const docs of this.#verified(this.#backend.stream(this.#table, query))) yield docs.map((doc) => JSON.parse(doc) as T)
   }
 
   get render (): Collection<T>['render'] {

@@ -1,7 +1,7 @@
 import { existsSync, realpathSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { warnOfMode } from '../../file-mode.ts'
-import { BATCH_SIZE, type CollectionSpec, type Filter, type ListQuery, type StoreLostError, type StoreOptions, NoDatabaseError } from '../port.ts'
+import { type CollectionSpec, type Filter, type ListQuery, type StoreLostError, type StoreOptions, type Urgency, NoDatabaseError } from '../port.ts'
 import type { Opener } from '../state.ts'
 import type { Backend } from './backend.ts'
 import { DocumentCache } from './cache.ts'
@@ -10,7 +10,7 @@ import { DatabaseFile, identifyFile } from './database-file.ts'
 import type { Failure } from './failure.ts'
 import { type Operation, type Value, readVersion } from './operations.ts'
 import { LogLimit } from './log-limit.ts'
-import { Reader } from './reader.ts'
+import { type Part, Reader } from './reader.ts'
 import { isCurrent, isNew } from './schema.ts'
 import { Table } from './sql.ts'
 import { createTableCheck } from './tables.ts'
@@ -37,7 +37,7 @@ export interface FileOptions {
   onWarning: (message: string) => void
 }
 
-/** A database file: look-ups run on the main thread; writes, lists and counts each in a thread of their own. */
+/** A database file: look-ups run on the main thread; writes, urgent reads and all other reads each in a thread of their own. */
 export class FileBackend implements Backend {
   readonly connection: Connection
   readonly tables: ReadonlyMap<string, Table>
@@ -65,7 +65,7 @@ export class FileBackend implements Backend {
     this.#writer = new Writer(this.#data, { timeout, cache: this.cache, verify: (failures) => this.#verifyBatch(failures) })
     this.#reader = new Reader({ ...this.#data, renderers }, { timeout, onFailure: (failure) => this.#file.report(failure) })
     this.#logLimit = new LogLimit({ path: this.#file.id.path, limit: walLimit, endOldest: () => this.#reader.endOldest(), onWarning })
-    this.render = renderers && ((table, query, rendering) => this.#reader.render(table.list(query, 'doc'), rendering, query.signal))
+    this.render = renderers && ((table, query, rendering) => this.#reader.render(table.list(query, 'doc'), rendering))
   }
 
   static async open (path: string, options: FileOptions): Promise<FileBackend> {
@@ -102,13 +102,16 @@ export class FileBackend implements Backend {
     return this.#writer.write(operation, touched)
   }
 
-  count (table: Table, filter?: Filter): Promise<number> {
-    return this.#reader.count(table.count(filter))
+  count (table: Table, filter?: Filter, urgency?: Urgency): Promise<number> {
+    return this.#reader.count(table.count(filter), urgency)
   }
 
-  list (table: Table, query: ListQuery): AsyncIterable<string[]> {
-    const { limit = 0 } = query
-    return this.#reader.list(table.list(query, 'doc'), limit > 0 && limit <= BATCH_SIZE + 1, query.signal)
+  page (table: Table, query: ListQuery, urgency: Urgency): Promise<Part> {
+    return this.#reader.page(table.list(query, 'doc'), urgency)
+  }
+
+  stream (table: Table, query: ListQuery): AsyncIterable<string[]> {
+    return this.#reader.stream(table.list(query, 'doc'))
   }
 
   async ping (): Promise<void> {

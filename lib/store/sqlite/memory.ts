@@ -1,4 +1,5 @@
 import { BATCH_SIZE, type CollectionSpec, type Filter, type ListQuery } from '../port.ts'
+import type { Part } from './reader.ts'
 import type { Opener } from '../state.ts'
 import type { Backend } from './backend.ts'
 import { Connection } from './connection.ts'
@@ -32,8 +33,13 @@ export class MemoryBackend implements Backend {
     return guard(() => this.connection.get<{ count: number }>(table.count(filter))!.count)
   }
 
+  async page (table: Table, query: ListQuery): Promise<Part> {
+    const { sql, values } = table.list(query, 'doc')
+    return { docs: guard(() => this.connection.all<{ doc: string }>(sql, ...values)).map(({ doc }) => doc), done: true }
+  }
+
   /** Reads the ids first and then the documents: a cursor of the only connection would see concurrent writes. */
-  async * list (table: Table, query: ListQuery): AsyncGenerator<string[], void, undefined> {
+  async * stream (table: Table, query: ListQuery): AsyncGenerator<string[], void, undefined> {
     const { sql, values } = table.list(query, 'bytes')
     const ids = guard(() => this.connection.all<{ bytes: Uint8Array }>(sql, ...values).map(toId))
     const find = `SELECT "doc" FROM ${table.name} WHERE ${quote('id')} = ?`

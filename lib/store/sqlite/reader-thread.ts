@@ -1,16 +1,17 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import { IdentityError } from '../../errors.ts'
-import type { Document, Renderer, Rendering } from '../port.ts'
+import { BATCH_SIZE, type Document, type Renderer, type Rendering } from '../port.ts'
 import { Connection } from './connection.ts'
 import { toFailure } from './failure.ts'
 import type { Answer, Opening, Question, ReaderData } from './reader.ts'
+import type { Statement } from './sql.ts'
 import type { Call, Reply } from './thread-calls.ts'
 import { END } from './thread.ts'
 
-// The thread of slow reads: lists and counts. Each open list has a connection of its own: its cursor holds a snapshot of the
+// A thread of reads: pages, counts and lists. Each open list has a connection of its own: its cursor holds a snapshot of the
 // file, and anything else read on that connection would be as old as the list.
 
-/** Approximate characters of a batch: reading a message must not block the event loop. */
+/** Approximate characters of a batch or a page: reading a message must not block the event loop. */
 const BATCH_LENGTH = 500_000
 /**
  * Approximate characters of a piece: some hundred documents, because each piece costs a message and a write. A string of this
@@ -22,14 +23,12 @@ const CACHE = 256
 /**
  * Connections kept open for the next list. Closing a connection would not free its descriptor. Closing a descriptor drops the
  * POSIX locks of the whole process, so SQLite keeps it for the next connection while the process holds any lock on the file. With a
- * write-ahead log it always holds one. The limit on cursors bounds the descriptors.
+ * write-ahead log it always holds one. The limits on cursors (lib/lists) bound the descriptors.
  */
 const SPARE = 4
 
 interface Cursor {
   connection: Connection
-  /** The most rows of a batch. */
-  size: number
   rows: Iterator<[doc: string]>
   /** The row after the last batch; undefined at the end of the list. */
   next: string | undefined
@@ -65,43 +64,57 @@ function reply (question: Call<Exclude<Question, { kind: 'close' }>>): Reply<Ans
   const { id } = question
   try {
     switch (question.kind) {
-      case 'count': return { id, answer: count(question) }
+      case 'count': return { id, answer: borrow((connection) => connection.get<{ count: number }>(question)!) }
+      case 'page': return { id, answer: borrow((connection) => readPage(connection, question)) }
       case 'open': return { id, answer: open(question) }
       case 'next': return { id, answer: read(question.list) }
     }
   } catch (error) {
-    if (question.kind !== 'count') close(question.list)
+    if ('list' in question) close(question.list)
     return { id, failure: toFailure(error) }
   }
 }
 
-function count (statement: Question & { kind: 'count' }): Answer {
+function borrow (run: (connection: Connection) => Answer): Answer {
   const connection = lend()
   try {
-    return { count: connection.get<{ count: number }>(statement)!.count }
+    return run(connection)
   } finally {
     give(connection)
   }
 }
 
-function open ({ list, size, sql, values, rendering, whole }: Opening): Answer {
+// A row as an array costs two thirds of one as an object.
+function iterate (connection: Connection, { sql, values }: Statement): Iterator<[doc: string]> {
+  const statement = connection.prepare(sql)
+  statement.setReturnArrays(true)
+  return statement.iterate(...values) as unknown as Iterator<[doc: string]>
+}
+
+function readPage (connection: Connection, statement: Statement): Answer {
+  const rows = iterate(connection, statement)
+  const docs: string[] = []
+  for (let length = 0; length < BATCH_LENGTH;) {
+    const doc = rows.next().value?.[0]
+    if (doc === undefined) return { docs, done: true }
+    docs.push(doc)
+    length += doc.length
+  }
+  rows.return?.()
+  return { docs, done: false }
+}
+
+function open ({ list, rendering, ...statement }: Opening): Answer {
   const render = rendering === undefined ? undefined : createBatchRenderer(rendering)
   const connection = lend()
   try {
-    const statement = connection.prepare(sql)
-    // A row as an array costs two thirds of one as an object.
-    statement.setReturnArrays(true)
-    const rows = statement.iterate(...values) as unknown as Iterator<[doc: string]>
-    cursors.set(list, { connection, size, rows, next: rows.next().value?.[0], render })
+    const rows = iterate(connection, statement)
+    cursors.set(list, { connection, rows, next: rows.next().value?.[0], render })
   } catch (error) {
     connection.close()
     throw error
   }
-  const first = read(list, 0)
-  if (first.done || !whole) return first
-  // Only lists counted against the limit may keep a cursor open.
-  close(list)
-  return { done: false }
+  return read(list, 0)
 }
 
 function createBatchRenderer ({ renderer, options, separator }: Rendering): NonNullable<Cursor['render']> {
@@ -145,7 +158,7 @@ function readPiece (cursor: Cursor, render: NonNullable<Cursor['render']>, lengt
 
 function readBatch (cursor: Cursor): string[] {
   const docs: string[] = []
-  for (let length = 0; cursor.next !== undefined && docs.length < cursor.size && length < BATCH_LENGTH;) {
+  for (let length = 0; cursor.next !== undefined && docs.length < BATCH_SIZE && length < BATCH_LENGTH;) {
     docs.push(cursor.next)
     length += cursor.next.length
     cursor.next = cursor.rows.next().value?.[0]

@@ -1,5 +1,4 @@
-import { type FoundState, type Layout, type Opener, type StateRecord, type StoreState, changeState, checkState } from '../state.ts'
-import type { Backend } from './backend.ts'
+import { type FoundState, type Layout, type Opener, type StoreState, checkState } from '../state.ts'
 import type { Connection } from './connection.ts'
 import { LAYOUT_TABLE, quote } from './sql.ts'
 
@@ -13,7 +12,7 @@ export function readUserVersion (connection: Connection): number {
   return connection.get<{ user_version: number }>({ sql: 'PRAGMA user_version', values: [] })!.user_version
 }
 
-function readState (connection: Connection): FoundState {
+export function readState (connection: Connection): FoundState {
   const { doc, revision } = connection.get<{ doc: string, revision: number }>({ sql: `SELECT "doc", "revision" FROM ${LAYOUT}`, values: [] })!
   const state = JSON.parse(doc) as StoreState
   const oldestReader = readUserVersion(connection)
@@ -41,19 +40,4 @@ export function writeState (connection: Connection, { doc, revision }: { doc: st
   const { move, oldestReader } = JSON.parse(doc) as StoreState
   if (written === 1) connection.database.exec(`PRAGMA user_version = ${move === undefined ? oldestReader : IN_MOVE}`)
   return written
-}
-
-export function createStateRecord (backend: Backend): StateRecord {
-  return {
-    // Every transaction reads the state.
-    delay: 0,
-    async read () {
-      return backend.read(readState)
-    },
-    async change ({ state, revision }, change) {
-      const next = changeState(state, change)
-      const written = await backend.write({ kind: 'state', doc: next.doc, revision, quiet: true }, null)
-      return written === 1 ? { state: next.state, revision: revision + 1 } : null
-    }
-  }
 }

@@ -59,13 +59,13 @@ export async function openEvents (t: Test, { around = (_call, run) => run(), dat
     /** All records of the feed by their number, gaps included. */
     async readAll (): Promise<EventRecord[]> {
       const found: EventRecord[] = []
-      for await (const batch of inner.collection<EventRecord>('events').list({ sort: [{ key: 'id', direction: 'asc' }] })) found.push(...batch)
+      for await (const batch of inner.collection<EventRecord>('events').stream({ sort: [{ key: 'id', direction: 'asc' }] })) found.push(...batch)
       return found
     },
     /** What still waits to be published. */
     async countPending (): Promise<number> {
       let count = await inner.collection('event_inbox').count()
-      for await (const batch of inner.collection('users').list()) for (const document of batch) count += listPending(document).length
+      for await (const batch of inner.collection('users').stream()) for (const document of batch) count += listPending(document).length
       return count
     }
   }

@@ -14,7 +14,7 @@ for (const [label, length, kept] of [['small', 10, true], ['large', 100_000, fal
     const ids = Array.from({ length: 30 }, (_, number) => `t${String(number).padStart(2, '0')}`)
     await Promise.all(ids.map((id) => things.insert({ id, text: 'x'.repeat(length) })))
     const read = async (limit: number, removed?: string) => {
-      const { batches, after } = await readPage(things, { limit }, (thing) => thing, { renderer: 'users', options: { fields: undefined } })
+      const { batches, after } = await readPage(things, { limit }, (thing) => thing, (open) => open())
       if (removed !== undefined) await things.delete(removed)
       const parts: string[][] = []
       for await (const batch of batches) parts.push(batch.map(({ id, text }) => `${id}${text.length === length ? '' : '?'}`))

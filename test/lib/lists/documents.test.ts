@@ -27,7 +27,7 @@ t.test('documents in memory are listed as a store lists them', async (t) => {
     [{ key: 'name', direction: 'asc' }], [{ key: 'name', direction: 'desc' }],
     [{ key: 'createdAt', direction: 'asc' }, { key: 'name', direction: 'desc' }], [{ key: 'createdAt', direction: 'desc' }, { key: 'name', direction: 'asc' }]
   ]
-  const read = async (query: ListQuery) => (await collect(clients.list(query))).map(({ id }) => id)
+  const read = async (query: ListQuery) => (await collect(clients.stream(query))).map(({ id }) => id)
   for (const sort of sorts) {
     const inMemory = async (query: { after?: string, offset?: number, limit?: number }) => {
       const page = pageDocuments(items, sort, query)

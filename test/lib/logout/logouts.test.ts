@@ -90,7 +90,7 @@ async function open (t: Test, { answer = async () => ({ status: 200, time: 0 }) 
       timers.advance(2 * SECOND)
     },
     async list (): Promise<LogoutRecord[]> {
-      return (await Array.fromAsync(inner.collection<LogoutRecord>('logouts').list())).flat()
+      return (await Array.fromAsync(inner.collection<LogoutRecord>('logouts').stream())).flat()
     }
   }
 }
@@ -261,8 +261,8 @@ t.test('without a client to notify, a change costs one look-up by an index', asy
   await signIn('s', ['deaf'])
   calls.length = 0
   await endAll(setting)
-  const lists = calls.filter(({ method }) => method === 'list').map(({ collection, args }) => [collection, args[0]])
-  t.strictSame(lists[0], ['clients', { filter: { equal: { backchannel: true } }, limit: 1 }])
+  const lists = calls.filter(({ method }) => method === 'page').map(({ collection, args }) => [collection, args[0]])
+  t.strictSame(lists[0], ['clients', { filter: { equal: { backchannel: true } }, urgent: true, limit: 1 }])
   t.equal(lists.filter(([collection]) => collection === 'clients').length, 1)
   t.equal(lists.filter(([collection]) => collection === 'sign_in_sessions').length, 1, 'which is the removal')
   t.notOk(calls.some(({ collection }) => collection === 'logouts'))

@@ -40,7 +40,7 @@ async function countTexts (database: string): Promise<Record<string, number>> {
   const counts: Record<string, number> = {}
   try {
     for (const { name } of COLLECTIONS) {
-      for await (const batch of store.collection(name).list()) {
+      for await (const batch of store.collection(name).stream()) {
         for (const [, id = ''] of JSON.stringify(batch).matchAll(/"v1\.([\w-]{8})\./g)) counts[id] = (counts[id] ?? 0) + 1
       }
     }

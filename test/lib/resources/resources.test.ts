@@ -174,7 +174,7 @@ t.test('a failure to strip is for the operator: the change took effect', async (
   let down = false
   const rules = await openRules(t, {
     around: ({ collection, method }, run) => {
-      if (down && collection === 'clients' && method === 'list') throw new Error('down')
+      if (down && collection === 'clients' && method === 'page') throw new Error('down')
       return run()
     }
   })

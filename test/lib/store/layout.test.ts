@@ -138,7 +138,7 @@ for (const [name, makeUrl, options] of ENGINES) {
       const store = await open(t, url, { layout, timeout: 2_000, migrator: { steps: [toGrades], lease: 100 } })
       t.strictSame((await store.state.read()).state, layout)
       let count = 0
-      for await (const batch of store.collection<Thing>('things').list()) {
+      for await (const batch of store.collection<Thing>('things').stream()) {
         for (const { id, grade, rank } of batch) if (rank === undefined && id === serialId(Number(grade))) count++
       }
       t.equal(count, 150)

@@ -58,7 +58,7 @@ function cases (server: string): Record<string, (t: Test) => Promise<void>> {
     await fill(things, 250, (number) => ({ rank: number }))
 
     for (const round of ['first', 'second']) {
-      const list = things.list()[Symbol.asyncIterator]()
+      const list = things.stream()[Symbol.asyncIterator]()
       t.equal((await list.next()).value?.length, 100)
       proxy.set(mode)
       const calls: Record<string, () => unknown> = {
@@ -117,7 +117,7 @@ function cases (server: string): Record<string, (t: Test) => Promise<void>> {
       const store = await open()
       const things = store.collection<Thing>('things')
       await fill(things, 250)
-      const list = things.list()[Symbol.asyncIterator]()
+      const list = things.stream()[Symbol.asyncIterator]()
       t.equal((await list.next()).value?.length, 100)
       proxy.lose()
       const pending = t.rejects(things.get('t000001'), { code: 'ErrDb' })
@@ -136,7 +136,7 @@ function cases (server: string): Record<string, (t: Test) => Promise<void>> {
       const store = await open()
       const things = store.collection<Thing>('things')
       await fill(things, 150)
-      const list = things.list()[Symbol.asyncIterator]()
+      const list = things.stream()[Symbol.asyncIterator]()
       await list.next()
       proxy.set('freeze')
       const pending = things.get('t000001').then(() => null, (error: unknown) => error)

@@ -84,9 +84,9 @@ function cases (server: string, places: Places): Record<string, (t: Test) => Pro
       for (const bad of ['2999', '2999-01-01T00:00:00Z', '2999-01-01', 'never']) {
         await t.rejects(tokens.insert({ id: 'x', expired_at: bad }), TypeError, `insert ${bad}`)
         await t.rejects(tokens.update('1', { set: { expired_at: bad } }), TypeError, `update ${bad}`)
-        t.throws(() => tokens.list({ filter: { before: { expired_at: bad } } }), TypeError, `before ${bad}`)
+        t.throws(() => tokens.stream({ filter: { before: { expired_at: bad } } }), TypeError, `before ${bad}`)
       }
-      t.throws(() => tokens.list({ filter: { contains: { expired_at: '2999' } } }), TypeError, 'a time contains no text')
+      t.throws(() => tokens.stream({ filter: { contains: { expired_at: '2999' } } }), TypeError, 'a time contains no text')
     },
 
     'a value that BSON would change comes back as it went in': async (t) => {
@@ -215,7 +215,7 @@ function cases (server: string, places: Places): Record<string, (t: Test) => Pro
       t.strictSame((await read(users, { limit: 101 })).sizes, [100, 1])
       const [page, ...rest] = sent()
       t.match([page, rest], [{ find: 'users', limit: 101 }, []], 'a batch and one more are one answer')
-      const left = users.list()[Symbol.asyncIterator]()
+      const left = users.stream()[Symbol.asyncIterator]()
       t.equal((await left.next()).value?.length, 100)
       t.equal(connections, 0, 'an open cursor holds no connection')
       await left.return?.()
@@ -231,8 +231,8 @@ function cases (server: string, places: Places): Record<string, (t: Test) => Pro
       const { client, database, store } = await watch(t, 'cut')
       await client.db(database).collection<{ _id: string }>('users')
         .insertMany(Array.from({ length: 350 }, (_, number) => ({ _id: String(number) })))
-      const list = store.collection<Thing>('users').list()[Symbol.asyncIterator]()
-      const unread = store.collection<Thing>('users').list()[Symbol.asyncIterator]()
+      const list = store.collection<Thing>('users').stream()[Symbol.asyncIterator]()
+      const unread = store.collection<Thing>('users').stream()[Symbol.asyncIterator]()
       await list.next()
       await client.close()
       await t.rejects(list.next(), { code: 'ErrDb' })
@@ -241,7 +241,7 @@ function cases (server: string, places: Places): Record<string, (t: Test) => Pro
 
     'a list that was never read sends nothing': async (t) => {
       const { store, sent } = await watch(t, 'unread')
-      store.collection('users').list()
+      store.collection('users').stream()
       await store.ping()
       t.match(sent(), [{ ping: 1 }])
     },

@@ -54,7 +54,7 @@ t.test('a list in memory omits deleted documents, and yields no empty batch for 
   const things = store.collection<Thing>('things')
   await fill(things, 250, (number) => ({ owner: number >= 100 && number < 200 ? 'gone' : 'kept' }))
   const sizes = []
-  for await (const batch of things.list()) {
+  for await (const batch of things.stream()) {
     if (sizes.push(batch.length) === 1) await things.deleteMany({ equal: { owner: 'gone' } })
   }
   t.strictSame(sizes, [100, 50])
@@ -157,7 +157,7 @@ t.test('a document of any size goes through the threads', async (t) => {
   const long = (id: number) => ({ id: String(id), text: 'x'.repeat(400_000) })
   await Promise.all([1, 2, 3, 4, 5].map((id) => things.insert(long(id))))
   const sizes = []
-  for await (const batch of things.list()) {
+  for await (const batch of things.stream()) {
     sizes.push(batch.length)
     for (const thing of batch) t.strictSame(thing, long(Number(thing.id)))
   }

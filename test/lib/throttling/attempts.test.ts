@@ -33,7 +33,7 @@ async function open (t: Test) {
     scheduler,
     fail,
     advance: (milliseconds: number) => { time += milliseconds },
-    read: async () => (await Array.fromAsync(records.list())).flat()
+    read: async () => (await Array.fromAsync(records.stream())).flat()
   }
 }
 

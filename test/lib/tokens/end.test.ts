@@ -106,7 +106,7 @@ t.test('deleteOfUser: of an existing user, the records of earlier epochs', async
   await tokens.settle()
   for (const name of names) {
     const left: string[] = []
-    for await (const batch of store.collection(name).list({})) left.push(...batch.map(({ id }) => id))
+    for await (const batch of store.collection(name).stream({})) left.push(...batch.map(({ id }) => id))
     t.strictSame(left.sort(), [`${name} 2`, `${name} 3`, `${name} of bob`], name)
   }
 })

@@ -86,7 +86,7 @@ t.test('end: the session of the caller goes on, with its browser', async (t) => 
   await tokens.settle()
   for (const name of ['access_tokens', 'refresh_tokens', 'grants']) t.equal(await count(name), 1, name)
   t.equal(await count('sign_in_sessions'), 2)
-  for await (const batch of store.collection<TokenRecord>('sign_in_sessions').list({})) for (const { user_epoch } of batch) t.equal(user_epoch, 1)
+  for await (const batch of store.collection<TokenRecord>('sign_in_sessions').stream({})) for (const { user_epoch } of batch) t.equal(user_epoch, 1)
 })
 
 t.test('end: a caller without a session keeps the token', async (t) => {

@@ -14,7 +14,7 @@ await forEachEngine(t, { collections: COLLECTIONS }, async (t, store) => {
   }
   const find = async () => {
     const found: string[] = []
-    for await (const batch of users.list({ filter: { equal: { administers: true } } })) found.push(...batch.map(({ id }) => id))
+    for await (const batch of users.stream({ filter: { equal: { administers: true } } })) found.push(...batch.map(({ id }) => id))
     return found.sort()
   }
   const mark = async (role: string) => await migrateDocuments(store, { layout: LAYOUT, now: Date.now, marking: createMarking(role) })

@@ -25,7 +25,7 @@ const isActive = ({ roles, disabled_at, expired_at }: UserRecord) =>
 
 async function findAdmins (): Promise<string[]> {
   const found: string[] = []
-  for await (const batch of records.users.list({ sort: [{ key: 'account', direction: 'asc' }] })) found.push(...batch.filter(isActive).map(({ account }) => account))
+  for await (const batch of records.users.stream({ sort: [{ key: 'account', direction: 'asc' }] })) found.push(...batch.filter(isActive).map(({ account }) => account))
   return found
 }
 

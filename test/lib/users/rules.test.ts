@@ -212,7 +212,7 @@ t.test('the changes that end the sessions of a user and notify the clients', asy
     await change()
     await tokens.settle()
     const left = await records.tokens.count()
-    for await (const batch of records.tokens.list({})) for (const { id } of batch) await records.tokens.delete(id)
+    for await (const batch of records.tokens.stream({})) for (const { id } of batch) await records.tokens.delete(id)
     return [left, ...told.splice(0)]
   }
   const told_ = (epoch?: number) => [user_id, epoch, { atOnce: true }]

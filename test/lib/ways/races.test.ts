@@ -64,7 +64,7 @@ async function tryOrders (prepare: () => Promise<Actors>, check: (succeeded: str
 const listWays = async (id: string) => Object.keys((await users.get(id))?.ways ?? {}).sort()
 async function listMaterial (): Promise<string[]> {
   const found: string[] = []
-  for await (const batch of credentials.list()) found.push(...batch.map(({ id }) => id))
+  for await (const batch of credentials.stream()) found.push(...batch.map(({ id }) => id))
   return found.sort()
 }
 

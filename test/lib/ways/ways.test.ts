@@ -37,7 +37,7 @@ function open (t: Test, store: Store, change: Partial<WayPolicy> = {}) {
   const read = async ({ user_id }: { user_id: string }) => (await users.get(user_id))!
   const listMaterial = async ({ user_id }: { user_id: string }) => {
     const found: CredentialRecord[] = []
-    for await (const batch of store.collection<CredentialRecord>('credentials').list({ filter: { equal: { user_id } } })) found.push(...batch)
+    for await (const batch of store.collection<CredentialRecord>('credentials').stream({ filter: { equal: { user_id } } })) found.push(...batch)
     return found
   }
   return { ways, users, create, read, listMaterial, ended, advance: (milliseconds: number) => { time += milliseconds } }

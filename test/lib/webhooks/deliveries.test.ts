@@ -517,7 +517,7 @@ t.test('the loop delivers by itself, and goes on after a failure of the store', 
     arrivals.get(JSON.parse(body).data.target.id)?.resolve()
     return 200
   })
-  for (const [number, method] of ['', '', 'list', 'get'].entries()) {
+  for (const [number, method] of ['', '', 'page', 'get'].entries()) {
     const arrival = Promise.withResolvers<void>()
     arrivals.set(`user${number}`, arrival)
     if (method !== '') failing.add(method)

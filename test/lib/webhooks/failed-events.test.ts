@@ -45,7 +45,7 @@ t.test('what an early release has parked is carried over at the first lease, wit
   t.strictSame(users(), [], 'not before its time')
   t.strictSame((await records.get(webhookId))!.parked, [])
   t.equal(await parked(), 2)
-  t.match(await Array.fromAsync(failures.list()), [[{ attempts: 3, type: 'user.created' }, { attempts: 3 }]])
+  t.match(await Array.fromAsync(failures.stream()), [[{ attempts: 3, type: 'user.created' }, { attempts: 3 }]])
   clock.advance(30 * MINUTE)
   await webhooks.flush()
   t.strictSame(users(), ['user1', 'user2'])

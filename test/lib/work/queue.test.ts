@@ -133,16 +133,17 @@ t.test('what another program queued is found within two seconds', async (t) => {
   t.strictSame(done, ['of a command'])
 })
 
-t.test('a poll reads pages, so that it never waits for a cursor of long lists', async (t) => {
+t.test('a poll reads urgent pages, so that it waits neither for a cursor of long lists nor for a search', async (t) => {
   const { start, make, records, calls } = await open(t)
   for (let number = 0; number < 250; number++) await records.insert(make(`r${String(number).padStart(3, '0')}`))
   const done: string[] = []
   await start({ perform: async ({ id }) => { done.push(id) } }).flush()
   t.equal(new Set(done).size, 250)
   t.equal(done.length, 250)
-  const lists = calls.filter(({ method }) => method === 'list')
+  const lists = calls.filter(({ method }) => method === 'page')
   t.ok(lists.length >= 3)
-  for (const { args } of lists) t.match(args[0], { limit: 100 })
+  t.notOk(calls.some(({ method }) => method === 'stream'))
+  for (const { args } of lists) t.match(args[0], { limit: 100, urgent: true })
 })
 
 t.test('half of the capacity is for urgent work', async (t) => {

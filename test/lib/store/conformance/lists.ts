@@ -1,4 +1,4 @@
-import type { ListQuery, SortKey } from '../../../../lib/store/port.ts'
+import type { ListQuery, PageQuery, SortKey } from '../../../../lib/store/port.ts'
 import { renderThings } from '../../../fixtures/things-renderer.ts'
 import { type Cases, each, fill, ids, read, serialId } from './suite.ts'
 
@@ -115,15 +115,46 @@ export const lists: Cases = {
     t.equal((await read(things, { sort: by('rank:asc'), filter: { equal: { rank: 1 } } })).things.length, 83)
   },
 
+  'a page has at most one document more than a batch, and comes in one': async (t, { things }) => {
+    await fill(things, 250, (number) => ({ rank: number % 3 }))
+    const page = async (query?: PageQuery) => (await Array.fromAsync(things.page(query))).map((batch) => batch.map(({ id }) => id))
+    t.strictSame((await page()).map(({ length }) => length), [100])
+    t.strictSame((await page({ limit: 101 })).map(({ length }) => length), [101])
+    t.strictSame(await page({ filter: { equal: { rank: 9 } } }), [])
+    const after = { values: [1], id: serialId(4) }
+    for (const query of [{ limit: 3 }, { offset: 240, limit: 20 }, { sort: by('rank:desc'), limit: 101 }, { sort: by('rank:asc'), after, limit: 90 }]) {
+      t.strictSame(await page(query), [await ids(things, query)])
+    }
+    for (const limit of [0, 102]) await t.rejects(async () => await page({ limit }), TypeError)
+  },
+
+  'a page of large documents is whole and in order': async (t, { things }) => {
+    await fill(things, 12, (number) => ({ rank: number % 2, map: { text: 'x'.repeat(200_000) } }))
+    for (const query of [{}, { sort: by('rank:desc'), limit: 11 }, { sort: by('rank:asc,name:desc'), offset: 3, limit: 8 }]) {
+      const batches = await Array.fromAsync(things.page(query))
+      t.notOk(batches.some(({ length }) => length === 0))
+      t.strictSame(batches.flat().map(({ id }) => id), await ids(things, query))
+    }
+  },
+
+  'an urgent read answers as any other': async (t, { things }) => {
+    await fill(things, 20, (number) => ({ owner: `o${number % 2}`, rank: number }))
+    const filter = { equal: { owner: 'o1' } }
+    t.equal(await things.count(filter, { urgent: true }), 10)
+    for (const query of [{ sort: by('id:desc'), limit: 3 }, { filter, sort: by('name:asc') }]) {
+      t.strictSame((await Array.fromAsync(things.page({ ...query, urgent: true }))).flat().map(({ id }) => id), await ids(things, query))
+    }
+  },
+
   'leaving the loop early frees the cursor': async (t, { store, things }) => {
     await fill(things, 350)
     for (let round = 0; round < 100; round++) {
-      for await (const batch of things.list()) {
+      for await (const batch of things.stream()) {
         if (batch.length === 100) break
       }
       const thrown = new Error('thrown in the loop')
       await t.rejects(async () => {
-        for await (const batch of things.list()) if (batch.length === 100) throw thrown
+        for await (const batch of things.stream()) if (batch.length === 100) throw thrown
       }, thrown)
     }
     t.equal((await read(things)).things.length, 350, 'a hundred lists later a list still opens')
@@ -139,8 +170,8 @@ export const lists: Cases = {
 
   'two lists may be read in step': async (t, { things }) => {
     await fill(things, 250)
-    const up = things.list()[Symbol.asyncIterator]()
-    const down = things.list({ sort: by('id:desc') })[Symbol.asyncIterator]()
+    const up = things.stream()[Symbol.asyncIterator]()
+    const down = things.stream({ sort: by('id:desc') })[Symbol.asyncIterator]()
     for (const size of [100, 100, 50]) {
       const [one, two] = [await up.next(), await down.next()]
       t.equal(one.value?.length, size)
@@ -152,7 +183,7 @@ export const lists: Cases = {
   'writing while a list is read is safe': async (t, { things }) => {
     await fill(things, 350, (number) => ({ rank: number }))
     const seen: string[] = []
-    for await (const batch of things.list({ sort: by('rank:asc') })) {
+    for await (const batch of things.stream({ sort: by('rank:asc') })) {
       seen.push(...batch.map(({ id }) => id))
       if (seen.length !== 100) continue
       await each(Array.from({ length: 50 }, (_, number) => serialId(number)), (id) => things.update(id, { increment: { rank: 10_000 } }))
@@ -168,7 +199,7 @@ export const lists: Cases = {
   'what a list has given can be written while it is open, one by one': async (t, { things }) => {
     await fill(things, 220)
     let changed = 0
-    for await (const batch of things.list()) {
+    for await (const batch of things.stream()) {
       for (const { id } of batch) if (await things.update(id, { set: { owner: 'seen' } })) changed++
     }
     t.equal(changed, 220)

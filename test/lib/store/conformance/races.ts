@@ -68,7 +68,7 @@ export const races: Cases = {
       t.equal((await things.getLinked(id, {}))?.document.id, id)
       t.equal(await things.count({ equal: { owner: id } }), 1)
       const batches = []
-      for await (const batch of things.list({ filter: { equal: { owner: id } } })) batches.push(batch)
+      for await (const batch of things.stream({ filter: { equal: { owner: id } } })) batches.push(batch)
       t.match(batches, [[{ id }]])
     }))
   }

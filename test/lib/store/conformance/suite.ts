@@ -39,7 +39,7 @@ export async function each<T> (items: Iterable<T>, job: (item: T) => Promise<unk
 export async function read (collection: Collection<Thing>, query?: ListQuery): Promise<{ things: Thing[], sizes: number[] }> {
   const things: Thing[] = []
   const sizes: number[] = []
-  for await (const batch of collection.list(query)) {
+  for await (const batch of collection.stream(query)) {
     things.push(...batch)
     sizes.push(batch.length)
   }

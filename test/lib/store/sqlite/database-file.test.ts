@@ -151,7 +151,7 @@ t.test('a list that is open when the file is replaced fails', async (t) => {
   const backup = await makeBackup(t, `${base}/backup.db`)
   const { things } = await open(t, path)
   await Promise.all(Array.from({ length: 350 }, (_, number) => things.insert({ id: `t${number}` })))
-  const list = things.list()[Symbol.asyncIterator]()
+  const list = things.stream()[Symbol.asyncIterator]()
   await list.next()
   replace(path, backup)
   await nextTurn()

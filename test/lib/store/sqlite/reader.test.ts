@@ -1,5 +1,4 @@
 import { DatabaseSync } from 'node:sqlite'
-import { setImmediate as turn } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { Connection } from '../../../../lib/store/sqlite/connection.ts'
 import { identifyFile } from '../../../../lib/store/sqlite/database-file.ts'
@@ -58,7 +57,7 @@ async function read (list: AsyncIterable<string[]>): Promise<number> {
 
 /** Resolves when the thread has answered everything that it was asked before. */
 async function settle (reader: Reader): Promise<void> {
-  await read(reader.list(ONE, true))
+  await reader.page(ONE)
 }
 
 t.test('a list is a snapshot until its reader stops, reads to the end, or it fails', async (t) => {
@@ -68,23 +67,23 @@ t.test('a list is a snapshot until its reader stops, reads to the end, or it fai
     connection.run(table.insert({ id: serialId(number++) }))
     return isPinned(connection)
   }
-  const list = reader.list(ALL, false)
+  const list = reader.stream(ALL)
   await list.next()
   t.equal(isPinnedAfterWrite(), true, 'open')
   await list.return()
   await settle(reader)
   t.equal(isPinnedAfterWrite(), false, 'left')
 
-  t.equal(await read(reader.list(ALL, false)), 352)
+  t.equal(await read(reader.stream(ALL)), 352)
   t.equal(isPinnedAfterWrite(), false, 'read to its end')
 
-  await t.rejects(reader.list({ sql: 'SELECT doc FROM nowhere', values: [] }, false).next(), { code: 'ErrDb' })
+  await t.rejects(reader.stream({ sql: 'SELECT doc FROM nowhere', values: [] }).next(), { code: 'ErrDb' })
   t.equal(isPinnedAfterWrite(), false, 'failed')
 })
 
 t.test('a batch is read ahead, and no more than one', async (t) => {
   const { reader, connection } = startReader(t)
-  const list = reader.list(ALL, false)
+  const list = reader.stream(ALL)
   t.equal((await list.next()).value?.length, 100)
   await settle(reader)
   connection.run(table.insert({ id: 'z' }))
@@ -128,106 +127,31 @@ t.test('a stored document that is not JSON is an error without its text', async 
   t.match(error, { code: 'ErrInternal', message: 'a stored document cannot be read', cause: undefined })
 })
 
-t.test('no list waits for a count, even a long one', async (t) => {
+t.test('an urgent read waits for nothing else', async (t) => {
   const { open, ...gate } = createGate()
   const { reader } = startReader(t, gate)
   t.teardown(open)
-  let counted = false
-  const count = reader.count({ sql: 'BLOCK', values: [] }).catch(() => {}).finally(() => { counted = true })
-  t.equal(await read(reader.list(table.list({ limit: 100 }, 'doc'), true)), 100, 'a short list')
-  t.equal(await read(reader.list(ALL, false)), 350, 'a long one')
-  t.equal((await Array.fromAsync(reader.render(ALL, renderThings()))).join('').split(';').length, 350, 'one that is rendered')
-  t.equal(counted, false)
+  let ended = 0
+  const end = () => { ended++ }
+  const slow = [reader.count({ sql: 'BLOCK', values: [] }), reader.page(ONE), reader.stream(ALL).next(), reader.render(ALL, renderThings()).next()]
+  for (const one of slow) one.then(end, end)
+  t.equal((await reader.page(ONE, { urgent: true })).docs.length, 1, 'a page')
+  t.equal(await reader.count(table.count(), { urgent: true }), 350, 'a count')
+  t.equal(ended, 0)
   open()
-  await count
+  await Promise.allSettled(slow)
   t.equal(await reader.count(table.count()), 350)
 })
 
-t.test('lists with a cursor are bounded: further long lists wait, short ones never do', async (t) => {
-  const { reader } = startReader(t, { cursors: 2 })
-  const [one, two] = [reader.list(ALL, false), reader.list(ALL, false)]
-  await one.next()
-  await two.next()
-  let entered = false
-  const three = reader.list(ALL, false)
-  const waiting = three.next().then(() => { entered = true })
-  t.equal(await read(reader.list(table.list({ limit: 100 }, 'doc'), true)), 100, 'a list of one batch')
-  t.equal(entered, false)
-  await one.return()
-  await waiting
-  t.equal(entered, true, 'the first to leave lets the next in')
-  await two.return()
-  t.equal(await read(three), 250)
-  t.equal(await read(reader.list(ALL, false)), 350)
-})
-
-t.test('a short list of large documents is counted like a long one', async (t) => {
-  const { reader, connection } = startReader(t, { cursors: 1 })
+t.test('a page comes in one answer, or in part if its documents are large, and holds no snapshot', async (t) => {
+  const { reader, connection } = startReader(t)
   for (let number = 0; number < 8; number++) connection.run(table.insert({ id: `z${number}`, ...{ text: 'x'.repeat(200_000) } }))
-  const LARGE = table.list({ sort: [{ key: 'id', direction: 'desc' }], limit: 8 }, 'doc')
-  const one = reader.list(ALL, false)
-  await one.next()
-  let entered = false
-  const large = reader.list(LARGE, true)
-  const waiting = large.next().then(({ value }) => {
-    entered = true
-    return value
-  })
-  t.equal(await read(reader.list(table.list({ limit: 100 }, 'doc'), true)), 100, 'a short one of small documents is answered')
-  await settle(reader)
-  t.equal(entered, false, 'the large one waits')
-  await one.return()
-  t.equal((await waiting)?.length, 3, 'and comes in batches')
-  t.equal(await read(large), 5)
+  const all = await reader.page(table.list({ limit: 101 }, 'doc'))
+  t.strictSame([all.docs.length, all.done], [101, true])
+  const part = await reader.page(table.list({ sort: [{ key: 'id', direction: 'desc' }], limit: 8 }, 'doc'))
+  t.strictSame([part.docs.length, part.done], [3, false])
   connection.run(table.insert({ id: 'last' }))
   t.equal(isPinned(connection), false)
-})
-
-t.test('a list that waited too long for a cursor is ErrBusy', async (t) => {
-  const timers = createTimers()
-  const { reader } = startReader(t, { cursors: 1, timeout: 1_000, timers })
-  const one = reader.list(ALL, false)
-  await one.next()
-  await settle(reader)
-  const two = reader.list(ALL, false).next()
-  two.catch(() => {})
-  timers.advance(999)
-  t.equal(await Promise.race([two.catch(() => 'ErrBusy'), turn('waits')]), 'waits')
-  timers.advance(1)
-  await t.rejects(two, { code: 'ErrBusy' })
-  t.equal(await read(one), 250, 'the one that had it goes on')
-  t.equal(await read(reader.list(ALL, false)), 350)
-})
-
-t.test('a list that waits for a cursor is dropped when its caller has disconnected', async (t) => {
-  const { reader } = startReader(t, { cursors: 1 })
-  const one = reader.list(ALL, false)
-  await one.next()
-  const caller = new AbortController()
-  const dropped = reader.list(ALL, false, caller.signal).next()
-  const rendered = reader.render(ALL, { renderer: 'things', options: {}, separator: ',' }, caller.signal).next()
-  const patient = read(reader.list(ALL, false))
-  caller.abort()
-  await t.rejects(dropped, { message: /connection was closed/ })
-  await t.rejects(rendered, { message: /connection was closed/ })
-  await t.rejects(reader.list(ALL, false, caller.signal).next(), { message: /connection was closed/ }, 'nor does it begin later')
-  await one.return()
-  t.equal(await patient, 350, 'the next one gets the cursor')
-})
-
-t.test('lists that wait for a cursor are bounded', async (t) => {
-  const { reader } = startReader(t, { cursors: 1 })
-  const one = reader.list(ALL, false)
-  await one.next()
-  const waiting = Array.from({ length: 1_000 }, async () => {
-    const list = reader.list(ALL, false)
-    const { value } = await list.next()
-    await list.return()
-    return value?.length
-  })
-  await t.rejects(reader.list(ALL, false).next(), { code: 'ErrBusy' })
-  await one.return()
-  t.ok((await Promise.all(waiting)).every((length) => length === 100), 'those that wait are served')
 })
 
 t.test('calls that wait are bounded', async (t) => {
@@ -239,12 +163,12 @@ t.test('calls that wait are bounded', async (t) => {
 
 t.test('a list that goes unread for too long loses its cursor, and then fails', async (t) => {
   const timers = createTimers()
-  const { reader, connection } = startReader(t, { cursors: 1, idle: 1_000, timers })
-  const one = reader.list(ALL, false)
+  const { reader, connection } = startReader(t, { idle: 1_000, timers })
+  const one = reader.stream(ALL)
   await one.next()
   await settle(reader)
   timers.advance(1_000)
-  t.equal(await read(reader.list(ALL, false)), 350, 'another list gets the place')
+  await settle(reader)
   connection.run(table.insert({ id: 'z' }))
   t.equal(isPinned(connection), false)
   t.equal((await one.next()).value?.length, 100, 'what was read ahead')
@@ -253,13 +177,13 @@ t.test('a list that goes unread for too long loses its cursor, and then fails', 
 
 t.test('a thread that dies fails its calls, and a new thread takes over', async (t) => {
   const { reader } = startReader(t, { file: new URL('../../../fixtures/dying-reader-thread.ts', import.meta.url) })
-  const list = reader.list(ALL, false)
+  const list = reader.stream(ALL)
   await list.next()
-  await t.rejects(reader.list({ sql: 'DIE', values: [] }, false).next(), { code: 'ErrDb', cause: { message: /thread/ } })
+  await t.rejects(reader.stream({ sql: 'DIE', values: [] }).next(), { code: 'ErrDb', cause: { message: /thread/ } })
   t.equal(await reader.count(table.count()), 350)
   await list.next()
   await t.rejects(list.next(), { code: 'ErrDb' }, 'its cursors are gone with it')
-  t.equal(await read(reader.list(ALL, false)), 350)
+  t.equal(await read(reader.stream(ALL)), 350)
 })
 
 t.test('a read that takes too long is ErrDb', async (t) => {
@@ -273,14 +197,12 @@ t.test('a read that takes too long is ErrDb', async (t) => {
   t.equal(await reader.count(table.count()), 350, 'and its late answer is nobody else\'s')
 })
 
-t.test('a closed reader fails all its lists, even those that wait', async (t) => {
-  const { reader, connection } = startReader(t, { cursors: 1 })
-  const open = reader.list(ALL, false)
+t.test('a closed reader fails all its lists', async (t) => {
+  const { reader, connection } = startReader(t)
+  const open = reader.stream(ALL)
   await open.next()
-  const waiting = reader.list(ALL, false).next()
-  waiting.catch(() => {})
   await reader.close()
-  await t.rejects(waiting, { code: 'ErrDb' })
+  await t.rejects(reader.stream(ALL).next(), { code: 'ErrDb' })
   await open.next()
   await t.rejects(open.next(), { code: 'ErrDb' })
   await t.rejects(reader.count(table.count()), { code: 'ErrDb' })
@@ -292,7 +214,7 @@ t.test('a closed reader fails all its lists, even those that wait', async (t) =>
 t.test('the oldest list can be ended: its reader gets an error, its snapshot is released, and other lists go on', async (t) => {
   const { reader, connection } = startReader(t)
   t.equal(reader.endOldest(), false)
-  const [older, younger] = [reader.list(ALL, false), reader.list(ALL, false)]
+  const [older, younger] = [reader.stream(ALL), reader.stream(ALL)]
   await older.next()
   connection.run(table.insert({ id: serialId(1000) }))
   await younger.next()

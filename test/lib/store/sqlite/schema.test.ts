@@ -29,7 +29,7 @@ t.test('a database written by release 0.1 opens, and works', async (t) => {
   const found = await store.collection<Thing>('access_tokens').getLinked('x3Jc0v7W1tVQx9mQd6q3yQ0l2o8Yw5n4b1r6s7t8u9A', { user_id: 'users', client_id: 'clients' })
   t.match(found, { document: { scopes: ['openid'] }, linked: { user_id: { account: 'ann@example.com' }, client_id: { name: "Ann's app" } } })
   const names = []
-  for await (const batch of users.list({ sort: [{ key: 'account', direction: 'desc' }] })) names.push(...batch.map(({ account }) => account))
+  for await (const batch of users.stream({ sort: [{ key: 'account', direction: 'desc' }] })) names.push(...batch.map(({ account }) => account))
   t.strictSame(names, ['bob', 'ann@example.com'])
   await t.rejects(users.insert({ id: 'new', account: 'bob' }), { name: 'DuplicateKeyError', field: 'account' })
   t.equal((await users.update(ann!.id, { increment: { revision: 1 } }))?.revision, 4)
