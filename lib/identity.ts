@@ -52,6 +52,7 @@ import { createMarking } from './users/administrators.ts'
 import { checkManagerRoles } from './users/manager-rules.ts'
 import { createStoredUsers } from './users/stored-users.ts'
 import { createUsers, type Users } from './users/users.ts'
+import { type MaySignIn, createJudge } from './ways/may-sign-in.ts'
 import { type WayService, createWays } from './ways/ways.ts'
 import { type Webhooks, createWebhooks } from './webhooks/webhooks.ts'
 
@@ -136,6 +137,8 @@ export interface Services {
   readonly logouts: Logouts
   /** The languages of pages and mails. */
   readonly languages: Languages
+  /** Judges everything that makes a session, a code or a token of what a person has proved. */
+  readonly maySignIn: MaySignIn
   /** Signs users in step by step, for the pages. */
   readonly signIns: SignIns
   /** The cookies of browsers in which a user has signed in. */
@@ -261,10 +264,12 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     onAddressVerified: async (user) => await people.accounts?.finishVerification(user)
   })
   const removeFirstSecrets = createFirstSecrets({ store, directory: findDataDir(options) ?? 'data', onWarning })
+  const maySignIn = createJudge({ store, now, ways })
   const signIns = createSignIns({
     store,
     now,
-    steps: [createPasswordStep(users)],
+    places: [[createPasswordStep(users)]],
+    maySignIn,
     async onDone (user_id) {
       nameCaller({ user_id })
       await recorder.insert({ type: 'sign_in.succeeded', id: user_id })
@@ -314,6 +319,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     tokenSessions: createTokenSessions({ store, now, tokens, recorder }),
     ownSessions: createOwnSessions({ store, now, tokens, recorder, authorizations }),
     logouts,
+    maySignIn,
     get languages () { return getLanguages() },
     signIns: meter === undefined ? signIns : watchSignIns(signIns, meter),
     knownBrowsers: createKnownBrowsers({ key: deriveKey(box.key, 'known browsers'), now }),

@@ -30,7 +30,7 @@ export type Strength = {
  * The method of each kind of proof. For a passkey it is `pop`, the possession of a key that need not be in hardware (OpenID Connect EAP
  * ACR Values 1.0, 3): without an attestation, nobody knows where the key is.
  */
-const AMR: Readonly<Record<Proof['kind'], string | undefined>> = { password: 'pwd', upstream: undefined, passkey: 'pop', totp: 'otp', recovery: 'otp' }
+export const AMR: Readonly<Record<Proof['kind'], string | undefined>> = { password: 'pwd', upstream: undefined, passkey: 'pop', totp: 'otp', recovery: 'otp' }
 
 const isPasskey = ({ kind }: Proof): boolean => kind === 'passkey'
 const isVerified = (proof: Proof): boolean => isPasskey(proof) && proof.uv === true

@@ -1,8 +1,10 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { IdentityError } from '../lib/errors.ts'
+import type { Login } from '../lib/oidc/contract.ts'
 import type { StepView } from '../lib/pages/contract.ts'
 import type { Message } from '../lib/pages/texts/en.ts'
-import type { Progress, Refusal, Step } from '../lib/sign-in/steps/step.ts'
+import type { Located, Outcome, Proved, SignInAim, SignedIn } from '../lib/sign-in/sign-ins.ts'
+import type { Refusal } from '../lib/sign-in/steps/step.ts'
 import { LIMITS } from '../schemas/common.ts'
 import { rememberLanguage } from './mail-language.ts'
 import { createBrowserCookies } from './known-browsers.ts'
@@ -16,7 +18,9 @@ const FORM_LIMIT = 16 * 1024
 
 /** The text for each refusal of a step. */
 const REFUSALS: Record<Refusal, Message> = {
-  'wrong-password': ({ errors }) => errors.wrongPassword
+  'wrong-password': ({ errors }) => errors.wrongPassword,
+  ended: ({ errors }) => errors.signInChanged,
+  missing: ({ errors }) => errors.factorMissing
 }
 
 /** Makes this scope parse the forms of pages, and no other bodies. */
@@ -49,24 +53,49 @@ export interface SignInForm {
   secret: string
   view: Omit<StepView, 'error'>
   page: PageOptions
+  /** What it is for, and what the browser's session has proved before. */
+  aim?: Omit<SignInAim, 'choice'>
+  /** Answers when the user cannot prove as much as the app asks for. Absent where nothing is asked for. */
+  onUnmet?: () => Promise<unknown>
+}
+
+/** The field, or the query parameter, with the kind of proof that the person has chosen. */
+const CHOICE = 'way'
+
+/** The login of a browser, for the authorization server. */
+export function toLogin ({ user_id: accountId, user_epoch, proofs }: SignedIn): Login {
+  return { accountId, user_epoch, proofs }
 }
 
 /** Shows and verifies the steps of a sign-in, for an app or for the account pages. */
 export function createSignInForms ({ identity: { signIns, knownBrowsers } }: FastifyInstance, limits: SignInLimits, getIssuer: () => URL) {
   const browsers = createBrowserCookies(knownBrowsers, getIssuer)
 
-  async function show (reply: FastifyReply, step: Step, { view, page }: SignInForm, more: Pick<StepView, 'account' | 'error'> = {}): Promise<FastifyReply> {
+  async function show (reply: FastifyReply, { step }: Located, { view, page }: SignInForm, more: Pick<StepView, 'account' | 'error'> = {}): Promise<FastifyReply> {
     return await sendPage(reply, step.page, { ...view, ...more }, page)
   }
 
+  /** Sends the page that an outcome leads to. Null when it has; the result when the sign-in is over. */
+  async function answer (reply: FastifyReply, outcome: Outcome, form: SignInForm): Promise<SignedIn | null> {
+    if ('done' in outcome) return outcome.done
+    if ('unmet' in outcome) await form.onUnmet?.()
+    else if ('next' in outcome) await show(reply, outcome.next, form)
+    else {
+      const { reason, ...refused } = outcome.refused
+      await show(reply.code(400), outcome.again, form, { ...refused, error: REFUSALS[reason] })
+    }
+    return null
+  }
+
   return {
-    /** Sends the page of the step that the browser is at. */
-    async show (reply: FastifyReply, form: SignInForm): Promise<FastifyReply> {
-      return await show(reply, await signIns.find(form.secret), form)
+    /** Sends the page of the step that the browser is at, or of the alternative that the person has chosen. */
+    async show (request: FastifyRequest, reply: FastifyReply, form: SignInForm): Promise<FastifyReply> {
+      const { [CHOICE]: choice } = request.query as { [CHOICE]?: unknown }
+      return await show(reply, await signIns.find(form.secret, { ...form.aim, ...(typeof choice === 'string' && { choice }) }), form)
     },
 
     /** Verifies the submitted form. Null when it has sent a page: the next step, or the same step with an error. */
-    async submit (request: FastifyRequest, reply: FastifyReply, form: SignInForm): Promise<Progress | null> {
+    async submit (request: FastifyRequest, reply: FastifyReply, form: SignInForm): Promise<SignedIn | null> {
       const attempt = {
         form: readFields(request),
         turn: toAnonymousTurn(request),
@@ -76,33 +105,27 @@ export function createSignInForms ({ identity: { signIns, knownBrowsers } }: Fas
           return known
         }
       }
+      const choice = readField(request, CHOICE)
+      const aim = { ...form.aim, ...(choice !== '' && { choice }) }
       try {
-        const outcome = await signIns.submit(form.secret, attempt)
-        if ('done' in outcome) {
-          const { user_id, user_epoch: epoch } = outcome.done
-          await rememberLanguage(request, user_id, form.page.locales)
-          browsers.remember(request, reply, readField(request, 'account').trim(), { user_id, epoch })
-          return outcome.done
-        }
-        if ('next' in outcome) await show(reply, outcome.next, form)
-        else {
-          const { reason, ...filledIn } = outcome.refused
-          await show(reply.code(400), outcome.again, form, { ...filledIn, error: REFUSALS[reason] })
-        }
+        const result = await answer(reply, await signIns.submit(form.secret, attempt, aim), form)
+        if (result === null) return null
+        const { user_id, user_epoch: epoch, account, proofs } = result
+        await rememberLanguage(request, user_id, form.page.locales)
+        // A browser is known for the account that was typed with the password.
+        if (account !== '' && proofs.some(({ kind }) => kind === 'password')) browsers.remember(request, reply, account, { user_id, epoch })
+        return result
       } catch (error) {
         if (!(error instanceof IdentityError) || error.code !== 'ErrLimit') throw error
         const account = readField(request, 'account').trim().slice(0, LIMITS.account)
-        await show(reply.code(429).headers(error.headers), await signIns.find(form.secret), form, { account, error: describeLimit(error) })
+        await show(reply.code(429).headers(error.headers), await signIns.find(form.secret, aim), form, { account, error: describeLimit(error) })
       }
       return null
     },
 
     /** Goes on after the steps that a link has proved. Null when it has sent the page of the next step. */
-    async proceed (reply: FastifyReply, form: SignInForm, proved: Progress): Promise<Progress | null> {
-      const outcome = await signIns.proceed(form.secret, proved)
-      if ('done' in outcome) return outcome.done
-      await show(reply, outcome.next, form)
-      return null
+    async proceed (reply: FastifyReply, form: SignInForm, proved: Proved): Promise<SignedIn | null> {
+      return await answer(reply, await signIns.proceed(form.secret, proved, form.aim), form)
     },
 
     cancel: signIns.cancel

@@ -2,10 +2,11 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { INTERACTION, toApiPath } from '../lib/issuer.ts'
 import type { AuthorizationServer, Decision, Interaction } from '../lib/oidc/contract.ts'
 import { pageHeaders } from '../lib/pages/headers.ts'
+import { PASSWORD } from '../lib/way.ts'
 import { PAGE_PATHS } from '../lib/accounts/links.ts'
 import { createPageError, sendPage, signInOver } from '../plugins/pages.ts'
 import { keepApp, readApp } from '../plugins/app-cookie.ts'
-import { type SignInForm, checkOrigin, createSignInForms, parseForms, readField } from '../plugins/sign-in-forms.ts'
+import { type SignInForm, checkOrigin, createSignInForms, parseForms, readField, toLogin } from '../plugins/sign-in-forms.ts'
 import { LIMITS } from '../schemas/common.ts'
 import { type PasswordPage, type PeopleMount, createAskForm, createPasswordForm, toAsker } from './people-pages.ts'
 
@@ -95,7 +96,7 @@ export async function interactionRoutes (app: FastifyInstance, mount: PeopleMoun
   app.get<InteractionRoute>(`${INTERACTION}/:uid`, { schema: { hide: true } }, async (request, reply) => {
     const { interaction } = await findInteraction(request, reply)
     if (isCreating(request, interaction)) return await askForm.show(reply, toSignUp(interaction), toPage(interaction))
-    return isSigningIn(request, interaction) ? await forms.show(reply, toForm(interaction)) : await showConsent(reply, interaction)
+    return isSigningIn(request, interaction) ? await forms.show(request, reply, toForm(interaction)) : await showConsent(reply, interaction)
   })
 
   app.post<InteractionRoute>(`${INTERACTION}/:uid`, { schema: { hide: true } }, async (request, reply) => {
@@ -110,8 +111,7 @@ export async function interactionRoutes (app: FastifyInstance, mount: PeopleMoun
     }
     const signedIn = await forms.submit(request, reply, toForm(interaction))
     if (signedIn === null) return reply
-    const { user_id: accountId, ...proof } = signedIn
-    return await decide(request, reply, server, { login: { accountId, ...proof }, create: {} })
+    return await decide(request, reply, server, { login: toLogin(signedIn), create: {} })
   })
 
   /** The page of a link. Another link is asked for in the same sign-in, while it lasts. */
@@ -137,10 +137,9 @@ export async function interactionRoutes (app: FastifyInstance, mount: PeopleMoun
       const found = await findInteraction(request, reply).catch(() => null)
       if (found === null || found.interaction.prompt === 'consent') return null
       // The person has just chosen the password. The other steps remain.
-      const signedIn = await forms.proceed(reply, toForm(found.interaction), { user_id, user_epoch: epoch, amr: ['pwd'] })
+      const signedIn = await forms.proceed(reply, toForm(found.interaction), { user_id, user_epoch: epoch, way: PASSWORD, kind: 'password' })
       if (signedIn === null) return reply
-      const { user_id: accountId, ...proof } = signedIn
-      return await decide(request, reply, found.server, { login: { accountId, ...proof }, create: {} })
+      return await decide(request, reply, found.server, { login: toLogin(signedIn), create: {} })
     })
   })
 }

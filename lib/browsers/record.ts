@@ -8,7 +8,7 @@ export interface SignInSessionRecord extends Revocable {
   /** Stays the same for the life of the session, while the cookie's value changes. */
   uid: string
   created_at: string
-  /** The time of the last sign-in with a password. */
+  /** The time of the last sign-in: of the oldest proof that its strength rests on. */
   signed_in_at?: string
   /** What the user has proved in this browser. Absent on sessions of earlier releases: their users have a password only. */
   proofs?: Proof[]

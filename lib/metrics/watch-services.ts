@@ -1,5 +1,6 @@
 import { IdentityError } from '../errors.ts'
-import type { SignIns } from '../sign-in/sign-ins.ts'
+import type { SignIns, SignedIn } from '../sign-in/sign-ins.ts'
+import { AMR, type Proof } from '../proofs.ts'
 import type { Caller, Tokens } from '../tokens/tokens.ts'
 import type { Meter, Outcome } from './meter.ts'
 
@@ -39,24 +40,28 @@ export function watchTokens (tokens: Tokens, meter: Meter): Tokens {
   }
 }
 
+/** The method of a step, as in the label of a sign-in. */
+const toMethod = (kind: Proof['kind']): string => AMR[kind] ?? kind
+
 /** Wraps the sign-ins to count each submitted form. */
 export function watchSignIns (signIns: SignIns, meter: Meter): SignIns {
+  const succeed = ({ strength }: SignedIn) => meter.signIn('success', strength.amr.join('+'))
   return {
     ...signIns,
-    async submit (secret, attempt) {
+    async submit (secret, attempt, aim) {
       try {
-        const outcome = await signIns.submit(secret, attempt)
-        if ('done' in outcome) meter.signIn('success', outcome.done.amr.join('+'))
-        else if ('again' in outcome) meter.signIn('failure', outcome.again.amr)
+        const outcome = await signIns.submit(secret, attempt, aim)
+        if ('done' in outcome) succeed(outcome.done)
+        else if ('again' in outcome) meter.signIn('failure', toMethod(outcome.again.step.kind))
         return outcome
       } catch (error) {
-        meter.signIn(toOutcome(error), (await signIns.find(secret)).amr)
+        meter.signIn(toOutcome(error), toMethod((await signIns.find(secret, aim)).step.kind))
         throw error
       }
     },
-    async proceed (secret, proved) {
-      const outcome = await signIns.proceed(secret, proved)
-      if ('done' in outcome) meter.signIn('success', outcome.done.amr.join('+'))
+    async proceed (secret, proved, aim) {
+      const outcome = await signIns.proceed(secret, proved, aim)
+      if ('done' in outcome) succeed(outcome.done)
       return outcome
     }
   }

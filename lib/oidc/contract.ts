@@ -79,7 +79,7 @@ export type Decision =
   /** `create` answers prompt=create too. */
   | { login: Login, create?: Record<string, never> }
   | { consent: Record<string, never> }
-  | { error: 'access_denied', error_description: string }
+  | { error: 'access_denied' | 'unmet_authentication_requirements', error_description: string }
 
 /** A browser with a signed-in user. */
 export interface BrowserSession {

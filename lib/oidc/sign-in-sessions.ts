@@ -36,10 +36,9 @@ export function listProofs ({ proofs, signed_in_at, created_at }: SignInSessionR
 
 /** A sign-in that ends now, with what oidc-provider stores of it in the session, and then in codes, refresh tokens and ID tokens. */
 export function completeLogin ({ accountId, user_epoch, proofs: given }: Login, times: Times): SignIn {
-  const signed_in_at = toTimestamp(times.now())
-  const proofs = given ?? provePassword(signed_in_at)
-  const { acr, amr, time } = toStrength(proofs)
-  return { accountId, user_epoch, proofs, acr, amr, ts: times.toEpoch(time), signed_in_at }
+  const proofs = given ?? provePassword(toTimestamp(times.now()))
+  const { acr, amr, time: signed_in_at } = toStrength(proofs)
+  return { accountId, user_epoch, proofs, acr, amr, ts: times.toEpoch(signed_in_at), signed_in_at }
 }
 
 /** The sign-in of this request. Undefined when the user was signed in before. */

@@ -1,7 +1,10 @@
+import { beginsSignIn } from '../ways/words.ts'
+import type { Judgement, MaySignIn } from '../ways/may-sign-in.ts'
+import type { Acr, Proof, Strength } from '../proofs.ts'
 import { type Clock, toLifetime, toTimestamp } from '../clock.ts'
 import type { Document, Store } from '../store/port.ts'
 import { hashToken } from '../crypto/random-token.ts'
-import type { Attempt, Progress, Step, Verdict } from './steps/step.ts'
+import type { Attempt, Place, Progress, Step, Verdict } from './steps/step.ts'
 
 /** Seconds for each step after the first one. */
 const PROGRESS_TTL = 10 * 60
@@ -10,7 +13,8 @@ const PROGRESS_TTL = 10 * 60
 interface ProgressRecord extends Document {
   user_id: string
   user_epoch: number
-  amr: string[]
+  account: string
+  proofs: Proof[]
   created_at: string
   expired_at: string
 }
@@ -26,54 +30,123 @@ interface CarriedLinkRecord extends Document {
   expired_at: string
 }
 
+/** The name by which attempts from the second step on are counted. No account has a space. */
+const toUserName = (user_id: string): string => `user ${user_id}`
+
 const toLinkId = (secret: string): string => hashToken(`link ${secret}`)
 
-/** The result of a form: a sign-in, another step, or the same step again. */
-export type Outcome = { done: Progress } | { next: Step } | { again: Step, refused: Extract<Verdict, { refused: unknown }>['refused'] }
+/** A sign-in after its last step. */
+export interface SignedIn extends Progress {
+  strength: Strength
+}
+
+/** What a link has proved. */
+export type Proved = Pick<Progress, 'user_id' | 'user_epoch'> & Omit<Proof, 'at'>
+
+/** What a sign-in is for. */
+export interface SignInAim {
+  client_id?: string | undefined
+  /** The strength that the request asks for. */
+  acr?: Acr | undefined
+  /** What the browser's session has proved already: the sign-in only adds what is missing. Absent: it asks for all. */
+  base?: Progress | undefined
+  /** The kind of proof that the person has chosen, if they have. */
+  choice?: string | undefined
+}
+
+/** The step to show, and the other kinds of proof that the person may choose instead. */
+export interface Located {
+  step: Step
+  others: Step['kind'][]
+}
+
+/**
+ * The result of a form: a sign-in, another step, the same step again, or that the user cannot prove as much as the request asks for.
+ */
+export type Outcome =
+  | { done: SignedIn }
+  | { next: Located }
+  | { again: Located, refused: Extract<Verdict, { refused: unknown }>['refused'] }
+  | { unmet: true }
+
+/** The progress of a sign-in that is judged, or that it has ended. */
+type Stage = { progress: Progress | null, open: readonly Step[], judged: Judgement | null }
 
 /**
  * Signs users in step by step. The proofs of a browser are in the store, never in the browser. Nothing is stored for a sign-in with
- * a single step.
- * @param steps in their order
+ * a single step. After each step, `maySignIn` judges whether another one is needed.
+ * @param places the order of the steps: those that begin a sign-in, then those that only come second
  * @param onDone called with the user after the last step, before the sign-in is answered
  */
-export function createSignIns ({ store, now, steps, onDone = async () => {} }: {
-  store: Store, now: Clock, steps: readonly [Step, ...Step[]], onDone?: (user_id: string) => Promise<void>
+export function createSignIns ({ store, now, places, maySignIn, onDone = async () => {} }: {
+  store: Store, now: Clock, places: readonly [Place, ...Place[]], maySignIn: MaySignIn, onDone?: (user_id: string) => Promise<void>
 }) {
   const records = store.collection<ProgressRecord>('sign_ins')
   const links = store.collection<CarriedLinkRecord>('sign_ins')
+  const [first, ...later] = places
+  const start: Stage = { progress: null, open: first, judged: null }
 
   async function load (secret: string): Promise<Progress | null> {
     const record = await records.get(hashToken(secret))
-    if (record === null || record.expired_at <= toTimestamp(now())) return null
-    const { user_id, user_epoch, amr } = record
-    return { user_id, user_epoch, amr }
+    if (record === null || record.expired_at <= toTimestamp(now()) || record.proofs === undefined) return null
+    const { user_id, user_epoch, account, proofs } = record
+    return { user_id, user_epoch, account, proofs }
   }
 
-  /** The first due step that was not passed yet; undefined when there is none. */
-  async function findStep (progress: Progress | null): Promise<Step | undefined> {
-    for (const step of steps) {
-      if (progress?.amr.includes(step.amr) !== true && (await step.isDue?.(progress) ?? true)) return step
+  const judge = async ({ user_id, user_epoch: epoch, proofs }: Progress, { client_id, acr }: SignInAim) => (
+    await maySignIn({ user_id, epoch, proofs, client_id, acr }))
+
+  /** The steps that can add what is missing, at the first place that has any. */
+  async function listOpen (judged: Extract<Judgement, { because: 'below' }>): Promise<Step[]> {
+    const { user, demanded, standing } = judged
+    const isBegun = standing.some(beginsSignIn)
+    for (const place of isBegun ? later : [first]) {
+      const open: Step[] = []
+      for (const step of place) {
+        const isUseful = standing.every(({ kind }) => kind !== step.kind) && (!isBegun || demanded !== 'phr' || step.kind === 'passkey')
+        if (isUseful && await (step.isOpen?.(user) ?? true)) open.push(step)
+      }
+      if (open.length > 0) return open
     }
+    return []
   }
 
-  /** The progress of a browser and its next step. It starts again if no further step is due any more. */
-  async function locate (secret: string): Promise<{ progress: Progress | null, step: Step }> {
-    const progress = await load(secret)
-    const step = await findStep(progress)
-    return step === undefined ? { progress: null, step: steps[0] } : { progress, step }
+  /** The stage of a browser. It starts again if what it has proved is not enough to go on with, or needs nothing more. */
+  async function locate (secret: string, aim: SignInAim): Promise<Stage> {
+    const progress = await load(secret) ?? aim.base ?? null
+    if (progress === null) return start
+    const judged = await judge(progress, aim)
+    if (judged.may || judged.because !== 'below') return start
+    const open = await listOpen(judged)
+    return open.length === 0 ? start : { progress, open, judged }
+  }
+
+  /** The step of a stage that the person has chosen, or else the first one. */
+  function show ({ open }: Pick<Stage, 'open'>, choice?: string): Located {
+    const step = open.find(({ kind }) => kind === choice) ?? open[0]!
+    return { step, others: open.filter((other) => other !== step).map(({ kind }) => kind) }
+  }
+
+  async function forget (secret: string, isStored: boolean): Promise<void> {
+    if (isStored) await records.delete(hashToken(secret))
   }
 
   /** Goes on to the next step, or completes the sign-in. */
-  async function advance (secret: string, reached: Progress, isStored: boolean): Promise<{ done: Progress } | { next: Step }> {
-    const next = await findStep(reached)
-    if (next !== undefined) {
-      await records.put({ id: hashToken(secret), ...reached, ...toLifetime(now(), PROGRESS_TTL) })
-      return { next }
+  async function advance (secret: string, reached: Progress, aim: SignInAim, isStored: boolean): Promise<Outcome> {
+    const judged = await judge(reached, aim)
+    if (judged.may) {
+      await forget(secret, isStored)
+      await onDone(reached.user_id)
+      return { done: { ...reached, strength: judged.strength } }
     }
-    if (isStored) await records.delete(hashToken(secret))
-    await onDone(reached.user_id)
-    return { done: reached }
+    const open = judged.because === 'below' ? await listOpen(judged) : []
+    if (open.length > 0) {
+      await records.put({ id: hashToken(secret), ...reached, ...toLifetime(now(), PROGRESS_TTL) })
+      return { next: show({ open }) }
+    }
+    await forget(secret, isStored)
+    if (judged.because === 'unmet') return { unmet: true }
+    return { again: show(start), refused: { reason: judged.because === 'ended' ? 'ended' : 'missing' } }
   }
 
   return {
@@ -81,27 +154,37 @@ export function createSignIns ({ store, now, steps, onDone = async () => {} }: {
      * The current step of a browser.
      * @param secret identifies the sign-in: long, random, and known to this browser only
      */
-    async find (secret: string): Promise<Step> {
-      return (await locate(secret)).step
+    async find (secret: string, aim: SignInAim = {}): Promise<Located> {
+      return show(await locate(secret, aim), aim.choice)
     },
 
     /**
      * Verifies the form of the browser's current step.
      * @throws ErrLimit, and the errors of the step
      */
-    async submit (secret: string, attempt: Attempt): Promise<Outcome> {
-      const { progress, step } = await locate(secret)
-      const verdict = await step.verify(attempt, progress)
-      if ('refused' in verdict) return { again: step, refused: verdict.refused }
+    async submit (secret: string, attempt: Attempt, aim: SignInAim = {}): Promise<Outcome> {
+      const stage = await locate(secret, aim)
+      const { progress } = stage
+      const located = show(stage, aim.choice)
+      const { step } = located
+      // The form of a step that is not due any more.
+      if (aim.choice !== undefined && step.kind !== aim.choice) return { next: located }
+      const counted = progress === null ? attempt : { ...attempt, limit: async () => await attempt.limit(toUserName(progress.user_id)) }
+      const verdict = await step.verify(counted, progress)
+      if ('refused' in verdict) return { again: located, refused: verdict.refused }
+      const { user_id, user_epoch, way, uv, account = '' } = verdict.passed
+      const proof: Proof = { way, kind: step.kind, ...(uv !== undefined && { uv }), at: toTimestamp(now()) }
       // The first step determines the user.
-      const { user_id, user_epoch } = progress ?? verdict.passed
-      const reached = { user_id, user_epoch, amr: [...progress?.amr ?? [], step.amr] }
-      return await advance(secret, reached, progress !== null)
+      const reached = progress === null
+        ? { user_id, user_epoch, account, proofs: [proof] }
+        : { ...progress, account: progress.account || account, proofs: [...progress.proofs, proof] }
+      return await advance(secret, reached, aim, progress !== null)
     },
 
     /** Goes on with the steps after those that a link has proved. It replaces what the browser has proved before. */
-    async proceed (secret: string, proved: Progress): Promise<{ done: Progress } | { next: Step }> {
-      return await advance(secret, proved, await load(secret) !== null)
+    async proceed (secret: string, { user_id, user_epoch, ...proof }: Proved, aim: SignInAim = {}): Promise<Outcome> {
+      const reached = { user_id, user_epoch, account: '', proofs: [{ ...proof, at: toTimestamp(now()) }] }
+      return await advance(secret, reached, aim, await load(secret) !== null)
     },
 
     /** Deletes the browser's progress. */

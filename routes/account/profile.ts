@@ -1,6 +1,9 @@
 import type { FastifyInstance } from 'fastify'
 import { countCharacters } from '../../lib/checks.ts'
 import { IdentityError } from '../../lib/errors.ts'
+import { toTimestamp } from '../../lib/clock.ts'
+import type { Proof } from '../../lib/proofs.ts'
+import { PASSWORD } from '../../lib/way.ts'
 import type { Message } from '../../lib/pages/texts/en.ts'
 import type { AccountMount, Visits } from '../../plugins/account.ts'
 import { createBrowserCookies } from '../../plugins/known-browsers.ts'
@@ -17,7 +20,7 @@ function describeRefusal (error: IdentityError, min: number): Message {
 
 /** The person's name and password. */
 export function profilePages (app: FastifyInstance, mount: AccountMount, visits: Visits): void {
-  const { getIssuer, limits, limitWrites, limitPasswords, passwordMin } = mount
+  const { getIssuer, limits, limitWrites, limitPasswords, passwordMin, now } = mount
   const { users, knownBrowsers } = app.identity
   const browsers = createBrowserCookies(knownBrowsers, getIssuer)
   const add = createPages(app, mount, visits)
@@ -38,7 +41,7 @@ export function profilePages (app: FastifyInstance, mount: AccountMount, visits:
     section: 'password',
     sensitive: true,
     show: () => ({}),
-    async submit ({ actor, server, user: { user_id, account } }, request, reply) {
+    async submit ({ actor, server, session, user: { user_id, account } }, request, reply) {
       const [current_password, password] = [readField(request, 'current_password'), readField(request, 'password')]
       await limits.guess(request, account, browsers.find(request, account))
       await limitPasswords(user_id)
@@ -48,7 +51,9 @@ export function profilePages (app: FastifyInstance, mount: AccountMount, visits:
       }
       const { epoch } = await users.patchOwn(user_id, { data: { password, current_password } }, actor)
       // The change has ended all sign-ins, this one too. The person has just typed their password, so this browser is signed in again.
-      await visits.signIn(request, reply, server, { accountId: user_id, user_epoch: epoch })
+      const others = session.proofs.filter(({ kind }) => kind !== 'password')
+      const proofs: Proof[] = [{ way: PASSWORD, kind: 'password', at: toTimestamp(now()) }, ...others]
+      await visits.signIn(request, reply, server, { accountId: user_id, user_epoch: epoch, proofs })
       browsers.remember(request, reply, account, { user_id, epoch })
       return 'password'
     },

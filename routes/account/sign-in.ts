@@ -2,7 +2,7 @@ import type { FastifyInstance } from 'fastify'
 import { PAGE_PATHS } from '../../lib/accounts/links.ts'
 import { type AccountMount, type Visits, createSignInCookie } from '../../plugins/account.ts'
 import { sendPage } from '../../plugins/pages.ts'
-import { type SignInForm, checkOrigin, createSignInForms, readField } from '../../plugins/sign-in-forms.ts'
+import { type SignInForm, checkOrigin, createSignInForms, readField, toLogin } from '../../plugins/sign-in-forms.ts'
 
 type Query = { Querystring: { next?: string } }
 
@@ -34,7 +34,7 @@ export function signInPages (app: FastifyInstance, { getServer, getIssuer, getHo
     const session = await visits.findSession(request, reply, server)
     if (session !== null && visits.isFresh(session)) return reply.redirect(visits.toNext(next), 303)
     const again = session === null ? undefined : (await users.get(session.user_id))?.account
-    return await forms.show(reply, toForm(next, createSignInCookie(server.issuer).begin(request, reply), again))
+    return await forms.show(request, reply, toForm(next, createSignInCookie(server.issuer).begin(request, reply), again))
   })
 
   app.post<Query>('/sign-in', { schema }, async (request, reply) => {
@@ -52,8 +52,7 @@ export function signInPages (app: FastifyInstance, { getServer, getIssuer, getHo
     const again = session === null ? undefined : (await users.get(session.user_id))?.account
     const signedIn = await forms.submit(request, reply, toForm(next, proof, again))
     if (signedIn === null) return reply
-    const { user_id: accountId, ...rest } = signedIn
-    await visits.signIn(request, reply, server, { accountId, ...rest })
+    await visits.signIn(request, reply, server, toLogin(signedIn))
     // The page of a link reads the cookie once more, and ends it.
     if (`/${next}` !== PAGE_PATHS.change) cookie.end(reply)
     return reply.redirect(visits.toNext(next), 303)

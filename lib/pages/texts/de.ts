@@ -24,6 +24,8 @@ export const de: TextSource = {
     forDevelopers: 'Für die Entwickler der App:',
     refused: 'Die Anfrage kann nicht beantwortet werden.',
     wrongPassword: 'Das Konto oder das Passwort ist falsch.',
+    signInChanged: 'Ihr Konto wurde inzwischen geändert. Melden Sie sich noch einmal an.',
+    factorMissing: 'Dieses Konto braucht zur Anmeldung einen zweiten Faktor und hat keinen. Wenden Sie sich an den Betreiber dieses Dienstes.',
     tooMany: 'Zu viele Versuche. Versuchen Sie es später noch einmal.',
     tooManySeconds: { one: 'Zu viele Versuche. Versuchen Sie es in {seconds} Sekunde noch einmal.', other: 'Zu viele Versuche. Versuchen Sie es in {seconds} Sekunden noch einmal.' },
     passwordClosed: 'Es gab zu viele falsche Versuche. Setzen Sie ein neues Passwort, oder bitten Sie die Administration, dieses wieder freizugeben.',

@@ -35,6 +35,8 @@ export const en = {
     forDevelopers: 'For the developers of the app:',
     refused: 'The request cannot be answered.',
     wrongPassword: 'The account or the password is wrong.',
+    signInChanged: 'Your account has changed meanwhile. Sign in again.',
+    factorMissing: 'This account needs a second factor to sign in, and has none. Ask the operator of this service.',
     tooMany: 'Too many attempts. Try again later.',
     tooManySeconds: { one: 'Too many attempts. Try again in {seconds} second.', other: 'Too many attempts. Try again in {seconds} seconds.' },
     passwordClosed: 'There were too many wrong attempts. Set a new password, or ask an administrator to open this one.',

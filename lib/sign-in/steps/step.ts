@@ -1,14 +1,17 @@
+import type { Proof } from '../../proofs.ts'
+import type { UserRecord } from '../../records.ts'
 import type { Turn } from '../../fair-queue.ts'
 import type { MaybePromise } from '../../store/port.ts'
 import type { KnownBrowser } from '../../throttling/known-browsers.ts'
 
-/** The user that a sign-in has identified so far, and the methods. */
+/** The user that a sign-in has identified so far, and what they have proved. */
 export interface Progress {
   user_id: string
   /** The user's epoch when the first step was passed: a password change since then ends the sign-in. */
   user_epoch: number
-  /** The methods used so far (RFC 8176). */
-  amr: string[]
+  /** The account as it was typed at the step of the password; '' without one. */
+  account: string
+  proofs: Proof[]
 }
 
 /** A submitted form, as a step receives it. */
@@ -17,27 +20,38 @@ export interface Attempt {
   /** The turn in the queue for a hash. */
   turn: Turn
   /**
-   * Counts an attempt for the account. The step calls it before it verifies anything.
+   * Counts an attempt for the account. The step calls it before it verifies anything. From the second step on it counts for the user.
    * @returns the entry of the browser's cookie for the account
    * @throws ErrLimit
    */
   limit (account: string): Promise<KnownBrowser | undefined>
 }
 
-/** Why a step refuses a form. The page has the text for it, in each language. */
-export type Refusal = 'wrong-password'
+/**
+ * Why a form is refused. The page has the text for it, in each language. `ended`: the sign-in has to begin again, because the user or one
+ * of their ways has changed. `missing`: the user needs a second factor and has none.
+ */
+export type Refusal = 'wrong-password' | 'ended' | 'missing'
 
-/** The user that the step has identified, or the reason for a refusal. A refused step is shown again, with `account` filled in. */
-export type Verdict = { passed: Pick<Progress, 'user_id' | 'user_epoch'> } | { refused: { reason: Refusal, account?: string } }
+/** What a step has proved: by which way, and of whom. Only the first step of a sign-in determines the user. */
+export interface Passed extends Pick<Progress, 'user_id' | 'user_epoch'>, Pick<Proof, 'way' | 'uv'> {
+  account?: string
+}
+
+/** What the step has proved, or the reason for a refusal. A refused step is shown again, with `account` filled in. */
+export type Verdict = { passed: Passed } | { refused: { reason: Refusal, account?: string } }
 
 /** One step of a sign-in: a form, and the verification of its input. */
 export interface Step {
-  /** The authentication method of the step (RFC 8176). Each step has a different one. */
-  readonly amr: string
+  /** The kind of proof. The alternatives at one place of the order have different ones. */
+  readonly kind: Proof['kind']
   /** The page with its form (lib/pages/contract.ts). */
   readonly page: 'sign-in'
-  /** Whether the user needs this step after the earlier ones. Absent: all users do. */
-  isDue? (progress: Progress | null): MaybePromise<boolean>
+  /** Whether this user can take it, once they are known. Absent: all users can. */
+  isOpen? (user: UserRecord): MaybePromise<boolean>
   /** @param progress the result of the earlier steps; null for the first step */
   verify (attempt: Attempt, progress: Progress | null): Promise<Verdict>
 }
+
+/** The alternatives at one place in the order of steps. The first one that is open is shown; the person may choose another one. */
+export type Place = readonly [Step, ...Step[]]

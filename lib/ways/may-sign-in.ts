@@ -1,0 +1,68 @@
+import { type Clock, toTimestamp } from '../clock.ts'
+import { ACRS, type Acr, type Proof, type Strength, reaches, toStrength } from '../proofs.ts'
+import { type UserRecord, isActive } from '../records.ts'
+import type { Store } from '../store/port.ts'
+import type { WayService } from './ways.ts'
+import { DEFAULT_POLICY, type WayPolicy, beginsSignIn, canReach, findDemanded, isStanding } from './words.ts'
+
+/** What somebody has proved, and what for. */
+export interface SignInClaim {
+  user_id: string
+  /** The user's epoch when the first proof was made. */
+  epoch: number
+  proofs: readonly Proof[]
+  /** The client that they sign in to; absent for the pages of the account. */
+  client_id?: string | undefined
+  /** The strength that the request asks for. */
+  acr?: Acr | undefined
+}
+
+/**
+ * The judgement about a claim. `ended`: the user is gone or may not sign in, their epoch has moved, or nothing that they proved stands any
+ * more. `below`: more has to be proved. `missing`: the user has no factor, and one is demanded. `unmet`: the request asks for more than
+ * they can prove.
+ */
+export type Judgement =
+  | { may: true, user: UserRecord, strength: Strength }
+  | { may: false, because: 'below', user: UserRecord, demanded: Acr, standing: Proof[] }
+  | { may: false, because: 'ended' | 'missing' | 'unmet' }
+
+/**
+ * The least of the values that we know among those that a request lists (`acr_values`, OpenID Connect Core, 3.1.2.1). Undefined without
+ * one: then the request asks for nothing.
+ */
+export function findAskedAcr (values: unknown): Acr | undefined {
+  const listed = typeof values === 'string' ? values.split(' ') : []
+  return ACRS.find((acr) => listed.includes(acr))
+}
+
+const max = (one: Acr, other: Acr = '1'): Acr => reaches({ acr: one }, other) ? one : other
+
+/**
+ * Judges everything that makes a session, a code or a token of what a person has proved: the end of each step, an authorization with an
+ * existing session, and each visit of a page of the account. It reads the user, so that it judges what is true now.
+ * lib/tokens/validity.ts judges what exists: tokens that were issued live on.
+ */
+export function createJudge ({ store, now, ways, policy = DEFAULT_POLICY }: {
+  store: Store, now: Clock, ways: Pick<WayService, 'withExisting'>, policy?: WayPolicy
+}) {
+  const users = store.collection<UserRecord>('users')
+
+  return async function maySignIn ({ user_id, epoch, proofs, client_id, acr }: SignInClaim): Promise<Judgement> {
+    const found = await users.get(user_id)
+    if (found === null || !isActive(found, toTimestamp(now())) || epoch < found.epoch) return { may: false, because: 'ended' }
+    const user = await ways.withExisting(found)
+    const standing = proofs.filter((proof) => isStanding(proof, user, policy, client_id))
+    if (standing.length === 0) return { may: false, because: 'ended' }
+    const own = findDemanded(user, policy)
+    const demanded = max(own, acr)
+    const strength = toStrength(standing)
+    const isBegun = standing.some(beginsSignIn)
+    if (isBegun && reaches(strength, demanded)) return { may: true, user, strength }
+    if (!canReach(user, own, policy)) return { may: false, because: 'missing' }
+    if (!canReach(user, demanded, policy)) return { may: false, because: 'unmet' }
+    return { may: false, because: 'below', user, demanded, standing }
+  }
+}
+
+export type MaySignIn = ReturnType<typeof createJudge>
