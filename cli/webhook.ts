@@ -26,7 +26,7 @@ const WEBHOOK = { webhook: { type: 'string', value: 'ID', required: true, text: 
 
 export const webhookCommands: Commands = {
   'webhook create': {
-    summary: 'Make a webhook, and show the secret that signs its messages.',
+    summary: 'Create a webhook, and show the secret that signs its messages.',
     flags: {
       name: { type: 'string', value: 'NAME', required: true, text: 'Display name.' },
       url: { type: 'string', value: 'URL', required: true, text: 'Where events are sent: https.' },
@@ -42,7 +42,7 @@ export const webhookCommands: Commands = {
   },
 
   'webhook list': {
-    summary: 'List webhooks, and how their deliveries stand.',
+    summary: 'List webhooks and the state of their deliveries.',
     flags: {},
     creates: false,
     async run (context) {
@@ -62,7 +62,7 @@ export const webhookCommands: Commands = {
   },
 
   'webhook test': {
-    summary: 'Send a message of the type webhook.test now, and show what came of it.',
+    summary: 'Send a message of the type webhook.test now, and show the result.',
     flags: WEBHOOK,
     creates: false,
     async run (context) {
@@ -77,7 +77,7 @@ export const webhookCommands: Commands = {
     flags: {
       ...WEBHOOK,
       from: { type: 'string', value: 'PLACE', required: true, text: 'Where to begin: a time (RFC 3339), a cursor of the feed, first or now.' },
-      to: { type: 'string', value: 'PLACE', text: 'Where to end: a time or a cursor. Absent: it goes on from there.' }
+      to: { type: 'string', value: 'PLACE', text: 'Where to end: a time or a cursor. By default there is no end.' }
     },
     creates: false,
     async run (context) {
@@ -89,7 +89,7 @@ export const webhookCommands: Commands = {
   },
 
   'webhook attempts': {
-    summary: 'List the last 100 attempts of a webhook, the newest first.',
+    summary: 'List the last 100 attempts of a webhook, newest first.',
     flags: WEBHOOK,
     creates: false,
     async run (context) {
