@@ -74,6 +74,11 @@ export function storeError (cause: unknown): IdentityError {
   return new IdentityError('ErrDb', 'the store is unavailable', { cause, headers: { 'retry-after': RETRY_AFTER } })
 }
 
+/** Whether what all work shares has failed: the store, or a queue that is full. */
+export function isOutage (error: unknown): boolean {
+  return error instanceof IdentityError && (error.code === 'ErrDb' || error.code === 'ErrBusy')
+}
+
 /**
  * The queue for this kind of work is full.
  * @param wait milliseconds after which to try again

@@ -4,7 +4,7 @@ import { type AccountOptions, type Accounts, createAccounts } from './accounts/i
 import { DEFAULT_ACCOUNT_PATH } from './accounts/links.ts'
 import { ENDED_BY_DELETION, createTickets } from './accounts/tickets.ts'
 import type { Event } from '../schemas/event.ts'
-import { type Events, createEvents } from './events/index.ts'
+import { type EventServices, type Events, createEvents } from './events/index.ts'
 import type { Failures } from './events/failures.ts'
 import { type Origin, nameCaller } from './events/origin.ts'
 import { createClients, type Clients } from './clients/clients.ts'
@@ -116,6 +116,8 @@ export interface Services {
   readonly roles: RoleNames
   /** Events: the feed, lists, and listeners of this process. */
   readonly events: Events
+  /** Events that cannot be published, and are tried again every hour. */
+  readonly letters: EventServices['letters']
   /** Records failures and refusals. */
   readonly failures: Pick<Failures, 'recordRefusal' | 'flush'>
   readonly users: Users
@@ -308,6 +310,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     store,
     roles,
     events: record.events,
+    letters: record.letters,
     failures: record.failures,
     accounts,
     users,

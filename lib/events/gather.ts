@@ -1,7 +1,11 @@
+import { decodeTime } from 'ulid'
 import type { Clock } from '../clock.ts'
+import { isOutage } from '../errors.ts'
 import { scan } from '../store/scan.ts'
 import { BATCH_SIZE, type Collection, type Document, type Store } from '../store/port.ts'
-import { EVENT_DUE, type Pending, listPending, readOldest, toDue, toField, toSame } from './pending.ts'
+import type { Carrier, Failed } from './carrier.ts'
+import { LETTERS, type Letters } from './letters.ts'
+import { EVENT_DUE, EVENT_LETTER, type Pending, listPending, readOldest, toDue, toField, toSame } from './pending.ts'
 import { type InboxRecord, type Versioned, findCreation } from './recorder.ts'
 import type { EventRecord } from './types.ts'
 
@@ -16,17 +20,8 @@ const GRACE = 10_000
 
 type Due = Document & { [EVENT_DUE]: string }
 
-/** A document with the events that it carries. */
-export interface Carrier {
-  collection: Collection<Document>
-  document: Document
-  /** In the order that they must keep. */
-  pending: Pending[]
-  /** Whether the document exists only for its events. */
-  isInbox: boolean
-  /** For a deletion: the unique key of its last event, because a document is deleted once. */
-  once?: string
-}
+/** Collections whose documents exist only for their events. */
+const OWN: readonly string[] = ['event_inbox', LETTERS]
 
 /** Deletes what a decided end left, for each collection of an inbox record. It may be called again, and for what is gone. */
 export type Ends = { readonly [collection: string]: ((target: string) => Promise<void>) | undefined }
@@ -35,17 +30,17 @@ export interface GatherParts {
   store: Store
   now: Clock
   getEnds: () => Ends
-  /** Receives failures to finish an end. Its event waits, the others do not. */
+  letters: Pick<Letters, 'join' | 'readDue'>
+  /** Receives failures of the store to finish an end. Its event waits, the others do not. */
   onError: (error: unknown) => void
 }
 
 /** Finds the documents that carry events, and removes published events from them. */
-export function createGatherer ({ store, now, getEnds, onError }: GatherParts) {
+export function createGatherer ({ store, now, getEnds, letters, onError }: GatherParts) {
   const events = store.collection<EventRecord>('events')
-  const inbox = store.collection<InboxRecord>('event_inbox')
 
   /** Withdraws a deletion that its caller did not carry out in time. @returns the record if the document was deleted, or else null */
-  async function settleDeletion (record: InboxRecord, name: string, target: string): Promise<InboxRecord | null> {
+  async function settleDeletion (own: Collection<Document>, record: InboxRecord, name: string, target: string): Promise<InboxRecord | null> {
     const { id, target_created_at, created_at } = record
     const collection = store.collection<Versioned>(name)
     const document = await collection.get(target)
@@ -55,20 +50,21 @@ export function createGatherer ({ store, now, getEnds, onError }: GatherParts) {
     const { target_revision = revision } = record
     // With another revision of the document, a write of the caller that is still under way deletes nothing.
     const isVoid = revision !== target_revision || await collection.update(target, { increment: { revision: 1 } }, { equal: { revision } }) !== null
-    if (isVoid) await inbox.delete(id, toSame(record))
+    if (isVoid) await own.delete(id, toSame(record))
     return null
   }
 
   /** Finishes an end that a record of the inbox decided, or settles a deletion. @returns the record, or null while its events cannot be published */
-  async function finish (record: InboxRecord): Promise<InboxRecord | null> {
+  async function finish (own: Collection<Document>, record: InboxRecord): Promise<InboxRecord | null> {
     const { collection: name, target } = record
     if (name === undefined || target === undefined) return record
     const end = getEnds()[name]
-    if (end === undefined) return await settleDeletion(record, name, target)
+    if (end === undefined) return await settleDeletion(own, record, name, target)
     try {
       await end(target)
       return record
     } catch (error) {
+      if (!isOutage(error)) throw error
       onError(error)
       return null
     }
@@ -81,15 +77,31 @@ export function createGatherer ({ store, now, getEnds, onError }: GatherParts) {
   }
 
   async function toCarrier (name: string, document: Document): Promise<Carrier | null> {
-    const found = { collection: store.collection<Document>(name), document }
-    if (name !== 'event_inbox') return { ...found, pending: listPending(document), isInbox: false }
-    const record = await finish(document as InboxRecord)
-    if (record === null) return null
+    const collection = store.collection<Document>(name)
+    const isOwn = OWN.includes(name)
+    const record: InboxRecord | Document | null = isOwn ? await finish(collection, document as InboxRecord) : document
+    if (record === null || (name !== LETTERS && await letters.join({ name, document }))) return null
     const pending = listPending(record)
-    const { last } = record
-    if (last === undefined) return { ...found, pending, isInbox: true }
+    // Throws for what is no ULID.
+    for (const { key } of pending) decodeTime(key)
+    const found = { name, collection, document, pending }
+    const { last } = record as InboxRecord
+    if (!isOwn || last === undefined) return found
     const carried = await findUnpublished(pending.filter(({ key }) => key !== last))
-    return { ...found, pending: [...carried, ...pending.filter(({ key }) => key === last)], isInbox: true, once: record.id }
+    return { ...found, pending: [...carried, ...pending.filter(({ key }) => key === last)], once: record.id }
+  }
+
+  async function toCarriers (name: string, documents: readonly Document[], failed: Failed): Promise<Carrier[]> {
+    const found = await Promise.all(documents.map(async (document) => {
+      try {
+        return await toCarrier(name, document)
+      } catch (error) {
+        if (isOutage(error)) throw error
+        failed.set({ name, document }, error)
+        return null
+      }
+    }))
+    return found.filter((carrier) => carrier !== null)
   }
 
   /** The documents with pending events, those with the oldest ones first, at most BATCH. */
@@ -103,24 +115,23 @@ export function createGatherer ({ store, now, getEnds, onError }: GatherParts) {
   }
 
   /** @returns also the lowest ULID that an unread document may carry; absent when all were read */
-  async function gatherFrom (name: string): Promise<{ carriers: Carrier[], cut?: string | undefined }> {
+  async function gatherFrom (name: string, failed: Failed): Promise<{ carriers: Carrier[], cut?: string | undefined }> {
     const documents = await readDue(store.collection<Due>(name))
-    const found = await Promise.all(documents.map(async (document) => await toCarrier(name, document)))
-    const carriers = found.filter((carrier) => carrier !== null)
+    const carriers = await toCarriers(name, documents, failed)
     return { carriers, cut: documents.length < BATCH ? undefined : readOldest(documents.at(-1)!) }
   }
 
   /** Removes events from the document that carries them. */
-  async function clear ({ collection, document, pending, isInbox }: Carrier, isDone: (pending: Pending) => boolean): Promise<void> {
+  async function clear ({ name, collection, document, pending }: Carrier, isDone: (pending: Pending) => boolean): Promise<void> {
     const unset = pending.filter(isDone).map(({ key }) => toField(key))
     const left = pending.filter((one) => !isDone(one))
     // Unless another event was added since.
     const where = toSame(document)
     const isCleared = left.length > 0
       ? await collection.update(document.id, { set: { [EVENT_DUE]: toDue(left) }, unset }, where) !== null
-      : isInbox
+      : OWN.includes(name)
         ? await collection.delete(document.id, where)
-        : await collection.update(document.id, { unset: [...unset, EVENT_DUE] }, where) !== null
+        : await collection.update(document.id, { unset: [...unset, EVENT_DUE, EVENT_LETTER] }, where) !== null
     if (!isCleared && unset.length > 0) await collection.update(document.id, { unset })
   }
 
@@ -135,16 +146,17 @@ export function createGatherer ({ store, now, getEnds, onError }: GatherParts) {
 
   return {
     /** The documents that carry events, at most BATCH of each collection. */
-    async gather (): Promise<{ carriers: Carrier[], cut?: string | undefined }> {
+    async gather (): Promise<{ carriers: Carrier[], failed: Failed, cut?: string | undefined }> {
       const [first, ...others] = CARRIERS
+      const failed: Failed = new Map()
       // The inbox last: the event of a document that was deleted meanwhile has moved there.
-      const found = await Promise.all(others.map(gatherFrom))
-      found.push(await gatherFrom(first))
+      const found = await Promise.all(others.map(async (name) => await gatherFrom(name, failed)))
+      found.push(await gatherFrom(first, failed), { carriers: await toCarriers(LETTERS, await letters.readDue(), failed) })
       const carriers = found.flatMap((part) => part.carriers)
       // Two deletions at once can leave a record without events.
       await Promise.all(carriers.filter(isStale).map(repair))
       const cut = found.map((part) => part.cut).filter((one) => one !== undefined).sort()[0]
-      return { carriers: carriers.filter(({ pending }) => pending.length > 0), cut }
+      return { carriers: carriers.filter(({ pending }) => pending.length > 0), failed, cut }
     },
 
     clear

@@ -9,6 +9,7 @@ import { type Failures, createFailures } from './failures.ts'
 import { type Feed, createFeed } from './feed.ts'
 import type { Ends } from './gather.ts'
 import { createFollower } from './follower.ts'
+import { createLetterList } from './letters.ts'
 import { createEventList } from './list.ts'
 import type { Origin } from './origin.ts'
 import { type Recorder, createRecorder } from './recorder.ts'
@@ -57,6 +58,8 @@ export interface Events extends Pick<Feed, 'read' | 'find' | 'first' | 'last' | 
 /** Everything about events, for the services. */
 export interface EventServices {
   events: Events
+  /** Events that cannot be published, and are tried again every hour. */
+  letters: ReturnType<typeof createLetterList>
   recorder: Recorder
   failures: Failures
   revocations: Revocations
@@ -91,6 +94,7 @@ export function createEvents ({ store, now, via, addresses, days, key, onPublish
   const { read, find, first, last, wait, countWaiting } = feed
   return {
     events: { read, find, first, last, wait, countWaiting, ...createEventList({ store, feed }), on: follower.on, flush },
+    letters: createLetterList({ store, now }),
     recorder,
     failures,
     revocations,

@@ -6,6 +6,9 @@ import type { EventContent } from './types.ts'
 /** The key by which the relay finds documents with pending events: the ULIDs of the oldest one and of the last one, in this order. */
 export const EVENT_DUE = 'event_due'
 
+/** On a document whose events are set aside: the id of their letter (letters.ts). */
+export const EVENT_LETTER = 'event_letter'
+
 const FIELD_PREFIX = `${EVENT_PREFIX}:`
 
 /** Characters of a ULID. */
@@ -37,10 +40,14 @@ function byAge (one: Pending, other: Pending): number {
   return one.key < other.key ? -1 : 1
 }
 
+/** The fields of a document that hold its pending events. */
+export function readFields (document: Document): { [field: string]: Json } {
+  return Object.fromEntries(Object.entries(document).filter(([field]) => field.startsWith(FIELD_PREFIX)))
+}
+
 /** The pending events of a document, the oldest first. */
 export function listPending (document: Document): Pending[] {
-  return Object.entries(document)
-    .filter(([field]) => field.startsWith(FIELD_PREFIX))
+  return Object.entries(readFields(document))
     .map(([field, stored]) => {
       const { made, ...content } = stored as EventContent & { made?: Made }
       return { key: field.slice(FIELD_PREFIX.length), content: content as EventContent, ...(made !== undefined && { made }) }
@@ -49,6 +56,9 @@ export function listPending (document: Document): Pending[] {
 }
 
 const readDue = (document: Document): string | undefined => (document as { [EVENT_DUE]?: string })[EVENT_DUE]
+
+/** The value of EVENT_DUE where the events of one document join those of another. */
+export const joinDue = (former: Document, added: Document): string => `${readOldest(former)}${readDue(added)!.slice(ULID_LENGTH)}`
 
 /** The condition that a document carries the events that it had when it was read: EVENT_DUE is another one after each added event. */
 export const toSame = (document: Document): Filter => ({ equal: { [EVENT_DUE]: readDue(document)! } })

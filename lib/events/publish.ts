@@ -1,6 +1,7 @@
 import { type Clock, toTimestamp } from '../clock.ts'
 import { BATCH_SIZE, DuplicateKeyError, type Store } from '../store/port.ts'
-import type { Carrier } from './gather.ts'
+import { isOutage } from '../errors.ts'
+import type { Carrier, Failed } from './carrier.ts'
 import { type End, type FeedRecord, readFeedRecord } from './lease.ts'
 import type { Pending } from './pending.ts'
 import { type EventRecord, toNumberId } from './types.ts'
@@ -16,6 +17,17 @@ export interface Queued {
   chain: Carrier
   pending: Pending
 }
+
+/** What has become of the events of a round. */
+export interface Outcome {
+  /** The ULIDs of the published events. */
+  done: Set<string>
+  /** Documents that are left out, from the event on that failed. */
+  failed: Failed
+}
+
+/** Whether the store refuses an event for what it is: see Collection. */
+const isRefused = (error: unknown): boolean => error instanceof TypeError
 
 export interface PublishParts {
   store: Store
@@ -108,12 +120,30 @@ export function createPublisher ({ store, now, days, onPublish, onPublished }: P
     }
   }
 
-  /** Publishes one event after another, after a clash. @returns the new end; null as `insert` */
-  async function insertEach (queued: readonly Queued[], end: End, done: Set<string>): Promise<End | null> {
+  /** Calls `onPublish`. Unless all share the cause of a failure, its document is left out of the round. */
+  async function prepare (one: Queued, end: End, failed: Failed): Promise<void> {
+    try {
+      await onPublish(toRecord(one, end))
+    } catch (error) {
+      if (isOutage(error)) throw error
+      failed.set(one.chain, error)
+    }
+  }
+
+  /** Publishes one event after another, after a clash or a failure. @returns the new end; null as `insert` */
+  async function insertEach (queued: readonly Queued[], end: End, { done, failed }: Outcome): Promise<End | null> {
     for (const one of queued) {
+      if (failed.has(one.chain)) continue
       const record = toRecord(one, end)
-      const published = await insert(record)
+      const published = await insert(record).catch((error: unknown) => {
+        if (!isRefused(error)) throw error
+        failed.set(one.chain, error)
+      })
       if (published === null) return null
+      if (published === undefined) {
+        await insertGap(++end.last)
+        continue
+      }
       done.add(record.key!)
       onPublished([published])
       if (published.id === record.id) end = toEnd(published)
@@ -126,22 +156,24 @@ export function createPublisher ({ store, now, days, onPublish, onPublished }: P
 
     /**
      * Publishes events in their order. If it is interrupted, only a first part of them is published.
-     * @param done receives the ULIDs of the published events
      * @returns the new end of the feed; null when another process has used a number
      */
-    async publish (queued: readonly Queued[], end: End, done: Set<string>): Promise<End | null> {
+    async publish (queued: readonly Queued[], end: End, { done, failed }: Outcome): Promise<End | null> {
       for (let start = 0; start < queued.length; start += BATCH_SIZE) {
-        const batch = queued.slice(start, start + BATCH_SIZE)
+        const isLeft = ({ chain }: Queued) => !failed.has(chain)
+        const ready = queued.slice(start, start + BATCH_SIZE).filter(isLeft)
+        await Promise.all(ready.map(async (one) => await prepare(one, end, failed)))
+        const batch = ready.filter(isLeft)
+        if (batch.length === 0) continue
         const records = toRecords(batch, end)
-        await Promise.all(records.map(onPublish))
         try {
           await events.insertMany(records)
           for (const { key } of records) done.add(key!)
           onPublished(records)
           end = toEnd(records.at(-1)!)
         } catch (error) {
-          if (!(error instanceof DuplicateKeyError)) throw error
-          const next = await insertEach(batch, end, done)
+          if (!(error instanceof DuplicateKeyError) && !isRefused(error)) throw error
+          const next = await insertEach(batch, { ...end }, { done, failed })
           if (next === null) return null
           end = next
         }

@@ -5,7 +5,7 @@ import { type Document, DuplicateKeyError, type Json, type Store } from '../stor
 import { keepAddress, type AddressMode } from './address.ts'
 import { findOrigin, type Origin } from './origin.ts'
 import { MACHINE, type Machine } from './machine.ts'
-import { type Pending, checkRoom, listPending, readOldest, toField, toFields, toSame } from './pending.ts'
+import { type Pending, checkRoom, listPending, readOldest, EVENT_LETTER, toField, toFields, toSame } from './pending.ts'
 import { EVENT_TYPES, type EventContent, type Happening } from './types.ts'
 
 /** Events that no other document carries: about records that expire, deleted documents, and operations that change nothing. */
@@ -29,13 +29,13 @@ export interface InboxRecord extends Document {
 }
 
 /** A document whose revision every write increments. Clients have `createdAt`. */
-export type Versioned = Document & { revision?: number, created_at?: string, createdAt?: string }
+export type Versioned = Document & { revision?: number, created_at?: string, createdAt?: string, [EVENT_LETTER]?: string }
 
 /** The time at which a document was created. */
 export const findCreation = ({ created_at, createdAt }: Versioned): string | undefined => created_at ?? createdAt
 
 /** The same id for all deletions of a document, so that there is one at a time. An id that is in use again has another. */
-const toDeletionId = (collection: string, target: string, created_at = ''): string => `${collection}/${target}/${created_at}`
+export const toDeletionId = (collection: string, target: string, created_at = ''): string => `${collection}/${target}/${created_at}`
 
 export interface RecorderParts {
   store: Store
@@ -158,7 +158,10 @@ export function createRecorder ({ store, now, via, addresses, onRecord, machine 
         const target_created_at = findCreation(record)
         // Another event in each attempt: `event_due` then tells the attempts apart.
         const own = toPending(happening)
-        const deletion = { collection: name, target, target_created_at, target_revision: revision, last: own.key }
+        const letter = record[EVENT_LETTER]
+        const deletion = {
+          collection: name, target, target_created_at, target_revision: revision, last: own.key, ...(letter !== undefined && { [EVENT_LETTER]: letter })
+        }
         if (!await announce(toDeletionId(name, target, target_created_at), deletion, listPending(record), own)) return null
         return await collection.delete(target, { equal: { revision } }) || null
       })

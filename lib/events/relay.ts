@@ -1,6 +1,7 @@
 import { readFirst } from '../lists/first.ts'
 import { TIMERS, type Timers } from '../timers.ts'
 import { type Ends, BATCH, createGatherer } from './gather.ts'
+import { createLetterList, createLetters } from './letters.ts'
 import { createLease, type End, type FeedRecord, readFeedRecord } from './lease.ts'
 import { MACHINE, type Machine } from './machine.ts'
 import { type Horizon, orderEvents } from './order.ts'
@@ -36,7 +37,8 @@ export function createRelay (parts: RelayParts) {
   const events = store.collection<EventRecord>('events')
   const feeds = store.collection<FeedRecord>('feed')
   const lease = createLease({ store, now, timers, onError, getEnd: () => end })
-  const { gather, clear } = createGatherer({ store, now, getEnds, onError })
+  const letters = createLetters({ store, now, onError, timers })
+  const { gather, clear } = createGatherer({ store, now, getEnds, letters, onError })
   const { publish, resume } = createPublisher({ store, now, days, onPublish, onPublished })
   /** Undefined until it was read, and after a write whose result is unknown. */
   let end: End | undefined
@@ -64,31 +66,33 @@ export function createRelay (parts: RelayParts) {
     await hold()
   }
 
-  /** One round: gather, order, number and publish, clear. @returns how many documents it found; 0 when it published nothing */
+  /** One round: gather, order, number and publish, clear. @returns how many documents it found; 0 when it changed nothing */
   async function publishSome (): Promise<number> {
     const begun: Horizon = { time: now(), made: { machine: machine.id, ticks: machine.read() } }
-    const { carriers, cut } = await gather()
+    const { carriers, failed, cut } = await gather()
     if (carriers.length === 0) {
       await mend()
-      return 0
+      return await letters.note(failed, false)
     }
     const { queued, isAll } = orderEvents(carriers, { ...begun, cut })
     const from = queued.length === 0 ? undefined : await hold()
     // The others follow in the next round.
     if (!isAll) delay = FIRST_DELAY
-    if (from === undefined) return 0
+    if (from === undefined) return await letters.note(failed, false)
     end = undefined
     const done = new Set<string>()
+    const isDone = ({ key }: { key: string }) => done.has(key)
     try {
-      const reached = await publish(queued, from, done)
+      const reached = await publish(queued, from, { done, failed })
       // Another process has used a number: this process was suspended for longer than its lease.
       if (reached === null) lease.doubt()
       else end = reached
-      return reached === null ? BATCH : carriers.length
+      if (reached === null) return BATCH
     } finally {
-      const isDone = ({ key }: { key: string }) => done.has(key)
       await Promise.all(carriers.filter(({ pending }) => pending.some(isDone)).map(async (carrier) => await clear(carrier, isDone)))
     }
+    const gone = await letters.note(failed, queued.some(({ chain, pending }) => isDone(pending) && !failed.has(chain)))
+    return done.size > 0 || gone > 0 ? carriers.length : 0
   }
 
   /** Publishes until a round finds fewer documents than `least`, or another process has the lease. */
@@ -149,6 +153,7 @@ export function createRelay (parts: RelayParts) {
       started = true
       lookUntil = timers.now() + PATIENCE
       schedule()
+      createLetterList({ store, now }).retry().catch((error: unknown) => { if (!closed) onError(error) })
     },
 
     flush,

@@ -113,6 +113,8 @@ export const COLLECTIONS: readonly CollectionSpec[] = [
     hidden: ''
   },
   { name: 'event_inbox', keys: EVENTS_DUE, indexes: [['event_due']], hidden: '' },
+  // Events that could not be published: lib/events/letters.ts.
+  { name: 'event_letters', keys: { ...EVENTS_DUE, due_at: 'string' }, indexes: [['due_at']], hidden: '' },
   { name: 'feed', keys: { claim: 'number' }, hidden: '' },
   { name: 'keys', keys: { revision: 'number' } },
   { name: 'meta', keys: { revision: 'number' } }

@@ -1,4 +1,5 @@
 import t, { type Test } from 'tap'
+import { storeError } from '../../../lib/errors.ts'
 import type { EventRecord } from '../../../lib/events/types.ts'
 import type { Document } from '../../../lib/store/port.ts'
 import { COLLECTIONS } from '../../../lib/store/collections.ts'
@@ -196,7 +197,7 @@ async function takeOver (t: Test, database: string | undefined, seeds: number): 
       call.method === 'insertMany' && failing && choose(4) === 0 ? writeSome(call.collection, call.args[0] as Document[]) : run())
     const { create, change, remove, connect, readAll, countPending, advance, recorder, feed, inner } = await openEvents(t, { around, ...(database !== undefined && { database }) })
     scheduler.interrupt = () => {
-      if (failing && choose(40) === 0) throw new Error('a failure of the store')
+      if (failing && choose(40) === 0) throw storeError(new Error('no answer'))
     }
     const made: Made[] = []
     let position = 0
