@@ -1,7 +1,6 @@
 import { stat } from 'node:fs/promises'
 import { Readable, addAbortSignal } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
-import { SingleBar } from 'cli-progress'
 import type { Client } from '../schemas/client.ts'
 import { toCsv } from '../lib/lists/csv.ts'
 import { paramError } from '../lib/errors.ts'
@@ -10,22 +9,22 @@ import { UsageError } from './args.ts'
 import { OPERATOR, type Context } from './command.ts'
 import { printRecord } from './output.ts'
 
-/** Passes the batches on and counts their clients, with a progress bar on a terminal. */
-async function * watch (batches: AsyncIterable<Client[]>, total: number, { stderr, json }: Context, report: (count: number) => void): AsyncGenerator<Client[]> {
-  const bar = stderr.isTTY === true && !json
-    ? new SingleBar({ format: '{bar} {percentage}%  {value} of {total} clients  {eta_formatted} left', stream: stderr, hideCursor: true })
-    : undefined
+/** Passes the batches on and counts their clients, with the progress on a terminal. */
+async function * watch (
+  batches: AsyncIterable<Client[]>, total: number, { stderr, json }: Context, report: (count: number) => void
+): AsyncGenerator<Client[]> {
   let count = 0
-  bar?.start(total, 0)
+  const isShown = stderr.isTTY === true && !json
   try {
     for await (const batch of batches) {
       count += batch.length
-      bar?.setTotal(Math.max(total, count))
-      bar?.update(count)
+      // Clients may be registered meanwhile.
+      const all = Math.max(total, count)
+      if (isShown) stderr.write(`\r${Math.floor(100 * count / all)}%  ${count} of ${all} clients`)
       yield batch
     }
   } finally {
-    bar?.stop()
+    if (isShown && count > 0) stderr.write('\n')
     report(count)
   }
 }

@@ -44,7 +44,7 @@ t.test('all clients are written to a file that only its owner can read', async (
 t.test('the same on stdout', async (t) => {
   const { stdout, stderr } = await run('client export --csv -')
   t.equal(rows(stdout).length, CLIENTS)
-  t.equal(stderr, '', 'no progress bar without a terminal')
+  t.equal(stderr, '', 'no progress without a terminal')
 })
 
 t.test('an old file is replaced, whatever its mode', async (t) => {
@@ -56,7 +56,7 @@ t.test('an old file is replaced, whatever its mode', async (t) => {
   t.equal(statSync(file).mode & 0o777, 0o600)
 })
 
-t.test('a terminal shows a progress bar', async (t) => {
+t.test('a terminal shows the progress', async (t) => {
   const { stderr } = await run(['client', 'export', '--csv', out('a.csv')], { terminal: true })
   t.match(stderr, new RegExp(`100%  ${CLIENTS} of ${CLIENTS} clients`))
 })
@@ -75,7 +75,7 @@ t.test('an interrupted export leaves the old file, and no draft', async (t) => {
   const files = readdirSync(join(dir, 'out'))
   const controller = new AbortController()
   const stderr = Object.assign(new PassThrough(), { isTTY: true })
-  // The bar appears after the first batch.
+  // The progress appears with the first batch.
   stderr.once('data', () => controller.abort())
   const streams = { stdin: new PassThrough(), stdout: new PassThrough(), stderr }
   t.equal(await runCommandLine(['client', 'export', '--csv', out('a.csv')], env(dir), streams, controller.signal), 1)
