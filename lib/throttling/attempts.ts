@@ -1,6 +1,6 @@
 import { createHmac, type KeyObject } from 'node:crypto'
 import { type Clock, toTimestamp } from '../clock.ts'
-import { IdentityError, busyError } from '../errors.ts'
+import { IdentityError, busyError, goneError } from '../errors.ts'
 import { randomText } from '../ids.ts'
 import { type Document, DuplicateKeyError, type Store } from '../store/port.ts'
 import { Slots } from '../work/slots.ts'
@@ -59,9 +59,10 @@ export interface Attempts {
    * Compares a password. The attempt is counted as a failure before the comparison starts, so that concurrent attempts cannot
    * exceed the limit. A success ends the count. An error takes the attempt back.
    * @param compare the result; null for a failure
+   * @param signal aborted when the caller has disconnected. An attempt that still waits behind others is then not made
    * @throws ErrLimit in a pause (`paused`) and after too many failures (`closed`)
    */
-  run<T> (target: Target, compare: () => Promise<T | null>): Promise<T | null>
+  run<T> (target: Target, compare: () => Promise<T | null>, signal?: AbortSignal): Promise<T | null>
   /** Ends a count, which opens a closed password. */
   clear (target: Target): Promise<void>
 }
@@ -171,9 +172,12 @@ export function createAttempts ({ store, now, key }: { store: Store, now: Clock,
   }
 
   return {
-    async run (target, compare) {
+    async run (target, compare, signal) {
       const id = toId(target)
-      return await slots.run(async () => await attempt(target, id, compare), { lane: id })
+      return await slots.run(async () => {
+        if (signal?.aborted === true) throw goneError()
+        return await attempt(target, id, compare)
+      }, { lane: id })
     },
 
     async clear (target) {

@@ -35,12 +35,12 @@ export function createPasswordChecks ({ users, now, passwords, attempts, failure
    * A known browser has its own count, so that strangers cannot lock its user out. After too many failures it uses the shared
    * count.
    */
-  async function runKnown<T> (own: Target, shared: Target, compare: () => Promise<T | null>): Promise<T | null> {
+  async function runKnown<T> (own: Target, shared: Target, compare: () => Promise<T | null>, signal?: AbortSignal): Promise<T | null> {
     try {
-      return await attempts.run(own, compare)
+      return await attempts.run(own, compare, signal)
     } catch (error) {
       if (!(error instanceof IdentityError) || error.reason !== 'closed') throw error
-      return await attempts.run(shared, compare)
+      return await attempts.run(shared, compare, signal)
     }
   }
 
@@ -71,8 +71,8 @@ export function createPasswordChecks ({ users, now, passwords, attempts, failure
       const target: Target = { kind: 'account', name: holder?.id ?? name, holder }
       const isKnown = known !== undefined && known.user_id === holder?.id && known.epoch === holder.epoch
       const found = await (isKnown
-        ? runKnown({ kind: 'browser', name: known.browser, holder }, target, compare)
-        : attempts.run(target, compare)
+        ? runKnown({ kind: 'browser', name: known.browser, holder }, target, compare, turn?.signal)
+        : attempts.run(target, compare, turn?.signal)
       ).catch(recordRefused(() => failures.recordSignIn(holder?.id, name)))
       if (found === null) failures.recordSignIn(holder?.id, name)
       if (found?.password && passwords.isWeak(found.password)) await renewHash(found, password, turn)
@@ -87,7 +87,8 @@ export function createPasswordChecks ({ users, now, passwords, attempts, failure
       }
       const compare = async () => await passwords.verify(password, record.password, turn) || null
       const recordFailure = () => failures.recordConfirmation(record.id)
-      const same = await attempts.run({ kind: 'user', name: record.id, holder: record }, compare).catch(recordRefused(recordFailure))
+      const target: Target = { kind: 'user', name: record.id, holder: record }
+      const same = await attempts.run(target, compare, turn.signal).catch(recordRefused(recordFailure))
       if (same !== null) return
       recordFailure()
       throw paramError('current_password', 'is wrong')

@@ -1,5 +1,6 @@
 import { generateKeySync } from 'node:crypto'
 import t, { type Test } from 'tap'
+import { goneError } from '../../../lib/errors.ts'
 import { COLLECTIONS } from '../../../lib/store/collections.ts'
 import { openStore } from '../../../lib/store/index.ts'
 import { type AttemptsRecord, type Target, createAttempts, toPause } from '../../../lib/throttling/attempts.ts'
@@ -150,3 +151,17 @@ for (const [name, before, actors, expected] of [
     t.strictSame([...seen].sort(), expected)
   })
 }
+
+t.test('an attempt that waits behind others is not made once its caller has left', async (t) => {
+  const { attempts, read } = await open(t)
+  const { promise: answer, resolve } = Promise.withResolvers<null>()
+  const running = Array.from({ length: 4 }, () => attempts.run(ANN, async () => await answer))
+  const caller = new AbortController()
+  const left = attempts.run(ANN, () => { throw new Error('compared') }, caller.signal)
+  const stays = attempts.run(ANN, async () => null, new AbortController().signal)
+  caller.abort()
+  resolve(null)
+  await t.rejects(left, { code: goneError().code })
+  await Promise.all([...running, stays])
+  t.match(await read(), [{ failures: 5, revision: 4 }], 'neither counted nor taken back')
+})
