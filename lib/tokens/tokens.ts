@@ -1,63 +1,22 @@
 import { Background } from '../work/background.ts'
-import { type Clock, toEpoch, toLifetime, toTimestamp } from '../clock.ts'
-import { createToken, hashToken } from '../crypto/random-token.ts'
-import { IdentityError, paramError } from '../errors.ts'
+import { type Clock, toEpoch, toTimestamp } from '../clock.ts'
+import { hashToken } from '../crypto/random-token.ts'
+import { IdentityError } from '../errors.ts'
 import type { Recorder } from '../events/recorder.ts'
 import type { Revocations } from '../events/revocations.ts'
 import { scan } from '../store/scan.ts'
 import type { Logouts } from '../logout/logouts.ts'
-import { type ClientRecord, type GrantRecord, type Revocable, type TokenRecord, type UserRecord, isActive } from '../records.ts'
+import type { GrantRecord, Revocable, TokenRecord } from '../records.ts'
 import type { RoleNames } from '../roles.ts'
 import type { Filter, Linked, MaybePromise, Store } from '../store/port.ts'
-import { REGISTRY_ID, findByUri, narrowScopes, readRegistry } from '../resources/registry.ts'
-import { ACRS, type Acr } from '../proofs.ts'
 import { type Caller, CallerCache, toCaller } from './caller.ts'
 import { OWNED_BY_GRANT, createEnds } from './ends.ts'
-import { type StrengthClaims, inventStrength, showStrength } from './strength.ts'
+import { createIssue } from './issue.ts'
+import { type StrengthClaims, showStrength } from './strength.ts'
 import { LINKS, type RevocableName, type Valid, checkValidity } from './validity.ts'
 
 export { type Caller } from './caller.ts'
-
-/** The default lifetime of an access token in seconds. */
-export const ACCESS_TTL = 60 * 60
-
-export interface MintOptions {
-  user_id: string
-  client_id: string
-  /**
-   * Narrows the token to these scopes of the client or of the API. Absent: the token has all the user's power, and at each use the
-   * client's current scopes.
-   */
-  scopes?: string[]
-  /** The URI of the resource that the token is for (RFC 8707). Absent: the service's own API, and guards without an audience. */
-  resource?: string
-  /** Seconds until the access token expires. */
-  ttl?: number
-  /** Also mints a linked refresh token, which the authorization server redeems. */
-  refresh?: boolean
-  /** As if the user had just signed in with this strength. Absent: the token comes from no sign-in. */
-  acr?: Acr
-}
-
-export interface MintedTokens {
-  access_token: string
-  /** Seconds. */
-  expires_in: number
-  refresh_token?: string
-}
-
-/** The user and the client of a new token, with their epochs as read when the token was requested. */
-export type Subject = Pick<TokenRecord, 'user_id' | 'client_id' | 'user_epoch' | 'client_epoch'>
-
-/** A token to be issued; `fields` go into its record. */
-export interface NewToken {
-  token: string
-  /** Seconds. */
-  ttl: number
-  fields?: Pick<TokenRecord, 'scopes' | 'auth' | 'jkt' | 'kind' | 'payload' | 'operator' | 'resource' | 'resource_id'>
-}
-
-type TokenName = 'access_tokens' | 'refresh_tokens'
+export { ACCESS_TTL, type MintOptions, type MintedTokens, type NewToken, type Subject } from './issue.ts'
 
 const OWNED_BY_CLIENT = [...OWNED_BY_GRANT, 'grants'] as const
 /** The collections whose records belong to a user. */
@@ -88,9 +47,9 @@ export function wrongAudience (): IdentityError {
  * server.
  *
  * Revocation is one write: it increments the epoch of the user or client, or deletes the user, client, grant or token. Every
- * look-up reads all of them, so tokens are revoked from that write on. The end of a session is decided before it (ends.ts). A token carries the epochs that were read when it was
- * requested, so a token issued during a revocation is never valid. The records of revoked tokens are deleted after that write,
- * in the background; this cleanup may be interrupted anywhere.
+ * look-up reads all of them, so tokens are revoked from that write on. The end of a session is decided before it (ends.ts). A token
+ * carries the epochs that were read when it was requested, so a token issued during a revocation is never valid. The records of revoked
+ * tokens are deleted after that write, in the background; this cleanup may be interrupted anywhere.
  *
  * A grant is a token session: the tokens and codes of one authorization. It never expires before a token under it.
  */
@@ -108,8 +67,6 @@ export function createTokens ({ store, now, roles, recorder, revocations, onErro
   /** Queues logout tokens for clients before the records that name these clients are deleted. Absent: clients are not notified. */
   logouts?: Pick<Logouts, 'enqueueForSession' | 'enqueueForUser'> | undefined
 }) {
-  const users = store.collection<UserRecord>('users')
-  const clients = store.collection<ClientRecord>('clients')
   const accessTokens = store.collection<TokenRecord>('access_tokens')
   const grants = store.collection<GrantRecord>('grants')
   const callers = new CallerCache()
@@ -137,18 +94,6 @@ export function createTokens ({ store, now, roles, recorder, revocations, onErro
     return caller
   }
 
-  async function insert (name: TokenName, { token, ttl, fields }: NewToken, start: number, subject: Subject, grant_id?: string, generation = 0): Promise<void> {
-    await store.collection<TokenRecord>(name).insert({
-      id: hashToken(token),
-      ...subject,
-      ...toLifetime(start, ttl),
-      registry_id: REGISTRY_ID,
-      ...(grant_id !== undefined && { grant_id }),
-      ...(name === 'refresh_tokens' && { generation }),
-      ...fields
-    })
-  }
-
   /**
    * Deletes the records of revoked tokens in the background. A failure is reported to the operator, not to the caller, whose
    * change took effect.
@@ -168,20 +113,6 @@ export function createTokens ({ store, now, roles, recorder, revocations, onErro
   }
 
   const { ends, endGrant, endBoundGrants, endSignIn, endToken, isSignedIn } = createEnds({ store, recorder, revocations, logouts, deleteRevoked })
-
-  /** The fields of a token under a grant. Under an operator's grant, a refresh keeps or narrows the scopes and never widens them. */
-  function inherit ({ operator, scopes, resource, resource_id, auth: ownAuth }: GrantRecord, fields: NewToken['fields'] = {}, narrowed: boolean): NonNullable<NewToken['fields']> {
-    const auth = ownAuth ?? fields.auth
-    const shared = { ...fields, ...(auth !== undefined && { auth }) }
-    if (operator === undefined) return shared
-    const { scopes: named, ...rest } = shared
-    return {
-      ...rest,
-      operator: narrowed ? 'narrowed' : operator,
-      ...(narrowed && named !== undefined ? { scopes: named } : scopes !== undefined && { scopes }),
-      ...(resource !== undefined && { resource, resource_id: resource_id! })
-    }
-  }
 
   /**
    * Whether a refresh token, or another one of its generation, was first used more than `grace` seconds ago. Two uses within the
@@ -216,73 +147,7 @@ export function createTokens ({ store, now, roles, recorder, revocations, onErro
     /** Finds a valid record, together with the records that its validity depends on; null if there is none. */
     find,
 
-    /**
-     * Mints an access token for a user and a client, and a linked refresh token if `refresh` is set.
-     * @throws ErrParam when the user or client does not exist, the user is disabled or expired, the client is disabled, the
-     *   resource is unknown, a scope is neither the client's nor the API's or not of the resource, or a refresh token is
-     *   requested and there is no authorization server to redeem it
-     */
-    async mint ({ user_id, client_id, scopes, resource, ttl = ACCESS_TTL, refresh = false, acr }: MintOptions): Promise<MintedTokens> {
-      if (refresh && refreshTtl === undefined) throw paramError('refresh', 'there is no authorization server to redeem a refresh token')
-      if (acr !== undefined && !ACRS.includes(acr)) throw paramError('acr', `must be one of ${ACRS.join(', ')}`)
-      const [user, client, registry] = await Promise.all([users.get(user_id), clients.get(client_id), readRegistry(store)])
-      if (user === null) throw paramError('user_id', 'no such user')
-      if (client === null) throw paramError('client_id', 'no such client')
-      if (!isActive(user, toTimestamp(now()))) throw paramError('user_id', 'the user is disabled or expired')
-      if (client.disabled_at !== undefined) throw paramError('client_id', 'the client is disabled')
-      const resource_id = resource === undefined ? undefined : findByUri(registry, resource)?.[0]
-      if (resource !== undefined && resource_id === undefined) throw paramError('resource', 'no such resource')
-      const fields = {
-        operator: scopes === undefined ? 'unrestricted' as const : 'narrowed' as const,
-        ...(scopes !== undefined && { scopes }),
-        ...(resource !== undefined && { resource, resource_id: resource_id! }),
-        ...(acr !== undefined && { auth: inventStrength(acr, toTimestamp(now())) })
-      }
-      const usable = narrowScopes(fields, client, registry)
-      if (scopes?.some((scope) => !usable.includes(scope)) === true) {
-        throw paramError('scopes', resource === undefined ? 'must be scopes of the client or of the API' : 'must be scopes of the client that belong to the resource')
-      }
-      const subject = { user_id, client_id, user_epoch: user.epoch, client_epoch: client.epoch }
-      const access = { token: createToken(), ttl, fields }
-      const minted = { access_token: access.token, expires_in: ttl }
-      // All lifetimes start at the same time, so that the grant does not expire before its tokens.
-      const start = now()
-      if (!refresh) {
-        await insert('access_tokens', access, start, subject)
-        return minted
-      }
-      const refreshed = { token: createToken(), ttl: refreshTtl!, fields }
-      const id = createToken()
-      const life = toLifetime(start, Math.max(refreshTtl!, ttl))
-      await grants.insert({ id, ...subject, ...life, registry_id: REGISTRY_ID, ...fields, last_used_at: life.created_at, generation: 0, refreshed_at: [] })
-      await Promise.all([insert('refresh_tokens', refreshed, start, subject, id), insert('access_tokens', access, start, subject, id)])
-      return { ...minted, refresh_token: refreshed.token }
-    },
-
-    /** Issues an access token without a grant. The caller has checked the subject, or is about to create it. */
-    async issue (token: NewToken, subject: Subject): Promise<void> {
-      await insert('access_tokens', token, now(), subject)
-    },
-
-    /**
-     * Issues a token under a grant, with the grant's subject. The grant is extended first if the token would outlive it.
-     * Under a grant that the operator minted, the token has exactly the grant's power, unless it is narrowed.
-     * @param narrowed whether the client has requested `fields.scopes` as a subset of the grant's scopes
-     * @returns false when the grant has ended
-     */
-    async issueUnder (name: TokenName, token: NewToken, grant_id: string, narrowed = false): Promise<boolean> {
-      const grant = (await find<GrantRecord>('grants', grant_id))?.record
-      if (grant === undefined) return false
-      const start = now()
-      const { created_at, expired_at } = toLifetime(start, token.ttl)
-      const used = name === 'refresh_tokens' ? { last_used_at: created_at } : undefined
-      // Conditional, since a token with a later expiry may be issued at the same time.
-      if (grant.expired_at < expired_at) await grants.update(grant_id, { set: { ...used, expired_at } }, { before: { expired_at } })
-      else if (used !== undefined) await grants.update(grant_id, { set: used })
-      const { user_id, client_id, user_epoch, client_epoch, generation } = grant
-      await insert(name, { ...token, fields: inherit(grant, token.fields, narrowed) }, start, { user_id, client_id, user_epoch, client_epoch }, grant_id, generation)
-      return true
-    },
+    ...createIssue({ store, now, refreshTtl, find }),
 
     /**
      * Spends a one-time code with one conditional write. A second use ends the session of the first use (RFC 6749, 4.1.2).
