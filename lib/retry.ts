@@ -10,7 +10,8 @@ const PAUSES = 40
 
 /** The record carries so many events that no more may be added until some are published. */
 export function fullError (): IdentityError {
-  return new IdentityError('ErrBusy', 'too many changes of this record wait to be published', { headers: { 'retry-after': '1' }, reason: 'events' })
+  const message = 'too many events of this record are not published yet: try again in a few seconds'
+  return new IdentityError('ErrBusy', message, { headers: { 'retry-after': '1' }, reason: 'events' })
 }
 
 const isFull = (error: unknown): boolean => error instanceof IdentityError && error.reason === 'events'
