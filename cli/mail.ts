@@ -1,31 +1,8 @@
-import { explainFailure } from '../lib/failure.ts'
-import type { DeliveryRecord, Outbox } from '../lib/mail/outbox.ts'
 import { checkAddress } from '../lib/accounts/ask.ts'
-import type { Commands, Context } from './command.ts'
-import { DELIVERY_COLUMNS, readState, retryDeliveries } from './deliveries.ts'
-import { printList, printRecord } from './output.ts'
-
-type Listed = DeliveryRecord & { to?: string }
-
-const COLUMNS = {
-  ID: ({ id }: Listed) => id,
-  KIND: ({ kind }: Listed) => kind,
-  TO: ({ to }: Listed) => to ?? '',
-  ...DELIVERY_COLUMNS
-}
-
-function requireMail ({ services }: Context): Outbox {
-  const { outbox } = services.accounts
-  if (outbox === undefined) throw new Error('mail is not configured: see IDENTITY_MAIL_URL')
-  return outbox
-}
-
-/** Without the sealed fields. */
-const show = ({ id, kind, to, attempts, failure, due_at, ends_at }: Listed) => ({ id, kind, to, attempts, failure, due_at, ends_at })
-
-async function * listMails (outbox: Outbox, state: DeliveryRecord['state']): AsyncIterable<Listed[]> {
-  for await (const batch of outbox.list(state)) yield batch.map(show) as Listed[]
-}
+import { explainFailure } from '../lib/failure.ts'
+import type { Commands } from './command.ts'
+import { printRecord } from './output.ts'
+import { requireWork, toList, toRetry } from './work.ts'
 
 export const mailCommands: Commands = {
   'mail test': {
@@ -33,7 +10,7 @@ export const mailCommands: Commands = {
     flags: { to: { type: 'string', value: 'ADDRESS', required: true, text: 'The address.' } },
     creates: false,
     async run (context) {
-      requireMail(context)
+      requireWork(context, 'mail')
       const to = checkAddress('to', context.args.required('to'))
       try {
         await context.services.accounts.sendTest(to, context.signal)
@@ -44,27 +21,17 @@ export const mailCommands: Commands = {
     }
   },
 
-  'mail list': {
+  'mail list': toList('mail', {
+    ID: ({ id }) => id,
+    KIND: ({ kind }) => kind,
+    TO: ({ to }) => to ?? ''
+  }, ({ id, kind, to }) => ({ id, kind, to }), {
     summary: 'List the waiting mails, or with --failed the undeliverable ones.',
-    flags: { failed: { type: 'boolean', text: 'The undeliverable mails. They are kept until 7 days after their link has expired.' } },
-    creates: false,
-    async run (context) {
-      await printList(context, listMails(requireMail(context), readState(context)), COLUMNS)
-    }
-  },
+    failed: 'The undeliverable mails. They are kept until 7 days after their link has expired.'
+  }),
 
-  'mail retry': {
+  'mail retry': toRetry('mail', {
     summary: 'Send failed mails again, as far as their links have not expired.',
-    flags: {
-      id: { type: 'string', value: 'ID', text: 'The id of a failed mail.' },
-      all: { type: 'boolean', text: 'All of them.' }
-    },
-    creates: false,
-    async run (context) {
-      const outbox = requireMail(context)
-      const { accounts } = context.services
-      await retryDeliveries(context, { ...outbox, retry: accounts.retryMail })
-      await outbox.settle()
-    }
-  }
+    id: 'The id of a failed mail.'
+  }, async ({ services }) => await services.accounts.outbox?.settle())
 }

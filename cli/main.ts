@@ -33,6 +33,7 @@ import { textCommands } from './texts.ts'
 import { tokenCommands } from './token.ts'
 import { userCommands } from './user.ts'
 import { webhookCommands } from './webhook.ts'
+import { workCommands } from './work.ts'
 
 export const COMMANDS: Commands = {
   ...bootstrapCommands,
@@ -47,6 +48,7 @@ export const COMMANDS: Commands = {
   ...mailCommands,
   ...textCommands,
   ...logoutCommands,
+  ...workCommands,
   ...keysCommands,
   ...backupCommands,
   ...compactCommands,

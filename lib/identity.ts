@@ -55,6 +55,7 @@ import { createUsers, type Users } from './users/users.ts'
 import { type MaySignIn, createJudge } from './ways/may-sign-in.ts'
 import { type WayService, createWays } from './ways/ways.ts'
 import { type Webhooks, createWebhooks } from './webhooks/webhooks.ts'
+import { type Works, watchWork } from './work/watch.ts'
 
 /** The options of the services; `schemas/options.ts` describes those that are plain data. */
 export interface ServiceOptions extends Pick<
@@ -137,6 +138,8 @@ export interface Services {
   readonly ownSessions: OwnSessions
   /** Notifies clients that a sign-in has ended (OpenID Connect Back-Channel Logout). */
   readonly logouts: Logouts
+  /** What the service does later, by kind, for the command line. */
+  readonly work: Works
   /** The languages of pages and mails. */
   readonly languages: Languages
   /** Judges everything that makes a session, a code or a token of what a person has proved. */
@@ -210,8 +213,9 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
   const issued = createTokens({ store, now, roles, recorder, revocations: record.revocations, onError: failing('removals'), refreshTtl: options.refreshTtl, logouts })
   const tokens = meter === undefined ? issued : watchTokens(issued, meter)
   // Assigned below, because the services refer to each other.
-  const people: { accounts?: Accounts } = {}
+  const people: { accounts?: Accounts, watching?: ReturnType<typeof watchWork> } = {}
   async function close () {
+    people.watching?.close()
     try {
       // Each may wait some seconds for its deliveries in flight.
       await Promise.all([webhooks.close(), people.accounts?.outbox?.close()])
@@ -303,6 +307,10 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     onMailFailed,
     getLanguages
   }, { signUp: false, selfDelete: false, accountPath: DEFAULT_ACCOUNT_PATH, ...options.accounts })
+  const { outbox, retryMail } = accounts
+  const work: Works = { ...(outbox && { mail: { ...outbox, retry: retryMail } }), logout: logouts, webhook: webhooks.work, event: record.work }
+  const watching = people.watching = watchWork(work, onWarning)
+  meter?.readEach('work_stalled', 'kind', 'Whether work of this kind is due and stands still in this process: 1 or 0.', watching.read)
   if (options.sendsMail === true) accounts.outbox?.start()
   if (options.relaysEvents === true) record.start()
   if (options.deliversWebhooks === true) webhooks.start()
@@ -323,6 +331,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     ownSessions: createOwnSessions({ store, now, tokens, recorder, authorizations }),
     logouts,
     maySignIn,
+    work,
     get languages () { return getLanguages() },
     signIns: meter === undefined ? signIns : watchSignIns(signIns, meter),
     knownBrowsers: createKnownBrowsers({ key: deriveKey(box.key, 'known browsers'), now }),

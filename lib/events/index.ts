@@ -1,9 +1,11 @@
 import type { KeyObject } from 'node:crypto'
 import type { Event, EventListQuery } from '../../schemas/event.ts'
-import type { Clock } from '../clock.ts'
+import { type Clock, toTimestamp } from '../clock.ts'
 import type { Page } from '../lists/cursor.ts'
 import type { Actor } from '../roles.ts'
 import type { Store } from '../store/port.ts'
+import { STALL } from '../work/pace.ts'
+import type { Work } from '../work/watch.ts'
 import type { AddressMode } from './address.ts'
 import { type Failures, createFailures } from './failures.ts'
 import { type Feed, createFeed } from './feed.ts'
@@ -11,6 +13,7 @@ import type { Ends } from './gather.ts'
 import { createFollower } from './follower.ts'
 import { createLetterList } from './letters.ts'
 import { createEventList } from './list.ts'
+import { findOldestPending } from './oldest.ts'
 import type { Origin } from './origin.ts'
 import { type Recorder, createRecorder } from './recorder.ts'
 import { createRelay } from './relay.ts'
@@ -66,6 +69,8 @@ export interface EventServices {
   /** Publishes the events of all processes until `close`. */
   start (): void
   close (): Promise<void>
+  /** The publication, for operators. */
+  work: Work
 }
 
 /** Creates the recorder, the relay and the feed. */
@@ -91,14 +96,27 @@ export function createEvents ({ store, now, via, addresses, days, key, onPublish
     await Promise.all([failures.settle(), revocations.settle()])
     await relay.flush()
   }
+  const letters = createLetterList({ store, now })
   const { read, find, first, last, wait, countWaiting } = feed
   return {
     events: { read, find, first, last, wait, countWaiting, ...createEventList({ store, feed }), on: follower.on, flush },
-    letters: createLetterList({ store, now }),
+    letters,
     recorder,
     failures,
     revocations,
     start: relay.start,
+    work: {
+      async * list (state) {
+        if (state !== 'failed') return
+        for await (const batch of letters.list()) yield batch.map((letter) => ({ ...letter, state, expired_at: '', ends_at: '', claim: 0, attempts: 0 }))
+      },
+      retry: letters.retry,
+      pace: relay.pace,
+      async findStall () {
+        const oldest = await findOldestPending(store)
+        return oldest === undefined || oldest > now() - STALL ? undefined : toTimestamp(oldest)
+      }
+    },
     async close () {
       follower.close()
       await Promise.all([failures.close(), revocations.close()])

@@ -4,6 +4,7 @@ import { type Ends, BATCH, createGatherer } from './gather.ts'
 import { createLetterList, createLetters } from './letters.ts'
 import { createLease, type End, type FeedRecord, readFeedRecord } from './lease.ts'
 import { MACHINE, type Machine } from './machine.ts'
+import { Pace } from '../work/pace.ts'
 import { type Horizon, orderEvents } from './order.ts'
 import { runFor } from './origin.ts'
 import { type PublishParts, createPublisher } from './publish.ts'
@@ -42,6 +43,7 @@ export function createRelay (parts: RelayParts) {
   const { publish, resume } = createPublisher({ store, now, days, onPublish, onPublished })
   /** Undefined until it was read, and after a write whose result is unknown. */
   let end: End | undefined
+  const pace = new Pace(timers)
   let running: Promise<void> | undefined
   let timer: NodeJS.Timeout | undefined
   let delay = FIRST_DELAY
@@ -101,6 +103,7 @@ export function createRelay (parts: RelayParts) {
       found = closed ? 0 : await publishSome()
       if (found > 0) delay = FIRST_DELAY
     }
+    if (started && !closed) pace.note()
   }
 
   function schedule (): void {
@@ -151,6 +154,7 @@ export function createRelay (parts: RelayParts) {
     /** Publishes the events of all processes until `close`. */
     start (): void {
       started = true
+      pace.note()
       lookUntil = timers.now() + PATIENCE
       schedule()
       createLetterList({ store, now }).retry().catch((error: unknown) => { if (!closed) onError(error) })
@@ -158,8 +162,12 @@ export function createRelay (parts: RelayParts) {
 
     flush,
 
+    /** How this process goes on with the publication. */
+    pace,
+
     async close (): Promise<void> {
       closed = true
+      pace.end()
       timers.clear(timer)
       await running?.catch(() => {})
       await lease.release().catch(onError)

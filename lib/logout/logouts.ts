@@ -188,6 +188,8 @@ export function createLogouts ({ store, now, recorder, authorizations, fetch, on
     start: queue.start,
 
     list: queue.list,
+    findStall: queue.findStall,
+    pace: queue.pace,
 
     /**
      * Sends an undeliverable logout token again. Delivery is attempted for two more hours.

@@ -166,6 +166,8 @@ export function createOutbox ({ store, now, box, mail, getLogo, host, compose, o
     settle: deliveries.settle,
     flush: deliveries.flush,
     close: deliveries.close,
+    findStall: deliveries.findStall,
+    pace: deliveries.pace,
 
     /** The mails in this state, the earliest first. */
     async * list (state: DeliveryRecord['state']): AsyncIterable<(DeliveryRecord & { to?: string })[]> {

@@ -18,6 +18,8 @@ export interface Meter {
   lists (change: 1 | -1): void
   /** Registers a gauge. Its name gets the prefix `identity_`. */
   read (name: string, help: string, reading: Reading): void
+  /** Registers a gauge with a label. Each reading returns all its values. */
+  readEach (name: string, label: string, help: string, reading: () => Record<string, number>): void
   /** Renders all metrics as text, with the media type: OpenMetrics 1.0, or the older format of Prometheus. */
   render (format: 'openmetrics' | 'prometheus'): Promise<{ type: string, text: string }>
 }

@@ -74,6 +74,18 @@ export function createMeter (version: string): Meter {
         }
       })
     },
+    readEach (name, label, help, reading) {
+      const gauge: Gauge = new Gauge({
+        name: `identity_${name}`,
+        help,
+        labelNames: [label],
+        registers,
+        collect () {
+          gauge.reset()
+          for (const [value, number] of Object.entries(reading())) gauge.set({ [label]: value }, number)
+        }
+      })
+    },
     render (format) {
       const rendered = last.then(() => write(format))
       last = rendered.catch(() => {})

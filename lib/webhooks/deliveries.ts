@@ -7,6 +7,7 @@ import { TIMERS, type Timers } from '../timers.ts'
 import { waitForEnd } from '../work/close.ts'
 import { CutOffError } from '../work/failure.ts'
 import { claim } from '../work/lease.ts'
+import { STALL } from '../work/pace.ts'
 import type { WebhookFeed } from './cursors.ts'
 import { FAILED_EVENTS, LEASE, createFailedEvents } from './failed-events.ts'
 import type { Failure } from './progress.ts'
@@ -104,21 +105,34 @@ export function createDeliveries ({ store, feed, now, send, disable, onGivenUp, 
     running.resolve(run())
   }
 
+  const toDueOf = (webhook_id: string) => ({ webhook_id, state: 'due' })
+
+  /** The failed event of a webhook whose next attempt is the first. */
+  async function findFailed (id: string): Promise<FailedEvent | undefined> {
+    return await readFirst(records, { filter: { equal: toDueOf(id) }, sort: [{ key: 'due_at', direction: 'asc' }], urgent: true })
+  }
+
+  async function listOn (): Promise<WebhookRecord[]> {
+    return await readSome(webhooks, { filter: { equal: { state: 'on' } }, limit: MAX_WEBHOOKS, urgent: true })
+  }
+
+  /** The time (ms) from which a process may lease a webhook and make attempts. */
+  const toStart = ({ leased_until, wait_until = leased_until }: WebhookRecord) => Math.max(Date.parse(leased_until), Date.parse(wait_until))
+
   /** The time (ms) from which a webhook has work, at least. Undefined when it has none. */
-  async function findDue ({ id, cursor, replay, hurries, parked, leased_until, wait_until }: WebhookRecord, last: string): Promise<number | undefined> {
-    const start = Math.max(Date.parse(leased_until), wait_until === undefined ? 0 : Date.parse(wait_until))
+  async function findDue (record: WebhookRecord, last: string): Promise<number | undefined> {
+    const { id, cursor, replay, hurries, parked } = record
+    const start = toStart(record)
     if (start > now() || hurries === true || parked.length > 0) return start
-    const equal = { webhook_id: id, state: 'due' }
-    const next = await readFirst(records, { filter: { equal }, sort: [{ key: 'due_at', direction: 'asc' }], urgent: true })
+    const next = await findFailed(id)
     const isBehind = cursor !== last || replay !== undefined
-    if (isBehind && (next === undefined || await records.count({ equal }, { urgent: true }) < MAX_PARKED)) return start
+    if (isBehind && (next === undefined || await records.count({ equal: toDueOf(id) }, { urgent: true }) < MAX_PARKED)) return start
     return next && Math.max(start, Date.parse(next.due_at))
   }
 
   /** Leases the webhooks that have work. @returns when the next one is due, and the end of the feed if any webhook waits for events */
   async function look (): Promise<{ next: number, last?: string }> {
-    const all = await readSome(webhooks, { filter: { equal: { state: 'on' } }, limit: MAX_WEBHOOKS, urgent: true })
-    const found = all.filter(({ id }) => !workers.has(id))
+    const found = (await listOn()).filter(({ id }) => !workers.has(id))
     if (found.length === 0) {
       if (workers.size === 0) queue.pace.note()
       return { next: Infinity }
@@ -172,6 +186,22 @@ export function createDeliveries ({ store, feed, now, send, disable, onGivenUp, 
   return {
     list: queue.list,
     pace: queue.pace,
+
+    /** Since when a webhook has work that no process does. */
+    async findStall (): Promise<string | undefined> {
+      const last = await feed.last()
+      let since = Infinity
+      for (const record of await listOn()) {
+        const due = await findDue(record, last)
+        if (due === undefined || due > now()) continue
+        const [failed, { events: [event] }] = await Promise.all([
+          findFailed(record.id), feed.read({ after: record.cursor, limit: 1 }).catch(() => ({ events: [] }))
+        ])
+        const times = [failed?.due_at, event?.time].filter((time) => time !== undefined).map((time) => Date.parse(time))
+        since = Math.min(since, Math.max(toStart(record), Math.min(...times)))
+      }
+      return since > now() - STALL ? undefined : toTimestamp(since)
+    },
 
     /** Makes an event due that was given up. @throws ErrNotFound */
     async retry (id: string): Promise<FailedEvent> {

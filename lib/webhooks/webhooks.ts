@@ -106,20 +106,16 @@ export function createWebhooks ({ store, now, box, recorder, feed, outbound, onE
       yield * (await readPage(query)).batches
     },
 
-    /** Events that wait for a retry (`due`), or were given up (`failed`), the earliest first. */
-    listEvents: deliveries.list,
-
-    /**
-     * Delivers an event again that was given up, up to ten times.
-     * @throws ErrNotFound
-     */
-    async retryEvent (id: string): Promise<void> {
-      const { webhook_id } = await deliveries.retry(id)
-      await recorder.insert({ type: 'webhook.replayed', id: webhook_id })
+    /** The failed events, for operators. A retry delivers an event that was given up, up to ten times. */
+    work: {
+      list: deliveries.list,
+      async retry (id: string): Promise<void> {
+        const { webhook_id } = await deliveries.retry(id)
+        await recorder.insert({ type: 'webhook.replayed', id: webhook_id })
+      },
+      findStall: deliveries.findStall,
+      pace: deliveries.pace
     },
-
-    /** How this process goes on with the deliveries. */
-    pace: deliveries.pace,
 
     /** See backlog.ts. */
     readBacklog: async () => await readBacklog({ ...registry, records: failedEvents, feed, now }),

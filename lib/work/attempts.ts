@@ -3,13 +3,10 @@ import type { Collection, Filter } from '../store/port.ts'
 import type { Timers } from '../timers.ts'
 import { CutOffError, RefusedError, nameFailure } from './failure.ts'
 import type { WorkKind } from './kind.ts'
-import { claim, keepLease } from './lease.ts'
+import { LEASE, claim, keepLease } from './lease.ts'
 import type { Pace } from './pace.ts'
 import type { WorkRecord } from './record.ts'
 import type { createRoom } from './room.ts'
-
-/** Milliseconds that a claim lasts. After a kill, others take over when it has expired. */
-const LEASE = 30_000
 
 /** Receivers that timed out, of which this process keeps a note. */
 const HELD = 10_000
@@ -59,11 +56,10 @@ export function createAttempts<T extends WorkRecord> ({ kind, records, room, pac
     else await records.update(id, { set: { due_at: toTimestamp(time) } }, ofClaim(claim))
   }
 
-  /** Whether no attempt is made now. */
-  function isHeld (record: T): boolean {
-    if (kind.isHeld?.(record) === true) return true
-    const receiver = kind.nameReceiver?.(record)
-    return receiver !== undefined && (held.get(receiver) ?? 0) > now()
+  /** Until when the receiver of a record gets no attempts, because it timed out. */
+  function findHold (record: T): number | undefined {
+    const until = held.get(kind.nameReceiver?.(record) ?? '')
+    return until !== undefined && until > now() ? until : undefined
   }
 
   /** Puts off all attempts to a receiver that timed out until the next one of this record. */
@@ -93,7 +89,12 @@ export function createAttempts<T extends WorkRecord> ({ kind, records, room, pac
 
   /** Claims a record, makes an attempt, and stores its outcome. */
   async function deliver (read: T): Promise<void> {
-    if (isHeld(read)) return
+    if (kind.isHeld?.(read) === true) return
+    const until = findHold(read)
+    if (until !== undefined) {
+      await records.update(read.id, { set: { due_at: toTimestamp(until) } }, { equal: { claim: read.claim, state: 'due' } })
+      return
+    }
     const record = await claim(records, read, { set: { due_at: toEnd() }, increment: { attempts: 1 } }, { state: 'due' })
     pace.note()
     // Another process has claimed it.
@@ -124,7 +125,7 @@ export function createAttempts<T extends WorkRecord> ({ kind, records, room, pac
    * @returns whether it had an outcome
    */
   async function deliverFirst (record: T): Promise<boolean> {
-    if (isHeld(record)) return false
+    if (kind.isHeld?.(record) === true) return false
     try {
       await kind.perform(record, stopping.signal)
     } catch (error) {
@@ -139,7 +140,6 @@ export function createAttempts<T extends WorkRecord> ({ kind, records, room, pac
   return {
     deliver,
     deliverFirst,
-    isHeld,
     /** Aborts the attempts in flight. They do not count. */
     stop: () => stopping.abort()
   }

@@ -1,7 +1,10 @@
 import { type Clock, toTimestamp } from '../clock.ts'
 import { IdentityError } from '../errors.ts'
+import { readFirst } from '../lists/first.ts'
+import type { Collection, Filter } from '../store/port.ts'
 import { scan } from '../store/scan.ts'
-import type { Collection } from '../store/port.ts'
+import { LEASE } from './lease.ts'
+import { STALL } from './pace.ts'
 import type { WorkRecord } from './record.ts'
 
 export interface InspectionParts<T extends WorkRecord> {
@@ -18,6 +21,17 @@ export function createInspection<T extends WorkRecord> ({ name, renew, records, 
   return {
     /** The records in this state, in the order of their due times. */
     list: (state: WorkRecord['state']): AsyncIterable<T[]> => scan(records, { equal: { state } }, { key: 'due_at' }),
+
+    /** Since when work is due that nobody attempts. Undefined while it goes on. */
+    async findStall (): Promise<string | undefined> {
+      const [time, sort] = [now(), [{ key: 'due_at', direction: 'asc' as const }]]
+      const find = async (range: Filter) => await readFirst(records, { filter: { equal: { state: 'due' }, ...range }, sort, urgent: true })
+      const oldest = await find({ before: { due_at: toTimestamp(time - STALL) } })
+      if (oldest === undefined) return
+      // During an attempt, `due_at` is the end of its claim.
+      const next = await find({ since: { due_at: toTimestamp(time) }, before: { due_at: toTimestamp(time + LEASE) } })
+      return next === undefined || next.attempts === 0 ? oldest.due_at : undefined
+    },
 
     /**
      * Makes failed work due again, for any process.

@@ -1,6 +1,9 @@
 import type { Change, Collection, Document, Scalar } from '../store/port.ts'
 import type { Timers } from '../timers.ts'
 
+/** Milliseconds that a claim of queued work lasts. After a kill, others take over when it has expired. */
+export const LEASE = 30_000
+
 /**
  * Claims a document that one process at a time works on, by one conditional update: of two that read the same `claim`, one succeeds.
  * @param change what the claim sets, such as the end of the lease

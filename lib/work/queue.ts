@@ -51,7 +51,7 @@ export function createQueue<T extends WorkRecord> (
     return key === undefined ? undefined : { key, value: String(record[key]) }
   }
   const room = createRoom({ kind, records, timers, toLane })
-  const { deliver, deliverFirst, isHeld, stop } = createAttempts({ kind, records, room, pace, now, onError, onFailed, timers, random })
+  const { deliver, deliverFirst, stop } = createAttempts({ kind, records, room, pace, now, onError, onFailed, timers, random })
 
   async function run<R> (record: T, work: (record: T) => Promise<R>): Promise<R> {
     const lane = toLane(record)?.value
@@ -60,7 +60,7 @@ export function createQueue<T extends WorkRecord> (
 
   /** Queues a record, unless this process has it already. @returns the end of its attempt */
   function add (record: T): Promise<void> | undefined {
-    if (closed || queued.has(record.id) || isHeld(record)) return
+    if (closed || queued.has(record.id) || kind.isHeld?.(record) === true) return
     queued.add(record.id)
     return run(record, deliver).finally(() => queued.delete(record.id))
   }

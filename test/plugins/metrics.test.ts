@@ -76,7 +76,7 @@ t.test('operations are counted, in strict OpenMetrics', async (t) => {
   for (const operation of ['insert', 'update', 'delete']) t.ok(await read('identity_store_duration_seconds_count', { operation, outcome: 'success' }) > 0, operation)
   t.ok(families.has('nodejs_eventloop_lag_p99_seconds'), 'event-loop delay')
   const labels = new Set([...families.entries()].filter(([name]) => /^(identity|http)_/.test(name)).flatMap(([, { samples }]) => samples.flatMap((sample) => Object.keys(sample.labels))))
-  t.strictSame([...labels].sort(), ['grant', 'le', 'method', 'operation', 'outcome', 'route', 'status', 'version'])
+  t.strictSame([...labels].sort(), ['grant', 'kind', 'le', 'method', 'operation', 'outcome', 'route', 'status', 'version'])
   const values = JSON.stringify([...families.values()])
   for (const secret of [user.user_id, user.account, app.client_id, 'made-up-by-a-caller']) t.notOk(values.includes(secret))
 })
@@ -187,4 +187,13 @@ t.test('the outbox: due and failed mails, and the wait of the oldest', async (t)
   const without = createMeter('1.2.3')
   readOutbox(store, [], () => time, without)
   t.notMatch((await without.render('openmetrics')).text, /outbox/)
+})
+
+t.test('whether work stands still is a gauge with the kind of work', async (t) => {
+  const { scrape, kit } = await start(t)
+  const { type, samples } = (await scrape()).get('identity_work_stalled')!
+  t.equal(type, 'gauge')
+  t.strictSame(samples.find(({ labels }) => labels.kind === 'event')?.value, 0)
+  const known = Object.keys(kit.app.identity.work)
+  t.ok(samples.every(({ labels, value }) => known.includes(labels.kind!) && value === 0))
 })

@@ -133,7 +133,7 @@ t.test('an event that was given up is kept, and is delivered again by a retry or
       }
     }
     t.equal(users().length, 10)
-    t.match((await Array.fromAsync(webhooks.listEvents('failed'))).flat(), [{ webhook_id: webhookId, failure: '500', attempts: 10 }])
+    t.match((await Array.fromAsync(webhooks.work.list('failed'))).flat(), [{ webhook_id: webhookId, failure: '500', attempts: 10 }])
   }
   await webhooks.flush()
   await giveUp()
@@ -142,17 +142,17 @@ t.test('an event that was given up is kept, and is delivered again by a retry or
   // A replay that fails again begins a new count.
   await webhooks.replay(webhookId, { from: 'first' })
   await webhooks.flush()
-  t.match((await Array.fromAsync(webhooks.listEvents('due'))).flat(), [{ attempts: 1 }])
+  t.match((await Array.fromAsync(webhooks.work.list('due'))).flat(), [{ attempts: 1 }])
   await giveUp()
   t.equal(warnings.length, 2)
 
   refused.clear()
-  const [[record]] = await Array.fromAsync(webhooks.listEvents('failed')) as [[FailedEvent]]
-  await webhooks.retryEvent(record.id)
+  const [[record]] = await Array.fromAsync(webhooks.work.list('failed')) as [[FailedEvent]]
+  await webhooks.work.retry(record.id)
   await webhooks.flush()
   t.strictSame(users(), ['user1'])
   t.equal(await failures.count(), 0)
-  await t.rejects(webhooks.retryEvent(record.id), { code: 'ErrNotFound' })
+  await t.rejects(webhooks.work.retry(record.id), { code: 'ErrNotFound' })
   await events.flush()
   t.match((await events.read({ after: await events.first() })).events.at(-1), { type: 'webhook.replayed', target: { id: webhookId } })
 })

@@ -34,7 +34,7 @@ t.test('reading past many events of other types renews the lease, stores the cur
     },
     now: () => time,
     timers: { now: () => time, set: setTimeout, clear: clearTimeout },
-    records: { list: async function * () {} },
+    records: { page: async function * () {} },
     queue: { pace: new Pace(), take: async () => [] },
     lingers: () => false,
     wait: async () => {}
