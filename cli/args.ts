@@ -61,7 +61,8 @@ export class Args {
 
   /** @throws UsageError unless exactly one of the two flags is given */
   requireOne (name: string, other: string): void {
-    if ((this.#values[name] === undefined) === (this.#values[other] === undefined)) throw new UsageError(`--${name}: is required, or --${other}`)
+    const isGiven = [name, other].map((flag) => this.#values[flag] !== undefined)
+    if (isGiven[0] === isGiven[1]) throw new UsageError(`--${name}: is required, or --${other}`)
   }
 
   /** @throws UsageError when both flags are given */

@@ -26,7 +26,10 @@ async function takeUrl ({ args, stdin, signal }: Surroundings, flag: string): Pr
 
 /** Opens the store at the URL of a flag while `use` runs. */
 async function withStore (
-  surroundings: Surroundings, { services: { storeTimeout: timeout } }: Config, [flag, url]: ['from' | 'to', string], use: (at: Place) => Promise<void>
+  surroundings: Surroundings,
+  { services: { storeTimeout: timeout } }: Config,
+  [flag, url]: ['from' | 'to', string],
+  use: (at: Place) => Promise<void>
 ): Promise<void> {
   if (/^sqlite:.*:memory:/i.test(url)) throw paramError(flag, 'is a store in memory, which cannot be moved')
   const onWarning = (message: string) => { surroundings.stderr.write(`fastify-identity: ${message}\n`) }

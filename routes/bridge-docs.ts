@@ -34,7 +34,9 @@ export const DOCS = {
     json(CountSchema, 'How many clients the caller may see.')),
   list: read('bridgeListClients', 'List clients, as JSON or as CSV', { querystring: BridgeListQuerySchema }, [], clientList()),
   get: read('bridgeGetClient', 'Read a client', { params: client }, ['ErrNotFound'], json(Data(ClientSchema), 'The client.')),
-  patch: write('bridgePatchClient', 'Change a client, or give it a new secret', { params: client, body: PatchClientSchema }, ['ErrNotFound', 'ErrLimit']),
-  remove: write('bridgeDeleteClient', 'Remove a client with its codes and tokens', { params: client }, ['ErrNotFound', 'ErrPerm', 'ErrLimit']),
+  patch: write('bridgePatchClient', 'Change a client, or give it a new secret', { params: client, body: PatchClientSchema },
+    ['ErrNotFound', 'ErrLimit']),
+  remove: write('bridgeDeleteClient', 'Remove a client with its codes and tokens', { params: client },
+    ['ErrNotFound', 'ErrPerm', 'ErrLimit']),
   removeOwned: write('bridgeDeleteClientsOfUser', 'Remove all clients of a user', { params: user }, ['ErrPerm', 'ErrLimit'])
 }

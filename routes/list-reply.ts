@@ -45,7 +45,9 @@ function linkNext (reply: FastifyReply, { offset: _offset, after: _after, ...que
  * Sends a list in the format that the request asks for, with a link to the next page. A failure after the first byte destroys the
  * connection. HEAD is answered with headers only; the list is not read.
  */
-export async function sendList<T> (request: FastifyRequest, reply: FastifyReply, list: Page<T>, { stallTimeout, csv }: ListReplyOptions): Promise<FastifyReply> {
+export async function sendList<T> (
+  request: FastifyRequest, reply: FastifyReply, list: Page<T>, { stallTimeout, csv }: ListReplyOptions
+): Promise<FastifyReply> {
   const query = request.query as ListQuery
   if (list.after !== undefined) linkNext(reply, query, list.after)
   if (csv !== undefined && prefersCsv(request.headers.accept)) {

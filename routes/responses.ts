@@ -30,7 +30,9 @@ export function json<T extends TSchema> (schema: T, description: string): T {
 
 /** The errors of a body. */
 const BODY: Record<number, string> = {
-  408: 'ErrParam: The body did not arrive in time.', 413: 'ErrParam: The body is too large.', 415: 'ErrParam: The body is not application/json.'
+  408: 'ErrParam: The body did not arrive in time.',
+  413: 'ErrParam: The body is too large.',
+  415: 'ErrParam: The body is not application/json.'
 }
 
 /**
@@ -46,7 +48,8 @@ export function errors (kinds: ErrorCode[], { isPublic = false, hasBody = false 
     if (isPublic && (status === 401 || status === 403)) continue
     texts[status] = `${texts[status] === undefined ? '' : `${texts[status]} `}${kind}: ${when}`
   }
-  return Object.fromEntries(Object.entries({ ...texts, ...MALFORMED, ...(hasBody && BODY) }).map(([status, text]) => [status, fail(Number(status), text)]))
+  const all = { ...texts, ...MALFORMED, ...(hasBody && BODY) }
+  return Object.fromEntries(Object.entries(all).map(([status, text]) => [status, fail(Number(status), text)]))
 }
 
 /** A paginated list. */

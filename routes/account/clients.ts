@@ -31,7 +31,10 @@ export function clientPages (app: FastifyInstance, mount: AccountMount, visits: 
       for await (const batch of batches) found.push(...batch)
       return {
         clients: found.map(({ clientId, name = '', clientSecret, confidential, disabled }) => ({
-          client_id: clientId, client: { name }, confidential: clientSecret !== undefined || confidential === true, disabled: disabled === true
+          client_id: clientId,
+          client: { name },
+          confidential: clientSecret !== undefined || confidential === true,
+          disabled: disabled === true
         })),
         ...(after !== undefined && { next: new URLSearchParams({ after }).toString() })
       }
