@@ -335,7 +335,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     get languages () { return getLanguages() },
     signIns: meter === undefined ? signIns : watchSignIns(signIns, meter),
     knownBrowsers: createKnownBrowsers({ key: deriveKey(box.key, 'known browsers'), now }),
-    oidc: createOidc({ store, tokens, box, now, recorder, addresses, counter, onGrant: meter?.tokens }),
+    oidc: createOidc({ store, tokens, maySignIn, box, now, recorder, addresses, counter, onGrant: meter?.tokens }),
     sealing: createSealing({ store, box, recorder }),
     bootstrap: (asked) => bootstrap({ store, users, clients, tokens, roles, now }, asked),
     close

@@ -4,6 +4,9 @@ import type { Clock } from '../lib/clock.ts'
 import type { AuthorizationServer, BrowserSession, BrowserSessions } from '../lib/oidc/contract.ts'
 import type { AccountSection, AccountView } from '../lib/pages/contract.ts'
 import { nameCaller } from '../lib/events/origin.ts'
+import type { Progress } from '../lib/sign-in/steps/step.ts'
+import { toBase } from '../lib/sign-in/step-up.ts'
+import { showUser } from '../lib/users/show-user.ts'
 import type { Actor } from '../lib/roles.ts'
 import { hashToken } from '../lib/crypto/random-token.ts'
 import type { Profile } from '../schemas/user.ts'
@@ -65,13 +68,19 @@ function adoptCookies (reply: FastifyReply): void {
 }
 
 /** Finds the sign-in session of a request, and signs browsers in and out, for the account pages. */
-export function createVisits ({ identity: { users, clients, accounts } }: FastifyInstance, { getServer, getHome, now }: AccountMount) {
+export function createVisits ({ identity: { maySignIn, clients, accounts } }: FastifyInstance, { getServer, getHome, now }: AccountMount) {
   const isFresh = ({ signed_in_at }: BrowserSession) => Date.parse(signed_in_at) > now() - FRESH
 
   async function findSession (request: FastifyRequest, reply: FastifyReply, server: AuthorizationServer): Promise<BrowserSession | null> {
     const session = await server.browsers.find(request.raw, reply.raw, request.ip)
     adoptCookies(reply)
     return session
+  }
+
+  /** The user of a session who may go on with what they have proved in it; null for any other. */
+  async function judge ({ user_id, user_epoch: epoch, proofs }: BrowserSession): Promise<(Profile & { user_id: string }) | null> {
+    const judged = await maySignIn({ user_id, epoch, proofs })
+    return judged.may ? showUser(judged.user) : null
   }
 
   function createActor (request: FastifyRequest, reply: FastifyReply, server: AuthorizationServer, { user_id, user_epoch }: BrowserSession): Actor {
@@ -106,6 +115,18 @@ export function createVisits ({ identity: { users, clients, accounts } }: Fastif
   return {
     isFresh,
     findSession,
+    judge,
+
+    /** The session of a person who has proved what is demanded of them; null for any other. */
+    async findJudged (request: FastifyRequest, reply: FastifyReply, server: AuthorizationServer): Promise<BrowserSession | null> {
+      const session = await findSession(request, reply, server)
+      return session === null || await judge(session) === null ? null : session
+    },
+
+    /** What the next sign-in adds to. Undefined when it asks for all: for a fresh sign-in, if what is demanded was proved. */
+    async findBase (session: BrowserSession): Promise<Progress | undefined> {
+      return await judge(session) === null ? toBase(session, now()) : undefined
+    },
 
     async signIn (request: FastifyRequest, reply: FastifyReply, server: AuthorizationServer, login: Parameters<BrowserSessions['signIn']>[3]): Promise<void> {
       await server.browsers.signIn(request.raw, reply.raw, request.ip, login)
@@ -130,7 +151,7 @@ export function createVisits ({ identity: { users, clients, accounts } }: Fastif
       const server = await getServer()
       if (request.method === 'POST') checkOrigin(request, server.issuer)
       const session = await findSession(request, reply, server)
-      const user = session === null ? null : await users.get(session.user_id)
+      const user = session === null ? null : await judge(session)
       if (session === null || user === null || (sensitive && !isFresh(session))) {
         redirectToSignIn(reply, path)
         return null

@@ -15,6 +15,8 @@ const OTHER_ACCOUNT = 'other'
 
 const DENIED: Decision = { error: 'access_denied', error_description: 'the user refused' }
 
+const UNMET: Decision = { error: 'unmet_authentication_requirements', error_description: 'the user cannot sign in as acr_values asks' }
+
 type InteractionRoute = { Params: { uid: string }, Querystring: { account?: string } }
 
 /** The pages between an authorization request and its response: sign-in and consent. */
@@ -53,7 +55,7 @@ export async function interactionRoutes (app: FastifyInstance, mount: PeopleMoun
 
   const toPage = ({ redirectUri, locales }: Interaction) => ({ look, redirectUri, locales })
 
-  function toForm (interaction: Interaction): SignInForm {
+  function toForm (request: FastifyRequest, reply: FastifyReply, server: AuthorizationServer, interaction: Interaction): SignInForm {
     const isOther = interaction.prompt !== 'login'
     const signUp = `${interaction.action}/sign-up`
     const account = isOther ? undefined : interaction.loginHint?.slice(0, LIMITS.account)
@@ -66,7 +68,9 @@ export async function interactionRoutes (app: FastifyInstance, mount: PeopleMoun
         ...(accounts.isForgotOn && { forgot: `${getPath()}${PAGE_PATHS.forgot}${toLocalesQuery(interaction)}` }),
         ...(accounts.isSignUpOn && { signUp })
       },
-      page: toPage(interaction)
+      page: toPage(interaction),
+      aim: { client_id: interaction.clientId, acr: interaction.acr, base: isOther ? undefined : interaction.stepUp },
+      onUnmet: async () => await decide(request, reply, server, UNMET)
     }
   }
 
@@ -94,9 +98,9 @@ export async function interactionRoutes (app: FastifyInstance, mount: PeopleMoun
   }
 
   app.get<InteractionRoute>(`${INTERACTION}/:uid`, { schema: { hide: true } }, async (request, reply) => {
-    const { interaction } = await findInteraction(request, reply)
+    const { server, interaction } = await findInteraction(request, reply)
     if (isCreating(request, interaction)) return await askForm.show(reply, toSignUp(interaction), toPage(interaction))
-    return isSigningIn(request, interaction) ? await forms.show(request, reply, toForm(interaction)) : await showConsent(reply, interaction)
+    return isSigningIn(request, interaction) ? await forms.show(request, reply, toForm(request, reply, server, interaction)) : await showConsent(reply, interaction)
   })
 
   app.post<InteractionRoute>(`${INTERACTION}/:uid`, { schema: { hide: true } }, async (request, reply) => {
@@ -109,7 +113,7 @@ export async function interactionRoutes (app: FastifyInstance, mount: PeopleMoun
       await forms.cancel(interaction.uid)
       return await decide(request, reply, server, DENIED)
     }
-    const signedIn = await forms.submit(request, reply, toForm(interaction))
+    const signedIn = await forms.submit(request, reply, toForm(request, reply, server, interaction))
     if (signedIn === null) return reply
     return await decide(request, reply, server, { login: toLogin(signedIn), create: {} })
   })
@@ -137,7 +141,7 @@ export async function interactionRoutes (app: FastifyInstance, mount: PeopleMoun
       const found = await findInteraction(request, reply).catch(() => null)
       if (found === null || found.interaction.prompt === 'consent') return null
       // The person has just chosen the password. The other steps remain.
-      const signedIn = await forms.proceed(reply, toForm(found.interaction), { user_id, user_epoch: epoch, way: PASSWORD, kind: 'password' })
+      const signedIn = await forms.proceed(reply, toForm(request, reply, found.server, found.interaction), { user_id, user_epoch: epoch, way: PASSWORD, kind: 'password' })
       if (signedIn === null) return reply
       return await decide(request, reply, found.server, { login: toLogin(signedIn), create: {} })
     })

@@ -5,6 +5,8 @@ import { CLIENT_PROPERTIES } from './clients.ts'
 import { type OurClient, toOurClient, toOurs } from './context.ts'
 import { isOwnOrigin } from '../clients/registered-uris.ts'
 import type { OidcSettings } from './contract.ts'
+import type { MaySignIn } from '../ways/may-sign-in.ts'
+import { createProofsCheck } from './judge.ts'
 import type { KeyRing } from './keys.ts'
 import { LIFETIMES } from './model-adapter.ts'
 import { findTooLong } from './parameter-limits.ts'
@@ -34,6 +36,7 @@ export interface ConfigurationParts {
   resourceIndicators: ReturnType<typeof createResourceIndicators>
   errors: typeof OidcErrors
   policy: typeof interactionPolicy
+  maySignIn: MaySignIn
 }
 
 /** The requested scopes, before oidc-provider removes `offline_access`. */
@@ -178,7 +181,7 @@ export function createConfiguration (parts: ConfigurationParts): Configuration {
       return (client.clientAuthMethod === 'none' || ctx.oidc.route === 'userinfo') && isOwnOrigin(registered_uris, origin)
     },
     interactions: {
-      policy: createPolicy(parts.policy, settings.signUp === true),
+      policy: createPolicy(parts.policy, settings.signUp === true, createProofsCheck(parts.maySignIn, errors)),
       url: (_ctx, { uid }) => `${mount}${base}${INTERACTION}/${uid}`
     },
     async findAccount (ctx, sub, token) {

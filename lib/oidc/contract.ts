@@ -6,7 +6,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { SignLogout } from '../logout/attempt.ts'
 import type { PageScope, PageWay } from '../pages/contract.ts'
-import type { Proof } from '../proofs.ts'
+import type { Acr, Proof } from '../proofs.ts'
+import type { Progress } from '../sign-in/steps/step.ts'
 
 /** Limits of the token endpoint. */
 export interface TokenLimitSettings {
@@ -62,6 +63,10 @@ export interface Interaction {
   loginHint?: string
   /** The user who is already signed in. */
   accountId?: string
+  /** What they have proved, if only more of it is asked for. */
+  stepUp?: Progress
+  /** The strength that the client asks for. */
+  acr?: Acr
   /** The requested scopes, with their meaning if one is declared. */
   scopes: PageScope[]
 }

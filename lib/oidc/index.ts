@@ -5,6 +5,7 @@ import type { Look } from '../pages/look.ts'
 import type { ClientGrant } from '../records.ts'
 import { type Counter, createCounter } from '../throttling/counter.ts'
 import type { Store } from '../store/port.ts'
+import type { MaySignIn } from '../ways/may-sign-in.ts'
 import type { Tokens } from '../tokens/tokens.ts'
 import type { AddressMode } from '../events/address.ts'
 import type { Recorder } from '../events/recorder.ts'
@@ -32,8 +33,8 @@ export interface ServerOptions {
  * The parts of the authorization server that need no HTTP.
  * @param uptime milliseconds of a monotonic clock
  */
-export function createOidc ({ store, tokens, box, now, recorder, addresses, counter = createCounter(), onGrant, uptime = () => performance.now() }: {
-  store: Store, tokens: Tokens, box: SecretBox, now: Clock, recorder: Recorder, addresses: AddressMode, counter?: Counter, onGrant?: ((grant: ClientGrant) => void) | undefined, uptime?: () => number
+export function createOidc ({ store, tokens, maySignIn, box, now, recorder, addresses, counter = createCounter(), onGrant, uptime = () => performance.now() }: {
+  store: Store, tokens: Tokens, maySignIn: MaySignIn, box: SecretBox, now: Clock, recorder: Recorder, addresses: AddressMode, counter?: Counter, onGrant?: ((grant: ClientGrant) => void) | undefined, uptime?: () => number
 }) {
   const keys = createKeys({ store, box, now })
   const times = createTimes(now)
@@ -63,7 +64,7 @@ export function createOidc ({ store, tokens, box, now, recorder, addresses, coun
         if (current?.version !== ring.version) {
           // oidc-provider is loaded with the first server, so that an app without sign-ins does not pay for it.
           const { buildServer } = await import('./provider.ts')
-          current = { server: await buildServer({ ...options, store, tokens, box, times, recorder, addresses, counter, keys: ring, onGrant }), version: ring.version }
+          current = { server: await buildServer({ ...options, store, tokens, maySignIn, box, times, recorder, addresses, counter, keys: ring, onGrant }), version: ring.version }
         }
         checkedAt = uptime()
       }

@@ -14,6 +14,8 @@ import { toOurClient } from './context.ts'
 import { createBrowserSessions } from './browser-sessions.ts'
 import { createConfiguration, createCookie } from './configuration.ts'
 import type { AuthorizationServer, Interaction, OidcSettings, RefusedUri } from './contract.ts'
+import { type MaySignIn, findAskedAcr } from '../ways/may-sign-in.ts'
+import { findBase } from './judge.ts'
 import type { KeyRing } from './keys.ts'
 import { createLogoutSigner } from './logout-tokens.ts'
 import { createTokenLimits } from './token-limits.ts'
@@ -37,6 +39,8 @@ export interface ProviderParts extends Pick<AdapterParts, 'store' | 'tokens' | '
   settings: OidcSettings
   look: Look
   keys: KeyRing
+  /** Judges an authorization with a session. */
+  maySignIn: MaySignIn
   /** Counts requests of the token endpoint. */
   counter: Counter
   /** Receives failures on our side. */
@@ -48,7 +52,7 @@ export interface ProviderParts extends Pick<AdapterParts, 'store' | 'tokens' | '
 }
 
 export async function buildServer (parts: ProviderParts): Promise<AuthorizationServer> {
-  const { issuer, prefix, settings, look, keys, store, tokens, box, times, recorder, addresses, counter } = parts
+  const { issuer, prefix, settings, look, keys, store, maySignIn, tokens, box, times, recorder, addresses, counter } = parts
   const base = `${prefix}/api/v1`
   // The path prefix that a proxy strips before the request reaches the app.
   const mount = issuer.pathname.replace(/\/$/, '').slice(0, -prefix.length || undefined)
@@ -117,7 +121,8 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
     resourceIndicators: createResourceIndicators({ store, apiUri, accessTtl: settings.accessTtl, errors }),
     loadGrant: createGrantLoader(store),
     errors,
-    policy: interactionPolicy
+    policy: interactionPolicy,
+    maySignIn
   }))
   const getContext = () => browsers.getContext() ?? Provider.ctx as KoaContextWithOIDC | undefined
   patchProvider(provider, issuer, errors, async () => await tellOfSignOut(getContext(), tokens))
@@ -168,6 +173,8 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
     async findInteraction (request, response) {
       if (request.method === 'POST') await keepInteraction({ store, times }, (await provider.interactionDetails(request, response)).uid)
       const { uid, prompt, params, session } = await provider.interactionDetails(request, response)
+      const stepUp = await findBase(store, times.now(), { prompt, session })
+      const acr = findAskedAcr(params.acr_values)
       const client = await provider.Client.find(String(params.client_id))
       if (client === undefined) throw new errors.InvalidClient('client is invalid', 'client not found')
       const { redirect_uri: redirectUri, login_hint: loginHint, ui_locales: locales, scope } = params as Record<string, string | undefined>
@@ -190,7 +197,9 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
         ...(redirectUri !== undefined && { redirectUri }),
         ...(locales !== undefined && { locales }),
         ...(loginHint !== undefined && { loginHint }),
-        ...(session !== undefined && { accountId: session.accountId })
+        ...(session !== undefined && { accountId: session.accountId }),
+        ...(stepUp !== undefined && { stepUp }),
+        ...(acr !== undefined && { acr })
       }
     },
     async findWay (client_id) {

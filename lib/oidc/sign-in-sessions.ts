@@ -54,12 +54,17 @@ export function requireUserEpoch (ctx: KoaContextWithOIDC): number {
   return epoch
 }
 
+/** What the user has proved, in this request or earlier in this browser. */
+export function requireProofs (ctx: KoaContextWithOIDC): Proof[] {
+  const [signIn, stored] = [findSignIn(ctx), findStoredSession(ctx)]
+  if (signIn !== undefined) return signIn.proofs ?? provePassword(signIn.signed_in_at)
+  if (stored === undefined) throw new Error('the request has no sign-in session')
+  return listProofs(stored)
+}
+
 /** The strength of the sign-in, in this request or earlier in this browser. */
 export function requireStrength (ctx: KoaContextWithOIDC): Strength {
-  const [signIn, stored] = [findSignIn(ctx), findStoredSession(ctx)]
-  if (signIn !== undefined) return toStrength(signIn.proofs ?? provePassword(signIn.signed_in_at))
-  if (stored === undefined) throw new Error('the request has no sign-in session')
-  return toStrength(listProofs(stored))
+  return toStrength(requireProofs(ctx))
 }
 
 /** The sign-out by this request: of the whole session, or of one client. Undefined for any other request. */

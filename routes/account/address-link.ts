@@ -66,7 +66,7 @@ export function addressLinkPages (app: FastifyInstance, { getServer, getIssuer, 
   app.get(PATH, { schema }, async (request, reply) => {
     const server = await getServer()
     const { found, token } = await openLink(request, server, readToken(request))
-    if (found.purpose === 'change') return await showChange(reply, found, token, await visits.findSession(request, reply, server))
+    if (found.purpose === 'change') return await showChange(reply, found, token, await visits.findJudged(request, reply, server))
     return await sendPage(reply, 'confirm-link', { action: getAction(), token: token ?? '', purpose: 'verify', ...('address' in found && { address: found.address }) }, page)
   })
 
@@ -76,7 +76,7 @@ export function addressLinkPages (app: FastifyInstance, { getServer, getIssuer, 
     const server = await getServer()
     const { link, found, token } = await openLink(request, server, readField(request, 'token').slice(0, LIMITS.token))
     if (found.purpose === 'change') {
-      const session = await visits.findSession(request, reply, server)
+      const session = await visits.findJudged(request, reply, server)
       if (session === null) return await carry(request, reply, server, found)
       const isOther = session.user_id !== found.user_id
       if (isOther && readField(request, 'sign-out') === '') return await showChange(reply, found, token, session)

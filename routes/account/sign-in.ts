@@ -1,4 +1,5 @@
 import type { FastifyInstance } from 'fastify'
+import type { Progress } from '../../lib/sign-in/steps/step.ts'
 import { PAGE_PATHS } from '../../lib/accounts/links.ts'
 import { type AccountMount, type Visits, createSignInCookie } from '../../plugins/account.ts'
 import { sendPage } from '../../plugins/pages.ts'
@@ -19,12 +20,13 @@ export function signInPages (app: FastifyInstance, { getServer, getIssuer, getHo
   })
 
   /** The form of a browser. A person whose sign-in is too old for a page signs in again. */
-  function toForm (next: string | undefined, proof: { secret: string, xsrf: string }, again: string | undefined): SignInForm {
+  function toForm (next: string | undefined, proof: { secret: string, xsrf: string }, again: string | undefined, base: Progress | undefined): SignInForm {
     const query = next === undefined ? '' : `?${new URLSearchParams({ next })}`
     return {
       secret: proof.secret,
       view: { action: `${getHome()}/sign-in${query}`, xsrf: proof.xsrf, ...(again !== undefined && { again: true, account: again }), ...toLinks() },
-      page
+      page,
+      aim: { base }
     }
   }
 
@@ -32,9 +34,10 @@ export function signInPages (app: FastifyInstance, { getServer, getIssuer, getHo
     const { next } = request.query
     const server = await getServer()
     const session = await visits.findSession(request, reply, server)
-    if (session !== null && visits.isFresh(session)) return reply.redirect(visits.toNext(next), 303)
+    const base = session === null ? undefined : await visits.findBase(session)
+    if (session !== null && visits.isFresh(session) && await visits.judge(session) !== null) return reply.redirect(visits.toNext(next), 303)
     const again = session === null ? undefined : (await users.get(session.user_id))?.account
-    return await forms.show(request, reply, toForm(next, createSignInCookie(server.issuer).begin(request, reply), again))
+    return await forms.show(request, reply, toForm(next, createSignInCookie(server.issuer).begin(request, reply), again, base))
   })
 
   app.post<Query>('/sign-in', { schema }, async (request, reply) => {
@@ -50,7 +53,8 @@ export function signInPages (app: FastifyInstance, { getServer, getIssuer, getHo
     }
     const session = await visits.findSession(request, reply, server)
     const again = session === null ? undefined : (await users.get(session.user_id))?.account
-    const signedIn = await forms.submit(request, reply, toForm(next, proof, again))
+    const base = session === null ? undefined : await visits.findBase(session)
+    const signedIn = await forms.submit(request, reply, toForm(next, proof, again, base))
     if (signedIn === null) return reply
     await visits.signIn(request, reply, server, toLogin(signedIn))
     // The page of a link reads the cookie once more, and ends it.

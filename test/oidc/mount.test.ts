@@ -4,6 +4,7 @@ import t from 'tap'
 import identity from '../../index.ts'
 import { createLook } from '../../lib/pages/look.ts'
 import { createOidc } from '../../lib/oidc/index.ts'
+import { createJudge } from '../../lib/ways/may-sign-in.ts'
 import { createSecretBox, generateSecretKey } from '../../lib/crypto/secrets.ts'
 import { storeError } from '../../lib/errors.ts'
 import { COLLECTIONS } from '../../lib/store/collections.ts'
@@ -152,7 +153,8 @@ t.test('a running service notices new keys', async (t) => {
   let time = 0
   const recorder = createSilentRecorder(store)
   const tokens = createTokens({ store, now: Date.now, roles: DEFAULT_ROLE_NAMES, recorder, onError: () => {} })
-  const parts = { store, tokens, recorder, addresses: 'full' as const, box: createSecretBox(generateSecretKey()), now: Date.now }
+  const maySignIn = createJudge({ store, now: Date.now, ways: { withExisting: async (user) => user } })
+  const parts = { store, tokens, maySignIn, recorder, addresses: 'full' as const, box: createSecretBox(generateSecretKey()), now: Date.now }
   const settings = { accessTtl: 60, refreshTtl: 60, sessionTtl: 60, sessionMax: 60, refreshMax: 60, refreshGrace: 0 }
   const running = createOidc({ ...parts, uptime: () => time }).createSource({ issuer: new URL('http://127.0.0.1:1'), prefix: '', settings, look: createLook(), onError: (error) => { throw error } })
   const before = await running()
