@@ -13,7 +13,7 @@ export const PROOFS_DEMANDED = 'proofs_demanded'
  * Whether an authorization has to ask its user for more proofs: with an existing session, at the end of a sign-in, after consent, and at
  * the confirmation of a device.
  */
-export function createProofsCheck (maySignIn: MaySignIn, { UnmetAuthenticationRequirements }: Pick<typeof OidcErrors, 'UnmetAuthenticationRequirements'>) {
+export function createProofsCheck (maySignIn: MaySignIn, errors: Pick<typeof OidcErrors, 'UnmetAuthenticationRequirements'>) {
   return async (ctx: KoaContextWithOIDC): Promise<boolean> => {
     const { session, client, params } = ctx.oidc
     if (session?.accountId === undefined) return false
@@ -24,7 +24,9 @@ export function createProofsCheck (maySignIn: MaySignIn, { UnmetAuthenticationRe
       client_id: client?.clientId,
       acr: findAskedAcr(params?.acr_values)
     })
-    if (!judged.may && judged.because === 'unmet') throw new UnmetAuthenticationRequirements('the user cannot sign in as acr_values asks')
+    if (!judged.may && judged.because === 'unmet') {
+      throw new errors.UnmetAuthenticationRequirements('the user cannot sign in as acr_values asks')
+    }
     return !judged.may
   }
 }
@@ -33,11 +35,11 @@ export function createProofsCheck (maySignIn: MaySignIn, { UnmetAuthenticationRe
 export async function findBase (store: Store, now: number, { prompt, session }: {
   prompt: { name: string, reasons: string[] }, session?: { uid: string, accountId?: string | undefined } | undefined
 }): Promise<Progress | undefined> {
-  if (session?.accountId === undefined || prompt.name !== 'login' || prompt.reasons.some((reason) => reason !== PROOFS_DEMANDED)) return undefined
+  const isStepUp = prompt.name === 'login' && prompt.reasons.every((reason) => reason === PROOFS_DEMANDED)
+  if (session?.accountId === undefined || !isStepUp) return undefined
   for await (const batch of createBrowsers(store).readAt(session.uid)) {
-    for (const record of batch) {
-      if (record.user_id === session.accountId) return toBase({ user_id: record.user_id, user_epoch: record.user_epoch ?? 0, proofs: listProofs(record) }, now)
-    }
+    const record = batch.find(({ user_id }) => user_id === session.accountId)
+    if (record !== undefined) return toBase({ user_id: session.accountId, user_epoch: record.user_epoch ?? 0, proofs: listProofs(record) }, now)
   }
   return undefined
 }

@@ -224,7 +224,9 @@ export function createWays ({ store, now, recorder, tokens, policy = DEFAULT_POL
      * @returns the user's record, with the epoch for a sign-in that follows
      * @throws WayError `last` unless a way in remains, ErrUnknown when the session that asks has ended
      */
-    async remove (actor: WayActor, id: string, { isEnd = true, happened }: Pick<WayChange, 'isEnd' | 'happened'> = {}): Promise<UserRecord> {
+    async remove (
+      actor: WayActor, id: string, { isEnd = true, happened }: Pick<WayChange, 'isEnd' | 'happened'> = {}
+    ): Promise<UserRecord> {
       return await change(actor.user_id, async (record) => {
         await checkActor(actor, record)
         if (id === PASSWORD ? !record.password : record.ways?.[id] === undefined) throw new WayError('unknown')

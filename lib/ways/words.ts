@@ -97,7 +97,9 @@ export function endsSessions (holder: Pick<Holder, 'ways' | 'roles'>, roles: Use
 }
 
 /** A proof that counts: its way still exists and is not forbidden. Codes that were made anew stand for those before. */
-export function isStanding ({ way: id, kind }: Proof, holder: Pick<Holder, 'password' | 'ways'>, policy: WayPolicy, client_id?: string): boolean {
+export function isStanding (
+  { way: id, kind }: Proof, holder: Pick<Holder, 'password' | 'ways'>, policy: WayPolicy, client_id?: string
+): boolean {
   const { password, ways = {} } = holder
   if (kind === 'password') return Boolean(password)
   if (kind === 'recovery') return Object.values(ways).some((way) => way.kind === kind)

@@ -1,0 +1,158 @@
+import t from 'tap'
+import type { Proof } from '../../lib/proofs.ts'
+import type { UserRecord } from '../../lib/records.ts'
+import { createSignIns } from '../../lib/sign-in/sign-ins.ts'
+import { createPasswordStep } from '../../lib/sign-in/steps/password.ts'
+import type { Step } from '../../lib/sign-in/steps/step.ts'
+import type { Browser, Page } from './browser.ts'
+import { type App, type Harness, askCode, eachStore, signIn } from './harness.ts'
+
+const DEVICE = 'urn:ietf:params:oauth:grant-type:device_code'
+const HOUR = 60 * 60_000
+
+/** Adds a second step that the word `second` passes, for users with a way of the kind `totp`. */
+function addSecondStep ({ kit }: Harness): void {
+  const { store, users, maySignIn, signIns } = kit.app.identity
+  const records = store.collection<UserRecord>('users')
+  const totp: Step = {
+    kind: 'totp',
+    page: 'sign-in',
+    isOpen: ({ ways = {} }) => Object.values(ways).some(({ kind }) => kind === 'totp'),
+    async verify ({ form }, progress) {
+      const [way = ''] = Object.keys((await records.get(progress?.user_id ?? ''))?.ways ?? {})
+      if (form.get('password') !== 'second') return { refused: { reason: 'wrong-password' } }
+      return { passed: { user_id: 'somebody else', user_epoch: 99, way } }
+    }
+  }
+  Object.assign(signIns, createSignIns({ store, now: kit.clock.now, places: [[createPasswordStep(users)], [totp]], maySignIn }))
+}
+
+/** The claims of the ID token, of an authorization that has ended. */
+async function redeem ({ post }: Harness, app: App, page: Page, verifier: string): Promise<Record<string, unknown>> {
+  const code = page.left?.searchParams.get('code')
+  if (typeof code !== 'string') throw new Error(`no code: ${page.left?.search ?? page.title}`)
+  const { body } = await post('token', { grant_type: 'authorization_code', code, code_verifier: verifier, redirect_uri: app.redirect_uri }, app)
+  return JSON.parse(Buffer.from(String(body.id_token).split('.')[1] ?? '', 'base64url').toString())
+}
+
+eachStore(t, 'what a person has proved is judged on every road', async (t, start) => {
+  const harness = await start()
+  addSecondStep(harness)
+  const { kit, user, browser, register } = harness
+  const { ways, store } = kit.app.identity
+  const users = store.collection<UserRecord>('users')
+  const actor = async () => ({ user_id: user.user_id, epoch: (await users.get(user.user_id))!.epoch })
+  const add = async () => (await ways.add(await actor(), { kind: 'totp', material: {} })).id
+  const app = await register()
+  const asked = (params: Record<string, string> = {}) => askCode(app, { acr_values: '1', ...params })
+  const findError = ({ left }: Page) => left?.searchParams.get('error')
+  /** A browser with a session by the password alone, of a user who has a second factor since. */
+  async function enter (run: (tab: Browser, totp: string) => Promise<void>): Promise<void> {
+    const tab = browser()
+    await signIn(harness, asked().url, tab)
+    const totp = await add()
+    try {
+      await run(tab, totp)
+    } finally {
+      for (const id of Object.keys((await users.get(user.user_id))?.ways ?? {})) await ways.remove(await actor(), id, { isEnd: false })
+    }
+  }
+
+  await t.test('a sign-in: the second step follows the password, and only then there is a code', async (t) => {
+    const id = await add()
+    const { url, verifier } = asked()
+    const second = await signIn(harness, url)
+    t.equal(second.left, undefined)
+    const wrong = await second.submit({ account: user.account, password: user.password })
+    t.equal(wrong.response.status, 400, 'the password is not the second factor')
+    const done = await wrong.submit({ password: 'second' })
+    t.match(await redeem(harness, app, done, verifier), { sub: user.user_id, acr: 'mfa', amr: ['pwd', 'otp', 'mfa'] })
+    t.match(await signIn(harness, asked().url, done.browser), { left: URL }, 'single sign-on with both')
+    await ways.remove(await actor(), id, { isEnd: false })
+  })
+
+  await t.test('single sign-on asks for what is missing, and prompt=none says so', async (t) => {
+    await enter(async (tab) => {
+      t.equal(findError(await tab.open(asked({ prompt: 'none' }).url)), 'login_required')
+      const { url, verifier } = asked()
+      const page = await tab.open(url)
+      t.equal(page.left, undefined)
+      t.match(await redeem(harness, app, await page.submit({ password: 'second' }), verifier), { acr: 'mfa' }, 'the password is not asked for again')
+      t.equal(findError(await tab.open(asked({ prompt: 'none' }).url)), null)
+    })
+  })
+
+  await t.test('a step-up asks for all when the password is older than 12 hours, and for a fresh sign-in', async (t) => {
+    await enter(async (tab) => {
+      const forced = await tab.open(asked({ prompt: 'login' }).url)
+      t.equal((await forced.submit({ password: 'second' })).response.status, 400, 'prompt=login asks for the password first')
+      kit.clock.advance(13 * HOUR)
+      const page = await tab.open(asked().url)
+      t.equal((await page.submit({ password: 'second' })).response.status, 400)
+      const second = await page.submit({ account: user.account, password: user.password })
+      t.equal(second.left, undefined)
+      t.type((await second.submit({ password: 'second' })).left, URL)
+    })
+  })
+
+  await t.test('consent that was asked for before is not enough', async (t) => {
+    const stranger = await register({ first_party: false })
+    const tab = browser()
+    const consent = await (await tab.open(askCode(stranger).url)).submit({ account: user.account, password: user.password })
+    t.match(consent.title, /^Continue to/)
+    const id = await add()
+    const page = await consent.submit({ decision: 'allow' })
+    t.equal(page.left, undefined, 'no code')
+    t.type((await page.submit({ password: 'second' })).left, URL)
+    await ways.remove(await actor(), id, { isEnd: false })
+  })
+
+  await t.test('a device is connected after both', async (t) => {
+    const device = await register({ public: true })
+    await enter(async (tab) => {
+      const { body } = await harness.post('device_authorization', { scope: 'openid' }, device)
+      const poll = async () => (await harness.post('token', { grant_type: DEVICE, device_code: String(body.device_code) }, device)).body
+      let page = await (await (await tab.open('/api/v1/auth/device')).submit({ user_code: String(body.user_code) })).submit()
+      t.match(page.title, /^Sign in/)
+      t.equal((await poll()).error, 'authorization_pending')
+      page = await page.submit({ password: 'second' })
+      if (page.title.startsWith('Continue to')) page = await page.submit({ decision: 'allow' })
+      t.equal(page.title, 'Device connected')
+      t.type((await poll()).access_token, 'string')
+    })
+  })
+
+  await t.test('each visit of an account page', async (t) => {
+    await enter(async (tab, totp) => {
+      const page = await tab.open('/account')
+      t.equal(page.title, 'Confirm that it is you')
+      t.match((await page.submit({ password: 'second' })).text, user.account)
+      await ways.add(await actor(), { kind: 'totp', material: {} })
+      await ways.remove(await actor(), totp, { isEnd: false })
+      t.equal((await tab.open('/account')).title, 'Confirm that it is you', 'a way that was removed proves nothing')
+    })
+  })
+
+  await t.test('acr_values: the least of the known values, or unmet_authentication_requirements', async (t) => {
+    const reply = await signIn(harness, asked({ acr_values: 'mfa phr' }).url)
+    t.equal(findError(reply), 'unmet_authentication_requirements', 'nobody can prove what they do not have')
+    t.equal(reply.left?.searchParams.get('state'), 'abc')
+    const tab = browser()
+    await signIn(harness, asked().url, tab)
+    t.equal(findError(await tab.open(asked({ acr_values: 'mfa' }).url)), 'unmet_authentication_requirements', 'with a session')
+    for (const acr_values of ['mfa 1', 'urn:other', 'urn:other 1']) t.equal(findError(await tab.open(asked({ acr_values, prompt: 'none' }).url)), null, acr_values)
+    await enter(async (tab) => {
+      t.equal(findError(await tab.open(asked({ acr_values: 'phr' }).url)), 'unmet_authentication_requirements')
+    })
+  })
+
+  await t.test('a session that an earlier release has stored counts as one by the password', async (t) => {
+    await enter(async (tab) => {
+      for await (const batch of store.collection<{ id: string, proofs?: Proof[] }>('sign_in_sessions').stream()) {
+        for (const { id } of batch) await store.collection('sign_in_sessions').update(id, { unset: ['proofs'] })
+      }
+      t.equal(findError(await tab.open(asked({ prompt: 'none' }).url)), 'login_required')
+      t.type((await (await tab.open(asked().url)).submit({ password: 'second' })).left, URL)
+    })
+  })
+})
