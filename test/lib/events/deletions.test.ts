@@ -1,5 +1,6 @@
 import t, { type Test } from 'tap'
 import { type Choose, Scheduler, createRandom, exhaust } from '../../helpers/scheduler.ts'
+import { isListing } from '../../helpers/wrap-store.ts'
 import { type Carrier, openEvents, toText } from './harness.ts'
 
 t.setTimeout(240_000)
@@ -10,11 +11,11 @@ const LATE = 10_001
 /** Users whose deletions race with other work. After a run, `settle` publishes all and reports what is wrong. */
 async function open (t: Test) {
   const scheduler = new Scheduler()
-  scheduler.isShared = ({ collection, method }) => collection === 'users' || (collection === 'event_inbox' && method !== 'list')
+  scheduler.isShared = ({ collection, method }) => collection === 'users' || (collection === 'event_inbox' && !isListing(method))
   /** Called after a store call was made; an error from it is the answer. */
   const after: { made: () => void } = { made: () => {} }
   const events = await openEvents(t, {
-    around: (call, run) => call.method === 'list'
+    around: (call, run) => isListing(call.method)
       ? run()
       : scheduler.around(call, async () => {
         const result = await run()

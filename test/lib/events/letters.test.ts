@@ -4,7 +4,7 @@ import { type LetterRecord, createLetterList } from '../../../lib/events/letters
 import type { EventRecord } from '../../../lib/events/types.ts'
 import type { Document } from '../../../lib/store/port.ts'
 import { createTimers } from '../../helpers/timers.ts'
-import { wrapStore } from '../../helpers/wrap-store.ts'
+import { isListing, wrapStore } from '../../helpers/wrap-store.ts'
 import { BEGIN, openEvents, toText } from './harness.ts'
 
 t.setTimeout(120_000)
@@ -54,7 +54,7 @@ for (const kind of ['when it is handled', 'when it is stored']) {
       if (kind === 'when it is stored' && records.some(({ content }) => poisoned.has(content?.target.id ?? ''))) throw new TypeError('key: wrong type')
     }
     const store = wrapStore(inner, (call, run) => {
-      if (call.method === 'page') return run()
+      if (isListing(call.method)) return run()
       refuse(call)
       return run()
     })
