@@ -66,6 +66,13 @@ export function permError (field: string, cause: string): IdentityError {
   return new IdentityError('ErrPerm', `${field}: ${cause}`)
 }
 
+/** The token lacks one of these scopes (RFC 6750, 3.1). */
+export function scopeError (scopes: readonly string[]): IdentityError {
+  return new IdentityError('ErrPerm', `the access token lacks a scope: ${scopes.join(' ')}`, {
+    headers: { 'www-authenticate': `Bearer error="insufficient_scope", scope="${scopes.join(' ')}"` }
+  })
+}
+
 /** Seconds that ErrDb asks a caller to wait. */
 const RETRY_AFTER = '1'
 

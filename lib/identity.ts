@@ -52,6 +52,7 @@ import { createMarking } from './users/administrators.ts'
 import { checkManagerRoles } from './users/manager-rules.ts'
 import { createStoredUsers } from './users/stored-users.ts'
 import { createUsers, type Users } from './users/users.ts'
+import { createEvidenceCheck } from './ways/evidence.ts'
 import { type MaySignIn, createJudge } from './ways/may-sign-in.ts'
 import { type WayService, createWays } from './ways/ways.ts'
 import { type Webhooks, createWebhooks } from './webhooks/webhooks.ts'
@@ -264,6 +265,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     attempts,
     recorder,
     failures: record.failures,
+    checkEvidence: createEvidenceCheck({ ways }),
     onError: failing('users'),
     onPasswordChange: async (user) => await people.accounts?.notifyOfPassword(user),
     onAddressChange: async (user, former) => await people.accounts?.notifyOfAddress(user, former),

@@ -69,3 +69,15 @@ export function toStrength (proofs: readonly Proof[]): Strength {
 export function reaches (strength: Pick<Strength, 'acr'>, acr: Acr): boolean {
   return ACRS.indexOf(strength.acr) >= ACRS.indexOf(acr)
 }
+
+/** What stands for a person's consent to an operation that a stolen token must not be enough for. */
+export interface Evidence {
+  /** An operator's unrestricted token, the command line, or a program: they need no proof. */
+  isOperator: boolean
+  /** The sign-in that the token comes from. */
+  auth?: Readonly<Strength>
+  /** What the person has proved with the request itself. */
+  proofs: readonly Proof[]
+  /** When it was brought: milliseconds since 1970. */
+  at: number
+}

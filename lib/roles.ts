@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { ApiScope } from './api-scopes.ts'
 import type { Turn } from './fair-queue.ts'
+import type { Strength } from './proofs.ts'
 import type { Roles } from './records.ts'
 import type { MaybePromise } from './store/port.ts'
 
@@ -57,6 +58,8 @@ export interface Actor {
   holds?: (scope: ApiScope) => boolean
   /** Whether the token has all the power of its user. Absent on the command line: true. */
   isUnrestricted?: boolean
+  /** The sign-in that the token comes from. Absent for a token that comes from none, on the pages and on the command line. */
+  auth?: Readonly<Strength>
   /** The user's epoch when the token was authenticated. Absent on the command line. */
   epoch?: number
   /** Authenticates the token again after a wait. Throws if it was revoked meanwhile. Absent on the command line. */

@@ -1,7 +1,7 @@
 import type { FastifyRequest } from 'fastify'
 import type { AccessRule } from '../schemas/options.ts'
 import type { Clock } from '../lib/clock.ts'
-import { IdentityError } from '../lib/errors.ts'
+import { IdentityError, scopeError } from '../lib/errors.ts'
 import { type ApiScope, includesScope, isForAdmins } from '../lib/api-scopes.ts'
 import { type Actor, type RoleNames, holdsRole } from '../lib/roles.ts'
 import { POWER, type Power } from '../lib/tokens/caller.ts'
@@ -30,13 +30,6 @@ export type Admission = (caller: Caller, request: FastifyRequest) => boolean
 
 export function denied (message = 'the caller may not do this'): IdentityError {
   return new IdentityError('ErrPerm', message)
-}
-
-/** RFC 6750, 3.1. */
-function insufficientScope (scopes: readonly string[]): IdentityError {
-  return new IdentityError('ErrPerm', `the access token lacks a scope: ${scopes.join(' ')}`, {
-    headers: { 'www-authenticate': `Bearer error="insufficient_scope", scope="${scopes.join(' ')}"` }
-  })
 }
 
 /** To remote apps, it looks the same if the service is of a release that does not say it. */
@@ -70,9 +63,9 @@ export function createAdmission (names: RoleNames, rule: GuardOptions, now: Cloc
     if (caller.token.audience !== audience) throw wrongAudience()
     if (subject !== 'any' && caller.subject !== subject) throw denied(`the access token must belong to a ${subject}`)
     const isAdmitted = any || (owner && isOwner(caller, request)) || roles.some((role) => holdsRole(caller.user.roles, role))
-    if (!isAdmitted && roles.length > 0 && caller.token.roles_withheld === true) throw insufficientScope(listScopesWithRoles(caller, scopes))
+    if (!isAdmitted && roles.length > 0 && caller.token.roles_withheld === true) throw scopeError(listScopesWithRoles(caller, scopes))
     if (!isAdmitted) throw denied()
-    if (!scopes.every((scope) => caller.token.scopes.includes(scope))) throw insufficientScope(scopes)
+    if (!scopes.every((scope) => caller.token.scopes.includes(scope))) throw scopeError(scopes)
     if (demand !== undefined && !meets(caller.auth, demand, now())) throw stepUpError(demand, caller.auth === undefined ? NO_SIGN_IN : undefined)
     return caller.isAdmin
   }
@@ -103,7 +96,7 @@ export function createApiAdmission (names: RoleNames, rule: AccessRule, scope: A
     if (!isAdmitted && !admitting.some((role) => holdsRole(power.roles, role))) throw denied()
     const roleScope = getRoleScope(request)
     const needed = isAdmitted || roleScope === scope || isForAdmins(scope) ? [scope] : [scope, roleScope]
-    if (!needed.every((one) => grantsScope(power, one))) throw insufficientScope(needed)
+    if (!needed.every((one) => grantsScope(power, one))) throw scopeError(needed)
     return holdsRole(power.roles, names.admin) && grantsScope(power, roleScope)
   }
 }
@@ -116,5 +109,5 @@ export function requirePower (caller: Caller): Power {
 
 /** @throws ErrPerm with the challenge when the actor's token does not grant the scope */
 export function requireScope ({ holds = () => true }: Actor, scope: ApiScope): void {
-  if (!holds(scope)) throw insufficientScope([scope])
+  if (!holds(scope)) throw scopeError([scope])
 }

@@ -126,6 +126,7 @@ export function toActor (request: FastifyRequest, tokens: Pick<Tokens, 'authenti
     holds: (scope) => grantsScope(power, scope),
     signal: watchConnection(request),
     ...(token.user_epoch !== undefined && { epoch: token.user_epoch }),
+    ...(caller.auth !== undefined && { auth: caller.auth }),
     async confirm () {
       const again = await tokens.authenticate(readBearer(request.headers.authorization), true)
       // Every route of the API has one (access.ts).

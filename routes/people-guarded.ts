@@ -21,7 +21,7 @@ export async function guardedPeopleRoutes (app: FastifyInstance, { writeLimit }:
     body: ChangeAddressSchema,
     errors: ['ErrNotFound'],
     async run ({ request, body: { data: { email, current_password } }, actor }) {
-      await users.confirmPassword(actor, current_password)
+      await users.confirm(actor, { password: current_password })
       await accounts.changeAddress(actor.user_id, email, chooseMailLanguage(request))
     }
   })
@@ -50,7 +50,7 @@ export async function guardedPeopleRoutes (app: FastifyInstance, { writeLimit }:
     body: DeleteProfileSchema,
     errors: ['ErrNotFound'],
     async run ({ body, actor }) {
-      await users.confirmPassword(actor, body.data.current_password)
+      await users.confirm(actor, { password: body.data.current_password })
       await accounts.deleteOwn(actor.user_id)
     }
   })

@@ -4,10 +4,12 @@ import { type Clock, toTimestamp } from '../clock.ts'
 import { IdentityError, paramError } from '../errors.ts'
 import type { Failures } from '../events/failures.ts'
 import type { Turn } from '../fair-queue.ts'
+import type { Proof } from '../proofs.ts'
 import { type UserRecord, isActive } from '../records.ts'
 import type { Collection } from '../store/port.ts'
 import type { Attempts, Target } from '../throttling/attempts.ts'
 import type { KnownBrowser } from '../throttling/known-browsers.ts'
+import { PASSWORD } from '../way.ts'
 import { findByName } from './addresses.ts'
 import type { Passwords } from './passwords.ts'
 
@@ -79,17 +81,17 @@ export function createPasswordChecks ({ users, now, passwords, attempts, failure
       return found
     },
 
-    /** @throws ErrParam unless the password is the user's; it may be omitted with an operator's unrestricted token */
-    async checkCurrent (record: UserRecord, password: string | undefined, turn: Turn, isUnrestricted = true): Promise<void> {
-      if (password === undefined) {
-        if (isUnrestricted) return
-        throw paramError('current_password', 'is required with a new password')
-      }
+    /**
+     * Compares the password that a signed-in user has typed again.
+     * @returns the proof
+     * @throws ErrParam unless it is theirs, ErrLimit
+     */
+    async checkCurrent (record: UserRecord, password: string, turn: Turn): Promise<Proof> {
       const compare = async () => await passwords.verify(password, record.password, turn) || null
       const recordFailure = () => failures.recordConfirmation(record.id)
       const target: Target = { kind: 'user', name: record.id, holder: record }
       const same = await attempts.run(target, compare, turn.signal).catch(recordRefused(recordFailure))
-      if (same !== null) return
+      if (same !== null) return { way: PASSWORD, kind: 'password', at: toTimestamp(now()) }
       recordFailure()
       throw paramError('current_password', 'is wrong')
     },
@@ -103,3 +105,5 @@ export function createPasswordChecks ({ users, now, passwords, attempts, failure
     }
   }
 }
+
+export type PasswordChecks = ReturnType<typeof createPasswordChecks>

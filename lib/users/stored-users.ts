@@ -5,7 +5,7 @@ import type { Recorder } from '../events/recorder.ts'
 import type { Happening } from '../events/types.ts'
 import type { Roles, UserRecord } from '../records.ts'
 import { type Actor, isRoleGiven } from '../roles.ts'
-import { type Change, DuplicateKeyError, type Store } from '../store/port.ts'
+import { type Change, DuplicateKeyError, type MaybePromise, type Store } from '../store/port.ts'
 import type { Tokens } from '../tokens/tokens.ts'
 import { createAdministrators } from './administrators.ts'
 
@@ -63,13 +63,13 @@ export function createStoredUsers ({ store, now, role, recorder, tokens, onRemov
      * @throws what `decide` throws, ErrNotFound, ErrPerm for the last administrator, ErrBusy
      */
     async changeUser (
-      user_id: string, decide: (record: UserRecord) => Decision,
+      user_id: string, decide: (record: UserRecord) => MaybePromise<Decision>,
       { notFound = userNotFound, isForced }: { notFound?: () => Error, isForced?: boolean | undefined } = {}
     ): Promise<UserRecord> {
       return await guard(async (permit) => {
         let isEnded = false
         const written = await changeRecord({ collection: users, recorder, what: 'the user', notFound }, user_id, async (record) => {
-          const decision = decide(record)
+          const decision = await decide(record)
           await permit(record, decision)
           isEnded = decision.increment?.epoch !== undefined
           const { set, increment, ...rest } = markChange(record, decision)

@@ -7,12 +7,14 @@ import type { Turn } from '../fair-queue.ts'
 import type { Page } from '../lists/cursor.ts'
 import { createLists } from '../lists/lists.ts'
 import { checkName } from '../names.ts'
+import type { Proof } from '../proofs.ts'
 import { type Roles, type UserRecord, createUserRecord } from '../records.ts'
 import { type Actor, type RoleNames, toTurn } from '../roles.ts'
-import { type Change, DuplicateKeyError, type Filter, type Json, type Store } from '../store/port.ts'
+import { type Change, DuplicateKeyError, type Filter, type Json, type MaybePromise, type Store } from '../store/port.ts'
 import type { KnownBrowser } from '../throttling/known-browsers.ts'
 import { invalidToken } from '../tokens/tokens.ts'
 import { isTaken } from './addresses.ts'
+import { type Brought, type CheckEvidence, createConfirmation } from './confirm.ts'
 import { addressTaken, checkFreeAddress, setAddress } from './give-up-address.ts'
 import { listHappenings } from './happenings.ts'
 import { createManagerRules } from './manager-rules.ts'
@@ -37,6 +39,7 @@ export interface UserServices extends Omit<PasswordCheckParts, 'users'> {
   managerRoles?: readonly string[] | undefined
   checkNewPassword: CheckNewPassword
   recorder: Recorder
+  checkEvidence: CheckEvidence
   /** Called after a user or an administrator has changed the user's password. */
   onPasswordChange?: ((record: UserRecord) => Promise<void>) | undefined
   /** Called after an administrator has set an address, with the mailboxes that the user has given up. */
@@ -59,9 +62,10 @@ export function createUsers ({
   store, stored, managerRoles, checkNewPassword, recorder, onPasswordChange, onAddressChange, onAddressVerified, ...parts
 }: UserServices) {
   const { users, requireUser, insertUser, changeUser, removeUser } = stored
-  const { now, passwords, roles: names } = parts
+  const { now, passwords, checkEvidence, roles: names } = parts
   const checkMayPatch = createManagerRules(names, managerRoles)
   const { verify, checkCurrent, open } = createPasswordChecks({ ...parts, users })
+  const confirm = createConfirmation({ now, checkCurrent, checkEvidence })
   const lists = createLists<UserRecord>(store, 'users', SORT_KEYS, 'account:asc')
   /** The fields that every patch may set. A new password increments the epoch, which revokes all of the user's tokens. */
   async function toChange (owner: UserRecord | null, { password, ...fields }: Omit<PatchProfile['data'], 'current_password'>, turn: Turn): Promise<Change> {
@@ -72,10 +76,10 @@ export function createUsers ({
     return { set, increment: { epoch: 1 } }
   }
 
-  async function patch (id: string, decide: (record: UserRecord) => Change, isForced?: boolean): Promise<UserRecord> {
+  async function patch (id: string, decide: (record: UserRecord) => MaybePromise<Change>, isForced?: boolean): Promise<UserRecord> {
     let isPassword = false
-    const written = await changeUser(id, (record) => {
-      const change = decide(record)
+    const written = await changeUser(id, async (record) => {
+      const change = await decide(record)
       if (Object.keys(change.set ?? {}).length === 0 && (change.unset ?? []).length === 0) {
         throw new IdentityError('ErrParam', 'body: must contain a change')
       }
@@ -164,30 +168,34 @@ export function createUsers ({
     },
 
     /**
-     * Patches the user's own profile (`PATCH /user`), unless the actor's token was revoked. A new password requires the current
-     * one, because a stolen token must not be enough to take over the account.
+     * Patches the user's own profile (`PATCH /user`), unless the actor's token was revoked. A new password requires a proof, because a
+     * stolen token must not be enough to take over the account.
+     * @param proofs what the form of a page has proved beside the current password
      * @returns the user's epoch after the patch
      * @throws ErrParam, ErrNotFound, ErrUnknown, ErrLimit
      */
-    async patchOwn (user_id: string, { data: { current_password, ...data } }: Pick<PatchProfile, 'data'>, actor?: Actor): Promise<{ epoch: number }> {
+    async patchOwn (user_id: string, { data: { current_password, ...data } }: Pick<PatchProfile, 'data'>, actor?: Actor, proofs: readonly Proof[] = []): Promise<{ epoch: number }> {
       const turn = toTurn(actor ?? { user_id })
       const owner = data.password === undefined && data.name === undefined ? null : await requireUser(user_id)
-      if (owner !== null && data.password !== undefined) await checkCurrent(owner, current_password, turn, actor?.isUnrestricted)
+      const evidence = owner === null || data.password === undefined ? undefined : await confirm(owner, actor ?? {}, { password: current_password, proofs })
       const change = await toChange(owner, data, turn)
       await actor?.confirm?.()
-      const { epoch } = await patch(user_id, (record) => {
+      const { epoch } = await patch(user_id, async (record) => {
         if (actor?.epoch !== undefined && record.epoch !== actor.epoch) throw invalidToken()
+        // Again: a factor may have been added during the hash.
+        if (evidence !== undefined) await checkEvidence(record, evidence)
         return change
       })
       return { epoch }
     },
 
     /**
-     * Confirms that the actor knows the user's password, before an action that a stolen token must not allow.
-     * @throws ErrParam; the password may be omitted with an operator's unrestricted token
+     * Requires the proof that an operation on the actor's own account asks for: an operator's unrestricted token, a fresh sign-in with
+     * `account:security`, the current password of a person without a factor, or the proofs of a form.
+     * @throws ErrParam, ErrLimit, ErrNotFound, ErrUnknown with a challenge (RFC 9470)
      */
-    async confirmPassword (actor: Actor, password: string | undefined): Promise<void> {
-      await checkCurrent(await requireUser(actor.user_id), password, toTurn(actor), actor.isUnrestricted)
+    async confirm (actor: Actor, brought: Brought): Promise<void> {
+      await confirm(await requireUser(actor.user_id), actor, brought)
       await actor.confirm?.()
     },
 

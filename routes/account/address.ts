@@ -35,7 +35,7 @@ export function addressPages (app: FastifyInstance, mount: AccountMount, visits:
     await limits.guess(request, account, browsers.find(request, account))
     await limitWrites(user_id)
     if (countCharacters(password) > LIMITS.password) throw new IdentityError('ErrParam', 'current_password: is wrong')
-    await users.confirmPassword(actor, password)
+    await users.confirm(actor, { password })
   }
 
   add('/email', 'account-email', {

@@ -1,6 +1,8 @@
 import { type AccountOptions, type AccountParts, createAccounts } from '../../lib/accounts/index.ts'
 import { ENDED_BY_DELETION, createTickets } from '../../lib/accounts/tickets.ts'
 import { createCredentials } from '../../lib/ways/credentials.ts'
+import { createEvidenceCheck } from '../../lib/ways/evidence.ts'
+import { createWays } from '../../lib/ways/ways.ts'
 import { SILENT_FAILURES, createSilentRecorder, createTestRecorder, createWatchedRecorder } from './events.ts'
 import type { Happening } from '../../lib/events/types.ts'
 import type { Logouts } from '../../lib/logout/logouts.ts'
@@ -73,7 +75,7 @@ export async function openRules (t: Test, { around = (_call, run) => run(), pass
   return {
     store,
     now,
-    users: createUsers({ store, stored, now, roles, passwords: { ...PLAIN_PASSWORDS, ...passwords }, checkNewPassword, attempts, recorder, failures, onError, onPasswordChange }),
+    users: createUsers({ store, stored, now, roles, passwords: { ...PLAIN_PASSWORDS, ...passwords }, checkNewPassword, attempts, recorder, failures, checkEvidence: createEvidenceCheck({ ways: createWays({ store, now, recorder, tokens, onError }) }), onError, onPasswordChange }),
     clients,
     tokens,
     tokenSessions: createTokenSessions({ store, now, tokens, recorder }),

@@ -2,6 +2,8 @@ import { SILENT_FAILURES, createSilentRecorder } from '../helpers/events.ts'
 import t, { type Test } from 'tap'
 import { ENDED_BY_DELETION, createTickets } from '../../lib/accounts/tickets.ts'
 import { createCredentials } from '../../lib/ways/credentials.ts'
+import { createEvidenceCheck } from '../../lib/ways/evidence.ts'
+import { createWays } from '../../lib/ways/ways.ts'
 import { createClients } from '../../lib/clients/clients.ts'
 import { storeError } from '../../lib/errors.ts'
 import { DEFAULT_ROLE_NAMES } from '../../lib/roles.ts'
@@ -44,7 +46,7 @@ const tickets = createTickets({ store, now: () => NOW })
 const material = createCredentials({ store, now: () => NOW })
 const onRemove = async (id: string) => await Promise.all([tickets.removeOf(id, ENDED_BY_DELETION), material.removeOf(id)])
 const stored = createStoredUsers({ store, now: () => NOW, role: DEFAULT_ROLE_NAMES.admin, recorder, tokens, onRemove, onError: () => {} })
-const users = createUsers({ store, stored, now: () => NOW, roles: DEFAULT_ROLE_NAMES, passwords, checkNewPassword: createPasswordRules({ min: 1 }), attempts, recorder, failures: SILENT_FAILURES, onError: () => {} })
+const users = createUsers({ store, stored, now: () => NOW, roles: DEFAULT_ROLE_NAMES, passwords, checkNewPassword: createPasswordRules({ min: 1 }), attempts, recorder, failures: SILENT_FAILURES, checkEvidence: createEvidenceCheck({ ways: createWays({ store, now: () => NOW, recorder, tokens, onError: () => {} }) }), onError: () => {} })
 const clients = createClients({ store, now: () => NOW, box, tokens, recorder, checkQuota: async () => {}, checkUrl: (url) => url })
 
 /**

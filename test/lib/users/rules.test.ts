@@ -185,12 +185,12 @@ t.test('a new password takes the current one, where the token is not the operato
   t.strictSame(await set({ password: 'newer' }, { ...app, isUnrestricted: true }), { epoch: 2 })
   t.strictSame(await set({ password: 'newest' }), { epoch: 3 })
   t.notOk('current_password' in (await records.users.get(user_id))!)
-  for (const actor of [{ ...app, isUnrestricted: true }, { user_id, isAdmin: true }]) await users.confirmPassword(actor, undefined)
-  await users.confirmPassword(app, 'newest')
-  await t.rejects(users.confirmPassword(app, 'old'), { code: 'ErrParam', message: 'current_password: is wrong' })
-  await t.rejects(users.confirmPassword(app, undefined), { code: 'ErrParam' })
-  await t.rejects(users.confirmPassword({ ...app, user_id: 'nobody' }, 'newest'), { code: 'ErrNotFound' })
-  await t.rejects(users.confirmPassword({ ...app, confirm: async () => { throw new Error('revoked') } }, 'newest'), { message: 'revoked' })
+  for (const actor of [{ ...app, isUnrestricted: true }, { user_id, isAdmin: true }]) await users.confirm(actor, { password: undefined })
+  await users.confirm(app, { password: 'newest' })
+  await t.rejects(users.confirm(app, { password: 'old' }), { code: 'ErrParam', message: 'current_password: is wrong' })
+  await t.rejects(users.confirm(app, { password: undefined }), { code: 'ErrParam' })
+  await t.rejects(users.confirm({ ...app, user_id: 'nobody' }, { password: 'newest' }), { code: 'ErrNotFound' })
+  await t.rejects(users.confirm({ ...app, confirm: async () => { throw new Error('revoked') } }, { password: 'newest' }), { message: 'revoked' })
 })
 
 t.test('a new password must differ from the account, wherever it is set', async (t) => {
@@ -318,17 +318,17 @@ t.test('a failure of the store at a known browser is no reason to try again', as
 t.test('wrong current passwords are counted, apart from those of sign-ins', async (t) => {
   const { users, user_id } = await openAnn(t)
   const app: Actor = { user_id, isAdmin: false, isUnrestricted: false }
-  for (let made = 0; made < 20; made++) await t.rejects(users.confirmPassword(app, 'wrong'), { code: 'ErrParam' })
-  await t.rejects(users.confirmPassword(app, 'old'), { code: 'ErrLimit' })
+  for (let made = 0; made < 20; made++) await t.rejects(users.confirm(app, { password: 'wrong' }), { code: 'ErrParam' })
+  await t.rejects(users.confirm(app, { password: 'old' }), { code: 'ErrLimit' })
   t.match(await users.verify('ann', 'old'), { user_id })
   for (const open of [() => users.patch(user_id, { disable: false }, ADMIN), () => users.unlock(user_id), () => users.openNewPassword(user_id)]) {
     await open()
-    await users.confirmPassword(app, 'old')
-    for (let made = 0; made < 20; made++) await t.rejects(users.confirmPassword(app, 'wrong'), { code: 'ErrParam' })
-    await t.rejects(users.confirmPassword(app, 'old'), { code: 'ErrLimit' })
+    await users.confirm(app, { password: 'old' })
+    for (let made = 0; made < 20; made++) await t.rejects(users.confirm(app, { password: 'wrong' }), { code: 'ErrParam' })
+    await t.rejects(users.confirm(app, { password: 'old' }), { code: 'ErrLimit' })
   }
   await users.patch(user_id, { disable: false }, MANAGER)
   await users.patch(user_id, { data: { name: 'x' } }, ADMIN)
-  await t.rejects(users.confirmPassword(app, 'old'), { code: 'ErrLimit' }, 'nobody opened it')
+  await t.rejects(users.confirm(app, { password: 'old' }), { code: 'ErrLimit' }, 'nobody opened it')
   await users.openNewPassword('nobody')
 })

@@ -1,0 +1,43 @@
+import type { Clock } from '../clock.ts'
+import { IdentityError, scopeError } from '../errors.ts'
+import type { Evidence, Proof } from '../proofs.ts'
+import type { UserRecord } from '../records.ts'
+import { type Actor, toTurn } from '../roles.ts'
+import type { PasswordChecks } from './password-checks.ts'
+
+/** Checks evidence for an operation on a user, see lib/ways/evidence.ts. @throws ErrParam, ErrUnknown with a challenge */
+export type CheckEvidence = (record: UserRecord, evidence: Evidence) => Promise<void>
+
+/** What a request brings: the present password, and what a form has proved beside it. */
+export interface Brought {
+  password?: string | undefined
+  proofs?: readonly Proof[]
+}
+
+/** The actor of an operation. Without `isUnrestricted` it is a program or the command line. */
+type Confirmer = Pick<Actor, 'isUnrestricted' | 'auth' | 'holds' | 'signal'>
+
+/**
+ * Whether the sign-in of the actor's token stands for a proof. Any user may give `account:write` to their client, and a person who lets an app
+ * change their profile has not let it take over the account. Only an administrator gives `account:security`.
+ */
+const mayStand = ({ holds }: Confirmer): boolean => holds === undefined || holds('account:security')
+
+/** Requires the proof for an operation that a stolen token must not be enough for: a new password or address, the deletion of the account. */
+export function createConfirmation ({ now, checkCurrent, checkEvidence }: Pick<PasswordChecks, 'checkCurrent'> & { now: Clock, checkEvidence: CheckEvidence }) {
+  /**
+   * A password that is given is always compared.
+   * @returns the evidence, which is to be checked again on the record that a write replaces
+   * @throws ErrParam, ErrLimit, ErrPerm, ErrUnknown with a challenge
+   */
+  return async function confirm (record: UserRecord, actor: Confirmer, { password, proofs = [] }: Brought): Promise<Evidence> {
+    const { auth, isUnrestricted: isOperator = true, signal } = actor
+    const isCompared = password !== undefined && (isOperator || Boolean(record.password))
+    const typed = isCompared ? [await checkCurrent(record, password, toTurn({ user_id: record.id, signal }))] : []
+    const evidence: Evidence = { isOperator, ...(mayStand(actor) && auth !== undefined && { auth }), proofs: [...proofs, ...typed], at: now() }
+    await checkEvidence(record, evidence).catch((error: unknown) => {
+      throw error instanceof IdentityError && error.code === 'ErrUnknown' && !mayStand(actor) ? scopeError(['account:security']) : error
+    })
+    return evidence
+  }
+}
