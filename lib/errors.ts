@@ -5,7 +5,7 @@
  */
 export const ERRORS = {
   ErrParam: { status: 400, title: 'Bad Request', when: 'A parameter, header or body is invalid.' },
-  ErrUnknown: { status: 401, title: 'Unauthorized', when: 'No access token, or one that is unknown, expired, revoked or for another resource, or whose user or client is deleted or disabled.' },
+  ErrUnknown: { status: 401, title: 'Unauthorized', when: 'No access token, or one that is unknown, expired, revoked or for another resource, or whose user or client is deleted or disabled, or must sign in again for this.' },
   ErrPerm: { status: 403, title: 'Forbidden', when: 'The caller is not allowed to do this.' },
   ErrNotFound: { status: 404, title: 'Not Found', when: 'No such client, user, resource, webhook or route, or none that the caller may see.' },
   USER_EXIST: { status: 409, title: 'Conflict', when: 'A user with this account exists.' },

@@ -6,7 +6,7 @@ const Token = Type.String({ minLength: 1, maxLength: LIMITS.token, description: 
 const Address = Type.String({ minLength: 1, maxLength: LIMITS.account, description: 'An email address.' })
 const Password = Type.String({ maxLength: LIMITS.password })
 const CurrentPassword = Type.Optional(Type.String({
-  maxLength: LIMITS.password, description: "The user's current password. Required of a person with a password and no second factor, except with an unrestricted token of the operator's or from a fresh sign-in."
+  maxLength: LIMITS.password, description: "The user's current password. Required, except with an unrestricted token of the operator's or from a fresh sign-in."
 }))
 
 /** Where the person continues after using the link. */

@@ -32,8 +32,7 @@ export function createConfirmation ({ now, checkCurrent, checkEvidence }: Pick<P
    */
   return async function confirm (record: UserRecord, actor: Confirmer, { password, proofs = [] }: Brought): Promise<Evidence> {
     const { auth, isUnrestricted: isOperator = true, signal } = actor
-    const isCompared = password !== undefined && (isOperator || Boolean(record.password))
-    const typed = isCompared ? [await checkCurrent(record, password, toTurn({ user_id: record.id, signal }))] : []
+    const typed = password !== undefined ? [await checkCurrent(record, password, toTurn({ user_id: record.id, signal }))] : []
     const evidence: Evidence = { isOperator, ...(mayStand(actor) && auth !== undefined && { auth }), proofs: [...proofs, ...typed], at: now() }
     await checkEvidence(record, evidence).catch((error: unknown) => {
       throw error instanceof IdentityError && error.code === 'ErrUnknown' && !mayStand(actor) ? scopeError(['account:security']) : error
