@@ -54,7 +54,7 @@ export const PatchProfileSchema = Type.Object({
     current_password: Type.Optional(Type.String({
       maxLength: LIMITS.password,
       description: "The user's current password. Required with a new one, except with an unrestricted token " +
-        "of the operator's."
+        "of the operator's, or from a fresh sign-in of an app with account:security."
     }))
   }, { additionalProperties: false }),
   regen_secrets: Type.Optional(Type.Boolean({ description: "true also gives the user's confidential clients new secrets, which revokes their tokens." }))
