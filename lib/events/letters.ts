@@ -53,7 +53,7 @@ export function createLetterList ({ store, now }: { store: Store, now: Clock }) 
 
   return {
     async * list (): AsyncGenerator<Letter[], void, undefined> {
-      for await (const batch of scan(letters, {})) {
+      for await (const batch of scan(letters, {}, { urgent: true })) {
         yield batch.map((letter) => {
           const { id, created_at, due_at, failure } = letter
           return { id, created_at, due_at, failure, events: count(letter) }
@@ -66,7 +66,7 @@ export function createLetterList ({ store, now }: { store: Store, now: Clock }) 
      * @throws ErrNotFound
      */
     async retry (id?: string): Promise<void> {
-      if (id === undefined) for await (const batch of scan(letters, {})) for (const letter of batch) await hurry(letter.id)
+      if (id === undefined) for await (const batch of scan(letters, {}, { urgent: true })) for (const letter of batch) await hurry(letter.id)
       else if (await hurry(id) === null) throw new IdentityError('ErrNotFound', 'id: no such events')
     }
   }

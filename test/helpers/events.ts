@@ -54,7 +54,7 @@ export const SILENT_FAILURES = { recordSignIn: () => {}, recordConfirmation: () 
 
 /** Whether the relay or a consumer of events makes this call: no request waits for it. */
 export function isOfRelay ({ collection, method, args }: StoreCall): boolean {
-  if (['events', 'feed', 'webhooks'].includes(collection)) return true
+  if (['events', 'event_letters', 'feed', 'webhooks'].includes(collection)) return true
   if (collection === 'event_inbox') return method !== 'insert'
   const [first, change] = args as [ListQuery | undefined, Change | undefined]
   if (isListing(method) || method === 'next' || method === 'return') return first?.filter?.since?.event_due !== undefined
