@@ -69,8 +69,8 @@ export type Outcome =
   | { again: Located, refused: Extract<Verdict, { refused: unknown }>['refused'] }
   | { unmet: true }
 
-/** The progress of a sign-in that is judged, or that it has ended. */
-type Stage = { progress: Progress | null, open: readonly Step[], judged: Judgement | null }
+/** Where a sign-in is: what counts of its progress, and the steps that it can go on with. */
+type Stage = { progress: Progress | null, open: readonly Step[] }
 
 /**
  * Signs users in step by step. The proofs of a browser are in the store, never in the browser. Nothing is stored for a sign-in with
@@ -84,7 +84,7 @@ export function createSignIns ({ store, now, places, maySignIn, onDone = async (
   const records = store.collection<ProgressRecord>('sign_ins')
   const links = store.collection<CarriedLinkRecord>('sign_ins')
   const [first, ...later] = places
-  const start: Stage = { progress: null, open: first, judged: null }
+  const start: Stage = { progress: null, open: first }
 
   async function load (secret: string): Promise<Progress | null> {
     const record = await records.get(hashToken(secret))
@@ -118,7 +118,8 @@ export function createSignIns ({ store, now, places, maySignIn, onDone = async (
     const judged = await judge(progress, aim)
     if (judged.may || judged.because !== 'below') return start
     const open = await listOpen(judged)
-    return open.length === 0 ? start : { progress, open, judged }
+    // Only what still stands, so that a session does not collect proofs.
+    return open.length === 0 ? start : { progress: { ...progress, proofs: judged.standing }, open }
   }
 
   /** The step of a stage that the person has chosen, or else the first one. */

@@ -8,7 +8,7 @@ import type { Actor } from '../roles.ts'
 import type { Change, Json, MaybePromise, Store } from '../store/port.ts'
 import { type Tokens, invalidToken } from '../tokens/tokens.ts'
 import { type MaterialChange, type NewWay, type WayHolder, createCredentials, isInUse } from './credentials.ts'
-import { type CredentialRecord, MOST_WAYS, PASSWORD, type Way, type WayKind, type Ways, listKeys } from '../way.ts'
+import { type CredentialRecord, MOST_WAYS, PASSWORD, type Way, type Ways, listKeys } from '../way.ts'
 import { DEFAULT_POLICY, type WayPolicy, mayRemove, withoutWays } from './words.ts'
 
 /** Why a change of ways was refused. `unknown`: there is no such way, or its enrolment has ended. */
@@ -58,10 +58,6 @@ export interface WayChange {
 /** Whether nothing was written, for certain. */
 const isCertain = (error: unknown): boolean => error instanceof IdentityError && error.code !== 'ErrDb'
 
-function countKind (ways: Ways, kind: WayKind): number {
-  return Object.values(ways).filter((way) => way.kind === kind).length
-}
-
 /**
  * The ways of users to prove who they are. The user's record names them, and one conditional write of it decides about each change.
  * The material is inserted before it is named, and removed after it was. What is left over when a process dies counts for nothing.
@@ -100,7 +96,7 @@ export function createWays ({ store, now, recorder, tokens, policy = DEFAULT_POL
     const ways: Ways = { ...kept.ways }
     for (const { id, way } of add) {
       ways[id] = { ...way, at: toTimestamp(now()) }
-      if (countKind(ways, way.kind) > MOST_WAYS[way.kind]) throw new WayError('most')
+      if (Object.values(ways).filter(({ kind }) => kind === way.kind).length > MOST_WAYS[way.kind]) throw new WayError('most')
     }
     const keys = listKeys(ways)
     const isNone = Object.keys(ways).length === 0

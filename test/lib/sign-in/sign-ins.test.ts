@@ -1,7 +1,7 @@
 import t from 'tap'
 import { type UserRecord, createUserRecord } from '../../../lib/records.ts'
 import type { Acr, Proof } from '../../../lib/proofs.ts'
-import { createSignIns } from '../../../lib/sign-in/sign-ins.ts'
+import { type Outcome, createSignIns } from '../../../lib/sign-in/sign-ins.ts'
 import type { Attempt, Step, Verdict } from '../../../lib/sign-in/steps/step.ts'
 import { createJudge } from '../../../lib/ways/may-sign-in.ts'
 import { DEFAULT_POLICY } from '../../../lib/ways/words.ts'
@@ -156,6 +156,9 @@ forEachStore(t, async (t, build) => {
     t.equal((await signIns.find('up', { base })).step.kind, 'totp')
     time += HOUR
     t.match(await signIns.submit('up', attempt('b'), { base }), { done: { account: '', proofs: [base.proofs[0], { kind: 'totp' }], strength: { acr: 'mfa', time: base.proofs[0]!.at } } })
+    const crowded = { ...base, proofs: [...base.proofs, ...Array.from({ length: 50 }, (_, number) => proof('totp', `former ${number}`))] }
+    const { done } = await signIns.submit('crowded', attempt('b'), { base: crowded }) as Extract<Outcome, { done: unknown }>
+    t.strictSame(done.proofs.map(({ way }) => way), ['password', totp], 'proofs by ways that were removed go')
     t.equal((await signIns.find('up', { base: { ...base, user_epoch: 2 } })).step.kind, 'password', 'not of a session that has ended')
     t.equal((await signIns.find('up', { base: { ...base, proofs: [proof('password'), proof('totp', totp)] } })).step.kind, 'password', 'nothing is lacking')
   })
