@@ -39,6 +39,7 @@ import { type OwnSessions, createOwnSessions } from './tokens/own-sessions.ts'
 import { createTokenSessions, type TokenSessions } from './tokens/token-sessions.ts'
 import { type SignIns, createSignIns } from './sign-in/sign-ins.ts'
 import { createFirstSecrets } from './sign-in/first-secrets.ts'
+import { createRecoveryStep, createTotpStep } from './sign-in/steps/code.ts'
 import { createPasswordStep } from './sign-in/steps/password.ts'
 import { createAttempts } from './throttling/attempts.ts'
 import { createKnownBrowsers, type KnownBrowsers } from './throttling/known-browsers.ts'
@@ -54,6 +55,7 @@ import { createStoredUsers } from './users/stored-users.ts'
 import { createUsers, type Users } from './users/users.ts'
 import { createEvidenceCheck } from './ways/evidence.ts'
 import { type MaySignIn, createJudge } from './ways/may-sign-in.ts'
+import { type Factors, createFactors } from './ways/factors.ts'
 import { type WayService, createWays } from './ways/ways.ts'
 import { type Webhooks, createWebhooks } from './webhooks/webhooks.ts'
 import { type Works, watchWork } from './work/watch.ts'
@@ -125,6 +127,8 @@ export interface Services {
   readonly users: Users
   /** The ways in which users prove who they are, beside the password. */
   readonly ways: WayService
+  /** Authenticator apps and recovery codes. */
+  readonly factors: Factors
   readonly clients: Clients
   readonly tokens: Tokens
   /** Declared resources, which define the scopes of other APIs. */
@@ -244,6 +248,9 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
   const checkNewPassword = createPasswordRules({ min: options.passwordMin, serviceName: options.serviceName })
   const attempts = createAttempts({ store, now, key: deriveKey(box.key, 'attempts') })
   const ways = createWays({ store, now, recorder, tokens, onError: failing('users') })
+  const factors = createFactors({
+    store, now, ways, box, attempts, recorder, failures: record.failures, serviceName: options.serviceName ?? 'fastify-identity'
+  })
   const tickets = createTickets({ store, now })
   const stored = createStoredUsers({
     store,
@@ -276,7 +283,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
   const signIns = createSignIns({
     store,
     now,
-    places: [[createPasswordStep(users)]],
+    places: [[createPasswordStep(users)], [createTotpStep(factors), createRecoveryStep(factors)]],
     maySignIn,
     async onDone (user_id) {
       nameCaller({ user_id })
@@ -325,6 +332,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     accounts,
     users,
     ways,
+    factors,
     clients,
     tokens,
     resources,

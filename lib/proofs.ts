@@ -15,7 +15,7 @@ export const ACRS = ['1', 'mfa', 'phr'] as const
 export type Acr = typeof ACRS[number]
 
 /** The classes that a sign-in can reach, with the ways that there are. */
-export const REACHABLE: readonly Acr[] = ['1']
+export const REACHABLE: readonly Acr[] = ['1', 'mfa']
 
 /** How a person has proved who they are, as tokens say it. */
 export type Strength = {

@@ -33,8 +33,10 @@ export interface CredentialRecord extends Document {
   user_id: string
   /** The way as the user's record names it, but for the time. */
   way: Omit<Way, 'at'>
-  /** What the step of its kind needs: a public key and a counter, a sealed seed and its last step, hashes of codes. */
+  /** What the step of its kind needs: a public key and a counter, the last step of an authenticator app, hashes of codes. */
   material: { [field: string]: Json }
+  /** The sealed seed of an authenticator app (lib/crypto/secrets.ts). */
+  sealed?: string
   /** The person's name for it. */
   name?: string
   created_at: string

@@ -19,6 +19,7 @@ const FORM_LIMIT = 16 * 1024
 /** The text for each refusal of a step. */
 const REFUSALS: Record<Refusal, Message> = {
   'wrong-password': ({ errors }) => errors.wrongPassword,
+  'wrong-code': ({ errors }) => errors.wrongCode,
   ended: ({ errors }) => errors.signInChanged,
   missing: ({ errors }) => errors.factorMissing
 }
@@ -71,8 +72,12 @@ export function toLogin ({ user_id: accountId, user_epoch, proofs }: SignedIn): 
 export function createSignInForms ({ identity: { signIns, knownBrowsers } }: FastifyInstance, limits: SignInLimits, getIssuer: () => URL) {
   const browsers = createBrowserCookies(knownBrowsers, getIssuer)
 
-  async function show (reply: FastifyReply, { step }: Located, { view, page }: SignInForm, more: Pick<StepView, 'account' | 'error'> = {}): Promise<FastifyReply> {
-    return await sendPage(reply, step.page, { ...view, ...more }, page)
+  async function show (
+    reply: FastifyReply, { step, others }: Located, { view, page }: SignInForm, more: Pick<StepView, 'account' | 'error'> = {}
+  ): Promise<FastifyReply> {
+    if (step.page === 'sign-in') return await sendPage(reply, step.page, { ...view, ...more }, page)
+    const kind = step.kind === 'totp' ? 'totp' : 'recovery'
+    return await sendPage(reply, step.page, { ...view, ...more, kind, others }, page)
   }
 
   /** Sends the page that an outcome leads to. Null when it has; the result when the sign-in is over. */

@@ -47,6 +47,11 @@ export function createFailures ({ key, ...parts }: FailureParts) {
       record(`confirmation ${user_id}`, { type: 'user.confirmation_failed', id: user_id })
     },
 
+    /** Records a wrong code of a second factor or for recovery. */
+    recordFactor (user_id: string): void {
+      record(`factor ${user_id}`, { type: 'factor.failed', id: user_id })
+    },
+
     /** Records that a caller was refused an operation for administrators. */
     recordRefusal (operation: string, origin: Origin): void {
       const caller = origin.readCaller?.()

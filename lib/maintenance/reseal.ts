@@ -4,6 +4,7 @@ import { scan } from '../store/scan.ts'
 import { retryWrite } from '../retry.ts'
 import type { Document, Json, Store } from '../store/port.ts'
 import { toContext as toWebhookContext } from '../webhooks/secrets.ts'
+import { toSeedContext } from '../ways/totp.ts'
 import { SEAL_ID, type Seal, retireFormer } from '../crypto/seal.ts'
 import { type SecretBox, readKeyId } from '../crypto/secrets.ts'
 
@@ -26,6 +27,7 @@ export const SEALED_FIELDS: readonly SealedField[] = [
   // The keys of the authorization server come first, because everything else needs them.
   ofRecord('keys', 'sealed'),
   ofRecord('clients', 'secret'),
+  { ...ofRecord('credentials', 'sealed'), toContext: toSeedContext },
   ofRecord('device_codes', 'sealed'),
   ofRecord('interactions', 'sealed'),
   { ...ofRecord('webhooks', 'sealed'), toContext: toWebhookContext },

@@ -35,6 +35,13 @@ export interface StepView {
   signUp?: string
 }
 
+/** The form of a step that comes second: a code of this kind. */
+export interface SecondStepView extends Pick<StepView, 'action' | 'client' | 'xsrf' | 'error'> {
+  kind: 'totp' | 'recovery'
+  /** The kinds that the person may choose instead. */
+  others: readonly string[]
+}
+
 /** A section of the account pages. */
 export type AccountSection = keyof Texts['account']['sections']
 
@@ -68,6 +75,8 @@ export interface SessionView {
 export interface Pages {
   /** Asks for the account and the password. */
   'sign-in': StepView
+  /** Asks for a code of an authenticator app, or for a recovery code. */
+  'second-step': SecondStepView
   /**
    * Asks for consent. `otherAccount` is the URL of the sign-in page for another account. `resource` is the name of the service that
    * the scopes are for, if it is not this one. `vouched` is true if the operator vouches for the client. `ownerDomain` is the

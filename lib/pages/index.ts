@@ -14,6 +14,7 @@ import { Html, html } from './html.ts'
 import type { Context, Part } from './parts.ts'
 import { askLink, confirmChange, confirmLink, linkDone, linkSent, setPassword } from './people.ts'
 import { signIn } from './sign-in.ts'
+import { secondStep } from './second-step.ts'
 import { signedOut, signOut } from './sign-out.ts'
 import type { Look } from './look.ts'
 import { getTexts } from './texts/index.ts'
@@ -23,6 +24,7 @@ export { type PageClient, type PageName, type Pages } from './contract.ts'
 
 const PAGES: { [Name in PageName]: (data: Pages[Name], context: Context) => Part } = {
   'sign-in': signIn,
+  'second-step': secondStep,
   consent,
   device,
   'device-compare': deviceCompare,

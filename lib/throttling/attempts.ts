@@ -43,12 +43,12 @@ export interface AttemptsRecord extends Document {
 /** The subject of a count of failures. */
 export interface Target {
   /** The kind of count. */
-  kind: 'account' | 'user' | 'browser'
-  /** The id of the user or the browser. For an unknown account: the typed name. */
+  kind: 'account' | 'user' | 'browser' | 'factor'
+  /** The id of the user, the browser or the factor. For an unknown account: the typed name. */
   name: string
   /**
    * The user and their epoch. A new password increments the epoch, and so starts a new count with the same write. Absent for an
-   * unknown account.
+   * unknown account, and for a factor: a new password must not open it.
    */
   holder?: { id: string, epoch: number } | undefined
 }
@@ -81,15 +81,19 @@ function toLife (kind: Target['kind'], failures: number): number {
   return failures >= MOST ? CLOSED : failures * DAY
 }
 
-function pausedError (milliseconds: number): IdentityError {
+/** What was tried, for error messages. */
+const toField = (kind: Target['kind']): string => kind === 'factor' ? 'code' : 'password'
+
+function pausedError (kind: Target['kind'], milliseconds: number): IdentityError {
   const seconds = Math.max(1, Math.ceil(milliseconds / 1000))
-  return new IdentityError('ErrLimit', `password: too many wrong attempts, try again in ${seconds} s`, {
+  return new IdentityError('ErrLimit', `${toField(kind)}: too many wrong attempts, try again in ${seconds} s`, {
     headers: { 'retry-after': String(seconds) }, reason: 'paused'
   })
 }
 
-function closedError (): IdentityError {
-  return new IdentityError('ErrLimit', 'password: is closed after too many wrong attempts; reset it, or ask an administrator to open it', { reason: 'closed' })
+function closedError (kind: Target['kind']): IdentityError {
+  const way = kind === 'factor' ? 'use another way' : 'reset it'
+  return new IdentityError('ErrLimit', `${toField(kind)}: is closed after too many wrong attempts; ${way}, or ask an administrator to open it`, { reason: 'closed' })
 }
 
 /** @param key the key of the hashed ids, so that a copy of the database does not reveal which accounts were tried */
@@ -103,12 +107,12 @@ export function createAttempts ({ store, now, key }: { store: Store, now: Clock,
 
   /** @throws ErrLimit unless the password may be compared now */
   function checkAllowed (kind: Target['kind'], { failures, failed_at }: AttemptsRecord): void {
-    if (failures >= (kind === 'browser' ? BROWSER_MOST : MOST)) throw closedError()
+    if (failures >= (kind === 'browser' ? BROWSER_MOST : MOST)) throw closedError(kind)
     if (kind === 'browser') return
     const pause = toPause(failures)
     // Setting the clock back must not make the pause longer.
     const wait = Math.min(pause, Date.parse(failed_at) + pause - now())
-    if (wait > 0) throw pausedError(wait)
+    if (wait > 0) throw pausedError(kind, wait)
   }
 
   /** Begins a count. Resolves to null when another attempt began it. */

@@ -19,7 +19,11 @@ const MOST_UNNAMED = 20
 const USE_INTERVAL = 60 * 60_000
 
 /** A way to be added, with its material. */
-export type NewWay = Omit<Way, 'at'> & Pick<CredentialRecord, 'material'> & { name?: string }
+export type NewWay = Omit<Way, 'at'> & Pick<CredentialRecord, 'material'> & {
+  name?: string
+  /** Seals what only this record may hold, under its id. */
+  seal?: (id: string) => string
+}
 
 /** What a use may change. */
 export type MaterialChange = Partial<Pick<CredentialRecord, 'material' | 'name' | 'last_used_at'>>
@@ -52,9 +56,10 @@ export function createCredentials ({ store, now }: { store: Store, now: Clock })
       let unnamed = added.length
       for await (const record of listOf(user_id)) if (isUnnamed(ways, record) && record.created_at > since) unnamed++
       if (unnamed > MOST_UNNAMED) throw beganTooMany()
-      const made = added.map(({ material, name, ...way }): CredentialRecord => ({
-        id: generateId(now()), user_id, way, material, ...(name !== undefined && { name }), created_at, revision: 0
-      }))
+      const made = added.map(({ material, name, seal, ...way }): CredentialRecord => {
+        const id = generateId(now())
+        return { id, user_id, way, material, ...(seal && { sealed: seal(id) }), ...(name !== undefined && { name }), created_at, revision: 0 }
+      })
       await records.insertMany(made)
       return made
     },

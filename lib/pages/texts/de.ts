@@ -25,6 +25,9 @@ export const de: TextSource = {
     refused: 'Die Anfrage kann nicht beantwortet werden.',
     wrongPassword: 'Das Konto oder das Passwort ist falsch.',
     signInChanged: 'Ihr Konto wurde inzwischen geändert. Melden Sie sich noch einmal an.',
+    wrongCode: 'Der Code ist falsch oder wurde schon verwendet.',
+    codeClosed: 'Es gab zu viele falsche Codes. Verwenden Sie einen anderen Weg, oder bitten Sie die Administration, diesen wieder zu öffnen.',
+    tooManyCodes: 'Es gab zu viele falsche Codes. Melden Sie sich noch einmal an.',
     factorMissing: 'Dieses Konto braucht zur Anmeldung einen zweiten Faktor und hat keinen. Wenden Sie sich an den Betreiber dieses Dienstes.',
     tooMany: 'Zu viele Versuche. Versuchen Sie es später noch einmal.',
     tooManySeconds: { one: 'Zu viele Versuche. Versuchen Sie es in {seconds} Sekunde noch einmal.', other: 'Zu viele Versuche. Versuchen Sie es in {seconds} Sekunden noch einmal.' },
@@ -48,6 +51,16 @@ export const de: TextSource = {
     submit: 'Anmelden',
     forgot: 'Passwort vergessen?',
     signUp: 'Konto anlegen'
+  },
+  secondStep: {
+    title: { totp: 'Code Ihrer App eingeben', recovery: 'Wiederherstellungscode eingeben' },
+    why: {
+      totp: 'Ihre Authenticator-App zeigt für dieses Konto einen sechsstelligen Code.',
+      recovery: 'Verwenden Sie einen der Codes, die Sie beim Einrichten des zweiten Faktors aufbewahrt haben. Jeder gilt nur einmal.'
+    },
+    label: { totp: 'Code der App', recovery: 'Wiederherstellungscode' },
+    other: { totp: 'Authenticator-App verwenden', recovery: 'Wiederherstellungscode verwenden' },
+    lost: 'Haben Sie Ihr Gerät und Ihre Wiederherstellungscodes verloren? Wenden Sie sich an den Betreiber dieses Dienstes.'
   },
   consent: {
     title: 'Weiter zu {app}',
@@ -315,6 +328,13 @@ export const de: TextSource = {
     'user.unlocked': 'Ihr Passwort wurde nach zu vielen Fehlversuchen wieder freigegeben',
     'user.sessions_ended': 'Ihre Sitzungen wurden beendet',
     'user.deleted': 'Ihr Konto wurde gelöscht',
+    'factor.added': 'Sie haben einen zweiten Faktor hinzugefügt',
+    'factor.removed': 'Sie haben einen zweiten Faktor entfernt',
+    'factor.failed': 'Jemand hat einen falschen Code für Ihren zweiten Faktor eingegeben',
+    'factor.closed': 'Ein zweiter Faktor wurde nach zu vielen falschen Codes geschlossen',
+    'factor.opened': 'Ein zweiter Faktor wurde wieder geöffnet',
+    'factor.reset': 'Die Administration hat Ihre zweiten Faktoren entfernt',
+    'recovery.used': 'Ein Wiederherstellungscode wurde verwendet',
     'sign_in.succeeded': 'Sie haben sich angemeldet',
     'sign_in.failed': 'Eine Anmeldung wurde abgelehnt',
     'session.ended': 'Eine App wurde abgemeldet',

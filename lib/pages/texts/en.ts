@@ -36,6 +36,9 @@ export const en = {
     refused: 'The request cannot be answered.',
     wrongPassword: 'The account or the password is wrong.',
     signInChanged: 'Your account has changed meanwhile. Sign in again.',
+    wrongCode: 'The code is wrong, or was used already.',
+    codeClosed: 'There were too many wrong codes. Use another way, or ask an administrator to open this one.',
+    tooManyCodes: 'There were too many wrong codes. Sign in again.',
     factorMissing: 'This account needs a second factor to sign in, and has none. Ask the operator of this service.',
     tooMany: 'Too many attempts. Try again later.',
     tooManySeconds: { one: 'Too many attempts. Try again in {seconds} second.', other: 'Too many attempts. Try again in {seconds} seconds.' },
@@ -62,6 +65,16 @@ export const en = {
     submit: 'Sign in',
     forgot: 'Forgot your password?',
     signUp: 'Create an account'
+  },
+  secondStep: {
+    title: { totp: 'Enter the code of your app', recovery: 'Enter a recovery code' },
+    why: {
+      totp: 'Your authenticator app shows a code of six digits for this account.',
+      recovery: 'Use one of the codes that you kept when you set up the second factor. Each of them works once.'
+    },
+    label: { totp: 'Code of the app', recovery: 'Recovery code' },
+    other: { totp: 'Use your authenticator app', recovery: 'Use a recovery code' },
+    lost: 'Have you lost your device and your recovery codes? Ask the operator of this service.'
   },
   consent: {
     title: 'Continue to {app}',
@@ -332,6 +345,13 @@ export const en = {
     'user.unlocked': 'Your password was opened after too many wrong attempts',
     'user.sessions_ended': 'Your sessions were ended',
     'user.deleted': 'Your account was deleted',
+    'factor.added': 'You added a second factor',
+    'factor.removed': 'You removed a second factor',
+    'factor.failed': 'Somebody entered a wrong code for your second factor',
+    'factor.closed': 'A second factor was closed after too many wrong codes',
+    'factor.opened': 'A second factor was opened again',
+    'factor.reset': 'An administrator removed your second factors',
+    'recovery.used': 'A recovery code was used',
     'sign_in.succeeded': 'You signed in',
     'sign_in.failed': 'A sign-in was refused',
     'session.ended': 'An app was signed out',

@@ -31,7 +31,7 @@ export interface Attempt {
  * Why a form is refused. The page has the text for it, in each language. `ended`: the sign-in has to begin again, because the user or one
  * of their ways has changed. `missing`: the user needs a second factor and has none.
  */
-export type Refusal = 'wrong-password' | 'ended' | 'missing'
+export type Refusal = 'wrong-password' | 'wrong-code' | 'ended' | 'missing'
 
 /** What a step has proved: by which way, and of whom. Only the first step of a sign-in determines the user. */
 export interface Passed extends Pick<Progress, 'user_id' | 'user_epoch'>, Pick<Proof, 'way' | 'uv'> {
@@ -46,7 +46,7 @@ export interface Step {
   /** The kind of proof. The alternatives at one place of the order have different ones. */
   readonly kind: Proof['kind']
   /** The page with its form (lib/pages/contract.ts). */
-  readonly page: 'sign-in'
+  readonly page: 'sign-in' | 'second-step'
   /** Whether this user can take it, once they are known. Absent: all users can. */
   isOpen? (user: UserRecord): MaybePromise<boolean>
   /** @param progress the result of the earlier steps; null for the first step */

@@ -1,0 +1,29 @@
+import type { Factors } from '../../ways/factors.ts'
+import type { Progress, Step, Verdict } from './step.ts'
+
+/** Characters of a code, at most. */
+const LENGTH = 64
+
+/** A step that comes second: a code of the user whom the first step has identified. */
+function createCodeStep (kind: Step['kind'], verifyCode: (user_id: string, code: string) => Promise<string | null>): Step {
+  return {
+    kind,
+    page: 'second-step',
+    isOpen: ({ ways = {} }) => Object.values(ways).some((way) => way.kind === kind),
+    async verify ({ form, limit }, progress: Progress | null): Promise<Verdict> {
+      if (progress === null) return { refused: { reason: 'ended' } }
+      await limit(progress.account)
+      const code = (form.get('code') ?? '').trim()
+      const way = code.length > LENGTH ? null : await verifyCode(progress.user_id, code)
+      if (way === null) return { refused: { reason: 'wrong-code' } }
+      return { passed: { user_id: progress.user_id, user_epoch: progress.user_epoch, way } }
+    }
+  }
+}
+
+/** The code that an authenticator app shows. */
+export const createTotpStep = ({ verifyTotp }: Pick<Factors, 'verifyTotp'>): Step => (
+  createCodeStep('totp', async (user_id, code) => await verifyTotp(user_id, code.replaceAll(' ', ''))))
+
+/** One of the recovery codes. */
+export const createRecoveryStep = ({ verifyCode }: Pick<Factors, 'verifyCode'>): Step => createCodeStep('recovery', verifyCode)
