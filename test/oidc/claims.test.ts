@@ -85,7 +85,7 @@ eachStore(t, 'claims', async (t, start) => {
   await t.test('the metadata lists the claims that are issued, and the acr', async (t) => {
     const metadata = await (await fetch(`${harness.url}/.well-known/openid-configuration`)).json() as Record<string, string[]>
     t.strictSame(metadata.claims_supported?.sort(), ['acr', 'amr', 'auth_time', 'email', 'email_verified', 'iss', 'name', 'preferred_username', 'roles', 'sid', 'sub'])
-    t.strictSame(metadata.acr_values_supported, ['1'])
+    t.strictSame(metadata.acr_values_supported, ['1', 'mfa'])
     t.notOk(metadata.scopes_supported?.includes('sid'))
   })
 })

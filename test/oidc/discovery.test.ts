@@ -155,7 +155,8 @@ t.test('everything that the discovery document lists works, and nothing else', a
     const given = Object.keys({ ...id, ...userinfo }).filter((name) => !PROTOCOL.includes(name))
     // `sid` is for clients that get logout tokens.
     t.strictSame(new Set([...given, 'sid']), new Set(list('claims_supported')))
-    t.strictSame([id.acr], list('acr_values_supported'))
+    t.strictSame(list('acr_values_supported'), ['1', 'mfa'])
+    t.equal(id.acr, '1', 'a user without a factor')
   })
 
   await t.test('prompt_values_supported and ui_locales_supported', async (t) => {

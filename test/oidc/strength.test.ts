@@ -119,7 +119,7 @@ eachStore(t, 'the strength of a sign-in', async (t, start) => {
 
   await t.test('openid-client gets what it asks for with acr_values and max_age=0', async (t) => {
     const config = await openid.discovery(new URL(url), app.client_id, app.client_secret, undefined, { execute: [openid.allowInsecureRequests] })
-    t.strictSame(config.serverMetadata().acr_values_supported, ['1'])
+    t.strictSame(config.serverMetadata().acr_values_supported, ['1', 'mfa'])
     const tab = browser()
     await signIn(harness, askCode(app).url, tab)
     const pkceCodeVerifier = openid.randomPKCECodeVerifier()
