@@ -59,17 +59,17 @@ async function measureBoth (): Promise<{ signOut: number, mail: number }> {
 }
 
 const rest = await measureBoth()
-let [searching, searches] = [true, 0]
+const searching = { isDone: false, count: 0 }
 const searchers = Array.from({ length: SEARCHES }, async (_, number) => {
-  while (searching) {
+  while (!searching.isDone) {
     await users.page({ contains: 'nobody has this' }, { user_id: `admin${number}`, isAdmin: true })
-    searches++
+    searching.count++
   }
 })
 const start = performance.now()
 const beside = await measureBoth()
-const rate = searches / (performance.now() - start) * 1000
-searching = false
+const rate = searching.count / (performance.now() - start) * 1000
+searching.isDone = true
 await Promise.all(searchers)
 await services.close()
 rmSync(directory, { recursive: true })
