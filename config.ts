@@ -268,6 +268,12 @@ function nameRole (role: keyof RoleNames): string {
   return `IDENTITY_ROLE_${role.toUpperCase()}`
 }
 
+/** Who needs a second factor. */
+function toFactors ({ IDENTITY_FACTORS: text }: Environment): Options['factors'] {
+  if (!text.startsWith('roles:')) return text as 'off' | 'optional' | 'required'
+  return { roles: text.slice('roles:'.length).split(',').map((role) => role.trim()).filter(Boolean) }
+}
+
 function toOidc (env: Environment): Partial<OidcOptions> {
   const { IDENTITY_ISSUER: issuer, IDENTITY_NAME: name, IDENTITY_LOGO: logo, IDENTITY_ACCENT: accent } = env
   const { IDENTITY_HELP_ADDRESS: helpAddress, IDENTITY_TERMS_URL: termsUrl, IDENTITY_PRIVACY_URL: privacyUrl, IDENTITY_TEXTS: texts } = env
@@ -330,6 +336,7 @@ function toConfig (env: Environment & { IDENTITY_WORKERS: number }, secretKey: s
       bcryptCost: env.IDENTITY_BCRYPT_COST,
       hashQueue: env.IDENTITY_HASH_QUEUE,
       passwordMin: env.IDENTITY_PASSWORD_MIN,
+      factors: toFactors(env),
       roles: toRoleNames(env),
       managerRoles: toManagerRoles(env),
       clientsPerUser: env.IDENTITY_CLIENTS_PER_USER,

@@ -35,6 +35,7 @@ export const configCommands: Commands = {
       const { checkStart } = await import('./process/check-start.ts')
       for (const warning of checkStart(config)) surroundings.stderr.write(`fastify-identity: warning: ${warning}\n`)
       const { host, port, workers, oidc, logLevel, services: options } = config
+      const { factors = 'optional' } = options
       const exists = options.database === 'sqlite::memory:' || await openExisting(options)
       const keyFile = findKeyFile(options)
       const isNew = keyFile !== null && !existsSync(keyFile)
@@ -50,6 +51,7 @@ export const configCommands: Commands = {
         workers,
         log_level: logLevel,
         production: options.production,
+        factors: typeof factors === 'string' ? factors : surroundings.json ? factors : `optional, required for ${factors.roles.join(', ')}`,
         manager_roles: options.managerRoles ?? 'every role but the admin and service roles: set IDENTITY_MANAGER_ROLES to narrow this'
       })
     }

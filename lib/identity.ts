@@ -57,6 +57,7 @@ import { createEvidenceCheck } from './ways/evidence.ts'
 import { type MaySignIn, createJudge } from './ways/may-sign-in.ts'
 import { type Factors, createFactors } from './ways/factors.ts'
 import { type WayService, createWays } from './ways/ways.ts'
+import { DEFAULT_POLICY, type WayPolicy, endsSessions } from './ways/words.ts'
 import { type Webhooks, createWebhooks } from './webhooks/webhooks.ts'
 import { type Works, watchWork } from './work/watch.ts'
 
@@ -66,6 +67,8 @@ export interface ServiceOptions extends Pick<
   'database' | 'storeTimeout' | 'secretKey' | 'dataDir' | 'production' | 'createDatabase' | 'bcryptCost' | 'hashQueue' | 'passwordMin' | 'roles' | 'managerRoles' | 'clientsPerUser' | 'auditDays' | 'addresses'
 > {
   outboundHosts?: Options['outboundHosts'] | undefined
+  /** Who needs a second factor. Absent: those who have one. */
+  factors?: Options['factors'] | undefined
   walLimit?: Options['walLimit'] | undefined
   /** Resources that the host declares. Absent: the ones of earlier starts stay declared. */
   resources?: Options['resources'] | undefined
@@ -247,7 +250,8 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
   }
   const checkNewPassword = createPasswordRules({ min: options.passwordMin, serviceName: options.serviceName })
   const attempts = createAttempts({ store, now, key: deriveKey(box.key, 'attempts') })
-  const ways = createWays({ store, now, recorder, tokens, onError: failing('users') })
+  const policy: WayPolicy = { ...DEFAULT_POLICY, factors: options.factors ?? DEFAULT_POLICY.factors }
+  const ways = createWays({ store, now, recorder, tokens, policy, onError: failing('users') })
   const factors = createFactors({
     store, now, ways, box, attempts, recorder, failures: record.failures, serviceName: options.serviceName ?? 'fastify-identity'
   })
@@ -258,6 +262,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     role: roles.admin,
     recorder,
     tokens,
+    endsSessions: async (record, roles) => endsSessions(await ways.withExisting(record), roles, policy),
     onRemove: async (id) => await Promise.all([tickets.removeOf(id, ENDED_BY_DELETION), ways.removeOf(id)]),
     onError: failing('users')
   })
@@ -272,14 +277,14 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     attempts,
     recorder,
     failures: record.failures,
-    checkEvidence: createEvidenceCheck({ ways }),
+    checkEvidence: createEvidenceCheck({ ways, policy }),
     onError: failing('users'),
     onPasswordChange: async (user) => await people.accounts?.notifyOfPassword(user),
     onAddressChange: async (user, former) => await people.accounts?.notifyOfAddress(user, former),
     onAddressVerified: async (user) => await people.accounts?.finishVerification(user)
   })
   const removeFirstSecrets = createFirstSecrets({ store, directory: findDataDir(options) ?? 'data', onWarning })
-  const maySignIn = createJudge({ store, now, ways })
+  const maySignIn = createJudge({ store, now, ways, policy })
   const signIns = createSignIns({
     store,
     now,

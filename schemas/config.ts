@@ -35,6 +35,12 @@ export const EnvironmentSchema = Type.Object({
   IDENTITY_BCRYPT_COST: options.bcryptCost,
   IDENTITY_HASH_QUEUE: options.hashQueue,
   IDENTITY_PASSWORD_MIN: options.passwordMin,
+  IDENTITY_FACTORS: Type.String({
+    default: options.factors.default,
+    pattern: '^(off|optional|required|roles:.*[^\\s,].*)$',
+    expects: 'off, optional, required, or roles: with comma-separated roles',
+    description: options.factors.description?.replace('`{ roles: [...] }`', '`roles:ROLE,ROLE`')
+  }),
   IDENTITY_RATE_LIMIT: Type.Union([Off, ...options.rateLimit.anyOf.slice(1)], {
     default: options.rateLimit.default, description: 'Password changes per minute and user; further ones get ErrLimit. `off`: unlimited.'
   }),

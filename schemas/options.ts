@@ -12,6 +12,21 @@ export type AccessRule = Static<typeof AccessRuleSchema>
 
 const RoleName = (name: string) => Type.String({ minLength: 1, default: name })
 
+const FACTORS = { expects: 'off, optional, required, or { roles: [...] } with the name of a role' }
+
+/** Who needs a second factor. */
+export const FactorsSchema = Type.Union([
+  Type.Literal('off', FACTORS),
+  Type.Literal('optional', FACTORS),
+  Type.Literal('required', FACTORS),
+  Type.Object({ roles: Type.Array(Type.String({ minLength: 1 }), { minItems: 1, maxItems: 100 }) }, { additionalProperties: false })
+], {
+  default: 'optional',
+  description: 'Who needs a second factor to sign in: `optional`, those who have added one; `required`, everybody; `{ roles: [...] }`, ' +
+    'those who have one, and those who hold one of these roles, by their names in user records; `off`, as `optional`, and nobody can ' +
+    'add one. See docs/second-factor.md.'
+})
+
 /** The identity plugin's plain-data options. Defaults are defined here and nowhere else. */
 export const OptionsSchema = Type.Object({
   database: Type.String({
@@ -42,6 +57,7 @@ export const OptionsSchema = Type.Object({
     default: 8,
     description: 'Characters that a new password must have; 15 is right where the password is all that protects an account. Common ones, the account and the name of the service are refused too. 1: any password that is not empty.'
   }),
+  factors: FactorsSchema,
   hashQueue: Type.Integer({ minimum: 1, maximum: 100_000, default: 10_000, description: 'How many password hashes may wait. When the queue is full, or the wait would exceed 10 s, a request gets ErrBusy.' }),
   prefix: Type.String({ pattern: '^(/[^/?#]+)*$', expects: 'a path such as /identity, with a slash before it and none after it', default: '', description: 'Path in front of `/api/v1`.' }),
   roles: Type.Object({

@@ -16,6 +16,8 @@ export interface StoredUsersParts {
   role: string
   recorder: Pick<Recorder, 'attach' | 'remove'>
   tokens: Pick<Tokens, 'deleteOfUser'>
+  /** Whether these roles end the sessions of a user: somebody without a second factor gets a role that demands one. Absent: never. */
+  endsSessions?: ((record: UserRecord, roles: Roles) => MaybePromise<boolean>) | undefined
   /** Removes what belongs to a deleted user and is no longer valid: links, material of ways. */
   onRemove: (user_id: string) => Promise<unknown>
   /** Receives failures that no caller waits for. */
@@ -28,9 +30,14 @@ export const userNotFound = (): IdentityError => new IdentityError('ErrNotFound'
 const endsLinks = (record: UserRecord, { set }: Change): boolean => set?.roles !== undefined && isRoleGiven(record.roles, set.roles as Roles)
 
 /** The one way to create, change and delete users by a rule: an administrator remains, and what ends a user's tokens removes them. */
-export function createStoredUsers ({ store, now, role, recorder, tokens, onRemove, onError }: StoredUsersParts) {
+export function createStoredUsers ({ store, now, role, recorder, tokens, endsSessions, onRemove, onError }: StoredUsersParts) {
   const users = store.collection<UserRecord>('users')
   const { mark, markChange, guard } = createAdministrators({ store, now, role, onError })
+
+  /** The roles that a change sets end the user's sessions, unless the change does anyway. */
+  async function demands (record: UserRecord, { set, increment }: Change): Promise<boolean> {
+    return set?.roles !== undefined && increment?.epoch === undefined && await endsSessions?.(record, set.roles as Roles) === true
+  }
 
   return {
     /** To be read only. */
@@ -71,10 +78,12 @@ export function createStoredUsers ({ store, now, role, recorder, tokens, onRemov
         const written = await changeRecord({ collection: users, recorder, what: 'the user', notFound }, user_id, async (record) => {
           const decision = await decide(record)
           await permit(record, decision)
-          isEnded = decision.increment?.epoch !== undefined
-          const { set, increment, ...rest } = markChange(record, decision)
-          const ended = endsLinks(record, decision) && { link_epoch: 1 }
-          return { ...rest, set: { ...set, modified_at: toTimestamp(now()) }, increment: { ...increment, ...ended } }
+          const isDemanded = await demands(record, decision)
+          isEnded = isDemanded || decision.increment?.epoch !== undefined
+          const { set, increment, happened = [], ...rest } = markChange(record, decision)
+          const ended = { ...(endsLinks(record, decision) && { link_epoch: 1 }), ...(isDemanded && { epoch: 1 }) }
+          const events: Happening[] = [...happened, ...(isDemanded ? [{ type: 'user.sessions_ended' as const, id: user_id }] : [])]
+          return { ...rest, happened: events, set: { ...set, modified_at: toTimestamp(now()) }, increment: { ...increment, ...ended } }
         })
         if (isEnded) tokens.deleteOfUser(user_id, written.epoch)
         return written

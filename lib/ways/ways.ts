@@ -9,15 +9,16 @@ import type { Change, Json, MaybePromise, Store } from '../store/port.ts'
 import { type Tokens, invalidToken } from '../tokens/tokens.ts'
 import { type MaterialChange, type NewWay, type WayHolder, createCredentials, isInUse } from './credentials.ts'
 import { type CredentialRecord, MOST_WAYS, PASSWORD, type Way, type Ways, listKeys } from '../way.ts'
-import { DEFAULT_POLICY, type WayPolicy, mayRemove, withoutWays } from './words.ts'
+import { DEFAULT_POLICY, type WayPolicy, isFactor, mayRemove, withoutWays } from './words.ts'
 
 /** Why a change of ways was refused. `unknown`: there is no such way, or its enrolment has ended. */
-export type WayRefusal = 'in_use' | 'last' | 'most' | 'unknown'
+export type WayRefusal = 'in_use' | 'last' | 'most' | 'off' | 'unknown'
 
 const REFUSALS: Readonly<Record<WayRefusal, [code: 'ErrParam' | 'ErrPerm' | 'ErrNotFound', cause: string]>> = {
   in_use: ['ErrParam', 'is in use already'],
   last: ['ErrPerm', 'is the last way in and cannot be removed'],
   most: ['ErrPerm', 'no more of this kind can be added'],
+  off: ['ErrPerm', 'second factors are off, and none can be added'],
   unknown: ['ErrNotFound', 'no such way, or its enrolment has ended']
 }
 
@@ -91,10 +92,18 @@ export function createWays ({ store, now, recorder, tokens, policy = DEFAULT_POL
     return { ...user, ways: Object.fromEntries((await listHeld(user)).map(({ id, way }) => [id, way])) }
   }
 
+  /** Whether people can add second factors. */
+  const canAddFactors = policy.factors !== 'off'
+
+  function checkMayAdd (way: Pick<Way, 'kind'>): void {
+    if (!canAddFactors && isFactor(way)) throw new WayError('off')
+  }
+
   function toFields (record: UserRecord, { add = [], remove = [], also = {} }: WayChange): Change {
     const kept = withoutWays(record, remove)
     const ways: Ways = { ...kept.ways }
     for (const { id, way } of add) {
+      checkMayAdd(way)
       ways[id] = { ...way, at: toTimestamp(now()) }
       if (Object.values(ways).filter(({ kind }) => kind === way.kind).length > MOST_WAYS[way.kind]) throw new WayError('most')
     }
@@ -175,6 +184,8 @@ export function createWays ({ store, now, recorder, tokens, policy = DEFAULT_POL
 
     withExisting,
 
+    canAddFactors,
+
     /** One way of a user with its material; null when it does not exist. */
     get,
 
@@ -189,9 +200,10 @@ export function createWays ({ store, now, recorder, tokens, policy = DEFAULT_POL
     /**
      * Stores the material of ways that the person has yet to prove or to confirm, such as a seed before its first right code.
      * @returns the ids to name, within half an hour
-     * @throws ErrUnknown, ErrLimit
+     * @throws WayError `off`, ErrUnknown, ErrLimit
      */
     async prepare (actor: WayActor, added: readonly NewWay[]): Promise<string[]> {
+      added.forEach(checkMayAdd)
       return (await credentials.insert(await read(actor), added)).map(({ id }) => id)
     },
 
