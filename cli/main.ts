@@ -17,6 +17,7 @@ import { compactCommands } from './compact.ts'
 import { configCommands } from './config-check.ts'
 import { doctorCommands } from './doctor.ts'
 import { eventCommands } from './event.ts'
+import { factorCommands } from './factors.ts'
 import { helpAll, helpOne } from './help.ts'
 import { keysCommands } from './keys.ts'
 import { loginCommands } from './login.ts'
@@ -39,6 +40,7 @@ export const COMMANDS: Commands = {
   ...bootstrapCommands,
   ...tokenCommands,
   ...userCommands,
+  ...factorCommands,
   ...manageUserCommands,
   ...clientCommands,
   ...resourceCommands,
@@ -64,7 +66,7 @@ export const COMMANDS: Commands = {
 function findCommand (argv: string[]): { name: string, command: Command, flags: string[] } {
   const start = argv.findIndex((word) => !word.startsWith('-'))
   const words = start < 0 ? [] : argv.slice(start)
-  for (const length of [2, 1]) {
+  for (const length of [3, 2, 1]) {
     const name = words.slice(0, length).join(' ')
     const command = Object.hasOwn(COMMANDS, name) ? COMMANDS[name] : undefined
     if (command !== undefined) return { name, command, flags: [...argv.slice(0, start), ...words.slice(length)] }

@@ -56,6 +56,7 @@ import { createUsers, type Users } from './users/users.ts'
 import { createEvidenceCheck } from './ways/evidence.ts'
 import { type MaySignIn, createJudge } from './ways/may-sign-in.ts'
 import { type Factors, createFactors } from './ways/factors.ts'
+import { type HeldFactors, createHeldFactors } from './ways/held-factors.ts'
 import { type WayService, createWays } from './ways/ways.ts'
 import { DEFAULT_POLICY, type WayPolicy, endsSessions } from './ways/words.ts'
 import { type Webhooks, createWebhooks } from './webhooks/webhooks.ts'
@@ -132,6 +133,8 @@ export interface Services {
   readonly ways: WayService
   /** Authenticator apps and recovery codes. */
   readonly factors: Factors
+  /** Lists and removes the second factors that users have. */
+  readonly heldFactors: HeldFactors
   readonly clients: Clients
   readonly tokens: Tokens
   /** Declared resources, which define the scopes of other APIs. */
@@ -338,6 +341,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     users,
     ways,
     factors,
+    heldFactors: createHeldFactors({ store, ways, factors, users }),
     clients,
     tokens,
     resources,

@@ -52,6 +52,7 @@ export function createFrame (routes: DescribedRoute[]) {
       { name: 'event', description: 'Events: what happened, to search and to follow' },
       { name: 'webhook', description: 'Receivers of events, and the state of their deliveries' },
       { name: 'user', description: 'User accounts' },
+      { name: 'factor', description: 'Second factors of users' },
       { name: 'people', description: 'Self-service for accounts, and invitations' },
       { name: 'oauth', description: 'OAuth 2.0 and OpenID Connect' },
       { name: 'bridge', description: 'The client API relayed, and client lists as CSV' },

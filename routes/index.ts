@@ -8,6 +8,7 @@ import { handleError, handleNotFound } from '../plugins/errors.ts'
 import { useOwnJson } from '../plugins/json.ts'
 import { useOwnValidation } from '../plugins/validation.ts'
 import { eventRoutes } from './event.ts'
+import { factorRoutes } from './factor.ts'
 import { guardedPeopleRoutes } from './people-guarded.ts'
 import { authRoutes } from './auth.ts'
 import { clientRoutes } from './client.ts'
@@ -35,6 +36,7 @@ export async function apiRoutes (app: FastifyInstance, options: RouteSettings & 
   await app.register(resourceRoutes, options)
   await app.register(webhookRoutes, options)
   await app.register(userRoutes, options)
+  await app.register(factorRoutes, options)
   await app.register(eventRoutes, options)
   await app.register(guardedPeopleRoutes, options)
 }

@@ -119,7 +119,7 @@ function writeDefault (value: unknown): string {
 }
 
 /** A text without code marks, and with the paths of the pages that it links. */
-const toPlain = (text = '') => text.replaceAll('`', '').replaceAll(/\[(\w+\.md)\]\(\1\)/g, 'docs/$1')
+const toPlain = (text = '') => text.replaceAll('`', '').replaceAll(/\[([\w-]+\.md)\]\(\1\)/g, 'docs/$1')
 
 t.test('the tables of options are their schemas', async (t) => {
   const tables: [path: string, properties: Properties][] = [

@@ -1,5 +1,6 @@
 import type { Session } from '../../schemas/sessions.ts'
 import { createBrowsers } from '../browsers/browsers.ts'
+import { type Acr, reaches, toStrength } from '../proofs.ts'
 import { changeRecord } from '../change-record.ts'
 import { type Clock, toTimestamp } from '../clock.ts'
 import { IdentityError } from '../errors.ts'
@@ -80,6 +81,29 @@ export function createTokenSessions ({ store, now, tokens, recorder }: { store: 
       if (typeof keeping === 'string') await browsers.keep(keeping, updated.epoch)
       else if (keeping !== undefined) await carryOver(keeping, updated.epoch)
       tokens.deleteOfUser(user_id, updated.epoch)
+    },
+
+    /**
+     * Ends the sign-in and token sessions in which a user has proved less than this. Tokens that an operator minted come from no sign-in,
+     * and stay.
+     * @returns the number of ended sessions
+     */
+    async endBelow (user_id: string, acr: Acr): Promise<number> {
+      const uids = new Set<string>()
+      for await (const batch of browsers.readOf(user_id)) {
+        // A session of an earlier release has no proofs: all that there was is a password.
+        for (const { uid, proofs = [] } of batch) if (proofs.length === 0 || !reaches(toStrength(proofs), acr)) uids.add(uid)
+      }
+      for (const uid of uids) await tokens.endSignIn(uid)
+      let ended = uids.size
+      for await (const batch of scan(grants, { equal: { user_id } }, { urgent: true })) {
+        for (const { id, auth, session_uid } of batch) {
+          if (auth === undefined ? session_uid === undefined : reaches(auth, acr)) continue
+          await tokens.endGrant(id)
+          ended++
+        }
+      }
+      return ended
     }
   }
 }

@@ -137,7 +137,7 @@ export function createWays ({ store, now, recorder, tokens, policy = DEFAULT_POL
         ...rest,
         set: { ...set, modified_at: toTimestamp(now()) },
         increment: { ...increment, ...(isEnded && { epoch: 1 }) },
-        ...(decision.happened && { happened: decision.happened })
+        happened: [...decision.happened ?? [], ...(isEnded ? [{ type: 'user.sessions_ended' as const, id: user_id }] : [])]
       }
     }).catch((error: unknown) => { throw isInUse(error) ? new WayError('in_use', { cause: error }) : error })
     if (isEnded) tokens.deleteOfUser(user_id, written.epoch)

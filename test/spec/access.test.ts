@@ -56,6 +56,9 @@ DELETE /user/:userId                      401   401   403   403   403     403   
 POST   /auth/verify/send                  401   401   400   400   400     400     400
 POST   /user/email                        401   401   204   204   204     204     204
 DELETE /user                              401   401   404   404   404     404     404
+GET    /user/factors                      401   401   200   200   200     200     200
+DELETE /user/factors/:factorId            401   401   404   404   404     404     404
+POST   /user/:userId/factors/reset        401   401   403   403   403     403     200
 POST   /user/invite                       401   401   403   403   200     403     200
 POST   /user/:userId/recovery             401   401   403   403   403     403     200
 `
@@ -75,7 +78,7 @@ function bodyOf ({ method, path }: Row): object | undefined {
   if (path === '/user/invite') return { data: { account: `new${Math.random()}@example.com` } }
   if (path === '/webhook') return { data: { name: 'n', url: 'https://hooks.example.com/', types: ['*'] } }
   if (path.endsWith('/replay')) return { from: 'now' }
-  if (/\/(send|recovery|test|secret)$/.test(path)) return
+  if (/\/(send|recovery|reset|test|secret)$/.test(path)) return
   if (method !== 'POST' || path === '/auth/logout') return
   if (path === '/resource') return { data: { id: `urn:example:${Math.random()}`, name: 'n', scopes: {} } }
   return path === '/user' ? { data: { account: `new${Math.random()}`.replace('.', ''), password: 'p' } } : { data: { redirectUris: [], scopes: [], name: 'n' } }

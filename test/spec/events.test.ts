@@ -35,6 +35,11 @@ const OPERATIONS: Record<string, [run: (scene: Scene) => Promise<unknown>, ...ty
   }, 'user.email_changed'],
   deleteProfile: [({ call, user }) => call('DELETE', '/user', user.headers, { data: {} }), 'client.deleted', 'user.deleted'],
   inviteUser: [({ call, admin }) => call('POST', '/user/invite', admin, { data: { account: 'guest@example.com' } }), 'user.invited'],
+  removeFactor: [async ({ call, user, kit }) => {
+    const { id } = await kit.app.identity.ways.add({ user_id: user.user_id, epoch: 0 }, { kind: 'totp', material: {} })
+    await call('DELETE', `/user/factors/${id}`, user.headers)
+  }, 'factor.removed', 'user.sessions_ended'],
+  resetFactors: [({ call, user, admin }) => call('POST', `/user/${user.user_id}/factors/reset`, admin), 'factor.reset', 'user.sessions_ended'],
   recoverUser: [({ call, user, admin }) => call('POST', `/user/${user.user_id}/recovery`, admin), 'user.recovery_started'],
   createResource: [({ call, admin }) => call('POST', '/resource', admin, { data: { id: 'https://orders.example', name: 'Orders', scopes: { 'orders:read': 'read' } } }), 'resource.created'],
   patchResource: [async ({ call, admin, kit }) => {

@@ -50,6 +50,9 @@ PATCH   /user                      account:write   204  ok  ok  ok     ok  ok  o
 DELETE  /user                      account:security 400 ok  ok  ok     ok  ok  ok        scope scope scope      403  403 scope   403 scope    403 scope
 POST    /user/email                account:security 400 ok  ok  ok     ok  ok  ok        scope scope scope      403  403 scope   403 scope    403 scope
 POST    /auth/verify/send          account:security 400 ok  ok  ok     ok  ok  ok        scope scope scope      403  403 scope   403 scope    403 scope
+GET     /user/factors              account:security 200 ok  ok  ok     ok  ok  ok        scope scope scope      403  403 scope   403 scope    403 scope
+DELETE  /user/factors/none         account:security 404 ok  ok  ok     ok  ok  ok        scope scope scope      403  403 scope   403 scope    403 scope
+POST    /user/:other/factors/reset users:write     200  403 403 ok     403 403 ok        403   403   scope      403  403 ok      403 ok       403 scope
 POST    /resource                  users:write     200  403 403 ok     403 403 ok        403   403   scope      403  403 ok      403 ok       403 scope
 GET     /resource/count            users:write     200  403 403 ok     403 403 ok        403   403   scope      403  403 ok      403 ok       403 scope
 GET     /resource/list             users:write     200  403 403 ok     403 403 ok        403   403   scope      403  403 ok      403 ok       403 scope
@@ -139,7 +142,7 @@ function bodyOf ({ method, path }: Row): object | undefined {
   if (path === '/user' && method === 'DELETE') return { data: { current_password: 'wrong' } }
   if (path === '/user/email') return { data: { email: 'new@example.com', current_password: 'wrong' } }
   if (path === '/user/invite') return { data: { account: unique('new') } }
-  if (method !== 'POST' || ['/auth/logout', '/auth/verify/send', '/user/:other/recovery'].includes(path) || /^\/webhook\/.*(test|secret)$/.test(path)) return
+  if (method !== 'POST' || ['/auth/logout', '/auth/verify/send', '/user/:other/recovery', '/user/:other/factors/reset'].includes(path) || /^\/webhook\/.*(test|secret)$/.test(path)) return
   if (path === '/webhook') return { data: NEW_WEBHOOK }
   if (path.endsWith('/replay')) return { from: 'now' }
   if (path === '/user') return { data: { account: unique('new'), password: 'p' } }

@@ -1,0 +1,33 @@
+import type { FastifyInstance } from 'fastify'
+import { FactorsDataSchema, FactorsResetSchema, RemoveFactorQuerySchema } from '../schemas/factor.ts'
+import { createRows, data } from './rows.ts'
+import type { RouteSettings } from './settings.ts'
+
+/** Second factors of users (docs/second-factor.md). They are added on the account pages only. */
+export async function factorRoutes (app: FastifyInstance, { writeLimit }: Pick<RouteSettings, 'writeLimit'>): Promise<void> {
+  const { heldFactors } = app.identity
+  const add = createRows(app, 'factor', { writeLimit })
+
+  add('listFactors', 'GET /user/factors', "List the caller's second factors", {
+    answer: data(FactorsDataSchema, 'The factors, and the number of recovery codes that are left.'),
+    errors: ['ErrNotFound'],
+    run: ({ caller }) => heldFactors.list(caller.user.user_id)
+  })
+
+  add('removeFactor', 'DELETE /user/factors/:factorId', "Remove one of the caller's second factors", {
+    description: 'It asks for a fresh sign-in with a second factor: otherwise 401 with the error `insufficient_user_authentication`. ' +
+      "All the caller's codes and tokens are revoked, unless `end_sessions=false` keeps them. The recovery codes go with the last factor.",
+    query: RemoveFactorQuerySchema,
+    errors: ['ErrNotFound'],
+    hasBody: false,
+    run: ({ params: { factorId }, query, actor }) => heldFactors.remove(actor, factorId, { isEnd: query.end_sessions !== 'false' })
+  })
+
+  add('resetFactors', 'POST /user/:userId/factors/reset', 'Remove all second factors and recovery codes of a user', {
+    description: "For somebody who has lost them. It revokes all the user's codes and tokens. Administrators cannot reset their own.",
+    answer: data(FactorsResetSchema, 'How many factors the user had.'),
+    errors: ['ErrNotFound'],
+    hasBody: false,
+    run: ({ params, actor }) => heldFactors.reset(params.userId, actor)
+  })
+}
