@@ -51,7 +51,7 @@ DELETE  /user                      account:security 400 ok  ok  ok     ok  ok  o
 POST    /user/email                account:security 400 ok  ok  ok     ok  ok  ok        scope scope scope      403  403 scope   403 scope    403 scope
 POST    /auth/verify/send          account:security 400 ok  ok  ok     ok  ok  ok        scope scope scope      403  403 scope   403 scope    403 scope
 GET     /user/factors              account:security 200 ok  ok  ok     ok  ok  ok        scope scope scope      403  403 scope   403 scope    403 scope
-DELETE  /user/factors/none         account:security 404 ok  ok  ok     ok  ok  ok        scope scope scope      403  403 scope   403 scope    403 scope
+DELETE  /user/factors/:factor      account:security 404 ok  ok  ok     ok  ok  ok        scope scope scope      403  403 scope   403 scope    403 scope
 POST    /user/:other/factors/reset users:write     200  403 403 ok     403 403 ok        403   403   scope      403  403 ok      403 ok       403 scope
 POST    /resource                  users:write     200  403 403 ok     403 403 ok        403   403   scope      403  403 ok      403 ok       403 scope
 GET     /resource/count            users:write     200  403 403 ok     403 403 ok        403   403   scope      403  403 ok      403 ok       403 scope
@@ -160,6 +160,8 @@ async function fillIn (kit: TestKit, { method, path }: Row, caller: Held, elsewh
     ':resource': async () => method === 'DELETE' ? (await declareResource(kit)).resourceId : elsewhere.resourceId,
     ':webhook': async () => (await kit.app.identity.webhooks.create({ data: NEW_WEBHOOK })).webhookId,
     ':other': async () => (await addUser(kit)).id,
+    // They have none.
+    ':factor': async () => 'none',
     ':self': async () => caller.user_id
   }
   const [name = ''] = /:\w+/.exec(path) ?? []
@@ -249,7 +251,7 @@ t.test('every route has a row in TABLE', async (t) => {
     for (const name of [method].flat().filter((name) => name !== 'HEAD' && name !== 'OPTIONS')) (isOfTable ? routes : outside).add(`${name} ${url.slice('/api/v1'.length)}`)
   })
   await buildApp(t, { app })
-  const toRoute = ({ method, path }: Row) => `${method} ${path.replace(/\?.*/, '').replace(/:\w*Client/, ':clientId').replace(/:(self|other)/, ':userId').replace(/:(resource|webhook)\b/, ':$1Id')}`
+  const toRoute = ({ method, path }: Row) => `${method} ${path.replace(/\?.*/, '').replace(/:\w*Client/, ':clientId').replace(/:(self|other)/, ':userId').replace(/:(resource|webhook|factor)\b/, ':$1Id')}`
   t.strictSame([...routes].sort(), [...new Set(ROWS.map(toRoute))].sort())
   t.strictSame([...outside].sort(), OUTSIDE.sort())
 })
