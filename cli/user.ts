@@ -83,7 +83,7 @@ export const userCommands: Commands = {
   },
 
   'user unlock': {
-    summary: "Unlock a user's password after too many wrong attempts.",
+    summary: "Unlock a user's password and second factors after too many wrong attempts.",
     flags: { account: ACCOUNT },
     async run (context) {
       const { user_id, account } = await requireUser(context)

@@ -24,9 +24,9 @@ export type ErrorCode = keyof typeof ERRORS
 
 /**
  * Reasons for errors. ErrParam: `short`, `common` and `name`, for a refused new password. ErrLimit: `paused` and `closed`, for a
- * password that was not compared. ErrBusy: `events`, for a record with too many unpublished events.
+ * password or a code that was not compared, and `code_closed`, for a factor. ErrBusy: `events`, for a record with too many unpublished events.
  */
-export const REASONS = ['short', 'common', 'name', 'paused', 'closed', 'events'] as const
+export const REASONS = ['short', 'common', 'name', 'paused', 'closed', 'code_closed', 'events'] as const
 
 export type ErrorReason = typeof REASONS[number]
 

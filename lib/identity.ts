@@ -282,6 +282,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     failures: record.failures,
     checkEvidence: createEvidenceCheck({ ways, policy }),
     onError: failing('users'),
+    openFactors: factors.open,
     onPasswordChange: async (user) => await people.accounts?.notifyOfPassword(user),
     onAddressChange: async (user, former) => await people.accounts?.notifyOfAddress(user, former),
     onAddressVerified: async (user) => await people.accounts?.finishVerification(user)

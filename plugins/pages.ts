@@ -85,6 +85,7 @@ function describe (error: IdentityError): Pages['error'] {
 /** The advice for an ErrLimit. */
 export function describeLimit ({ headers: { 'retry-after': seconds }, reason }: IdentityError): Message {
   if (reason === 'closed') return ({ errors }) => errors.passwordClosed
+  if (reason === 'code_closed') return ({ errors }) => errors.codeClosed
   return ({ errors }) => seconds === undefined ? errors.tooMany : errors.tooManySeconds({ seconds: Number(seconds) })
 }
 

@@ -20,6 +20,7 @@ const FORM_LIMIT = 16 * 1024
 const REFUSALS: Record<Refusal, Message> = {
   'wrong-password': ({ errors }) => errors.wrongPassword,
   'wrong-code': ({ errors }) => errors.wrongCode,
+  'too-many': ({ errors }) => errors.tooManyCodes,
   ended: ({ errors }) => errors.signInChanged,
   missing: ({ errors }) => errors.factorMissing
 }
@@ -69,7 +70,7 @@ export function toLogin ({ user_id: accountId, user_epoch, proofs }: SignedIn): 
 }
 
 /** Shows and verifies the steps of a sign-in, for an app or for the account pages. */
-export function createSignInForms ({ identity: { signIns, knownBrowsers } }: FastifyInstance, limits: SignInLimits, getIssuer: () => URL) {
+export function createSignInForms ({ identity: { signIns, knownBrowsers, users } }: FastifyInstance, limits: SignInLimits, getIssuer: () => URL) {
   const browsers = createBrowserCookies(knownBrowsers, getIssuer)
 
   async function show (
@@ -118,7 +119,10 @@ export function createSignInForms ({ identity: { signIns, knownBrowsers } }: Fas
         const { user_id, user_epoch: epoch, account, proofs } = result
         await rememberLanguage(request, user_id, form.page.locales)
         // A browser is known for the account that was typed with the password.
-        if (account !== '' && proofs.some(({ kind }) => kind === 'password')) browsers.remember(request, reply, account, { user_id, epoch })
+        if (account !== '' && proofs.some(({ kind }) => kind === 'password')) {
+          if (proofs.length > 1) await users.succeed({ user_id, epoch }, browsers.find(request, account))
+          browsers.remember(request, reply, account, { user_id, epoch })
+        }
         return result
       } catch (error) {
         if (!(error instanceof IdentityError) || error.code !== 'ErrLimit') throw error

@@ -7,7 +7,7 @@ export const ErrorSchema = Type.Object({
   error: Type.String({ description: 'The reason phrase of the status.' }),
   message: Type.String({ description: 'Names the field and the problem.' }),
   reason: Type.Optional(Type.String({
-    description: 'With ErrParam, why a new password was refused: `short`, `common` or `name`. With ErrLimit, why a password was not compared: `paused` or `closed`.'
+    description: 'With ErrParam, why a new password was refused: `short`, `common` or `name`. With ErrLimit, why a password or a code was not compared: `paused`, `closed` or `code_closed`.'
   }))
 }, { title: 'Error' })
 

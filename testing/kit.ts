@@ -10,6 +10,7 @@ import identity, { type IdentityOptions } from '../index.ts'
 import { createTestClock, type TestClock } from './clock.ts'
 import { type Mails, createTestMails } from './mails.ts'
 import { createMint, type Mint } from './mint.ts'
+import { type EnrolTotp, createTotp } from './totp.ts'
 import { type TestWebhooks, createTestWebhooks } from './webhooks.ts'
 
 /** bcrypt's lowest cost, at which a hash takes a millisecond. */
@@ -50,6 +51,8 @@ export interface TestKit extends AsyncDisposable {
   readonly inject: FastifyInstance['inject']
   /** Mints a token; creates its user and client if they are missing. */
   readonly mint: Mint
+  /** Adds an authenticator app to a user at once. With the first one, the user gets recovery codes. */
+  readonly totp: EnrolTotp
   /** The service's clock, for expiry and limits alike. It does not advance by itself. */
   readonly clock: TestClock
   /** The sent mails. They stay in this process, unless the option `mail` is set. */
@@ -131,6 +134,7 @@ export async function startIdentity ({ t, time, app = createApp(), ...options }:
     app,
     inject: app.inject.bind(app) as FastifyInstance['inject'],
     mint: createMint(app.identity, clock.now),
+    totp: createTotp(app.identity, clock.now),
     mails,
     events: {
       async list (query = {}) {

@@ -2,19 +2,25 @@ import { beginsSignIn } from '../ways/words.ts'
 import type { Judgement, MaySignIn } from '../ways/may-sign-in.ts'
 import type { Acr, Proof, Strength } from '../proofs.ts'
 import { type Clock, toLifetime, toTimestamp } from '../clock.ts'
-import type { Document, Store } from '../store/port.ts'
+import { type Document, DuplicateKeyError, type Store } from '../store/port.ts'
 import { hashToken } from '../crypto/random-token.ts'
 import type { Attempt, Place, Progress, Step, Verdict } from './steps/step.ts'
 
 /** Seconds for each step after the first one. */
 const PROGRESS_TTL = 10 * 60
 
+/** Wrong forms of later steps, after which the sign-in begins again. */
+const MOST_WRONG = 5
+
 /** A sign-in between two steps. The id is the hash of a secret that only the browser has. */
 interface ProgressRecord extends Document {
   user_id: string
   user_epoch: number
   account: string
+  /** None while it only counts the forms of a browser whose session has the proofs. */
   proofs: Proof[]
+  /** Wrong forms since the last step, and those that are being verified. Absent: none. */
+  wrong?: number
   created_at: string
   expired_at: string
 }
@@ -70,7 +76,7 @@ export type Outcome =
   | { unmet: true }
 
 /** Where a sign-in is: what counts of its progress, and the steps that it can go on with. */
-type Stage = { progress: Progress | null, open: readonly Step[] }
+type Stage = { progress: Progress | null, open: readonly Step[], isStored: boolean }
 
 /**
  * Signs users in step by step. The proofs of a browser are in the store, never in the browser. Nothing is stored for a sign-in with
@@ -84,13 +90,33 @@ export function createSignIns ({ store, now, places, maySignIn, onDone = async (
   const records = store.collection<ProgressRecord>('sign_ins')
   const links = store.collection<CarriedLinkRecord>('sign_ins')
   const [first, ...later] = places
-  const start: Stage = { progress: null, open: first }
+  const start: Stage = { progress: null, open: first, isStored: false }
 
-  async function load (secret: string): Promise<Progress | null> {
+  async function load (secret: string): Promise<ProgressRecord | null> {
     const record = await records.get(hashToken(secret))
-    if (record === null || record.expired_at <= toTimestamp(now()) || record.proofs === undefined) return null
+    return record === null || record.expired_at <= toTimestamp(now()) || record.proofs === undefined ? null : record
+  }
+
+  /** What counts of a record and of the session. Nothing after too many wrong forms. */
+  function findProgress (record: ProgressRecord | null, { base }: SignInAim): Progress | null {
+    if ((record?.wrong ?? 0) >= MOST_WRONG) return null
+    if (record === null || record.proofs.length === 0) return base ?? null
     const { user_id, user_epoch, account, proofs } = record
     return { user_id, user_epoch, account, proofs }
+  }
+
+  /**
+   * Counts a form of a later step before it is verified, so that several at once are no more tries than one after the other.
+   * @returns their number; null when the sign-in has ended meanwhile
+   */
+  async function countForm (secret: string, progress: Progress, isStored: boolean): Promise<number | null> {
+    const id = hashToken(secret)
+    if (!isStored) {
+      await records.delete(id, { before: { expired_at: toTimestamp(now()) } })
+      await records.insert({ id, ...progress, proofs: [], ...toLifetime(now(), PROGRESS_TTL) })
+        .catch((error: unknown) => { if (!(error instanceof DuplicateKeyError)) throw error })
+    }
+    return (await records.update(id, { increment: { wrong: 1 } }))?.wrong ?? null
   }
 
   const judge = async ({ user_id, user_epoch: epoch, proofs }: Progress, { client_id, acr }: SignInAim) => (
@@ -113,13 +139,15 @@ export function createSignIns ({ store, now, places, maySignIn, onDone = async (
 
   /** The stage of a browser. It starts again if what it has proved is not enough to go on with, or needs nothing more. */
   async function locate (secret: string, aim: SignInAim): Promise<Stage> {
-    const progress = await load(secret) ?? aim.base ?? null
-    if (progress === null) return start
+    const record = await load(secret)
+    const again = { ...start, isStored: record !== null }
+    const progress = findProgress(record, aim)
+    if (progress === null) return again
     const judged = await judge(progress, aim)
-    if (judged.may || judged.because !== 'below') return start
+    if (judged.may || judged.because !== 'below') return again
     const open = await listOpen(judged)
     // Only what still stands, so that a session does not collect proofs.
-    return open.length === 0 ? start : { progress: { ...progress, proofs: judged.standing }, open }
+    return open.length === 0 ? again : { ...again, progress: { ...progress, proofs: judged.standing }, open }
   }
 
   /** The step of a stage that the person has chosen, or else the first one. */
@@ -150,6 +178,21 @@ export function createSignIns ({ store, now, places, maySignIn, onDone = async (
     return { again: show(start), refused: { reason: judged.because === 'ended' ? 'ended' : 'missing' } }
   }
 
+  /** Verifies the form of a later step. Null when the sign-in has ended meanwhile. */
+  async function verifyLater (secret: string, { progress, isStored }: Stage, step: Step, attempt: Attempt): Promise<Verdict | null> {
+    const { user_id } = progress!
+    const wrong = await countForm(secret, progress!, isStored)
+    if (wrong === null) return null
+    if (wrong > MOST_WRONG) return { refused: { reason: 'too-many' } }
+    try {
+      const verdict = await step.verify({ ...attempt, limit: async () => await attempt.limit(toUserName(user_id)) }, progress)
+      return 'refused' in verdict && wrong === MOST_WRONG ? { refused: { reason: 'too-many' } } : verdict
+    } catch (error) {
+      await records.update(hashToken(secret), { increment: { wrong: -1 } })
+      throw error
+    }
+  }
+
   return {
     /**
      * The current step of a browser.
@@ -165,21 +208,21 @@ export function createSignIns ({ store, now, places, maySignIn, onDone = async (
      */
     async submit (secret: string, attempt: Attempt, aim: SignInAim = {}): Promise<Outcome> {
       const stage = await locate(secret, aim)
-      const { progress } = stage
+      const { progress, isStored } = stage
       const located = show(stage, aim.choice)
       const { step } = located
       // The form of a step that is not due any more.
       if (aim.choice !== undefined && step.kind !== aim.choice) return { next: located }
-      const counted = progress === null ? attempt : { ...attempt, limit: async () => await attempt.limit(toUserName(progress.user_id)) }
-      const verdict = await step.verify(counted, progress)
-      if ('refused' in verdict) return { again: located, refused: verdict.refused }
+      const verdict = progress === null ? await step.verify(attempt, null) : await verifyLater(secret, stage, step, attempt)
+      if (verdict === null) return { next: show(start) }
+      if ('refused' in verdict) return { again: verdict.refused.reason === 'too-many' ? show(start) : located, refused: verdict.refused }
       const { user_id, user_epoch, way, uv, account = '' } = verdict.passed
       const proof: Proof = { way, kind: step.kind, ...(uv !== undefined && { uv }), at: toTimestamp(now()) }
       // The first step determines the user.
       const reached = progress === null
         ? { user_id, user_epoch, account, proofs: [proof] }
         : { ...progress, account: progress.account || account, proofs: [...progress.proofs, proof] }
-      return await advance(secret, reached, aim, progress !== null)
+      return await advance(secret, reached, aim, isStored || progress !== null)
     },
 
     /** Goes on with the steps after those that a link has proved. It replaces what the browser has proved before. */

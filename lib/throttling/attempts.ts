@@ -60,11 +60,19 @@ export interface Attempts {
    * exceed the limit. A success ends the count. An error takes the attempt back.
    * @param compare the result; null for a failure
    * @param signal aborted when the caller has disconnected. An attempt that still waits behind others is then not made
-   * @throws ErrLimit in a pause (`paused`) and after too many failures (`closed`)
+   * @throws ErrLimit in a pause (`paused`) and after too many failures (`closed`, `code_closed`)
    */
-  run<T> (target: Target, compare: () => Promise<T | null>, signal?: AbortSignal): Promise<T | null>
-  /** Ends a count, which opens a closed password. */
-  clear (target: Target): Promise<void>
+  run<T> (target: Target, compare: () => Promise<T | null>, signal?: AbortSignal, ends?: AttemptEnds<T>): Promise<T | null>
+  /** Ends a count, which opens a closed password or factor. Resolves to whether it was closed. */
+  clear (target: Target): Promise<boolean>
+}
+
+/** What an attempt does beside counting. */
+export interface AttemptEnds<T> {
+  /** Whether a success ends the count. If not, it only takes its own attempt back. Absent: it does. */
+  isLast?: (result: T) => boolean
+  /** Called by the failure that closes it. */
+  onClosed?: () => Promise<void>
 }
 
 /** Milliseconds to wait after this many failures: from 1 s after the 20th, doubling, to 15 min. */
@@ -93,7 +101,9 @@ function pausedError (kind: Target['kind'], milliseconds: number): IdentityError
 
 function closedError (kind: Target['kind']): IdentityError {
   const way = kind === 'factor' ? 'use another way' : 'reset it'
-  return new IdentityError('ErrLimit', `${toField(kind)}: is closed after too many wrong attempts; ${way}, or ask an administrator to open it`, { reason: 'closed' })
+  return new IdentityError('ErrLimit', `${toField(kind)}: is closed after too many wrong attempts; ${way}, or ask an administrator to open it`, {
+    reason: kind === 'factor' ? 'code_closed' : 'closed'
+  })
 }
 
 /** @param key the key of the hashed ids, so that a copy of the database does not reveal which accounts were tried */
@@ -130,7 +140,10 @@ export function createAttempts ({ store, now, key }: { store: Store, now: Clock,
     }
   }
 
-  const takeBack = async (id: string, series: string) => await records.update(id, { increment: { failures: -1, revision: 1 } }, { equal: { series } })
+  async function takeBack (id: string, series: string): Promise<void> {
+    const left = await records.update(id, { increment: { failures: -1, revision: 1 } }, { equal: { series } })
+    if (left?.failures === 0) await records.delete(id, { equal: { series, revision: left.revision } })
+  }
 
   /**
    * Counts one more failure, by an increment.
@@ -162,8 +175,8 @@ export function createAttempts ({ store, now, key }: { store: Store, now: Clock,
     throw busyError('attempts at one password')
   }
 
-  async function attempt<T> (target: Target, id: string, compare: () => Promise<T | null>): Promise<T | null> {
-    const { series } = await count(target, id)
+  async function attempt<T> (target: Target, id: string, compare: () => Promise<T | null>, { isLast, onClosed }: AttemptEnds<T>): Promise<T | null> {
+    const { series, failures } = await count(target, id)
     let result
     try {
       result = await compare()
@@ -171,21 +184,26 @@ export function createAttempts ({ store, now, key }: { store: Store, now: Clock,
       await takeBack(id, series)
       throw error
     }
-    if (result !== null) await records.delete(id)
+    if (result === null) {
+      if (failures === MOST) await onClosed?.()
+    } else if (isLast?.(result) === false) await takeBack(id, series)
+    else await records.delete(id)
     return result
   }
 
   return {
-    async run (target, compare, signal) {
+    async run (target, compare, signal, ends = {}) {
       const id = toId(target)
       return await slots.run(async () => {
         if (signal?.aborted === true) throw goneError()
-        return await attempt(target, id, compare)
+        return await attempt(target, id, compare, ends)
       }, { lane: id })
     },
 
     async clear (target) {
-      await records.delete(toId(target))
+      const id = toId(target)
+      const known = await records.get(id)
+      return known !== null && await records.delete(id) && known.failures >= MOST
     }
   }
 }

@@ -37,12 +37,12 @@ export function createPasswordChecks ({ users, now, passwords, attempts, failure
    * A known browser has its own count, so that strangers cannot lock its user out. After too many failures it uses the shared
    * count.
    */
-  async function runKnown<T> (own: Target, shared: Target, compare: () => Promise<T | null>, signal?: AbortSignal): Promise<T | null> {
+  async function runKnown<T> (run: (target: Target) => Promise<T>, own: Target, shared: Target): Promise<T> {
     try {
-      return await attempts.run(own, compare, signal)
+      return await run(own)
     } catch (error) {
       if (!(error instanceof IdentityError) || error.reason !== 'closed') throw error
-      return await attempts.run(shared, compare, signal)
+      return await run(shared)
     }
   }
 
@@ -58,8 +58,13 @@ export function createPasswordChecks ({ users, now, passwords, attempts, failure
   }
 
   return {
-    /** Unknown accounts need the same store calls and the same hashing as existing ones. */
-    async verify (typed: string, password: string, turn?: Turn, known?: KnownBrowser): Promise<UserRecord | null> {
+    /**
+     * Unknown accounts need the same store calls and the same hashing as existing ones.
+     * @param isLast whether a right password ends the count of failures. Absent: it does
+     */
+    async verify (
+      typed: string, password: string, turn?: Turn, known?: KnownBrowser, isLast?: (record: UserRecord) => boolean
+    ): Promise<UserRecord | null> {
       // Longer ones are never stored, so they cannot match.
       if (countCharacters(typed) > LIMITS.account || countCharacters(password) > LIMITS.password) return null
       const record = await findByName(users, typed)
@@ -72,10 +77,9 @@ export function createPasswordChecks ({ users, now, passwords, attempts, failure
       // All names of a user share one count, so that a second name allows no more guesses.
       const target: Target = { kind: 'account', name: holder?.id ?? name, holder }
       const isKnown = known !== undefined && known.user_id === holder?.id && known.epoch === holder.epoch
-      const found = await (isKnown
-        ? runKnown({ kind: 'browser', name: known.browser, holder }, target, compare, turn?.signal)
-        : attempts.run(target, compare, turn?.signal)
-      ).catch(recordRefused(() => failures.recordSignIn(holder?.id, name)))
+      const run = async (of: Target) => await attempts.run(of, compare, turn?.signal, { ...(isLast && { isLast }) })
+      const found = await (isKnown ? runKnown(run, { kind: 'browser', name: known.browser, holder }, target) : run(target))
+        .catch(recordRefused(() => failures.recordSignIn(holder?.id, name)))
       if (found === null) failures.recordSignIn(holder?.id, name)
       if (found?.password && passwords.isWeak(found.password)) await renewHash(found, password, turn)
       return found
@@ -94,6 +98,13 @@ export function createPasswordChecks ({ users, now, passwords, attempts, failure
       if (same !== null) return { way: PASSWORD, kind: 'password', at: toTimestamp(now()) }
       recordFailure()
       throw paramError('current_password', 'is wrong')
+    },
+
+    /** Ends the counts of failed sign-ins with this password, after a sign-in whose password did not end them. */
+    async succeed ({ user_id: id, epoch }: { user_id: string, epoch: number }, known?: KnownBrowser): Promise<void> {
+      const holder = { id, epoch }
+      await attempts.clear({ kind: 'account', name: id, holder })
+      if (known !== undefined) await attempts.clear({ kind: 'browser', name: known.browser, holder })
     },
 
     /**

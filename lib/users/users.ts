@@ -40,6 +40,8 @@ export interface UserServices extends Omit<PasswordCheckParts, 'users'> {
   checkNewPassword: CheckNewPassword
   recorder: Recorder
   checkEvidence: CheckEvidence
+  /** Opens the second factors of a user that too many wrong codes have closed. */
+  openFactors?: ((record: UserRecord) => Promise<void>) | undefined
   /** Called after a user or an administrator has changed the user's password. */
   onPasswordChange?: ((record: UserRecord) => Promise<void>) | undefined
   /** Called after an administrator has set an address, with the mailboxes that the user has given up. */
@@ -59,12 +61,12 @@ const showIf = <V>(record: UserRecord | null, show: (record: UserRecord) => V): 
 
 /** User accounts and their rules (docs/api.md). */
 export function createUsers ({
-  store, stored, managerRoles, checkNewPassword, recorder, onPasswordChange, onAddressChange, onAddressVerified, ...parts
+  store, stored, managerRoles, checkNewPassword, recorder, openFactors, onPasswordChange, onAddressChange, onAddressVerified, ...parts
 }: UserServices) {
   const { users, requireUser, insertUser, changeUser, removeUser } = stored
   const { now, passwords, checkEvidence, roles: names } = parts
   const checkMayPatch = createManagerRules(names, managerRoles)
-  const { verify, checkCurrent, open } = createPasswordChecks({ ...parts, users })
+  const { verify, checkCurrent, open, succeed } = createPasswordChecks({ ...parts, users })
   const confirm = createConfirmation({ now, checkCurrent, checkEvidence })
   const lists = createLists<UserRecord>(store, 'users', SORT_KEYS, 'account:asc')
   /** The fields that every patch may set. A new password increments the epoch, which revokes all of the user's tokens. */
@@ -88,6 +90,12 @@ export function createUsers ({
     }, { isForced })
     if (isPassword) await onPasswordChange?.(written)
     return written
+  }
+
+  /** An administrator opens what too many failures have closed. */
+  async function openAll (record: UserRecord): Promise<void> {
+    await open(record)
+    await openFactors?.(record)
   }
 
   async function create (input: CreateUser, extra: { id?: string, roles?: Roles, bootstrap?: string, language?: string | undefined, actor?: Actor } = {}): Promise<{ user_id: string }> {
@@ -164,8 +172,16 @@ export function createUsers ({
      * @throws ErrLimit after too many failures
      */
     async signIn (account: string, password: string, turn?: Turn, known?: KnownBrowser): Promise<{ user_id: string, epoch: number } | null> {
-      return showIf(await verify(account, password, turn, known), ({ id: user_id, epoch }) => ({ user_id, epoch }))
+      // Who knows the password alone must not end the count of failures: further steps may follow.
+      const found = await verify(account, password, turn, known, ({ ways }) => ways === undefined)
+      return showIf(found, ({ id: user_id, epoch }) => ({ user_id, epoch }))
     },
+
+    /**
+     * Ends the counts of failures at the user's password, after a sign-in of several steps.
+     * @param known the content of the browser's cookie for the account
+     */
+    succeed,
 
     /**
      * Patches the user's own profile (`PATCH /user`), unless the actor's token was revoked. A new password requires a proof, because a
@@ -233,7 +249,7 @@ export function createUsers ({
       })
       if (address !== undefined) await onAddressChange?.(written, former)
       if (data.email_verified === true) await onAddressVerified?.(written)
-      if (disable === false && actor.isAdmin) await open(target)
+      if (disable === false && actor.isAdmin) await openAll(target)
     },
 
     /**
@@ -258,11 +274,11 @@ export function createUsers ({
     },
 
     /**
-     * Opens a password that was closed after too many failures. Setting a new password has the same effect.
+     * Opens a password that was closed after too many failures, as a new password does, and the second factors, which no new password opens.
      * @throws ErrNotFound
      */
     async unlock (user_id: string): Promise<void> {
-      await open(await requireUser(user_id))
+      await openAll(await requireUser(user_id))
       await recorder.insert({ type: 'user.unlocked', id: user_id })
     },
 

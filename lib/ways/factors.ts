@@ -4,10 +4,12 @@ import { IdentityError } from '../errors.ts'
 import type { Failures } from '../events/failures.ts'
 import type { Recorder } from '../events/recorder.ts'
 import type { UserRecord } from '../records.ts'
+import { retryWrite } from '../retry.ts'
 import type { Store } from '../store/port.ts'
 import type { Attempts, Target } from '../throttling/attempts.ts'
 import { type HeldWay, type WayActor, WayError, type WayService } from './ways.ts'
 import type { WayHolder } from './credentials.ts'
+import type { CredentialRecord } from '../way.ts'
 import { createCodes, hashCode } from './recovery-codes.ts'
 import { createSeed, findCodeStep, toSeedContext, toSeedUri } from './totp.ts'
 
@@ -21,9 +23,7 @@ export interface NewTotp {
 
 const toTarget = (id: string): Target => ({ kind: 'factor', name: id })
 
-function isClosed (error: unknown): error is IdentityError {
-  return error instanceof IdentityError && error.code === 'ErrLimit'
-}
+const isLimit = (error: unknown): error is IdentityError => error instanceof IdentityError && error.code === 'ErrLimit'
 
 /**
  * Second factors: authenticator apps (RFC 6238), and the recovery codes that come with the first one. Each step and each code is good
@@ -47,18 +47,44 @@ export function createFactors ({ store, now, ways, box, attempts, recorder, fail
 
   const openSeed = ({ id, sealed }: { id: string, sealed?: string }): string => box.open(sealed ?? '', toSeedContext(id))
 
-  /** Opens the factors of a user that too many failures have closed. */
-  async function open (user: WayHolder): Promise<void> {
-    await Promise.all((await listOf(user, 'totp')).map(({ id }) => attempts.clear(toTarget(id))))
+  /** Ends the counts of failures, which opens what too many of them have closed. */
+  async function openEach (user_id: string, ids: readonly string[]): Promise<void> {
+    for (const id of ids) if (await attempts.clear(toTarget(id))) await recorder.insert({ type: 'factor.opened', id: user_id })
   }
 
-  /** Spends the step of a code. Null for a wrong code, and for one whose step was used, also at the same moment. */
-  async function spendStep (held: HeldWay, code: string): Promise<string | null> {
-    const { credential } = held
-    const step = await findCodeStep(openSeed(credential), code, now())
-    if (step === null || step <= Number(credential.material['step'] ?? 0)) return null
-    const spent = await ways.update(credential, { material: { ...credential.material, step }, last_used_at: toTimestamp(now()) })
-    return spent === null ? null : held.id
+  /** Opens the factors of a user that too many failures have closed. */
+  async function open (user: WayHolder): Promise<void> {
+    await openEach(user.id, (await listOf(user, 'totp')).map(({ id }) => id))
+  }
+
+  /**
+   * Spends a code by a conditional update of its credential, which is read again after another write.
+   * @param spend the change of the material; null for a wrong code
+   * @returns the changed credential; null for a wrong code
+   */
+  async function spend (
+    read: () => Promise<CredentialRecord | null>, change: (credential: CredentialRecord) => Promise<CredentialRecord['material'] | null>
+  ): Promise<CredentialRecord | null> {
+    const { spent } = await retryWrite('the second factor', async () => {
+      const credential = await read()
+      const material = credential && await change(credential)
+      if (material === null) return { spent: null }
+      const spent = await ways.update(credential!, { material, last_used_at: toTimestamp(now()) })
+      return spent && { spent }
+    })
+    return spent
+  }
+
+  /** Spends the time step of a code. Null for a wrong code, and for one whose step was used, also at the same moment. */
+  async function spendStep (user_id: string, id: string, code: string, read: () => Promise<CredentialRecord | null>): Promise<string | null> {
+    const onClosed = async () => await recorder.insert({ type: 'factor.closed', id: user_id })
+    return await attempts.run(toTarget(id), async () => {
+      const spent = await spend(read, async (credential) => {
+        const step = await findCodeStep(openSeed(credential), code, now())
+        return step === null || step <= Number(credential.material['step'] ?? 0) ? null : { ...credential.material, step }
+      })
+      return spent && id
+    }, undefined, { onClosed })
   }
 
   return {
@@ -88,10 +114,9 @@ export function createFactors ({ store, now, ways, box, attempts, recorder, fail
      * @throws WayError `unknown` when there is no such enrolment, ErrLimit
      */
     async proveTotp (actor: WayActor, id: string, code: string): Promise<boolean> {
-      const credential = await ways.findPrepared(actor, id)
-      if (credential?.way.kind !== 'totp') throw new WayError('unknown')
-      const proved = await attempts.run(toTarget(id), async () => await spendStep({ id, way: { ...credential.way, at: '' }, credential }, code))
-      return proved !== null
+      const read = async () => await ways.findPrepared(actor, id)
+      if ((await read())?.way.kind !== 'totp') throw new WayError('unknown')
+      return await spendStep(actor.user_id, id, code, read) !== null
     },
 
     /** Prepares a set of recovery codes, which `name` of the way service makes valid. They are shown once. */
@@ -116,23 +141,22 @@ export function createFactors ({ store, now, ways, box, attempts, recorder, fail
     async verifyTotp (user_id: string, code: string): Promise<string | null> {
       const user = await users.get(user_id)
       if (user === null) return null
-      let refused: IdentityError | undefined
-      let tried = false
-      for (const held of await listOf(user, 'totp')) {
+      const ids = (await listOf(user, 'totp')).map(({ id }) => id)
+      const refused: IdentityError[] = []
+      for (const id of ids) {
         try {
-          const id = await attempts.run(toTarget(held.id), async () => await spendStep(held, code))
-          if (id !== null) {
-            await open(user)
-            return id
-          }
-          tried = true
+          const spent = await spendStep(user_id, id, code, async () => (await ways.get(user, id))?.credential ?? null)
+          if (spent === null) continue
+          await openEach(user_id, ids.filter((other) => other !== id))
+          return id
         } catch (error) {
-          if (!isClosed(error)) throw error
-          refused = error
+          if (!isLimit(error)) throw error
+          refused.push(error)
         }
       }
       failures.recordFactor(user_id)
-      if (!tried && refused !== undefined) throw refused
+      // Of those that could not be tried, one in a pause can be tried again.
+      if (refused.length > 0 && refused.length === ids.length) throw refused.find(({ reason }) => reason === 'paused') ?? refused[0]!
       return null
     },
 
@@ -143,12 +167,14 @@ export function createFactors ({ store, now, ways, box, attempts, recorder, fail
     async verifyCode (user_id: string, code: string): Promise<string | null> {
       const user = await users.get(user_id)
       if (user === null) return null
-      for (const { id, credential } of await listOf(user, 'recovery')) {
-        const hashes = credential.material['hashes'] as string[]
-        const left = hashes.filter((one) => one !== hashCode(code))
-        if (left.length === hashes.length) continue
-        if (await ways.update(credential, { material: { hashes: left }, last_used_at: toTimestamp(now()) }) === null) continue
-        await recorder.insert({ type: 'recovery.used', id: user.id, count: left.length })
+      const hash = hashCode(code)
+      for (const { id } of await listOf(user, 'recovery')) {
+        const spent = await spend(async () => (await ways.get(user, id))?.credential ?? null, async ({ material }) => {
+          const hashes = material['hashes'] as string[]
+          return hashes.includes(hash) ? { hashes: hashes.filter((one) => one !== hash) } : null
+        })
+        if (spent === null) continue
+        await recorder.insert({ type: 'recovery.used', id: user.id, count: (spent.material['hashes'] as string[]).length })
         await open(user)
         return id
       }

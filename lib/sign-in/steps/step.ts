@@ -29,9 +29,9 @@ export interface Attempt {
 
 /**
  * Why a form is refused. The page has the text for it, in each language. `ended`: the sign-in has to begin again, because the user or one
- * of their ways has changed. `missing`: the user needs a second factor and has none.
+ * of their ways has changed. `missing`: the user needs a second factor and has none. `too-many`: too many codes were wrong.
  */
-export type Refusal = 'wrong-password' | 'wrong-code' | 'ended' | 'missing'
+export type Refusal = 'wrong-password' | 'wrong-code' | 'too-many' | 'ended' | 'missing'
 
 /** What a step has proved: by which way, and of whom. Only the first step of a sign-in determines the user. */
 export interface Passed extends Pick<Progress, 'user_id' | 'user_epoch'>, Pick<Proof, 'way' | 'uv'> {

@@ -1,0 +1,54 @@
+import { generateKeySync } from 'node:crypto'
+import { createSecretBox, generateSecretKey } from '../../lib/crypto/secrets.ts'
+import type { Happening } from '../../lib/events/types.ts'
+import { type UserRecord, createUserRecord } from '../../lib/records.ts'
+import type { Store } from '../../lib/store/port.ts'
+import { createAttempts } from '../../lib/throttling/attempts.ts'
+import { createFactors } from '../../lib/ways/factors.ts'
+import { generateCode } from '../../lib/ways/totp.ts'
+import { createWays } from '../../lib/ways/ways.ts'
+import { createWatchedRecorder } from './events.ts'
+
+const STEP = 30_000
+
+/** Second factors on a store, with a clock that stands, and users who have them. */
+export function openFactors (store: Store) {
+  let time = Date.parse('2126-11-23T00:00:15.000Z')
+  const now = () => time
+  const events: Happening[] = []
+  const recorder = createWatchedRecorder(store, (happening) => { events.push(happening) })
+  const ways = createWays({ store, now, recorder, tokens: { deleteOfUser: () => {} }, onError: (error) => { throw error } })
+  const attempts = createAttempts({ store, now, key: generateKeySync('hmac', { length: 256 }) })
+  const box = createSecretBox(generateSecretKey())
+  const failed: string[] = []
+  const factors = createFactors({ store, now, ways, box, attempts, recorder, failures: { recordFactor: (id) => { failed.push(id) } }, serviceName: 'Northwind ID' })
+  const users = store.collection<UserRecord>('users')
+
+  /** The actor of a user, as of now. */
+  const actor = async (user_id: string) => ({ user_id, epoch: (await users.get(user_id))!.epoch })
+
+  return {
+    ways,
+    factors,
+    users,
+    events,
+    failed,
+    actor,
+    advance: (milliseconds: number) => { time += milliseconds },
+    /** A user with a password and nothing else. */
+    async create (id: string): Promise<void> {
+      await users.put(createUserRecord(time, { id, account: id, roles: {}, password: 'hash', name: '', info: {} }))
+    },
+    /** Adds an app. `code` shows the code of the step this many steps from now. */
+    async addApp (user_id: string) {
+      const { id, seed } = await factors.beginTotp(await actor(user_id), user_id)
+      await ways.name(await actor(user_id), [id])
+      return { id, code: async (steps = 0) => await generateCode(seed, time + steps * STEP) }
+    },
+    async addCodes (user_id: string): Promise<string[]> {
+      const { id, codes } = await factors.prepareCodes(await actor(user_id))
+      await ways.name(await actor(user_id), [id])
+      return codes
+    }
+  }
+}
