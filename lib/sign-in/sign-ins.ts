@@ -112,7 +112,7 @@ export function createSignIns ({ store, now, places, maySignIn, onDone = async (
   async function countForm (secret: string, progress: Progress, isStored: boolean): Promise<number | null> {
     const id = hashToken(secret)
     if (!isStored) {
-      await records.delete(id, { before: { expired_at: toTimestamp(now()) } })
+      await records.delete(id, { before: { expired_at: toTimestamp(now() + 1) } })
       await records.insert({ id, ...progress, proofs: [], ...toLifetime(now(), PROGRESS_TTL) })
         .catch((error: unknown) => { if (!(error instanceof DuplicateKeyError)) throw error })
     }

@@ -174,6 +174,51 @@ forEachStore(t, async (t, build) => {
     t.strictSame(counted, ['typed', 'user ann'])
   })
 
+  await t.test('five wrong forms of a later step lead back to the first one, also at once and with a session', async (t) => {
+    const [totp = ''] = await put('ann', 'totp')
+    let verified = 0
+    const second: Step = { ...ask('totp', 'b', totp), verify: async (given, progress) => { verified++; return await ask('totp', 'b', totp).verify(given, progress) } }
+    const signIns = open([PASSWORD], [second])
+    const again = { again: { step: { kind: 'totp' } }, refused: { reason: 'wrong-password' } }
+    const back = { again: { step: { kind: 'password' } }, refused: { reason: 'too-many' } }
+    await signIns.submit('one', attempt('a'))
+    for (let count = 0; count < 4; count++) t.match(await signIns.submit('one', attempt('x')), again)
+    t.match(await signIns.submit('one', attempt('x')), back)
+    t.equal((await signIns.find('one')).step.kind, 'password')
+    t.match(await signIns.submit('one', attempt('b')), { again: { step: { kind: 'password' } } }, 'the right answer is too late')
+    t.equal(verified, 5)
+    t.match(await signIns.submit('one', attempt('a')), { next: { step: { kind: 'totp' } } }, 'it begins again')
+    for (let count = 0; count < 4; count++) await signIns.submit('one', attempt('x'))
+    t.match(await signIns.submit('one', attempt('b')), { done: {} }, 'with five new tries')
+
+    verified = 0
+    await signIns.submit('many', attempt('a'))
+    const many = await Promise.all(Array.from({ length: 20 }, async () => await signIns.submit('many', attempt('x'))))
+    t.equal(verified, 5, 'no more are verified')
+    t.equal(many.filter((outcome) => 'refused' in outcome && outcome.refused.reason === 'too-many').length, 16)
+
+    const base = { user_id: 'ann', user_epoch: 3, account: '', proofs: [proof('password')] }
+    verified = 0
+    const up = await Promise.all(Array.from({ length: 20 }, async () => await signIns.submit('up', attempt('x'), { base })))
+    t.equal(verified, 5, 'with a session that has proved the first step')
+    t.match(up.at(-1), back)
+    t.equal((await signIns.find('up', { base })).step.kind, 'password', 'the session counts no more for this sign-in')
+    t.match(await signIns.submit('up', attempt('a'), { base }), { next: { step: { kind: 'totp' } } })
+    t.match(await signIns.submit('up', attempt('b'), { base }), { done: { strength: { acr: 'mfa' } } })
+    await signIns.submit('later', attempt('x'), { base })
+    for (let count = 0; count < 4; count++) await signIns.submit('later', attempt('x'), { base })
+    time += 10 * 60 * 1000
+    t.match(await signIns.submit('later', attempt('x'), { base }), again, 'until the sign-in expires')
+    t.equal((await signIns.find('later')).step.kind, 'password', 'what the session has proved is not stored')
+
+    await signIns.submit('paused', attempt('a'))
+    const paused: Attempt = { ...attempt('x'), limit: async () => { throw new Error('paused') } }
+    const limited = open([PASSWORD], [{ ...second, verify: async (given, progress) => { await given.limit(''); return await second.verify(given, progress) } }])
+    for (let count = 0; count < 9; count++) await t.rejects(limited.submit('paused', paused), { message: 'paused' })
+    t.equal((await signIns.find('paused')).step.kind, 'totp', 'a form that was not verified is no wrong one')
+    t.match(await signIns.submit('paused', attempt('b')), { done: {} })
+  })
+
   await t.test('after a step that a link has proved, the remaining steps follow', async (t) => {
     const [totp = ''] = await put('bob', 'totp')
     await put('ann')

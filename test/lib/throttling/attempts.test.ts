@@ -55,6 +55,33 @@ t.test('nothing is compared in a pause, nor counted', async (t) => {
   t.strictSame(await read(), [], 'a success ends the count')
 })
 
+t.test('a success that is not the last step takes only itself back', async (t) => {
+  const { attempts, fail, read } = await open(t)
+  const isLast = () => false
+  t.equal(await attempts.run(ANN, async () => 'right', undefined, { isLast }), 'right')
+  t.strictSame(await read(), [], 'nothing is left of it')
+  await fail(3)
+  for (let count = 0; count < 50; count++) await attempts.run(ANN, async () => 'right', undefined, { isLast })
+  t.match(await read(), [{ failures: 3 }])
+  t.equal(await attempts.clear(ANN), false)
+  t.strictSame(await read(), [])
+  t.equal(await attempts.clear(ANN), false, 'without a count')
+})
+
+t.test('the failure that closes says so, once', async (t) => {
+  const { attempts, advance } = await open(t)
+  let closed = 0
+  const factor: Target = { kind: 'factor', name: 'f' }
+  for (let count = 0; count < 120; count++) {
+    await attempts.run(factor, async () => null, undefined, { onClosed: async () => { closed++ } }).catch(() => {})
+    advance(DAY / 24)
+    t.equal(closed, count < 99 ? 0 : 1)
+  }
+  await t.rejects(attempts.run(factor, async () => 'right'), { code: 'ErrLimit', reason: 'code_closed' })
+  t.equal(await attempts.clear(factor), true)
+  t.equal(await attempts.run(factor, async () => 'right'), 'right')
+})
+
 t.test('a password takes 100 failures, also from callers at once', async (t) => {
   const { attempts, fail, advance } = await open(t)
   await fail(99)
