@@ -32,7 +32,16 @@ const info = await (await fetch(url + '/api/v1/auth/tokeninfo', { headers })).js
 assert.equal(info.data.account, 'admin')
 assert.deepEqual(await (await fetch(url + '/mine', { headers })).json(), { account: 'admin' })
 assert.equal((await fetch(url + '/docs/')).status, 200)
-for (const [path, length] of [['client', 2], ['user', 1]]) {
+// Only lists of more than 100 records are rendered in a thread.
+for (let made = 0; made < 100; made++) {
+  for (const [path, data] of [
+    ['client', { redirectUris: [], scopes: [], name: 'client ' + made }], ['user', { account: 'user-' + made, password: 'a long password' }]
+  ]) {
+    const init = { method: 'POST', headers: { ...headers, 'content-type': 'application/json' }, body: JSON.stringify({ data }) }
+    assert.equal((await fetch(url + '/api/v1/' + path, init)).status, 200)
+  }
+}
+for (const [path, length] of [['client', 102], ['user', 101]]) {
   const list = await (await fetch(url + '/api/v1/' + path + '/list?limit=0', { headers })).json()
   assert.equal(list.data.length, length, 'rendered by a module that a thread loads')
 }
