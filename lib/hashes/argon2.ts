@@ -10,6 +10,9 @@ const MEMORY = 256 * 1_024
 
 const LANES = 8
 
+/** Milliseconds of one pass of one lane beside others, whatever its memory: they wait for each other. */
+const WAIT = 0.4
+
 interface Parameters {
   kind: 'argon2i' | 'argon2d' | 'argon2id'
   memory: number
@@ -74,7 +77,7 @@ export const ARGON2: Scheme = {
     const digest = readDigest(groups['digest'] ?? '')
     const parameters = { kind: groups['kind'] as Parameters['kind'], memory, passes, lanes, salt, length: digest.length }
     return {
-      work: memory * passes / SPEED,
+      work: memory * passes / SPEED + (lanes > 1 ? passes * lanes * WAIT : 0),
       verify: async (password) => isEqual(await compute(password, parameters), digest)
     }
   }

@@ -1,5 +1,6 @@
 import { createHash, createHmac } from 'node:crypto'
 import { compareSync } from 'bcryptjs'
+import { HashError } from './encoding.ts'
 import type { Scheme } from './scheme.ts'
 
 /** Iterations of bcryptjs per millisecond. */
@@ -13,6 +14,7 @@ function createBcrypt (name: string, prefix: string, prepare: (password: string)
     name,
     pattern: new RegExp(`^${prefix}${HASH}$`),
     read ({ hash = '', cost }) {
+      if (Number(cost) < 4) throw new HashError('the cost must be at least 4')
       return { work: 2 ** Number(cost) / SPEED, verify: (password) => compareSync(prepare(password), hash) }
     }
   }

@@ -5,6 +5,9 @@ import type { Scheme } from './scheme.ts'
 /** Rounds of MD5 per millisecond. */
 const SPEED = 180
 
+/** The most rounds of phpass. Each one reads the whole password, and a stranger may type one that makes it six times as slow. */
+const ROUNDS = 2 ** 16
+
 const ITOA64 = './0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 
 const LENGTH: Record<string, number> = { md5: 16, sha1: 20, sha256: 32, sha512: 64 }
@@ -32,7 +35,7 @@ const PHPASS: Scheme = {
   pattern: /^\$[PH]\$(?<rounds>[./\dA-Za-z])(?<salt>[./\dA-Za-z]{8})(?<digest>[./\dA-Za-z]{22})$/,
   read ({ rounds = '', salt = '', digest = '' }) {
     const count = 2 ** ITOA64.indexOf(rounds)
-    if (count < 2 ** 7) throw new HashError('the number of rounds must be at least 128')
+    if (count < 2 ** 7 || count > ROUNDS) throw new HashError(`the number of rounds must be 128 to ${ROUNDS}`)
     return {
       work: count / SPEED,
       verify (password) {

@@ -18,6 +18,8 @@ function readParameters ({ ln, r: blocks, p: lanes }: Record<string, string>): P
   const [exponent, r, p] = [Number(ln), Number(blocks), Number(lanes)]
   const N = 2 ** exponent
   if (exponent < 1 || r < 1 || p < 1) throw new HashError('ln, r and p must be at least 1')
+  // RFC 7914, 2; OpenSSL refuses the others.
+  if (exponent >= 16 * r) throw new HashError(`ln must be below ${16 * r}`)
   const memory = 128 * N * r
   if (memory > MEMORY) throw new HashError(`it needs ${memory / 1_048_576} MiB of memory; the limit is ${MEMORY / 1_048_576}`)
   return {

@@ -124,8 +124,13 @@ t.test('a hash that would take too long, too much memory or match too much is re
     [`$scrypt$ln=0,r=8,p=1$${zeros(16)}$${zeros(32)}`, /at least 1/],
     ['$2b$16$8vGZvnQ8xvR00xgT9KqBFeeZnbv0uWtVLo8PYer5RsC8NhJqX6A9u', /would take/],
     ['$2x$05$8vGZvnQ8xvR00xgT9KqBFeeZnbv0uWtVLo8PYer5RsC8NhJqX6A9u', /scheme is unknown/],
-    ['$P$HKyJzDl/OetsHbo1TTUG1paZ88AMsa1', /would take/],
-    ['$P$.KyJzDl/OetsHbo1TTUG1paZ88AMsa1', /at least 128/],
+    ['$2b$03$8vGZvnQ8xvR00xgT9KqBFeeZnbv0uWtVLo8PYer5RsC8NhJqX6A9u', /cost must be at least 4/],
+    ['$wp$2y$00$GKOVy1/Py7g2Sfisf1gwoee8o8AT3PiT2cQ7PYiC1eISlwFB5znr2', /cost must be at least 4/],
+    [`$scrypt$ln=16,r=1,p=1$${zeros(16)}$${zeros(32)}`, /ln must be below 16/],
+    [`$argon2id$v=19$m=60,t=9999,p=4$${zeros(16)}$${zeros(32)}`, /would take/],
+    ['$P$HKyJzDl/OetsHbo1TTUG1paZ88AMsa1', /must be 128 to 65536/],
+    ['$P$FKyJzDl/OetsHbo1TTUG1paZ88AMsa1', /must be 128 to 65536/],
+    ['$P$.KyJzDl/OetsHbo1TTUG1paZ88AMsa1', /must be 128 to 65536/],
     [`$ssha$after$AAAA$${zeros(16)}`, /must have 20 bytes/],
     ['$6$rounds=5000$salt$hash', /scheme is unknown/],
     [`$${'x'.repeat(1_024)}`, /longer than 1024/]
@@ -150,4 +155,16 @@ t.test('no reason names a part of the hash', async (t) => {
       t.notMatch((error as Error).message, /secret|c2Vj/)
     }
   }
+})
+
+t.test('each hash that is accepted can be verified', async (t) => {
+  const zeros = (bytes: number): string => Buffer.alloc(bytes).toString('base64').replace(/=+$/, '')
+  for (const hash of [
+    '$2b$04$8vGZvnQ8xvR00xgT9KqBFeeZnbv0uWtVLo8PYer5RsC8NhJqX6A9u',
+    `$scrypt$ln=15,r=1,p=1$${zeros(16)}$${zeros(32)}`,
+    `$scrypt$ln=1,r=1,p=9999$${zeros(16)}$${zeros(32)}`,
+    `$firescrypt$ln=1,r=1,p=1$${zeros(16)}$${zeros(64)}$${zeros(1)}$${zeros(64)}`,
+    `$argon2id$v=19$m=64,t=1,p=8$${zeros(8)}$${zeros(16)}`,
+    `$pbkdf2-sha512$1$$${zeros(128)}`
+  ]) t.equal(await readHash(hash).verify(PASSWORD), false, hash.slice(0, 24))
 })
