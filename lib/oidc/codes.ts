@@ -10,7 +10,8 @@ import { isRegisteredUri } from '../clients/registered-uris.ts'
 import { endGrant } from './grants.ts'
 import { LIFETIMES, type AdapterParts, type ModelAdapter, type Payload, toPayload, toStored } from './model-adapter.ts'
 import { splitScopes } from './scopes.ts'
-import { findStoredSession, requireStrength, requireUserEpoch } from './sign-in-sessions.ts'
+import { requireStrength } from './judge.ts'
+import { findStoredSession, requireUserEpoch } from './sign-in-sessions.ts'
 
 /** Seconds for which an expired device code is answered `expired_token` rather than as unknown (RFC 8628, 3.5). */
 const EXPIRED_DEVICE_CODE = 600
@@ -66,7 +67,7 @@ async function writeGrant (parts: AdapterParts, payload: Payload, ttl: number): 
     ...subject,
     ...life,
     scopes,
-    auth: requireStrength(parts.getContext()!),
+    auth: await requireStrength(parts.getContext()!),
     last_used_at: life.created_at,
     generation: 0,
     refreshed_at: [],

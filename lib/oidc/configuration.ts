@@ -4,9 +4,9 @@ import type { createAdapterFactory } from './adapter.ts'
 import { CLIENT_PROPERTIES } from './clients.ts'
 import { type OurClient, toOurClient, toOurs } from './context.ts'
 import { isOwnOrigin } from '../clients/registered-uris.ts'
-import type { OidcSettings } from './contract.ts'
+import type { OidcSettings, Times } from './contract.ts'
 import type { MaySignIn } from '../ways/may-sign-in.ts'
-import { createProofsCheck } from './judge.ts'
+import { createProofChecks } from './judge.ts'
 import type { KeyRing } from './keys.ts'
 import { LIFETIMES } from './model-adapter.ts'
 import { findTooLong } from './parameter-limits.ts'
@@ -37,6 +37,7 @@ export interface ConfigurationParts {
   errors: typeof OidcErrors
   policy: typeof interactionPolicy
   maySignIn: MaySignIn
+  toEpoch: Times['toEpoch']
 }
 
 /** The requested scopes, before oidc-provider removes `offline_access`. */
@@ -181,7 +182,7 @@ export function createConfiguration (parts: ConfigurationParts): Configuration {
       return (client.clientAuthMethod === 'none' || ctx.oidc.route === 'userinfo') && isOwnOrigin(registered_uris, origin)
     },
     interactions: {
-      policy: createPolicy(parts.policy, settings.signUp === true, createProofsCheck(parts.maySignIn, errors)),
+      policy: createPolicy(parts.policy, settings.signUp === true, createProofChecks(parts.maySignIn, errors, parts.toEpoch)),
       url: (_ctx, { uid }) => `${mount}${base}${INTERACTION}/${uid}`
     },
     async findAccount (ctx, sub, token) {

@@ -6,7 +6,7 @@ import { nameSid } from '../logout/record.ts'
 import type { PageScope } from '../pages/contract.ts'
 import type { Store } from '../store/port.ts'
 import { type OurClient, toOurs } from './context.ts'
-import { PROOFS_DEMANDED } from './judge.ts'
+import { type ProofChecks, PROOFS_DEMANDED } from './judge.ts'
 import { isNativeUri } from '../clients/registered-uris.ts'
 
 /**
@@ -17,20 +17,33 @@ interface RememberedConsent { consented?: { [resource: string]: { [scope: string
 
 const readClient = (ctx: KoaContextWithOIDC) => toOurs(ctx).client!
 
+const unsupported = (check: string) => new Error(`oidc-provider has no check ${check}: this release of it is not supported`)
+
 /**
  * Decides when a user is prompted. This is oidc-provider's policy with these changes. A first-party client needs no consent,
  * except in the device flow, because there the client's id does not prove who started the flow. Whoever has not proved what is demanded
  * of them signs in, also with a session. A public client counts as native by
  * the redirect URI of the request, not by all of its registered URIs.
  */
-export function createPolicy ({ base, Check, Prompt }: typeof interactionPolicy, signUp: boolean, needsProofs: (ctx: KoaContextWithOIDC) => Promise<boolean>): interactionPolicy.DefaultPolicy {
+export function createPolicy (
+  { base, Check, Prompt }: typeof interactionPolicy, signUp: boolean, { needsProofs, settle }: ProofChecks
+): interactionPolicy.DefaultPolicy {
   const policy = base()
   // Initiating User Registration via OpenID Connect 1.0: this prompt comes before the sign-in prompt, and ends with a sign-in.
   if (signUp) policy.add(new Prompt({ name: 'create', requestable: true }), 0)
-  policy.get('login')!.checks.add(new Check(PROOFS_DEMANDED, 'End-User has to prove more', 'login_required', needsProofs))
+  const login = policy.get('login')!
+  login.checks.add(new Check(PROOFS_DEMANDED, 'End-User has to prove more', 'login_required', needsProofs))
+  const aged = login.checks.get('max_age')
+  if (aged === undefined) throw unsupported('max_age')
+  const isTooOld = aged.check
+  // oidc-provider calls the checks of a prompt at once.
+  aged.check = async (ctx) => {
+    await settle(ctx)
+    return await isTooOld(ctx)
+  }
   const consent = policy.get('consent')
   for (const reason of ['consent_prompt', 'native_client_prompt']) {
-    if (consent?.checks.get(reason) === undefined) throw new Error(`oidc-provider has no check ${reason}: this release of it is not supported`)
+    if (consent?.checks.get(reason) === undefined) throw unsupported(reason)
     consent.checks.remove(reason)
   }
   consent!.checks.add(new Check('consent_prompt', 'consent prompt was not resolved', 'consent_required', (ctx) =>

@@ -122,7 +122,8 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
     loadGrant: createGrantLoader(store),
     errors,
     policy: interactionPolicy,
-    maySignIn
+    maySignIn,
+    toEpoch: times.toEpoch
   }))
   const getContext = () => browsers.getContext() ?? Provider.ctx as KoaContextWithOIDC | undefined
   patchProvider(provider, issuer, errors, async () => await tellOfSignOut(getContext(), tokens))

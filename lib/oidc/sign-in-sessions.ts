@@ -7,7 +7,7 @@ import { scan } from '../store/scan.ts'
 import type { Tokens } from '../tokens/tokens.ts'
 import { hashToken } from '../crypto/random-token.ts'
 import { describePlace } from '../place.ts'
-import { type Proof, type Strength, toStrength } from '../proofs.ts'
+import { type Proof, toStrength } from '../proofs.ts'
 import { PASSWORD } from '../way.ts'
 import { type SignIn, toOurs } from './context.ts'
 import type { Login, Times } from './contract.ts'
@@ -60,11 +60,6 @@ export function requireProofs (ctx: KoaContextWithOIDC): Proof[] {
   if (signIn !== undefined) return signIn.proofs ?? provePassword(signIn.signed_in_at)
   if (stored === undefined) throw new Error('the request has no sign-in session')
   return listProofs(stored)
-}
-
-/** The strength of the sign-in, in this request or earlier in this browser. */
-export function requireStrength (ctx: KoaContextWithOIDC): Strength {
-  return toStrength(requireProofs(ctx))
 }
 
 /** The sign-out by this request: of the whole session, or of one client. Undefined for any other request. */

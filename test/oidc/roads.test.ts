@@ -1,6 +1,7 @@
 import t from 'tap'
+import type { SignInSessionRecord } from '../../lib/browsers/record.ts'
 import type { Proof } from '../../lib/proofs.ts'
-import type { UserRecord } from '../../lib/records.ts'
+import type { GrantRecord, UserRecord } from '../../lib/records.ts'
 import { createSignIns } from '../../lib/sign-in/sign-ins.ts'
 import { createPasswordStep } from '../../lib/sign-in/steps/password.ts'
 import type { Step } from '../../lib/sign-in/steps/step.ts'
@@ -131,6 +132,32 @@ eachStore(t, 'what a person has proved is judged on every road', async (t, start
       await ways.remove(await actor(), totp, { isEnd: false })
       t.equal((await tab.open('/account')).title, 'Confirm that it is you', 'a way that was removed proves nothing')
     })
+  })
+
+  await t.test('a code and its tokens say no more than what still stands', async (t) => {
+    const id = await add()
+    const done = await (await signIn(harness, asked().url)).submit({ password: 'second' })
+    await ways.remove(await actor(), id, { isEnd: false })
+    const { url, verifier } = asked()
+    const claims = await redeem(harness, app, await done.browser.open(url), verifier)
+    t.match([claims.acr, claims.amr], ['1', ['pwd']])
+    const grants: (string[] | undefined)[] = []
+    for await (const batch of store.collection<GrantRecord>('grants').stream()) grants.push(...batch.map(({ auth }) => auth?.amr))
+    t.strictSame(grants.at(-1), ['pwd'])
+  })
+
+  await t.test('max_age is compared with the time of what still stands', async (t) => {
+    const tab = browser()
+    await signIn(harness, asked().url, tab)
+    t.equal(findError(await tab.open(asked({ prompt: 'none', max_age: '3600' }).url)), null)
+    const sessions = store.collection<SignInSessionRecord>('sign_in_sessions')
+    const toTime = (ago: number) => new Date(kit.clock.now() - ago).toISOString()
+    const proofs: Proof[] = [{ way: 'password', kind: 'password', at: toTime(2 * HOUR) }, { way: 'removed', kind: 'upstream', at: toTime(0) }]
+    for await (const batch of sessions.stream()) for (const { id } of batch) await sessions.update(id, { set: { proofs } })
+    t.equal(findError(await tab.open(asked({ prompt: 'none', max_age: '3600' }).url)), 'login_required')
+    const { url, verifier } = asked({ prompt: 'none', max_age: '86400' })
+    const { auth_time } = await redeem(harness, app, await tab.open(url), verifier)
+    t.ok(Number(auth_time) * 1000 < kit.clock.now() - 1.9 * HOUR)
   })
 
   await t.test('acr_values: the least of the known values, or unmet_authentication_requirements', async (t) => {

@@ -168,13 +168,14 @@ eachStore(t, 'sign-ins of an earlier release count as one with a password, at th
 
 eachStore(t, 'the proofs of a browser decide, not the time of its last form', async (t, start) => {
   const harness = await start()
-  const { kit, browser, post, register } = harness
+  const { kit, user, browser, post, register } = harness
   const app = await register()
   const tab = browser()
   await signIn(harness, askCode(app).url, tab)
+  const { id: way } = await kit.app.identity.ways.add({ user_id: user.user_id, epoch: 0 }, { kind: 'passkey', material: {} })
   const sessions = kit.app.identity.store.collection<{ id: string, user_id?: string, proofs?: Proof[] }>('sign_in_sessions')
   const since = new Date(kit.clock.now() - 8 * 60 * MINUTE).toISOString()
-  const proofs: Proof[] = [{ way: 'password', kind: 'password', at: since }, { way: 'x', kind: 'passkey', at: new Date(kit.clock.now()).toISOString() }]
+  const proofs: Proof[] = [{ way: 'password', kind: 'password', at: since }, { way, kind: 'passkey', at: new Date(kit.clock.now()).toISOString() }]
   for await (const batch of sessions.stream({ limit: 0 })) for (const { id } of batch) await sessions.update(id, { set: { proofs } })
   const { body } = await post('token', await getCode(harness, app, { prompt: 'none' }, tab), app)
   const { auth_time, ...rest } = await ask(harness, app, body.access_token)
