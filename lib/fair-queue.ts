@@ -135,7 +135,7 @@ export class FairQueue {
   }
 
   async #wait (group: string, key: string, cost: number, signal: AbortSignal | undefined): Promise<void> {
-    const wait = this.#expectWait(group, key, cost)
+    const wait = this.#expectWait(group, key)
     if (wait > this.#options.maxWait || this.#places >= this.#options.places) throw busyError(this.#options.what, wait)
     const { promise, resolve, reject } = Promise.withResolvers<void>()
     const job: Job = { cost, begin: resolve }
@@ -148,7 +148,7 @@ export class FairQueue {
       reject(error)
     }
     const drop = () => fail(goneError())
-    const timer = this.#timers.set(() => fail(busyError(this.#options.what, this.#expectWait(group, key, cost))), this.#options.maxWait)
+    const timer = this.#timers.set(() => fail(busyError(this.#options.what, this.#expectWait(group, key))), this.#options.maxWait)
     timer.unref?.()
     signal?.addEventListener('abort', drop)
     await promise.finally(() => {
@@ -175,9 +175,9 @@ export class FairQueue {
   }
 
   /** Expected milliseconds until one more job of this key would start. */
-  #expectWait (group: string, key: string, cost: number): number {
+  #expectWait (group: string, key: string): number {
     const keys = this.#waiting.get(group) ?? new Map<string, Jobs>()
-    const inGroup = countTurns(key, cost + sumCosts(keys.get(key) ?? new Set()), this.#sizesOf(keys), this.#servedKeys)
+    const inGroup = countTurns(key, 1 + sumCosts(keys.get(key) ?? new Set()), this.#sizesOf(keys), this.#servedKeys)
     const turns = countTurns(group, inGroup, this.#sizes(), this.#servedGroups)
     return turns * this.#duration / this.#options.slots
   }

@@ -36,8 +36,8 @@ interface CarriedLinkRecord extends Document {
   expired_at: string
 }
 
-/** The name by which attempts from the second step on are counted. No account has a space. */
-const toUserName = (user_id: string): string => `user ${user_id}`
+/** The name by which attempts from the second step on are counted. Nobody can type it: what is typed is trimmed. */
+const toUserName = (user_id: string): string => ` user ${user_id}`
 
 const toLinkId = (secret: string): string => hashToken(`link ${secret}`)
 

@@ -156,11 +156,13 @@ t.test('a slow job counts as several turns: others have theirs before its key is
   t.same(begun, ['slow', 'quick', 'quick', 'slow', 'quick', 'quick', 'quick'])
 })
 
-t.test('the expected wait counts the turns of slow jobs', async (t) => {
+t.test('the expected wait counts the turns of the jobs before, and not the own ones of a slow job', async (t) => {
   const { queue, ask } = createQueue({ maxWait: 10_000 })
   await ask('first')
-  queue.run(async () => {}, { key: 'slow' }, 9).catch(() => {})
-  await t.rejects(queue.run(async () => {}, { key: 'slow' }, 9), { code: 'ErrBusy' })
-  queue.run(async () => {}, { key: 'slow' }, 1).catch(() => {})
+  const run = async (key: string, cost: number) => await queue.run(async () => {}, { key }, cost)
+  run('slow', 20).catch(() => {})
+  t.equal(queue.waiting, 1, 'it begins after the first job, however long it takes itself')
+  await t.rejects(run('slow', 1), { code: 'ErrBusy' })
+  run('quick', 1).catch(() => {})
   t.equal(queue.waiting, 2)
 })

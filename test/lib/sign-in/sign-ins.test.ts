@@ -171,7 +171,7 @@ forEachStore(t, async (t, build) => {
     const watched = (word: string): Attempt => ({ ...attempt(word), limit: async (account) => { counted.push(account); return undefined } })
     await signIns.submit('one', watched('a'))
     await signIns.submit('one', watched('b'))
-    t.strictSame(counted, ['typed', 'user ann'])
+    t.strictSame(counted, ['typed', ' user ann'], 'nobody can type it: a typed account is trimmed')
   })
 
   await t.test('five wrong forms of a later step lead back to the first one, also at once and with a session', async (t) => {
