@@ -61,12 +61,13 @@ export const userCommands: Commands = {
     summary: 'List users.',
     flags: {
       contains: value('TEXT', 'Only accounts that contain this text.'),
+      'no-factor': toggle('Only users without a second factor.'),
       limit: value('N', 'Maximum number; all users by default.')
     },
     creates: false,
     async run (context) {
       const { services, args } = context
-      const users = services.users.list({ contains: args.optional('contains'), limit: args.limit(), fields: 'expired,disabled' })
+      const users = services.users.list({ contains: args.optional('contains'), ...(args.has('no-factor') && { factor: 'none' }), limit: args.limit(), fields: 'expired,disabled' })
       await printList(context, users, COLUMNS)
     }
   },

@@ -55,6 +55,8 @@ export interface UserRecord extends Document {
   invited_by?: string
   /** True for a user with the admin role who is not disabled, absent otherwise: an index key that finds administrators. They may have expired. */
   administers?: boolean
+  /** True while `ways` has a second factor, whatever the configuration says of it. Otherwise absent. For lists. */
+  has_factor?: boolean
   /** Tokens minted under an earlier epoch are revoked. */
   epoch: number
   /** Incremented when a role is given. Links from before are no longer valid. Absent: 0. */

@@ -33,7 +33,8 @@ export function createLists<T extends Document> (
     /** @param actor the caller; absent: the program itself */
     async count (filter: Filter, actor?: Actor): Promise<number> {
       // Keys that a filter may compare for equality are those of an index.
-      return await reads.count(() => collection.count(filter, { urgent: filter.equal !== undefined }), actor)
+      const urgent = filter.equal !== undefined && filter.contains === undefined
+      return await reads.count(() => collection.count(filter, { urgent }), actor)
     },
 
     /**

@@ -58,7 +58,8 @@ export function checkUnique (spec: CollectionSpec, key: string, value: unknown):
 const FILTER_KINDS: string[] = ['equal', 'contains', 'before', 'since'] satisfies (keyof Filter)[]
 
 /** Every value is a string, number or boolean of the key's type: nothing from outside can become an operator. */
-export function checkFilter (spec: CollectionSpec, filter: Filter = {}): void {
+export function checkFilter (spec: CollectionSpec, { absent = [], ...filter }: Filter = {}): void {
+  for (const key of absent) declaredType(spec, key)
   for (const [kind, conditions] of Object.entries(filter)) {
     if (!FILTER_KINDS.includes(kind)) throw new TypeError(`a filter has no ${kind}`)
     for (const [key, value] of Object.entries(conditions ?? {})) {

@@ -21,12 +21,13 @@ export const COLLECTIONS: readonly CollectionSpec[] = [
       revision: 'number',
       bootstrap: 'string',
       administers: 'boolean',
+      has_factor: 'boolean',
       ...EVENTS_DUE
     },
     hidden: EVENT_PREFIX,
     unique: ['account', 'bootstrap'],
     uniqueItems: ['addresses', 'way_keys'],
-    indexes: [['created_at'], ['modified_at'], ['verified_at'], ['name'], ['administers'], ['event_due']]
+    indexes: [['created_at'], ['modified_at'], ['verified_at'], ['name'], ['administers'], ['has_factor'], ['event_due']]
   },
   // The material of ways (lib/ways). Look-ups of tokens never read it.
   { name: 'credentials', keys: { user_id: 'string', revision: 'number' }, indexes: [['user_id']], hidden: '' },

@@ -62,6 +62,8 @@ export interface Filter {
   before?: Record<string, string>
   /** The key's string is this one or sorts after it. */
   since?: Record<string, string>
+  /** These keys are absent or null. */
+  absent?: readonly string[]
 }
 
 /** An atomic update of one document. It names top-level fields other than the id; a field named twice throws TypeError. */

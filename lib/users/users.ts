@@ -51,10 +51,13 @@ export interface UserServices extends Omit<PasswordCheckParts, 'users'> {
 }
 
 /** `account` takes precedence over `contains`. Empty means absent. Accounts are stored lower-cased. */
-function toFilter ({ account, contains }: UserCountQuery): Filter {
-  if (account) return { equal: { account: account.toLowerCase() } }
-  if (contains) return { contains: { account: contains.toLowerCase() } }
-  return {}
+function toFilter ({ account, contains, factor }: UserCountQuery): Filter {
+  const equal = { ...(account && { account: account.toLowerCase() }), ...(factor === 'any' && { has_factor: true }) }
+  return {
+    ...(Object.keys(equal).length > 0 && { equal }),
+    ...(!account && contains && { contains: { account: contains.toLowerCase() } }),
+    ...(factor === 'none' && { absent: ['has_factor'] })
+  }
 }
 
 const showIf = <V>(record: UserRecord | null, show: (record: UserRecord) => V): V | null => record && show(record)

@@ -109,13 +109,15 @@ export function createWays ({ store, now, recorder, tokens, policy = DEFAULT_POL
     }
     const keys = listKeys(ways)
     const isNone = Object.keys(ways).length === 0
+    const hasFactor = Object.values(ways).some(isFactor)
     const unset = [
       ...also.unset ?? [],
       ...(isNone ? ['ways'] : []),
+      ...(hasFactor ? [] : ['has_factor']),
       ...(keys.length === 0 ? ['way_keys'] : []),
       ...(remove.includes(PASSWORD) ? ['password'] : [])
     ]
-    const set = { ...also.set, ...(!isNone && { ways }), ...(keys.length > 0 && { way_keys: keys }) }
+    const set = { ...also.set, ...(!isNone && { ways }), ...(hasFactor && { has_factor: true }), ...(keys.length > 0 && { way_keys: keys }) }
     return { ...also, set: set as Record<string, Json>, unset }
   }
 

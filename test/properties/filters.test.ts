@@ -11,8 +11,9 @@ import { each, read } from '../lib/store/conformance/suite.ts'
  * A model of the port's filters, sorts and pages, over a plain array. It alone defines the expected results, and shares no code
  * with an engine.
  */
-function matches (thing: Thing, { equal = {}, contains = {}, before = {} }: Filter): boolean {
+function matches (thing: Thing, { equal = {}, contains = {}, before = {}, absent = [] }: Filter): boolean {
   return Object.entries(equal).every(([key, value]) => thing[key] === value) &&
+    absent.every((key) => (thing[key] ?? null) === null) &&
     Object.entries(contains).every(([key, part]) => typeof thing[key] === 'string' && (thing[key] as string).includes(part)) &&
     Object.entries(before).every(([key, time]) => typeof thing[key] === 'string' && compareValues(thing[key] as string, time) < 0)
 }
@@ -57,7 +58,8 @@ const filters = fc.record({
     fc.record({ at: times, deputy: texts }, { requiredKeys: [] }), fc.record({ id: fc.constantFrom('t000', 't001', 'none') })
   ),
   contains: fc.record({ owner: texts, deputy: texts }, { requiredKeys: [] }),
-  before: fc.record({ at: times }, { requiredKeys: [] })
+  before: fc.record({ at: times }, { requiredKeys: [] }),
+  absent: fc.subarray(['owner', 'deputy', 'at', 'rank', 'live'], { maxLength: 2 })
 }, { requiredKeys: [] })
 
 const sorts = fc.uniqueArray(fc.record({ key: fc.constantFrom('owner', 'deputy', 'at', 'rank', 'live'), direction: fc.constantFrom('asc' as const, 'desc' as const) }),

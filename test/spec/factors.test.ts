@@ -104,6 +104,24 @@ forEachStore(t, async (t, build) => {
     t.strictSame(await happenedTo(ann.user_id), ['factor.reset', 'user.sessions_ended', 'factor.reset', 'user.sessions_ended'])
   })
 
+  await t.test('users without a factor, or with one, are listed and counted', async (t) => {
+    const [ann, bob] = [await makePerson(kit), await makePerson(kit)]
+    await enrol(kit, ann.user_id)
+    const list = async (query: string) => {
+      const { body } = await admin.get<{ data: { user_id: string }[] }>(`/user/list?limit=0&sort=created:desc&${query}`)
+      t.match((await admin.get(`/user/count?${query}`)).body, { data: { count: body.data.length } }, query)
+      return body.data.map(({ user_id }) => user_id).filter((id) => [ann.user_id, bob.user_id].includes(id))
+    }
+    t.strictSame(await list('factor=any'), [ann.user_id])
+    t.strictSame(await list('factor=none'), [bob.user_id])
+    t.strictSame(await list(`factor=none&account=${ann.account}`), [])
+    t.strictSame(await list(`factor=any&account=${ann.account}`), [ann.user_id])
+    t.strictSame(await list(`factor=any&contains=${bob.account}`), [])
+    t.match(await admin.get('/user/list?factor=some'), { status: 400 })
+    await admin.post(`/user/${ann.user_id}/factors/reset`)
+    t.strictSame((await list('factor=none')).sort(), [ann.user_id, bob.user_id].sort())
+  })
+
   await t.test('an enrolment that was begun before a reset fails after it', async (t) => {
     const ann = await makePerson(kit)
     const { epoch, account } = (await usersOf(kit).get(ann.user_id))!
@@ -198,8 +216,10 @@ t.test('the command line lists and resets factors, also those of the last admini
   const run = createCli(dir, { IDENTITY_SECRET_KEY: KEY })
   t.match((await run(`user factors list --account ${account} --json`)).json(), { data: [{ factor_id: id, kind: 'totp', name: 'Phone' }] })
   t.match((await run(`user factors list --account ${account}`)).stdout, /^FACTOR_ID +KIND +NAME +CREATED +USED/)
+  t.match((await run('user list --no-factor --json')).json(), { data: [] })
   t.match((await run(`user factors reset --account ${account} --json`)).json(), { user_id, account, removed_factors: 1 })
   t.match((await run(`user factors list --account ${account} --json`)).json(), { data: [] })
+  t.match((await run('user list --no-factor --json')).json(), { data: [{ user_id }] })
   t.match(await run('user factors reset --account nobody'), { code: 1, stderr: '--account: no user has this account' })
   t.match((await run(`sessions end --user ${account} --below mfa --json`)).json(), { users: 1, sessions: 0 })
   t.match((await run('sessions end --all --below mfa --json')).json(), { users: 1, sessions: 0 })

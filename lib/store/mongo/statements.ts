@@ -7,7 +7,7 @@ import { encodeName, encodeValue, toDate } from './documents.ts'
 type Conditions = Record<string, Record<string, unknown>>
 
 /** Each value is the operand of an operator written here, so that no value can be read as an operator. */
-export function toFilter (spec: CollectionSpec, { equal = {}, contains = {}, before = {}, since = {} }: Filter = {}): Conditions {
+export function toFilter (spec: CollectionSpec, { equal = {}, contains = {}, before = {}, since = {}, absent = [] }: Filter = {}): Conditions {
   const conditions: Conditions = {}
   const add = (key: string, operator: string, operand: unknown) => {
     (conditions[encodeName(key)] ??= {})[operator] = operand
@@ -19,6 +19,7 @@ export function toFilter (spec: CollectionSpec, { equal = {}, contains = {}, bef
     if (key === spec.expiry) throw new TypeError(`${spec.name}.${key} is a time, so it cannot contain a text`)
     add(key, '$regex', toPattern(value))
   }
+  for (const key of absent) add(key, '$in', [null])
   return conditions
 }
 

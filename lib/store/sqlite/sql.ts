@@ -228,13 +228,14 @@ function toWhere (filter: Filter): Statement {
 }
 
 /** The conditions of a filter. `instr` compares character by character; a null column matches no condition. */
-function toConditions ({ equal = {}, contains = {}, before = {}, since = {} }: Filter): { sql: string[], values: SQLInputValue[] } {
+function toConditions ({ equal = {}, contains = {}, before = {}, since = {}, absent = [] }: Filter): { sql: string[], values: SQLInputValue[] } {
   const kinds = [
     [equal, (column: string) => `${column} = ?`], [contains, (column: string) => `instr(${column}, ?) > 0`],
     [before, (column: string) => `${column} < ?`], [since, (column: string) => `${column} >= ?`]
   ] as const
   const conditions = kinds.flatMap(([named, toSql]) => Object.entries(named).map(([key, value]) => ({ sql: toSql(quote(key)), value: toColumn(value) })))
-  return { sql: conditions.map(({ sql }) => sql), values: conditions.map(({ value }) => value) }
+  const sql = [...conditions.map(({ sql }) => sql), ...absent.map((key) => `${quote(key)} IS NULL`)]
+  return { sql, values: conditions.map(({ value }) => value) }
 }
 
 const RELATIONS = { is: '= ?', above: '> ?', below: '< ?', present: 'IS NOT NULL', absent: 'IS NULL' } as const

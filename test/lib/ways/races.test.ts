@@ -4,6 +4,8 @@ import { COLLECTIONS } from '../../../lib/store/collections.ts'
 import { openStore } from '../../../lib/store/index.ts'
 import type { NewWay } from '../../../lib/ways/credentials.ts'
 import type { CredentialRecord } from '../../../lib/way.ts'
+import { createHeldFactors } from '../../../lib/ways/held-factors.ts'
+import { createJudge } from '../../../lib/ways/may-sign-in.ts'
 import { createWays } from '../../../lib/ways/ways.ts'
 import { DEFAULT_POLICY } from '../../../lib/ways/words.ts'
 import { createSilentRecorder } from '../../helpers/events.ts'
@@ -23,6 +25,7 @@ t.teardown(() => inner.close())
 const store = wrapStore(inner, scheduler.around)
 const policy = { ...DEFAULT_POLICY, allowsUpstream: () => true }
 const ways = createWays({ store, now: () => NOW, recorder: createSilentRecorder(store), tokens: { deleteOfUser: () => {} }, policy, onError: (error) => { throw error } })
+const held = createHeldFactors({ store, ways, factors: { countCodes: async () => 0 }, users: { confirm: async () => {} } })
 const users = inner.collection<UserRecord>('users')
 const credentials = inner.collection<CredentialRecord>('credentials')
 
@@ -120,6 +123,51 @@ t.test('a way that is added while its user is signed out everywhere: never named
       const writes = order.split('\n').filter((call) => call.endsWith('users.update'))
       const isLate = writes.at(-1)?.startsWith('thief') === true && succeeded.includes('thief')
       return isLate ? 'named after the sessions ended' : undefined
+    }
+  )
+  t.ok(complete)
+  t.strictSame(problems, [])
+})
+
+t.test('a factor that is being added while an administrator resets the factors: none is left, in every order', async (t) => {
+  const { complete, problems } = await tryOrders(
+    async () => {
+      await setScene(1)
+      await ways.add(ANN, { kind: 'totp', material: {} })
+      return { thief: () => ways.add(ANN, { kind: 'totp', material: {} }), admin: () => held.reset('ann', { user_id: 'operator', isAdmin: true }) }
+    },
+    async (succeeded) => {
+      if (!succeeded.includes('admin')) return 'the administrator was kept from it'
+      const user = await users.get('ann')
+      return Object.values(user?.ways ?? {}).some(({ kind }) => kind === 'totp') ? 'a factor is left' : undefined
+    }
+  )
+  t.ok(complete)
+  t.strictSame(problems, [])
+})
+
+t.test('a reset between the steps of a sign-in: nobody gets in by the factor after it, in every order', async (t) => {
+  const judge = createJudge({ store, now: () => NOW, ways, policy })
+  const proof = (way: string, kind: 'upstream' | 'totp') => ({ way, kind, at: new Date(NOW).toISOString() })
+  let [first, second] = ['', '']
+  const { complete, problems } = await tryOrders(
+    async () => {
+      first = (await setScene(1)).ann![0]!
+      second = (await ways.add(ANN, { kind: 'totp', material: {} })).id
+      return {
+        ann: async () => {
+          const held = await ways.get((await store.collection<UserRecord>('users').get('ann'))!, second)
+          const judged = held && await judge({ user_id: 'ann', epoch: 0, proofs: [proof(first, 'upstream'), proof(second, 'totp')] })
+          if (judged?.may !== true) throw new Error('refused')
+        },
+        admin: () => held.reset('ann', { user_id: 'operator', isAdmin: true })
+      }
+    },
+    async (succeeded, order) => {
+      if (!succeeded.includes('admin')) return 'the administrator was kept from it'
+      const calls = order.split('\n')
+      const judgedAt = calls.lastIndexOf('ann: users.get')
+      return succeeded.includes('ann') && judgedAt > calls.indexOf('admin: users.update') ? 'signed in after the reset' : undefined
     }
   )
   t.ok(complete)

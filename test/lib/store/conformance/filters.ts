@@ -49,6 +49,26 @@ export const filters: Cases = {
     }
   },
 
+  'absent finds what has no value, and nothing else': async (t, { things }) => {
+    await things.insert({ id: 'a' })
+    await things.insert({ id: 'b', owner: null, rank: null, live: null, at: null })
+    await things.insert({ id: 'c', owner: '', rank: 0, live: false, at: '2001-01-01T00:00:00.000Z' })
+    await things.insert({ id: 'd', owner: 'o', live: true })
+    for (const [filter, expected] of [
+      [{ absent: ['owner'] }, ['a', 'b']],
+      [{ absent: ['live'] }, ['a', 'b']],
+      [{ absent: ['rank'] }, ['a', 'b', 'd']],
+      [{ absent: ['at', 'rank'] }, ['a', 'b', 'd']],
+      [{ absent: ['rank'], equal: { owner: 'o' } }, ['d']],
+      [{ absent: ['owner'], equal: { owner: 'o' } }, []],
+      [{ absent: [] }, ['a', 'b', 'c', 'd']]
+    ] as [Filter, string[]][]) {
+      t.strictSame(await found(things, filter), expected, JSON.stringify(filter))
+      t.equal(await things.count(filter), expected.length)
+    }
+    await t.rejects(found(things, { absent: ['undeclared'] }), TypeError)
+  },
+
   'all conditions must hold': async (t, { things }) => {
     await things.insert({ id: 'a', owner: 'o', rank: 1, name: 'xay', at: '2001' })
     await things.insert({ id: 'b', owner: 'o', rank: 2, name: 'xby', at: '2002' })

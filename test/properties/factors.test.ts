@@ -1,0 +1,200 @@
+import { deepStrictEqual, ok, rejects } from 'node:assert/strict'
+import fc from 'fast-check'
+import t from 'tap'
+import { TOTP } from 'otpauth'
+import type { IdentityOptions } from '../../index.ts'
+import type { UserRecord } from '../../lib/records.ts'
+import type { Outcome } from '../../lib/sign-in/sign-ins.ts'
+import type { TestKit } from '../../testing/index.ts'
+import { startIdentity } from '../../testing/index.ts'
+import { checkProperty } from '../helpers/property.ts'
+import { unique } from '../helpers/people.ts'
+import { forEachEngine } from '../helpers/stores.ts'
+import { COLLECTIONS } from '../../lib/store/collections.ts'
+
+/** What may happen to one person, in any order. */
+type Act =
+  | { op: 'add' }
+  | { op: 'reset' }
+  | { op: 'mail' }
+  | { op: 'remove', which: number, isEnd: boolean }
+  | { op: 'role', held: boolean }
+  | { op: 'policy', policy: number }
+
+const POLICIES: (IdentityOptions['factors'] & unknown)[] = ['optional', 'off', 'required', { roles: ['ops'] }]
+const MOST = 3
+const OPERATOR = { user_id: 'operator', isAdmin: true }
+
+const act = fc.oneof(
+  { weight: 4, arbitrary: fc.constant<Act>({ op: 'add' }) },
+  { weight: 3, arbitrary: fc.record({ which: fc.nat(2), isEnd: fc.boolean() }).map((more): Act => ({ op: 'remove', ...more })) },
+  { weight: 1, arbitrary: fc.constant<Act>({ op: 'reset' }) },
+  { weight: 1, arbitrary: fc.constant<Act>({ op: 'mail' }) },
+  { weight: 2, arbitrary: fc.boolean().map((held): Act => ({ op: 'role', held })) },
+  { weight: 2, arbitrary: fc.nat(POLICIES.length - 1).map((policy): Act => ({ op: 'policy', policy })) }
+)
+const acts = fc.array(act, { minLength: 3, maxLength: 10 })
+
+/** The service under each policy, over one store: a restart with another one. */
+class World {
+  readonly #kits: TestKit[]
+  readonly user_id: string
+  readonly account: string
+  policy = 0
+  password = 'the first one'
+  isOps = false
+  factors: { id: string, seed: string }[] = []
+  codes: string[] = []
+  /** An authenticator app that was removed: its codes are good for nothing. */
+  gone: { seed: string } | undefined
+
+  private constructor (kits: TestKit[], user_id: string, account: string) {
+    this.#kits = kits
+    this.user_id = user_id
+    this.account = account
+  }
+
+  static async create (kits: TestKit[]): Promise<World> {
+    const account = unique('ann')
+    const { user_id } = await kits[0]!.app.identity.users.create({ data: { account, password: 'the first one' } })
+    return new World(kits, user_id, account)
+  }
+
+  get identity () { return this.#kits[this.policy]!.app.identity }
+
+  get #isDemanded (): boolean {
+    const policy = POLICIES[this.policy]
+    return policy === 'required' || (typeof policy === 'object' && this.isOps)
+  }
+
+  async read (): Promise<UserRecord> {
+    return (await this.identity.store.collection<UserRecord>('users').get(this.user_id))!
+  }
+
+  /** A code that was not used yet. */
+  code ({ seed }: { seed: string }): string {
+    for (const { clock } of this.#kits) clock.advance(90_000)
+    return new TOTP({ secret: seed }).generate({ timestamp: this.#kits[0]!.clock.now() })
+  }
+
+  async submit (secret: string, fields: Record<string, string>): Promise<Outcome> {
+    const { way, ...form } = fields
+    const attempt = { form: new URLSearchParams(form), turn: {}, limit: async () => undefined }
+    return await this.identity.signIns.submit(secret, attempt, way === undefined ? {} : { choice: way })
+  }
+
+  async begin (secret: string): Promise<Outcome> {
+    return await this.submit(secret, { account: this.account, password: this.password })
+  }
+
+  async #add (): Promise<void> {
+    const { factors, ways } = this.identity
+    const { epoch } = await this.read()
+    const actor = { user_id: this.user_id, epoch }
+    if (POLICIES[this.policy] === 'off') return await rejects(factors.beginTotp(actor, this.account), { code: 'ErrPerm' })
+    const { id, seed } = await factors.beginTotp(actor, this.account)
+    ok(await factors.proveTotp(actor, id, this.code({ seed })))
+    const set = this.factors.length === 0 ? await factors.prepareCodes(actor) : undefined
+    const named = ways.name(actor, [id, ...(set === undefined ? [] : [set.id])])
+    if (this.factors.length === MOST) return await rejects(named, { code: 'ErrPerm' })
+    await named
+    this.factors.push({ id, seed })
+    if (set !== undefined) this.codes = set.codes
+  }
+
+  async #remove (which: number, isEnd: boolean): Promise<void> {
+    const factor = this.factors[which]
+    const { heldFactors } = this.identity
+    const actor = { user_id: this.user_id, isAdmin: false, epoch: (await this.read()).epoch }
+    const removed = heldFactors.remove(actor, factor?.id ?? 'none', { isEnd })
+    if (factor === undefined) return await rejects(removed, { code: 'ErrNotFound' })
+    if (this.factors.length === 1 && this.#isDemanded) return await rejects(removed, { code: 'ErrPerm', refusal: 'last' })
+    await removed
+    this.gone = factor
+    this.factors = this.factors.filter((one) => one !== factor)
+    if (this.factors.length === 0) this.codes = []
+  }
+
+  async #reset (): Promise<void> {
+    deepStrictEqual(await this.identity.heldFactors.reset(this.user_id, OPERATOR), { removed: this.factors.length })
+    this.gone = this.factors[0] ?? this.gone
+    this.factors = []
+    this.codes = []
+  }
+
+  /** A new password by a link: it removes no factor. */
+  async #mail (): Promise<void> {
+    const { link = '' } = await this.identity.accounts.recoverUser(this.user_id, OPERATOR)
+    this.password = unique('another')
+    await this.identity.accounts.setPassword(new URL(link).searchParams.get('token')!, this.password)
+  }
+
+  async run (act: Act): Promise<void> {
+    if (act.op === 'add') await this.#add()
+    else if (act.op === 'remove') await this.#remove(act.which, act.isEnd)
+    else if (act.op === 'reset') await this.#reset()
+    else if (act.op === 'mail') await this.#mail()
+    else if (act.op === 'policy') this.policy = act.policy
+    else {
+      const { epoch } = await this.read()
+      const isEnded = act.held && !this.isOps && this.factors.length === 0 && typeof POLICIES[this.policy] === 'object'
+      await this.identity.users.patch(this.user_id, { data: { roles: act.held ? { ops: true } : {} } }, OPERATOR)
+      this.isOps = act.held
+      deepStrictEqual((await this.read()).epoch, epoch + Number(isEnded), 'the role ends the sessions of somebody without a factor')
+    }
+  }
+
+  /** What a sign-in does now: it lets in with what is demanded, and with nothing less. */
+  async check (): Promise<void> {
+    const secret = unique('secret')
+    const first = await this.begin(secret)
+    if (this.factors.length === 0) {
+      if (!this.#isDemanded) deepStrictEqual('done' in first && first.done.strength.acr, '1')
+      else deepStrictEqual('again' in first && first.refused.reason, 'missing')
+      return
+    }
+    ok('next' in first, 'a factor is asked for')
+    if (this.gone !== undefined) ok('again' in await this.submit(secret, { code: this.code(this.gone) }), 'the app was removed')
+    const [recovery] = this.codes
+    const useCode = recovery !== undefined && this.codes.length % 2 === 0
+    const second = await this.submit(secret, useCode ? { way: 'recovery', code: recovery } : { code: this.code(this.factors.at(-1)!) })
+    deepStrictEqual('done' in second && second.done.strength.acr, 'mfa')
+    if (!useCode) return
+    this.codes.shift()
+    await this.begin(secret)
+    ok('again' in await this.submit(secret, { way: 'recovery', code: recovery }), 'a code is good once')
+    ok('done' in await this.submit(secret, { way: 'totp', code: this.code(this.factors[0]!) }))
+  }
+
+  /** Does something between the two steps of a sign-in. */
+  async between (act: Act): Promise<void> {
+    const factor = this.factors[0]
+    const secret = unique('between')
+    const { epoch } = await this.read()
+    if (factor !== undefined) ok('next' in await this.begin(secret))
+    await this.run(act)
+    if (factor === undefined) return
+    const stands = (await this.read()).epoch === epoch && this.factors.includes(factor)
+    const outcome = await this.submit(secret, { code: this.code(factor) })
+    deepStrictEqual('done' in outcome, stands, 'it goes on if nothing that it rests on has changed')
+    if ('done' in outcome) deepStrictEqual(outcome.done.strength.acr, 'mfa')
+  }
+}
+
+t.test('random changes of factors, roles, passwords and the policy: nobody gets in with less than is demanded, and nobody is locked out for ever', async (t) => {
+  await forEachEngine(t, { collections: COLLECTIONS }, async (t, store) => {
+    const time = Date.now()
+    const kits = await Promise.all(POLICIES.map(async (factors) => await startIdentity({ t, store, factors, time, oidc: { issuer: 'https://id.example' } })))
+    await checkProperty(t, 8, fc.asyncProperty(acts, async (list) => {
+      const world = await World.create(kits)
+      for (const act of list) {
+        await world.between(act)
+        await world.check()
+      }
+      // Whatever has happened: an administrator takes away the factors and the demand, and the person is in.
+      await world.run({ op: 'reset' })
+      await world.run({ op: 'policy', policy: 0 })
+      await world.check()
+    }))
+  })
+})
