@@ -8,7 +8,7 @@ import { readOldest } from './pending.ts'
 export async function findOldestPending (store: Store): Promise<number | undefined> {
   const found = await Promise.all(CARRIERS.map(async (name) => {
     const documents = store.collection<Document & { event_due: string }>(name)
-    const first = await readFirst(documents, { filter: { since: { event_due: '' } }, sort: [{ key: 'event_due', direction: 'asc' }] })
+    const first = await readFirst(documents, { filter: { since: { event_due: '' } }, sort: [{ key: 'event_due', direction: 'asc' }], urgent: true })
     return first && decodeTime(readOldest(first)!)
   }))
   const times = found.filter((time) => time !== undefined)

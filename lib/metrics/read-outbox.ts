@@ -20,11 +20,11 @@ export function readOutbox (store: Store, collections: readonly { name: string }
     const what = name === 'logouts' ? 'logout tokens' : 'mails'
     const deliveries = store.collection<Delivery>(name)
     const waiting = () => ({ equal: { state: 'due' }, before: { due_at: toTimestamp(now()) } })
-    meter.read(`${prefix}_due`, `Deliveries of ${what} that are due.`, async () => await deliveries.count(waiting()))
-    const failed = async () => await deliveries.count({ equal: { state: 'failed' } })
+    meter.read(`${prefix}_due`, `Deliveries of ${what} that are due.`, async () => await deliveries.count(waiting(), { urgent: true }))
+    const failed = async () => await deliveries.count({ equal: { state: 'failed' } }, { urgent: true })
     meter.read(`${prefix}_failed`, `Deliveries of ${what} that failed for good.`, failed)
     meter.read(`${prefix}_oldest_seconds`, `How long the oldest delivery of ${what} has been due.`, async () => {
-      const oldest = await readFirst(deliveries, { filter: waiting(), sort: [{ key: 'due_at', direction: 'asc' }] })
+      const oldest = await readFirst(deliveries, { filter: waiting(), sort: [{ key: 'due_at', direction: 'asc' }], urgent: true })
       return oldest === undefined ? 0 : (now() - Date.parse(oldest.due_at)) / 1000
     })
   }

@@ -9,12 +9,12 @@ import type { Meter } from './meter.ts'
 export function readRelay (store: Store, now: Clock, meter: Meter): void {
   const filter = { since: { event_due: '' } }
   meter.read('events_pending', 'Documents with unpublished events.', async () => {
-    const counts = await Promise.all(CARRIERS.map((name) => store.collection(name).count(filter)))
+    const counts = await Promise.all(CARRIERS.map((name) => store.collection(name).count(filter, { urgent: true })))
     return counts.reduce((sum, count) => sum + count, 0)
   })
   meter.read('events_pending_oldest_seconds', 'Age of the oldest unpublished event.', async () => {
     const oldest = await findOldestPending(store) ?? now()
     return Math.max(0, now() - oldest) / 1000
   })
-  meter.read('events_set_aside', 'Documents whose events cannot be published.', async () => await store.collection(LETTERS).count())
+  meter.read('events_set_aside', 'Documents whose events cannot be published.', async () => await store.collection(LETTERS).count({ since: { due_at: '' } }, { urgent: true }))
 }

@@ -100,7 +100,7 @@ export const COLLECTIONS: readonly CollectionSpec[] = [
   {
     name: 'webhook_failures',
     keys: { webhook_id: 'string', state: 'string', due_at: 'string', claim: 'number', expired_at: 'string' },
-    indexes: [['state', 'due_at'], ['webhook_id', 'state', 'due_at']],
+    indexes: [['state', 'due_at'], ['webhook_id', 'state', 'due_at'], ['webhook_id', 'state']],
     expiry: 'expired_at'
   },
   { name: 'webhook_attempts', keys: { expired_at: 'string' }, expiry: 'expired_at' },

@@ -18,9 +18,9 @@ export async function readBacklog ({ listAll, records, feed, now }: BacklogParts
     const equal = { webhook_id: id, state: 'due' }
     const { events: [event] } = await feed.read({ after: cursor, limit: 1 }).catch(() => ({ events: [] }))
     // In the order of their ids, and so of the events.
-    const failed = await readFirst(records, { filter: { equal } })
+    const failed = await readFirst(records, { filter: { equal }, urgent: true })
     const times = [event && Date.parse(event.time), failed && decodeTime(failed.event_id)].filter((time) => time !== undefined)
-    return { count: await records.count({ equal }), times }
+    return { count: await records.count({ equal }, { urgent: true }), times }
   }))
   const oldest = Math.min(now(), ...found.flatMap(({ times }) => times))
   return { parked: found.reduce((sum, { count }) => sum + count, 0), oldest: (now() - oldest) / 1000 }
