@@ -2,31 +2,12 @@ import t from 'tap'
 import type { SignInSessionRecord } from '../../lib/browsers/record.ts'
 import type { Proof } from '../../lib/proofs.ts'
 import type { GrantRecord, UserRecord } from '../../lib/records.ts'
-import { createSignIns } from '../../lib/sign-in/sign-ins.ts'
-import { createPasswordStep } from '../../lib/sign-in/steps/password.ts'
-import type { Step } from '../../lib/sign-in/steps/step.ts'
+import type { TestTotp } from '../../testing/totp.ts'
 import type { Browser, Page } from './browser.ts'
 import { type App, type Harness, askCode, eachStore, signIn } from './harness.ts'
 
 const DEVICE = 'urn:ietf:params:oauth:grant-type:device_code'
 const HOUR = 60 * 60_000
-
-/** Adds a second step that the word `second` passes, for users with a way of the kind `totp`. */
-function addSecondStep ({ kit }: Harness): void {
-  const { store, users, maySignIn, signIns } = kit.app.identity
-  const records = store.collection<UserRecord>('users')
-  const totp: Step = {
-    kind: 'totp',
-    page: 'sign-in',
-    isOpen: ({ ways = {} }) => Object.values(ways).some(({ kind }) => kind === 'totp'),
-    async verify ({ form }, progress) {
-      const [way = ''] = Object.keys((await records.get(progress?.user_id ?? ''))?.ways ?? {})
-      if (form.get('password') !== 'second') return { refused: { reason: 'wrong-password' } }
-      return { passed: { user_id: 'somebody else', user_epoch: 99, way } }
-    }
-  }
-  Object.assign(signIns, createSignIns({ store, now: kit.clock.now, places: [[createPasswordStep(users)], [totp]], maySignIn }))
-}
 
 /** The claims of the ID token, of an authorization that has ended. */
 async function redeem ({ post }: Harness, app: App, page: Page, verifier: string): Promise<Record<string, unknown>> {
@@ -38,12 +19,20 @@ async function redeem ({ post }: Harness, app: App, page: Page, verifier: string
 
 eachStore(t, 'what a person has proved is judged on every road', async (t, start) => {
   const harness = await start()
-  addSecondStep(harness)
   const { kit, user, browser, register } = harness
   const { ways, store } = kit.app.identity
   const users = store.collection<UserRecord>('users')
   const actor = async () => ({ user_id: user.user_id, epoch: (await users.get(user.user_id))!.epoch })
-  const add = async () => (await ways.add(await actor(), { kind: 'totp', material: {} })).id
+  let authenticator: TestTotp
+  const add = async () => {
+    authenticator = await kit.totp(user.user_id)
+    return authenticator.id
+  }
+  /** The form with the next code. */
+  const second = async () => {
+    kit.clock.advance(30_000)
+    return { code: await authenticator.code() }
+  }
   const app = await register()
   const asked = (params: Record<string, string> = {}) => askCode(app, { acr_values: '1', ...params })
   const findError = ({ left }: Page) => left?.searchParams.get('error')
@@ -55,18 +44,18 @@ eachStore(t, 'what a person has proved is judged on every road', async (t, start
     try {
       await run(tab, totp)
     } finally {
-      for (const id of Object.keys((await users.get(user.user_id))?.ways ?? {})) await ways.remove(await actor(), id, { isEnd: false })
+      for (const [id, { kind }] of Object.entries((await users.get(user.user_id))?.ways ?? {})) if (kind === 'totp') await ways.remove(await actor(), id, { isEnd: false })
     }
   }
 
   await t.test('a sign-in: the second step follows the password, and only then there is a code', async (t) => {
     const id = await add()
     const { url, verifier } = asked()
-    const second = await signIn(harness, url)
-    t.equal(second.left, undefined)
-    const wrong = await second.submit({ account: user.account, password: user.password })
+    const asking = await signIn(harness, url)
+    t.equal(asking.title, 'Enter the code of your app')
+    const wrong = await asking.submit({ account: user.account, password: user.password, code: user.password })
     t.equal(wrong.response.status, 400, 'the password is not the second factor')
-    const done = await wrong.submit({ password: 'second' })
+    const done = await wrong.submit(await second())
     t.match(await redeem(harness, app, done, verifier), { sub: user.user_id, acr: 'mfa', amr: ['pwd', 'otp', 'mfa'] })
     t.match(await signIn(harness, asked().url, done.browser), { left: URL }, 'single sign-on with both')
     await ways.remove(await actor(), id, { isEnd: false })
@@ -78,7 +67,7 @@ eachStore(t, 'what a person has proved is judged on every road', async (t, start
       const { url, verifier } = asked()
       const page = await tab.open(url)
       t.equal(page.left, undefined)
-      t.match(await redeem(harness, app, await page.submit({ password: 'second' }), verifier), { acr: 'mfa' }, 'the password is not asked for again')
+      t.match(await redeem(harness, app, await page.submit(await second()), verifier), { acr: 'mfa' }, 'the password is not asked for again')
       t.equal(findError(await tab.open(asked({ prompt: 'none' }).url)), null)
     })
   })
@@ -86,13 +75,13 @@ eachStore(t, 'what a person has proved is judged on every road', async (t, start
   await t.test('a step-up asks for all when the password is older than 12 hours, and for a fresh sign-in', async (t) => {
     await enter(async (tab) => {
       const forced = await tab.open(asked({ prompt: 'login' }).url)
-      t.equal((await forced.submit({ password: 'second' })).response.status, 400, 'prompt=login asks for the password first')
+      t.equal((await forced.submit(await second())).response.status, 400, 'prompt=login asks for the password first')
       kit.clock.advance(13 * HOUR)
       const page = await tab.open(asked().url)
-      t.equal((await page.submit({ password: 'second' })).response.status, 400)
-      const second = await page.submit({ account: user.account, password: user.password })
-      t.equal(second.left, undefined)
-      t.type((await second.submit({ password: 'second' })).left, URL)
+      t.equal((await page.submit(await second())).response.status, 400)
+      const asking = await page.submit({ account: user.account, password: user.password })
+      t.equal(asking.left, undefined)
+      t.type((await asking.submit(await second())).left, URL)
     })
   })
 
@@ -104,7 +93,7 @@ eachStore(t, 'what a person has proved is judged on every road', async (t, start
     const id = await add()
     const page = await consent.submit({ decision: 'allow' })
     t.equal(page.left, undefined, 'no code')
-    t.type((await page.submit({ password: 'second' })).left, URL)
+    t.type((await page.submit(await second())).left, URL)
     await ways.remove(await actor(), id, { isEnd: false })
   })
 
@@ -114,9 +103,9 @@ eachStore(t, 'what a person has proved is judged on every road', async (t, start
       const { body } = await harness.post('device_authorization', { scope: 'openid' }, device)
       const poll = async () => (await harness.post('token', { grant_type: DEVICE, device_code: String(body.device_code) }, device)).body
       let page = await (await (await tab.open('/api/v1/auth/device')).submit({ user_code: String(body.user_code) })).submit()
-      t.match(page.title, /^Sign in/)
+      t.equal(page.title, 'Enter the code of your app')
       t.equal((await poll()).error, 'authorization_pending')
-      page = await page.submit({ password: 'second' })
+      page = await page.submit(await second())
       if (page.title.startsWith('Continue to')) page = await page.submit({ decision: 'allow' })
       t.equal(page.title, 'Device connected')
       t.type((await poll()).access_token, 'string')
@@ -126,17 +115,17 @@ eachStore(t, 'what a person has proved is judged on every road', async (t, start
   await t.test('each visit of an account page', async (t) => {
     await enter(async (tab, totp) => {
       const page = await tab.open('/account')
-      t.equal(page.title, 'Confirm that it is you')
-      t.match((await page.submit({ password: 'second' })).text, user.account)
-      await ways.add(await actor(), { kind: 'totp', material: {} })
+      t.equal(page.title, 'Enter the code of your app')
+      t.match((await page.submit(await second())).text, user.account)
+      await add()
       await ways.remove(await actor(), totp, { isEnd: false })
-      t.equal((await tab.open('/account')).title, 'Confirm that it is you', 'a way that was removed proves nothing')
+      t.equal((await tab.open('/account')).title, 'Enter the code of your app', 'a way that was removed proves nothing')
     })
   })
 
   await t.test('a code and its tokens say no more than what still stands', async (t) => {
     const id = await add()
-    const done = await (await signIn(harness, asked().url)).submit({ password: 'second' })
+    const done = await (await signIn(harness, asked().url)).submit(await second())
     await ways.remove(await actor(), id, { isEnd: false })
     async function countStrong (): Promise<number> {
       let count = 0
@@ -183,7 +172,7 @@ eachStore(t, 'what a person has proved is judged on every road', async (t, start
         for (const { id } of batch) await store.collection('sign_in_sessions').update(id, { unset: ['proofs'] })
       }
       t.equal(findError(await tab.open(asked({ prompt: 'none' }).url)), 'login_required')
-      t.type((await (await tab.open(asked().url)).submit({ password: 'second' })).left, URL)
+      t.type((await (await tab.open(asked().url)).submit(await second())).left, URL)
     })
   })
 })

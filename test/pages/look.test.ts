@@ -7,6 +7,9 @@ const ROWS: Row[] = [
   ['sign-in', 'sign-in', shared, 'Northwind ID'],
   ['sign-in-wrong', 'sign-in', { ...shared, account: 'ann@example.com', error: ({ errors }) => errors.wrongPassword }, 'Northwind ID'],
   ['sign-in-too-many', 'sign-in', { ...shared, account: 'ann@example.com', error: ({ errors }) => errors.tooManySeconds({ seconds: 42 }) }],
+  ['second-step', 'second-step', { ...shared, kind: 'totp', others: ['recovery'] }, 'Northwind ID'],
+  ['second-step-wrong', 'second-step', { ...shared, kind: 'totp', others: ['recovery'], error: ({ errors }) => errors.codeClosed }],
+  ['second-step-recovery', 'second-step', { action, xsrf: 'x', kind: 'recovery', others: ['totp'], error: ({ errors }) => errors.wrongCode }, 'Northwind ID'],
   ['consent', 'consent', {
     ...shared,
     account: 'ann@example.com',
