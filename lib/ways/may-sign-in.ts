@@ -48,10 +48,21 @@ export function createJudge ({ store, now, ways, policy = DEFAULT_POLICY }: {
 }) {
   const users = store.collection<UserRecord>('users')
 
-  return async function maySignIn ({ user_id, epoch, proofs, client_id, acr }: SignInClaim): Promise<Judgement> {
+  /**
+   * Reads a user with the ways whose material exists. Material goes after its way was removed: with a record from before that, the ways
+   * that came meanwhile would be missing too.
+   */
+  async function read (user_id: string): Promise<UserRecord | null> {
     const found = await users.get(user_id)
-    if (found === null || !isActive(found, toTimestamp(now())) || epoch < found.epoch) return { may: false, because: 'ended' }
+    if (found === null) return null
     const user = await ways.withExisting(found)
+    const isWhole = Object.keys(found.ways ?? {}).every((id) => Object.hasOwn(user.ways ?? {}, id))
+    return isWhole || (await users.get(user_id))?.revision === found.revision ? user : await read(user_id)
+  }
+
+  return async function maySignIn ({ user_id, epoch, proofs, client_id, acr }: SignInClaim): Promise<Judgement> {
+    const user = await read(user_id)
+    if (user === null || !isActive(user, toTimestamp(now())) || epoch < user.epoch) return { may: false, because: 'ended' }
     const standing = proofs.filter((proof) => isStanding(proof, user, policy, client_id))
     if (standing.length === 0) return { may: false, because: 'ended' }
     const own = findDemanded(user, policy)

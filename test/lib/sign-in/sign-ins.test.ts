@@ -45,6 +45,26 @@ forEachStore(t, async (t, build) => {
   }
   const proof = (kind: Proof['kind'], way: string = kind): Proof => ({ kind, way, at: new Date(time).toISOString() })
 
+  await t.test('a factor that replaces another one while the user is judged is demanded', async (t) => {
+    const [former = ''] = await put('eve', 'totp')
+    let isDone = false
+    const slow = createJudge({
+      store,
+      now,
+      ways: {
+        async withExisting (user) {
+          if (!isDone) {
+            isDone = true
+            await ways.add({ user_id: 'eve', epoch: 3 }, { kind: 'totp', material: {} })
+            await ways.remove({ user_id: 'eve', epoch: 3 }, former, { isEnd: false })
+          }
+          return await ways.withExisting(user)
+        }
+      }
+    })
+    t.match(await slow({ user_id: 'eve', epoch: 3, proofs: [proof('password')] }), { may: false, because: 'below', demanded: 'mfa' })
+  })
+
   await t.test('one step signs in and stores nothing', async (t) => {
     await put('ann')
     calls.length = 0
