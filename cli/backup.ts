@@ -4,7 +4,6 @@ import { findKeyFile, resolveSecretKeys } from '../lib/crypto/secret-key.ts'
 import { createSecretBox } from '../lib/crypto/secrets.ts'
 import { required } from './args.ts'
 import type { Commands } from './command.ts'
-import { printRecord } from './output.ts'
 
 /** The path of the database file. Throws for a store without one. */
 export async function findDatabase ({ services: { database } }: Config): Promise<string> {
@@ -23,24 +22,24 @@ export const backupCommands: Commands = {
   backup: {
     summary: 'Back up the SQLite database, also while the service runs.',
     flags: { file: required('FILE', 'The new file; an existing one is not replaced.') },
-    async runConfigured (surroundings, config) {
+    async runConfigured ({ args }, config) {
       const { backUp } = await import('../lib/maintenance/backup.ts')
-      const file = resolve(surroundings.args.required('file'))
+      const file = resolve(args.required('file'))
       const { users, clients, keyId: key_id } = await backUp(await findDatabase(config), file)
-      printRecord(surroundings, { file, users, clients, key_id }, describeKey(config, key_id))
+      return [{ file, users, clients, key_id }, describeKey(config, key_id)]
     }
   },
 
   restore: {
     summary: 'Restore a backup of the SQLite database. This ends all tokens and sessions. Stop the service first.',
     flags: { file: required('FILE', 'The backup; it is only read.') },
-    async runConfigured (surroundings, config) {
+    async runConfigured ({ args }, config) {
       const { restore } = await import('../lib/maintenance/backup.ts')
       const path = await findDatabase(config)
       // A missing key file is an error: a new key could not open the sealed secrets of the backup.
       const { keyIds } = createSecretBox(...await resolveSecretKeys(config.services, async () => true))
-      const { users, clients, former } = await restore({ file: resolve(surroundings.args.required('file')), path, keyIds, now: Date.now })
-      printRecord(surroundings, { database: path, users, clients, former }, 'Everybody has to sign in again.')
+      const { users, clients, former } = await restore({ file: resolve(args.required('file')), path, keyIds, now: Date.now })
+      return [{ database: path, users, clients, former }, 'Everybody has to sign in again.']
     }
   }
 }

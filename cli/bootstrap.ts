@@ -1,6 +1,5 @@
 import { value } from './args.ts'
 import type { Commands } from './command.ts'
-import { printRecord } from './output.ts'
 import { TTL } from './token.ts'
 
 export const bootstrapCommands: Commands = {
@@ -11,10 +10,9 @@ export const bootstrapCommands: Commands = {
       ttl: value('SECONDS', 'Lifetime of the access token; one hour by default.')
     },
     creates: true,
-    async run (context) {
-      const { services, args } = context
+    async run ({ services, args }) {
       const made = await services.bootstrap({ account: args.optional('account'), ttl: args.integer('ttl', TTL) })
-      printRecord(context, made, 'The password and the token are shown only once.')
+      return [made, 'The password and the token are shown only once.']
     }
   }
 }

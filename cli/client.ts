@@ -2,16 +2,16 @@ import { CreateClientSchema, PatchClientSchema, type Client } from '../schemas/c
 import { type Args, repeated, required, toggle, UsageError, value } from './args.ts'
 import { OPERATOR, type Commands } from './command.ts'
 import { checkInput, requireUser } from './input.ts'
-import { printList, printRecord } from './output.ts'
+import { printList } from './output.ts'
 
 const COLUMNS = {
-  CLIENT_ID: (client: Client) => client.clientId,
-  NAME: (client: Client) => client.name,
-  OWNER: (client: Client) => client.userId,
+  CLIENT_ID: 'clientId',
+  NAME: 'name',
+  OWNER: 'userId',
   KIND: (client: Client) => (client.clientSecret === undefined ? 'public' : 'confidential'),
   SCOPES: (client: Client) => client.scopes.join(','),
-  CREATED: (client: Client) => client.createdAt
-}
+  CREATED: 'createdAt'
+} as const
 
 const CLIENT = required('ID', 'The client.')
 
@@ -66,7 +66,7 @@ export const clientCommands: Commands = {
       const data = { redirectUris: args.all('redirect-uri'), scopes, name: args.required('name'), userId, ...readOperatorFlags(args) }
       const { clientId } = await clients.create(checkInput(CreateClientSchema, { data, credentials: args.has('credentials') }), OPERATOR)
       const { clientSecret: client_secret } = await clients.require(clientId, OPERATOR)
-      printRecord(context, { client_id: clientId, ...(client_secret !== undefined && { client_secret }) })
+      return { client_id: clientId, client_secret }
     }
   },
 
@@ -104,7 +104,7 @@ export const clientCommands: Commands = {
       await clients.patch(clientId, checkInput(PatchClientSchema, patch), owner === undefined ? OPERATOR : { ...OPERATOR, user_id: owner.user_id })
       const { clientSecret } = await clients.require(clientId, OPERATOR)
       // The patch may also have made a new secret, when the operator has begun to vouch for the client (lib/clients/kinds.ts).
-      printRecord(context, { client_id: clientId, ...(clientSecret !== undefined && clientSecret !== before.clientSecret && { client_secret: clientSecret }) })
+      return { client_id: clientId, ...(clientSecret !== before.clientSecret && { client_secret: clientSecret }) }
     }
   },
 
@@ -125,11 +125,10 @@ export const clientCommands: Commands = {
   'client delete': {
     summary: 'Delete a client with all its tokens.',
     flags: { client: CLIENT },
-    async run (context) {
-      const { services: { clients }, args } = context
+    async run ({ services: { clients }, args }) {
       const { clientId, name, userId } = await clients.require(args.required('client'), OPERATOR)
       await clients.remove(clientId, OPERATOR)
-      printRecord(context, { client_id: clientId, name, owner: userId })
+      return { client_id: clientId, name, owner: userId }
     }
   },
 
@@ -141,7 +140,7 @@ export const clientCommands: Commands = {
     creates: false,
     async run (context) {
       const { exportClients } = await import('./export.ts')
-      await exportClients(context)
+      return await exportClients(context)
     }
   }
 }

@@ -3,6 +3,7 @@ import type { Config } from '../config.ts'
 import type { Services } from '../lib/identity.ts'
 import type { Actor } from '../lib/roles.ts'
 import { type Args, type Flag, required, toggle } from './args.ts'
+import type { Result } from './output.ts'
 
 /** A command's standard streams. */
 export interface Streams {
@@ -25,17 +26,17 @@ export interface Context extends Surroundings {
   services: Services
 }
 
-/** A command: its help text, its flags and one function. */
+/** A command: its help text, its flags and one function, whose result is printed. */
 export type Command = { summary: string, flags: Record<string, Flag> } & (
   | {
-    run (context: Context): Promise<void>
+    run (context: Context): Promise<Result | void>
     /** Whether it creates a missing database. Absent: except in production. A command that only reads never does. */
     creates?: boolean
   }
   /** For a command that reads the configuration, and opens the database itself or not at all. */
-  | { runConfigured (surroundings: Surroundings, config: Config): Promise<void> }
+  | { runConfigured (surroundings: Surroundings, config: Config): Promise<Result | void> }
   /** For a command that needs neither the store nor the whole configuration. */
-  | { runAlone (surroundings: Surroundings, env: NodeJS.ProcessEnv): Promise<void> }
+  | { runAlone (surroundings: Surroundings, env: NodeJS.ProcessEnv): Promise<Result | void> }
 )
 
 /** Commands by name; a name may have two words. */

@@ -1,18 +1,16 @@
 import { findDatabase } from './backup.ts'
 import type { Commands } from './command.ts'
-import { printRecord } from './output.ts'
 
 export const compactCommands: Commands = {
   compact: {
     summary: 'Return unused space in the SQLite database to the file system. Stop the service first.',
     flags: {},
-    async runConfigured (surroundings, config) {
+    async runConfigured ({ stderr, json }, config) {
       const { compact } = await import('../lib/maintenance/compact.ts')
       const database = await findDatabase(config)
-      const { stderr, json } = surroundings
       const onProgress = (share: number) => { if (!json) stderr.write(`fastify-identity: ${Math.floor(share * 100)} %\n`) }
       const { before, after } = await compact(database, { onProgress })
-      printRecord(surroundings, { database, bytes_before: before, bytes_after: after })
+      return { database, bytes_before: before, bytes_after: after }
     }
   }
 }

@@ -5,7 +5,6 @@ import { type ServiceOptions, openServices } from '../lib/identity.ts'
 import { hideCredentials } from '../lib/store/index.ts'
 import { NoDatabaseError } from '../lib/store/port.ts'
 import type { Commands } from './command.ts'
-import { printRecord } from './output.ts'
 import { checkExposure } from './process/exposure.ts'
 
 /**
@@ -30,10 +29,10 @@ export const configCommands: Commands = {
     summary: 'Check the configuration, the database and the secret key, and show the settings that the service would use. Creates ' +
       'nothing, but migrates a database of an earlier release, as a start does.',
     flags: {},
-    async runConfigured (surroundings, config) {
+    async runConfigured ({ stderr, json }, config) {
       checkExposure(config)
       const { checkStart } = await import('./process/check-start.ts')
-      for (const warning of checkStart(config)) surroundings.stderr.write(`fastify-identity: warning: ${warning}\n`)
+      for (const warning of checkStart(config)) stderr.write(`fastify-identity: warning: ${warning}\n`)
       const { host, port, workers, oidc, logLevel, services: options } = config
       const { factors = 'optional' } = options
       const exists = options.database === 'sqlite::memory:' || await openExisting(options)
@@ -41,19 +40,19 @@ export const configCommands: Commands = {
       const isNew = keyFile !== null && !existsSync(keyFile)
       const box = isNew ? undefined : createSecretBox(...await resolveSecretKeys(options, async () => true))
       const missing = [...(exists ? [] : ['database']), ...(isNew ? ['secret key'] : [])]
-      printRecord(surroundings, {
+      return {
         database: hideCredentials(options.database),
         ...(box !== undefined && { key_id: box.keyId }),
         ...(box !== undefined && box.keyIds.length > 1 && { further_key_ids: box.keyIds.slice(1) }),
-        ...(missing.length > 0 && { made_by_first_start: surroundings.json ? missing : missing.join(', ') }),
+        ...(missing.length > 0 && { made_by_first_start: json ? missing : missing.join(', ') }),
         issuer: oidc === false ? 'none' : oidc.issuer ?? 'the address it listens on',
         address: `${host}:${port}`,
         workers,
         log_level: logLevel,
         production: options.production,
-        factors: typeof factors === 'string' ? factors : surroundings.json ? factors : `optional, required for ${factors.roles.join(', ')}`,
+        factors: typeof factors === 'string' ? factors : json ? factors : `optional, required for ${factors.roles.join(', ')}`,
         manager_roles: options.managerRoles ?? 'every role but the admin and service roles: set IDENTITY_MANAGER_ROLES to narrow this'
-      })
+      }
     }
   }
 }

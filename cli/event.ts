@@ -8,19 +8,20 @@ import { mapBatches } from '../lib/lists/cursor.ts'
 import { writeWholeFile } from '../lib/whole-file.ts'
 import { required, toggle, UsageError, value } from './args.ts'
 import type { Commands, Context } from './command.ts'
-import { printList } from './output.ts'
+import { printList, toCells } from './output.ts'
 
 /** Milliseconds of one wait for events. Before each wait `event list --follow` publishes pending events, because no service may be running. */
 const WAIT = 1_000
 
 const COLUMNS = {
-  TIME: (event: Event) => event.time,
-  TYPE: (event: Event) => event.type,
-  OUTCOME: (event: Event) => event.outcome,
+  TIME: 'time',
+  TYPE: 'type',
+  OUTCOME: 'outcome',
   TARGET: ({ target }: Event) => `${target.kind} ${target.id}`,
   BY: ({ actor }: Event) => [actor.via, actor.user_id, actor.client_id].filter(Boolean).join(' '),
-  CHANGED: ({ changed, granted, removed }: Event) => [...changed ?? [], ...(granted ?? []).map((role) => `+${role}`), ...(removed ?? []).map((role) => `-${role}`)].join(' ')
-}
+  CHANGED: ({ changed = [], granted = [], removed = [] }: Event) =>
+    [...changed, ...granted.map((role) => `+${role}`), ...removed.map((role) => `-${role}`)].join(' ')
+} as const
 
 const FILTERS = {
   type: value('TYPE', 'Only events of this type.'),
@@ -60,7 +61,7 @@ async function printFollowed (context: Context, query: EventListQuery): Promise<
   const signal = AbortSignal.any([context.signal, reader.signal])
   for await (const batch of follow({ ...context, signal }, query)) {
     for (const event of batch) {
-      const hasRoom = stdout.write(json ? `${JSON.stringify(event)}\n` : `${Object.values(COLUMNS).map((read) => read(event)).join('  ')}\n`)
+      const hasRoom = stdout.write(json ? `${JSON.stringify(event)}\n` : `${toCells(event, COLUMNS).join('  ')}\n`)
       if (!hasRoom && !signal.aborted) await once(stdout, 'drain', { signal }).catch(() => {})
     }
   }
@@ -87,9 +88,10 @@ async function exportEvents (context: Context): Promise<void> {
   await events.flush()
   const file = args.required('file')
   const batches = events.list({ ...await readQuery(context), sort: 'time:asc', limit: 0 })
-  const body = args.has('csv')
-    ? Readable.from(toCsv(mapBatches(batches, toEventRow), { escapeFormulae: true, columns: EVENT_COLUMNS, isRecord: () => true }), { objectMode: false })
-    : Readable.from(toLines(batches), { objectMode: false })
+  const lines = args.has('csv')
+    ? toCsv(mapBatches(batches, toEventRow), { escapeFormulae: true, columns: EVENT_COLUMNS, isRecord: () => true })
+    : toLines(batches)
+  const body = Readable.from(lines, { objectMode: false })
   if (file === '-') await pipeline(body, stdout, { end: false, signal })
   else await writeWholeFile(file, (draft) => draft.writeFile(addAbortSignal(signal, body)))
 }

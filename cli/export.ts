@@ -7,7 +7,6 @@ import { paramError } from '../lib/errors.ts'
 import { writeWholeFile } from '../lib/whole-file.ts'
 import { UsageError } from './args.ts'
 import { OPERATOR, type Context } from './command.ts'
-import { printRecord } from './output.ts'
 
 /** Passes the batches on and counts their clients, with the progress on a terminal. */
 async function * watch (
@@ -35,7 +34,7 @@ function toParamError (error: NodeJS.ErrnoException): Error {
 }
 
 /** `client export`: streams all clients as CSV, one batch in memory at a time. */
-export async function exportClients (context: Context): Promise<void> {
+export async function exportClients (context: Context): Promise<object | void> {
   const { services: { clients }, args, json, stdout, signal } = context
   const file = args.required('csv')
   const toStdout = file === '-'
@@ -52,5 +51,5 @@ export async function exportClients (context: Context): Promise<void> {
   }
   await writeWholeFile(file, (draft) => draft.writeFile(addAbortSignal(signal, body)))
     .catch((error: NodeJS.ErrnoException) => { throw toParamError(error) })
-  printRecord(context, { file, clients: written })
+  return { file, clients: written }
 }

@@ -1,7 +1,7 @@
 import type { Factor } from '../schemas/factor.ts'
 import { ACCOUNT, OPERATOR, type Commands } from './command.ts'
 import { requireUser } from './input.ts'
-import { printList, printRecord } from './output.ts'
+import { printList } from './output.ts'
 
 const COLUMNS = {
   FACTOR_ID: (factor: Factor) => factor.factor_id,
@@ -29,7 +29,7 @@ export const factorCommands: Commands = {
     async run (context) {
       const { user_id, account } = await requireUser(context)
       const { removed } = await context.services.heldFactors.reset(user_id, OPERATOR)
-      printRecord(context, { user_id, account, removed_factors: removed })
+      return { user_id, account, removed_factors: removed }
     }
   }
 }

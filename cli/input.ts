@@ -31,11 +31,13 @@ async function readPassword ({ stdin, signal }: Pick<Context, 'stdin' | 'signal'
   return password
 }
 
+export interface Password { password: string, generated: boolean }
+
 /**
  * Reads a user's password from stdin, or generates one, which the caller must then print. It is never a flag: every user of the
  * machine can see the command line.
  */
-export async function takePassword ({ args, stdin, signal }: Context): Promise<{ password: string, generated: boolean }> {
+export async function takePassword ({ args, stdin, signal }: Context): Promise<Password> {
   if (!args.has('password-stdin')) return { password: randomText(GENERATED_PASSWORD), generated: true }
   if (stdin.isTTY === true) throw new UsageError('--password-stdin: stdin is a terminal, which would show the password; pipe it in')
   return { password: await readPassword({ stdin, signal }), generated: false }

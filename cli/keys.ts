@@ -1,7 +1,7 @@
 import { toTimestamp } from '../lib/clock.ts'
 import { toggle } from './args.ts'
 import type { Commands } from './command.ts'
-import { printList, printRecord } from './output.ts'
+import { printList, toBatches } from './output.ts'
 
 export const keysCommands: Commands = {
   'keys rotate': {
@@ -9,9 +9,9 @@ export const keysCommands: Commands = {
     flags: {
       'drop-former': toggle('If a key has leaked: use the new key at once and drop all earlier ones. Everybody has to sign in again.')
     },
-    async run (context) {
-      const { kid, since } = await context.services.oidc.rotateKeys({ dropFormer: context.args.has('drop-former') })
-      printRecord(context, { kid, signs_from: toTimestamp(since) })
+    async run ({ services, args }) {
+      const { kid, since } = await services.oidc.rotateKeys({ dropFormer: args.has('drop-former') })
+      return { kid, signs_from: toTimestamp(since) }
     }
   },
 
@@ -19,17 +19,16 @@ export const keysCommands: Commands = {
     summary: 'List the secret keys by id, with the number of stored secrets that each encrypts.',
     flags: {},
     async run (context) {
-      const keys = await context.services.sealing.status()
-      await printList(context, (async function * () { yield keys })(), { key_id: ({ key_id }) => key_id, state: ({ state }) => state, texts: ({ texts }) => texts })
+      await printList(context, toBatches(await context.services.sealing.status()), { key_id: 'key_id', state: 'state', texts: 'texts' })
     }
   },
 
   'keys reseal': {
     summary: 'Re-encrypt stored secrets with the first secret key. An interrupted run can be resumed.',
     flags: {},
-    async run (context) {
-      const resealed = await context.services.sealing.reseal({ signal: context.signal })
-      printRecord(context, { resealed }, 'The former keys are no longer needed: remove them, and restart every process.')
+    async run ({ services, signal }) {
+      const resealed = await services.sealing.reseal({ signal })
+      return [{ resealed }, 'The former keys are no longer needed: remove them, and restart every process.']
     }
   }
 }

@@ -3,7 +3,6 @@ import { LOGIN_CLIENT_ID } from '../lib/bootstrap.ts'
 import { repeated, UsageError, value } from './args.ts'
 import type { Commands } from './command.ts'
 import type { DeviceCode } from './device-login.ts'
-import { printRecord } from './output.ts'
 import { findServiceUrl } from './service-url.ts'
 
 /** Scopes of a token for everyday administration. */
@@ -28,7 +27,7 @@ export const loginCommands: Commands = {
       client: value('ID', `A public client with the device grant; ${LOGIN_CLIENT_ID}, which bootstrap creates, by default.`),
       scope: repeated('SCOPE', 'A scope', `${LOGIN_SCOPES.join(', ')} by default.`)
     },
-    async runAlone ({ args, json, stdout, stderr, signal }, env) {
+    async runAlone ({ args, stderr, signal }, env) {
       const scopes = args.all('scope')
       const issuer = args.optional('issuer') ?? locateService(env)
       if (!/^https?:\/\//.test(issuer) || !URL.canParse(issuer)) throw new UsageError('--issuer: must be an http or https URL')
@@ -41,7 +40,7 @@ export const loginCommands: Commands = {
         // On stderr, since a program may read stdout.
         showCode: (code) => stderr.write(describeCode(code))
       })
-      printRecord({ stdout, json }, { access_token, expires_in, ...(refresh_token !== undefined && { refresh_token }), ...(scope !== undefined && { scope }) })
+      return { access_token, expires_in, refresh_token, scope }
     }
   }
 }

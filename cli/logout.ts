@@ -2,11 +2,7 @@ import type { Commands } from './command.ts'
 import { toList, toRetry } from './work.ts'
 
 export const logoutCommands: Commands = {
-  'logout list': toList('logout', {
-    ID: ({ id }) => id,
-    CLIENT: ({ client_id }) => client_id,
-    USER: ({ user_id }) => user_id
-  }, ({ id, client_id, user_id }) => ({ id, client_id, user_id }), {
+  'logout list': toList('logout', { ID: 'id', CLIENT: 'client_id', USER: 'user_id' }, {
     summary: 'List the logout tokens that wait to be delivered, or with --failed the undeliverable ones.',
     failed: 'The undeliverable logout tokens. They are kept for a day.'
   }),

@@ -1,13 +1,13 @@
 import { checkAddress } from '../lib/accounts/ask.ts'
 import { explainFailure } from '../lib/failure.ts'
+import { required } from './args.ts'
 import type { Commands } from './command.ts'
-import { printRecord } from './output.ts'
 import { requireWork, toList, toRetry } from './work.ts'
 
 export const mailCommands: Commands = {
   'mail test': {
     summary: 'Send a mail now, and say what the mail server answers.',
-    flags: { to: { type: 'string', value: 'ADDRESS', required: true, text: 'The address.' } },
+    flags: { to: required('ADDRESS', 'The address.') },
     creates: false,
     async run (context) {
       requireWork(context, 'mail')
@@ -17,15 +17,11 @@ export const mailCommands: Commands = {
       } catch (error) {
         throw new Error(`the mail was not sent: ${explainFailure(error)}`)
       }
-      printRecord(context, { sent: to })
+      return { sent: to }
     }
   },
 
-  'mail list': toList('mail', {
-    ID: ({ id }) => id,
-    KIND: ({ kind }) => kind,
-    TO: ({ to }) => to ?? ''
-  }, ({ id, kind, to }) => ({ id, kind, to }), {
+  'mail list': toList('mail', { ID: 'id', KIND: 'kind', TO: 'to' }, {
     summary: 'List the waiting mails, or with --failed the undeliverable ones.',
     failed: 'The undeliverable mails. They are kept until 7 days after their link has expired.'
   }),

@@ -26,6 +26,7 @@ import { mailCommands } from './mail.ts'
 import { manageUserCommands } from './manage-user.ts'
 import { serveCommands } from './process/serve.ts'
 import { moveCommands } from './move.ts'
+import { type Result, printResult } from './output.ts'
 import { resourceCommands } from './resource.ts'
 import { findServiceUrl } from './service-url.ts'
 import { sessionsCommands } from './sessions.ts'
@@ -110,12 +111,13 @@ function toAccounts (config: Config): NonNullable<Parameters<typeof openServices
 }
 
 async function run (command: Command, surroundings: Surroundings, env: NodeJS.ProcessEnv): Promise<void> {
-  if ('runAlone' in command) return await command.runAlone(surroundings, env)
+  const print = (result: Result | void) => { if (result) printResult(surroundings, result) }
+  if ('runAlone' in command) return print(await command.runAlone(surroundings, env))
   const config = readConfig(env)
   const { services: options, oidc, warnings } = config
   const onWarning = (message: string) => { surroundings.stderr.write(`fastify-identity: warning: ${message}\n`) }
   warnings.forEach(onWarning)
-  if ('runConfigured' in command) return await command.runConfigured(surroundings, config)
+  if ('runConfigured' in command) return print(await command.runConfigured(surroundings, config))
   const services = await openServices({
     ...options,
     via: 'cli',
@@ -126,11 +128,10 @@ async function run (command: Command, surroundings: Surroundings, env: NodeJS.Pr
     accounts: toAccounts(config)
   })
   try {
-    await command.run({ ...surroundings, services })
+    print(await command.run({ ...surroundings, services }))
     // Without a service nobody else would, and a record carries only so many events.
     if (command.creates !== false) {
-      await services.events.flush().catch(() => onWarning('the events of the change are published when a ' +
-      'service runs'))
+      await services.events.flush().catch(() => onWarning('the events of the change are published when a service runs'))
     }
   } finally {
     await services.close()

@@ -4,17 +4,24 @@
  */
 import type { UserItem } from '../schemas/user.ts'
 import { toggle } from './args.ts'
-import { ACCOUNT, FORCE, OPERATOR, type Commands, type Context, toOperator } from './command.ts'
+import { ACCOUNT, type Commands, type Context, FORCE, OPERATOR, toOperator } from './command.ts'
 import { requireUser } from './input.ts'
-import { printRecord } from './output.ts'
+import type { Result } from './output.ts'
 
 const CLIENTS_STOP = 'Clients that the operator does not vouch for sign nobody in while their owner is disabled.'
 const CLIENTS_STAY = 'The clients stay, owned by this user_id: client list shows them, and client delete removes one.'
 
+interface Owner { user_id: string, account: string, clients: number }
+
 /** The user of the flag, and how many clients they own: whoever disables or deletes a user should know. */
-async function findOwner (context: Context): Promise<{ user_id: string, account: string, clients: number }> {
+async function findOwner (context: Context): Promise<Owner> {
   const { user_id, account } = await requireUser(context)
   return { user_id, account, clients: await context.services.clients.count(user_id, OPERATOR) }
+}
+
+/** The result for an owner whose clients have stopped, as far as they depend on them. */
+async function countStopped ({ services: { clients } }: Context, owner: Owner, note: string): Promise<Result> {
+  return [{ ...owner, stopped_clients: await clients.countDependent(owner.user_id) }, owner.clients > 0 ? note : undefined]
 }
 
 /** Text has the names of the roles, and `info` as JSON. */
@@ -30,7 +37,7 @@ export const manageUserCommands: Commands = {
     async run (context) {
       const { user_id, clients } = await findOwner(context)
       const user = await context.services.users.require(user_id, { fields: 'expired,disabled' })
-      printRecord(context, { ...(context.json ? user : toLines(user)), clients })
+      return { ...(context.json ? user : toLines(user)), clients }
     }
   },
 
@@ -40,7 +47,7 @@ export const manageUserCommands: Commands = {
     async run (context) {
       const found = await findOwner(context)
       await context.services.users.patch(found.user_id, { disable: true }, toOperator(context.args))
-      printRecord(context, { ...found, stopped_clients: await context.services.clients.countDependent(found.user_id) }, found.clients > 0 ? CLIENTS_STOP : undefined)
+      return await countStopped(context, found, CLIENTS_STOP)
     }
   },
 
@@ -50,7 +57,7 @@ export const manageUserCommands: Commands = {
     async run (context) {
       const found = await findOwner(context)
       await context.services.users.patch(found.user_id, { disable: false }, OPERATOR)
-      printRecord(context, found)
+      return found
     }
   },
 
@@ -66,8 +73,8 @@ export const manageUserCommands: Commands = {
       const found = await findOwner(context)
       await users.remove(found.user_id, toOperator(args))
       // Afterwards, as in the API: if this is interrupted, the clients that are left sign nobody in any more.
-      if (args.has('clients')) printRecord(context, { ...found, deleted_clients: await clients.removeOwned(found.user_id, OPERATOR) })
-      else printRecord(context, { ...found, stopped_clients: await clients.countDependent(found.user_id) }, found.clients > 0 ? CLIENTS_STAY : undefined)
+      if (args.has('clients')) return { ...found, deleted_clients: await clients.removeOwned(found.user_id, OPERATOR) }
+      return await countStopped(context, found, CLIENTS_STAY)
     }
   },
 
@@ -75,12 +82,12 @@ export const manageUserCommands: Commands = {
     summary: "Mark a user's address, which is their account, as verified, as a mailed link does.",
     flags: { account: ACCOUNT },
     async run (context) {
-      const { services: { users, accounts } } = context
+      const { users, accounts } = context.services
       const { user_id } = await requireUser(context)
       await users.patch(user_id, { data: { email_verified: true } }, OPERATOR)
       await accounts.outbox?.settle()
       const { account, email, email_verified_at } = await users.require(user_id)
-      printRecord(context, { user_id, account, email, email_verified_at })
+      return { user_id, account, email, email_verified_at }
     }
   }
 }

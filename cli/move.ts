@@ -9,7 +9,7 @@ import { hideCredentials, openStore } from '../lib/store/index.ts'
 import type { Store } from '../lib/store/port.ts'
 import { required, UsageError } from './args.ts'
 import type { Commands, Surroundings } from './command.ts'
-import { printRecord } from './output.ts'
+import type { Result } from './output.ts'
 
 /** Milliseconds between two lines about the same collection. */
 const INTERVAL = 2_000
@@ -25,17 +25,17 @@ async function takeUrl ({ args, stdin, signal }: Surroundings, flag: string): Pr
 }
 
 /** Opens the store at the URL of a flag while `use` runs. */
-async function withStore (
+async function withStore<T> (
   surroundings: Surroundings,
   { services: { storeTimeout: timeout } }: Config,
   [flag, url]: ['from' | 'to', string],
-  use: (at: Place) => Promise<void>
-): Promise<void> {
+  use: (at: Place) => Promise<T>
+): Promise<T> {
   if (/^sqlite:.*:memory:/i.test(url)) throw paramError(flag, 'is a store in memory, which cannot be moved')
   const onWarning = (message: string) => { surroundings.stderr.write(`fastify-identity: ${message}\n`) }
   const store = await openStore(url, { timeout, create: flag === 'to', onWarning, moving: true })
   try {
-    await use({ store, name: hideCredentials(url) })
+    return await use({ store, name: hideCredentials(url) })
   } finally {
     await store.close()
   }
@@ -54,7 +54,7 @@ function createReport ({ stderr, json }: Surroundings): (progress: MoveProgress)
   }
 }
 
-async function moveAll (surroundings: Surroundings, places: { from: Place, to: Place }): Promise<void> {
+async function moveAll (surroundings: Surroundings, places: { from: Place, to: Place }): Promise<Result> {
   const { signal, json, stdout } = surroundings
   const { move } = await import('../lib/maintenance/move.ts')
   const collections = await move({ ...places, collections: COLLECTIONS, now: Date.now, signal, onProgress: createReport(surroundings) })
@@ -64,8 +64,7 @@ async function moveAll (surroundings: Surroundings, places: { from: Place, to: P
     if (documents > 0) stdout.write(`${collection.padEnd(20)}  ${String(documents).padStart(10)}  ${checksum}\n`)
   }
   const needs = seal === null ? '' : `, with the secret key that has the id ${seal.key_id}`
-  printRecord(surroundings, { documents, key_id: seal?.key_id, ...(json && { collections }) }, `Everything is in ${places.to.name}. ` +
-    `Start the service there${needs}.`)
+  return [{ documents, key_id: seal?.key_id, ...(json && { collections }) }, `Everything is in ${places.to.name}. Start the service there${needs}.`]
 }
 
 export const moveCommands: Commands = {
@@ -79,9 +78,8 @@ export const moveCommands: Commands = {
       const { args } = surroundings
       if (args.required('from') === '-' && args.required('to') === '-') throw new UsageError('--to: only one of the two can be read from stdin')
       const urls = { from: await takeUrl(surroundings, 'from'), to: await takeUrl(surroundings, 'to') }
-      await withStore(surroundings, config, ['from', urls.from], async (from) => {
-        await withStore(surroundings, config, ['to', urls.to], async (to) => await moveAll(surroundings, { from, to }))
-      })
+      return await withStore(surroundings, config, ['from', urls.from], async (from) =>
+        await withStore(surroundings, config, ['to', urls.to], async (to) => await moveAll(surroundings, { from, to })))
     }
   },
 
@@ -90,12 +88,12 @@ export const moveCommands: Commands = {
     flags: { from: required('URL', `The source of the move: ${URL_TEXT}`) },
     async runConfigured (surroundings, config) {
       const { withdrawMove } = await import('../lib/maintenance/move.ts')
-      await withStore(surroundings, config, ['from', await takeUrl(surroundings, 'from')], async ({ store, name }) => {
+      return await withStore(surroundings, config, ['from', await takeUrl(surroundings, 'from')], async ({ store, name }) => {
         const { other, isDone } = await withdrawMove(store)
-        printRecord(surroundings, { database: name, was_moved_to: other }, isDone
+        return [{ database: name, was_moved_to: other }, isDone
           ? 'The move had finished: changes made at its target are missing here, and tokens revoked there are valid here. Use only one ' +
             'of the two.'
-          : 'Delete the target of the move: it is incomplete, and no service starts on it.')
+          : 'Delete the target of the move: it is incomplete, and no service starts on it.']
       })
     }
   }

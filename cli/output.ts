@@ -15,8 +15,12 @@ function toCell (value: unknown): string {
   return text.replace(UNSAFE, '?')
 }
 
-/** Prints one result: a line for each field, or JSON. `note` is left out of JSON. */
-export function printRecord ({ stdout, json }: Pick<Context, 'stdout' | 'json'>, record: object, note?: string): void {
+/** What a command prints when it has ended; `note` is left out of JSON. */
+export type Result = object | [record: object, note: string | undefined]
+
+/** Prints one result: a line for each field, or JSON. */
+export function printResult ({ stdout, json }: Pick<Context, 'stdout' | 'json'>, result: Result): void {
+  const [record, note] = Array.isArray(result) ? result as [object, string?] : [result]
   if (json) {
     stdout.write(`${JSON.stringify(record)}\n`)
     return
@@ -27,8 +31,18 @@ export function printRecord ({ stdout, json }: Pick<Context, 'stdout' | 'json'>,
   if (note !== undefined) stdout.write(`\n${note}\n`)
 }
 
-/** The value of each column, by heading. */
-export type Columns<T> = Record<string, (record: T) => unknown>
+/** The field or the value of each column, by heading. */
+export type Columns<T> = Record<string, (keyof T & string) | ((record: T) => unknown)>
+
+/** The cells of a record. */
+export function toCells<T> (record: T, columns: Columns<T>): string[] {
+  return Object.values(columns).map((read) => toCell(typeof read === 'function' ? read(record) : record[read]))
+}
+
+/** A list that has been read, for `printList`. */
+export async function * toBatches<T> (list: T[]): AsyncGenerator<T[]> {
+  if (list.length > 0) yield list
+}
 
 function toLine (cells: string[], widths: number[]): string {
   return `${cells.map((cell, index) => cell.padEnd(widths[index] ?? 0)).join('  ').trimEnd()}\n`
@@ -39,7 +53,7 @@ async function * writeTable<T> (batches: AsyncIterable<T[]>, columns: Columns<T>
   const headings = Object.keys(columns)
   let widths: number[] | undefined
   for await (const batch of batches) {
-    const rows = batch.map((record) => Object.values(columns).map((read) => toCell(read(record))))
+    const rows = batch.map((record) => toCells(record, columns))
     if (widths === undefined) {
       widths = headings.map((heading, index) => Math.max(heading.length, ...rows.map((row) => row[index]?.length ?? 0)))
       yield toLine(headings, widths)

@@ -3,16 +3,16 @@ import { paramError } from '../lib/errors.ts'
 import { repeated, required, UsageError } from './args.ts'
 import type { Commands } from './command.ts'
 import { checkInput } from './input.ts'
-import { printList, printRecord } from './output.ts'
+import { printList } from './output.ts'
 
 const COLUMNS = {
-  RESOURCE_ID: (resource: Resource) => resource.resourceId,
-  ID: (resource: Resource) => resource.id,
-  NAME: (resource: Resource) => resource.name,
+  RESOURCE_ID: 'resourceId',
+  ID: 'id',
+  NAME: 'name',
   SCOPES: (resource: Resource) => Object.keys(resource.scopes).join(','),
   SELF_SERVICE: (resource: Resource) => resource.selfService.join(','),
   ROLES: (resource: Resource) => resource.roles?.join(',')
-}
+} as const
 
 /** Reads `NAME=DESCRIPTION`. A scope may contain `=`, so such a name is left to the API. */
 function readScope (text: string): [scope: string, description: string] {
@@ -31,8 +31,7 @@ export const resourceCommands: Commands = {
       'self-service': repeated('NAME', 'A scope that any user may give to their clients'),
       role: repeated('ROLE', 'A role, of which the user must hold at least one')
     },
-    async run (context) {
-      const { services: { resources }, args } = context
+    async run ({ services: { resources }, args }) {
       const roles = args.all('role')
       const scopes = args.all('scope').map(readScope)
       if (new Set(scopes.map(([name]) => name)).size < scopes.length) throw new UsageError('--scope: names a scope twice')
@@ -44,7 +43,7 @@ export const resourceCommands: Commands = {
         ...(roles.length > 0 && { roles })
       }
       const { resourceId, strippedClients } = await resources.create(checkInput(CreateResourceSchema, { data }))
-      printRecord(context, { resource_id: resourceId, stripped_clients: strippedClients })
+      return { resource_id: resourceId, stripped_clients: strippedClients }
     }
   },
 
@@ -60,12 +59,11 @@ export const resourceCommands: Commands = {
   'resource remove': {
     summary: 'Remove a resource. Its tokens end, and its scopes stay reserved.',
     flags: { id: required('URI', 'Its URI.') },
-    async run (context) {
-      const { services: { resources }, args } = context
+    async run ({ services: { resources }, args }) {
       const found = await resources.getByUri(args.required('id'))
       if (found === null) throw paramError('id', 'no resource has this URI')
       const { strippedClients } = await resources.remove(found.resourceId)
-      printRecord(context, { resource_id: found.resourceId, stripped_clients: strippedClients })
+      return { resource_id: found.resourceId, stripped_clients: strippedClients }
     }
   }
 }

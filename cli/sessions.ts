@@ -3,7 +3,6 @@ import type { Acr } from '../lib/proofs.ts'
 import { type Args, UsageError, toggle, value } from './args.ts'
 import type { Commands } from './command.ts'
 import { requireUser } from './input.ts'
-import { printRecord } from './output.ts'
 
 /** The class of the flag `below`. */
 function readClass (args: Args): Acr | undefined {
@@ -44,7 +43,7 @@ export const sessionsCommands: Commands = {
         ended++
       }
       await tokens.settle()
-      printRecord(context, { users: ended, ...(below !== undefined && { sessions }) })
+      return { users: ended, ...(below !== undefined && { sessions }) }
     }
   }
 }

@@ -2,7 +2,6 @@ import { required, toggle, value } from './args.ts'
 import type { Commands } from './command.ts'
 import type { Acr } from '../lib/proofs.ts'
 import { requireUser } from './input.ts'
-import { printRecord } from './output.ts'
 
 /** Lifetime in seconds that may be requested for an access token: up to ten years. */
 export const TTL = { minimum: 1, maximum: 10 * 365 * 24 * 60 * 60 }
@@ -26,7 +25,7 @@ export const tokenCommands: Commands = {
       const ttl = args.integer('ttl', TTL)
       const { user_id } = await requireUser(context)
       const scopes = args.optional('scopes')?.split(',').map((scope) => scope.trim()).filter(Boolean)
-      const minted = await services.tokens.mint({
+      return await services.tokens.mint({
         user_id,
         client_id: args.required('client'),
         refresh: args.has('refresh'),
@@ -35,7 +34,6 @@ export const tokenCommands: Commands = {
         acr: args.optional('acr') as Acr | undefined,
         scopes: scopes && [...new Set(scopes)]
       })
-      printRecord(context, minted)
     }
   }
 }

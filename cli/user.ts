@@ -2,9 +2,9 @@ import { InviteUserSchema } from '../schemas/people.ts'
 import { CreateUserSchema, PatchUserSchema, type User, type UserItem } from '../schemas/user.ts'
 import { paramError } from '../lib/errors.ts'
 import { type Args, UsageError, repeated, toggle, value } from './args.ts'
-import { ACCOUNT, FORCE, OPERATOR, type Commands, type Context, toOperator } from './command.ts'
-import { checkInput, readRoles, requireUser, takePassword } from './input.ts'
-import { printList, printRecord } from './output.ts'
+import { ACCOUNT, FORCE, OPERATOR, type Commands, toOperator } from './command.ts'
+import { type Password, checkInput, readRoles, requireUser, takePassword } from './input.ts'
+import { type Result, printList } from './output.ts'
 
 const PASSWORD = toggle('Read the password from stdin. Without it, a password is generated and shown.')
 
@@ -23,9 +23,9 @@ function readUser (args: Args): { account: string, name?: string } {
   return { account: args.required('account'), ...(name !== undefined && { name }) }
 }
 
-/** @param password the generated one; undefined if it was given */
-function printPassword (context: Context, user: object, password: string | undefined): void {
-  printRecord(context, { ...user, password }, password && 'The password is shown only once.')
+/** The result with the password, if it was generated. */
+function showPassword ({ user_id, account }: User, { password, generated }: Password): Result {
+  return generated ? [{ user_id, account, password }, 'The password is shown only once.'] : { user_id, account }
 }
 
 function describeState (user: UserItem): string {
@@ -35,13 +35,13 @@ function describeState (user: UserItem): string {
 }
 
 const COLUMNS = {
-  USER_ID: (user: UserItem) => user.user_id,
-  ACCOUNT: (user: UserItem) => user.account,
-  NAME: (user: UserItem) => user.name,
+  USER_ID: 'user_id',
+  ACCOUNT: 'account',
+  NAME: 'name',
   ROLES: (user: UserItem) => Object.keys(user.roles).join(','),
   STATE: describeState,
-  CREATED: (user: UserItem) => user.created_at
-}
+  CREATED: 'created_at'
+} as const
 
 export const userCommands: Commands = {
   'user create': {
@@ -49,11 +49,10 @@ export const userCommands: Commands = {
     flags: { account: NEW.account, 'password-stdin': PASSWORD, name: NEW.name, role: NEW.role },
     async run (context) {
       const { services, args } = context
-      const { password, generated } = await takePassword(context)
-      const body = checkInput(CreateUserSchema, { data: { ...readUser(args), password } })
+      const taken = await takePassword(context)
+      const body = checkInput(CreateUserSchema, { data: { ...readUser(args), password: taken.password } })
       const { user_id } = await services.users.create(body, { roles: readRoles(args) })
-      const { account } = await services.users.require(user_id)
-      printPassword(context, { user_id, account }, generated ? password : undefined)
+      return showPassword(await services.users.require(user_id), taken)
     }
   },
 
@@ -76,10 +75,10 @@ export const userCommands: Commands = {
     summary: 'Set a new password for a user. This ends all their tokens.',
     flags: { account: ACCOUNT, 'password-stdin': PASSWORD },
     async run (context) {
-      const { user_id, account } = await requireUser(context)
-      const { password, generated } = await takePassword(context)
-      await context.services.users.patch(user_id, checkInput(PatchUserSchema, { data: { password } }), OPERATOR)
-      printPassword(context, { user_id, account }, generated ? password : undefined)
+      const user = await requireUser(context)
+      const taken = await takePassword(context)
+      await context.services.users.patch(user.user_id, checkInput(PatchUserSchema, { data: { password: taken.password } }), OPERATOR)
+      return showPassword(user, taken)
     }
   },
 
@@ -89,19 +88,18 @@ export const userCommands: Commands = {
     async run (context) {
       const { user_id, account } = await requireUser(context)
       await context.services.users.unlock(user_id)
-      printRecord(context, { user_id, account })
+      return { user_id, account }
     }
   },
 
   'user invite': {
     summary: 'Create a user who sets their password with a link. It is mailed, or shown if the service has no mail.',
     flags: NEW,
-    async run (context) {
-      const { services: { accounts }, args } = context
+    async run ({ services: { accounts }, args }) {
       const { data } = checkInput(InviteUserSchema, { data: readUser(args) })
       const invited = await accounts.inviteUser({ ...data, ...(args.all('role').length > 0 && { roles: readRoles(args) }) }, OPERATOR)
       await accounts.outbox?.settle()
-      printRecord(context, invited, invited.link === undefined ? 'The link goes by mail.' : LINK)
+      return [invited, invited.link === undefined ? 'The link goes by mail.' : LINK]
     }
   },
 
@@ -109,11 +107,11 @@ export const userCommands: Commands = {
     summary: 'Let a user set a new password with a link. It is mailed, or shown if the service has no mail.',
     flags: { account: ACCOUNT },
     async run (context) {
-      const { services: { accounts } } = context
+      const { accounts } = context.services
       const { user_id, account } = await requireUser(context)
       const recovered = await accounts.recoverUser(user_id, OPERATOR)
       await accounts.outbox?.settle()
-      printRecord(context, { user_id, account, ...recovered }, recovered.sent ? 'The link goes by mail.' : LINK)
+      return [{ user_id, account, ...recovered }, recovered.sent ? 'The link goes by mail.' : LINK]
     }
   },
 
@@ -129,7 +127,8 @@ export const userCommands: Commands = {
       const { services, args } = context
       const [added, removed] = [args.all('add'), args.all('remove')]
       if (added.length + removed.length === 0) throw new UsageError('--add: is required, or --remove')
-      for (const [flag, names] of [['add', added], ['remove', removed]] as const) if (names.includes('')) throw new UsageError(`--${flag}: must not be empty`)
+      const empty = ['add', 'remove'].find((flag) => args.all(flag).includes(''))
+      if (empty !== undefined) throw new UsageError(`--${empty}: must not be empty`)
       const both = added.find((role) => removed.includes(role))
       if (both !== undefined) throw new UsageError('--add: names a role that --remove also names')
       const { user_id, account } = await requireUser(context)
@@ -142,7 +141,7 @@ export const userCommands: Commands = {
         checkInput(PatchUserSchema, { data: { roles } })
         return roles
       }, toOperator(args))
-      printRecord(context, context.json ? { user_id, account, roles } : { user_id, account, roles: Object.keys(roles) })
+      return { user_id, account, roles: context.json ? roles : Object.keys(roles) }
     }
   }
 }

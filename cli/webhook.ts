@@ -1,43 +1,44 @@
 import { CreateWebhookSchema, ReplayWebhookSchema, type Webhook, type WebhookAttempt } from '../schemas/webhook.ts'
+import { repeated, required, value } from './args.ts'
 import type { Commands } from './command.ts'
 import { checkInput } from './input.ts'
-import { printList, printRecord } from './output.ts'
+import { printList, toBatches } from './output.ts'
 
 const COLUMNS = {
-  WEBHOOK_ID: (webhook: Webhook) => webhook.webhookId,
-  NAME: (webhook: Webhook) => webhook.name,
-  URL: (webhook: Webhook) => webhook.url,
+  WEBHOOK_ID: 'webhookId',
+  NAME: 'name',
+  URL: 'url',
   TYPES: (webhook: Webhook) => webhook.types.join(','),
-  STATE: (webhook: Webhook) => webhook.disabled === true ? webhook.failure ?? 'disabled' : webhook.failingSince === undefined ? 'ok' : 'failing',
-  PARKED: (webhook: Webhook) => webhook.parked
-}
+  STATE: ({ disabled, failure, failingSince }: Webhook) =>
+    disabled === true ? failure ?? 'disabled' : failingSince === undefined ? 'ok' : 'failing',
+  PARKED: 'parked'
+} as const
 
 const ATTEMPT_COLUMNS = {
-  AT: (attempt: WebhookAttempt) => attempt.at,
-  EVENT: (attempt: WebhookAttempt) => attempt.eventId,
-  TYPE: (attempt: WebhookAttempt) => attempt.type,
-  ATTEMPT: (attempt: WebhookAttempt) => attempt.attempt,
-  OUTCOME: (attempt: WebhookAttempt) => attempt.outcome,
+  AT: 'at',
+  EVENT: 'eventId',
+  TYPE: 'type',
+  ATTEMPT: 'attempt',
+  OUTCOME: 'outcome',
   ANSWER: (attempt: WebhookAttempt) => attempt.status ?? attempt.code,
-  MS: (attempt: WebhookAttempt) => attempt.time
-}
+  MS: 'time'
+} as const
 
-const WEBHOOK = { webhook: { type: 'string', value: 'ID', required: true, text: 'The webhook.' } } as const
+const WEBHOOK = { webhook: required('ID', 'The webhook.') }
 
 export const webhookCommands: Commands = {
   'webhook create': {
     summary: 'Create a webhook, and show the secret that signs its messages.',
     flags: {
-      name: { type: 'string', value: 'NAME', required: true, text: 'Display name.' },
-      url: { type: 'string', value: 'URL', required: true, text: 'Where events are sent: https.' },
-      type: { type: 'string', value: 'TYPE', multiple: true, text: 'A type of event, all of a kind as user.*, or all as *; may be repeated. Default *.' }
+      name: required('NAME', 'Display name.'),
+      url: required('URL', 'Where events are sent: https.'),
+      type: repeated('TYPE', 'A type of event, all of a kind as user.*, or all as *', 'Default *.')
     },
-    async run (context) {
-      const { services: { webhooks }, args } = context
+    async run ({ services: { webhooks }, args }) {
       const types = args.all('type')
       const data = { name: args.required('name'), url: args.required('url'), types: types.length > 0 ? types : ['*'] }
       const { webhookId, secret } = await webhooks.create(checkInput(CreateWebhookSchema, { data }))
-      printRecord(context, { webhook_id: webhookId, secret })
+      return { webhook_id: webhookId, secret }
     }
   },
 
@@ -54,10 +55,10 @@ export const webhookCommands: Commands = {
     summary: 'Delete a webhook.',
     flags: WEBHOOK,
     creates: false,
-    async run (context) {
-      const webhookId = context.args.required('webhook')
-      await context.services.webhooks.remove(webhookId)
-      printRecord(context, { deleted: webhookId })
+    async run ({ services: { webhooks }, args }) {
+      const webhookId = args.required('webhook')
+      await webhooks.remove(webhookId)
+      return { deleted: webhookId }
     }
   },
 
@@ -65,10 +66,10 @@ export const webhookCommands: Commands = {
     summary: 'Send a message of the type webhook.test now, and show the result.',
     flags: WEBHOOK,
     creates: false,
-    async run (context) {
-      const { status, code, time } = await context.services.webhooks.test(context.args.required('webhook'), context.signal)
+    async run ({ services: { webhooks }, args, signal }) {
+      const { status, code, time } = await webhooks.test(args.required('webhook'), signal)
       if (code !== undefined) throw new Error(`there was no answer: ${code}`)
-      printRecord(context, { status, time })
+      return { status, time }
     }
   },
 
@@ -76,15 +77,14 @@ export const webhookCommands: Commands = {
     summary: 'Deliver events again. The running service does it.',
     flags: {
       ...WEBHOOK,
-      from: { type: 'string', value: 'PLACE', required: true, text: 'Where to begin: a time (RFC 3339), a cursor of the feed, first or now.' },
-      to: { type: 'string', value: 'PLACE', text: 'Where to end: a time or a cursor. By default there is no end.' }
+      from: required('PLACE', 'Where to begin: a time (RFC 3339), a cursor of the feed, first or now.'),
+      to: value('PLACE', 'Where to end: a time or a cursor. By default there is no end.')
     },
     creates: false,
-    async run (context) {
-      const { services: { webhooks }, args } = context
+    async run ({ services: { webhooks }, args }) {
       const to = args.optional('to')
       const range = checkInput(ReplayWebhookSchema, { from: args.required('from'), ...(to !== undefined && { to }) })
-      printRecord(context, await webhooks.replay(args.required('webhook'), range))
+      return await webhooks.replay(args.required('webhook'), range)
     }
   },
 
@@ -94,7 +94,7 @@ export const webhookCommands: Commands = {
     creates: false,
     async run (context) {
       const found = await context.services.webhooks.listAttempts(context.args.required('webhook'))
-      await printList(context, (async function * () { if (found.length > 0) yield found })(), ATTEMPT_COLUMNS)
+      await printList(context, toBatches(found), ATTEMPT_COLUMNS)
     }
   }
 }

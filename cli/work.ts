@@ -4,14 +4,18 @@ import type { DeliveryRecord } from '../lib/mail/outbox.ts'
 import type { FailedEvent } from '../lib/webhooks/record.ts'
 import type { WorkRecord } from '../lib/work/record.ts'
 import type { Work, WorkName } from '../lib/work/watch.ts'
-import { type Args, UsageError } from './args.ts'
+import { type Args, UsageError, required, toggle, value } from './args.ts'
 import type { Command, Commands, Context } from './command.ts'
-import { type Columns, printList, printRecord } from './output.ts'
+import { type Result, printList } from './output.ts'
 
 /** What the commands of a kind print: nothing that is sealed or secret. */
 interface Shown extends Partial<Omit<DeliveryRecord & LogoutRecord & FailedEvent, keyof WorkRecord>>, WorkRecord {
   to?: string
+  about?: string
 }
+
+/** Fields by heading: what is printed, and the JSON too. */
+type Fields = Record<string, keyof Shown>
 
 /** The kinds of work, each with what it is about. */
 const KINDS: Record<WorkName, (record: Shown) => unknown[]> = {
@@ -22,15 +26,8 @@ const KINDS: Record<WorkName, (record: Shown) => unknown[]> = {
 }
 const NAMES = Object.keys(KINDS) as WorkName[]
 
-/** The columns that all kinds have, after those of their own. */
-const COLUMNS: Columns<WorkRecord> = {
-  ATTEMPTS: ({ attempts }) => attempts,
-  FAILURE: ({ failure }) => failure ?? '',
-  DUE: ({ due_at }) => due_at,
-  ENDS: ({ ends_at }) => ends_at
-}
-
-const toCommon = ({ attempts, failure, due_at, ends_at }: WorkRecord) => ({ attempts, failure, due_at, ends_at })
+/** The fields that all kinds have, after those of their own. */
+const COMMON: Fields = { ATTEMPTS: 'attempts', FAILURE: 'failure', DUE: 'due_at', ENDS: 'ends_at' }
 
 export function requireWork ({ services: { work } }: Context, name: WorkName): Work {
   const found = work[name]
@@ -38,15 +35,13 @@ export function requireWork ({ services: { work } }: Context, name: WorkName): W
   return found
 }
 
-const readState = (args: Args): WorkRecord['state'] => args.has('failed') ? 'failed' : 'due'
-
 /** Ignores the error of work that has ended, or that somebody else has retried. */
 function skipEnded (error: unknown): void {
   if (!(error instanceof IdentityError) || (error.code !== 'ErrNotFound' && error.code !== 'ErrParam')) throw error
 }
 
 /** Retries the failed work with the id, or all of it. */
-async function retry (context: Context, { list, retry }: Work, id: string | undefined, note?: string): Promise<void> {
+async function retry ({ list, retry }: Work, id: string | undefined, note?: string): Promise<Result> {
   let retried = 0
   async function retryOne (id: string): Promise<void> {
     await retry?.(id)
@@ -54,40 +49,55 @@ async function retry (context: Context, { list, retry }: Work, id: string | unde
   }
   if (id !== undefined) await retryOne(id)
   else for await (const batch of list?.('failed') ?? []) for (const one of batch) await retryOne(one.id).catch(skipEnded)
-  printRecord(context, { retried }, retried > 0 ? note : undefined)
+  return [{ retried }, retried > 0 ? note : undefined]
 }
 
-async function * showAll (batches: AsyncIterable<WorkRecord[]>, show: (record: Shown) => object): AsyncIterable<Shown[]> {
-  for await (const batch of batches) yield batch.map((record) => show(record) as Shown)
+/** Prints these fields of the work of these kinds, of which the command line may know none. */
+async function printWork (
+  context: Context, names: WorkName[], own: Fields, describe?: (record: Shown, name: WorkName) => object
+): Promise<void> {
+  const { services: { work }, args } = context
+  const fields = { ...own, ...COMMON }
+  async function * readAll (): AsyncGenerator<Shown[]> {
+    for (const name of names) {
+      for await (const batch of work[name]?.list?.(args.has('failed') ? 'failed' : 'due') ?? []) {
+        yield batch.map((record: Shown) => {
+          const shown = { ...record, ...describe?.(record, name) }
+          return Object.fromEntries(Object.values(fields).map((field) => [field, shown[field]])) as unknown as Shown
+        })
+      }
+    }
+  }
+  await printList(context, readAll(), fields)
 }
 
 /** The command that lists work of one kind. */
-export function toList (name: WorkName, columns: Columns<Shown>, show: (record: Shown) => object, texts: { summary: string, failed: string }): Command {
+export function toList (name: WorkName, own: Fields, { summary, failed }: { summary: string, failed: string }): Command {
   return {
-    summary: texts.summary,
-    flags: { failed: { type: 'boolean', text: texts.failed } },
+    summary,
+    flags: { failed: toggle(failed) },
     creates: false,
     async run (context) {
-      const shown = showAll(requireWork(context, name).list!(readState(context.args)), (record) => ({ ...show(record), ...toCommon(record) }))
-      await printList(context, shown, { ...columns, ...COLUMNS })
+      requireWork(context, name)
+      await printWork(context, [name], own)
     }
   }
 }
 
 /** The command that retries failed work of one kind. */
-export function toRetry (name: WorkName, { summary, id, note }: { summary: string, id: string, note?: string }, after?: (context: Context) => Promise<void>): Command {
+export function toRetry (
+  name: WorkName, { summary, id, note }: { summary: string, id: string, note?: string }, after?: (context: Context) => Promise<void>
+): Command {
   return {
     summary,
-    flags: {
-      id: { type: 'string', value: 'ID', text: id },
-      all: { type: 'boolean', text: 'All of them.' }
-    },
+    flags: { id: value('ID', id), all: toggle('All of them.') },
     creates: false,
     async run (context) {
       const work = requireWork(context, name)
       context.args.requireOne('id', 'all')
-      await retry(context, work, context.args.optional('id'), note)
+      const result = await retry(work, context.args.optional('id'), note)
       await after?.(context)
+      return result
     }
   }
 }
@@ -98,27 +108,19 @@ function readKind (args: Args): WorkName | undefined {
   throw new UsageError(`--kind: must be one of ${NAMES.join(', ')}`)
 }
 
-async function * listWork ({ services: { work }, args }: Context, names: WorkName[]): AsyncIterable<(Shown & { kind: WorkName, about: string })[]> {
-  for (const kind of names) {
-    const show = (record: Shown) => ({ kind, id: record.id, about: KINDS[kind](record).filter(Boolean).join(' '), ...toCommon(record) })
-    yield * showAll(work[kind]?.list?.(readState(args)) ?? (async function * () {})(), show) as AsyncIterable<(Shown & { kind: WorkName, about: string })[]>
-  }
-}
-
-const KIND = { type: 'string', value: 'KIND', text: `One of ${NAMES.join(', ')}.` } as const
+const KIND_TEXT = `One of ${NAMES.join(', ')}.`
 
 export const workCommands: Commands = {
   'work list': {
     summary: 'List what the service has yet to do, or with --failed what it gave up, and say which kind stands still.',
-    flags: { kind: { ...KIND, text: `${KIND.text} Absent: all.` }, failed: { type: 'boolean', text: 'What was given up.' } },
+    flags: { kind: value('KIND', `${KIND_TEXT} Absent: all.`), failed: toggle('What was given up.') },
     creates: false,
     async run (context) {
       const kind = readKind(context.args)
       if (kind !== undefined) requireWork(context, kind)
       const names = kind === undefined ? NAMES : [kind]
-      await printList(context, listWork(context, names), {
-        KIND: ({ kind }) => kind, ID: ({ id }) => id, ABOUT: ({ about }) => about, ...COLUMNS
-      })
+      await printWork(context, names, { KIND: 'kind', ID: 'id', ABOUT: 'about' }, (record, kind) =>
+        ({ kind, about: KINDS[kind](record).filter(Boolean).join(' ') }))
       for (const name of names) {
         const since = await context.services.work[name]?.findStall()
         if (since !== undefined) context.stderr.write(`fastify-identity: warning: ${name}: due since ${since}, and no service attempts it\n`)
@@ -128,10 +130,11 @@ export const workCommands: Commands = {
 
   'work retry': {
     summary: 'Make work due again that was given up. The running service does it.',
-    flags: { kind: { ...KIND, required: true }, id: { type: 'string', value: 'ID', text: 'The id of one. Absent: all of the kind.' } },
+    flags: { kind: required('KIND', KIND_TEXT), id: value('ID', 'The id of one. Absent: all of the kind.') },
     creates: false,
     async run (context) {
-      await retry(context, requireWork(context, readKind(context.args)!), context.args.optional('id'), 'A running service does it within two seconds.')
+      const work = requireWork(context, readKind(context.args)!)
+      return await retry(work, context.args.optional('id'), 'A running service does it within two seconds.')
     }
   }
 }
