@@ -29,12 +29,19 @@ const CHANGING: [line: string, ...types: (keyof typeof EVENT_TYPES)[]][] = [
 ]
 
 /** Commands that change nothing that is recorded: they read, issue tokens, write files, or serve. */
-const OTHERS = ['token create', 'user list', 'user show', 'client list', 'client export', 'resource list', 'event list', 'event export', 'mail test', 'mail list', 'logout list', 'work list', 'keys status', 'backup', 'restore', 'compact', 'doctor', 'config check', 'login', 'serve', 'testing', 'texts export']
+const OTHERS = [
+  'token create', 'user list', 'user show', 'user factors list', 'client list', 'client export', 'resource list', 'event list',
+  'event export', 'mail test', 'mail list', 'logout list', 'work list', 'keys status', 'backup', 'restore', 'compact', 'doctor',
+  'config check', 'login', 'serve', 'testing', 'texts export'
+]
+
+/** Commands about what no command makes: test/cli/{people,logout,work}.test.ts, test/spec/factors.test.ts. */
+const LATER = ['mail retry', 'logout retry', 'work retry', 'user factors reset']
 
 t.test('commands that change something have their events', async (t) => {
   const recorded = CHANGING.map(([line]) => line.split(' --')[0]!)
-  // Only failed deliveries can be retried: test/cli/people.test.ts, test/cli/logout.test.ts, test/cli/work.test.ts.
-  t.same([...recorded, ...OTHERS, 'mail retry', 'logout retry', 'work retry'].sort(), Object.keys(COMMANDS).filter((name) => !/^(webhook|move)/.test(name)).sort(), 'every command is known')
+  const known = Object.keys(COMMANDS).filter((name) => !/^(webhook|move)/.test(name))
+  t.same([...recorded, ...OTHERS, ...LATER].sort(), known.sort(), 'every command is known')
   const cli = createCli(t.testdir(), { IDENTITY_ISSUER: 'http://127.0.0.1:3000' })
   let seen = 0
   let client = ''
