@@ -27,7 +27,7 @@ const KEEP_ALIVE = 72_000
 const HSTS = 'max-age=31536000'
 
 /** The parts that the environment cannot express. */
-export interface AppParts extends Pick<IdentityOptions, 'store' | 'now' | 'counter' | 'processes' | 'closing'> {
+interface AppParts extends Pick<IdentityOptions, 'store' | 'now' | 'counter' | 'processes' | 'closing'> {
   /** The log's destination; absent: stdout. */
   logStream?: { write (line: string): void }
 }

@@ -13,14 +13,14 @@ export interface DeviceCode {
   expires_in: number
 }
 
-export interface DeviceTokens {
+interface DeviceTokens {
   access_token: string
   expires_in: number
   refresh_token?: string
   scope?: string
 }
 
-export interface DeviceLogin {
+interface DeviceLogin {
   /** The authorization server's issuer. */
   issuer: string
   /** A public client. */

@@ -50,7 +50,7 @@ function quote (text: string): string {
   return `'${text.replaceAll("'", "'\\''")}'`
 }
 
-export interface WelcomeOptions {
+interface WelcomeOptions {
   /** URL of the service. */
   url: string
   production: boolean

@@ -9,7 +9,7 @@ export interface Decision extends Change {
   happened?: readonly Happening[]
 }
 
-export interface Changed<T extends Document> {
+interface Changed<T extends Document> {
   collection: Collection<T>
   recorder: Pick<Recorder, 'attach'>
   /** The record, for the message of ErrBusy. */

@@ -28,9 +28,9 @@ export type ErrorCode = keyof typeof ERRORS
  */
 export const REASONS = ['short', 'common', 'name', 'paused', 'closed', 'code_closed', 'events'] as const
 
-export type ErrorReason = typeof REASONS[number]
+type ErrorReason = typeof REASONS[number]
 
-export interface IdentityErrorOptions extends ErrorOptions {
+interface IdentityErrorOptions extends ErrorOptions {
   /** Response headers, such as WWW-Authenticate or Retry-After. */
   headers?: Record<string, string>
   /** A status other than the kind's own: 413 and 415 are ErrParam. */

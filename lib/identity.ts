@@ -4,7 +4,7 @@ import { type AccountOptions, type Accounts, createAccounts } from './accounts/i
 import { DEFAULT_ACCOUNT_PATH } from './accounts/links.ts'
 import { ENDED_BY_DELETION, createTickets } from './accounts/tickets.ts'
 import type { Event } from '../schemas/event.ts'
-import { type EventServices, type Events, createEvents } from './events/index.ts'
+import { type Events, createEvents } from './events/index.ts'
 import type { Failures } from './events/failures.ts'
 import { type Origin, nameCaller } from './events/origin.ts'
 import { createClients, type Clients } from './clients/clients.ts'
@@ -116,7 +116,7 @@ export interface ServiceOptions extends Pick<
 }
 
 /** What no caller waits for: deliveries, publication, the removal of dead records and of expired ones (`store`), and what follows a change. */
-export type BackgroundWork = 'events' | 'logouts' | 'mail' | 'removals' | 'resources' | 'store' | 'users' | 'webhooks'
+type BackgroundWork = 'events' | 'logouts' | 'mail' | 'removals' | 'resources' | 'store' | 'users' | 'webhooks'
 
 /** The services over one store. A program can do everything through them that the HTTP routes do. */
 export interface Services {
@@ -124,8 +124,6 @@ export interface Services {
   readonly roles: RoleNames
   /** Events: the feed, lists, and listeners of this process. */
   readonly events: Events
-  /** Events that cannot be published, and are tried again every hour. */
-  readonly letters: EventServices['letters']
   /** Records failures and refusals. */
   readonly failures: Pick<Failures, 'recordRefusal' | 'flush'>
   readonly users: Users
@@ -336,7 +334,6 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     store,
     roles,
     events: record.events,
-    letters: record.letters,
     failures: record.failures,
     accounts,
     users,

@@ -146,7 +146,7 @@ export function createClientRecord (time: number, { id = generateId(time), ...fi
 }
 
 /** A client that uses a token on behalf of the token's user, and whom it acts for in turn (RFC 8693, 4.1). No request can set it yet. */
-export type Delegate = { client_id: string, act?: Delegate }
+type Delegate = { client_id: string, act?: Delegate }
 
 /** The fields of every code, token and grant. The id is the SHA-256 of the token, base64url; a grant's is random. */
 export interface TokenRecord extends Document {

@@ -30,7 +30,7 @@ declare module './auth.ts' {
 }
 
 /** Options that are not plain data. */
-export interface HandedIn {
+interface HandedIn {
   /** An open store of the host's. The plugin does not close it. */
   store?: Store
   /** Milliseconds since the epoch; for tests. */

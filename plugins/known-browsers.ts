@@ -3,7 +3,7 @@ import { type KnownBrowser, type KnownBrowsers, KNOWN_FOR } from '../lib/throttl
 import { readCookie } from './cookies.ts'
 
 /** The cookie of a browser in which a user has signed in with a password. Failed attempts elsewhere cannot lock the user out of it. */
-export interface BrowserCookies {
+interface BrowserCookies {
   /** The entry for an account in the request's cookie. */
   find (request: FastifyRequest, account: string): KnownBrowser | undefined
   /** Sets the cookie after a sign-in. */

@@ -17,7 +17,7 @@ import { logFailure } from './failure-log.ts'
 import type { SignInLimits } from './sign-in-limit.ts'
 
 /** Resolves to the authorization server with the current keys. */
-export type GetServer = () => Promise<AuthorizationServer>
+type GetServer = () => Promise<AuthorizationServer>
 
 const validate = compileOptions(OidcOptionsSchema)
 

@@ -8,7 +8,7 @@ import { type IdentityOptions, type ReadOptions, readOptions } from './identity.
 import { readOidcOptions } from './oidc.ts'
 
 /** The checked options of the plugin, and what follows from them alone. */
-export interface Prepared {
+interface Prepared {
   options: ReadOptions
   /** The authorization server; false: none. */
   server: false | { options: OidcOptions, look: Look, mailLook: MailLook, languages: Languages, accountPath: string }

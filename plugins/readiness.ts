@@ -17,7 +17,7 @@ export class ClosingError extends Error {
   }
 }
 
-export interface ReadinessOptions {
+interface ReadinessOptions {
   store: Pick<Store, 'ping' | 'verify'>
   /** Aborted when the service is about to close. */
   closing: AbortSignal

@@ -36,7 +36,7 @@ export const toAsker = (request: FastifyRequest, locales?: string): Asker => {
 }
 
 /** Called after a link has set a password. It answers the request, or resolves to null for the default page. */
-export type AfterPassword = (request: FastifyRequest, reply: FastifyReply, set: Awaited<ReturnType<FastifyInstance['identity']['accounts']['setPassword']>>) => Promise<FastifyReply | null>
+type AfterPassword = (request: FastifyRequest, reply: FastifyReply, set: Awaited<ReturnType<FastifyInstance['identity']['accounts']['setPassword']>>) => Promise<FastifyReply | null>
 
 /** Why the form of a link was refused, in the reader's language. Undefined for an error that the form cannot answer. */
 function describeRefusal (error: IdentityError, min: number): Message | undefined {

@@ -8,7 +8,7 @@ import { toAsker } from './people-pages.ts'
 import { createRows } from './rows.ts'
 import type { RouteSettings } from './settings.ts'
 
-export interface PeopleSettings extends Pick<RouteSettings, 'linkLimit'> {
+interface PeopleSettings extends Pick<RouteSettings, 'linkLimit'> {
   access: Record<string, AccessRule>
 }
 

@@ -19,7 +19,7 @@ const HEADERS: Record<number, Record<string, TSchema>> = {
 const MALFORMED: Record<number, string> = { 414: 'ErrParam: The URL is too long.', 431: 'ErrParam: The headers are too large.' }
 
 /** An error response. */
-export function fail (status: number, description: string): TSchema {
+function fail (status: number, description: string): TSchema {
   return { ...ErrorSchema, description, ...(HEADERS[status] && { headers: HEADERS[status] }) }
 }
 

@@ -61,7 +61,6 @@ export const EventFeedQuerySchema = Type.Object({
     description: 'Seconds to wait for an event if there is none yet.'
   }))
 }, { additionalProperties: false })
-export type EventFeedQuery = Static<typeof EventFeedQuerySchema>
 
 export const EventFeedSchema = Type.Object({
   data: Type.Array(EventSchema),

@@ -1,4 +1,4 @@
-import { type TProperties, Type, type Static } from '@sinclair/typebox'
+import { type TProperties, Type } from '@sinclair/typebox'
 import { Data, IdSchema, LIMITS, RolesSchema } from './common.ts'
 
 /** Characters of a link's token: 43. */
@@ -46,7 +46,6 @@ export const InviteUserSchema = Body({
   roles: Type.Optional({ ...RolesSchema, description: 'Admin only.' } as typeof RolesSchema),
   ...ReturnTo
 }, 'InviteUser', { account: 'bob@example.com', name: 'Bob' })
-export type InviteUser = Static<typeof InviteUserSchema>
 
 const Link = Type.Optional(Type.String({ description: 'The link, where it does not go by mail. Hand it over: whoever has it chooses the password.' }))
 

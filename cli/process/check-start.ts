@@ -12,7 +12,7 @@ export function findVariable (option: string): string | undefined {
 }
 
 /** The error of a wrong option as one that names its variable. Any other error stays as it is. */
-export function nameVariable (error: unknown): unknown {
+function nameVariable (error: unknown): unknown {
   const { message } = error as Error
   const [, option = '', problem = ''] = /^option ([\w.]+): (.*)$/s.exec(message) ?? []
   const name = findVariable(option)

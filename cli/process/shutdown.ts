@@ -9,7 +9,7 @@ export const STORE_CLOSE = 5000
 /** Milliseconds within which a second signal is the same Ctrl-C: both the terminal and npm send it. */
 const ECHO = 500
 
-export interface Endings {
+interface Endings {
   log: Pick<FastifyBaseLogger, 'info' | 'error' | 'fatal'>
   /** Shuts down gracefully, then exits with this code. Called once. */
   close (code: number): void

@@ -1,12 +1,12 @@
 import type { FastifyBaseLogger } from 'fastify'
 
-export interface Worker {
+interface Worker {
   readonly id: number
   readonly pid: number | undefined
   kill (signal: NodeJS.Signals): void
 }
 
-export interface SupervisorParts {
+interface SupervisorParts {
   /** Workers to keep running. */
   count: number
   /** Starts a worker. Its events go to `onListening` and `onExit`. */

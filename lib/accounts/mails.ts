@@ -11,7 +11,7 @@ import { mayMailAsked } from './mail-limits.ts'
 import { copyReturnTo } from './return-to.ts'
 import { type Purpose, toHolder } from './tickets.ts'
 
-export interface ComposerParts {
+interface ComposerParts {
   service: () => string
   getMailLook: () => MailLook
   getLanguages: () => Languages
@@ -61,7 +61,9 @@ export function createComposer (context: Omit<AccountContext, 'outbox'>, { servi
   }
 
   /** Composes a mail with a link for one user, unless their relevant state has changed since the request. */
-  async function composeLinked (job: Job, kind: MailKind, purpose: Purpose, find: (user: UserRecord) => Promise<{ address: string, former?: string } | null>): Promise<Draft> {
+  async function composeLinked (
+    job: Job, purpose: Purpose, find: (user: UserRecord) => Promise<{ address: string, former?: string } | null>
+  ): Promise<Draft> {
     const user = await users.get(String(job.user_id))
     if (findActiveMailbox(user) === undefined && purpose !== 'change') return null
     if (user === null || (job.epoch !== undefined && user.epoch !== job.epoch)) return null
@@ -70,22 +72,27 @@ export function createComposer (context: Omit<AccountContext, 'outbox'>, { servi
     const token = await tickets.issue({
       purpose, ...found, mailed: true, ...toHolder(user), ...copyReturnTo(job)
     })
-    return write(kind, user, job.language, found.address, requireLink(context)(purpose, token), { account: user.account, address: found.address })
+    const { address } = found
+    return write(job.kind as MailKind, user, job.language, address, requireLink(context)(purpose, token), { account: user.account, address })
   }
+
+  /** Tells the mailbox that was the user's. */
+  const composeFormer = async ({ kind, user_id, to, language }: Job): Promise<Draft> =>
+    write(kind as MailKind, await users.get(String(user_id)), language, String(to))
 
   const toMailbox = async (user: UserRecord) => ({ address: findMailbox(user)! })
 
   const COMPOSE: Record<string, (job: Job) => Promise<Draft>> = {
     forgot: composeAsked,
     'sign-up': composeAsked,
-    recovery: (job) => composeLinked(job, 'recovery', 'reset', toMailbox),
-    invite: (job) => composeLinked(job, 'invite', 'invite', async (user) => user.invited_at === undefined ? null : await toMailbox(user)),
-    verify: (job) => composeLinked(job, 'verify', 'verify', async (user) => user.email_verified_at === undefined ? await toMailbox(user) : null),
-    'address-restored': (job) => composeLinked(job, 'address-restored', 'reset', toMailbox),
+    recovery: (job) => composeLinked(job, 'reset', toMailbox),
+    invite: (job) => composeLinked(job, 'invite', async (user) => user.invited_at === undefined ? null : await toMailbox(user)),
+    verify: (job) => composeLinked(job, 'verify', async (user) => user.email_verified_at === undefined ? await toMailbox(user) : null),
+    'address-restored': (job) => composeLinked(job, 'reset', toMailbox),
 
     async change (job) {
       const address = String(job.address)
-      return await composeLinked(job, 'change', 'change', async (user) => {
+      return await composeLinked(job, 'change', async (user) => {
         // The present holder of the address gets no mail about this request.
         if (!isActive(user, toTimestamp(now())) || await isTaken(users, address, user.id)) return null
         const former = findMailbox(user)
@@ -101,13 +108,8 @@ export function createComposer (context: Omit<AccountContext, 'outbox'>, { servi
       return write('address-changed', user, language, String(to), requireLink(context)('undo', String(token)))
     },
 
-    async 'address-taken-back' ({ user_id, to, language }) {
-      return write('address-taken-back', await users.get(String(user_id)), language, String(to))
-    },
-
-    async 'address-given-up' ({ user_id, to, language }) {
-      return write('address-given-up', await users.get(String(user_id)), language, String(to))
-    },
+    'address-taken-back': composeFormer,
+    'address-given-up': composeFormer,
 
     async 'address-verified' ({ user_id, language }) {
       const user = await users.get(String(user_id))

@@ -23,7 +23,7 @@ export function endToEnd (headers: Incoming, drop: ReadonlySet<string>): Headers
 }
 
 /** The caller, as the upstream sees it. */
-export interface Peer {
+interface Peer {
   /** The remote address of the socket; undefined for a Unix socket. */
   address: string | undefined
   /** Host and scheme of the request, under the host app's trustProxy setting. */

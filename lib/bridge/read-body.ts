@@ -1,7 +1,7 @@
 import type { Readable } from 'node:stream'
 import { IdentityError } from '../errors.ts'
 
-export interface BodyLimits {
+interface BodyLimits {
   /** Bytes. */
   bodyLimit: number
   /** Milliseconds for the whole body. */

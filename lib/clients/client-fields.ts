@@ -60,7 +60,7 @@ function checkKind (client: Pick<ClientRecord, 'grants' | 'redirectUris' | 'secr
 }
 
 /** Further input of a change of a client. */
-export interface ChangeParts {
+interface ChangeParts {
   registry: Registry
   actor: Actor
   /** The current time, for timestamps. */

@@ -13,7 +13,7 @@ const HASH_LENGTH = 22
 
 type Caller = ReturnType<NonNullable<Origin['readCaller']>>
 
-export interface FailureParts {
+interface FailureParts {
   recorder: Pick<Recorder, 'insert'>
   /** The key of the hashes. */
   key: KeyObject

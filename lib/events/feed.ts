@@ -7,7 +7,7 @@ import { type FeedRecord, readFeedRecord } from './lease.ts'
 import { type EventRecord, toNumberId } from './types.ts'
 
 /** Events of one read at most. */
-export const FEED_BATCH = 100
+const FEED_BATCH = 100
 
 /** Milliseconds between two polls of the store for events of other processes, while readers wait. */
 const POLL_INTERVAL = 500

@@ -26,7 +26,7 @@ const OWN: readonly string[] = ['event_inbox', LETTERS]
 /** Deletes what a decided end left, for each collection of an inbox record. It may be called again, and for what is gone. */
 export type Ends = { readonly [collection: string]: ((target: string) => Promise<void>) | undefined }
 
-export interface GatherParts {
+interface GatherParts {
   store: Store
   now: Clock
   getEnds: () => Ends

@@ -7,7 +7,7 @@ import type { Store } from '../store/port.ts'
 import { STALL } from '../work/pace.ts'
 import type { Work } from '../work/watch.ts'
 import type { AddressMode } from './address.ts'
-import { type Failures, createFailures } from './failures.ts'
+import { createFailures } from './failures.ts'
 import { type Feed, createFeed } from './feed.ts'
 import type { Ends } from './gather.ts'
 import { createFollower } from './follower.ts'
@@ -15,12 +15,12 @@ import { createLetterList } from './letters.ts'
 import { createEventList } from './list.ts'
 import { findOldestPending } from './oldest.ts'
 import type { Origin } from './origin.ts'
-import { type Recorder, createRecorder } from './recorder.ts'
+import { createRecorder } from './recorder.ts'
 import { createRelay } from './relay.ts'
-import { type Revocations, createRevocations } from './revocations.ts'
+import { createRevocations } from './revocations.ts'
 import type { EventRecord, EventType } from './types.ts'
 
-export interface EventOptions {
+interface EventOptions {
   /** The `via` of events outside of requests. */
   via: Origin['via']
   /** How much of a network address is stored. */
@@ -29,7 +29,7 @@ export interface EventOptions {
   days: number
 }
 
-export interface EventParts extends EventOptions {
+interface EventParts extends EventOptions {
   store: Store
   now: Clock
   /** The key of the hashes that stand for unknown accounts. */
@@ -58,23 +58,8 @@ export interface Events extends Pick<Feed, 'read' | 'find' | 'first' | 'last' | 
   flush (): Promise<void>
 }
 
-/** Everything about events, for the services. */
-export interface EventServices {
-  events: Events
-  /** Events that cannot be published, and are tried again every hour. */
-  letters: ReturnType<typeof createLetterList>
-  recorder: Recorder
-  failures: Failures
-  revocations: Revocations
-  /** Publishes the events of all processes until `close`. */
-  start (): void
-  close (): Promise<void>
-  /** The publication, for operators. */
-  work: Work
-}
-
-/** Creates the recorder, the relay and the feed. */
-export function createEvents ({ store, now, via, addresses, days, key, onPublish, onPublished, onError, getEnds }: EventParts): EventServices {
+/** Creates the recorder, the relay and the feed: everything about events, for the services. */
+export function createEvents ({ store, now, via, addresses, days, key, onPublish, onPublished, onError, getEnds }: EventParts) {
   const feed = createFeed({ store })
   const relay = createRelay({
     store,
@@ -96,28 +81,25 @@ export function createEvents ({ store, now, via, addresses, days, key, onPublish
     await Promise.all([failures.settle(), revocations.settle()])
     await relay.flush()
   }
-  const letters = createLetterList({ store, now })
   const { read, find, first, last, wait, countWaiting } = feed
+  const events: Events = { read, find, first, last, wait, countWaiting, ...createEventList({ store, feed }), on: follower.on, flush }
   return {
-    events: { read, find, first, last, wait, countWaiting, ...createEventList({ store, feed }), on: follower.on, flush },
-    letters,
+    events,
     recorder,
     failures,
     revocations,
+    /** Publishes the events of all processes until `close`. */
     start: relay.start,
+    /** The publication, for operators. */
     work: {
-      async * list (state) {
-        if (state !== 'failed') return
-        for await (const batch of letters.list()) yield batch.map((letter) => ({ ...letter, state, expired_at: '', ends_at: '', claim: 0, attempts: 0 }))
-      },
-      retry: letters.retry,
+      ...createLetterList({ store, now }),
       pace: relay.pace,
       async findStall () {
         const oldest = await findOldestPending(store)
         return oldest === undefined || oldest > now() - STALL ? undefined : toTimestamp(oldest)
       }
-    },
-    async close () {
+    } satisfies Work,
+    async close (): Promise<void> {
       follower.close()
       await Promise.all([failures.close(), revocations.close()])
       await relay.close()

@@ -50,7 +50,7 @@ export async function readFeedRecord (feeds: Collection<FeedRecord>): Promise<Fe
   }
 }
 
-export interface LeaseParts {
+interface LeaseParts {
   store: Store
   now: Clock
   timers: Timers

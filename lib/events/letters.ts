@@ -4,6 +4,7 @@ import { scan } from '../store/scan.ts'
 import type { Document, Json, Store } from '../store/port.ts'
 import type { Timers } from '../timers.ts'
 import { nameFailure } from '../work/failure.ts'
+import type { WorkRecord } from '../work/record.ts'
 import type { Failed, Found } from './carrier.ts'
 import { EVENT_DUE, EVENT_LETTER, joinDue, readFields, toSame } from './pending.ts'
 import { type InboxRecord, type Versioned, findCreation, toDeletionId } from './recorder.ts'
@@ -35,11 +36,6 @@ export interface LetterRecord extends InboxRecord {
   failure: string
 }
 
-/** A letter, for operators. */
-export interface Letter extends Pick<LetterRecord, 'id' | 'created_at' | 'due_at' | 'failure'> {
-  events: number
-}
-
 /** `none`: there is no letter. `full`: it has room for no more. */
 type Moved = 'moved' | 'none' | 'full'
 
@@ -52,12 +48,12 @@ export function createLetterList ({ store, now }: { store: Store, now: Clock }) 
   const hurry = async (id: string) => await letters.update(id, { set: { due_at: toTimestamp(now()) } })
 
   return {
-    async * list (): AsyncGenerator<Letter[], void, undefined> {
+    /** Letters as failed work, of which they have no other fields. */
+    async * list (state: WorkRecord['state']): AsyncGenerator<WorkRecord[], void, undefined> {
+      if (state !== 'failed') return
       for await (const batch of scan(letters, {}, { urgent: true })) {
-        yield batch.map((letter) => {
-          const { id, created_at, due_at, failure } = letter
-          return { id, created_at, due_at, failure, events: count(letter) }
-        })
+        yield batch.map(({ id, created_at, due_at, failure }) =>
+          ({ id, created_at, due_at, failure, state, expired_at: '', ends_at: '', claim: 0, attempts: 0 }))
       }
     },
 

@@ -5,7 +5,7 @@ import type { Made, Pending } from './pending.ts'
 const MOST_AHEAD = 1_000
 
 /** A document's pending events, in the order that they must keep. */
-export interface Chain {
+interface Chain {
   pending: readonly Pending[]
 }
 

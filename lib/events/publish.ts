@@ -13,13 +13,13 @@ const DAY = 24 * HOUR
 const MOST_BACK = HOUR
 
 /** An event, with the document that carries it. */
-export interface Queued {
+interface Queued {
   chain: Carrier
   pending: Pending
 }
 
 /** What has become of the events of a round. */
-export interface Outcome {
+interface Outcome {
   /** The ULIDs of the published events. */
   done: Set<string>
   /** Documents that are left out, from the event on that failed. */

@@ -37,7 +37,7 @@ export const findCreation = ({ created_at, createdAt }: Versioned): string | und
 /** The same id for all deletions of a document, so that there is one at a time. An id that is in use again has another. */
 export const toDeletionId = (collection: string, target: string, created_at = ''): string => `${collection}/${target}/${created_at}`
 
-export interface RecorderParts {
+interface RecorderParts {
   store: Store
   now: Clock
   /** The `via` of events outside of requests. */

@@ -20,7 +20,7 @@ const PATIENCE = 6_000
 /** Milliseconds between two polls for events that a dead process has left. */
 const POLL_INTERVAL = 5_000
 
-export interface RelayParts extends PublishParts {
+interface RelayParts extends PublishParts {
   /** Receives failures that no caller waits for. */
   onError: (error: unknown) => void
   /** Deletes what a decided end left. Absent: only documents end. */
@@ -174,5 +174,3 @@ export function createRelay (parts: RelayParts) {
     }
   }
 }
-
-export type Relay = ReturnType<typeof createRelay>

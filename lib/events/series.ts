@@ -28,7 +28,7 @@ function readSummaryOrigin (caller: Caller): Origin | undefined {
   return origin && { via: origin.via, readCaller: () => caller }
 }
 
-export interface SeriesParts {
+interface SeriesParts {
   recorder: Pick<Recorder, 'insert'>
   onError: (error: unknown) => void
   /** Events of a series that each become an event within an hour. Further ones are counted, and become one event a minute. */

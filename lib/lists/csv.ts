@@ -7,7 +7,7 @@ import { IdentityError } from '../errors.ts'
 /** The columns of a CSV without `fields`. */
 const COLUMNS: readonly (keyof Client)[] = ['clientId', 'createdAt', 'modifiedAt', 'clientSecret', 'redirectUris', 'scopes', 'userId', 'name', 'image']
 
-export interface CsvOptions {
+interface CsvOptions {
   /** Whether to put a `'` before a cell that a spreadsheet would run as a formula. */
   escapeFormulae: boolean
   /** The columns. Absent: COLUMNS. */

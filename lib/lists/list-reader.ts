@@ -1,7 +1,7 @@
 import { JSONParser, TokenType } from '@streamparser/json'
 import { IdentityError } from '../errors.ts'
 
-export type ListRecord = Record<string, unknown>
+type ListRecord = Record<string, unknown>
 
 /** The maximum size of a record in bytes. It bounds the buffer, apart from one chunk. */
 const MAX_RECORD = 1024 * 1024

@@ -5,7 +5,7 @@ import type { Page } from './cursor.ts'
 import { CSV_TYPE, JSON_TYPE, NDJSON_TYPE } from './negotiation.ts'
 
 /** The format of a list: `{"data":[...]}`, `[...]`, a record per line, or the unchanged pieces, for CSV. */
-export type ListFormat = 'object' | 'array' | 'ndjson' | 'csv'
+type ListFormat = 'object' | 'array' | 'ndjson' | 'csv'
 
 export const LIST_TYPES: Record<ListFormat, string> = { object: JSON_TYPE, array: JSON_TYPE, ndjson: NDJSON_TYPE, csv: CSV_TYPE }
 

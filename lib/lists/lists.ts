@@ -5,7 +5,7 @@ import { createReads } from './reads.ts'
 import { parseSort } from './sort.ts'
 
 /** What callers ask of every list. */
-export interface ListRequest {
+interface ListRequest {
   sort?: string
   after?: string
   offset?: number

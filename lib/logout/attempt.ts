@@ -4,7 +4,7 @@ import type { createReader } from './find-ended.ts'
 import { type LogoutRecord, nameSid } from './record.ts'
 
 /** The user that a logout token is about, and the client that receives it. */
-export interface LogoutClaims {
+interface LogoutClaims {
   client_id: string
   user_id: string
   /** Absent: all sessions of the user. */

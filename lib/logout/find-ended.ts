@@ -9,7 +9,7 @@ import { MOST_SESSIONS } from './record.ts'
 const MOST_READ = 1_000
 
 /** A client, and the user's sessions that ended there. */
-export interface Ended {
+interface Ended {
   user_id: string
   client_id: string
   /** The epoch of the sessions. */

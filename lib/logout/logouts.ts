@@ -49,7 +49,7 @@ const ENDINGS: ReadonlySet<EventType> = new Set<EventType>([
 
 const toEnd = (time: number) => ({ ends_at: toTimestamp(time + LIFE), expired_at: toTimestamp(time + LIFE + KEPT) })
 
-export interface LogoutParts {
+interface LogoutParts {
   store: Store
   now: Clock
   recorder: Pick<Recorder, 'insert'>

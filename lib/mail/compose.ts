@@ -8,7 +8,7 @@ import { type MailKind, getLayoutTexts, getMailTexts } from './texts/index.ts'
 
 export { type MailKind } from './texts/index.ts'
 
-export interface MailParts {
+interface MailParts {
   to: string
   /** The URL of the button. */
   link?: string | undefined

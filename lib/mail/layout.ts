@@ -3,7 +3,7 @@ import type { MailLook } from './look.ts'
 import type { MailText, en } from './texts/en.ts'
 
 /** What stands in a mail: its texts with their values, the link of its button, and the operator's name. */
-export interface MailContent extends MailText {
+interface MailContent extends MailText {
   language: string
   service: string
   link?: string | undefined

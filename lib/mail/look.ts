@@ -18,7 +18,7 @@ export interface MailLook {
   links: OperatorLinks
 }
 
-export interface MailLookOptions extends OperatorLinkOptions {
+interface MailLookOptions extends OperatorLinkOptions {
   /** The logo of the pages. */
   logo?: string | undefined
   accent?: string | undefined

@@ -49,7 +49,7 @@ export function address (draft: NonNullable<Draft>, { from }: Mail, logo: Attach
 
 type Content = { job: Job } | { draft: Draft }
 
-export interface OutboxParts {
+interface OutboxParts {
   store: Store
   now: Clock
   box: SecretBox

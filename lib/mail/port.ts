@@ -20,7 +20,7 @@ export interface Message {
  * Sends a mail. Resolves when the next server has accepted it. An error with a `responseCode` of 500 or higher is final, as in
  * SMTP. After any other error the mail is tried again.
  */
-export type Send = (message: Message, options: { signal: AbortSignal }) => Promise<unknown>
+type Send = (message: Message, options: { signal: AbortSignal }) => Promise<unknown>
 
 /** The transport of mails. */
 export interface Mail {

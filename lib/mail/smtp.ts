@@ -23,7 +23,7 @@ export function findSender (from: string): string | null {
   return address.length <= 254 && email.test(address) ? address : null
 }
 
-export interface SmtpServer {
+interface SmtpServer {
   host: string
   port: number
   /** Whether the connection uses TLS from the start. Otherwise STARTTLS is required, except on this machine. */

@@ -13,7 +13,7 @@ import { makeDirectory, writeWholeFile } from '../whole-file.ts'
 const MIB = 2 ** 20
 
 /** The content of a complete copy of a database. */
-export interface CopyContent {
+interface CopyContent {
   users: number
   clients: number
   /** The key that its secrets are sealed with. */
@@ -92,7 +92,7 @@ export async function backUp (path: string, file: string): Promise<CopyContent> 
   return content!
 }
 
-export interface RestoreOptions {
+interface RestoreOptions {
   /** The backup. It is only read. */
   file: string
   /** The database file that it becomes. */
@@ -103,7 +103,7 @@ export interface RestoreOptions {
 }
 
 /** The restored content, and the new path of the former database. */
-export type Restored = CopyContent & { former?: string }
+type Restored = CopyContent & { former?: string }
 
 /**
  * Replaces the database with a backup. All tokens and sessions in the backup end, because some were revoked after it was

@@ -10,13 +10,13 @@ const MIB = 2 ** 20
 /** Milliseconds between two reports of the progress. */
 const INTERVAL = 1_000
 
-export interface CompactOptions {
+interface CompactOptions {
   /** Receives the share that is written, from 0 to 1. */
   onProgress?: (share: number) => void
 }
 
 /** Bytes of the file. */
-export interface Compacted {
+interface Compacted {
   before: number
   after: number
 }

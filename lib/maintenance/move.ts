@@ -13,7 +13,7 @@ const RECORDED = 50
 const HORIZON = 60 * 60 * 1000
 
 /** A store, and its name without credentials. */
-export interface End {
+interface End {
   store: Store
   name: string
 }
@@ -26,7 +26,7 @@ export interface MoveProgress {
 }
 
 /** A collection that is the same at both ends. */
-export interface Compared {
+interface Compared {
   collection: string
   documents: number
   /** SHA-256 of the compared documents in the order of their ids, base64url. */

@@ -46,7 +46,7 @@ const PASSES = 4
 const NAMED = 5
 
 /** A key, with the number of stored texts that were sealed with it. */
-export interface SealingKey {
+interface SealingKey {
   key_id: string
   /** `seals`, `opens` (stored texts may need it), `new` (seals nothing yet), `unused` or `missing`. */
   state: 'seals' | 'opens' | 'new' | 'unused' | 'missing'

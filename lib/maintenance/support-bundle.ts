@@ -45,7 +45,7 @@ async function countDocuments ({ store }: { store: Store }): Promise<Record<stri
   return counts
 }
 
-export interface BundleParts {
+interface BundleParts {
   /** Absent when the database cannot be opened. */
   services: { store: Store, sealing: Pick<Sealing, 'status'> } | undefined
   engine: EngineReport | undefined

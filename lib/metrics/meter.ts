@@ -1,10 +1,10 @@
 /** How a token was issued: by a grant, or by the operator (`mint`). */
-export type GrantLabel = 'code' | 'refresh' | 'client' | 'device' | 'mint'
+type GrantLabel = 'code' | 'refresh' | 'client' | 'device' | 'mint'
 
 export type Outcome = 'success' | 'failure' | 'limited' | 'error'
 
 /** Returns a number at each scrape, or undefined while there is none. */
-export type Reading = () => number | undefined | Promise<number | undefined>
+type Reading = () => number | undefined | Promise<number | undefined>
 
 /** The metrics of the service. No label contains a user, a client, or anything that a caller can choose. */
 export interface Meter {

@@ -4,7 +4,7 @@ import type { Store } from '../store/port.ts'
 import { findMailbox } from '../users/addresses.ts'
 
 /** A user in oidc-provider's terms. */
-export interface Account {
+interface Account {
   accountId: string
   /** The account as the user types it to sign in. */
   name: string

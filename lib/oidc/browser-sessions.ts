@@ -17,7 +17,7 @@ type CookieOptions = Parameters<KoaContextWithOIDC['cookies']['set']>[2]
 
 type Session = InstanceType<Provider['Session']> & { accountId?: string, exp?: number }
 
-export interface BrowserSessionParts {
+interface BrowserSessionParts {
   provider: Provider
   tokens: Tokens
   times: Times

@@ -19,7 +19,7 @@ import { CLAIMS, chooseDefaultScope, splitScopes } from './scopes.ts'
 import type { Views } from './views.ts'
 import { REACHABLE } from '../proofs.ts'
 
-export interface ConfigurationParts {
+interface ConfigurationParts {
   settings: OidcSettings
   /** Path of the API as the app sees it: the prefix and `/api/v1`. */
   base: string

@@ -47,7 +47,7 @@ export type SignIn = {
 }
 
 /** What a request of oidc-provider has of ours. */
-export interface OurContext {
+interface OurContext {
   client?: OurClient
   /** Present when the user has signed in for this request. */
   result?: { login?: SignIn }

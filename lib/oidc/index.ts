@@ -17,7 +17,7 @@ import { createTimes } from './model-adapter.ts'
 /** Milliseconds between two checks of the keys: a running service notices a rotation within this time. */
 const KEY_CHECK_INTERVAL = 15_000
 
-export interface ServerOptions {
+interface ServerOptions {
   issuer: URL
   /** The path before `/api/v1`, as the app sees it. */
   prefix: string

@@ -15,7 +15,7 @@ export const PUBLISHED_BEFORE_USE = 60_000
 const RSA_BITS = 2048
 
 /** A private key as a JSON Web Key (RFC 7517). */
-export interface SigningKey {
+interface SigningKey {
   kid: string
   kty: string
   alg: string
@@ -139,5 +139,3 @@ export function createKeys ({ store, box, now }: { store: Store, box: SecretBox,
     }
   }
 }
-
-export type Keys = ReturnType<typeof createKeys>

@@ -31,7 +31,7 @@ import type { Look } from '../pages/look.ts'
 import { completeLogin, tellOfSignOut } from './sign-in-sessions.ts'
 import { createViews, findRefusedUri, findWay } from './views.ts'
 
-export interface ProviderParts extends Pick<AdapterParts, 'store' | 'tokens' | 'box' | 'times' | 'addresses'> {
+interface ProviderParts extends Pick<AdapterParts, 'store' | 'tokens' | 'box' | 'times' | 'addresses'> {
   recorder: Pick<Recorder, 'insert'>
   issuer: URL
   /** The path before `/api/v1`, as the app sees it. */

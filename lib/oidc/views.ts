@@ -10,7 +10,7 @@ import { type OurClient, toOurs } from './context.ts'
 import { splitScopes } from './scopes.ts'
 
 /** The client's name on a page. */
-export function nameClient (client: { clientId: string, clientName?: string | undefined }): { name: string } {
+function nameClient (client: { clientId: string, clientName?: string | undefined }): { name: string } {
   return { name: client.clientName ?? client.clientId }
 }
 

@@ -41,7 +41,7 @@ export function isPublicAddress (address: string): boolean {
 export const LOOPBACK_HOSTS = ['localhost', '127.0.0.0/8', '::1']
 
 /** Hosts that may be called even if they are not public, and without TLS. */
-export interface AllowedHosts {
+interface AllowedHosts {
   hasName (hostname: string): boolean
   hasAddress (address: string): boolean
 }

@@ -36,7 +36,7 @@ export interface StepView {
 }
 
 /** The form of a step that comes second: a code of this kind. */
-export interface SecondStepView extends Pick<StepView, 'action' | 'client' | 'xsrf' | 'error'> {
+interface SecondStepView extends Pick<StepView, 'action' | 'client' | 'xsrf' | 'error'> {
   kind: 'totp' | 'recovery'
   /** The kinds that the person may choose instead. */
   others: readonly string[]

@@ -11,7 +11,7 @@ function toFormSource (uri: unknown): string[] {
   return [new URL(uri).protocol]
 }
 
-export interface HeaderOptions {
+interface HeaderOptions {
   look: Pick<Look, 'styleSource'>
   /** The URI that the page's form may redirect to, besides this origin. */
   redirectUri?: unknown

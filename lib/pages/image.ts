@@ -3,7 +3,7 @@ import { readFileSync, statSync } from 'node:fs'
 /** The maximum size of a logo in bytes. It is part of every page, and of every mail. */
 const LIMIT = 64 * 1024
 
-export type ImageType = 'image/png' | 'image/jpeg' | 'image/gif' | 'image/webp' | 'image/svg+xml'
+type ImageType = 'image/png' | 'image/jpeg' | 'image/gif' | 'image/webp' | 'image/svg+xml'
 
 export interface Image {
   type: ImageType

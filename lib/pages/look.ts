@@ -25,7 +25,7 @@ export interface Look {
   getHome?: (() => string) | undefined
 }
 
-export interface LookOptions extends Pick<Look, 'name' | 'getHome'>, OperatorLinkOptions {
+interface LookOptions extends Pick<Look, 'name' | 'getHome'>, OperatorLinkOptions {
   /** The path of an image, or a data URL with base64. */
   logo?: string | undefined
   /** One colour, or two with a space between them: for a light and for a dark background. */

@@ -9,7 +9,7 @@ import { hashToken } from '../crypto/random-token.ts'
 import { readStrength } from '../tokens/strength.ts'
 import { unavailable, type TokenInfoClient, type Verdict } from './token-info-client.ts'
 
-export interface RemoteTokensOptions {
+interface RemoteTokensOptions {
   client: Pick<TokenInfoClient, 'ask'>
   /** Milliseconds, see schemas/remote.ts. */
   cacheTtl: number

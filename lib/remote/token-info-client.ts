@@ -6,7 +6,7 @@ import type { Upstream } from '../upstream/address.ts'
 import { IdentityError } from '../errors.ts'
 import { METADATA, readMetadata, TOKENINFO, type ServiceLocation } from './service-location.ts'
 
-export interface TokenInfoClientOptions {
+interface TokenInfoClientOptions {
   location: ServiceLocation
   /** Milliseconds for a whole call, including the connection. */
   timeout: number

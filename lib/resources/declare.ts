@@ -8,7 +8,7 @@ const MOST_RESOURCES = 100
 const MOST_BYTES = 64 * 1024
 
 /** The part of the registry that a change replaces. */
-export type Declared = Pick<Registry, 'resources' | 'names'>
+type Declared = Pick<Registry, 'resources' | 'names'>
 
 function exists (field: string, cause: string): IdentityError {
   return new IdentityError('RESOURCE_EXIST', `${field}: ${cause}`)

@@ -61,7 +61,7 @@ export function listUsableScopes ({ scopes, declared = {} }: Pick<ClientRecord, 
 }
 
 /** Whether a scope is valid in a token for this resource. `resource_id` is undefined for a token without an audience. */
-export function isScopeOf (registry: Pick<Registry, 'names'>, scope: string, resource_id: string | undefined): boolean {
+function isScopeOf (registry: Pick<Registry, 'names'>, scope: string, resource_id: string | undefined): boolean {
   const declarer = findDeclarer(registry, scope)
   if (resource_id === undefined) return declarer === undefined
   return resource_id === API_RESOURCE_ID ? isApiScope(scope) : declarer === resource_id

@@ -19,7 +19,7 @@ import { createStrip } from './strip.ts'
 
 const SORT_KEYS = { created: 'created_at', modified: 'modified_at', name: 'name' }
 
-export interface ResourceServices {
+interface ResourceServices {
   store: Store
   now: Clock
   /** The URI of the service's own API, if known. */

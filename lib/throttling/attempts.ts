@@ -6,11 +6,11 @@ import { type Document, DuplicateKeyError, type Store } from '../store/port.ts'
 import { Slots } from '../work/slots.ts'
 
 /** Consecutive failures after which each further attempt must wait. */
-export const FREE = 20
+const FREE = 20
 /** Consecutive failures that close a password (NIST SP 800-63B-4, 3.2.2). */
-export const MOST = 100
+const MOST = 100
 /** Failures with the cookie of one browser, after which the cookie has no effect. */
-export const BROWSER_MOST = 10
+const BROWSER_MOST = 10
 
 /** Milliseconds. */
 const FIRST_PAUSE = 1000

@@ -11,7 +11,7 @@ import { CLIENT_CREDENTIALS } from './validity.ts'
 /** The collections whose records belong to a token session. */
 export const OWNED_BY_GRANT = ['refresh_tokens', 'access_tokens', 'authorization_codes', 'device_codes'] as const
 
-export interface EndParts {
+interface EndParts {
   store: Store
   recorder: Pick<Recorder, 'end'>
   /** Records revoked tokens of clients that act for themselves. Absent: like those of users. */

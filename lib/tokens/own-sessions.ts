@@ -16,7 +16,7 @@ import { checkValidity } from './validity.ts'
 const SHOWN = 100
 
 /** A browser in which the user is signed in. */
-export interface OwnBrowser {
+interface OwnBrowser {
   uid: string
   place: Place
   signed_in_at: string
@@ -24,7 +24,7 @@ export interface OwnBrowser {
 }
 
 /** A token session of the user. */
-export interface OwnTokenSession {
+interface OwnTokenSession {
   session_id: string
   client: { client_id: string, name: string }
   /** The place of the sign-in. Absent: the session was not created in a browser. */
@@ -36,7 +36,7 @@ export interface OwnTokenSession {
 }
 
 /** An app that may act for the user. */
-export interface OwnApp {
+interface OwnApp {
   client: { client_id: string, name: string }
   vouched: boolean
   scopes: string[]
@@ -54,7 +54,7 @@ function splitRoles (scopes: string[], resources: string[]): Pick<OwnApp, 'scope
 }
 
 /** A list, and the number of entries that it omits. */
-export interface Shown<T> { entries: T[], more: number }
+interface Shown<T> { entries: T[], more: number }
 
 const byLastUse = (one: { last_used_at: string }, other: { last_used_at: string }) => other.last_used_at < one.last_used_at ? -1 : 1
 

@@ -9,7 +9,7 @@ export { type Dispatcher } from 'undici'
 /** Header fields by lower-case name; an array where a field came several times. */
 export type Headers = Record<string, string | string[]>
 
-export interface RelayOptions {
+interface RelayOptions {
   upstream: Upstream
   maxConnections: number
   /** Milliseconds, see schemas/bridge.ts. */

@@ -67,7 +67,7 @@ export function createMarking (role: string): { role: string, step: Step } {
  * which must require the revision of `record`.
  * @param change null for a deletion
  */
-export type Permit = (record: UserRecord, change: Change | null) => Promise<void>
+type Permit = (record: UserRecord, change: Change | null) => Promise<void>
 
 /** Keeps at least one active administrator: a user with the role who is neither disabled nor expired. */
 export function createAdministrators ({ store, now, role, onError }: {
@@ -164,5 +164,3 @@ export function createAdministrators ({ store, now, role, onError }: {
     }
   }
 }
-
-export type Administrators = ReturnType<typeof createAdministrators>

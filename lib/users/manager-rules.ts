@@ -5,7 +5,7 @@ import type { UserRecord } from '../records.ts'
 import { type Actor, type RoleNames, holdsRole } from '../roles.ts'
 
 /** Throws ErrPerm when the actor may not make this change to this user. */
-export type CheckMayPatch = (target: UserRecord, body: PatchUser, actor: Actor) => void
+type CheckMayPatch = (target: UserRecord, body: PatchUser, actor: Actor) => void
 
 /** The first role on the list that only admins may grant. */
 export function findAdminsRole (names: RoleNames, managerRoles: readonly string[]): string | undefined {

@@ -8,7 +8,7 @@ export const GENERATED_PASSWORD = 24
 export const LONGEST_COMMON = 20
 
 /** The names of the user. A password must not be one of them. */
-export interface PasswordOwner {
+interface PasswordOwner {
   account: string
   /** Another address of the user. */
   email?: string | undefined

@@ -42,7 +42,7 @@ export type PasswordJob = {
   password: string
 }
 
-export interface PasswordOptions {
+interface PasswordOptions {
   /** bcrypt's cost: each step doubles the work. */
   cost: number
   /** Hashes that may wait in all processes together. */

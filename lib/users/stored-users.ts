@@ -9,7 +9,7 @@ import { type Change, DuplicateKeyError, type MaybePromise, type Store } from '.
 import type { Tokens } from '../tokens/tokens.ts'
 import { createAdministrators } from './administrators.ts'
 
-export interface StoredUsersParts {
+interface StoredUsersParts {
   store: Store
   now: Clock
   /** The name of the administrators' role. */

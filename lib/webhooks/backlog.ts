@@ -6,7 +6,7 @@ import type { WebhookFeed } from './cursors.ts'
 import type { FailedEvent } from './record.ts'
 import type { Registry } from './registry.ts'
 
-export interface BacklogParts extends Pick<Registry, 'listAll'> {
+interface BacklogParts extends Pick<Registry, 'listAll'> {
   records: Collection<FailedEvent>
   feed: WebhookFeed
   now: Clock

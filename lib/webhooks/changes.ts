@@ -16,7 +16,7 @@ import { type Registry, SEIZE, notFound } from './registry.ts'
 import type { WebhookSecrets } from './secrets.ts'
 import { isTypePattern } from './types.ts'
 
-export interface ChangesParts {
+interface ChangesParts {
   webhooks: Collection<WebhookRecord>
   attempts: Collection<WebhookAttemptsRecord>
   failedEvents: Collection<FailedEvent>

@@ -133,14 +133,10 @@ export function createDeliveries ({ store, feed, now, send, disable, onGivenUp, 
   /** Leases the webhooks that have work. @returns when the next one is due, and the end of the feed if any webhook waits for events */
   async function look (): Promise<{ next: number, last?: string }> {
     const found = (await listOn()).filter(({ id }) => !workers.has(id))
-    if (found.length === 0) {
-      if (workers.size === 0) queue.pace.note()
-      return { next: Infinity }
-    }
-    const last = await feed.last()
+    const last = found.length === 0 ? undefined : await feed.last()
     let next = Infinity
     for (const record of found) {
-      const due = await findDue(record, last)
+      const due = await findDue(record, last!)
       if (due === undefined) continue
       const time = now()
       if (due > time) {
@@ -152,7 +148,7 @@ export function createDeliveries ({ store, feed, now, send, disable, onGivenUp, 
       if (leased !== null) begin(leased)
     }
     if (workers.size === 0) queue.pace.note()
-    return { next, last }
+    return { next, ...(last !== undefined && { last }) }
   }
 
   async function follow (): Promise<void> {

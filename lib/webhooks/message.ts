@@ -5,7 +5,7 @@ import { readVersion } from '../version.ts'
 const MAX_BYTES = 4_096
 
 /** The type of the message by which an operator tests a webhook. The feed has no such event. */
-export const TEST_TYPE = 'webhook.test'
+const TEST_TYPE = 'webhook.test'
 
 export const HEADERS = { 'content-type': 'application/json', 'user-agent': `fastify-identity/${readVersion()}` }
 

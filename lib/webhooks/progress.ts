@@ -150,5 +150,3 @@ export function createProgress (record: WebhookRecord, { now }: { now: Clock }) 
     }
   }
 }
-
-export type Progress = ReturnType<typeof createProgress>

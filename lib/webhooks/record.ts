@@ -10,7 +10,7 @@ export interface FailedEvent extends WorkRecord {
 }
 
 /** An event that failed in a process of an early release, which kept it in the webhook's record. */
-export type Parked = { id: string, attempts: number, due_at: string, since: string }
+type Parked = { id: string, attempts: number, due_at: string, since: string }
 
 /** A bounded replay: its end, and the cursor at which the deliveries resume. */
 export type Replay = { to: string, resume: string }

@@ -24,7 +24,7 @@ const LOOK_INTERVAL = 1_000
 /** Milliseconds that a webhook without work stays leased, so that the next event needs no new lease. */
 const LINGER = 1_000
 
-export interface WorkerParts {
+interface WorkerParts {
   webhooks: Collection<WebhookRecord>
   attempts: Collection<WebhookAttemptsRecord>
   records: Collection<FailedEvent>
@@ -41,7 +41,7 @@ export interface WorkerParts {
   wait: (after: string, timeout: number) => Promise<void>
 }
 
-export interface WorkerSignals {
+interface WorkerSignals {
   /** Starts no further attempt. */
   stop: AbortSignal
   /** Aborts the attempts in flight too. */

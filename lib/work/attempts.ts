@@ -13,7 +13,7 @@ const HELD = 10_000
 
 const readDelay = (error: unknown): number | undefined => error instanceof RefusedError ? error.retryAfter : undefined
 
-export interface AttemptParts<T extends WorkRecord> {
+interface AttemptParts<T extends WorkRecord> {
   kind: WorkKind<T>
   records: Collection<T>
   room: ReturnType<typeof createRoom<T>>

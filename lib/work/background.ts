@@ -4,7 +4,7 @@ import { Slots } from './slots.ts'
 /** Concurrent tasks; further ones wait. Two, so that a large removal neither blocks all smaller ones nor takes all write capacity. */
 const TASKS = 2
 
-export interface BackgroundOptions {
+interface BackgroundOptions {
   /** Receives failures: no caller waits for a task. */
   onError: (error: unknown) => void
   limit?: number

@@ -7,7 +7,7 @@ import { LEASE } from './lease.ts'
 import { STALL } from './pace.ts'
 import type { WorkRecord } from './record.ts'
 
-export interface InspectionParts<T extends WorkRecord> {
+interface InspectionParts<T extends WorkRecord> {
   /** The name of a record in error messages. */
   name: string
   /** The new end of failed work that an operator retries. Absent: it keeps its end. */

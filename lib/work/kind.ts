@@ -1,7 +1,7 @@
 import type { WorkRecord } from './record.ts'
 
 /** What a kind of work limits by lane. */
-export interface Lanes<T> {
+interface Lanes<T> {
   /** Declared keys. The first that the record has is its lane: what hangs there leaves room for the others. */
   keys: readonly (string & keyof T)[]
   /** Concurrent attempts of one lane in this process. */

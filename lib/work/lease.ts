@@ -16,7 +16,7 @@ export async function claim<T extends Document & { claim: number }> (
   return await collection.update(id, { ...change, increment: { ...increment, claim: 1 } }, { equal: { ...equal, claim } })
 }
 
-export interface LeaseOptions {
+interface LeaseOptions {
   timers: Timers
   /** Milliseconds from one renewal to the next. */
   interval: number

@@ -10,7 +10,7 @@ const COUNT_INTERVAL = 1_000
 /** Cached counts. */
 const COUNTS = 1_000
 
-export interface RoomParts<T extends WorkRecord> {
+interface RoomParts<T extends WorkRecord> {
   kind: WorkKind<T>
   records: Collection<T>
   timers: Timers

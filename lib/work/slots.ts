@@ -1,4 +1,4 @@
-export interface SlotOptions {
+interface SlotOptions {
   /** Concurrent tasks. */
   size: number
   /** Concurrent tasks of one lane: what hangs there leaves slots for the others. As many as there are slots by default. */

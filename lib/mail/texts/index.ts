@@ -7,7 +7,7 @@ const SOURCES: Readonly<Record<Language, MailTextSource>> = { en, de }
 
 export type MailKind = Exclude<keyof typeof en, 'layout'>
 
-export type MailLayoutTexts = MailTextSource['layout']
+type MailLayoutTexts = MailTextSource['layout']
 
 /** The texts of a language and a key, with their placeholders: the operator's, then ours, then the English ones. */
 function merge (key: keyof typeof en, { own }: Languages, language: Language): object {

@@ -20,7 +20,7 @@ const FORMS: readonly (keyof Plural)[] = ['zero', 'one', 'two', 'few', 'many', '
 const isFree = (placeholder: string, path: string) => placeholder === 'service' && path.startsWith('mails.')
 
 /** The operator's texts, and what they lack. */
-export interface ReadTexts {
+interface ReadTexts {
   own: Record<Language, OwnTexts>
   warnings: string[]
 }

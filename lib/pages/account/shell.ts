@@ -5,7 +5,7 @@ import type { Texts } from '../texts/en.ts'
 import type { Language } from '../texts/language.ts'
 
 /** The path of a section. The profile is the first account page. */
-export const toSectionPath = ({ base }: Pick<AccountView, 'base'>, section: AccountView['section']) => section === 'profile' ? base : `${base}/${section}`
+const toSectionPath = ({ base }: Pick<AccountView, 'base'>, section: AccountView['section']) => section === 'profile' ? base : `${base}/${section}`
 
 function navigate (view: AccountView, { account: own }: Texts): Html {
   const { base, section, sections, account, xsrf } = view

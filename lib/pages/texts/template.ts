@@ -11,7 +11,7 @@ export interface Plural {
 }
 
 /** A name or another text from outside, or a part of the page. Strings are escaped. */
-export type Slot = string | number | Html
+type Slot = string | number | Html
 
 const PLACEHOLDER = /\{(\w+)\}/
 
