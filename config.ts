@@ -47,7 +47,7 @@ export interface Config {
   /** Absent: no bridge. Without an upstream it relays to this service itself. */
   bridge?: { prefix: string, upstream?: string }
   /** The settings of mail, sign-up and self-deletion. */
-  people: Pick<Options, 'mail' | 'signUp' | 'signUpDomains' | 'selfDelete'>
+  people: Pick<Options, 'mail' | 'signUp' | 'signUpDomains' | 'undoFactors' | 'selfDelete'>
   services: Omit<ServiceOptions, 'store' | 'now' | 'dryRun' | 'onError' | 'onWarning'>
   /** For the log: oddities that do not prevent the start. */
   warnings: readonly string[]
@@ -303,6 +303,7 @@ function toPeople (env: Environment, mail: Options['mail']): Config['people'] {
     ...(mail && { mail }),
     signUp: env.IDENTITY_SIGN_UP,
     ...(domains !== false && { signUpDomains: domains }),
+    undoFactors: env.IDENTITY_UNDO_FACTORS,
     selfDelete: env.IDENTITY_SELF_DELETE
   }
 }

@@ -6,7 +6,9 @@ import { ENDED_BY_DELETION, createTickets } from './accounts/tickets.ts'
 import type { Event } from '../schemas/event.ts'
 import { type Events, createEvents } from './events/index.ts'
 import type { Failures } from './events/failures.ts'
-import { type Origin, nameCaller } from './events/origin.ts'
+import { type Origin, findOrigin, nameCaller } from './events/origin.ts'
+import { keepAddress } from './events/address.ts'
+import { describePlace } from './place.ts'
 import { createClients, type Clients } from './clients/clients.ts'
 import { createClientQuota } from './clients/quota.ts'
 import { toApiUri } from './issuer.ts'
@@ -317,6 +319,8 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     box,
     checkNewPassword,
     openPassword: users.openNewPassword,
+    ways,
+    findPlace: () => describePlace(findOrigin()?.agent ?? '', keepAddress(findOrigin()?.address, addresses)),
     counter,
     recorder,
     onError: failing('mail'),

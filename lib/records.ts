@@ -13,8 +13,19 @@ export type AddressChange = {
   /** The id of the ticket that undoes it. */
   ticket: string
   until: string
+  /** The ways that there were. Later ones go with the change. Absent: none. */
+  ways?: string[]
   email?: string
   email_verified_at?: string
+}
+
+/** A first factor that was added, which the user can undo. */
+export type FirstFactor = {
+  /** The id of the ticket that undoes it. */
+  ticket: string
+  until: string
+  /** The ways that there were before. */
+  ways: string[]
 }
 
 /** A stored user. Fields have the names that the API uses. */
@@ -45,6 +56,8 @@ export interface UserRecord extends Document {
   addresses?: string[]
   /** Changes of the address that can be undone, the latest one last. */
   address_changes?: AddressChange[]
+  /** First factors whose addition can be undone, the latest one last. */
+  first_factors?: FirstFactor[]
   /** The language of the user's mails: of the pages that they saw last, or of the request that created them. */
   language?: string
   /** Set when the user chose this language on a page. */

@@ -39,7 +39,7 @@ const NEXT = /^[a-z-]{1,32}(\/[0-9A-Za-z]{1,64})?$/
 export interface Visit {
   server: AuthorizationServer
   session: BrowserSession
-  user: Profile & { user_id: string }
+  user: Profile & { user_id: string, hasFactor: boolean }
   /** The person as an actor of the services, with a plain user's power over their own account and no more. */
   actor: Actor
   /** The part of the view that all pages share. */
@@ -68,7 +68,7 @@ function adoptCookies (reply: FastifyReply): void {
 }
 
 /** Finds the sign-in session of a request, and signs browsers in and out, for the account pages. */
-export function createVisits ({ identity: { maySignIn, clients, accounts } }: FastifyInstance, { getServer, getHome, now }: AccountMount) {
+export function createVisits ({ identity: { maySignIn, clients, accounts, ways } }: FastifyInstance, { getServer, getHome, now }: AccountMount) {
   const isFresh = ({ signed_in_at }: BrowserSession) => Date.parse(signed_in_at) > now() - FRESH
 
   async function findSession (request: FastifyRequest, reply: FastifyReply, server: AuthorizationServer): Promise<BrowserSession | null> {
@@ -78,9 +78,9 @@ export function createVisits ({ identity: { maySignIn, clients, accounts } }: Fa
   }
 
   /** The user of a session who may go on with what they have proved in it; null for any other. */
-  async function judge ({ user_id, user_epoch: epoch, proofs }: BrowserSession): Promise<(Profile & { user_id: string }) | null> {
+  async function judge ({ user_id, user_epoch: epoch, proofs }: BrowserSession): Promise<Visit['user'] | null> {
     const judged = await maySignIn({ user_id, epoch, proofs })
-    return judged.may ? showUser(judged.user) : null
+    return judged.may ? { ...showUser(judged.user), hasFactor: await ways.hasFactor(judged.user) } : null
   }
 
   function createActor (request: FastifyRequest, reply: FastifyReply, server: AuthorizationServer, { user_id, user_epoch }: BrowserSession): Actor {
@@ -102,7 +102,7 @@ export function createVisits ({ identity: { maySignIn, clients, accounts } }: Fa
   async function listSections (section: AccountSection, actor: Actor): Promise<AccountSection[]> {
     const hasClients = section === 'clients' || await clients.count(undefined, actor) > 0
     const shown: Record<AccountSection, boolean> = {
-      profile: true, password: true, email: accounts.outbox !== undefined, sessions: true, apps: true, activity: true, clients: hasClients, delete: accounts.isDeletionOn
+      profile: true, password: true, factors: true, email: accounts.outbox !== undefined, sessions: true, apps: true, activity: true, clients: hasClients, delete: accounts.isDeletionOn
     }
     return (Object.keys(shown) as AccountSection[]).filter((one) => shown[one])
   }
@@ -162,7 +162,7 @@ export function createVisits ({ identity: { maySignIn, clients, accounts } }: Fa
       const actor = createActor(request, reply, server, session)
       const sections = await listSections(section, actor)
       if (!sections.includes(section)) throw new IdentityError('ErrNotFound', 'path: no such page')
-      return { server, session, user, actor, view: { base: getHome(), section, sections, account: user.account, xsrf: session.xsrf } }
+      return { server, session, user, actor, view: { base: getHome(), section, sections, account: user.account, xsrf: session.xsrf, ...(user.hasFactor && { needsCode: true }) } }
     }
   }
 }

@@ -91,7 +91,7 @@ interface ServerParts extends Pick<ServiceOptions, 'refreshTtl' | 'issuer' | 'se
 }
 
 async function identityPlugin (app: FastifyInstance, { getIssuer, serviceName, accountPath, mailLook, languages, sender, ...options }: ReadOptions & ServerParts): Promise<void> {
-  const { signUp, signUpDomains, links, selfDelete } = options
+  const { signUp, signUpDomains, links, undoFactors, selfDelete } = options
   if (sender !== undefined && getIssuer === undefined) throw new Error('option mail: needs the authorization server')
   if (sender !== undefined && sender.local !== true && options.issuer === undefined) throw new Error('option oidc.issuer: is required with the option mail, since its links lead there')
   // prom-client takes some MiB.
@@ -103,7 +103,7 @@ async function identityPlugin (app: FastifyInstance, { getIssuer, serviceName, a
     meter,
     serviceName,
     ...(languages && { getLanguages: () => languages }),
-    accounts: { mail: sender, getIssuer, signUp, signUpDomains, links, selfDelete, serviceName, ...(mailLook && { getMailLook: () => mailLook }), accountPath: accountPath || DEFAULT_ACCOUNT_PATH },
+    accounts: { mail: sender, getIssuer, signUp, signUpDomains, links, undoFactors, selfDelete, serviceName, ...(mailLook && { getMailLook: () => mailLook }), accountPath: accountPath || DEFAULT_ACCOUNT_PATH },
     sendsMail: sender?.local !== true,
     relaysEvents: true,
     deliversWebhooks: sender?.local !== true,

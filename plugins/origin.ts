@@ -10,7 +10,7 @@ function readCaller (request: FastifyRequest): ReturnType<NonNullable<Origin['re
 }
 
 const toOrigin = (request: FastifyRequest, via: Origin['via']): Origin =>
-  ({ via, address: request.ip, request_id: request.id, readCaller: () => readCaller(request) })
+  ({ via, address: request.ip, agent: request.headers['user-agent'], request_id: request.id, readCaller: () => readCaller(request) })
 
 /**
  * Runs each request in a context that names its origin, for the events that it causes.

@@ -20,7 +20,7 @@ export interface PageOptions {
 }
 
 /** The pages that only answer a form. Their URL leads elsewhere, so they have no links to themselves in other languages. */
-const ENDS: ReadonlySet<keyof Pages> = new Set(['link-sent', 'link-done', 'confirm-change', 'account-deleted', 'signed-out', 'error'])
+const ENDS: ReadonlySet<keyof Pages> = new Set(['link-sent', 'link-done', 'confirm-change', 'account-deleted', 'account-factor-codes', 'signed-out', 'error'])
 
 function readQuery (name: keyof Pages, { method, url }: FastifyRequest, more: Record<string, string> = {}): string | undefined {
   if (method === 'POST' && ENDS.has(name)) return undefined

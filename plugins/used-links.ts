@@ -24,7 +24,8 @@ export function createUsedLinks ({ identity: { accounts } }: FastifyInstance, { 
     invite: () => [...signIn(), ...forgot(({ signIn }) => signIn.forgot)],
     verify: () => home(({ links }) => links.toAddress, '/email'),
     change: () => home(({ links }) => links.toAddress, '/email'),
-    undo: () => forgot(({ signIn }) => signIn.forgot)
+    undo: () => forgot(({ signIn }) => signIn.forgot),
+    'undo-factor': () => forgot(({ signIn }) => signIn.forgot)
   }
   /** @param path the page that asks for another link, if it is not the purpose's own */
   return (error: unknown, purpose: Purpose, path?: string): unknown => {

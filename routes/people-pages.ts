@@ -169,6 +169,18 @@ export async function peoplePages (app: FastifyInstance, mount: PeopleMount): Pr
     app.post(path, { schema }, async (request, reply) => await passwordForm.submit(request, reply, { action: toAction(path), purpose }))
   }
 
+  app.get<Route>(PAGE_PATHS['undo-factor'], { schema }, async (request, reply) => {
+    const token = readToken(request)
+    await accounts.inspectUndoFactor(token).catch((error) => { throw toGone(error, 'undo-factor') })
+    return await sendPage(reply, 'confirm-link', { action: toAction(PAGE_PATHS['undo-factor']), token, purpose: 'undo-factor' }, page)
+  })
+  app.post(PAGE_PATHS['undo-factor'], { schema }, async (request, reply) => {
+    checkOrigin(request, getIssuer())
+    await limits.guess(request)
+    await accounts.undoFactor(readField(request, 'token').slice(0, LIMITS.token)).catch((error) => { throw toGone(error, 'undo-factor') })
+    return await sendPage(reply, 'link-done', { what: 'factor-undone' }, page)
+  })
+
   const gone = (error: unknown) => toGone(error, 'undo')
   app.get<Route>(PAGE_PATHS.undo, { schema }, async (request, reply) => {
     const token = readToken(request)

@@ -103,6 +103,7 @@ export const EnvironmentSchema = Type.Object({
   IDENTITY_MAIL_LOGO: options.mail.properties.logo,
   IDENTITY_SIGN_UP: Type.Boolean({ default: false, description: '`on`: people make accounts for themselves. Takes IDENTITY_MAIL_URL.' }),
   IDENTITY_SIGN_UP_DOMAINS: Type.Optional(Type.String({ description: 'Comma-separated: the domains whose addresses may sign up. Absent: all.' })),
+  IDENTITY_UNDO_FACTORS: options.undoFactors,
   IDENTITY_SELF_DELETE: Type.Boolean({ default: false, description: '`on`: users may delete their own accounts.' }),
   IDENTITY_AUDIT_DAYS: options.auditDays,
   IDENTITY_ADDRESSES: options.addresses,

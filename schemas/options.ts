@@ -105,6 +105,12 @@ export const OptionsSchema = Type.Object({
   }, {
     additionalProperties: false, description: 'URLs of your own pages, with `{token}`, for the links of `reset`, `verify`, `invite` and `signUp`. Absent: the pages of the service.'
   })),
+  undoFactors: Type.Integer({
+    minimum: 0,
+    maximum: 720,
+    default: 72,
+    description: 'Hours for which a person can undo the addition of their first second factor, with a link in the mail about it. It also ends the password, which whoever added the factor knew. 0: the mail has no link.'
+  }),
   outboundHosts: Type.Array(Type.String({ minLength: 1, maxLength: 253 }), {
     maxItems: 100,
     default: [],

@@ -55,7 +55,7 @@ t.test('an empty environment gives the defaults, which are those of the options'
       auditDays: 400,
       addresses: 'full'
     },
-    people: { signUp: false, selfDelete: false },
+    people: { signUp: false, undoFactors: 72, selfDelete: false },
     warnings: []
   })
 })
@@ -109,6 +109,7 @@ t.test('every variable sets its part of the configuration', async (t) => {
     IDENTITY_SIGN_UP: 'on',
     IDENTITY_SIGN_UP_DOMAINS: 'example.org, example.com',
     IDENTITY_SELF_DELETE: 'on',
+    IDENTITY_UNDO_FACTORS: '24',
     IDENTITY_OPENAPI: 'off',
     IDENTITY_METRICS: '[::1]:9464',
     IDENTITY_LOG_CALLERS: 'off',
@@ -155,7 +156,7 @@ t.test('every variable sets its part of the configuration', async (t) => {
       addresses: 'net'
     },
     people: {
-      mail: { url: 'smtps://user:word@mail.example.org', from: 'Example <id@example.org>', logo: 'mail.png' }, signUp: true, signUpDomains: ['example.org', 'example.com'], selfDelete: true
+      mail: { url: 'smtps://user:word@mail.example.org', from: 'Example <id@example.org>', logo: 'mail.png' }, signUp: true, signUpDomains: ['example.org', 'example.com'], undoFactors: 24, selfDelete: true
     },
     warnings: []
   })

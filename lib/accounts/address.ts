@@ -5,6 +5,7 @@ import { NO_PASSWORD } from '../users/passwords.ts'
 import { createAddressChanges, writeAddress } from './change-address.ts'
 import { type AccountContext, notify, requireOutbox } from './context.ts'
 import { requireLive } from './live.ts'
+import { keepWays } from './keep-ways.ts'
 import { checkOwnMail } from './mail-limits.ts'
 import { ENDED_BY_EPOCH, type Link, PURPOSES, type TicketRecord, ticketError } from './tickets.ts'
 
@@ -17,7 +18,7 @@ export type AddressLink =
 
 /** Verifies and changes the address of an account, and undoes changes. */
 export function createAddresses (context: AccountContext) {
-  const { users, requireUser, tickets, now, recorder, onError } = context
+  const { users, requireUser, tickets, ways, now, recorder, onError } = context
   const { changeAddress, completeChange } = createAddressChanges(context)
 
   async function verify (ticket: TicketRecord): Promise<void> {
@@ -76,7 +77,7 @@ export function createAddresses (context: AccountContext) {
     },
 
     /**
-     * Undoes a change of the address and all later changes, because they are assumed to come from the same person. Ends the
+     * Undoes a change of the address, all later changes, and the ways that were added since, because they are assumed to come from the same person. Ends the
      * password, which that person may know, all sessions and all links. The restored address gets a link for a new password, and
      * the address that loses the account gets a notice.
      * @throws ErrTicket
@@ -84,25 +85,31 @@ export function createAddresses (context: AccountContext) {
     async undoChange (token: string): Promise<void> {
       const ticket = await tickets.require(token, 'undo')
       let lost: string | undefined
+      let removed: string[] = []
       const written = await writeAddress(context, ticket.user_id!, 'user.email_restored', (record) => {
         const live = listLiveChanges(record, now())
         const index = live.findIndex((one) => one.ticket === ticket.id)
         if (index < 0) throw ticketError()
-        const { email, email_verified_at } = live[index]!
+        const { email, email_verified_at, ways: kept = [] } = live[index]!
+        const fields = keepWays(record, kept)
+        removed = fields.removed
         lost = findMailbox(record)
         return {
+          // No key is set that another user could have: a clash can only be that of the address.
           set: {
+            ...fields.set,
             password: NO_PASSWORD,
             addresses: listAddresses(record.account, email),
             address_changes: live.slice(0, index),
             ...(email !== undefined && { email }),
             ...(email_verified_at !== undefined && { email_verified_at })
           },
-          unset: email === undefined ? ['email', 'email_verified_at'] : [],
-          increment: { epoch: 1 }
+          unset: [...fields.unset, ...(email === undefined ? ['email', 'email_verified_at'] : [])],
+          increment: { epoch: 1 },
+          happened: fields.removed.length === 0 ? [] : [{ type: 'factor.undone', id: record.id }]
         }
       })
-      await Promise.all([tickets.remove(ticket.id), tickets.removeOf(written.id, ENDED_BY_EPOCH)]).catch(onError)
+      await Promise.all([tickets.remove(ticket.id), tickets.removeOf(written.id, ENDED_BY_EPOCH), ways.drop(removed)]).catch(onError)
       await notify(context, { kind: 'address-restored', user_id: written.id, epoch: written.epoch })
       if (lost !== undefined && lost !== findMailbox(written)) await notify(context, { kind: 'address-taken-back', user_id: written.id, to: lost })
     }

@@ -1,8 +1,9 @@
+import type { Decision } from '../change-record.ts'
 import { toTimestamp } from '../clock.ts'
 import { IdentityError, paramError, permError } from '../errors.ts'
 import type { EventType } from '../events/types.ts'
 import type { AddressChange, UserRecord } from '../records.ts'
-import { type Change, DuplicateKeyError } from '../store/port.ts'
+import { DuplicateKeyError } from '../store/port.ts'
 import { createToken, hashToken } from '../crypto/random-token.ts'
 import { findMailbox, isTaken, listLiveChanges, toVerified } from '../users/addresses.ts'
 import { checkAddress } from './ask.ts'
@@ -16,10 +17,13 @@ const MAX_CHANGES = 10
 
 /** Writes an address to the user. @throws ErrTicket also when another user has verified the address meanwhile */
 export async function writeAddress (
-  { changeUser }: AccountContext, user_id: string, type: EventType, decide: (record: UserRecord) => Change
+  { changeUser }: AccountContext, user_id: string, type: EventType, decide: (record: UserRecord) => Decision
 ): Promise<UserRecord> {
   try {
-    return await changeUser(user_id, (record) => ({ ...decide(record), happened: [{ type, id: user_id }] }), { notFound: ticketError })
+    return await changeUser(user_id, (record) => {
+      const { happened = [], ...change } = decide(record)
+      return { ...change, happened: [{ type, id: user_id }, ...happened] }
+    }, { notFound: ticketError })
   } catch (error) {
     if (error instanceof DuplicateKeyError) throw ticketError()
     throw error
@@ -80,10 +84,11 @@ export function createAddressChanges (context: AccountContext) {
         const current = requireLive(ticket, record, now)
         const live = listLiveChanges(current, now())
         if (live.length >= MAX_CHANGES) throw new IdentityError('ErrLimit', 'email: was changed too often, try again in a day')
-        const { email, email_verified_at } = current
+        const { email, email_verified_at, ways } = current
         const undo: AddressChange = {
           ticket: hashToken(token),
           until: toTimestamp(now() + PURPOSES.undo.life),
+          ...(ways !== undefined && { ways: Object.keys(ways) }),
           ...(email !== undefined && { email }),
           ...(email_verified_at !== undefined && { email_verified_at })
         }

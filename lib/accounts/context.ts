@@ -7,6 +7,8 @@ import type { Counter } from '../throttling/counter.ts'
 import type { Store } from '../store/port.ts'
 import type { Passwords } from '../users/passwords.ts'
 import type { StoredUsers } from '../users/stored-users.ts'
+import type { Place } from '../place.ts'
+import type { WayService } from '../ways/ways.ts'
 import type { WriteLink } from './links.ts'
 import type { Tickets } from './tickets.ts'
 
@@ -21,6 +23,9 @@ export interface AccountContext extends StoredUsers {
   /** Deletes the count of failed attempts at the user's password. */
   openPassword: (user_id: string) => Promise<void>
   tickets: Tickets
+  ways: WayService
+  /** The place of the present request, for mails. */
+  findPlace: () => Place
   /** Absent without mail. */
   outbox?: Outbox | undefined
   /** Absent without the authorization server, because links lead to its pages. */

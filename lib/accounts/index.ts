@@ -16,6 +16,7 @@ import { createAddresses } from './address.ts'
 import { type SignUpOptions, createAsk } from './ask.ts'
 import { type AccountContext, notify, offError, requireOutbox } from './context.ts'
 import { createDeletion } from './delete.ts'
+import { createFactorChanges } from './factors.ts'
 import { createInvitations } from './invite.ts'
 import { createLanguageMemory } from './language.ts'
 import { type LinkOptions, createForgotLink, createLinks } from './links.ts'
@@ -34,6 +35,8 @@ export interface AccountOptions extends SignUpOptions {
   accountPath: string
   links?: LinkOptions | undefined
   selfDelete: boolean
+  /** The hours for which a first factor can be undone by mail; 0: never. */
+  undoFactors?: number | undefined
   /** The name of the service; absent: the issuer's host. */
   serviceName?: string | undefined
   /** The design of the mails. Absent: no logo, and the colours of the pages. */
@@ -53,7 +56,7 @@ export function createAccounts (
   { stored, clients, box, onMailFailed, getLanguages = () => OUR_LANGUAGES, ...parts }: AccountParts, options: AccountOptions
 ) {
   const { store, now, onError } = parts
-  const { mail, getIssuer, accountPath, links, selfDelete, serviceName, getMailLook = createMailLook } = options
+  const { mail, getIssuer, accountPath, links, selfDelete, undoFactors, serviceName, getMailLook = createMailLook } = options
   const host = () => getIssuer?.().hostname ?? 'localhost'
   const base = {
     ...parts,
@@ -74,6 +77,7 @@ export function createAccounts (
     ...createInvitations(context),
     ...createLanguageMemory(context),
     ...createDeletion(context, { clients, isOn: selfDelete }),
+    ...createFactorChanges(context, { undoHours: undoFactors }),
     /** @throws ErrParam, see return-to.ts */
     checkReturnTo: async (client_id: string | undefined, return_to: string | undefined) => await checkReturnTo(parts, client_id, return_to),
     /** The way to the app where a person continues after a link. */

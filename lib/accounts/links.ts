@@ -17,7 +17,8 @@ export const PAGE_PATHS = {
   verify: '/verify',
   change: '/verify',
   invite: '/invitation',
-  undo: '/undo'
+  undo: '/undo',
+  'undo-factor': '/undo-factor'
 } as const satisfies Record<Purpose | 'forgot', string>
 
 /** The path of these pages where account pages are off. */
@@ -25,7 +26,7 @@ export const DEFAULT_ACCOUNT_PATH = '/account'
 
 const TOKEN = '{token}'
 
-/** The embedder's link for each purpose. The undo of a change always uses our own page. */
+/** The embedder's link for each purpose. An undo always uses our own page. */
 const OPTIONS: Partial<Record<Purpose, keyof LinkOptions>> = { reset: 'reset', verify: 'verify', change: 'verify', invite: 'invite', 'sign-up': 'signUp' }
 
 /** @throws Error that names the option, for a URL without the token */

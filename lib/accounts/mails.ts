@@ -2,6 +2,7 @@ import { toTimestamp } from '../clock.ts'
 import type { MailLook } from '../mail/look.ts'
 import { type MailKind, composeMail } from '../mail/compose.ts'
 import type { Draft, Job } from '../mail/outbox.ts'
+import type { Place } from '../place.ts'
 import type { Languages } from '../pages/texts/language.ts'
 import { type UserRecord, isActive } from '../records.ts'
 import { hashToken } from '../crypto/random-token.ts'
@@ -28,6 +29,21 @@ export function createComposer (context: Omit<AccountContext, 'outbox'>, { servi
     const languages = getLanguages()
     const language = languages.check(user?.language ?? asked)
     return composeMail(kind, { to, link, language, languages, look: getMailLook(), values: { ...about, service: service() } })
+  }
+
+  /** Writes a mail about something that has happened, with its time and place. */
+  function writeAbout (kind: MailKind, user: UserRecord | null, { to, time, place, count, hours }: Job, link?: string): Draft {
+    if (user === null) return null
+    const languages = getLanguages()
+    const language = languages.check(user.language)
+    const { browser, system, address } = place as Place
+    const known = [browser, system, address].filter((part) => part !== undefined).join(', ')
+    return write(kind, user, undefined, String(to), link, {
+      time: `${new Intl.DateTimeFormat(language, { dateStyle: 'long', timeStyle: 'short', hourCycle: 'h23', timeZone: 'UTC' }).format(new Date(String(time)))} UTC`,
+      place: known === '' ? '?' : known,
+      ...(typeof count === 'number' && { count: String(count) }),
+      ...(typeof hours === 'number' && { hours: String(hours) })
+    })
   }
 
   /** The mailbox of an active user. */
@@ -122,6 +138,30 @@ export function createComposer (context: Omit<AccountContext, 'outbox'>, { servi
       const mailbox = findActiveMailbox(user)
       return mailbox === undefined ? null : write('password-changed', user, language, mailbox, context.writeForgotLink?.())
     },
+
+    /** With a link only for a first factor that can still be undone. */
+    async 'factor-added' (job) {
+      const user = await users.get(String(job.user_id))
+      if (user === null || !Object.hasOwn(user.ways ?? {}, String(job.way))) return null
+      const isFirst = typeof job.token === 'string' && user.first_factors?.some(({ ticket }) => ticket === hashToken(String(job.token)))
+      if (!isFirst) return writeAbout('factor-added', user, job)
+      return writeAbout('first-factor-added', user, job, requireLink(context)('undo-factor', String(job.token)))
+    },
+
+    async 'codes-renewed' (job) {
+      const user = await users.get(String(job.user_id))
+      return user !== null && Object.hasOwn(user.ways ?? {}, String(job.way)) ? writeAbout('codes-renewed', user, job) : null
+    },
+
+    async 'factor-removed' (job) {
+      const user = await users.get(String(job.user_id))
+      return user === null || Object.hasOwn(user.ways ?? {}, String(job.way)) ? null : writeAbout('factor-removed', user, job)
+    },
+
+    'recovery-used': async (job) => writeAbout('recovery-used', await users.get(String(job.user_id)), job),
+    'factor-closed': async (job) => writeAbout('factor-closed', await users.get(String(job.user_id)), job),
+    'factor-reset': async (job) => writeAbout('factor-reset', await users.get(String(job.user_id)), job),
+    'factor-undone': (job) => composeLinked(job, 'factor-undone', 'reset', toMailbox),
 
     /** Goes to the mailbox of an account that is gone. */
     async deleted ({ user_id, to, language }) {

@@ -18,7 +18,9 @@ export const PURPOSES = {
   change: { life: HOUR, live: 1 },
   invite: { life: 7 * 24 * HOUR, live: 1 },
   /** Undoes a change of address. No later link replaces it. The user's record decides whether the change can still be undone. */
-  undo: { life: 72 * HOUR, live: Infinity }
+  undo: { life: 72 * HOUR, live: Infinity },
+  /** Undoes the addition of a first factor, in the same way. Its life is an option. */
+  'undo-factor': { life: 72 * HOUR, live: Infinity }
 } as const
 
 export type Purpose = keyof typeof PURPOSES
@@ -27,7 +29,7 @@ export type Purpose = keyof typeof PURPOSES
 export const ENDED_BY_EPOCH: readonly Purpose[] = ['reset', 'invite', 'verify', 'change']
 
 /** Those that end with the user's account. */
-export const ENDED_BY_DELETION: readonly Purpose[] = [...ENDED_BY_EPOCH, 'undo']
+export const ENDED_BY_DELETION: readonly Purpose[] = [...ENDED_BY_EPOCH, 'undo', 'undo-factor']
 
 /** A link that was issued. The id is the SHA-256 of its token. */
 export interface TicketRecord extends Document {
@@ -84,9 +86,12 @@ export function createTickets ({ store, now }: { store: Store, now: Clock }) {
   }
 
   return {
-    /** Issues a ticket. Resolves to its token. */
-    async issue (ticket: NewTicket, token = createToken()): Promise<string> {
-      const { life, live } = PURPOSES[ticket.purpose]
+    /**
+     * Issues a ticket. Resolves to its token.
+     * @param life milliseconds, if not those of the purpose
+     */
+    async issue (ticket: NewTicket, token = createToken(), life: number = PURPOSES[ticket.purpose].life): Promise<string> {
+      const { live } = PURPOSES[ticket.purpose]
       const time = now()
       const holder = `${ticket.purpose} ${ticket.user_id ?? ticket.address ?? ''}`
       await tickets.insert({ id: hashToken(token), ...ticket, holder, created_at: toTimestamp(time), expired_at: toTimestamp(time + life) })

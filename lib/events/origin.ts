@@ -5,6 +5,8 @@ import type { Event } from '../../schemas/event.ts'
 export interface Origin {
   via: Event['actor']['via']
   address?: string | undefined
+  /** The User-Agent field of the request. It is not stored: see lib/place.ts. */
+  agent?: string | undefined
   request_id?: string | undefined
   /** The user, client and token, which may become known later than the rest. */
   readCaller?: () => Omit<Event['actor'], 'via'> | undefined

@@ -1,5 +1,6 @@
 import type { OwnEvent } from '../events/own.ts'
 import type { Html } from './html.ts'
+import type { QrCode } from '../qr.ts'
 import type { Place } from '../place.ts'
 import type { Message, Texts } from './texts/en.ts'
 
@@ -54,6 +55,8 @@ export interface AccountView {
   sections: readonly AccountSection[]
   account: string
   xsrf: string
+  /** Whether the person has a second factor: then a form that asks for the password asks for a code too. */
+  needsCode?: boolean
   /** The action that a form has just completed. */
   done?: keyof Texts['account']['done']
   error?: Message
@@ -113,7 +116,7 @@ export interface Pages {
   /** `min` is the minimum length of a password in characters. */
   'set-password': { action: string, token: string, purpose: 'reset' | 'invite' | 'sign-up', account: string, min: number, error?: Message }
   /** Asks for confirmation before the link's action. */
-  'confirm-link': { action: string, token: string, purpose: 'verify' | 'undo', address?: string }
+  'confirm-link': { action: string, token: string, purpose: 'verify' | 'undo' | 'undo-factor', address?: string }
   /**
    * Asks the account that asked for a change of its address to confirm it. `account` is that account, `address` its new address.
    * `signedInAs` is the account that this browser is signed in with. `token` is absent after a sign-in on the way, and `xsrf` in a
@@ -121,11 +124,19 @@ export interface Pages {
    */
   'confirm-change': { action: string, account: string, address: string, signedInAs?: string, token?: string, xsrf?: string }
   /** `to` is the app where the person continues. Without one, or one that the operator does not vouch for, they continue to their account. */
-  'link-done': { what: 'password' | 'account' | 'verified' | 'undone', to?: PageWay }
+  'link-done': { what: 'password' | 'account' | 'verified' | 'undone' | 'factor-undone', to?: PageWay }
   /** The page at the root of the service. The URLs are absent for what is off. */
   home: { account?: string, docs?: string }
   'account-profile': AccountView & { name: string, created_at: string }
   'account-password': AccountView
+  /** `codes` is the number of recovery codes that are left; absent without any set. */
+  'account-factors': AccountView & { apps: { id: string, name?: string, at: string, last_used_at?: string }[], codes?: number, mayAdd: boolean }
+  /** `proved` is true after the first right code. */
+  'account-factor-add': AccountView & { id: string, seed: string, uri: string, qr: QrCode, proved: boolean }
+  /** `isLast` is true for the last factor, whose recovery codes go with it. */
+  'account-factor-remove': AccountView & { id: string, name?: string, isLast: boolean }
+  /** Without `codes` it asks for the proof to make them. `id` is that of the set, `factor` that of the factor that they come with. */
+  'account-factor-codes': AccountView & { codes?: string[], id?: string, factor?: string }
   /** `email` is the person's verified address, `unverified` an address that is not verified yet. */
   'account-email': AccountView & { email?: string, unverified?: string, typed?: string }
   /** `apps` is the number of the person's clients, which are deleted too. */

@@ -2,6 +2,7 @@ import { activity } from './account/activity.ts'
 import { apps } from './account/apps.ts'
 import { client, clients, confirm } from './account/clients.ts'
 import { email, remove, removed } from './account/email.ts'
+import { addFactor, codes, factors, removeFactor } from './account/factors.ts'
 import { password, profile } from './account/profile.ts'
 import { sessions } from './account/sessions.ts'
 import { consent } from './consent.ts'
@@ -34,6 +35,10 @@ const PAGES: { [Name in PageName]: (data: Pages[Name], context: Context) => Part
   'signed-out': signedOut,
   'account-profile': profile,
   'account-password': password,
+  'account-factors': factors,
+  'account-factor-add': addFactor,
+  'account-factor-remove': removeFactor,
+  'account-factor-codes': codes,
   'account-email': email,
   'account-delete': remove,
   'account-deleted': removed,

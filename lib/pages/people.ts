@@ -65,7 +65,7 @@ ${purpose === 'sign-up' && legal(context)}<p class="actions"><button class="prim
 
 /** Asks for confirmation of the link's action, so that a program that opens links has no effect. */
 export function confirmLink ({ action, token, purpose, address }: Pages['confirm-link'], { texts: { links } }: Context): Part {
-  const { title, text, submit } = purpose === 'undo' ? links.undo : links.verify
+  const { title, text, submit } = { verify: links.verify, undo: links.undo, 'undo-factor': links.undoFactor }[purpose]
   return {
     title,
     body: html`<h1>${title}</h1>

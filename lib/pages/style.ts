@@ -58,6 +58,12 @@ form + .muted, .actions + .muted, .next + .muted { margin-top: 1.25rem; }
 .done { padding: .75rem 1rem; border-left: .25rem solid var(--mark-text); border-radius: .25rem; background: var(--mark); color: var(--mark-text); }
 .tag { display: inline-block; padding: 0 .5rem; border-radius: .75rem; background: var(--mark); color: var(--mark-text); font-size: .875rem; font-weight: 600; }
 .tag.failed { background: var(--error-background); color: var(--error); }
+label.check { display: flex; align-items: center; gap: .75rem; min-height: 2.75rem; margin: 0 0 1rem; font-weight: 400; }
+.check input { flex: none; width: 1.375rem; min-height: 2.75rem; margin: 0; }
+.qr { display: block; width: 15rem; max-width: 100%; height: auto; margin: 0 0 1rem; border: 1px solid var(--divider); }
+.code.seed code { font-size: 1.125rem; letter-spacing: .04em; }
+.codes { margin: 0 0 1rem; padding: .75rem 1rem; border-radius: .5rem; background: var(--mark); color: var(--mark-text); list-style: none; }
+.codes li { padding: .25rem 0; }
 h2 { margin: 1.75rem 0 .5rem; font-size: 1.125rem; line-height: 1.3; font-weight: 650; }
 body.own header, body.own nav, body.own main, body.own footer { max-width: 44rem; }
 nav { width: 100%; padding: .5rem 1.25rem 0; }
@@ -111,6 +117,9 @@ button.danger { border-color: var(--error); color: var(--error); }
 }
 @media (prefers-reduced-motion: no-preference) {
   button, a.button, input { transition: background-color .12s, border-color .12s; }
+}
+@media print {
+  nav, form, footer, .next { display: none !important; }
 }
 @media (forced-colors: active) {
   button.primary, a.primary { border-color: ButtonText; }

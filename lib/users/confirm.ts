@@ -8,10 +8,14 @@ import type { PasswordChecks } from './password-checks.ts'
 /** Checks evidence for an operation on a user, see lib/ways/evidence.ts. @throws ErrParam, ErrUnknown with a challenge */
 export type CheckEvidence = (record: UserRecord, evidence: Evidence) => Promise<void>
 
-/** What a request brings: the present password, and what a form has proved beside it. */
+/** What a form proves beside the present password. It is called after the password has been compared, and throws unless it is right. */
+export type ProveMore = (record: UserRecord) => Promise<readonly Proof[]>
+
+/** What a request brings. */
 export interface Brought {
+  /** The present password. */
   password?: string | undefined
-  proofs?: readonly Proof[]
+  proveMore?: ProveMore | undefined
 }
 
 /** The actor of an operation. Without `isUnrestricted` it is a program or the command line. */
@@ -28,12 +32,13 @@ export function createConfirmation ({ now, checkCurrent, checkEvidence }: Pick<P
   /**
    * A password that is given is always compared.
    * @returns the evidence, which is to be checked again on the record that a write replaces
-   * @throws ErrParam, ErrLimit, ErrPerm, ErrUnknown with a challenge
+   * @throws ErrParam, ErrLimit, ErrPerm, ErrUnknown with a challenge, and what `proveMore` throws
    */
-  return async function confirm (record: UserRecord, actor: Confirmer, { password, proofs = [] }: Brought): Promise<Evidence> {
+  return async function confirm (record: UserRecord, actor: Confirmer, { password, proveMore }: Brought): Promise<Evidence> {
     const { auth, isUnrestricted: isOperator = true, signal } = actor
     const typed = password !== undefined ? [await checkCurrent(record, password, toTurn({ user_id: record.id, signal }))] : []
-    const evidence: Evidence = { isOperator, ...(mayStand(actor) && auth !== undefined && { auth }), proofs: [...proofs, ...typed], at: now() }
+    const more = await proveMore?.(record) ?? []
+    const evidence: Evidence = { isOperator, ...(mayStand(actor) && auth !== undefined && { auth }), proofs: [...typed, ...more], at: now() }
     await checkEvidence(record, evidence).catch((error: unknown) => {
       throw error instanceof IdentityError && error.code === 'ErrUnknown' && !mayStand(actor) ? scopeError(['account:security']) : error
     })

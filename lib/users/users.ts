@@ -14,7 +14,7 @@ import { type Change, DuplicateKeyError, type Filter, type Json, type MaybePromi
 import type { KnownBrowser } from '../throttling/known-browsers.ts'
 import { invalidToken } from '../tokens/tokens.ts'
 import { isTaken } from './addresses.ts'
-import { type Brought, type CheckEvidence, createConfirmation } from './confirm.ts'
+import { type Brought, type CheckEvidence, type ProveMore, createConfirmation } from './confirm.ts'
 import { addressTaken, checkFreeAddress, setAddress } from './give-up-address.ts'
 import { listHappenings } from './happenings.ts'
 import { createManagerRules } from './manager-rules.ts'
@@ -189,14 +189,14 @@ export function createUsers ({
     /**
      * Patches the user's own profile (`PATCH /user`), unless the actor's token was revoked. A new password requires a proof, because a
      * stolen token must not be enough to take over the account.
-     * @param proofs what the form of a page has proved beside the current password
+     * @param proveMore what the form of a page proves beside the current password
      * @returns the user's epoch after the patch
      * @throws ErrParam, ErrNotFound, ErrUnknown, ErrLimit
      */
-    async patchOwn (user_id: string, { data: { current_password, ...data } }: Pick<PatchProfile, 'data'>, actor?: Actor, proofs: readonly Proof[] = []): Promise<{ epoch: number }> {
+    async patchOwn (user_id: string, { data: { current_password, ...data } }: Pick<PatchProfile, 'data'>, actor?: Actor, proveMore?: ProveMore): Promise<{ epoch: number }> {
       const turn = toTurn(actor ?? { user_id })
       const owner = data.password === undefined && data.name === undefined ? null : await requireUser(user_id)
-      const evidence = owner === null || data.password === undefined ? undefined : await confirm(owner, actor ?? {}, { password: current_password, proofs })
+      const evidence = owner === null || data.password === undefined ? undefined : await confirm(owner, actor ?? {}, { password: current_password, proveMore })
       const change = await toChange(owner, data, turn)
       await actor?.confirm?.()
       const { epoch } = await patch(user_id, async (record) => {
@@ -211,11 +211,13 @@ export function createUsers ({
     /**
      * Requires the proof that an operation on the actor's own account asks for: an operator's unrestricted token, a fresh sign-in with
      * `account:security`, the current password of a person without a factor, or the proofs of a form.
+     * @returns what the request has proved
      * @throws ErrParam, ErrLimit, ErrNotFound, ErrUnknown with a challenge (RFC 9470)
      */
-    async confirm (actor: Actor, brought: Brought): Promise<void> {
-      await confirm(await requireUser(actor.user_id), actor, brought)
+    async confirm (actor: Actor, brought: Brought): Promise<readonly Proof[]> {
+      const { proofs } = await confirm(await requireUser(actor.user_id), actor, brought)
       await actor.confirm?.()
+      return proofs
     },
 
     /**

@@ -5,11 +5,11 @@ import type { Happening } from '../events/types.ts'
 import type { Recorder } from '../events/recorder.ts'
 import type { UserRecord } from '../records.ts'
 import type { Actor } from '../roles.ts'
-import type { Change, Json, MaybePromise, Store } from '../store/port.ts'
+import type { Change, MaybePromise, Store } from '../store/port.ts'
 import { type Tokens, invalidToken } from '../tokens/tokens.ts'
 import { type MaterialChange, type NewWay, type WayHolder, createCredentials, isInUse } from './credentials.ts'
-import { type CredentialRecord, MOST_WAYS, PASSWORD, type Way, type Ways, listKeys } from '../way.ts'
-import { DEFAULT_POLICY, type WayPolicy, isFactor, mayRemove, withoutWays } from './words.ts'
+import { type CredentialRecord, MOST_WAYS, PASSWORD, type Way, type Ways } from '../way.ts'
+import { DEFAULT_POLICY, type WayPolicy, hasFactor, isFactor, mayRemove, toWayFields, withoutWays } from './words.ts'
 
 /** Why a change of ways was refused. `unknown`: there is no such way, or its enrolment has ended. */
 export type WayRefusal = 'in_use' | 'last' | 'most' | 'off' | 'unknown'
@@ -55,6 +55,9 @@ export interface WayChange {
   /** The events that are recorded with the write. */
   happened?: readonly Happening[]
 }
+
+/** What is written together with the name of a way. */
+type More = Pick<WayChange, 'also' | 'happened'>
 
 /** Whether nothing was written, for certain. */
 const isCertain = (error: unknown): boolean => error instanceof IdentityError && error.code !== 'ErrDb'
@@ -107,18 +110,9 @@ export function createWays ({ store, now, recorder, tokens, policy = DEFAULT_POL
       ways[id] = { ...way, at: toTimestamp(now()) }
       if (Object.values(ways).filter(({ kind }) => kind === way.kind).length > MOST_WAYS[way.kind]) throw new WayError('most')
     }
-    const keys = listKeys(ways)
-    const isNone = Object.keys(ways).length === 0
-    const hasFactor = Object.values(ways).some(isFactor)
-    const unset = [
-      ...also.unset ?? [],
-      ...(isNone ? ['ways'] : []),
-      ...(hasFactor ? [] : ['has_factor']),
-      ...(keys.length === 0 ? ['way_keys'] : []),
-      ...(remove.includes(PASSWORD) ? ['password'] : [])
-    ]
-    const set = { ...also.set, ...(!isNone && { ways }), ...(hasFactor && { has_factor: true }), ...(keys.length > 0 && { way_keys: keys }) }
-    return { ...also, set: set as Record<string, Json>, unset }
+    const fields = toWayFields(ways)
+    const unset = [...also.unset ?? [], ...fields.unset, ...(remove.includes(PASSWORD) ? ['password'] : [])]
+    return { ...also, set: { ...also.set, ...fields.set }, unset }
   }
 
   /**
@@ -161,12 +155,14 @@ export function createWays ({ store, now, recorder, tokens, policy = DEFAULT_POL
 
   /**
    * Names material that was prepared, in one write. Recovery codes replace former ones.
+   * @param more what is written with it; a function decides on the record that the write replaces
    * @returns the user's record
    * @throws WayError, ErrUnknown when the session that asks has ended
    */
-  async function name (actor: WayActor, ids: readonly string[], more: Pick<WayChange, 'also' | 'happened'> = {}): Promise<UserRecord> {
+  async function name (actor: WayActor, ids: readonly string[], more: More | ((record: UserRecord) => MaybePromise<More>) = {}): Promise<UserRecord> {
     return await change(actor.user_id, async (record) => {
       await checkActor(actor, record)
+      const written = typeof more === 'function' ? await more(record) : more
       const add = await Promise.all(ids.map(async (id) => {
         const made = await credentials.findNew(record.id, id)
         if (made === null || record.ways?.[id] !== undefined) throw new WayError('unknown')
@@ -174,7 +170,7 @@ export function createWays ({ store, now, recorder, tokens, policy = DEFAULT_POL
       }))
       const isAnew = add.some(({ way }) => way.kind === 'recovery')
       const remove = isAnew ? Object.keys(record.ways ?? {}).filter((id) => record.ways![id]!.kind === 'recovery') : []
-      return { ...more, add, remove }
+      return { ...written, add, remove }
     }, invalidToken)
   }
 
@@ -187,6 +183,11 @@ export function createWays ({ store, now, recorder, tokens, policy = DEFAULT_POL
     withExisting,
 
     canAddFactors,
+
+    /** Whether a user has a second factor that they can use. */
+    async hasFactor (user: UserRecord): Promise<boolean> {
+      return hasFactor(await withExisting(user), policy)
+    },
 
     /** One way of a user with its material; null when it does not exist. */
     get,
@@ -253,6 +254,9 @@ export function createWays ({ store, now, recorder, tokens, policy = DEFAULT_POL
     },
 
     touch: credentials.touch,
+
+    /** Removes the material of ways that no record names any more. */
+    drop: credentials.remove,
 
     /** Removes the material of a user who was deleted. */
     removeOf: credentials.removeOf

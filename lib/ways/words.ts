@@ -1,7 +1,8 @@
 import type { UserRecord } from '../records.ts'
+import type { Json } from '../store/port.ts'
 import { holdsRole } from '../roles.ts'
 import { type Acr, type Proof, reaches, toStrength } from '../proofs.ts'
-import { PASSWORD, type Way, type Ways } from '../way.ts'
+import { PASSWORD, type Way, type Ways, listKeys } from '../way.ts'
 
 /** What the operator demands and allows. */
 export interface WayPolicy {
@@ -105,4 +106,15 @@ export function isStanding (
   if (kind === 'recovery') return Object.values(ways).some((way) => way.kind === kind)
   const way: Ways[string] | undefined = Object.hasOwn(ways, id) ? ways[id] : undefined
   return way?.kind === kind && !isForbidden(way, policy, client_id)
+}
+
+/** The fields of a user's record that name these ways, with the keys that find it by them. */
+export function toWayFields (ways: Ways): { set: { [field: string]: Json }, unset: string[] } {
+  const keys = listKeys(ways)
+  const isNone = Object.keys(ways).length === 0
+  const hasOne = Object.values(ways).some(isFactor)
+  return {
+    set: { ...(!isNone && { ways }), ...(hasOne && { has_factor: true }), ...(keys.length > 0 && { way_keys: keys }) },
+    unset: [...(isNone ? ['ways'] : []), ...(hasOne ? [] : ['has_factor']), ...(keys.length === 0 ? ['way_keys'] : [])]
+  }
 }

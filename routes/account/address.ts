@@ -1,42 +1,32 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
-import { countCharacters } from '../../lib/checks.ts'
-import { IdentityError } from '../../lib/errors.ts'
+import type { IdentityError } from '../../lib/errors.ts'
 import type { Message } from '../../lib/pages/texts/en.ts'
 import { findMailbox } from '../../lib/users/addresses.ts'
-import type { AccountMount, Visit, Visits } from '../../plugins/account.ts'
-import { createBrowserCookies } from '../../plugins/known-browsers.ts'
+import type { AccountMount, Visits } from '../../plugins/account.ts'
 import { chooseMailLanguage } from '../../plugins/mail-language.ts'
+import { createPageProof } from '../../plugins/page-proof.ts'
 import { describeLimit, sendPage } from '../../plugins/pages.ts'
 import { readField } from '../../plugins/sign-in-forms.ts'
 import { LIMITS } from '../../schemas/common.ts'
-import { createPages } from './page.ts'
+import { createPages, describeProof } from './page.ts'
 
 /** Why a form was refused, in the reader's language. Undefined for an error that the reader has not caused. */
 function describeRefusal (error: IdentityError): Message | undefined {
-  const { code, message } = error
+  const { code } = error
   if (code === 'ErrLimit') return describeLimit(error)
   if (code === 'ErrPerm') return ({ account }) => account.lastAdmin
   if (code !== 'ErrParam') return undefined
-  return ({ account }) => message.startsWith('current_password:') ? account.wrongCurrent : account.wrongAddress
+  return describeProof(error) ?? (({ account }) => account.wrongAddress)
 }
 
 const readEmail = (request: FastifyRequest) => readField(request, 'email').trim().slice(0, 2 * LIMITS.account)
 
 /** The pages for the person's address, if the service sends mail, and for deleting the account, if people may delete theirs. */
 export function addressPages (app: FastifyInstance, mount: AccountMount, visits: Visits): void {
-  const { getIssuer, limits, limitWrites, look } = mount
-  const { users, accounts, clients, knownBrowsers } = app.identity
-  const browsers = createBrowserCookies(knownBrowsers, getIssuer)
+  const { limitWrites, look } = mount
+  const { accounts, clients } = app.identity
+  const proof = createPageProof(app, mount)
   const add = createPages(app, mount, visits)
-
-  /** @throws ErrParam unless the form has the current password, ErrLimit */
-  async function confirm (request: FastifyRequest, { actor, user: { user_id, account } }: Visit): Promise<void> {
-    const password = readField(request, 'current_password')
-    await limits.guess(request, account, browsers.find(request, account))
-    await limitWrites(user_id)
-    if (countCharacters(password) > LIMITS.password) throw new IdentityError('ErrParam', 'current_password: is wrong')
-    await users.confirm(actor, { password })
-  }
 
   add('/email', 'account-email', {
     section: 'email',
@@ -56,7 +46,7 @@ export function addressPages (app: FastifyInstance, mount: AccountMount, visits:
         await accounts.sendVerification(user_id, chooseMailLanguage(request))
         return 'verification'
       }
-      await confirm(request, visit)
+      await proof.require(request, visit)
       await accounts.changeAddress(user_id, readEmail(request), chooseMailLanguage(request))
       return 'address'
     },
@@ -68,7 +58,7 @@ export function addressPages (app: FastifyInstance, mount: AccountMount, visits:
     sensitive: true,
     show: async ({ user: { user_id }, actor }) => ({ apps: await clients.count(user_id, { ...actor, user_id, isAdmin: false }) }),
     async submit (visit, request, reply) {
-      await confirm(request, visit)
+      await proof.require(request, visit)
       await accounts.deleteOwn(visit.user.user_id)
       await visits.signOut(request, reply, visit.server)
       return await sendPage(reply, 'account-deleted', {}, { look })

@@ -8,6 +8,7 @@ import { activityPages } from './activity.ts'
 import { clientPages } from './clients.ts'
 import { addressLinkPages } from './address-link.ts'
 import { addressPages } from './address.ts'
+import { factorPages } from './factors.ts'
 import { profilePages } from './profile.ts'
 import { sessionPages } from './sessions.ts'
 import { signInPages } from './sign-in.ts'
@@ -25,5 +26,5 @@ export async function accountRoutes (app: FastifyInstance, { isOn, ...mount }: A
   for (const add of [signInPages, addressLinkPages]) add(app, mount, visits)
   if (!isOn) return
   app.setNotFoundHandler((request, reply) => handleError(new IdentityError('ErrNotFound', 'path: no such page'), request, reply))
-  for (const add of [profilePages, addressPages, sessionPages, activityPages, clientPages]) add(app, mount, visits)
+  for (const add of [profilePages, factorPages, addressPages, sessionPages, activityPages, clientPages]) add(app, mount, visits)
 }

@@ -7,13 +7,19 @@ import { sendPage } from '../../plugins/pages.ts'
 
 type Done = NonNullable<AccountView['done']>
 
-const DONE: readonly Done[] = ['name', 'password', 'verification', 'address', 'ended', 'others', 'disconnected', 'renewed', 'removed']
+const DONE: readonly Done[] = ['name', 'password', 'factor', 'factor-more', 'factor-removed', 'codes', 'verification', 'address', 'ended', 'others', 'disconnected', 'renewed', 'removed']
 
 /** The result of the previous form, as named in the redirect. */
 export function readDone ({ query }: FastifyRequest): Pick<AccountView, 'done'> {
   const { done } = query as { done?: unknown }
   const known = DONE.find((one) => one === done)
   return known === undefined ? {} : { done: known }
+}
+
+/** Why the proof of a form was refused. Undefined for any other error. */
+export function describeProof ({ message }: IdentityError): Message | undefined {
+  if (message.startsWith('current_password:')) return ({ account }) => account.wrongCurrent
+  if (message.startsWith('code:')) return ({ errors }) => errors.wrongCode
 }
 
 type AccountPage = { [Name in keyof Pages]: Pages[Name] extends AccountView ? Name : never }[keyof Pages]

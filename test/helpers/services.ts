@@ -92,6 +92,8 @@ export async function openRules (t: Test, { around = (_call, run) => run(), pass
         box,
         checkNewPassword: async (password) => password,
         openPassword: async () => {},
+        ways: createWays({ ...own, tokens }),
+        findPlace: () => ({}),
         counter: { count: async () => ({ current: 1, ttl: 1 }) },
         onMailFailed: () => {},
         ...own

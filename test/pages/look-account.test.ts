@@ -1,8 +1,9 @@
 import t from 'tap'
+import { toQrCode } from '../../lib/qr.ts'
 import { skip } from './chromium.ts'
 import { LONG, type Row, action, checkLook, client } from './look.ts'
 
-const view = { base: '/account', sections: ['profile', 'password', 'email', 'sessions', 'apps', 'activity', 'clients', 'delete'], account: 'ann@example.com', xsrf: 'x' } as const
+const view = { base: '/account', sections: ['profile', 'password', 'factors', 'email', 'sessions', 'apps', 'activity', 'clients', 'delete'], account: 'ann@example.com', xsrf: 'x' } as const
 const longView = { ...view, account: `${LONG.toLowerCase()}@example.com` }
 const since = '2026-11-20T09:30:00.000Z'
 const last_used_at = '2026-11-22T02:51:00.000Z'
@@ -10,7 +11,21 @@ const place = { browser: 'Firefox', system: 'Linux', address: '203.0.113.7' }
 const scopes = [{ scope: 'openid' }, { scope: 'orders:read', meaning: 'read your orders' }, { scope: 'clients:write' }]
 
 /** Every page of the account, in each state that looks different. */
+const seed = 'JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP'
+const uri = `otpauth://totp/Northwind:ann@example.com?secret=${seed}`
+const codes = Array.from({ length: 10 }, (_, index) => `${index}abc-defg-hjkm-npqr-stvw-xyz0`)
+const qr = await toQrCode(uri)
+
 const ROWS: Row[] = [
+  ['account-factors', 'account-factors', {
+    ...view, section: 'factors', needsCode: true, done: 'factor', codes: 9, mayAdd: true, apps: [{ id: 'a', name: 'Phone', at: since, last_used_at }, { id: 'b', name: LONG, at: since }, { id: 'c', at: since }]
+  }, 'Northwind ID'],
+  ['account-factors-none', 'account-factors', { ...view, section: 'factors', apps: [], mayAdd: true }],
+  ['account-factor-add', 'account-factor-add', { ...view, section: 'factors', id: 'a', seed, uri, qr, proved: false, error: ({ errors }) => errors.wrongCode }, 'Northwind ID'],
+  ['account-factor-proved', 'account-factor-add', { ...view, section: 'factors', id: 'a', seed, uri, qr, proved: true }],
+  ['account-factor-remove', 'account-factor-remove', { ...view, section: 'factors', needsCode: true, id: 'a', name: LONG, isLast: true }, 'Northwind ID'],
+  ['account-factor-codes', 'account-factor-codes', { ...view, section: 'factors', codes, id: 'a', factor: 'b' }, 'Northwind ID'],
+  ['account-factor-codes-new', 'account-factor-codes', { ...view, section: 'factors', needsCode: true, error: ({ errors }) => errors.wrongCode }],
   ['account-profile', 'account-profile', { ...view, section: 'profile', name: 'Ann', created_at: since, done: 'name' }, 'Northwind ID'],
   ['account-profile-long', 'account-profile', { ...longView, section: 'profile', name: LONG, created_at: since }],
   ['account-password', 'account-password', { ...view, section: 'password' }, 'Northwind ID'],

@@ -93,6 +93,50 @@ export const de: MailTextSource = {
     button: 'Neues Passwort festlegen',
     note: 'Wenn das nicht hilft, wenden Sie sich an den Betreiber des Dienstes.'
   },
+  'first-factor-added': {
+    subject: '{service}: Ihr Konto hat jetzt einen zweiten Faktor',
+    heading: 'Ein zweiter Faktor wurde hinzugefügt',
+    text: 'Zu Ihrem Konto bei {service} wurde eine Authenticator-App hinzugefügt: Zum Anmelden braucht es jetzt auch deren Code.\n\nZeit: {time}. Von: {place}.\n\nWaren Sie es, ist nichts zu tun. Waren Sie es nicht, entfernen Sie sie wieder: Das meldet auch alle Browser und Apps ab und macht das Passwort ungültig.',
+    button: 'Das war ich nicht',
+    note: 'Der Link gilt {hours} Stunden lang.'
+  },
+  'factor-added': {
+    subject: '{service}: Ihr Konto hat einen weiteren zweiten Faktor',
+    heading: 'Ein zweiter Faktor wurde hinzugefügt',
+    text: 'Zu Ihrem Konto bei {service} wurde eine Authenticator-App hinzugefügt.\n\nZeit: {time}. Von: {place}.\n\nWaren Sie es nicht, legen Sie ein neues Passwort fest, entfernen Sie die App auf der Seite Ihres Kontos und bitten Sie den Betreiber des Dienstes um Hilfe.'
+  },
+  'factor-removed': {
+    subject: '{service}: ein zweiter Faktor Ihres Kontos wurde entfernt',
+    heading: 'Ein zweiter Faktor wurde entfernt',
+    text: 'Von Ihrem Konto bei {service} wurde eine Authenticator-App entfernt.\n\nZeit: {time}. Von: {place}.\n\nWaren Sie es nicht, legen Sie jetzt ein neues Passwort fest und bitten Sie den Betreiber des Dienstes um Hilfe.'
+  },
+  'recovery-used': {
+    subject: '{service}: ein Wiederherstellungscode wurde benutzt',
+    heading: 'Ein Wiederherstellungscode wurde benutzt',
+    text: 'Ein Wiederherstellungscode Ihres Kontos bei {service} wurde benutzt. Verbleibende Codes: {count}.\n\nZeit: {time}. Von: {place}.\n\nWaren Sie es nicht, legen Sie jetzt ein neues Passwort fest und erzeugen Sie auf der Seite Ihres Kontos neue Codes.'
+  },
+  'codes-renewed': {
+    subject: '{service}: neue Wiederherstellungscodes',
+    heading: 'Neue Wiederherstellungscodes',
+    text: 'Für Ihr Konto bei {service} wurden neue Wiederherstellungscodes erzeugt. Die früheren gelten nicht mehr.\n\nZeit: {time}. Von: {place}.\n\nWaren Sie es nicht, legen Sie jetzt ein neues Passwort fest und bitten Sie den Betreiber des Dienstes um Hilfe.'
+  },
+  'factor-closed': {
+    subject: '{service}: Ihr zweiter Faktor wurde geschlossen',
+    heading: 'Ihr zweiter Faktor wurde geschlossen',
+    text: 'Bei Ihrem Konto bei {service} hat jemand, der Ihr Passwort kennt, zu oft hintereinander einen falschen Code eingegeben. Ihre Authenticator-App ist geschlossen. Ein Wiederherstellungscode öffnet sie wieder, oder die Administration.\n\nZeit: {time}. Von: {place}.\n\nWaren Sie es nicht, legen Sie jetzt ein neues Passwort fest.'
+  },
+  'factor-reset': {
+    subject: '{service}: Ihre zweiten Faktoren wurden entfernt',
+    heading: 'Ihre zweiten Faktoren wurden entfernt',
+    text: 'Die Administration von {service} hat die zweiten Faktoren und die Wiederherstellungscodes Ihres Kontos entfernt und alle Browser und Apps abgemeldet.\n\nZeit: {time}.\n\nHaben Sie das nicht erwartet, bitten Sie den Betreiber des Dienstes um Hilfe.'
+  },
+  'factor-undone': {
+    subject: '{service}: der zweite Faktor wurde wieder entfernt',
+    heading: 'Der zweite Faktor wurde wieder entfernt',
+    text: 'Was zu Ihrem Konto bei {service} hinzugefügt wurde, ist wieder entfernt. Alle Browser und Apps wurden abgemeldet, und Ihr Passwort gilt nicht mehr.\n\nLegen Sie ein neues fest.',
+    button: 'Neues Passwort festlegen',
+    note: 'Der Link gilt einmal und läuft nach einer Stunde ab.'
+  },
   deleted: {
     subject: '{service}: Ihr Konto wurde gelöscht',
     heading: 'Ihr Konto wurde gelöscht',

@@ -106,6 +106,50 @@ export const en = {
     button: 'Set a new password',
     note: 'If that does not help, ask the operator of the service.'
   },
+  'first-factor-added': {
+    subject: '{service}: a second factor was added to your account',
+    heading: 'A second factor was added',
+    text: 'An authenticator app was added to your account at {service}: signing in now takes its code too.\n\nTime: {time}. From: {place}.\n\nIf it was you, do nothing. If it was not you, remove it: this also signs out every browser and app, and ends the password.',
+    button: 'It was not me',
+    note: 'The link works for {hours} hours.'
+  },
+  'factor-added': {
+    subject: '{service}: a second factor was added to your account',
+    heading: 'A second factor was added',
+    text: 'An authenticator app was added to your account at {service}.\n\nTime: {time}. From: {place}.\n\nIf it was not you, set a new password, remove the app on the page of your account, and ask the operator of the service for help.'
+  },
+  'factor-removed': {
+    subject: '{service}: a second factor was removed from your account',
+    heading: 'A second factor was removed',
+    text: 'An authenticator app was removed from your account at {service}.\n\nTime: {time}. From: {place}.\n\nIf it was not you, set a new password now, and ask the operator of the service for help.'
+  },
+  'recovery-used': {
+    subject: '{service}: a recovery code was used',
+    heading: 'A recovery code was used',
+    text: 'A recovery code of your account at {service} was used. Codes that are left: {count}.\n\nTime: {time}. From: {place}.\n\nIf it was not you, set a new password now, and make new recovery codes on the page of your account.'
+  },
+  'codes-renewed': {
+    subject: '{service}: new recovery codes',
+    heading: 'New recovery codes',
+    text: 'New recovery codes were made for your account at {service}. The former ones work no more.\n\nTime: {time}. From: {place}.\n\nIf it was not you, set a new password now, and ask the operator of the service for help.'
+  },
+  'factor-closed': {
+    subject: '{service}: your second factor was closed',
+    heading: 'Your second factor was closed',
+    text: 'There were too many wrong codes in a row at your account at {service}, from somebody who knows your password. Your authenticator app is closed. A recovery code opens it, and so can an administrator.\n\nTime: {time}. From: {place}.\n\nIf it was not you, set a new password now.'
+  },
+  'factor-reset': {
+    subject: '{service}: your second factors were removed',
+    heading: 'Your second factors were removed',
+    text: 'An administrator of {service} has removed the second factors and the recovery codes of your account, and signed out every browser and app.\n\nTime: {time}.\n\nIf you did not expect this, ask the operator of the service for help.'
+  },
+  'factor-undone': {
+    subject: '{service}: the second factor was removed again',
+    heading: 'The second factor was removed again',
+    text: 'What was added to your account at {service} was removed again. Every browser and app was signed out, and your password no longer works.\n\nSet a new one.',
+    button: 'Set a new password',
+    note: 'The link works once and expires in an hour.'
+  },
   deleted: {
     subject: '{service}: your account was deleted',
     heading: 'Your account was deleted',

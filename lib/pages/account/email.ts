@@ -1,10 +1,10 @@
 import type { Pages } from '../contract.ts'
 import { html } from '../html.ts'
-import { type Context, type Part, describes, hidden, strong, username } from '../parts.ts'
-import { frame } from './shell.ts'
+import { type Context, type Part, describes, hidden, strong } from '../parts.ts'
+import { askProof, frame } from './shell.ts'
 
 export function email (view: Pages['account-email'], { texts }: Context): Part {
-  const { email: verified, unverified, typed, base, xsrf, account, error } = view
+  const { email: verified, unverified, typed, base, xsrf, error } = view
   const { account: own } = texts
   const isFirst = verified === undefined && unverified === undefined
   return frame(view, texts, html`${verified !== undefined
@@ -19,20 +19,16 @@ ${hidden('xsrf', xsrf)}<p class="actions"><button type="submit" name="verify" va
 ${hidden('xsrf', xsrf)}<label for="email">${isFirst ? own.firstAddress : own.newAddress}</label>
 <p class="hint" id="hint">${isFirst ? own.firstEffect : own.changeEffect}</p>
 <input id="email" name="email" type="email" autocomplete="email" maxlength="254" required value="${typed}"${describes(error, 'hint')}>
-${username(account)}<label for="current">${own.currentPassword}</label>
-<input id="current" name="current_password" type="password" autocomplete="current-password" maxlength="1024" required${describes(error)}>
-<p class="actions"><button class="primary" type="submit">${isFirst ? own.sendVerification : own.changeAddress}</button></p>
+${askProof(view, texts)}<p class="actions"><button class="primary" type="submit">${isFirst ? own.sendVerification : own.changeAddress}</button></p>
 </form>`)
 }
 
 export function remove (view: Pages['account-delete'], { texts }: Context): Part {
-  const { base, xsrf, account, error, apps = 0 } = view
+  const { base, xsrf, apps = 0 } = view
   const { account: own } = texts
   return frame(view, texts, html`<p>${own.deleteWhy}${apps > 0 && html` ${own.deleteApps({ apps })}`}</p>
 <form method="post" action="${base}/delete">
-${hidden('xsrf', xsrf)}${username(account)}<label for="current">${own.currentPassword}</label>
-<input id="current" name="current_password" type="password" autocomplete="current-password" maxlength="1024" required${describes(error)}>
-<p class="actions"><button class="danger" type="submit">${own.deleteAccount}</button></p>
+${hidden('xsrf', xsrf)}${askProof(view, texts)}<p class="actions"><button class="danger" type="submit">${own.deleteAccount}</button></p>
 </form>`)
 }
 

@@ -1,7 +1,7 @@
 import type { Pages } from '../contract.ts'
 import { html } from '../html.ts'
-import { type Context, type Part, describes, hidden, strong, username } from '../parts.ts'
-import { frame, showDate } from './shell.ts'
+import { type Context, type Part, describes, hidden, strong } from '../parts.ts'
+import { askProof, frame, showDate } from './shell.ts'
 
 export function profile (view: Pages['account-profile'], { texts, language }: Context): Part {
   const { account: own, common } = texts
@@ -19,9 +19,7 @@ export function password (view: Pages['account-password'], { texts }: Context): 
   const { account: own } = texts
   return frame(view, texts, html`<p>${own.passwordEffect}</p>
 <form method="post" action="${view.base}/password">
-${hidden('xsrf', view.xsrf)}${username(view.account)}<label for="current">${own.currentPassword}</label>
-<input id="current" name="current_password" type="password" autocomplete="current-password" maxlength="1024" required${describes(view.error)}>
-<label for="password">${own.newPassword}</label>
+${hidden('xsrf', view.xsrf)}${askProof(view, texts)}<label for="password">${own.newPassword}</label>
 <input id="password" name="password" type="password" autocomplete="new-password" maxlength="1024" required${describes(view.error)}>
 <p class="actions"><button class="primary" type="submit">${own.changePassword}</button></p>
 </form>`)

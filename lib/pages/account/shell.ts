@@ -1,6 +1,6 @@
 import type { AccountView } from '../contract.ts'
 import { type Html, html } from '../html.ts'
-import { type Part, alert, hidden, name, titled } from '../parts.ts'
+import { type Part, alert, describes, hidden, name, titled, username } from '../parts.ts'
 import type { Texts } from '../texts/en.ts'
 import type { Language } from '../texts/language.ts'
 
@@ -33,6 +33,19 @@ export function frame (view: AccountView, texts: Texts, body: Html, heading?: Ht
     body: html`<h1>${heading ?? title}</h1>
 ${done !== undefined && html`<p class="done" role="status">${texts.account.done[done]}</p>\n`}${alert(error, texts)}${body}`
   }
+}
+
+/** Characters of a recovery code with its hyphens, and some spaces. */
+const CODE_LENGTH = 40
+
+/** The fields of the proof that an operation asks for: the current password, and a code of a person with a second factor. */
+export function askProof ({ account, error, needsCode = false }: AccountView, { account: own }: Texts): Html {
+  return html`${username(account)}<label for="current">${own.currentPassword}</label>
+<input id="current" name="current_password" type="password" autocomplete="current-password" maxlength="1024" required${describes(error)}>
+${needsCode && html`<label for="code">${own.code}</label>
+<p class="hint" id="code-hint">${own.codeHint}</p>
+<input id="code" name="code" type="text" autocomplete="one-time-code" autocapitalize="none" spellcheck="false" maxlength="${CODE_LENGTH}" required${describes(error, 'code-hint')}>
+`}`
 }
 
 /** A time for people, in UTC. The reader's time zone is unknown without a script. */

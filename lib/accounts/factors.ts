@@ -1,0 +1,171 @@
+import { toTimestamp } from '../clock.ts'
+import { createToken, hashToken } from '../crypto/random-token.ts'
+import { IdentityError, busyError } from '../errors.ts'
+import type { Job } from '../mail/outbox.ts'
+import { type Proof, reaches, toStrength } from '../proofs.ts'
+import { type FirstFactor, type UserRecord, isActive } from '../records.ts'
+import { findMailbox } from '../users/addresses.ts'
+import { NO_PASSWORD } from '../users/passwords.ts'
+import { stepUpError } from '../ways/step-up.ts'
+import { type WayActor, WayError } from '../ways/ways.ts'
+import { isFactor } from '../ways/words.ts'
+import { type AccountContext, notify, prepareNotice } from './context.ts'
+import { keepWays } from './keep-ways.ts'
+import { ENDED_BY_EPOCH, ticketError } from './tickets.ts'
+
+const HOUR = 60 * 60_000
+
+/** First factors whose addition can be undone at the same time. */
+const MAX_UNDOS = 10
+
+/** The hours for which the first factor can be undone by mail. */
+export const DEFAULT_UNDO_FACTORS = 72
+
+/** What a session has proved, for a change of the factors that it asks for. */
+export type FactorActor = WayActor & { proofs: readonly Proof[] }
+
+const listLive = ({ first_factors = [] }: Pick<UserRecord, 'first_factors'>, now: number): FirstFactor[] => (
+  first_factors.filter(({ until }) => until > toTimestamp(now)))
+
+/**
+ * Changes of second factors. Each is told by mail, which is stored before the change and sent after it, so that a thief cannot make a
+ * change without the mail.
+ */
+export function createFactorChanges (context: AccountContext, { undoHours = DEFAULT_UNDO_FACTORS }: { undoHours?: number | undefined }) {
+  const { users, requireUser, changeUser, tickets, ways, outbox, findPlace, now, onError } = context
+
+  /** A mail about a change. It says where the request came from, and goes to the mailbox that the user has now. */
+  function toJob (kind: string, user: UserRecord, more: Omit<Job, 'kind'> = {}): Job | undefined {
+    const to = findMailbox(user)
+    return to === undefined ? undefined : { kind, user_id: user.id, to, time: toTimestamp(now()), place: { ...findPlace() }, ...more }
+  }
+
+  async function prepare (kind: string, user: UserRecord, more?: Omit<Job, 'kind'>): Promise<{ release: () => void } | undefined> {
+    const job = toJob(kind, user, more)
+    return job && await prepareNotice(context, job)
+  }
+
+  /** Tells a user of something that has happened. */
+  async function tell (kind: string, user_id: string, more?: Omit<Job, 'kind'>): Promise<void> {
+    const user = await users.get(user_id)
+    const job = user !== null && isActive(user, toTimestamp(now())) ? toJob(kind, user, more) : undefined
+    if (job !== undefined) await notify(context, job)
+  }
+
+  /** @throws ErrUnknown when the session has proved less than a person with a factor must: it was begun before the factor was added */
+  function checkProofs ({ proofs }: FactorActor): void {
+    if (proofs.length === 0 || !reaches(toStrength(proofs), 'mfa')) throw stepUpError({ acr: 'mfa' })
+  }
+
+  return {
+    /**
+     * Names a factor that has been proved, with the recovery codes that come with the first one. Whoever knows the password alone could add
+     * the first factor, so its mail has a link that undoes that. Further ones have none: a mailbox alone never removes an established factor.
+     * @param ids of a factor, and of prepared codes
+     * @throws WayError, ErrUnknown when the session has ended or has proved too little, ErrLimit
+     */
+    async addFactor (actor: FactorActor, ids: readonly string[]): Promise<UserRecord> {
+      const { user_id } = actor
+      const before = await requireUser(user_id)
+      const mayUndo = undoHours > 0 && outbox !== undefined && findMailbox(before) !== undefined
+      const token = mayUndo && !await ways.hasFactor(before) ? createToken() : undefined
+      const life = undoHours * HOUR
+      const job = toJob('factor-added', before, { way: ids[0]!, ...(token !== undefined && { token, hours: undoHours }) })
+      let notice: { release: () => void } | undefined
+      if (token === undefined) notice = job && await prepareNotice(context, job)
+      else {
+        await tickets.issue({ purpose: 'undo-factor', user_id, mailed: true }, token, life)
+        notice = await outbox?.enqueue(job!, life, { waits: true })
+      }
+      const written = await ways.name(actor, ids, async (record) => {
+        const happened = [{ type: 'factor.added', id: user_id }] as const
+        const live = listLive(record, now())
+        if (await ways.hasFactor(record)) {
+          checkProofs(actor)
+          return { happened }
+        }
+        if (!mayUndo) return { happened }
+        // A factor was there, and has gone meanwhile.
+        if (token === undefined) throw busyError('the second factors')
+        if (live.length >= MAX_UNDOS) throw new IdentityError('ErrLimit', 'way: first factors were added too often, try again in a day')
+        const first: FirstFactor = { ticket: hashToken(token), until: toTimestamp(now() + life), ways: Object.keys(record.ways ?? {}) }
+        return { happened, also: { set: { first_factors: [...live, first] } } }
+      })
+      notice?.release()
+      return written
+    },
+
+    /**
+     * Replaces the recovery codes.
+     * @throws WayError, ErrUnknown
+     */
+    async renewCodes (actor: FactorActor, id: string): Promise<UserRecord> {
+      const notice = await prepare('codes-renewed', await requireUser(actor.user_id), { way: id })
+      const written = await ways.name(actor, [id], async (record) => {
+        if (!await ways.hasFactor(record)) throw new WayError('unknown')
+        checkProofs(actor)
+        return { happened: [{ type: 'recovery.renewed', id: actor.user_id }] }
+      })
+      notice?.release()
+      return written
+    },
+
+    /**
+     * Removes a factor of a user. The recovery codes go with the last one.
+     * @param isEnd whether all sessions end
+     * @throws WayError `last` unless a way in remains, ErrUnknown when the session that asks has ended
+     */
+    async removeFactor (actor: WayActor, id: string, { isEnd = true }: { isEnd?: boolean } = {}): Promise<UserRecord> {
+      const user = await requireUser(actor.user_id)
+      const way = Object.hasOwn(user.ways ?? {}, id) ? user.ways![id] : undefined
+      if (way === undefined || !isFactor(way)) throw new WayError('unknown')
+      const notice = await prepare('factor-removed', user, { way: id })
+      const written = await ways.remove(actor, id, { isEnd, happened: [{ type: 'factor.removed', id: user.id }] })
+      notice?.release()
+      return written
+    },
+
+    /**
+     * Reads the link of a first factor, without spending it.
+     * @throws ErrTicket
+     */
+    async inspectUndoFactor (token: string): Promise<void> {
+      const ticket = await tickets.require(token, 'undo-factor')
+      const user = await users.get(ticket.user_id ?? '')
+      if (user === null || !listLive(user, now()).some((one) => one.ticket === ticket.id)) throw ticketError()
+    },
+
+    /**
+     * Undoes the addition of a first factor and of all ways since, because they are assumed to come from the same person. Ends the password,
+     * which that person knows, all sessions and all links. The user gets a link for a new password.
+     * @throws ErrTicket
+     */
+    async undoFactor (token: string): Promise<void> {
+      const ticket = await tickets.require(token, 'undo-factor')
+      let removed: string[] = []
+      const written = await changeUser(ticket.user_id!, (record) => {
+        const live = listLive(record, now())
+        const index = live.findIndex((one) => one.ticket === ticket.id)
+        if (index < 0) throw ticketError()
+        const fields = keepWays(record, live[index]!.ways)
+        removed = fields.removed
+        return {
+          set: { ...fields.set, password: NO_PASSWORD, first_factors: live.slice(0, index) },
+          unset: fields.unset,
+          increment: { epoch: 1 },
+          happened: [{ type: 'factor.undone', id: record.id }]
+        }
+      }, { notFound: ticketError })
+      await Promise.all([tickets.remove(ticket.id), tickets.removeOf(written.id, ENDED_BY_EPOCH), ways.drop(removed)]).catch(onError)
+      await notify(context, { kind: 'factor-undone', user_id: written.id, epoch: written.epoch })
+    },
+
+    /** @param count of the codes that are left */
+    notifyOfCode: async (user_id: string, count: number): Promise<void> => await tell('recovery-used', user_id, { count }),
+
+    notifyOfClosed: async (user_id: string): Promise<void> => await tell('factor-closed', user_id),
+
+    /** Notifies a user whose factors an administrator has removed. */
+    notifyOfReset: async (user_id: string): Promise<void> => await tell('factor-reset', user_id)
+  }
+}

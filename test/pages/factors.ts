@@ -1,0 +1,38 @@
+import type { Page } from '../oidc/browser.ts'
+import { generateCode } from '../../lib/ways/totp.ts'
+import { post } from './visits.ts'
+
+const PERIOD = 30_000
+
+/** The clock of a service. */
+interface Clock { now (): number, advance (milliseconds: number): void }
+
+/** The next code of a seed: the service's clock goes on, because each step is good once. */
+export async function nextCode (clock: Clock, seed: string): Promise<string> {
+  clock.advance(PERIOD)
+  return await generateCode(seed, clock.now())
+}
+
+/** The seed that a page shows. */
+export const readSeed = (page: Page): string => (/id="seed">([^<]*)</.exec(page.text)?.[1] ?? '').replaceAll(' ', '')
+
+/** The recovery codes that a page shows. */
+export const readCodes = ({ text }: Page): string[] => [...text.matchAll(/<li><code>([^<]*)<\/code>/g)].map(([, code = '']) => code)
+
+/** A hidden field of a page. */
+export const readHidden = (page: Page, field: string): string => new RegExp(`name="${field}" value="([^"]*)"`).exec(page.text)?.[1] ?? ''
+
+/** The path of a page with its query. */
+export const pathOf = ({ response: { url } }: Page): string => url.slice(new URL(url).origin.length)
+
+export interface Enrolled { page: Page, seed: string, codes: string[] }
+
+/** Adds the first authenticator app of a person who is signed in on the page, as they do it. */
+export async function enrol (clock: Clock, page: Page, password: string): Promise<Enrolled> {
+  const list = await page.browser.open('/account/factors')
+  const begun = await post(list, '/account/factors', { name: 'Phone', current_password: password })
+  const seed = readSeed(begun)
+  const shown = await post(begun, pathOf(begun), { code: await nextCode(clock, seed) })
+  const fields = { codes: readHidden(shown, 'codes'), factor: readHidden(shown, 'factor'), kept: 'yes' }
+  return { page: await post(shown, '/account/factors/codes', fields), seed, codes: readCodes(shown) }
+}

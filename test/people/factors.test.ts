@@ -1,0 +1,158 @@
+import t from 'tap'
+import type { UserRecord } from '../../lib/records.ts'
+import type { CredentialRecord } from '../../lib/way.ts'
+import { startIdentity } from '../../testing/kit.ts'
+import { forEachStore } from '../helpers/build.ts'
+import { createUser, signIn, unique } from '../helpers/people.ts'
+
+const HOUR = 60 * 60_000
+const PASSWORD = [{ way: 'password', kind: 'password', at: '2126-01-01T00:00:00.000Z' }] as const
+const BOTH = [...PASSWORD, { way: 'x', kind: 'totp', at: '2126-01-01T00:00:00.000Z' }] as const
+
+forEachStore(t, async (t, build) => {
+  const kit = await build(t)
+  const { accounts, users, factors, store } = kit.app.identity
+  const records = store.collection<UserRecord>('users')
+  const admin = await signIn(kit, { roles: ['admin'], ttl: 1_000_000 })
+
+  async function createPerson () {
+    const account = `${unique('ann')}@example.com`
+    const user_id = await createUser(admin, { account, password: 'the stolen password' })
+    const read = async () => (await records.get(user_id))!
+    const toActor = async (proofs: typeof PASSWORD | typeof BOTH = PASSWORD) => ({ user_id, epoch: (await read()).epoch, proofs })
+    return {
+      account,
+      user_id,
+      read,
+      toActor,
+      listWays: async () => Object.values((await read()).ways ?? {}).map(({ kind }) => kind).sort(),
+      /** Adds an app, and codes with the first one. */
+      async add (proofs: typeof PASSWORD | typeof BOTH = PASSWORD): Promise<string> {
+        const actor = await toActor(proofs)
+        const { id } = await factors.beginTotp(actor, account)
+        const isFirst = (await read()).ways === undefined
+        await accounts.addFactor(actor, isFirst ? [id, (await factors.prepareCodes(actor)).id] : [id])
+        return id
+      }
+    }
+  }
+
+  await t.test('the mail about a first factor undoes everything that was added since, and the password; further factors have no such link', async (t) => {
+    const ann = await createPerson()
+    await ann.add()
+    const first = await kit.mails.next({ to: ann.account })
+    t.match(first.subject, /second factor was added/)
+    t.match(first.link, /\/undo-factor\?token=/)
+    t.match(first.text, /2\d{3} at \d\d:\d\d UTC|UTC/)
+    await t.rejects(ann.add(), { code: 'ErrUnknown' }, 'the password alone adds no further factor')
+    await ann.add(BOTH)
+    const further = await kit.mails.next({ to: ann.account })
+    t.equal(further.link, undefined)
+    t.strictSame(await ann.listWays(), ['recovery', 'totp', 'totp'])
+
+    await accounts.inspectUndoFactor(first.token!)
+    await accounts.undoFactor(first.token!)
+    const { password, epoch, ways: left } = await ann.read()
+    t.strictSame({ password, epoch, left }, { password: '', epoch: 1, left: undefined })
+    t.equal(await store.collection<CredentialRecord>('credentials').count({ equal: { user_id: ann.user_id } }), 1, 'but for the one that was refused')
+    t.equal(await users.verify(ann.account, 'the stolen password'), null)
+    for (const act of [accounts.undoFactor, accounts.inspectUndoFactor]) await t.rejects(act(first.token!), { code: 'ErrTicket' }, 'the link works once')
+    const again = await kit.mails.next({ to: ann.account })
+    await accounts.setPassword(again.token!, 'the new password')
+    t.equal((await users.verify(ann.account, 'the new password'))?.user_id, ann.user_id)
+  })
+
+  await t.test('the link is good for the hours of the option, and not for another purpose', async (t) => {
+    const ann = await createPerson()
+    await ann.add()
+    const { token } = await kit.mails.next({ to: ann.account })
+    await t.rejects(accounts.undoChange(token!), { code: 'ErrTicket' })
+    await t.rejects(accounts.setPassword(token!, 'of the thief'), { code: 'ErrTicket' })
+    await t.rejects(accounts.undoFactor('unknown'), { code: 'ErrTicket' })
+    kit.clock.advance(72 * HOUR)
+    await t.rejects(accounts.undoFactor(token!), { code: 'ErrTicket' })
+    t.strictSame(await ann.listWays(), ['recovery', 'totp'])
+  })
+
+  await t.test('a first factor after a removal has a link of its own; an undo keeps what was there before', async (t) => {
+    const ann = await createPerson()
+    const removed = await ann.add()
+    const before = await kit.mails.next({ to: ann.account })
+    await accounts.removeFactor(await ann.toActor(BOTH), removed, { isEnd: false })
+    t.match((await kit.mails.next({ to: ann.account })).subject, /was removed/)
+    t.strictSame(await ann.listWays(), [])
+    await ann.add()
+    const { token } = await kit.mails.next({ to: ann.account })
+    await accounts.undoFactor(token!)
+    await kit.mails.next({ to: ann.account })
+    t.strictSame(await ann.listWays(), [])
+    await accounts.inspectUndoFactor(before.token!)
+  })
+
+  await t.test('the undo of a change of the address removes the ways added since, and no others', async (t) => {
+    const ann = await createPerson()
+    const own = await ann.add()
+    await kit.mails.next({ to: ann.account })
+    const thief = `${unique('thief')}@evil.example`
+    await accounts.changeAddress(ann.user_id, thief)
+    await accounts.verifyAddress((await kit.mails.next({ to: thief })).token!, ann.user_id)
+    const added = await ann.add(BOTH)
+    const undo = (await kit.mails.all()).find(({ to }) => to === ann.account)
+    t.strictSame(Object.keys((await ann.read()).ways ?? {}).includes(added), true)
+    await accounts.undoChange(undo!.token!)
+    const { ways: left = {} } = await ann.read()
+    t.strictSame(Object.values(left).map(({ kind }) => kind).sort(), ['recovery', 'totp'])
+    t.ok(left[own])
+    t.equal(await store.collection('credentials').get(added), null)
+    await kit.mails.all()
+  })
+
+  await t.test('removals and codes anew are told by mail; what is refused is not', async (t) => {
+    const ann = await createPerson()
+    const bob = await createPerson()
+    const id = await ann.add()
+    await bob.add()
+    await kit.mails.all()
+    await t.rejects(accounts.removeFactor(await bob.toActor(BOTH), id), { code: 'ErrNotFound' }, 'the factor of another person')
+    await t.rejects(accounts.removeFactor(await bob.toActor(BOTH), 'password'), { code: 'ErrNotFound' })
+    const codes = Object.entries((await bob.read()).ways ?? {}).find(([, { kind }]) => kind === 'recovery')![0]
+    await t.rejects(accounts.removeFactor(await bob.toActor(BOTH), codes), { code: 'ErrNotFound' }, 'codes go with the last factor only')
+    await t.rejects(accounts.removeFactor({ ...await ann.toActor(BOTH), epoch: 7 }, id), { code: 'ErrUnknown' })
+    const prepared = await factors.prepareCodes(await ann.toActor())
+    await t.rejects(accounts.renewCodes(await ann.toActor(), prepared.id), { code: 'ErrUnknown' }, 'the password alone makes no codes')
+    await accounts.renewCodes(await ann.toActor(BOTH), prepared.id)
+    t.match((await kit.mails.next({ to: ann.account })).subject, /new recovery codes/)
+    await accounts.notifyOfCode(ann.user_id, 9)
+    t.match((await kit.mails.next({ to: ann.account })).text, /Codes that are left: 9/)
+    for (const [tell, subject] of [[accounts.notifyOfClosed, /was closed/], [accounts.notifyOfReset, /were removed/]] as const) {
+      await tell(ann.user_id)
+      t.match((await kit.mails.next({ to: ann.account })).subject, subject)
+    }
+    t.same(await kit.mails.all(), [])
+  })
+
+  await t.test('an enrolment that was begun before a reset is never named', async (t) => {
+    const ann = await createPerson()
+    const actor = await ann.toActor()
+    const [{ id }, codes] = [await factors.beginTotp(actor, ann.account), await factors.prepareCodes(actor)]
+    await accounts.forgotPassword(ann.account, { ip: '192.0.2.1' })
+    await accounts.setPassword((await kit.mails.next({ to: ann.account })).token!, 'the new password')
+    await kit.mails.all()
+    await t.rejects(accounts.addFactor(actor, [id, codes.id]), { code: 'ErrUnknown' })
+    t.strictSame(await ann.listWays(), [])
+    await kit.flush()
+    t.same(await kit.mails.all(), [], 'and no mail says so')
+  })
+})
+
+t.test('without the option, and without mail, a first factor has no link', async (t) => {
+  const kit = await startIdentity({ undoFactors: 0 })
+  t.teardown(() => kit.close())
+  const { accounts, users, factors } = kit.app.identity
+  const { user_id } = await users.create({ data: { account: 'ann@example.com', password: 'a horse' } })
+  const actor = { user_id, epoch: 0, proofs: PASSWORD }
+  await accounts.addFactor(actor, [(await factors.beginTotp(actor, 'ann')).id])
+  const mail = await kit.mails.next()
+  t.match(mail.subject, /second factor was added/)
+  t.equal(mail.link, undefined)
+})
