@@ -256,7 +256,18 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
   const policy: WayPolicy = { ...DEFAULT_POLICY, factors: options.factors ?? DEFAULT_POLICY.factors }
   const ways = createWays({ store, now, recorder, tokens, policy, onError: failing('users') })
   const factors = createFactors({
-    store, now, ways, box, attempts, recorder, failures: record.failures, serviceName: options.serviceName ?? 'fastify-identity'
+    store,
+    now,
+    ways,
+    box,
+    attempts,
+    recorder,
+    failures: record.failures,
+    serviceName: options.serviceName ?? 'fastify-identity',
+    told: {
+      used: async (user_id, left) => await people.accounts?.notifyOfCode(user_id, left),
+      closed: async (user_id, id) => await people.accounts?.notifyOfClosed(user_id, id)
+    }
   })
   const tickets = createTickets({ store, now })
   const stored = createStoredUsers({
@@ -343,7 +354,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     users,
     ways,
     factors,
-    heldFactors: createHeldFactors({ store, ways, factors, users }),
+    heldFactors: createHeldFactors({ store, ways, factors, users, removeFactor: accounts.removeFactor, onReset: accounts.notifyOfReset }),
     clients,
     tokens,
     resources,

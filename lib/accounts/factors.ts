@@ -163,7 +163,11 @@ export function createFactorChanges (context: AccountContext, { undoHours = DEFA
     /** @param count of the codes that are left */
     notifyOfCode: async (user_id: string, count: number): Promise<void> => await tell('recovery-used', user_id, { count }),
 
-    notifyOfClosed: async (user_id: string): Promise<void> => await tell('factor-closed', user_id),
+    /** Only for a factor that counts: nobody else types codes for one that is being added. */
+    async notifyOfClosed (user_id: string, id: string): Promise<void> {
+      const user = await users.get(user_id)
+      if (Object.hasOwn(user?.ways ?? {}, id)) await tell('factor-closed', user_id)
+    },
 
     /** Notifies a user whose factors an administrator has removed. */
     notifyOfReset: async (user_id: string): Promise<void> => await tell('factor-reset', user_id)

@@ -29,7 +29,7 @@ const isLimit = (error: unknown): error is IdentityError => error instanceof Ide
  * Second factors: authenticator apps (RFC 6238), and the recovery codes that come with the first one. Each step and each code is good
  * once, by a conditional update of its credential.
  */
-export function createFactors ({ store, now, ways, box, attempts, recorder, failures, serviceName }: {
+export function createFactors ({ store, now, ways, box, attempts, recorder, failures, serviceName, told = {} }: {
   store: Store
   now: Clock
   ways: WayService
@@ -39,6 +39,13 @@ export function createFactors ({ store, now, ways, box, attempts, recorder, fail
   failures: Pick<Failures, 'recordFactor'>
   /** The issuer that authenticator apps show. */
   serviceName: string
+  /** Tells the user. */
+  told?: {
+    /** A recovery code was used, and so many are left. */
+    used?: (user_id: string, left: number) => Promise<void>
+    /** A factor, or one that is being added, was closed. */
+    closed?: (user_id: string, id: string) => Promise<void>
+  }
 }) {
   const users = store.collection<UserRecord>('users')
 
@@ -77,7 +84,10 @@ export function createFactors ({ store, now, ways, box, attempts, recorder, fail
 
   /** Spends the time step of a code. Null for a wrong code, and for one whose step was used, also at the same moment. */
   async function spendStep (user_id: string, id: string, code: string, read: () => Promise<CredentialRecord | null>): Promise<string | null> {
-    const onClosed = async () => await recorder.insert({ type: 'factor.closed', id: user_id })
+    const onClosed = async () => {
+      await recorder.insert({ type: 'factor.closed', id: user_id })
+      await told.closed?.(user_id, id)
+    }
     return await attempts.run(toTarget(id), async () => {
       const spent = await spend(read, async (credential) => {
         const step = await findCodeStep(openSeed(credential), code, now())
@@ -175,6 +185,7 @@ export function createFactors ({ store, now, ways, box, attempts, recorder, fail
         })
         if (spent === null) continue
         await recorder.insert({ type: 'recovery.used', id: user.id, count: (spent.material['hashes'] as string[]).length })
+        await told.used?.(user.id, (spent.material['hashes'] as string[]).length)
         await open(user)
         return id
       }

@@ -6,7 +6,7 @@ import type { Store } from '../store/port.ts'
 import { userNotFound } from '../users/stored-users.ts'
 import type { Users } from '../users/users.ts'
 import type { Factors } from './factors.ts'
-import { type HeldWay, WayError, type WayService } from './ways.ts'
+import { type HeldWay, type WayActor, WayError, type WayService } from './ways.ts'
 import { isFactor } from './words.ts'
 
 /** Never the material: it has seeds and hashes. */
@@ -17,11 +17,15 @@ function showFactor ({ id, way: { kind, at }, credential: { name, last_used_at }
 }
 
 /** The second factors that people have: their owner sees and removes them, and an administrator removes them all. */
-export function createHeldFactors ({ store, ways, factors, users }: {
+export function createHeldFactors ({ store, ways, factors, users, removeFactor, onReset }: {
   store: Store
-  ways: Pick<WayService, 'list' | 'get' | 'remove' | 'change'>
+  ways: Pick<WayService, 'list' | 'get' | 'change'>
   factors: Pick<Factors, 'countCodes'>
   users: Pick<Users, 'confirm'>
+  /** Removes a factor, and tells its owner. */
+  removeFactor: (actor: WayActor, id: string, options: { isEnd: boolean }) => Promise<unknown>
+  /** Tells the user whose factors were removed. */
+  onReset: (user_id: string) => Promise<void>
 }) {
   const records = store.collection<UserRecord>('users')
 
@@ -53,7 +57,7 @@ export function createHeldFactors ({ store, ways, factors, users }: {
       // asked them for a proof of both kinds.
       await users.confirm(actor, {})
       const { epoch = user.epoch } = actor
-      await ways.remove({ user_id, epoch, ...(confirm && { confirm }) }, id, { isEnd, happened: [{ type: 'factor.removed', id: user_id }] })
+      await removeFactor({ user_id, epoch, ...(confirm && { confirm }) }, id, { isEnd })
     },
 
     /**
@@ -70,6 +74,7 @@ export function createHeldFactors ({ store, ways, factors, users }: {
         removed = ids.filter((id) => isFactor(held[id]!)).length
         return { remove: ids, isEnd: true, happened: [{ type: 'factor.reset', id: user_id }] }
       }, userNotFound)
+      if (removed > 0) await onReset(user_id)
       return { removed }
     }
   }

@@ -124,10 +124,17 @@ forEachStore(t, async (t, build) => {
     t.match((await kit.mails.next({ to: ann.account })).subject, /new recovery codes/)
     await accounts.notifyOfCode(ann.user_id, 9)
     t.match((await kit.mails.next({ to: ann.account })).text, /Codes that are left: 9/)
-    for (const [tell, subject] of [[accounts.notifyOfClosed, /was closed/], [accounts.notifyOfReset, /were removed/]] as const) {
-      await tell(ann.user_id)
-      t.match((await kit.mails.next({ to: ann.account })).subject, subject)
+    await factors.verifyCode(ann.user_id, prepared.codes[0]!)
+    t.match((await kit.mails.next({ to: ann.account })).subject, /recovery code was used/)
+    for (let count = 0; count < 100; count++) {
+      kit.clock.advance(HOUR)
+      await factors.verifyTotp(ann.user_id, '000000')
     }
+    const closed = await kit.mails.all()
+    t.match(closed.map(({ subject }) => subject), [/was closed/], 'told once')
+    const { body: { data } } = await admin.post<{ data: { removed: number } }>(`/user/${ann.user_id}/factors/reset`)
+    t.equal(data.removed, 1)
+    t.match((await kit.mails.next({ to: ann.account })).subject, /were removed/)
     t.same(await kit.mails.all(), [])
   })
 

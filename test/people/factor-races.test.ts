@@ -1,0 +1,148 @@
+import t from 'tap'
+import type { Proof } from '../../lib/proofs.ts'
+import type { UserRecord } from '../../lib/records.ts'
+import { NO_PASSWORD } from '../../lib/users/passwords.ts'
+import { createWays } from '../../lib/ways/ways.ts'
+import { createSilentRecorder } from '../helpers/events.ts'
+import { type Choose, Scheduler, exhaust } from '../helpers/scheduler.ts'
+import { openRules } from '../helpers/services.ts'
+
+t.setTimeout(600_000)
+
+/** Orders of one pair at most. */
+const MOST_ORDERS = 20_000
+
+const ACCOUNT = 'ann@example.com'
+const PASSWORD: Proof[] = [{ way: 'password', kind: 'password', at: '2126-11-21T00:00:00.000Z' }]
+const BOTH: Proof[] = [...PASSWORD, { way: 'x', kind: 'totp', at: '2126-11-21T00:00:00.000Z' }]
+
+const scheduler = new Scheduler()
+// The user's record decides. The material and the links are read, and what is removed of them afterwards is dead already.
+scheduler.isShared = ({ collection, method }) => collection === 'users' && method !== 'next'
+const { store, now, tokens, users, records, tickets, openAccounts } = await openRules(t, { around: scheduler.around })
+const mailed: string[] = []
+const mail = { local: true, send: async ({ text }: { text: string }) => { mailed.push(/token=([\w-]+)/.exec(text)?.[1] ?? '') } }
+const mailing = openAccounts({ mail })
+const accounts = openAccounts()
+const ways = createWays({ store, now, recorder: createSilentRecorder(store), tokens, onError: (error) => { t.fail(String(error)) } })
+
+const read = async (user_id: string): Promise<UserRecord> => (await records.users.get(user_id))!
+const countFactors = async (user_id: string) => Object.values((await read(user_id)).ways ?? {}).filter(({ kind }) => kind === 'totp').length
+
+/** Prepares an app and a set of codes. */
+const prepare = async (user_id: string): Promise<string[]> => await ways.prepare({ user_id, epoch: 0 }, [
+  { kind: 'totp', material: { step: 1 } }, { kind: 'recovery', material: { hashes: [] } }
+])
+
+async function reset (): Promise<string> {
+  await Promise.all(['users', 'tickets', 'credentials', 'deliveries'].map((name) => store.collection(name as 'users').deleteMany({ before: { id: '~' } })))
+  mailed.length = 0
+  return (await users.create({ data: { account: ACCOUNT, password: 'old' } })).user_id
+}
+
+/** Adds the first factor. Resolves to its id, and to the link that undoes it. */
+async function addFirst (user_id: string): Promise<{ id: string, undo: string }> {
+  const ids = await prepare(user_id)
+  await mailing.addFactor({ user_id, epoch: 0, proofs: PASSWORD }, ids)
+  await mailing.outbox!.flush()
+  return { id: ids[0]!, undo: mailed.pop()! }
+}
+
+type Outcome = Record<string, boolean>
+
+/** Runs the actors in every order. `check` returns the fault of an outcome. */
+async function race (name: string, prepareScene: () => Promise<{ actors: Record<string, () => Promise<unknown>>, check: (succeeded: Outcome) => Promise<string | undefined> }>): Promise<void> {
+  await t.test(name, async (t) => {
+    const outcomes = new Map<string, number>()
+    const problems = new Set<string>()
+    const { runs, complete } = await exhaust(MOST_ORDERS, async (choose: Choose) => {
+      const { actors, check } = await prepareScene()
+      const succeeded: Outcome = {}
+      const watched = Object.fromEntries(Object.entries(actors).map(([actor, act]) => [actor, async () => {
+        succeeded[actor] = await act().then(() => true, (error: { code?: string }) => {
+          if (!['ErrTicket', 'ErrUnknown', 'ErrNotFound', 'ErrPerm', 'ErrBusy'].includes(String(error.code))) problems.add(`${actor}: ${String(error)}`)
+          return false
+        })
+      }]))
+      await scheduler.run(watched, choose)
+      const problem = await check(succeeded)
+      if (problem !== undefined) problems.add(`${problem}: ${JSON.stringify(succeeded)}`)
+      const key = JSON.stringify(Object.entries(succeeded).sort())
+      outcomes.set(key, (outcomes.get(key) ?? 0) + 1)
+    })
+    t.ok(complete, `${runs} orders: ${[...outcomes].map(([key, count]) => `${key} ${count}`).join(', ')}`)
+    t.same([...problems], [])
+  })
+}
+
+await race('after an undo nothing is left of what a thief adds at the same time', async () => {
+  const user_id = await reset()
+  const { undo } = await addFirst(user_id)
+  const [more] = await prepare(user_id)
+  return {
+    actors: { undo: async () => await accounts.undoFactor(undo), thief: async () => await accounts.addFactor({ user_id, epoch: 0, proofs: BOTH }, [more!]) },
+    async check (succeeded) {
+      if (succeeded.undo !== true) return 'the undo failed'
+      const { password, epoch } = await read(user_id)
+      if (await countFactors(user_id) > 0) return 'a factor of the thief has survived'
+      if (password !== NO_PASSWORD || epoch !== 1) return 'the password or a session has survived'
+    }
+  }
+})
+
+await race('the link of an undo is good once', async () => {
+  const user_id = await reset()
+  const { undo } = await addFirst(user_id)
+  return {
+    actors: { one: async () => await accounts.undoFactor(undo), two: async () => await accounts.undoFactor(undo) },
+    async check (succeeded) {
+      if (succeeded.one === succeeded.two) return 'not one winner'
+      if ((await read(user_id)).epoch !== 1) return 'undone twice'
+    }
+  }
+})
+
+await race('a factor whose enrolment began in a stolen session is never named after a reset', async () => {
+  const user_id = await reset()
+  const ids = await prepare(user_id)
+  const token = await tickets.issue({ purpose: 'reset', user_id, user_epoch: 0, address: ACCOUNT, mailed: true })
+  return {
+    actors: { reset: async () => await accounts.setPassword(token, 'new'), thief: async () => await mailing.addFactor({ user_id, epoch: 0, proofs: PASSWORD }, ids) },
+    async check (succeeded) {
+      if (succeeded.reset !== true) return 'the reset failed'
+      const { epoch, ways: named } = await read(user_id)
+      if (epoch !== 1) return 'a session has survived'
+      if ((succeeded.thief === true) !== (named !== undefined)) return 'named by a refused enrolment'
+      // One that came first is removed by its link.
+      if (named !== undefined) await mailing.outbox!.flush()
+      const undo = mailed.pop()
+      if (named !== undefined && (undo === undefined || !await accounts.undoFactor(undo).then(() => true, () => false))) return 'it cannot be undone'
+    }
+  }
+})
+
+await race('of two removals of the last factor one wins, and the codes go', async () => {
+  const user_id = await reset()
+  const { id } = await addFirst(user_id)
+  const actor = { user_id, epoch: 0 }
+  return {
+    actors: { one: async () => await accounts.removeFactor(actor, id, { isEnd: false }), two: async () => await accounts.removeFactor(actor, id, { isEnd: false }) },
+    async check (succeeded) {
+      if (succeeded.one === succeeded.two) return 'not one winner'
+      if ((await read(user_id)).ways !== undefined) return 'something is left'
+    }
+  }
+})
+
+await race('of two first factors at once, one is refused: the password alone adds no second one', async () => {
+  const user_id = await reset()
+  const [one, two] = [await prepare(user_id), await prepare(user_id)]
+  const actor = { user_id, epoch: 0, proofs: PASSWORD }
+  return {
+    actors: { one: async () => await mailing.addFactor(actor, one), two: async () => await mailing.addFactor(actor, two) },
+    async check (succeeded) {
+      if (succeeded.one === succeeded.two) return 'not one winner'
+      if (await countFactors(user_id) !== 1 || (await read(user_id)).first_factors?.length !== 1) return 'not one factor with one link'
+    }
+  }
+})
