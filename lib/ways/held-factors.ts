@@ -21,7 +21,7 @@ export function createHeldFactors ({ store, ways, factors, users, removeFactor, 
   store: Store
   ways: Pick<WayService, 'list' | 'get' | 'change'>
   factors: Pick<Factors, 'countCodes'>
-  users: Pick<Users, 'confirm'>
+  users: { confirm: (...parts: Parameters<Users['confirm']>) => Promise<unknown> }
   /** Removes a factor, and tells its owner. */
   removeFactor: (actor: WayActor, id: string, options: { isEnd: boolean }) => Promise<unknown>
   /** Tells the user whose factors were removed. */

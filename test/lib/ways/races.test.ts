@@ -25,7 +25,14 @@ t.teardown(() => inner.close())
 const store = wrapStore(inner, scheduler.around)
 const policy = { ...DEFAULT_POLICY, allowsUpstream: () => true }
 const ways = createWays({ store, now: () => NOW, recorder: createSilentRecorder(store), tokens: { deleteOfUser: () => {} }, policy, onError: (error) => { throw error } })
-const held = createHeldFactors({ store, ways, factors: { countCodes: async () => 0 }, users: { confirm: async () => {} } })
+const held = createHeldFactors({
+  store,
+  ways,
+  factors: { countCodes: async () => 0 },
+  users: { confirm: async () => {} },
+  removeFactor: async (actor, id, options) => await ways.remove(actor, id, options),
+  onReset: async () => {}
+})
 const users = inner.collection<UserRecord>('users')
 const credentials = inner.collection<CredentialRecord>('credentials')
 
