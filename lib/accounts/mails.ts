@@ -161,7 +161,7 @@ export function createComposer (context: Omit<AccountContext, 'outbox'>, { servi
     'recovery-used': async (job) => writeAbout('recovery-used', await users.get(String(job.user_id)), job),
     'factor-closed': async (job) => writeAbout('factor-closed', await users.get(String(job.user_id)), job),
     'factor-reset': async (job) => writeAbout('factor-reset', await users.get(String(job.user_id)), job),
-    'factor-undone': (job) => composeLinked(job, 'factor-undone', 'reset', toMailbox),
+    'factor-undone': (job) => composeLinked(job, 'reset', toMailbox),
 
     /** Goes to the mailbox of an account that is gone. */
     async deleted ({ user_id, to, language }) {
