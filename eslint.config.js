@@ -10,7 +10,7 @@ const FRONT = ['index', 'server', 'cli', 'config']
 export const ROOMS = [
   'upstream', 'bridge', 'outbound', 'store', 'crypto', 'hashes', 'lists', 'work', 'throttling', 'events', 'change-record.ts', 'browsers',
   'resources', 'clients', 'webhooks', 'pages', 'mail', 'logout', 'tokens', 'users', 'ways', 'sign-in', 'accounts', 'oidc', 'remote',
-  'bootstrap.ts', 'renderers.ts', 'maintenance', 'metrics', 'identity.ts'
+  'bootstrap.ts', 'renderers.ts', 'maintenance', 'metrics', 'services.ts', 'identity.ts'
 ]
 
 for (const { name } of readdirSync(new URL('lib/', import.meta.url), { withFileTypes: true }).filter((entry) => entry.isDirectory())) {

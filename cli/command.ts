@@ -3,7 +3,9 @@ import type { Config } from '../config.ts'
 import type { Services } from '../lib/identity.ts'
 import type { Actor } from '../lib/roles.ts'
 import { type Args, type Flag, required, toggle } from './args.ts'
-import type { Result } from './output.ts'
+
+/** What a command prints when it has ended; `note` is left out of JSON. */
+export type Result = object | [record: object, note: string | undefined]
 
 /** A command's standard streams. */
 export interface Streams {

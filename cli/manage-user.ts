@@ -4,9 +4,8 @@
  */
 import type { UserItem } from '../schemas/user.ts'
 import { toggle } from './args.ts'
-import { ACCOUNT, type Commands, type Context, FORCE, OPERATOR, toOperator } from './command.ts'
+import { ACCOUNT, type Commands, type Context, FORCE, OPERATOR, toOperator, type Result } from './command.ts'
 import { requireUser } from './input.ts'
-import type { Result } from './output.ts'
 
 const CLIENTS_STOP = 'Clients that the operator does not vouch for sign nobody in while their owner is disabled.'
 const CLIENTS_STAY = 'The clients stay, owned by this user_id: client list shows them, and client delete removes one.'

@@ -8,8 +8,7 @@ import { COLLECTIONS } from '../lib/store/collections.ts'
 import { hideCredentials, openStore } from '../lib/store/index.ts'
 import type { Store } from '../lib/store/port.ts'
 import { required, UsageError } from './args.ts'
-import type { Commands, Surroundings } from './command.ts'
-import type { Result } from './output.ts'
+import type { Commands, Surroundings, Result } from './command.ts'
 
 /** Milliseconds between two lines about the same collection. */
 const INTERVAL = 2_000

@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { renderList } from '../lib/lists/listing.ts'
-import type { Context } from './command.ts'
+import type { Context, Result } from './command.ts'
 
 /** Milliseconds for which a reader of our output may pause: a day, since a user may be paging through it. */
 const STALL_TIMEOUT = 24 * 60 * 60 * 1000
@@ -14,9 +14,6 @@ function toCell (value: unknown): string {
   const text = value === undefined || value === null ? '' : String(value)
   return text.replace(UNSAFE, '?')
 }
-
-/** What a command prints when it has ended; `note` is left out of JSON. */
-export type Result = object | [record: object, note: string | undefined]
 
 /** Prints one result: a line for each field, or JSON. */
 export function printResult ({ stdout, json }: Pick<Context, 'stdout' | 'json'>, result: Result): void {

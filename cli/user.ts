@@ -2,9 +2,9 @@ import { InviteUserSchema } from '../schemas/people.ts'
 import { CreateUserSchema, PatchUserSchema, type User, type UserItem } from '../schemas/user.ts'
 import { paramError } from '../lib/errors.ts'
 import { type Args, UsageError, repeated, toggle, value } from './args.ts'
-import { ACCOUNT, FORCE, OPERATOR, type Commands, toOperator } from './command.ts'
+import { ACCOUNT, FORCE, OPERATOR, type Commands, toOperator, type Result } from './command.ts'
 import { type Password, checkInput, readRoles, requireUser, takePassword } from './input.ts'
-import { type Result, printList } from './output.ts'
+import { printList } from './output.ts'
 
 const PASSWORD = toggle('Read the password from stdin. Without it, a password is generated and shown.')
 

@@ -5,8 +5,8 @@ import type { FailedEvent } from '../lib/webhooks/record.ts'
 import type { WorkRecord } from '../lib/work/record.ts'
 import type { Work, WorkName } from '../lib/work/watch.ts'
 import { type Args, UsageError, required, toggle, value } from './args.ts'
-import type { Command, Commands, Context } from './command.ts'
-import { type Result, printList } from './output.ts'
+import type { Command, Commands, Context, Result } from './command.ts'
+import { printList } from './output.ts'
 
 /** What the commands of a kind print: nothing that is sealed or secret. */
 interface Shown extends Partial<Omit<DeliveryRecord & LogoutRecord & FailedEvent, keyof WorkRecord>>, WorkRecord {

@@ -1,25 +1,20 @@
-import type { Options } from '../schemas/options.ts'
-import { bootstrap, type BootstrapOptions, type Bootstrapped } from './bootstrap.ts'
-import { type AccountOptions, type Accounts, createAccounts } from './accounts/index.ts'
+import { bootstrap } from './bootstrap.ts'
+import { type Accounts, createAccounts } from './accounts/index.ts'
 import { DEFAULT_ACCOUNT_PATH } from './accounts/links.ts'
 import { ENDED_BY_DELETION, createTickets } from './accounts/tickets.ts'
-import type { Event } from '../schemas/event.ts'
-import { type Events, createEvents } from './events/index.ts'
-import type { Failures } from './events/failures.ts'
-import { type Origin, findOrigin, nameCaller } from './events/origin.ts'
+import { createEvents } from './events/index.ts'
+import { findOrigin, nameCaller } from './events/origin.ts'
 import { keepAddress } from './events/address.ts'
 import { describePlace } from './place.ts'
-import { createClients, type Clients } from './clients/clients.ts'
+import { createClients } from './clients/clients.ts'
 import { createClientQuota } from './clients/quota.ts'
 import { toApiUri } from './issuer.ts'
-import type { Clock } from './clock.ts'
-import { type Logouts, createLogouts } from './logout/logouts.ts'
+import { createLogouts } from './logout/logouts.ts'
 import { createPasswords } from './users/passwords.ts'
 import { createPasswordRules } from './users/password-rules.ts'
 import { createAuthorizations } from './oidc/authorizations.ts'
-import { createOidc, type Oidc } from './oidc/index.ts'
-import { type Languages, OUR_LANGUAGES } from './pages/texts/language.ts'
-import type { Meter } from './metrics/meter.ts'
+import { createOidc } from './oidc/index.ts'
+import { OUR_LANGUAGES } from './pages/texts/language.ts'
 import { readOutbox } from './metrics/read-outbox.ts'
 import { readRelay } from './metrics/read-relay.ts'
 import { readWebhooks } from './metrics/read-webhooks.ts'
@@ -29,145 +24,42 @@ import { watchStore } from './metrics/watch-store.ts'
 import { registerRenderers } from './renderers.ts'
 import { LOOPBACK_HOSTS } from './outbound/addresses.ts'
 import { type Outbound, createOutbound } from './outbound/fetcher.ts'
-import { createResources, type Resources } from './resources/resources.ts'
-import { type RoleNames, checkRoleNames } from './roles.ts'
+import { createResources } from './resources/resources.ts'
+import { checkRoleNames } from './roles.ts'
 import { deriveKey } from './crypto/derive-key.ts'
 import { createSecretBox } from './crypto/secrets.ts'
-import { type Sealing, createSealing } from './maintenance/reseal.ts'
+import { createSealing } from './maintenance/reseal.ts'
 import { checkSecretKeys, isSealed } from './crypto/seal.ts'
 import { findDataDir, resolveSecretKeys } from './crypto/secret-key.ts'
-import { type Counter, createCounter } from './throttling/counter.ts'
-import { type OwnSessions, createOwnSessions } from './tokens/own-sessions.ts'
-import { createTokenSessions, type TokenSessions } from './tokens/token-sessions.ts'
-import { type SignIns, createSignIns } from './sign-in/sign-ins.ts'
+import { createCounter } from './throttling/counter.ts'
+import { createOwnSessions } from './tokens/own-sessions.ts'
+import { createTokenSessions } from './tokens/token-sessions.ts'
+import { createSignIns } from './sign-in/sign-ins.ts'
 import { createFirstSecrets } from './sign-in/first-secrets.ts'
 import { createRecoveryStep, createTotpStep } from './sign-in/steps/code.ts'
 import { createPasswordStep } from './sign-in/steps/password.ts'
 import { createAttempts } from './throttling/attempts.ts'
-import { createKnownBrowsers, type KnownBrowsers } from './throttling/known-browsers.ts'
+import { createKnownBrowsers } from './throttling/known-browsers.ts'
 import { COLLECTIONS } from './store/collections.ts'
 import { openStore } from './store/index.ts'
 import { migrateDocuments } from './store/migrator.ts'
-import type { Store } from './store/port.ts'
 import { LAYOUT } from './store/state.ts'
-import { createTokens, type Tokens } from './tokens/tokens.ts'
+import { createTokens } from './tokens/tokens.ts'
 import { createMarking } from './users/administrators.ts'
 import { checkManagerRoles } from './users/manager-rules.ts'
 import { createStoredUsers } from './users/stored-users.ts'
-import { createUsers, type Users } from './users/users.ts'
+import { createUsers } from './users/users.ts'
 import { createEvidenceCheck } from './ways/evidence.ts'
-import { type MaySignIn, createJudge } from './ways/may-sign-in.ts'
-import { type Factors, createFactors } from './ways/factors.ts'
-import { type HeldFactors, createHeldFactors } from './ways/held-factors.ts'
-import { type WayService, createWays } from './ways/ways.ts'
+import { createJudge } from './ways/may-sign-in.ts'
+import { createFactors } from './ways/factors.ts'
+import { createHeldFactors } from './ways/held-factors.ts'
+import { createWays } from './ways/ways.ts'
 import { DEFAULT_POLICY, type WayPolicy, endsSessions } from './ways/words.ts'
-import { type Webhooks, createWebhooks } from './webhooks/webhooks.ts'
+import { createWebhooks } from './webhooks/webhooks.ts'
 import { type Works, watchWork } from './work/watch.ts'
+import type { BackgroundWork, ServiceOptions, Services } from './services.ts'
 
-/** The options of the services; `schemas/options.ts` describes those that are plain data. */
-export interface ServiceOptions extends Pick<
-  Options,
-  'database' | 'storeTimeout' | 'secretKey' | 'dataDir' | 'production' | 'createDatabase' | 'bcryptCost' | 'hashQueue' | 'passwordMin' | 'roles' | 'managerRoles' | 'clientsPerUser' | 'auditDays' | 'addresses'
-> {
-  outboundHosts?: Options['outboundHosts'] | undefined
-  /** Who needs a second factor. Absent: those who have one. */
-  factors?: Options['factors'] | undefined
-  walLimit?: Options['walLimit'] | undefined
-  /** Resources that the host declares. Absent: the ones of earlier starts stay declared. */
-  resources?: Options['resources'] | undefined
-  /** The issuer, if known. No declared resource may have the URI of the service's own API, which is derived from it. */
-  issuer?: string | undefined
-  /** The name of the service, if it has one. It is refused as a password. */
-  serviceName?: string | undefined
-  /** An open store, which `close` leaves open. Absent: one is opened from `database`, and closed with the services. */
-  store?: Store | undefined
-  /** Checks whether the services can be opened with these keys, without storing anything about the keys or the resources. */
-  dryRun?: boolean | undefined
-  /** Milliseconds since the epoch. */
-  now?: Clock | undefined
-  /** Processes on this machine, including this one. Each uses an equal share of the cores for hashing. */
-  processes?: number | undefined
-  /** Lifetime of minted refresh tokens in seconds. Absent: none are minted, because no authorization server redeems them. */
-  refreshTtl?: number | undefined
-  /** People's accounts: mail, sign-up, links. Absent: no mail, no sign-up. */
-  accounts?: Partial<AccountOptions> | undefined
-  /** The languages of pages and mails. Absent: the built-in ones. */
-  getLanguages?: (() => Languages) | undefined
-  /** Counts requested mails. Absent: they are counted in memory. */
-  counter?: Counter | undefined
-  /** Sends all due mails until `close`, whichever process accepted them. Absent: only mails that this process accepts. */
-  sendsMail?: boolean | undefined
-  /** Publishes events until `close`, whichever process recorded them. Absent: other processes do, or `events.flush`. */
-  relaysEvents?: boolean | undefined
-  /** Delivers events to webhooks until `close`. Absent: only when `webhooks.flush` is called. */
-  deliversWebhooks?: boolean | undefined
-  /** The origin of actions outside of requests. Absent: `system`. */
-  via?: Origin['via'] | undefined
-  /** Receives the events that this process publishes, for the log. */
-  onEvents?: ((events: Event[]) => void) | undefined
-  /** Receives mails that failed for good. */
-  onMailFailed?: ((delivery: { id: string, kind: string, attempts: number, failure: string }) => void) | undefined
-  /** Receives logout tokens whose delivery failed for good. */
-  onLogoutFailed?: ((delivery: { id: string, client_id: string, user_id: string, attempts: number, failure: string }) => void) | undefined
-  /** Collects metrics. Absent: nothing is measured, at no cost. */
-  meter?: Meter | undefined
-  /** Receives failures that no caller waits for, with the name of the work that failed. */
-  onError?: ((error: unknown, work: BackgroundWork) => void) | undefined
-  /** Receives warnings for the operator, such as that a new database was created. */
-  onWarning?: ((message: string) => void) | undefined
-}
-
-/** What no caller waits for: deliveries, publication, the removal of dead records and of expired ones (`store`), and what follows a change. */
-type BackgroundWork = 'events' | 'logouts' | 'mail' | 'removals' | 'resources' | 'store' | 'users' | 'webhooks'
-
-/** The services over one store. A program can do everything through them that the HTTP routes do. */
-export interface Services {
-  readonly store: Store
-  readonly roles: RoleNames
-  /** Events: the feed, lists, and listeners of this process. */
-  readonly events: Events
-  /** Records failures and refusals. */
-  readonly failures: Pick<Failures, 'recordRefusal' | 'flush'>
-  readonly users: Users
-  /** The ways in which users prove who they are, beside the password. */
-  readonly ways: WayService
-  /** Authenticator apps and recovery codes. */
-  readonly factors: Factors
-  /** Lists and removes the second factors that users have. */
-  readonly heldFactors: HeldFactors
-  readonly clients: Clients
-  readonly tokens: Tokens
-  /** Declared resources, which define the scopes of other APIs. */
-  readonly resources: Resources
-  /** Webhooks: receivers of events, by type. */
-  readonly webhooks: Webhooks
-  /** Account self-service (recovery, sign-up, addresses, deletion), and invitation and recovery of other users. */
-  readonly accounts: Accounts
-  /** Lists and ends a user's token sessions. */
-  readonly tokenSessions: TokenSessions
-  /** A user's browsers, token sessions and connected apps, for the account pages. */
-  readonly ownSessions: OwnSessions
-  /** Notifies clients that a sign-in has ended (OpenID Connect Back-Channel Logout). */
-  readonly logouts: Logouts
-  /** What the service does later, by kind, for the command line. */
-  readonly work: Works
-  /** The languages of pages and mails. */
-  readonly languages: Languages
-  /** Judges everything that makes a session, a code or a token of what a person has proved. */
-  readonly maySignIn: MaySignIn
-  /** Signs users in step by step, for the pages. */
-  readonly signIns: SignIns
-  /** The cookies of browsers in which a user has signed in. */
-  readonly knownBrowsers: KnownBrowsers
-  /** The authorization server; `oidc.rotateKeys()` is for the command line. */
-  readonly oidc: Oidc
-  /** Inspects stored secrets and seals them again under a new key, for the command line. */
-  readonly sealing: Sealing
-  /** Creates the first admin (lib/bootstrap.ts). */
-  bootstrap (options?: BootstrapOptions): Promise<Bootstrapped>
-  /** Finishes accepted work, then closes everything that openServices opened. */
-  close (): Promise<void>
-}
+export type { ServiceOptions, Services } from './services.ts'
 
 /** Creates the caller of user-supplied URLs, with the hosts that the options allow. */
 function openOutbound ({ outboundHosts = [], production }: ServiceOptions): Outbound {

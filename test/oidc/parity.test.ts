@@ -38,12 +38,13 @@ async function startPlain (t: Test, confidential: App, open: App): Promise<strin
     responseTypes: ['code'],
     scopes: ['openid', 'offline_access', 'read', 'write', 'foreign'],
     claims: {
+      amr: null,
       openid: ['sub'],
       profile: ['preferred_username', 'name'],
       email: ['email', 'email_verified'],
       roles: ['roles']
     },
-    acrValues: ['1'],
+    acrValues: ['1', 'mfa'],
     discovery: {
       prompt_values_supported: ['none', 'login', 'consent'],
       ui_locales_supported: ['en', 'de'],
