@@ -6,6 +6,7 @@ import { createApp } from '../../testing/kit.ts'
 import { unique } from '../helpers/people.ts'
 import type { Browser, Page } from '../oidc/browser.ts'
 import { type App, type Harness, askCode, eachStore, getCode, startHarness } from '../oidc/harness.ts'
+import { enrol, nextCode, pathOf, readCodes, readHidden, readSeed } from '../pages/factors.ts'
 import { enter, post, readXsrf } from '../pages/visits.ts'
 
 interface Person { user_id: string, account: string, password: string }
@@ -99,6 +100,21 @@ const withClient = (fields: Record<string, string>): Case[2] => async (scene) =>
   }
 }
 
+/** A new person who has begun to add an authenticator app, and its seed. */
+async function beginFactor (scene: Scene): Promise<{ person: Person, page: Page, seed: string }> {
+  const { person, page } = await scene.arrive('/account/factors')
+  const begun = await post(page, '/account/factors', { name: 'Phone', current_password: person.password })
+  return { person, page: begun, seed: scene.secret(readSeed(begun)) }
+}
+
+/** A new person with an authenticator app, which they have added on its page. */
+async function arriveWithFactor (scene: Scene): Promise<{ person: Person, page: Page, seed: string }> {
+  const { person, page } = await scene.arrive()
+  const { page: done, seed, codes } = await enrol(scene.kit.clock, page, person.password)
+  for (const text of [seed, ...codes]) scene.secret(text)
+  return { person, page: done, seed }
+}
+
 /** Every form of a page, by its route. */
 const FORMS: Record<string, Case[]> = {
   '/account/sign-in': [
@@ -167,6 +183,43 @@ const FORMS: Record<string, Case[]> = {
     })],
     ['a wrong current password', ['user.confirmation_failed by them'], sends('/account/delete', () => ({ current_password: 'not their password' }), 400)]
   ],
+  '/account/factors': [
+    ['an app that is begun', [], sends('/account/factors', (_scene, { password }) => ({ name: 'Phone', current_password: password }))],
+    ['a wrong current password', ['user.confirmation_failed by them'], sends('/account/factors', () => ({ current_password: 'not their password' }), 400)]
+  ],
+  '/account/factors/add': [['the first code of the app', [], async (scene) => {
+    const { person, page, seed } = await beginFactor(scene)
+    return async () => {
+      for (const code of readCodes(await post(page, pathOf(page), { code: await nextCode(scene.kit.clock, seed) }))) scene.secret(code)
+      return person.user_id
+    }
+  }]],
+  '/account/factors/codes': [['the codes that were kept', ['factor.added by them'], async (scene) => {
+    const { person, page, seed } = await beginFactor(scene)
+    const shown = await post(page, pathOf(page), { code: await nextCode(scene.kit.clock, seed) })
+    for (const code of readCodes(shown)) scene.secret(code)
+    return async () => {
+      await post(shown, '/account/factors/codes', { codes: readHidden(shown, 'codes'), factor: readHidden(shown, 'factor'), kept: 'yes' })
+      return person.user_id
+    }
+  }]],
+  '/account/factors/remove': [['an app', ['factor.removed by them', 'user.sessions_ended by them'], async (scene) => {
+    const { person, page, seed } = await arriveWithFactor(scene)
+    const { factors: [app] } = await scene.kit.app.identity.heldFactors.list(person.user_id)
+    const form = await page.browser.open(`/account/factors/remove?id=${app!.factor_id}`)
+    return async () => {
+      await post(form, pathOf(form), { current_password: person.password, code: await nextCode(scene.kit.clock, seed), end_sessions: 'yes' })
+      return person.user_id
+    }
+  }]],
+  '/account/undo-factor': [['the first app of somebody else', ['factor.undone'], async (scene) => {
+    const { person } = await arriveWithFactor(scene)
+    const page = await scene.browser().open((await scene.mailed(person.account)).link)
+    return async () => {
+      await page.submit()
+      return undefined
+    }
+  }]],
   '/account/sessions': [
     ['a browser, with an app', ['browser.signed_out by them', 'session.ended by them'], sends('/account/sessions', async (scene, person) => {
       const { browser } = scene
