@@ -20,7 +20,7 @@ export function explainFailure (error: unknown): string {
   return hideCredentials(messages.join(': ') || 'an error without a message')
 }
 
-interface ErrorDescription {
+export interface ErrorDescription {
   type: string
   message: string
   stack: string

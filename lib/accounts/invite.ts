@@ -14,7 +14,7 @@ import { PURPOSES, toHolder } from './tickets.ts'
 /** Who makes an invitation. A client that acts for itself is not the user who owns it. */
 const toInviter = ({ isUser, client_id, user_id }: Actor): string => isUser === false && client_id !== undefined ? client_id : user_id
 
-interface Invitation extends Partial<ReturnTo> {
+export interface Invitation extends Partial<ReturnTo> {
   account: string
   name?: string
   /** Only an administrator gives roles. */

@@ -16,7 +16,7 @@ import { ENDED_BY_EPOCH, type TicketRecord, ticketError } from './tickets.ts'
 const PASSWORD_PURPOSES = ['reset', 'invite', 'sign-up'] as const
 export type PasswordPurpose = typeof PASSWORD_PURPOSES[number]
 
-interface PasswordSet extends Partial<ReturnTo> {
+export interface PasswordSet extends Partial<ReturnTo> {
   user_id: string
   /** The user's epoch, for a sign-in that follows immediately. */
   epoch: number
@@ -24,7 +24,7 @@ interface PasswordSet extends Partial<ReturnTo> {
   purpose: PasswordPurpose
 }
 
-interface SetPasswordOptions {
+export interface SetPasswordOptions {
   /** The name of a new user. */
   name?: string
   /** The language that the request asks for, for later mails. */

@@ -12,7 +12,7 @@ import type { Times } from './contract.ts'
 import { OriginError, invalidRequest } from './oauth-error.ts'
 import { toScopeParameter } from './scopes.ts'
 
-interface IntrospectionRequest {
+export interface IntrospectionRequest {
   authorization: string | undefined
   form: URLSearchParams
   issuer: string
