@@ -246,7 +246,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     users,
     ways,
     factors,
-    heldFactors: createHeldFactors({ store, ways, factors, users, removeFactor: accounts.removeFactor, onReset: accounts.notifyOfReset }),
+    heldFactors: createHeldFactors({ store, ways, users, removeFactor: accounts.removeFactor, onReset: accounts.notifyOfReset }),
     clients,
     tokens,
     resources,

@@ -44,15 +44,6 @@ const loadWasm = async (): Promise<HashWasm> => {
   return await import(name) as HashWasm
 }
 
-/**
- * Asks for the module that computes argon2.
- * @throws HashError when neither Node nor hash-wasm is able to
- */
-export async function checkArgon2 (): Promise<void> {
-  if (ofNode !== undefined) return
-  await loadWasm().catch(() => { throw new HashError('argon2 needs Node.js 24.7 or later, or the package hash-wasm beside this one') })
-}
-
 async function compute (password: string, { kind, memory, passes, lanes, salt, length }: Parameters): Promise<Buffer> {
   if (ofNode !== undefined) {
     return ofNode(kind, { message: password, nonce: salt, parallelism: lanes, tagLength: length, memory, passes })

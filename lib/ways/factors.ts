@@ -21,6 +21,14 @@ export interface NewTotp {
   uri: string
 }
 
+const readHashes = ({ material }: Pick<CredentialRecord, 'material'>): string[] => material['hashes'] as string[]
+
+/** The number of recovery codes that are left among the ways of a user. */
+export function countCodes (held: readonly HeldWay[]): number {
+  const codes = held.find(({ way }) => way.kind === 'recovery')
+  return codes === undefined ? 0 : readHashes(codes.credential).length
+}
+
 const toTarget = (id: string): Target => ({ kind: 'factor', name: id })
 
 const isLimit = (error: unknown): error is IdentityError => error instanceof IdentityError && error.code === 'ErrLimit'
@@ -136,12 +144,6 @@ export function createFactors ({ store, now, ways, box, attempts, recorder, fail
       return { id: id!, codes }
     },
 
-    /** The number of recovery codes that are left. */
-    async countCodes (user: WayHolder): Promise<number> {
-      const [held] = await listOf(user, 'recovery')
-      return (held?.credential.material['hashes'] as string[] | undefined)?.length ?? 0
-    },
-
     /**
      * Verifies a code of any of the user's authenticator apps. A failure counts for each of them, whatever the user's epoch: a new password
      * opens nothing.
@@ -179,13 +181,14 @@ export function createFactors ({ store, now, ways, box, attempts, recorder, fail
       if (user === null) return null
       const hash = hashCode(code)
       for (const { id } of await listOf(user, 'recovery')) {
-        const spent = await spend(async () => (await ways.get(user, id))?.credential ?? null, async ({ material }) => {
-          const hashes = material['hashes'] as string[]
+        const spent = await spend(async () => (await ways.get(user, id))?.credential ?? null, async (credential) => {
+          const hashes = readHashes(credential)
           return hashes.includes(hash) ? { hashes: hashes.filter((one) => one !== hash) } : null
         })
         if (spent === null) continue
-        await recorder.insert({ type: 'recovery.used', id: user.id, count: (spent.material['hashes'] as string[]).length })
-        await told.used?.(user.id, (spent.material['hashes'] as string[]).length)
+        const left = readHashes(spent).length
+        await recorder.insert({ type: 'recovery.used', id: user.id, count: left })
+        await told.used?.(user.id, left)
         await open(user)
         return id
       }

@@ -5,7 +5,7 @@ import type { Actor } from '../roles.ts'
 import type { Store } from '../store/port.ts'
 import { userNotFound } from '../users/stored-users.ts'
 import type { Users } from '../users/users.ts'
-import type { Factors } from './factors.ts'
+import { countCodes } from './factors.ts'
 import { type HeldWay, type WayActor, WayError, type WayService } from './ways.ts'
 import { isFactor } from './words.ts'
 
@@ -17,10 +17,9 @@ function showFactor ({ id, way: { kind, at }, credential: { name, last_used_at }
 }
 
 /** The second factors that people have: their owner sees and removes them, and an administrator removes them all. */
-export function createHeldFactors ({ store, ways, factors, users, removeFactor, onReset }: {
+export function createHeldFactors ({ store, ways, users, removeFactor, onReset }: {
   store: Store
   ways: Pick<WayService, 'list' | 'get' | 'change'>
-  factors: Pick<Factors, 'countCodes'>
   users: { confirm: (...parts: Parameters<Users['confirm']>) => Promise<unknown> }
   /** Removes a factor, and tells its owner. */
   removeFactor: (actor: WayActor, id: string, options: { isEnd: boolean }) => Promise<unknown>
@@ -40,7 +39,7 @@ export function createHeldFactors ({ store, ways, factors, users, removeFactor, 
     async list (user_id: string): Promise<Shown> {
       const user = await requireUser(user_id)
       const held = await ways.list(user)
-      return { factors: held.filter(({ way }) => isFactor(way)).map(showFactor), recovery_codes: await factors.countCodes(user) }
+      return { factors: held.filter(({ way }) => isFactor(way)).map(showFactor), recovery_codes: countCodes(held) }
     },
 
     /**

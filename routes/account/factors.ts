@@ -4,6 +4,7 @@ import type { Message } from '../../lib/pages/texts/en.ts'
 import type { Proof } from '../../lib/proofs.ts'
 import { toQrCode } from '../../lib/qr.ts'
 import type { UserRecord } from '../../lib/records.ts'
+import { countCodes } from '../../lib/ways/factors.ts'
 import { type HeldWay, type WayRefusal, WayError } from '../../lib/ways/ways.ts'
 import type { AccountMount, Visit, Visits } from '../../plugins/account.ts'
 import { createPageProof } from '../../plugins/page-proof.ts'
@@ -85,11 +86,10 @@ export function factorPages (app: FastifyInstance, mount: AccountMount, visits: 
     sensitive: true,
     async show (visit) {
       const { apps, codes } = await listOwn(visit)
-      const left = codes?.credential.material['hashes'] as string[] | undefined
       return {
         apps: apps.map(({ id, way: { at }, credential: { name, last_used_at } }) =>
           ({ id, at, ...(name !== undefined && { name }), ...(last_used_at !== undefined && { last_used_at }) })),
-        ...(left !== undefined && { codes: left.length }),
+        ...(codes !== undefined && { codes: countCodes([codes]) }),
         mayAdd: ways.canAddFactors
       }
     },

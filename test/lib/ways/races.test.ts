@@ -28,7 +28,6 @@ const ways = createWays({ store, now: () => NOW, recorder: createSilentRecorder(
 const held = createHeldFactors({
   store,
   ways,
-  factors: { countCodes: async () => 0 },
   users: { confirm: async () => {} },
   removeFactor: async (actor, id, options) => await ways.remove(actor, id, options),
   onReset: async () => {}
