@@ -19,7 +19,7 @@ export const REACHABLE: readonly Acr[] = ['1', 'mfa']
 
 /** How a person has proved who they are, as tokens say it. */
 export type Strength = {
-  /** The methods (RFC 8176). None stands for an identity at another provider. */
+  /** The methods (RFC 8176). An identity at another provider adds none. */
   amr: string[]
   acr: Acr
   /** The time of the oldest proof that the `acr` rests on: ISO 8601. */

@@ -3,14 +3,12 @@ import { countCharacters } from '../lib/checks.ts'
 import { toTimestamp } from '../lib/clock.ts'
 import { paramError } from '../lib/errors.ts'
 import type { Proof } from '../lib/proofs.ts'
+import { CODE_LENGTH } from '../lib/sign-in/steps/code.ts'
 import type { ProveMore } from '../lib/users/confirm.ts'
 import { LIMITS } from '../schemas/common.ts'
 import type { AccountMount, Visit } from './account.ts'
 import { createBrowserCookies } from './known-browsers.ts'
 import { readField } from './sign-in-forms.ts'
-
-/** Characters of a code that are read: a recovery code with its hyphens, and some spaces. */
-const CODE_LENGTH = 64
 
 /** What a form brings as a proof. */
 export interface FormProof {

@@ -163,7 +163,7 @@ export function createFactorChanges (context: AccountContext, { undoHours = DEFA
     /** @param count of the codes that are left */
     notifyOfCode: async (user_id: string, count: number): Promise<void> => await tell('recovery-used', user_id, { count }),
 
-    /** Only for a factor that counts: nobody else types codes for one that is being added. */
+    /** Says nothing about an app that is still being added: only its owner types codes for it. */
     async notifyOfClosed (user_id: string, id: string): Promise<void> {
       const user = await users.get(user_id)
       if (Object.hasOwn(user?.ways ?? {}, id)) await tell('factor-closed', user_id)

@@ -33,7 +33,7 @@ class Reads {
   readonly #pages: FairQueue
   readonly #people = new FairQueue({ what: 'lists', slots: PEOPLE, ...LIMITS })
   readonly #administrators = new FairQueue({ what: 'lists', slots: ADMINISTRATORS, ...LIMITS })
-  /** The streams by user, those that wait too. */
+  /** The streams of each user, including those that wait for a cursor. */
   readonly #streams = new Map<string, number>()
 
   constructor (slots: number) {

@@ -19,7 +19,7 @@ interface ProgressRecord extends Document {
   account: string
   /** None while it only counts the forms of a browser whose session has the proofs. */
   proofs: Proof[]
-  /** Wrong forms since the last step, and those that are being verified. Absent: none. */
+  /** Forms since the last step that were wrong or are still being verified. Absent: none. */
   wrong?: number
   created_at: string
   expired_at: string

@@ -1,8 +1,8 @@
 import type { Factors } from '../../ways/factors.ts'
 import type { Progress, Step, Verdict } from './step.ts'
 
-/** Characters of a code, at most. */
-const LENGTH = 64
+/** The most characters of a typed code: a recovery code with its hyphens, and some spaces. */
+export const CODE_LENGTH = 64
 
 /** A step that comes second: a code of the user whom the first step has identified. */
 function createCodeStep (kind: Step['kind'], verifyCode: (user_id: string, code: string) => Promise<string | null>): Step {
@@ -14,7 +14,7 @@ function createCodeStep (kind: Step['kind'], verifyCode: (user_id: string, code:
       if (progress === null) return { refused: { reason: 'ended' } }
       await limit(progress.account)
       const code = (form.get('code') ?? '').trim()
-      const way = code.length > LENGTH ? null : await verifyCode(progress.user_id, code)
+      const way = code.length > CODE_LENGTH ? null : await verifyCode(progress.user_id, code)
       if (way === null) return { refused: { reason: 'wrong-code' } }
       return { passed: { user_id: progress.user_id, user_epoch: progress.user_epoch, way } }
     }
