@@ -64,6 +64,8 @@ export async function buildApp (config: Config, { logStream, ...parts }: AppPart
     genReqId: chooseRequestId,
     trustProxy: config.trustProxy,
     bodyLimit: LIMITS.body,
+    // On MongoDB a migration first waits until no earlier process writes any more: longer than Fastify's 10 seconds.
+    pluginTimeout: 0,
     requestTimeout: REQUEST_TIMEOUT,
     connectionTimeout: config.stallTimeout + SILENCE,
     keepAliveTimeout: KEEP_ALIVE,

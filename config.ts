@@ -18,6 +18,7 @@ import { parseSecretKeys } from './lib/crypto/secrets.ts'
 import { readAllowedHosts } from './lib/outbound/addresses.ts'
 import { type RoleNames, findSharedRole, findUnusableRole } from './lib/roles.ts'
 import { findAdminsRole } from './lib/users/manager-rules.ts'
+import { parseUpstreams } from './lib/upstreams/settings.ts'
 
 /** The configuration of a process. */
 export interface Config {
@@ -182,6 +183,39 @@ function readMail (env: Environment, findings: Findings): Options['mail'] {
   if (url !== undefined) return { url, from: from ?? '', ...(logo !== undefined && { logo }) }
 }
 
+/** The other providers that people sign in with; undefined without a file that names them. */
+function readUpstreams ({ IDENTITY_UPSTREAMS_FILE: file, IDENTITY_SIGN_UP: signUp, IDENTITY_OIDC: hasServer }: Environment, problems: string[]): Options['upstreams'] | undefined {
+  if (file === undefined) return
+  try {
+    if (!hasServer) throw new Error('needs the authorization server')
+    return parseUpstreams(readFileSync(file, 'utf8'), { signUp })
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException
+    problems.push(`IDENTITY_UPSTREAMS_FILE: ${code === undefined ? message : `the file cannot be read (${code})`}`)
+  }
+}
+
+/** The former system that people move from; undefined without one. */
+function readMigrate (env: Environment, { problems, warnings }: Findings): Options['migrate'] {
+  const { IDENTITY_MIGRATE_URL: url, IDENTITY_MIGRATE_SECRET_FILE: file, IDENTITY_MIGRATE_CREATE: create, IDENTITY_MIGRATE_TRUST_EMAILS: trustEmails, IDENTITY_MIGRATE_UNTIL: until } = env
+  if (url === undefined) {
+    const names = ['IDENTITY_MIGRATE_SECRET_FILE', 'IDENTITY_MIGRATE_UNTIL'] as const
+    problems.push(...names.filter((name) => env[name] !== undefined).map((name) => `${name}: needs IDENTITY_MIGRATE_URL`))
+    return
+  }
+  if (file === undefined) {
+    problems.push('IDENTITY_MIGRATE_URL: needs IDENTITY_MIGRATE_SECRET_FILE')
+    return
+  }
+  try {
+    const secret = readFileSync(file, 'utf8').trim()
+    warnOfMode('secret', file, (message) => warnings.push(`IDENTITY_MIGRATE_SECRET_FILE: ${message}`))
+    return { url, secret, create, trustEmails, ...(until !== undefined && { until }) }
+  } catch (error) {
+    problems.push(`IDENTITY_MIGRATE_SECRET_FILE: the file cannot be read (${(error as NodeJS.ErrnoException).code})`)
+  }
+}
+
 /** Whether the text is the secret itself, a key or a URL, configured in place of the path of its file. */
 function isSecret (text = ''): boolean {
   if (text.includes('://')) return true
@@ -245,8 +279,10 @@ export function readConfig (env: Readonly<Record<string, string | undefined>>): 
   }
   const secretKey = readSecretKey(read, { problems, warnings })
   const mail = readMail(read, { problems, warnings })
+  const upstreams = readUpstreams(read, problems)
+  const migrate = readMigrate(read, { problems, warnings })
   if (problems.length > 0) throw new ConfigError(problems)
-  return { ...toConfig({ ...read, IDENTITY_WORKERS: workers }, secretKey), people: toPeople(read, mail), warnings }
+  return { ...toConfig({ ...read, IDENTITY_WORKERS: workers }, secretKey, upstreams, migrate), people: toPeople(read, mail), warnings }
 }
 
 function toRoleNames (env: Environment): RoleNames {
@@ -274,7 +310,21 @@ function toFactors ({ IDENTITY_FACTORS: text }: Environment): Options['factors']
   return { roles: text.slice('roles:'.length).split(',').map((role) => role.trim()).filter(Boolean) }
 }
 
+/** Reads `HOST`, `HOST>OTHER` and `*`. */
+function toDocuments (text: string | undefined): OidcOptions['documents'] {
+  const entries = splitList(text ?? false)
+  if (entries === false) return undefined
+  if (entries.length === 1 && entries[0] === '*') return { hosts: '*' }
+  const hosts = new Map<string, string[]>()
+  for (const entry of entries) {
+    const [host = '', ...redirects] = entry.split('>').map((part) => part.trim())
+    hosts.set(host, [...hosts.get(host) ?? [], ...redirects])
+  }
+  return { hosts: [...hosts].map(([host, redirects]) => redirects.length === 0 ? host : { host, redirects }) }
+}
+
 function toOidc (env: Environment): Partial<OidcOptions> {
+  const documents = toDocuments(env.IDENTITY_DOCUMENT_HOSTS)
   const { IDENTITY_ISSUER: issuer, IDENTITY_NAME: name, IDENTITY_LOGO: logo, IDENTITY_ACCENT: accent } = env
   const { IDENTITY_HELP_ADDRESS: helpAddress, IDENTITY_TERMS_URL: termsUrl, IDENTITY_PRIVACY_URL: privacyUrl, IDENTITY_TEXTS: texts } = env
   return {
@@ -286,6 +336,7 @@ function toOidc (env: Environment): Partial<OidcOptions> {
     ...(termsUrl !== undefined && { termsUrl }),
     ...(privacyUrl !== undefined && { privacyUrl }),
     ...(texts !== undefined && { texts }),
+    ...(documents !== undefined && { documents }),
     accountPath: env.IDENTITY_ACCOUNT_PATH,
     accessTtl: env.IDENTITY_ACCESS_TTL,
     // The command line mints tokens with it too.
@@ -308,7 +359,7 @@ function toPeople (env: Environment, mail: Options['mail']): Config['people'] {
   }
 }
 
-function toConfig (env: Environment & { IDENTITY_WORKERS: number }, secretKey: string | undefined): Omit<Config, 'warnings' | 'people'> {
+function toConfig (env: Environment & { IDENTITY_WORKERS: number }, secretKey: string | undefined, upstreams: Options['upstreams'] | undefined, migrate: Options['migrate']): Omit<Config, 'warnings' | 'people'> {
   const { IDENTITY_BRIDGE_PREFIX: prefix, IDENTITY_BRIDGE_UPSTREAM: upstream } = env
   return {
     host: env.HOST,
@@ -338,12 +389,16 @@ function toConfig (env: Environment & { IDENTITY_WORKERS: number }, secretKey: s
       hashQueue: env.IDENTITY_HASH_QUEUE,
       passwordMin: env.IDENTITY_PASSWORD_MIN,
       factors: toFactors(env),
+      passkeys: env.IDENTITY_PASSKEYS,
+      ...(env.IDENTITY_RELYING_PARTY !== undefined && { relyingParty: env.IDENTITY_RELYING_PARTY }),
       roles: toRoleNames(env),
       managerRoles: toManagerRoles(env),
       clientsPerUser: env.IDENTITY_CLIENTS_PER_USER,
       auditDays: env.IDENTITY_AUDIT_DAYS,
       addresses: env.IDENTITY_ADDRESSES,
-      outboundHosts: toOutboundHosts(env)
+      outboundHosts: toOutboundHosts(env),
+      ...(upstreams !== undefined && { upstreams }),
+      ...(migrate !== undefined && { migrate })
     }
   }
 }

@@ -5,6 +5,7 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { checkPatches } from './lib/oidc/patches.ts'
+import { readScript } from './lib/pages/script.ts'
 import { PER_GRANT } from './lib/oidc/token-limits.ts'
 import { createCounter } from './lib/throttling/counter.ts'
 import { handleError } from './plugins/errors.ts'
@@ -39,7 +40,7 @@ async function identity (app: FastifyInstance, given: IdentityOptions): Promise<
   const unlimited = options.rateLimit === false
   const oidcOptions = server && server.options
   const getIssuer = oidcOptions === false ? undefined : createGetIssuer(app, app.prefix + options.prefix, oidcOptions)
-  const signing = oidcOptions === false ? {} : { refreshTtl: Math.min(oidcOptions.refreshTtl, oidcOptions.refreshMax), issuer: oidcOptions.issuer, serviceName: oidcOptions.name, accountPath: oidcOptions.accountPath, ...(server && { mailLook: server.mailLook, languages: server.languages }) }
+  const signing = oidcOptions === false ? {} : { refreshTtl: Math.min(oidcOptions.refreshTtl, oidcOptions.refreshMax), issuer: oidcOptions.issuer, serviceName: oidcOptions.name, documentHosts: oidcOptions.documents?.hosts, accountPath: oidcOptions.accountPath, ...(server && { mailLook: server.mailLook, languages: server.languages }) }
   await app.register(services, { ...options, counter, ...(unlimited && { clientsPerUser: false }), ...signing, ...(getIssuer && { getIssuer }) })
   // A process without pages takes the uses of links too, which another process may have mailed.
   const { signInLimit } = oidcOptions === false ? readOidcOptions({}) : oidcOptions
@@ -54,7 +55,7 @@ async function identity (app: FastifyInstance, given: IdentityOptions): Promise<
     if (options.health) await scope.register(health, { closing: options.closing })
     await scope.register(async (api) => {
       recordRefusals(api)
-      recordOrigins(api, ({ method }) => method === 'GET' || method === 'HEAD' ? undefined : 'api')
+      recordOrigins(api, ({ method, routeOptions: { config } }) => (method === 'GET' || method === 'HEAD') && config.isRecorded !== true ? undefined : 'api')
       const passwordLimit = await createPasswordLimit(api, options.rateLimit, counter)
       const writeLimit = createWriteLimit(limitWrites)
       const linkLimit = async (request: FastifyRequest) => await limits.guess(request)
@@ -68,7 +69,8 @@ async function identity (app: FastifyInstance, given: IdentityOptions): Promise<
         keepChoice(signing, () => getIssuer!().protocol === 'https:')
         const { accountPath } = oidcOptions
         const getHome = () => getIssuer!().pathname.replace(/\/$/, '') + accountPath
-        const look = { ...server.look, ...(accountPath !== false && { getHome }) }
+        const getScript = () => new URL(`${getIssuer!().pathname.replace(/\/$/, '')}${path}/${readScript().file}`, getIssuer!()).href
+        const look = { ...server.look, ...(accountPath !== false && { getHome }), ...(app.identity.passkeys.party !== undefined && { getScript }) }
         const tokenLimits = unlimited ? {} : { clientTokens: options.writeLimit, grantTokens: PER_GRANT }
         const delivers = options.sender?.local !== true
         const mount = { ...prepareServer(scope, { ...oidcOptions, ...tokenLimits, signUp: options.signUp, delivers }, look, getIssuer), limits, look }
@@ -78,9 +80,13 @@ async function identity (app: FastifyInstance, given: IdentityOptions): Promise<
         const people = { ...mount, getPath, passwordMin: options.passwordMin }
         await signing.register(interactionRoutes, { ...people, prefix: '/api/v1' })
         await signing.register(peoplePages, { ...people, prefix: path })
+        if (app.identity.upstreams !== undefined) {
+          const { upstreamRoutes } = await import('./routes/upstreams.ts')
+          await signing.register(upstreamRoutes, { ...mount, getHome: getPath, prefix: '/api/v1' })
+        }
         const limitPasswords = createUserLimit('password', options.rateLimit, counter)
         await signing.register(accountRoutes, {
-          ...mount, isOn: accountPath !== false, getHome: getPath, now: options.now ?? Date.now, passwordMin: options.passwordMin, limitWrites, limitPasswords, prefix: path
+          ...mount, isOn: accountPath !== false, getHome: getPath, now: options.now ?? Date.now, passwordMin: options.passwordMin, limitWrites, limitPasswords, stallTimeout: options.stallTimeout, prefix: path
         })
       })
     }

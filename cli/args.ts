@@ -14,6 +14,8 @@ export interface Flag {
   /** May be repeated. */
   multiple?: true
   required?: true
+  /** Its value may also stand alone, without the flag. */
+  operand?: true
   text: string
 }
 
@@ -99,7 +101,11 @@ export function parseFlags (own: Record<string, Flag>, argv: string[]): Args {
   // Not strict: the parser's own messages would repeat what was typed.
   const { values, tokens } = parseArgs({ args: argv, options, strict: false, tokens: true })
   const seen = new Set<string>()
-  for (const token of tokens) {
+  const operand = Object.keys(flags).find((name) => flags[name]!.operand === true)
+  for (const given of tokens) {
+    const isOperand = given.kind === 'positional' && operand !== undefined
+    if (isOperand) values[operand] = given.value
+    const token = isOperand ? { kind: 'option' as const, name: operand, value: given.value, inlineValue: true } : given
     if (token.kind !== 'option') throw new UsageError('an argument without a flag: every value follows its flag')
     const flag = flags[token.name]
     if (flag === undefined) throw unknownFlag(token.name, Object.keys(flags))

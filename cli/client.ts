@@ -1,5 +1,7 @@
+import { isShownConfidential } from '../lib/clients/show-client.ts'
 import { CreateClientSchema, PatchClientSchema, type Client } from '../schemas/client.ts'
 import { type Args, repeated, required, toggle, UsageError, value } from './args.ts'
+import { SECRET_FLAGS, filterClients, readSecretFilter } from './client-filter.ts'
 import { OPERATOR, type Commands } from './command.ts'
 import { checkInput, requireUser } from './input.ts'
 import { printList } from './output.ts'
@@ -8,7 +10,7 @@ const COLUMNS = {
   CLIENT_ID: 'clientId',
   NAME: 'name',
   OWNER: 'userId',
-  KIND: (client: Client) => (client.clientSecret === undefined ? 'public' : 'confidential'),
+  KIND: (client: Client) => isShownConfidential(client) ? 'confidential' : 'public',
   SCOPES: (client: Client) => client.scopes.join(','),
   CREATED: 'createdAt'
 } as const
@@ -48,6 +50,11 @@ function readOperatorFlags (args: Args): object {
   }
 }
 
+function readTokenAuth (args: Args): object {
+  const [tokenAuth, until] = [args.optional('token-auth'), args.optional('former-until')]
+  return { ...(tokenAuth !== undefined && { tokenAuth }), ...(until !== undefined && { former: { until } }) }
+}
+
 export const clientCommands: Commands = {
   'client create': {
     summary: 'Register a client.',
@@ -78,6 +85,8 @@ export const clientCommands: Commands = {
       'redirect-uri': repeated('URI', 'An absolute URI'),
       scope: repeated('SCOPE', 'A scope'),
       ...OPERATOR_FLAGS,
+      'token-auth': value('HOW', 'How it authenticates: none, secret or private_key_jwt.'),
+      'former-until': value('TIME', 'With --token-auth: the former way passes too, until then (RFC 3339, 30 days at most).'),
       'third-party': toggle('No longer your own client.'),
       disable: toggle('Revoke its tokens and issue no new ones.'),
       enable: toggle('Enable it again.'),
@@ -95,6 +104,7 @@ export const clientCommands: Commands = {
         ...(args.all('redirect-uri').length > 0 && { redirectUris: args.all('redirect-uri') }),
         ...(scopes.length > 0 && { scopes }),
         ...readOperatorFlags(args),
+        ...readTokenAuth(args),
         ...(args.has('third-party') && { first_party: false }),
         ...((args.has('disable') || args.has('enable')) && { disabled: args.has('disable') })
       }
@@ -112,13 +122,16 @@ export const clientCommands: Commands = {
     summary: 'List clients.',
     flags: {
       owner: value('ACCOUNT', 'Only clients of this account.'),
+      ...SECRET_FLAGS,
       limit: value('N', 'Maximum number; all clients by default.')
     },
     creates: false,
     async run (context) {
       const { services, args } = context
       const user = args.optional('owner') === undefined ? undefined : (await requireUser(context, 'owner')).user_id
-      await printList(context, services.clients.list({ user, limit: args.limit() }, OPERATOR), COLUMNS)
+      const isWanted = readSecretFilter(args, services.clients, Date.now())
+      if (isWanted === undefined) await printList(context, services.clients.list({ user, limit: args.limit() }, OPERATOR), COLUMNS)
+      else await printList(context, filterClients(services.clients.list({ user, limit: 0 }, OPERATOR), isWanted, args.limit()), COLUMNS)
     }
   },
 

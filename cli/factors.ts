@@ -1,7 +1,7 @@
 import type { Factor } from '../schemas/factor.ts'
 import { ACCOUNT, OPERATOR, type Commands } from './command.ts'
 import { requireUser } from './input.ts'
-import { printList } from './output.ts'
+import { printList, toBatches } from './output.ts'
 
 const COLUMNS = {
   FACTOR_ID: (factor: Factor) => factor.factor_id,
@@ -19,17 +19,21 @@ export const factorCommands: Commands = {
     async run (context) {
       const { user_id } = await requireUser(context)
       const { factors } = await context.services.heldFactors.list(user_id)
-      await printList(context, (async function * () { yield factors })(), COLUMNS)
+      await printList(context, toBatches(factors), COLUMNS)
     }
   },
 
   'user factors reset': {
-    summary: 'Remove all second factors and recovery codes of a user who lost them, and end their sessions.',
+    summary: 'Remove all second factors and recovery codes of a user who lost them, and end their sessions. While one is demanded of the user, the link to add a new one is mailed, or printed.',
     flags: { account: ACCOUNT },
     async run (context) {
       const { user_id, account } = await requireUser(context)
-      const { removed } = await context.services.heldFactors.reset(user_id, OPERATOR)
-      return { user_id, account, removed_factors: removed }
+      const { accounts, heldFactors } = context.services
+      const { removed, ...link } = await heldFactors.reset(user_id, OPERATOR)
+      await accounts.outbox?.settle()
+      const done = { user_id, account, removed_factors: removed, ...link }
+      if (link.sent === undefined) return done
+      return [done, link.sent ? 'The link to add a new one goes by mail.' : 'Hand the link over: only with it, and the password, a new one is added.']
     }
   }
 }

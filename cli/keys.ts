@@ -1,5 +1,5 @@
 import { toTimestamp } from '../lib/clock.ts'
-import { toggle } from './args.ts'
+import { UsageError, toggle, value } from './args.ts'
 import type { Commands } from './command.ts'
 import { printList, toBatches } from './output.ts'
 
@@ -7,10 +7,13 @@ export const keysCommands: Commands = {
   'keys rotate': {
     summary: 'Create a new key for signing tokens. Earlier keys stay published.',
     flags: {
+      alg: value('ALG', 'RS256, or ES256: which keys get a new one. RS256 by default.'),
       'drop-former': toggle('If a key has leaked: use the new key at once and drop all earlier ones. Everybody has to sign in again.')
     },
     async run ({ services, args }) {
-      const { kid, since } = await services.oidc.rotateKeys({ dropFormer: args.has('drop-former') })
+      const alg = args.optional('alg') ?? 'RS256'
+      if (alg !== 'RS256' && alg !== 'ES256') throw new UsageError('--alg: must be RS256 or ES256')
+      const { kid, since } = await services.oidc.rotateKeys({ alg, dropFormer: args.has('drop-former') })
       return { kid, signs_from: toTimestamp(since) }
     }
   },

@@ -12,13 +12,18 @@ import { UsageError, parseFlags } from './args.ts'
 import { backupCommands } from './backup.ts'
 import { bootstrapCommands } from './bootstrap.ts'
 import { clientCommands } from './client.ts'
+import { clientKeyCommands } from './client-key.ts'
+import { clientSecretCommands } from './client-secret.ts'
 import type { Command, Commands, Streams, Surroundings, Result } from './command.ts'
 import { compactCommands } from './compact.ts'
 import { configCommands } from './config-check.ts'
 import { doctorCommands } from './doctor.ts'
+import { documentCommands } from './document.ts'
 import { eventCommands } from './event.ts'
 import { factorCommands } from './factors.ts'
+import { identityCommands } from './identities.ts'
 import { helpAll, helpOne } from './help.ts'
+import { importCommands } from './import.ts'
 import { keysCommands } from './keys.ts'
 import { loginCommands } from './login.ts'
 import { logoutCommands } from './logout.ts'
@@ -33,6 +38,9 @@ import { sessionsCommands } from './sessions.ts'
 import { testingCommands } from './testing.ts'
 import { textCommands } from './texts.ts'
 import { tokenCommands } from './token.ts'
+import { userDataCommands } from './user-data.ts'
+import { userExportCommands } from './user-export.ts'
+import { upstreamCommands } from './upstream.ts'
 import { userCommands } from './user.ts'
 import { webhookCommands } from './webhook.ts'
 import { workCommands } from './work.ts'
@@ -42,12 +50,20 @@ export const COMMANDS: Commands = {
   ...tokenCommands,
   ...userCommands,
   ...factorCommands,
+  ...identityCommands,
+  ...userDataCommands,
+  ...userExportCommands,
+  ...importCommands,
   ...manageUserCommands,
   ...clientCommands,
+  ...clientSecretCommands,
+  ...clientKeyCommands,
+  ...documentCommands,
   ...resourceCommands,
   ...sessionsCommands,
   ...eventCommands,
   ...webhookCommands,
+  ...upstreamCommands,
   ...mailCommands,
   ...textCommands,
   ...logoutCommands,
@@ -123,7 +139,7 @@ async function run (command: Command, surroundings: Surroundings, env: NodeJS.Pr
     via: 'cli',
     onWarning,
     createDatabase: command.creates ?? options.createDatabase,
-    ...(oidc !== false && { refreshTtl: oidc.refreshTtl, issuer: oidc.issuer, serviceName: oidc.name }),
+    ...(oidc !== false && { refreshTtl: oidc.refreshTtl, issuer: oidc.issuer, serviceName: oidc.name, documentHosts: oidc.documents?.hosts }),
     getLanguages: () => createLanguages(oidc === false || oidc.texts === undefined ? {} : readOwnTexts(oidc.texts).own),
     accounts: toAccounts(config)
   })

@@ -1,6 +1,6 @@
 import { CreateResourceSchema, type Resource } from '../schemas/resource.ts'
 import { paramError } from '../lib/errors.ts'
-import { repeated, required, UsageError } from './args.ts'
+import { repeated, required, UsageError, value } from './args.ts'
 import type { Commands } from './command.ts'
 import { checkInput } from './input.ts'
 import { printList } from './output.ts'
@@ -11,6 +11,8 @@ const COLUMNS = {
   NAME: 'name',
   SCOPES: (resource: Resource) => Object.keys(resource.scopes).join(','),
   SELF_SERVICE: (resource: Resource) => resource.selfService.join(','),
+  DOCUMENTS: (resource: Resource) => resource.documents?.join(','),
+  ACCESS_TTL: 'accessTtl',
   ROLES: (resource: Resource) => resource.roles?.join(',')
 } as const
 
@@ -29,10 +31,13 @@ export const resourceCommands: Commands = {
       name: required('NAME', 'Display name.'),
       scope: repeated('NAME=DESCRIPTION', 'A scope, and what it lets an app do'),
       'self-service': repeated('NAME', 'A scope that any user may give to their clients'),
+      documents: repeated('NAME', 'A scope that clients which nobody has registered may request'),
+      'access-ttl': value('SECONDS', 'Seconds that access tokens for it live. Those of all access tokens by default.'),
       role: repeated('ROLE', 'A role, of which the user must hold at least one')
     },
     async run ({ services: { resources }, args }) {
       const roles = args.all('role')
+      const accessTtl = args.integer('access-ttl', { minimum: 60, maximum: 86_400 })
       const scopes = args.all('scope').map(readScope)
       if (new Set(scopes.map(([name]) => name)).size < scopes.length) throw new UsageError('--scope: names a scope twice')
       const data = {
@@ -40,6 +45,8 @@ export const resourceCommands: Commands = {
         name: args.required('name'),
         scopes: Object.fromEntries(scopes),
         selfService: args.all('self-service'),
+        ...(args.all('documents').length > 0 && { documents: args.all('documents') }),
+        ...(accessTtl !== undefined && { accessTtl }),
         ...(roles.length > 0 && { roles })
       }
       const { resourceId, strippedClients } = await resources.create(checkInput(CreateResourceSchema, { data }))

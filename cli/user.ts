@@ -3,6 +3,7 @@ import { CreateUserSchema, PatchUserSchema, type User, type UserItem } from '../
 import { paramError } from '../lib/errors.ts'
 import { type Args, UsageError, repeated, toggle, value } from './args.ts'
 import { ACCOUNT, FORCE, OPERATOR, type Commands, toOperator, type Result } from './command.ts'
+import { inviteImported } from './invite-imported.ts'
 import { type Password, checkInput, readRoles, requireUser, takePassword } from './input.ts'
 import { printList } from './output.ts'
 
@@ -61,11 +62,13 @@ export const userCommands: Commands = {
     flags: {
       contains: value('TEXT', 'Only accounts that contain this text.'),
       'no-factor': toggle('Only users without a second factor.'),
+      'no-way': toggle('Only users without any way to sign in: an upstream of theirs is configured no more, for example.'),
       limit: value('N', 'Maximum number; all users by default.')
     },
     creates: false,
     async run (context) {
       const { services, args } = context
+      if (args.has('no-way')) return await printList(context, services.listWithoutWay(), COLUMNS)
       const users = services.users.list({ contains: args.optional('contains'), ...(args.has('no-factor') && { factor: 'none' }), limit: args.limit(), fields: 'expired,disabled' })
       await printList(context, users, COLUMNS)
     }
@@ -94,8 +97,16 @@ export const userCommands: Commands = {
 
   'user invite': {
     summary: 'Create a user who sets their password with a link. It is mailed, or shown if the service has no mail.',
-    flags: NEW,
-    async run ({ services: { accounts }, args }) {
+    flags: {
+      ...NEW,
+      account: { ...value('ACCOUNT', NEW.account.text) },
+      imported: value('SOURCE', 'Instead: mail a link to everybody whom an import from this source has brought in, and who cannot sign in yet.'),
+      'per-minute': value('N', 'Mails a minute with --imported, from 1 to 6000. Default 60.')
+    },
+    async run (context) {
+      const { services: { accounts }, args } = context
+      args.requireOne('account', 'imported')
+      if (args.optional('imported') !== undefined) return await inviteImported(context)
       const { data } = checkInput(InviteUserSchema, { data: readUser(args) })
       const invited = await accounts.inviteUser({ ...data, ...(args.all('role').length > 0 && { roles: readRoles(args) }) }, OPERATOR)
       await accounts.outbox?.settle()

@@ -22,6 +22,7 @@ const KINDS: Record<WorkName, (record: Shown) => unknown[]> = {
   mail: ({ kind }) => [kind],
   logout: ({ client_id }) => [client_id],
   webhook: ({ webhook_id, type }) => [webhook_id, type],
+  secret: ({ client_id }) => [client_id],
   event: ({ type }) => [type]
 }
 const NAMES = Object.keys(KINDS) as WorkName[]

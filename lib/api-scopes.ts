@@ -19,6 +19,9 @@ export const API_RESOURCE_ID = 'api'
 /** Scopes that every client may request. They are in no client's record, and no resource can declare them. */
 export const COMMON_SCOPES: ReadonlySet<string> = new Set(['openid', 'profile', 'email', 'roles', 'offline_access'])
 
+/** Names that later releases may give a meaning. A client that had one of them before keeps it as a free scope. */
+export const RESERVED_SCOPES: ReadonlySet<string> = new Set(['groups', 'organization', 'org', 'address', 'phone', 'device_sso', 'openid_credential'])
+
 /** API scopes that only an administrator may give to a client. */
 export const ADMIN_SCOPES: ReadonlySet<string> = new Set<ApiScope>(['account:security', 'users:read', 'users:write', 'events:read', 'webhooks:write'])
 

@@ -45,7 +45,7 @@ export const LOGIN_CLIENT_ID = 'command-line'
  */
 async function createLoginClient ({ clients }: { clients: Clients }, actor: Actor): Promise<void> {
   const data = { redirectUris: [], scopes: Object.keys(API_SCOPES), name: 'Command line', grants: ['device' as const, 'refresh' as const] }
-  await clients.create({ data }, actor, { id: LOGIN_CLIENT_ID })
+  await clients.create({ data }, actor, { id: LOGIN_CLIENT_ID, isLasting: false })
 }
 
 /**

@@ -67,7 +67,7 @@ function checkItems (field: string, items: string[], problem: (item: string) => 
 
 /** Checks, sorts and de-duplicates redirect URIs. Throws ErrParam that names the item. */
 export function checkRedirectUris (uris: string[]): string[] {
-  return checkItems('redirectUris', uris, findRedirectUriProblem)
+  return checkItems('redirectUris', uris, (uri) => findRedirectUriProblem(uri))
 }
 
 /** Checks, sorts and de-duplicates scopes. Throws ErrParam that names the item. */

@@ -7,9 +7,17 @@ import { findOrigin, nameCaller } from './events/origin.ts'
 import { keepAddress } from './events/address.ts'
 import { describePlace } from './place.ts'
 import { createClients } from './clients/clients.ts'
+import { openDocuments } from './documents/index.ts'
 import { createClientQuota } from './clients/quota.ts'
+import { createSecretEnds } from './clients/secret-ends.ts'
+import { createSecretUses } from './clients/secret-uses.ts'
+import { warnOfReserved } from './clients/reserved.ts'
 import { toApiUri } from './issuer.ts'
+import { createOwnData } from './export/own-data.ts'
+import { createUserLines } from './export/user-lines.ts'
 import { createLogouts } from './logout/logouts.ts'
+import { createDecoys } from './hashes/decoys.ts'
+import { createImports } from './import/index.ts'
 import { createPasswords } from './users/passwords.ts'
 import { createPasswordRules } from './users/password-rules.ts'
 import { createAuthorizations } from './oidc/authorizations.ts'
@@ -25,6 +33,7 @@ import { registerRenderers } from './renderers.ts'
 import { LOOPBACK_HOSTS } from './outbound/addresses.ts'
 import { type Outbound, createOutbound } from './outbound/fetcher.ts'
 import { createResources } from './resources/resources.ts'
+import { ACRS } from './proofs.ts'
 import { checkRoleNames } from './roles.ts'
 import { deriveKey } from './crypto/derive-key.ts'
 import { createSecretBox } from './crypto/secrets.ts'
@@ -36,7 +45,11 @@ import { createOwnSessions } from './tokens/own-sessions.ts'
 import { createTokenSessions } from './tokens/token-sessions.ts'
 import { createSignIns } from './sign-in/sign-ins.ts'
 import { createFirstSecrets } from './sign-in/first-secrets.ts'
+import { createEnrolPasskeyStep } from './sign-in/steps/enrol-passkey.ts'
+import { createEnrolStep } from './sign-in/steps/enrol.ts'
+import { createKeepCodesStep } from './sign-in/steps/keep-codes.ts'
 import { createRecoveryStep, createTotpStep } from './sign-in/steps/code.ts'
+import { createPasskeyStep } from './sign-in/steps/passkey.ts'
 import { createPasswordStep } from './sign-in/steps/password.ts'
 import { createAttempts } from './throttling/attempts.ts'
 import { createKnownBrowsers } from './throttling/known-browsers.ts'
@@ -48,11 +61,22 @@ import { createTokens } from './tokens/tokens.ts'
 import { createMarking } from './users/administrators.ts'
 import { checkManagerRoles } from './users/manager-rules.ts'
 import { createStoredUsers } from './users/stored-users.ts'
+import { listWithoutWay, warnOfRemoved } from './upstreams/removed.ts'
+import { nameUpstream } from './upstreams/kinds.ts'
+import { createUpstreamPolicy } from './upstreams/policy.ts'
+import { showItemOf } from './users/show-user.ts'
 import { createUsers } from './users/users.ts'
+import { createChallenges } from './ways/challenges.ts'
 import { createEvidenceCheck } from './ways/evidence.ts'
+import { createForeignPasskeys } from './ways/foreign-passkeys.ts'
+import { createPasskeys } from './ways/passkeys.ts'
+import { findRelyingParty } from './ways/relying-party.ts'
 import { createJudge } from './ways/may-sign-in.ts'
+import { createEnrolments } from './ways/enrolments.ts'
 import { createFactors } from './ways/factors.ts'
 import { createHeldFactors } from './ways/held-factors.ts'
+import { createHeldIdentities } from './ways/held-identities.ts'
+import { showIdentity } from './ways/identity.ts'
 import { createWays } from './ways/ways.ts'
 import { DEFAULT_POLICY, type WayPolicy, endsSessions } from './ways/words.ts'
 import { createWebhooks } from './webhooks/webhooks.ts'
@@ -62,7 +86,7 @@ import type { BackgroundWork, ServiceOptions, Services } from './services.ts'
 export type { ServiceOptions, Services } from './services.ts'
 
 /** Creates the caller of user-supplied URLs, with the hosts that the options allow. */
-function openOutbound ({ outboundHosts = [], production }: ServiceOptions): Outbound {
+export function openOutbound ({ outboundHosts = [], production }: Pick<ServiceOptions, 'outboundHosts' | 'production'>): Outbound {
   try {
     return createOutbound({ allow: [...outboundHosts, ...(production ? [] : LOOPBACK_HOSTS)] })
   } catch (error) {
@@ -79,6 +103,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
   const failing = (work: BackgroundWork) => (error: unknown) => onError(error, work)
   checkRoleNames(roles)
   checkManagerRoles(roles, managerRoles)
+  const { party, text: whyNoPasskeys } = findRelyingParty(options)
   const outbound = openOutbound(options)
   const { store: handedIn, createDatabase: create = !options.production } = options
   const storeOptions = { collections: COLLECTIONS, now, onError: failing('store'), onWarning, create, timeout: options.storeTimeout, ...(options.walLimit !== undefined && { walLimit: options.walLimit }) }
@@ -94,7 +119,8 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
   const box = createSecretBox(...await resolveSecretKeys(options, isOpenedBefore, onWarning, options.dryRun))
   const opened = handedIn ?? await openStore(options.database, { ...storeOptions, renderers: registerRenderers(box.keys) })
   const store = meter === undefined ? opened : watchStore(opened, meter)
-  const passwords = createPasswords({ cost: options.bcryptCost, queue: options.hashQueue, processes })
+  const decoys = createDecoys({ store, now, key: deriveKey(box.key, 'decoys'), onError: failing('users') })
+  const passwords = createPasswords({ cost: options.bcryptCost, queue: options.hashQueue, processes, chooseDecoy: decoys.choose })
   const { auditDays: days, addresses, via = 'system', getLanguages = () => OUR_LANGUAGES } = options
   const record = createEvents({
     store,
@@ -111,18 +137,28 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
   const { recorder } = record
   const { counter = createCounter() } = options
   const authorizations = createAuthorizations(store)
+  const uses = createSecretUses({ store, now, onError: failing('store') })
+  const ends = createSecretEnds({
+    store, now, recorder, tell: async (user_id, client_id, secretId) => await people.accounts?.notifyOfSecret(user_id, client_id, secretId), onError: failing('mail')
+  })
   const logouts = createLogouts({ store, now, recorder, authorizations, fetch: outbound.fetch, onError: failing('logouts'), onFailed: onLogoutFailed })
   const webhooks = createWebhooks({ store, now, box, recorder, feed: record.events, outbound, onError: failing('webhooks'), onWarning })
   const issued = createTokens({ store, now, roles, recorder, revocations: record.revocations, onError: failing('removals'), refreshTtl: options.refreshTtl, logouts })
   const tokens = meter === undefined ? issued : watchTokens(issued, meter)
   // Assigned below, because the services refer to each other.
-  const people: { accounts?: Accounts, watching?: ReturnType<typeof watchWork> } = {}
+  const people: { counting?: Promise<void>, accounts?: Accounts, watching?: ReturnType<typeof watchWork>, warned?: Promise<void> } = {}
+  const ending = new AbortController()
   async function close () {
     people.watching?.close()
+    ending.abort()
+    await people.warned
+    await people.counting
     try {
       // Each may wait some seconds for its deliveries in flight.
+      await ends.close()
       await Promise.all([webhooks.close(), people.accounts?.outbox?.close()])
       await record.close()
+      await uses.close()
       await passwords.close()
       await tokens.close()
       await logouts.close()
@@ -137,6 +173,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     if (options.dryRun !== true) {
       await migrateDocuments(opened, { layout: LAYOUT, now, marking: createMarking(roles.admin) })
       await resources.ensure()
+      await warnOfReserved(store, onWarning)
       if (options.resources !== undefined) await resources.declareFixed(options.resources)
     }
   } catch (error) {
@@ -145,7 +182,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
   }
   const checkNewPassword = createPasswordRules({ min: options.passwordMin, serviceName: options.serviceName })
   const attempts = createAttempts({ store, now, key: deriveKey(box.key, 'attempts') })
-  const policy: WayPolicy = { ...DEFAULT_POLICY, factors: options.factors ?? DEFAULT_POLICY.factors }
+  const policy: WayPolicy = { ...DEFAULT_POLICY, factors: options.factors ?? DEFAULT_POLICY.factors, passkeys: party !== undefined, relyingParty: party?.id, ...createUpstreamPolicy(options.upstreams, roles.admin) }
   const ways = createWays({ store, now, recorder, tokens, policy, onError: failing('users') })
   const factors = createFactors({
     store,
@@ -161,6 +198,29 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
       closed: async (user_id, id) => await people.accounts?.notifyOfClosed(user_id, id)
     }
   })
+  const findPlace = () => describePlace(findOrigin()?.agent ?? '', keepAddress(findOrigin()?.address, addresses))
+  const foreign = createForeignPasskeys(store)
+  const passkeys = createPasskeys({
+    store,
+    now,
+    ways,
+    policy,
+    party,
+    why: whyNoPasskeys,
+    challenges: createChallenges({ store, now, key: deriveKey(box.key, 'passkeys') }),
+    serviceName: options.serviceName ?? party?.id ?? '',
+    failures: record.failures,
+    openFactors: factors.open,
+    findPlace,
+    onAdd: foreign.add,
+    onWarning
+  })
+  people.counting = options.relaysEvents !== true || options.passkeys === false
+    ? Promise.resolve()
+    : foreign.count(party?.id).then((count) => {
+      if (count > 0) onWarning(`${count} passkeys do not work: they belong to another relying party than ${party?.id ?? 'none'}`)
+    }).catch(failing('users'))
+  const passkeySteps = createPasskeyStep(passkeys)
   const tickets = createTickets({ store, now })
   const stored = createStoredUsers({
     store,
@@ -172,6 +232,12 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     onRemove: async (id) => await Promise.all([tickets.removeOf(id, ENDED_BY_DELETION), ways.removeOf(id)]),
     onError: failing('users')
   })
+  const seedKey = deriveKey(box.key, 'imported seeds')
+  // With none, nothing of it is loaded.
+  const former = options.migrate && (await import('./former/index.ts')).openFormer({
+    migrate: options.migrate, outbound, store, stored, now, box, seedKey, roles, cost: options.bcryptCost, passwords, onWarning, count: meter?.formerSystem
+  })
+  if (former !== undefined) meter?.read('former_system_resting', 'Whether the former system is left alone because it gave no answer: 1 or 0.', () => Number(former.isResting()))
   const users = createUsers({
     store,
     stored,
@@ -183,6 +249,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     attempts,
     recorder,
     failures: record.failures,
+    askFormer: former?.verify,
     checkEvidence: createEvidenceCheck({ ways, policy }),
     onError: failing('users'),
     openFactors: factors.open,
@@ -192,14 +259,22 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
   })
   const removeFirstSecrets = createFirstSecrets({ store, directory: findDataDir(options) ?? 'data', onWarning })
   const maySignIn = createJudge({ store, now, ways, policy })
+  const enrolments: Services['enrolments'] = createEnrolments({
+    store, ways, factors, addFactor: async (actor, ids) => await people.accounts!.addFactor(actor, ids)
+  })
   const signIns = createSignIns({
     store,
     now,
-    places: [[createPasswordStep(users)], [createTotpStep(factors), createRecoveryStep(factors)]],
+    places: [[createPasswordStep(users), passkeySteps.first], [passkeySteps.later, createTotpStep(factors), createRecoveryStep(factors)]],
+    enrolments: [createEnrolStep(enrolments), createEnrolPasskeyStep(passkeys, enrolments)],
+    closing: createKeepCodesStep({ prepareCodes: factors.prepareCodes, renewCodes: async (actor, id) => await people.accounts!.renewCodes(actor, id) }),
     maySignIn,
-    async onDone (user_id) {
+    async onDone (user_id, proofs) {
       nameCaller({ user_id })
-      await recorder.insert({ type: 'sign_in.succeeded', id: user_id })
+      const via = proofs.find(({ kind }) => kind === 'upstream')
+      const user = via && await stored.users.get(user_id)
+      const way = user && (await ways.get(user, via.way))?.way
+      await recorder.insert({ type: 'sign_in.succeeded', id: user_id, ...(way && { via: showIdentity(way) }) })
       await removeFirstSecrets(user_id)
     }
   })
@@ -209,9 +284,14 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     readOutbox(opened, COLLECTIONS, now, meter)
     readRelay(opened, now, meter)
     readWebhooks(webhooks, meter)
+    meter.read('client_secrets_expiring', 'Named secrets of clients that expire within 14 days.', ends.count)
   }
   const checkQuota = createClientQuota(store.collection('clients'), options.clientsPerUser)
-  const clients = createClients({ store, now, box, tokens, recorder, checkQuota, checkUrl: outbound.checkUrl })
+  const clients = createClients({ store, now, box, tokens, recorder, checkQuota, uses, ends, checkUrl: outbound.checkUrl })
+  const { readOutbound = (read) => read } = options
+  const documents = openDocuments(options.documentHosts, {
+    store, now, recorder, failures: record.failures, counter, disable: clients.disable, removeUnused: clients.removeUnused, forgetUse: uses.forget, read: readOutbound(outbound.read), onRefused: options.onRefusedDocument ?? (() => {}), onError: failing('documents')
+  })
   const accounts = people.accounts = createAccounts({
     store,
     stored,
@@ -223,19 +303,40 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     checkNewPassword,
     openPassword: users.openNewPassword,
     ways,
-    findPlace: () => describePlace(findOrigin()?.agent ?? '', keepAddress(findOrigin()?.address, addresses)),
+    findOnly: (user) => {
+      const id = policy.findOnly(user)
+      const only = options.upstreams?.find((upstream) => upstream.id === id)
+      return only && nameUpstream(only)
+    },
+    findFormer: former?.find,
+    findPlace,
     counter,
     recorder,
     onError: failing('mail'),
     onMailFailed,
     getLanguages
   }, { signUp: false, selfDelete: false, accountPath: DEFAULT_ACCOUNT_PATH, ...options.accounts })
+  const { upstreams: configured = [] } = options
+  const { signUp = false, signUpDomains } = options.accounts ?? {}
+  // With none, nothing of it is loaded.
+  const upstreams = configured.length === 0
+    ? undefined
+    : (await import('./upstreams/index.ts')).openUpstreams({
+        store, box, now, outbound, upstreams: configured, roles, stored, ways, accounts, failures: record.failures, findOnly: policy.findOnly, signUp, signUpDomains, onError: failing('upstreams')
+      })
   const { outbox, retryMail } = accounts
-  const work: Works = { ...(outbox && { mail: { ...outbox, retry: retryMail } }), logout: logouts, webhook: webhooks.work, event: record.work }
+  const ownSessions = createOwnSessions({ store, now, tokens, recorder, authorizations })
+  const work: Works = { ...(outbox && { mail: { ...outbox, retry: retryMail } }), logout: logouts, webhook: webhooks.work, secret: ends.work, event: record.work }
   const watching = people.watching = watchWork(work, onWarning)
   meter?.readEach('work_stalled', 'kind', 'Whether work of this kind is due and stands still in this process: 1 or 0.', watching.read)
-  if (options.sendsMail === true) accounts.outbox?.start()
-  if (options.relaysEvents === true) record.start()
+  if (options.sendsMail === true) {
+    accounts.outbox?.start()
+    ends.start()
+  }
+  if (options.relaysEvents === true) {
+    record.start()
+    people.warned = warnOfRemoved({ store: opened, ids: configured.map(({ id }) => id), ways, onWarning, signal: ending.signal }).catch(failing('users'))
+  }
   if (options.deliversWebhooks === true) webhooks.start()
   return {
     store,
@@ -243,23 +344,50 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     events: record.events,
     failures: record.failures,
     accounts,
+    imports: createImports({
+      store,
+      now,
+      box,
+      seedKey,
+      stored,
+      roles,
+      cost: options.bcryptCost,
+      canAddFactors: ways.canAddFactors,
+      decoys,
+      recorder,
+      invite: accounts.inviteImported,
+      findUpstream: policy.findUpstream,
+      hasWayIn: ways.hasWayIn,
+      onError: failing('users')
+    }),
     users,
     ways,
     factors,
-    heldFactors: createHeldFactors({ store, ways, users, removeFactor: accounts.removeFactor, onReset: accounts.notifyOfReset }),
+    enrolments,
+    passkeys,
+    heldIdentities: createHeldIdentities({ store, ways, users, unlink: accounts.unlinkIdentity, nameUpstream: (id) => upstreams?.list().find((upstream) => upstream.id === id)?.name }),
+    heldFactors: createHeldFactors({ store, ways, users, removeFactor: accounts.removeFactor, prepareReset: accounts.prepareReset }),
     clients,
+    secretEnds: ends,
+    documents,
     tokens,
     resources,
     webhooks,
+    ...(upstreams && { upstreams }),
+    async * listWithoutWay () {
+      for await (const batch of listWithoutWay(store, ways)) yield batch.map(showItemOf('expired,disabled'))
+    },
     tokenSessions: createTokenSessions({ store, now, tokens, recorder }),
-    ownSessions: createOwnSessions({ store, now, tokens, recorder, authorizations }),
+    ownSessions,
+    userLines: createUserLines({ store, ways, box, recorder }),
+    ownData: createOwnData({ store, now, ways, ownSessions, recorder, counter }),
     logouts,
     maySignIn,
     work,
     get languages () { return getLanguages() },
     signIns: meter === undefined ? signIns : watchSignIns(signIns, meter),
     knownBrowsers: createKnownBrowsers({ key: deriveKey(box.key, 'known browsers'), now }),
-    oidc: createOidc({ store, tokens, maySignIn, box, now, recorder, addresses, counter, onGrant: meter?.tokens }),
+    oidc: createOidc({ store, tokens, maySignIn, acrs: ACRS.filter((acr) => acr !== 'phr' || party !== undefined), box, now, recorder, addresses, uses, counter, onGrant: meter?.tokens, documents }),
     sealing: createSealing({ store, box, recorder }),
     bootstrap: (asked) => bootstrap({ store, users, clients, tokens, roles, now }, asked),
     close

@@ -5,6 +5,8 @@ export type Proof = {
   kind: 'password' | 'upstream' | 'passkey' | 'totp' | 'recovery'
   /** Whether a passkey has verified the user, by a PIN or a fingerprint for example. Absent: it has not. */
   uv?: boolean
+  /** Whether the other provider says that both kinds were proved there, and the operator trusts it in this. Absent: it does not. */
+  both?: boolean
   /** ISO 8601. */
   at: string
 }
@@ -13,9 +15,6 @@ export type Proof = {
 export const ACRS = ['1', 'mfa', 'phr'] as const
 
 export type Acr = typeof ACRS[number]
-
-/** The classes that a sign-in can reach, with the ways that there are. */
-export const REACHABLE: readonly Acr[] = ['1', 'mfa']
 
 /** How a person has proved who they are, as tokens say it. */
 export type Strength = {
@@ -39,7 +38,7 @@ const isVerified = (proof: Proof): boolean => isPasskey(proof) && proof.uv === t
 const isFirstKind = (proof: Proof): boolean => proof.kind === 'password' || proof.kind === 'upstream' || isVerified(proof)
 
 /** What the person has. */
-const isSecondKind = ({ kind }: Proof): boolean => kind === 'passkey' || kind === 'totp' || kind === 'recovery'
+const isSecondKind = ({ kind, both }: Proof): boolean => kind === 'passkey' || kind === 'totp' || kind === 'recovery' || (kind === 'upstream' && both === true)
 
 /** The time of the last of these proofs; '' without one. */
 function findLast (proofs: readonly Proof[], isKind: (proof: Proof) => boolean): string {
@@ -78,6 +77,8 @@ export interface Evidence {
   auth?: Readonly<Strength>
   /** What the person has proved with the request itself. */
   proofs: readonly Proof[]
+  /** False for a request without a form or a body, which cannot bring a password. */
+  mayType?: boolean
   /** When it was brought: milliseconds since 1970. */
   at: number
 }

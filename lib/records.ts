@@ -2,7 +2,7 @@ import { toTimestamp } from './clock.ts'
 import { generateId } from './ids.ts'
 import type { Place } from './place.ts'
 import type { Strength } from './proofs.ts'
-import type { Document, Json } from './store/port.ts'
+import type { Change, Document, Json } from './store/port.ts'
 import type { Ways } from './way.ts'
 
 /** Role name -> `true` or an object of attributes. The user has every role that is present. */
@@ -37,8 +37,17 @@ export interface UserRecord extends Document {
   expired_at?: string
   disabled_at?: string
   roles: Roles
-  /** 8 characters of salt and a bcrypt hash (lib/users/passwords.ts). Absent or '' for a user without one. */
+  /**
+   * 8 characters of salt and a bcrypt hash (lib/users/passwords.ts), or a hash of another program (lib/hashes), which begins with `$`.
+   * Absent or '' for a user without one.
+   */
   password?: string
+  /** The kind of a password that costs another time than ours (lib/hashes/decoys.ts). Goes with that password. */
+  password_scheme?: string
+  /** True for a password that an administrator has set, until its user sets one. Absent: the user chose it, or nobody knows. */
+  operator_password?: boolean
+  /** True once somebody has disconnected an identity that they had not linked: none joins by itself any more. */
+  link_undone?: boolean
   /** The other ways to prove who they are (lib/ways). A credential that is not named here is dead. */
   ways?: Ways
   /** The keys of these ways, each unique among all users. Absent without one. */
@@ -58,6 +67,8 @@ export interface UserRecord extends Document {
   address_changes?: AddressChange[]
   /** First factors whose addition can be undone, the latest one last. */
   first_factors?: FirstFactor[]
+  /** The ticket of the link with which alone the user adds a first factor while one is demanded: an administrator has reset theirs. */
+  enrol_ticket?: string
   /** The language of the user's mails: of the pages that they saw last, or of the request that created them. */
   language?: string
   /** Set when the user chose this language on a page. */
@@ -66,6 +77,17 @@ export interface UserRecord extends Document {
   invited_at?: string
   /** The id of the user who made the invitation, or of the client that made it for itself. */
   invited_by?: string
+  /** The ids of the user in other systems, by the name of the system. */
+  external?: { [source: string]: string }
+  /** The keys of these ids, each unique among all users: toExternalKey. Absent without one. */
+  external_keys?: string[]
+  /** The system that an import brought the user from, and the run of the import. */
+  imported_source?: string
+  imported_run?: string
+  /** The revision that an import has written. While it is that of the record, nobody else has changed the user. */
+  imported_revision?: number
+  /** True while the former system is asked for the password (lib/former). The first password, way, link or end of the sessions ends it. */
+  imported_lazy?: boolean
   /** True for a user with the admin role who is not disabled, absent otherwise: an index key that finds administrators. They may have expired. */
   administers?: boolean
   /** True while `ways` has a second factor, whatever the configuration says of it. Otherwise absent. For lists. */
@@ -90,9 +112,32 @@ export function isAddress (account: string): boolean {
   return account.includes('@')
 }
 
+/** The domain of an address. */
+export const findDomain = (address: string): string => address.slice(address.lastIndexOf('@') + 1)
+
+/** Whether an address is in one of these domains. */
+export const isOfDomain = (address: string, domains: readonly string[]): boolean => domains.some((domain) => domain.toLowerCase() === findDomain(address))
+
 /** The addresses that no other user may have. */
 export function listAddresses (account: string, email?: string): string[] {
   return [...new Set([account, email])].filter((address) => address !== undefined).filter(isAddress)
+}
+
+/** A change of a user, which also removes what is known of a password that goes. Every change of a password passes here. */
+export function withPasswordScheme<T extends Change> (record: UserRecord, change: T): T {
+  const { set, unset = [] } = change
+  const isGone = unset.includes('password') || (set?.password !== undefined && set.password_scheme === undefined)
+  return isGone && record.password_scheme !== undefined ? { ...change, unset: [...unset, 'password_scheme'] } : change
+}
+
+/** The fields whose change ends the mark of a user whom the former system still vouches for. */
+const ENDS_MARK = ['password', 'ways', 'email', 'email_verified_at']
+
+/** A change of a user, which also ends that mark. Every change by a rule passes here. */
+export function withMarkEnded<T extends Change> (record: UserRecord, change: T): T {
+  const { set = {}, unset = [], increment = {} } = change
+  const isEnded = increment.epoch !== undefined || ENDS_MARK.some((field) => field in set || unset.includes(field))
+  return isEnded && record.imported_lazy === true ? { ...change, unset: [...unset, 'imported_lazy'] } : change
 }
 
 type NewUser = Omit<UserRecord, 'id' | 'created_at' | 'modified_at' | 'verified_at' | 'addresses' | 'epoch' | 'revision'> & { id?: string }
@@ -113,15 +158,47 @@ export function createUserRecord (time: number, { id = generateId(time), ...fiel
 /** The grants a client may use: authorization code, refresh token, client credentials, device code. */
 export type ClientGrant = 'code' | 'refresh' | 'client' | 'device'
 
+/** How a client authenticates. */
+export type TokenAuth = 'none' | 'secret' | 'private_key_jwt'
+
+/** A named secret of a client. The secret itself is not stored. */
+export type NamedSecret = {
+  id: string
+  name: string
+  /** SHA-256, base64url. */
+  hash: string
+  /** The last characters of the secret, for people. */
+  last4: string
+  created_at: string
+  expires_at?: string
+}
+
+/** A public key of a client. */
+export type ClientKey = {
+  /** Its thumbprint (RFC 7638). */
+  id: string
+  /** Always with `kid`, which the client's other keys do not have. */
+  jwk: { [member: string]: string }
+  created_at: string
+}
+
 /** A stored client. */
 export interface ClientRecord extends Document {
   createdAt: string
   modifiedAt: string
-  /** The sealed secret (lib/crypto/secrets.ts). Absent for a public client. */
+  /** The sealed secret that is readable (lib/crypto/secrets.ts). Absence does not make a client public: see lib/clients/token-auth.ts. */
   secret?: string
+  /** How the client authenticates, whatever secrets are left. Absent: `secret` with a readable secret, else `none`. */
+  tokenAuth?: TokenAuth
+  /** The former way to authenticate, which passes until then. */
+  former_auth?: { method: Exclude<TokenAuth, 'none'>, until: string }
+  secrets?: NamedSecret[]
+  /** The keys of its assertions. */
+  keys?: ClientKey[]
   redirectUris: string[]
   scopes: string[]
-  userId: string
+  /** The owner. Absent on a client that no user has registered: nobody owns it (lib/clients/owner.ts). */
+  userId?: string
   name: string
   image?: string
   /** Absent: by kind, see lib/clients/kinds.ts. */
@@ -132,6 +209,10 @@ export interface ClientRecord extends Document {
   first_party?: boolean
   /** The roles of the client's own tokens: with roles it is a service account. */
   roles?: Roles
+  /** How its ID and logout tokens are signed. Absent: RS256. */
+  idTokenAlg?: 'ES256'
+  /** The stricter rules that it keeps to: FAPI 2.0. Set by administrators. */
+  profile?: 'fapi2'
   /** Whether ID tokens contain the claims of the granted scopes, in addition to userinfo. */
   id_token_claims?: boolean
   /** The URL that receives logout tokens when a user's sign-in has ended (lib/logout/logouts.ts). */
@@ -144,18 +225,47 @@ export interface ClientRecord extends Document {
   declared?: { [scope: string]: string }
   /** Those of `scopes` that only an administrator could give at the time. */
   admin_scopes?: string[]
+  /** True for a client of an earlier release with a scope of a name that is reserved now. For this client it stays a free scope. */
+  reserved?: boolean
+  /** Of a client that nobody has registered: what people have consented to of the document at its id, a URL (lib/documents). */
+  document?: ClientDocument
   /** Incremented by every write. A write can thus require that the record has not changed since its rules were checked. */
   revision?: number
   /** Tokens minted under an earlier epoch are revoked. */
   epoch: number
 }
 
+/** The version of a document that the last decision of a person was about. `hash` and `print` are '' for a URL that was blocked before its first use. */
+export type ClientDocument = {
+  /** SHA-256 of the URL: the id of the record of the document. */
+  id: string
+  hash: string
+  /** Identifies the name, the redirect URIs and the method. */
+  print: string
+  method: 'none' | 'private_key_jwt'
+  /** When it was used last, to the day. */
+  used_at: string
+  /** When its keys were fetched last. Present for `private_key_jwt`. */
+  keys_at?: string
+  /** The scopes to which the document limits its client. Absent: no limit of its own. */
+  scope?: string[]
+}
+
 type NewClient = Omit<ClientRecord, 'id' | 'createdAt' | 'modifiedAt' | 'epoch'> & { id?: string }
 
-/** The record of a client registered at `time`. */
-export function createClientRecord (time: number, { id = generateId(time), ...fields }: NewClient): ClientRecord {
+/**
+ * The first epoch of a record whose id may be used again after the record was removed: the time of its creation. Tokens of the removed
+ * record have an earlier epoch. From 0, they would be valid again.
+ */
+export const toFirstEpoch = (time: number): number => time
+
+/**
+ * The record of a client registered at `time`.
+ * @param isLasting false for an id that may be used again after the client was removed
+ */
+export function createClientRecord (time: number, { id = generateId(time), ...fields }: NewClient, isLasting = true): ClientRecord {
   const timestamp = toTimestamp(time)
-  return { id, createdAt: timestamp, modifiedAt: timestamp, ...fields, epoch: 0 }
+  return { id, createdAt: timestamp, modifiedAt: timestamp, ...fields, epoch: isLasting ? 0 : toFirstEpoch(time) }
 }
 
 /** A client that uses a token on behalf of the token's user, and whom it acts for in turn (RFC 8693, 4.1). No request can set it yet. */
@@ -186,6 +296,11 @@ export interface TokenRecord extends Document {
   grant_id?: string
   /** The thumbprint of the key that the token is bound to (RFC 9449). */
   jkt?: string
+  /**
+   * On access tokens from the token endpoint: the id of the client's secret or key that authenticated the request. The token is invalid
+   * once the client has it no longer. Absent for a public client, and on tokens of earlier releases.
+   */
+  auth_id?: string
   /** On single-use codes: false until the first use. */
   consumed?: boolean
   /** On refresh tokens: the generation of their session when they were issued. */
@@ -230,4 +345,5 @@ export interface Revocable extends Document {
   resource?: string
   resource_id?: string
   kind?: string
+  auth_id?: string
 }

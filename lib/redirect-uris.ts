@@ -16,8 +16,13 @@ const RESPONSE_PARAMETERS = new Set([
   'id_token', 'access_token', 'refresh_token', 'token_type', 'expires_in'
 ])
 
-/** The reason why a redirect URI is refused; undefined for an acceptable one. It never quotes the URI. */
-export function findRedirectUriProblem (text: string): string | undefined {
+const isOpenScheme = (text: string): boolean => HTTPS.test(text) || LOOPBACK_URI.test(text) || PRIVATE.test(text)
+
+/**
+ * The reason why a redirect URI is refused; undefined for an acceptable one. It never quotes the URI.
+ * @param isSchemeAllowed absent: those that anybody may register
+ */
+export function findRedirectUriProblem (text: string, isSchemeAllowed = isOpenScheme): string | undefined {
   if (text.length > LIMITS.uri) return `must not have more than ${LIMITS.uri} characters`
   if (!isUri(text)) return 'must be an absolute URI'
   if (text.includes('#')) return 'must not have a fragment'
@@ -25,7 +30,7 @@ export function findRedirectUriProblem (text: string): string | undefined {
   if (authority.includes('@')) return 'must not have user information'
   const port = /:(\d+)$/.exec(authority)?.[1]
   if (port !== undefined && (Number(port) < 1 || Number(port) > 65_535)) return 'must have a port from 1 to 65535'
-  if (!HTTPS.test(text) && !LOOPBACK_URI.test(text) && !PRIVATE.test(text)) {
+  if (!isSchemeAllowed(text)) {
     return 'must begin with https://, with http:// and localhost, 127.0.0.1 or [::1], or with a private scheme that has a dot, such as com.example.app:'
   }
   const url = URL.parse(text)

@@ -2,15 +2,22 @@ import type { Options } from '../schemas/options.ts'
 import type { BootstrapOptions, Bootstrapped } from './bootstrap.ts'
 import type { AccountOptions, Accounts } from './accounts/index.ts'
 import type { Event } from '../schemas/event.ts'
+import type { DocumentHosts, LazyDocuments, RefusedDocument } from './documents/index.ts'
+import type { UserItem } from '../schemas/user.ts'
 import type { Events } from './events/index.ts'
 import type { Failures } from './events/failures.ts'
 import type { Origin } from './events/origin.ts'
+import type { SecretEnds } from './clients/secret-ends.ts'
 import type { Clients } from './clients/clients.ts'
 import type { Clock } from './clock.ts'
+import type { Imports } from './import/index.ts'
 import type { Logouts } from './logout/logouts.ts'
+import type { OwnData } from './export/own-data.ts'
+import type { UserLines } from './export/user-lines.ts'
 import type { Oidc } from './oidc/index.ts'
 import type { Languages } from './pages/texts/language.ts'
 import type { Meter } from './metrics/meter.ts'
+import type { Outbound } from './outbound/fetcher.ts'
 import type { Resources } from './resources/resources.ts'
 import type { RoleNames } from './roles.ts'
 import type { Sealing } from './maintenance/reseal.ts'
@@ -18,13 +25,19 @@ import type { Counter } from './throttling/counter.ts'
 import type { OwnSessions } from './tokens/own-sessions.ts'
 import type { TokenSessions } from './tokens/token-sessions.ts'
 import type { SignIns } from './sign-in/sign-ins.ts'
+import type { EnrolActor } from './sign-in/steps/enrol.ts'
 import type { KnownBrowsers } from './throttling/known-browsers.ts'
 import type { Store } from './store/port.ts'
 import type { Tokens } from './tokens/tokens.ts'
 import type { Users } from './users/users.ts'
 import type { MaySignIn } from './ways/may-sign-in.ts'
+import type { Enrolments } from './ways/enrolments.ts'
+import type { Passkeys } from './ways/passkeys.ts'
 import type { Factors } from './ways/factors.ts'
 import type { HeldFactors } from './ways/held-factors.ts'
+import type { HeldIdentities } from './ways/held-identities.ts'
+import type { Migrate } from './former/index.ts'
+import type { UpstreamService } from './upstreams/index.ts'
 import type { WayService } from './ways/ways.ts'
 import type { Webhooks } from './webhooks/webhooks.ts'
 import type { Works } from './work/watch.ts'
@@ -35,8 +48,22 @@ export interface ServiceOptions extends Pick<
   'database' | 'storeTimeout' | 'secretKey' | 'dataDir' | 'production' | 'createDatabase' | 'bcryptCost' | 'hashQueue' | 'passwordMin' | 'roles' | 'managerRoles' | 'clientsPerUser' | 'auditDays' | 'addresses'
 > {
   outboundHosts?: Options['outboundHosts'] | undefined
+  /** Hosts whose documents describe clients that nobody has registered. Absent: there are no such clients. */
+  documentHosts?: DocumentHosts | undefined
+  /** Replaces how answers of other hosts are read, for tests. */
+  readOutbound?: ((read: Outbound['read']) => Outbound['read']) | undefined
+  /** Receives refused documents, for the log. */
+  onRefusedDocument?: ((refused: RefusedDocument) => void) | undefined
+  /** Other providers that people sign in with. Absent: none. */
+  upstreams?: Options['upstreams'] | undefined
+  /** The former system that people move from. Absent: none. */
+  migrate?: Migrate | undefined
   /** Who needs a second factor. Absent: those who have one. */
   factors?: Options['factors'] | undefined
+  /** Absent: passkeys are on. */
+  passkeys?: boolean | undefined
+  /** The relying party of passkeys. Absent: the issuer's host. */
+  relyingParty?: string | undefined
   walLimit?: Options['walLimit'] | undefined
   /** Resources that the host declares. Absent: the ones of earlier starts stay declared. */
   resources?: Options['resources'] | undefined
@@ -83,7 +110,7 @@ export interface ServiceOptions extends Pick<
 }
 
 /** What no caller waits for: deliveries, publication, the removal of dead records and of expired ones (`store`), and what follows a change. */
-export type BackgroundWork = 'events' | 'logouts' | 'mail' | 'removals' | 'resources' | 'store' | 'users' | 'webhooks'
+export type BackgroundWork = 'documents' | 'events' | 'logouts' | 'mail' | 'removals' | 'resources' | 'store' | 'upstreams' | 'users' | 'webhooks'
 
 /** The services over one store. A program can do everything through them that the HTTP routes do. */
 export interface Services {
@@ -98,9 +125,19 @@ export interface Services {
   readonly ways: WayService
   /** Authenticator apps and recovery codes. */
   readonly factors: Factors
+  /** Adds factors, page by page. */
+  readonly enrolments: Enrolments<EnrolActor>
+  /** Passkeys: how they are added, and what they prove. */
+  readonly passkeys: Passkeys
   /** Lists and removes the second factors that users have. */
   readonly heldFactors: HeldFactors
+  /** Lists and unlinks the identities at other providers that users have. */
+  readonly heldIdentities: HeldIdentities
   readonly clients: Clients
+  /** Tells the owners of clients before secrets expire. */
+  readonly secretEnds: Pick<SecretEnds, 'flush'>
+  /** Clients from documents. Absent: off. */
+  readonly documents?: LazyDocuments | undefined
   readonly tokens: Tokens
   /** Declared resources, which define the scopes of other APIs. */
   readonly resources: Resources
@@ -108,10 +145,20 @@ export interface Services {
   readonly webhooks: Webhooks
   /** Account self-service (recovery, sign-up, addresses, deletion), and invitation and recovery of other users. */
   readonly accounts: Accounts
+  /** Moves people in from another system. */
+  readonly imports: Imports
+  /** Sign-in with other providers. Absent without any. */
+  readonly upstreams?: UpstreamService
+  /** The users without any way to sign in, in batches. */
+  listWithoutWay (): AsyncGenerator<UserItem[]>
   /** Lists and ends a user's token sessions. */
   readonly tokenSessions: TokenSessions
   /** A user's browsers, token sessions and connected apps, for the account pages. */
   readonly ownSessions: OwnSessions
+  /** Writes users for another service, for the command line. */
+  readonly userLines: UserLines
+  /** Writes a person's own data. */
+  readonly ownData: OwnData
   /** Notifies clients that a sign-in has ended (OpenID Connect Back-Channel Logout). */
   readonly logouts: Logouts
   /** What the service does later, by kind, for the command line. */

@@ -10,7 +10,7 @@ export type WayKind = Exclude<Proof['kind'], 'password'>
 /** A way of a person to prove who they are, as their record names it: only what never changes after the enrolment. */
 export type Way = {
   kind: WayKind
-  /** Of a passkey and of an identity at an upstream, see toWayKey. No two users have the same one. */
+  /** Of a passkey and of an identity at an upstream, see toWayKey; of an imported authenticator app, a keyed hash of its seed. No two users have the same one. */
   key?: string
   /** The time of the enrolment: ISO 8601. */
   at: string

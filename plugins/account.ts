@@ -5,6 +5,7 @@ import type { AuthorizationServer, BrowserSession, BrowserSessions } from '../li
 import type { AccountSection, AccountView } from '../lib/pages/contract.ts'
 import { nameCaller } from '../lib/events/origin.ts'
 import type { Progress } from '../lib/sign-in/steps/step.ts'
+import { toStrength } from '../lib/proofs.ts'
 import { toBase } from '../lib/sign-in/step-up.ts'
 import { showUser } from '../lib/users/show-user.ts'
 import type { Actor } from '../lib/roles.ts'
@@ -17,6 +18,7 @@ import { isChoosing } from './language.ts'
 import { rememberLanguage } from './mail-language.ts'
 import { PageError } from './pages.ts'
 import { checkOrigin, readField, readFields } from './sign-in-forms.ts'
+import { createSignedOutCookie } from './signed-out.ts'
 import type { UserLimit } from './user-limit.ts'
 
 export interface AccountMount extends OidcMount {
@@ -27,6 +29,8 @@ export interface AccountMount extends OidcMount {
   passwordMin: number
   limitWrites: UserLimit
   limitPasswords: UserLimit
+  /** Milliseconds: a browser that reads nothing of a download for this long is disconnected. */
+  stallTimeout: number
 }
 
 /** Milliseconds for which a sign-in counts as fresh. Sensitive pages require a fresh one. */
@@ -39,7 +43,7 @@ const NEXT = /^[a-z-]{1,32}(\/[0-9A-Za-z]{1,64})?$/
 export interface Visit {
   server: AuthorizationServer
   session: BrowserSession
-  user: Profile & { user_id: string, hasFactor: boolean }
+  user: Profile & { user_id: string, hasFactor: boolean, hasPasskey: boolean, hasPassword: boolean }
   /** The person as an actor of the services, with a plain user's power over their own account and no more. */
   actor: Actor
   /** The part of the view that all pages share. */
@@ -68,7 +72,7 @@ function adoptCookies (reply: FastifyReply): void {
 }
 
 /** Finds the sign-in session of a request, and signs browsers in and out, for the account pages. */
-export function createVisits ({ identity: { maySignIn, clients, accounts, ways } }: FastifyInstance, { getServer, getHome, now }: AccountMount) {
+export function createVisits ({ identity: { maySignIn, clients, accounts, ways, passkeys, upstreams } }: FastifyInstance, { getServer, getHome, now }: AccountMount) {
   const isFresh = ({ signed_in_at }: BrowserSession) => Date.parse(signed_in_at) > now() - FRESH
 
   async function findSession (request: FastifyRequest, reply: FastifyReply, server: AuthorizationServer): Promise<BrowserSession | null> {
@@ -80,11 +84,13 @@ export function createVisits ({ identity: { maySignIn, clients, accounts, ways }
   /** The user of a session who may go on with what they have proved in it; null for any other. */
   async function judge ({ user_id, user_epoch: epoch, proofs }: BrowserSession): Promise<Visit['user'] | null> {
     const judged = await maySignIn({ user_id, epoch, proofs })
-    return judged.may ? { ...showUser(judged.user), hasFactor: await ways.hasFactor(judged.user) } : null
+    return judged.may ? { ...showUser(judged.user), hasFactor: await ways.hasFactor(judged.user), hasPasskey: passkeys.has(judged.user), hasPassword: Boolean(judged.user.password) } : null
   }
 
-  function createActor (request: FastifyRequest, reply: FastifyReply, server: AuthorizationServer, { user_id, user_epoch }: BrowserSession): Actor {
+  /** @param hasToType whether the person has a proof for a form. Otherwise what they have proved in this session stands for it while it is fresh */
+  function createActor (request: FastifyRequest, reply: FastifyReply, server: AuthorizationServer, { user_id, user_epoch, proofs }: BrowserSession, hasToType: boolean): Actor {
     return {
+      ...(!hasToType && proofs.length > 0 && { auth: toStrength(proofs) }),
       user_id,
       isUser: true,
       isAdmin: false,
@@ -102,7 +108,7 @@ export function createVisits ({ identity: { maySignIn, clients, accounts, ways }
   async function listSections (section: AccountSection, actor: Actor): Promise<AccountSection[]> {
     const hasClients = section === 'clients' || await clients.count(undefined, actor) > 0
     const shown: Record<AccountSection, boolean> = {
-      profile: true, password: true, factors: true, email: accounts.outbox !== undefined, sessions: true, apps: true, activity: true, clients: hasClients, delete: accounts.isDeletionOn
+      profile: true, password: true, factors: true, identities: upstreams !== undefined, email: accounts.outbox !== undefined, sessions: true, apps: true, activity: true, clients: hasClients, data: true, delete: accounts.isDeletionOn
     }
     return (Object.keys(shown) as AccountSection[]).filter((one) => shown[one])
   }
@@ -136,6 +142,7 @@ export function createVisits ({ identity: { maySignIn, clients, accounts, ways }
     async signOut (request: FastifyRequest, reply: FastifyReply, server: AuthorizationServer): Promise<void> {
       await server.browsers.signOut(request.raw, reply.raw, request.ip)
       adoptCookies(reply)
+      if (upstreams !== undefined) createSignedOutCookie(server.issuer).set(reply)
     },
 
     /** The page to go to after a sign-in. */
@@ -159,10 +166,10 @@ export function createVisits ({ identity: { maySignIn, clients, accounts, ways }
       if (request.method === 'POST' && !isSame(readField(request, 'xsrf'), session.xsrf)) throw pageExpired()
       nameCaller({ user_id: user.user_id })
       if (isChoosing(request)) await rememberLanguage(request, user.user_id)
-      const actor = createActor(request, reply, server, session)
+      const actor = createActor(request, reply, server, session, user.hasPassword || user.hasPasskey)
       const sections = await listSections(section, actor)
       if (!sections.includes(section)) throw new IdentityError('ErrNotFound', 'path: no such page')
-      return { server, session, user, actor, view: { base: getHome(), section, sections, account: user.account, xsrf: session.xsrf, ...(user.hasFactor && { needsCode: true }) } }
+      return { server, session, user, actor, view: { base: getHome(), section, sections, account: user.account, xsrf: session.xsrf, ...(user.hasFactor && { needsCode: true }), ...(!user.hasPassword && { noPassword: true }) } }
     }
   }
 }

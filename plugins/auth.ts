@@ -29,6 +29,8 @@ declare module 'fastify' {
     access?: string
     /** The admission by that row. */
     admission?: Admission
+    /** It is a read that records an event. */
+    isRecorded?: boolean
     /** Pages of any origin may read the responses, see cors.ts. */
     crossOrigin?: boolean
   }

@@ -2,6 +2,9 @@ import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import type { OidcOptions } from '../schemas/oidc.ts'
 import { OptionsSchema, type Options } from '../schemas/options.ts'
+import type { GivenUpstream } from '../schemas/upstream.ts'
+import type { FormerFunctions } from '../lib/former/call.ts'
+import type { Migrate } from '../lib/former/index.ts'
 import { toIssuer } from '../lib/issuer.ts'
 import { openServices, type ServiceOptions, type Services } from '../lib/identity.ts'
 import type { Clock } from '../lib/clock.ts'
@@ -37,6 +40,8 @@ interface HandedIn {
   now?: Clock
   /** Counts sign-ins and password changes across several processes. Absent: in memory. */
   counter?: Counter
+  /** Replaces how the answers of other hosts are read; for tests. */
+  readOutbound?: NonNullable<ServiceOptions['readOutbound']>
   /** The number of processes that serve on this machine, this one included. Hashing threads and queue places are divided among them. */
   processes?: number
   /** Aborted some time before the app closes: from then on `/health/ready` answers 503, so that a balancer sends no more requests. */
@@ -44,10 +49,13 @@ interface HandedIn {
 }
 
 /** The options of the identity plugin; all have defaults. */
-export type IdentityOptions = Partial<Omit<Options, 'roles' | 'oidc' | 'mail'>> & {
+export type IdentityOptions = Partial<Omit<Options, 'roles' | 'oidc' | 'mail' | 'upstreams' | 'migrate'>> & {
   /** A mail server and a sender address, or an object with a `send` function. Absent: no mail is sent. */
   mail?: Options['mail'] | Mail
+  /** The former system that people move from. Absent: none. */
+  migrate?: Partial<NonNullable<Options['migrate']>> & Partial<FormerFunctions>
   roles?: Partial<Options['roles']>
+  upstreams?: readonly GivenUpstream[]
   oidc?: false | Partial<OidcOptions>
 } & HandedIn
 
@@ -57,20 +65,34 @@ const readData = createOptionsReader(OptionsSchema)
  * Checks options and fills in the defaults, in a copy.
  * @throws Error that names the option
  */
-export function readOptions ({ store, now, counter, processes, closing, mail, ...given }: IdentityOptions): ReadOptions {
+export function readOptions ({ store, now, counter, readOutbound, processes, closing, mail, migrate: { verify, find, ...migrate } = {}, ...given }: IdentityOptions): ReadOptions {
   const handedIn = mail !== undefined && 'send' in mail ? mail : undefined
-  const read = readData({ ...given, ...(handedIn === undefined && { mail }) })
+  const isMigrating = verify !== undefined || Object.keys(migrate).length > 0
+  const read = readData({ ...given, ...(handedIn === undefined && { mail }), ...(isMigrating && { migrate }) })
   checkLinks(read.links)
   const sender = handedIn ?? (read.mail && openSmtp(read.mail))
   if (handedIn !== undefined && typeof handedIn.send !== 'function') throw new Error('option mail.send: must be a function')
   if (sender === undefined && read.signUp) throw new Error('option signUp: needs the option mail')
-  return { ...read, ...(sender && { sender }), ...(store && { store }), ...(now && { now }), ...(counter && { counter }), ...(processes && { processes }), ...(closing && { closing }) }
+  const former = read.migrate && readMigrate(read.migrate, { verify, find })
+  return { ...read, migrate: former, ...(sender && { sender }), ...(store && { store }), ...(now && { now }), ...(counter && { counter }), ...(readOutbound && { readOutbound }), ...(processes && { processes }), ...(closing && { closing }) }
 }
 
 /** The validated options. */
-export type ReadOptions = Options & HandedIn & {
+export type ReadOptions = Omit<Options, 'migrate'> & HandedIn & {
+  migrate?: Migrate | undefined
   /** The mail transport. */
   sender?: Mail
+}
+
+/** A URL with a secret, or functions. @throws Error */
+function readMigrate (migrate: NonNullable<Options['migrate']>, { verify, find }: Partial<FormerFunctions>): Migrate {
+  const { url, secret, until } = migrate
+  if ((url === undefined) === (verify === undefined)) throw new Error('option migrate: needs url or verify, and not both')
+  if ((url === undefined) !== (secret === undefined)) throw new Error(`option migrate.${url === undefined ? 'url: is required with secret' : 'secret: is required with url'}`)
+  if (verify !== undefined && typeof verify !== 'function') throw new Error('option migrate.verify: must be a function')
+  if (find !== undefined && (typeof find !== 'function' || verify === undefined)) throw new Error('option migrate.find: must be a function beside verify')
+  if (until !== undefined && Number.isNaN(Date.parse(until))) throw new Error('option migrate.until: must be a date and time of RFC 3339')
+  return verify === undefined ? migrate : { ...migrate, verify, ...(find !== undefined && { find }) }
 }
 
 function openSmtp ({ url, from, logo }: NonNullable<Options['mail']>): Mail {
@@ -83,7 +105,7 @@ function openSmtp ({ url, from, logo }: NonNullable<Options['mail']>): Mail {
 }
 
 /** The facts about the authorization server that the services need. */
-interface ServerParts extends Pick<ServiceOptions, 'refreshTtl' | 'issuer' | 'serviceName'> {
+interface ServerParts extends Pick<ServiceOptions, 'refreshTtl' | 'issuer' | 'serviceName' | 'documentHosts'> {
   mailLook?: MailLook
   languages?: Languages
   getIssuer?: () => URL
@@ -110,6 +132,7 @@ async function identityPlugin (app: FastifyInstance, { getIssuer, serviceName, a
     onEvents: (events) => events.forEach(({ id, type, time, cursor, ...event }) => app.log.info({ event: type, event_id: id, event_time: time, ...event }, type)),
     onMailFailed: (delivery) => app.log.warn({ event: 'mail.failed', ...delivery }, 'mail.failed'),
     onLogoutFailed: (delivery) => app.log.warn({ event: 'logout.failed', ...delivery }, 'logout.failed'),
+    onRefusedDocument: (refused) => app.log.info(refused, 'the document of a client was refused'),
     onWarning: (message) => app.log.warn(message),
     onError (error, work) {
       if (error instanceof StoreLostError) app.log.fatal({ err: error }, 'the store is lost: restart the service when its data is in place')
@@ -119,6 +142,7 @@ async function identityPlugin (app: FastifyInstance, { getIssuer, serviceName, a
     }
   })
   logs.outages = openOutageLog(app, services.store)
+  if (getIssuer !== undefined && services.passkeys.why !== undefined) app.log.info(services.passkeys.why)
   const guard = (rule: GuardOptions = {}) => createGuard(services.tokens, createAdmission(services.roles, rule, options.now ?? Date.now))
   const metrics = meter !== undefined && options.metrics !== undefined ? { metrics: serveMetrics(app, meter, options.metrics) } : {}
   app.decorate('identity', { ...services, ...metrics, guard, protect: createProtect(app, guard, getIssuer && (() => toIssuer(getIssuer()))) })

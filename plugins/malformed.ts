@@ -1,6 +1,6 @@
 import { type IncomingMessage, STATUS_CODES, type ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
-import type { ConnectionError, FastifyInstance } from 'fastify'
+import type { ConnectionError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { IdentityError, paramError } from '../lib/errors.ts'
 import { findResponse } from './connections.ts'
 import { sendError, toErrorBody } from './errors.ts'
@@ -27,9 +27,19 @@ export function refuseExpectations (app: FastifyInstance): void {
   })
 }
 
+/** Connections with a request that may take as long as it makes progress. */
+const long = new WeakSet<Socket>()
+
+/** Lets this request take longer than the server's limit for requests, which is for small ones. */
+export function allowLong ({ raw: { socket } }: FastifyRequest, { raw: response }: FastifyReply): void {
+  long.add(socket)
+  response.once('close', () => long.delete(socket))
+}
+
 /** Answers input that is not HTTP in the common error format, and closes the connection. There is no request yet. */
 export function handleMalformed (this: FastifyInstance, error: ConnectionError, socket: Socket): void {
   if (error.code === 'ECONNRESET' || socket.destroyed) return
+  if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && long.has(socket)) return
   const [statusCode, message] = REASONS[error.code] ?? [400, 'request: is not valid HTTP']
   this.log.debug({ statusCode, code: error.code }, 'malformed request')
   // With pipelining a response may be in flight: these bytes would become a part of it.

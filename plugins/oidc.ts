@@ -9,6 +9,7 @@ import { compileOptions, optionError } from '../lib/options.ts'
 import { formRequests } from './form-requests.ts'
 import type { Look } from '../lib/pages/look.ts'
 import { createPageError } from './pages.ts'
+import { createSignedOutCookie } from './signed-out.ts'
 import { allowOrigin } from './cors.ts'
 import { IdentityError } from '../lib/errors.ts'
 import { OAuthError } from '../lib/oidc/oauth-error.ts'
@@ -171,6 +172,9 @@ export async function oidc (app: FastifyInstance, mount: OidcMount): Promise<voi
 
   const errorHandler = createPageError(look)
   const limited: Record<string, Partial<RouteOptions>> = {
+    ...(app.identity.upstreams !== undefined && {
+      [`${ROUTES.end_session}/confirm`]: { preHandler: async (_request, reply) => createSignedOutCookie(mount.getIssuer()).set(reply) }
+    }),
     // User codes are short, so guesses are limited (RFC 8628, 5.1).
     [ROUTES.code_verification]: { errorHandler, preHandler: async (request) => await (request.method === 'POST' ? limits.guess(request) : limits.begin(request)) },
     // These requests are stored before authentication. So is a session for the form of the page above.

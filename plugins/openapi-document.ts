@@ -53,6 +53,7 @@ export function createFrame (routes: DescribedRoute[]) {
       { name: 'webhook', description: 'Receivers of events, and the state of their deliveries' },
       { name: 'user', description: 'User accounts' },
       { name: 'factor', description: 'Second factors of users' },
+      { name: 'identity', description: 'Identities of users at other providers' },
       { name: 'people', description: 'Self-service for accounts, and invitations' },
       { name: 'oauth', description: 'OAuth 2.0 and OpenID Connect' },
       { name: 'bridge', description: 'The client API relayed, and client lists as CSV' },

@@ -14,7 +14,7 @@ const toOrigin = (request: FastifyRequest, via: Origin['via']): Origin =>
 
 /**
  * Runs each request in a context that names its origin, for the events that it causes.
- * @param toVia whether it came through a page or the API; undefined for a request that changes nothing
+ * @param toVia whether it came through a page or the API; undefined for a request that changes and records nothing
  */
 export function recordOrigins (scope: FastifyInstance, toVia: (request: FastifyRequest) => Origin['via'] | undefined): void {
   // After the body is read, because the callbacks that read it run in the context of the connection.

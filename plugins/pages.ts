@@ -4,6 +4,7 @@ import { pageHeaders } from '../lib/pages/headers.ts'
 import type { PageWay, Way } from '../lib/pages/contract.ts'
 import type { Pages } from '../lib/pages/index.ts'
 import type { Look } from '../lib/pages/look.ts'
+import { type ScriptView, needsScript } from '../lib/pages/script.ts'
 import type { Message } from '../lib/pages/texts/en.ts'
 import { toIdentityError } from './errors.ts'
 import { logFailure } from './failure-log.ts'
@@ -13,6 +14,8 @@ export interface PageOptions {
   look: Look
   /** The URL that submitting the page's form may redirect to. */
   redirectUri?: string | undefined
+  /** Further URLs of other providers, which a form of the page may lead to. */
+  formTo?: readonly string[]
   /** The languages that the app asked for. Absent: `ui_locales` of this request or an earlier one, and then Accept-Language. */
   locales?: string | undefined
   /** What a link to the page needs in its query, besides the query of this request. */
@@ -47,14 +50,15 @@ export const signInOver = () => new PageError('ErrParam', 'the sign-in is over, 
 
 /** Sends a page with its headers. */
 export async function sendPage<Name extends keyof Pages> (
-  reply: FastifyReply, name: Name, data: Pages[Name], { look, redirectUri, locales, query }: PageOptions
+  reply: FastifyReply, name: Name, data: Pages[Name], { look, redirectUri, formTo, locales, query }: PageOptions
 ): Promise<FastifyReply> {
   // Loaded when the first page is sent.
   const { renderPage } = await import('../lib/pages/index.ts')
+  const scriptUrl = needsScript(data as ScriptView) ? look.getScript?.() : undefined
   const { request } = reply
   const language = look.languages.choose(readLocales(request, locales), request.headers['accept-language'])
   // The host's serializers are not applied to a string.
-  return reply.headers(pageHeaders({ look, redirectUri })).type('text/html; charset=utf-8').send(renderPage(name, data, look, language, readQuery(name, request, query)))
+  return reply.headers(pageHeaders({ look, redirectUri, formTo, scriptUrl })).type('text/html; charset=utf-8').send(renderPage(name, data, look, language, readQuery(name, request, query)))
 }
 
 /**

@@ -1,3 +1,5 @@
+import { openOutbound } from '../lib/identity.ts'
+import { checkServers, checkUpstreams } from '../lib/upstreams/settings.ts'
 import { DEFAULT_ACCOUNT_PATH } from '../lib/accounts/links.ts'
 import { type MailLook, createMailLook } from '../lib/mail/look.ts'
 import { readOwnTexts } from '../lib/mail/texts/own-texts.ts'
@@ -15,6 +17,17 @@ interface Prepared {
   warnings: readonly string[]
 }
 
+/** @returns a warning where the former system is asked no more. @throws Error for a URL that must not be called */
+function checkMigrate ({ migrate, now = Date.now, ...options }: ReadOptions): string[] {
+  if (migrate === undefined) return []
+  try {
+    if ('url' in migrate && migrate.url !== undefined) openOutbound(options).checkUrl(migrate.url)
+  } catch (error) {
+    throw new Error(`option migrate.url: ${(error as Error).message}`)
+  }
+  return migrate.until !== undefined && Date.parse(migrate.until) <= now() ? ['option migrate: until has passed, so the former system is asked about nobody'] : []
+}
+
 /**
  * Checks all options. It runs before the store is opened, so that a wrong option leaves no database and no key behind, and
  * `config check` runs it too.
@@ -22,10 +35,15 @@ interface Prepared {
  */
 export function prepareIdentity (given: IdentityOptions): Prepared {
   const options = readOptions(given)
-  if (options.oidc === false) return { options, server: false, warnings: [] }
+  const past = checkMigrate(options)
+  if (options.oidc === false) {
+    if (options.upstreams.length > 0) throw new Error('option upstreams: needs the authorization server')
+    return { options, server: false, warnings: past }
+  }
+  if (options.upstreams.length > 0) checkServers(options.upstreams, openOutbound(options).checkUrl)
   const oidc = readOidcOptions(options.oidc)
   const { own, warnings } = oidc.texts === undefined ? { own: {}, warnings: [] } : readOwnTexts(oidc.texts)
   const languages = createLanguages(own)
   const [look, mailLook] = [createLook({ ...oidc, languages }), createMailLook(oidc, options.sender?.logo)]
-  return { options, server: { options: oidc, look, mailLook, languages, accountPath: oidc.accountPath || DEFAULT_ACCOUNT_PATH }, warnings }
+  return { options, server: { options: oidc, look, mailLook, languages, accountPath: oidc.accountPath || DEFAULT_ACCOUNT_PATH }, warnings: [...past, ...warnings, ...checkUpstreams(options.upstreams, options)] }
 }

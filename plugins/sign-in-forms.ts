@@ -1,8 +1,11 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { IdentityError } from '../lib/errors.ts'
 import type { Login } from '../lib/oidc/contract.ts'
-import type { StepView } from '../lib/pages/contract.ts'
+import type { FactorKind, StepView } from '../lib/pages/contract.ts'
+import type { PasskeyView } from '../lib/pages/script.ts'
 import type { Message } from '../lib/pages/texts/en.ts'
+import { toQrCode } from '../lib/qr.ts'
+import type { UserRecord } from '../lib/records.ts'
 import type { Located, Outcome, Proved, SignInAim, SignedIn } from '../lib/sign-in/sign-ins.ts'
 import type { Refusal } from '../lib/sign-in/steps/step.ts'
 import { LIMITS } from '../schemas/common.ts'
@@ -20,9 +23,11 @@ const FORM_LIMIT = 16 * 1024
 const REFUSALS: Record<Refusal, Message> = {
   'wrong-password': ({ errors }) => errors.wrongPassword,
   'wrong-code': ({ errors }) => errors.wrongCode,
+  'wrong-passkey': ({ errors }) => errors.wrongPasskey,
   'too-many': ({ errors }) => errors.tooManyCodes,
   ended: ({ errors }) => errors.signInChanged,
-  missing: ({ errors }) => errors.factorMissing
+  missing: ({ errors }) => errors.factorMissing,
+  only: ({ errors }) => errors.refused
 }
 
 /** Makes this scope parse the forms of pages, and no other bodies. */
@@ -59,10 +64,14 @@ export interface SignInForm {
   aim?: Omit<SignInAim, 'choice'>
   /** Answers when the user cannot prove as much as the app asks for. Absent where nothing is asked for. */
   onUnmet?: () => Promise<unknown>
+  /** Called when the user is gone or may not sign in, where another provider has named them. Gives the text. Absent: that something has changed. */
+  onEnded?: () => Message
 }
 
 /** The field, or the query parameter, with the kind of proof that the person has chosen. */
 const CHOICE = 'way'
+
+const isFactorKind = (kind: string): kind is FactorKind => kind === 'totp' || kind === 'passkey'
 
 /** The login of a browser, for the authorization server. */
 export function toLogin ({ user_id: accountId, user_epoch, proofs }: SignedIn): Login {
@@ -70,15 +79,47 @@ export function toLogin ({ user_id: accountId, user_epoch, proofs }: SignedIn): 
 }
 
 /** Shows and verifies the steps of a sign-in, for an app or for the account pages. */
-export function createSignInForms ({ identity: { signIns, knownBrowsers, users } }: FastifyInstance, limits: SignInLimits, getIssuer: () => URL) {
+export function createSignInForms ({ identity: { signIns, knownBrowsers, users, passkeys, upstreams, store } }: FastifyInstance, limits: SignInLimits, getIssuer: () => URL) {
+  const records = store.collection<UserRecord>('users')
   const browsers = createBrowserCookies(knownBrowsers, getIssuer)
 
+  /** The text for a person who signs in with one provider only. Its link is on the page. */
+  const describeOnly = (id: string): Message => {
+    const name = upstreams?.list().find((one) => one.id === id)?.name ?? id
+    return ({ upstreams: texts }) => texts.only({ name })
+  }
+
   async function show (
-    reply: FastifyReply, { step, others }: Located, { view, page }: SignInForm, more: Pick<StepView, 'account' | 'error'> = {}
+    reply: FastifyReply, located: Located, { view, page, secret }: SignInForm, more: Pick<StepView, 'account' | 'error' | 'signals'> = {}
   ): Promise<FastifyReply> {
-    if (step.page === 'sign-in') return await sendPage(reply, step.page, { ...view, ...more }, page)
-    const kind = step.kind === 'totp' ? 'totp' : 'recovery'
-    return await sendPage(reply, step.page, { ...view, ...more, kind, others }, page)
+    const { step, others, progress, view: found } = located
+    const passkey = await offerPasskey(located, secret)
+    const shown = { ...view, ...more, ...(passkey !== undefined && { passkey }) }
+    const isUnverified = progress?.proofs.some(({ kind }) => kind === 'passkey') === true
+    if (step.page === 'sign-in') return await sendPage(reply, step.page, { ...shown, ...(isUnverified && { unverified: true }) }, page)
+    if (step.page === 'enrol') {
+      const enrolling = found?.at === 'app' ? { ...found, qr: await toQrCode(found.uri) } : found ?? { at: 'why' as const }
+      const kind = isFactorKind(step.kind) ? step.kind : 'recovery'
+      return await sendPage(reply, step.page, {
+        ...view, ...more, kind, view: enrolling, ...(enrolling.at === 'why' && { others: others.filter(isFactorKind), ...(passkey !== undefined && { passkey }) })
+      }, page)
+    }
+    const kind = isFactorKind(step.kind) ? step.kind : 'recovery'
+    return await sendPage(reply, step.page, { ...shown, kind, others }, page)
+  }
+
+  /** What the page of a step does with passkeys: the sign-in page offers them beside the password. */
+  async function offerPasskey ({ step, others, progress, view = { at: 'why' } }: Located, secret: string): Promise<PasskeyView | undefined> {
+    if (passkeys.party === undefined) return undefined
+    if (step.page === 'enrol') {
+      const user = step.kind === 'passkey' && progress !== null && view?.at === 'why' ? await records.get(progress.user_id) : null
+      return user === null ? undefined : { mode: 'create', options: await passkeys.askNew(user, secret) }
+    }
+    if (step.page === 'second-step') {
+      return step.kind === 'passkey' ? { mode: 'get', options: await passkeys.ask('second', secret, progress?.user_id ?? '') } : undefined
+    }
+    const isOffered = step.kind === 'passkey' || others.includes('passkey')
+    return isOffered ? { mode: 'get', conditional: true, options: await passkeys.ask('begin', secret) } : undefined
   }
 
   /** Sends the page that an outcome leads to. Null when it has; the result when the sign-in is over. */
@@ -88,7 +129,10 @@ export function createSignInForms ({ identity: { signIns, knownBrowsers, users }
     else if ('next' in outcome) await show(reply, outcome.next, form)
     else {
       const { reason, ...refused } = outcome.refused
-      await show(reply.code(400), outcome.again, form, { ...refused, error: REFUSALS[reason] })
+      const { account, unknown: credentialId } = refused
+      const signals = credentialId === undefined ? {} : { signals: { signalUnknownCredential: { rpId: passkeys.party?.id, credentialId } } }
+      const error = reason === 'ended' ? form.onEnded?.() ?? REFUSALS[reason] : reason === 'only' ? describeOnly(refused.upstream ?? '') : REFUSALS[reason]
+      await show(reply.code(400), outcome.again, form, { ...(account !== undefined && { account }), ...signals, error })
     }
     return null
   }
@@ -140,3 +184,5 @@ export function createSignInForms ({ identity: { signIns, knownBrowsers, users }
     cancel: signIns.cancel
   }
 }
+
+export type SignInForms = ReturnType<typeof createSignInForms>

@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { chooseDrops, endToEnd, forwardingFields } from '../lib/bridge/forwarding.ts'
-import type { Headers, Relay, RelayResponse } from '../lib/upstream/relay.ts'
+import type { Headers, Relay, RelayResponse } from '../lib/service-client/relay.ts'
 
 /** Header fields to set, or with undefined to remove. */
 export type Fields = Record<string, string | undefined>

@@ -3,8 +3,8 @@ import { Type } from '@sinclair/typebox'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { BridgeOptionsSchema, type BridgeSettings } from '../schemas/bridge.ts'
 import { readBody } from '../lib/bridge/read-body.ts'
-import type { Dispatcher, Relay, RelayResponse } from '../lib/upstream/relay.ts'
-import { parseUpstream } from '../lib/upstream/address.ts'
+import type { Dispatcher, Relay, RelayResponse } from '../lib/service-client/relay.ts'
+import { parseServiceAddress } from '../lib/service-client/address.ts'
 import { parseClientFields } from '../lib/clients/columns.ts'
 import { IdentityError, paramError } from '../lib/errors.ts'
 import { Lazy } from '../lib/lazy.ts'
@@ -15,7 +15,7 @@ import { placeInHostDocument } from '../plugins/host-document.ts'
 import { DOCS } from './bridge-docs.ts'
 import { addVary, Exchange, type Fields } from './bridge-exchange.ts'
 
-export type { Dispatcher } from '../lib/upstream/relay.ts'
+export type { Dispatcher } from '../lib/service-client/relay.ts'
 
 export interface BridgeOptions extends Partial<Omit<BridgeSettings, 'upstream'>> {
   /** Base URL of the service's API, or a function that returns it, called at the first request. */
@@ -81,10 +81,10 @@ export async function bridge (app: FastifyInstance, given: BridgeOptions): Promi
   const { dispatcher, upstream, prefix: _prefix, logLevel: _logLevel, logSerializers: _logSerializers, ...plain } = given as BridgeOptions & Record<string, unknown>
   const options = readOptions(plain)
   // A fixed address is checked at boot.
-  if (typeof upstream !== 'function') parseUpstream(upstream)
+  if (typeof upstream !== 'function') parseServiceAddress(upstream)
   const relay = new Lazy(async (): Promise<Relay> => {
-    const { Relay } = await import('../lib/upstream/relay.ts')
-    return new Relay({ ...options, upstream: parseUpstream(typeof upstream === 'function' ? upstream() : upstream), dispatcher })
+    const { Relay } = await import('../lib/service-client/relay.ts')
+    return new Relay({ ...options, upstream: parseServiceAddress(typeof upstream === 'function' ? upstream() : upstream), dispatcher })
   })
 
   app.addHook('onClose', async () => { await (await relay.peek())?.close() })

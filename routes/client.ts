@@ -1,10 +1,13 @@
 import type { FastifyInstance } from 'fastify'
 import {
-  ClientCountQuerySchema, ClientCreatedSchema, ClientItemSchema, ClientListQuerySchema, ClientSchema, CreateClientSchema, PatchClientSchema
+  ClientCountQuerySchema, ClientCreatedSchema, ClientItemSchema, ClientListQuerySchema, ClientSchema, ClientSecretsSchema, CreateClientSchema, CreateSecretSchema,
+  PatchClientSchema, SecretCreatedSchema
 } from '../schemas/client.ts'
 import { Data } from '../schemas/common.ts'
 import { count, createRows, data, pages } from './rows.ts'
 import type { RouteSettings } from './settings.ts'
+
+const MATCH = 'With `If-Match`, it is refused with 412 when the secrets have changed since they were listed.'
 
 /** Registered clients (docs/api.md). */
 export async function clientRoutes (app: FastifyInstance, settings: RouteSettings): Promise<void> {
@@ -40,6 +43,31 @@ export async function clientRoutes (app: FastifyInstance, settings: RouteSetting
     body: PatchClientSchema,
     errors: ['ErrNotFound'],
     run: ({ params, body, actor }) => clients.patch(params.clientId, body, actor)
+  })
+
+  add('addClientSecret', 'POST /client/:clientId/secret', 'Add a named secret to a client; the response contains it', {
+    description: `The former secrets go on. ${MATCH}`,
+    body: CreateSecretSchema,
+    answer: data(SecretCreatedSchema, 'The id of the new secret, and the secret.'),
+    errors: ['ErrNotFound'],
+    run: ({ params, body, actor, request }) => clients.addSecret(params.clientId, body, actor, request.headers['if-match'])
+  })
+
+  add('listClientSecrets', 'GET /client/:clientId/secret', 'List the secrets of a client, without the secrets themselves', {
+    description: 'The header `ETag` is for `If-Match`.',
+    answer: data(ClientSecretsSchema, 'The secrets.'),
+    errors: ['ErrNotFound'],
+    async run ({ params, actor, reply }) {
+      const { secrets, tag } = await clients.listSecrets(params.clientId, actor)
+      reply.header('etag', tag)
+      return secrets
+    }
+  })
+
+  add('removeClientSecret', 'DELETE /client/:clientId/secret/:secretId', 'Remove a secret of a client, and the access tokens that it got', {
+    description: MATCH,
+    errors: ['ErrNotFound'],
+    run: ({ params, actor, request }) => clients.removeSecret(params.clientId, params.secretId, actor, request.headers['if-match'])
   })
 
   add('deleteClient', 'DELETE /client/:clientId', 'Delete a client with its codes and tokens', {

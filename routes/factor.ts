@@ -24,8 +24,9 @@ export async function factorRoutes (app: FastifyInstance, { writeLimit }: Pick<R
   })
 
   add('resetFactors', 'POST /user/:userId/factors/reset', 'Remove all second factors and recovery codes of a user', {
-    description: "For somebody who has lost them. It revokes all the user's codes and tokens. Administrators cannot reset their own.",
-    answer: data(FactorsResetSchema, 'How many factors the user had.'),
+    description: "For somebody who has lost them. It revokes all the user's codes and tokens. While a factor is demanded of the user, they add a new one " +
+      'only with a link, which is mailed, or in the answer where the user gets no mail. Administrators cannot reset their own.',
+    answer: data(FactorsResetSchema, 'How many factors the user had, and what became of the link.'),
     errors: ['ErrNotFound'],
     hasBody: false,
     run: ({ params, actor }) => heldFactors.reset(params.userId, actor)

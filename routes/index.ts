@@ -9,6 +9,8 @@ import { useOwnJson } from '../plugins/json.ts'
 import { useOwnValidation } from '../plugins/validation.ts'
 import { eventRoutes } from './event.ts'
 import { factorRoutes } from './factor.ts'
+import { identityRoutes } from './identity.ts'
+import { importRoutes } from './import.ts'
 import { guardedPeopleRoutes } from './people-guarded.ts'
 import { authRoutes } from './auth.ts'
 import { clientRoutes } from './client.ts'
@@ -36,7 +38,9 @@ export async function apiRoutes (app: FastifyInstance, options: RouteSettings & 
   await app.register(resourceRoutes, options)
   await app.register(webhookRoutes, options)
   await app.register(userRoutes, options)
+  await app.register(importRoutes, options)
   await app.register(factorRoutes, options)
+  await app.register(identityRoutes, options)
   await app.register(eventRoutes, options)
   await app.register(guardedPeopleRoutes, options)
 }

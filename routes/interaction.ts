@@ -6,6 +6,7 @@ import { PASSWORD } from '../lib/way.ts'
 import { PAGE_PATHS } from '../lib/accounts/links.ts'
 import { createPageError, sendPage, signInOver } from '../plugins/pages.ts'
 import { keepApp, readApp } from '../plugins/app-cookie.ts'
+import { type UpstreamSignIn, createUpstreamForms } from '../plugins/upstream-forms.ts'
 import { type SignInForm, checkOrigin, createSignInForms, parseForms, readField, toLogin } from '../plugins/sign-in-forms.ts'
 import { LIMITS } from '../schemas/common.ts'
 import { type PasswordPage, type PeopleMount, createAskForm, createPasswordForm, toAsker } from './people-pages.ts'
@@ -26,6 +27,7 @@ export async function interactionRoutes (app: FastifyInstance, mount: PeopleMoun
   const passwordForm = createPasswordForm(app, mount)
   const askForm = createAskForm(app, mount)
   const forms = createSignInForms(app, limits, getIssuer)
+  const upstreamForms = createUpstreamForms(app, mount, forms)
   app.setErrorHandler(createPageError(look, async (request) => {
     const client_id = readApp(request)
     return client_id === undefined ? undefined : await (await getServer()).findWay(client_id)
@@ -63,7 +65,7 @@ export async function interactionRoutes (app: FastifyInstance, mount: PeopleMoun
       secret: interaction.uid,
       view: {
         action: isOther ? `${interaction.action}?account=${OTHER_ACCOUNT}` : interaction.action,
-        client: { name: interaction.clientName },
+        client: { name: interaction.document?.host ?? interaction.clientName },
         ...(account !== undefined && { account }),
         ...(accounts.isForgotOn && { forgot: `${getPath()}${PAGE_PATHS.forgot}${toLocalesQuery(interaction)}` }),
         ...(accounts.isSignUpOn && { signUp })
@@ -74,9 +76,17 @@ export async function interactionRoutes (app: FastifyInstance, mount: PeopleMoun
     }
   }
 
+  /** The sign-in as one that another provider may take part in. */
+  async function toSignIn (request: FastifyRequest, reply: FastifyReply, server: AuthorizationServer, interaction: Interaction): Promise<UpstreamSignIn> {
+    const form = toForm(request, reply, server, interaction)
+    const again = interaction.prompt === 'login' && interaction.stepUp === undefined ? interaction.accountId : undefined
+    const signIn = { form, place: { uid: interaction.uid }, back: form.view.action, again }
+    return { ...signIn, form: await upstreamForms.extend(request, signIn) }
+  }
+
   async function showConsent (reply: FastifyReply, interaction: Interaction): Promise<FastifyReply> {
-    const { resource, vouched } = interaction
-    const [user, owner] = await Promise.all([users.get(interaction.accountId ?? ''), users.get(interaction.owner)])
+    const { resource, vouched, document } = interaction
+    const [user, owner] = await Promise.all([users.get(interaction.accountId ?? ''), interaction.owner === undefined ? null : users.get(interaction.owner)])
     // Not the account or the address: anybody can open this page.
     const domain = owner?.email_verified_at === undefined ? undefined : owner.email?.replace(/^.*@/, '')
     return await sendPage(reply, 'consent', {
@@ -85,6 +95,7 @@ export async function interactionRoutes (app: FastifyInstance, mount: PeopleMoun
       account: user?.account ?? '',
       scopes: interaction.scopes,
       vouched,
+      ...(document !== undefined && { document }),
       ...(domain !== undefined && { ownerDomain: domain }),
       ...(resource !== undefined && { resource: resource.name }),
       otherAccount: `${interaction.action}?account=${OTHER_ACCOUNT}`,
@@ -100,23 +111,49 @@ export async function interactionRoutes (app: FastifyInstance, mount: PeopleMoun
   app.get<InteractionRoute>(`${INTERACTION}/:uid`, { schema: { hide: true } }, async (request, reply) => {
     const { server, interaction } = await findInteraction(request, reply)
     if (isCreating(request, interaction)) return await askForm.show(reply, toSignUp(interaction), toPage(interaction))
-    return isSigningIn(request, interaction) ? await forms.show(request, reply, toForm(request, reply, server, interaction)) : await showConsent(reply, interaction)
+    if (!isSigningIn(request, interaction)) return await showConsent(reply, interaction)
+    const asked = upstreamForms.findAsked(request, interaction)
+    if (asked !== undefined) return reply.headers(pageHeaders({ look })).redirect(asked, 303)
+    return await forms.show(request, reply, (await toSignIn(request, reply, server, interaction)).form)
   })
 
   app.post<InteractionRoute>(`${INTERACTION}/:uid`, { schema: { hide: true } }, async (request, reply) => {
     const { server, interaction } = await findInteraction(request, reply)
     if (!isSigningIn(request, interaction)) {
       const isAllowed = readField(request, 'decision') === 'allow'
-      return await decide(request, reply, server, isAllowed ? { consent: {} } : DENIED)
+      if (!isAllowed) return await decide(request, reply, server, DENIED)
+      const { document } = interaction
+      if (document === undefined) return await decide(request, reply, server, { consent: {} })
+      // The document has changed since the person saw it.
+      if (readField(request, 'document') !== document.print) return await showConsent(reply, interaction)
+      return await decide(request, reply, server, { consent: { document: document.print } })
     }
     if (readField(request, 'cancel') !== '') {
       await forms.cancel(interaction.uid)
       return await decide(request, reply, server, DENIED)
     }
-    const signedIn = await forms.submit(request, reply, toForm(request, reply, server, interaction))
+    const signIn = await toSignIn(request, reply, server, interaction)
+    if (await upstreamForms.prove(request, reply, signIn) !== null) return reply
+    const signedIn = await forms.submit(request, reply, signIn.form)
     if (signedIn === null) return reply
+    await upstreamForms.complete(request, signIn, signedIn)
     return await decide(request, reply, server, { login: toLogin(signedIn), create: {} })
   })
+
+  if (upstreamForms.isOn) {
+    for (const [method, goOn] of [['GET', upstreamForms.finish], ['POST', upstreamForms.choose]] as const) {
+      app.route<InteractionRoute>({
+        method,
+        url: `${INTERACTION}/:uid/upstream`,
+        schema: { hide: true },
+        async handler (request, reply) {
+          const { server, interaction } = await findInteraction(request, reply)
+          const signedIn = await goOn(request, reply, await toSignIn(request, reply, server, interaction))
+          return signedIn === null ? reply : await decide(request, reply, server, { login: toLogin(signedIn), create: {} })
+        }
+      })
+    }
+  }
 
   /** The page of a link. Another link is asked for in the same sign-in, while it lasts. */
   function toPasswordPage (request: FastifyRequest, reply: FastifyReply): PasswordPage {

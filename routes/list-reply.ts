@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream'
 import type { FastifyReply, FastifyRequest } from 'fastify'
 import { type Page, mapBatches } from '../lib/lists/cursor.ts'
-import { LIST_TYPES, type ListOptions, type ListSource, renderList } from '../lib/lists/listing.ts'
+import { LIST_TYPES, type ListOptions, type ListSource, renderList, renderPieces } from '../lib/lists/listing.ts'
 import { JSON_TYPE, NDJSON_TYPE, prefersCsv, selectType } from '../lib/lists/negotiation.ts'
 
 /** How a list is sent as CSV. */
@@ -55,4 +55,14 @@ export async function sendList<T> (
   }
   const isNdjson = selectType(request.headers.accept, [JSON_TYPE, NDJSON_TYPE]) === NDJSON_TYPE
   return await send(request, reply, list, { format: isNdjson ? 'ndjson' : query.format ?? 'object', stallTimeout })
+}
+
+/**
+ * Sends the pieces of one JSON document while they are written. A failure after the first byte destroys the connection.
+ * @param pieces null for HEAD, which is answered with headers only
+ */
+export async function sendDocument (reply: FastifyReply, pieces: AsyncIterable<string> | null, { stallTimeout }: ListReplyOptions): Promise<FastifyReply> {
+  const format = 'document'
+  const body = pieces === null ? Readable.from([]) : await renderPieces(pieces, { format, stallTimeout })
+  return reply.type(LIST_TYPES[format]).send(body)
 }

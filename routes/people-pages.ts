@@ -181,6 +181,18 @@ export async function peoplePages (app: FastifyInstance, mount: PeopleMount): Pr
     return await sendPage(reply, 'link-done', { what: 'factor-undone' }, page)
   })
 
+  app.get<Route>(PAGE_PATHS['undo-link'], { schema }, async (request, reply) => {
+    const token = readToken(request)
+    await accounts.inspectUndoLink(token).catch((error) => { throw toGone(error, 'undo-link') })
+    return await sendPage(reply, 'confirm-link', { action: toAction(PAGE_PATHS['undo-link']), token, purpose: 'undo-link' }, page)
+  })
+  app.post(PAGE_PATHS['undo-link'], { schema }, async (request, reply) => {
+    checkOrigin(request, getIssuer())
+    await limits.guess(request)
+    await accounts.undoLink(readField(request, 'token').slice(0, LIMITS.token)).catch((error) => { throw toGone(error, 'undo-link') })
+    return await sendPage(reply, 'link-done', { what: 'link-undone' }, page)
+  })
+
   const gone = (error: unknown) => toGone(error, 'undo')
   app.get<Route>(PAGE_PATHS.undo, { schema }, async (request, reply) => {
     const token = readToken(request)

@@ -34,6 +34,17 @@ export async function root (app: FastifyInstance, { openapi, oidc }: { openapi: 
   app.setErrorHandler(createPageError(look))
   keepChoice(app, () => issuer?.startsWith('https:') === true)
 
+  if (getHome !== undefined) {
+    const { passkeys } = app.identity
+    // The page of the account that changes the password (W3C, A Well-Known URL for Changing Passwords).
+    app.get('/.well-known/change-password', { schema }, async (_request, reply) => await reply.redirect(`${getHome()}/password`, 302))
+    if (passkeys.party !== undefined) {
+      const { origin } = passkeys.party
+      // Where password managers add and list passkeys (W3C, A Well-Known URL for Relying Party Passkey Endpoints).
+      app.get('/.well-known/passkey-endpoints', { schema }, () => ({ enroll: `${origin}${getHome()}/factors/passkeys`, manage: `${origin}${getHome()}/factors` }))
+    }
+  }
+
   app.get('/', { schema }, async (request, reply) => {
     reply.header('vary', 'Accept')
     if (new Negotiator({ headers: { accept: request.headers.accept } }).mediaType(TYPES) !== 'text/html') return paths

@@ -84,6 +84,8 @@ interface Row<Path extends string, Body extends TSchema, Query extends TSchema, 
   errors?: ErrorCode[]
   /** False: the document lists no errors of a body, although the method could have one. */
   hasBody?: false
+  /** Whether it records an event although it only reads. */
+  isRecorded?: true
   /** A limit of this operation only. */
   limit?: preHandlerHookHandler
   run (asked: Asked<Record<Param<Path>, string>, Static<Body>, Static<Query>>): NoInfer<Result> | Promise<NoInfer<Result>>
@@ -110,7 +112,7 @@ export function createRows (app: FastifyInstance, tag: string, settings: Partial
     app.route({
       method,
       url,
-      config: { ...(!isPublic && { access: name }), ...(isForPages(method, url) && { crossOrigin: true }) },
+      config: { ...(!isPublic && { access: name }), ...(row.isRecorded === true && { isRecorded: true }), ...(isForPages(method, url) && { crossOrigin: true }) },
       ...(limit !== undefined && { preHandler: limit }),
       schema: {
         operationId: name,

@@ -5,9 +5,13 @@ import {
   CreateUserSchema, DeleteUserQuerySchema, PatchProfileSchema, PatchUserSchema, ProfileSchema, UserCountQuerySchema, UserCreatedSchema,
   UserItemSchema, UserListQuerySchema, UserQuerySchema
 } from '../schemas/user.ts'
+import type { ApiScope } from '../lib/api-scopes.ts'
+import { scopeError } from '../lib/errors.ts'
 import { requireScope } from '../plugins/admission.ts'
 import { findAskedLanguage } from '../plugins/mail-language.ts'
-import { NoContentSchema } from './responses.ts'
+import { OwnDataSchema } from '../schemas/export.ts'
+import { sendDocument } from './list-reply.ts'
+import { NoContentSchema, json } from './responses.ts'
 import { type Answer, count, createRows, data, done, pages } from './rows.ts'
 import type { RouteSettings } from './settings.ts'
 
@@ -29,15 +33,38 @@ const stopped: Answer<number | undefined> = {
   }
 }
 
+/** The data has what these scopes let an app read. */
+const OWN_DATA_SCOPES: readonly ApiScope[] = ['account:security', 'account:read', 'clients:read']
+
+/** The own data of a person, while it is written. */
+const ownDocument: Answer<AsyncIterable<string> | null> = {
+  status: 200,
+  schema: json(OwnDataSchema, 'The data.'),
+  write: async ({ reply }, pieces, { stallTimeout }) => await sendDocument(reply, pieces, { stallTimeout: stallTimeout! })
+}
+
 /** User accounts (docs/api.md). */
 export async function userRoutes (app: FastifyInstance, settings: RouteSettings): Promise<void> {
-  const { users, clients } = app.identity
+  const { users, clients, ownData } = app.identity
   const add = createRows(app, 'user', settings)
 
   add('getProfile', 'GET /user', "Read the caller's own profile", {
     answer: data(Data(ProfileSchema), 'The profile.'),
     errors: ['ErrNotFound'],
     run: ({ caller }) => users.requireProfile(caller.user.user_id)
+  })
+
+  add('exportOwnData', 'GET /user/export', "Export the caller's own data", {
+    description: 'Everything that the service stores about the caller, without secrets, once an hour. It asks for a fresh sign-in: ' +
+      'otherwise 401 with the error `insufficient_user_authentication`. Beside `account:security`, the token needs `account:read` and `clients:read`.',
+    answer: ownDocument,
+    errors: ['ErrNotFound', 'ErrLimit'],
+    isRecorded: true,
+    async run ({ request, actor }) {
+      if (!OWN_DATA_SCOPES.every(actor.holds ?? (() => true))) throw scopeError(OWN_DATA_SCOPES)
+      await users.confirm(actor, { mayType: false })
+      return request.method === 'HEAD' ? null : await ownData.read(actor.user_id)
+    }
   })
 
   add('patchProfile', 'PATCH /user', "Change the caller's own profile or password", {

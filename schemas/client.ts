@@ -14,10 +14,30 @@ export const GrantsSchema = Type.Array(Type.Union([Type.Literal('code'), Type.Li
   description: 'What the client may do to get tokens: `code`, `refresh`, `client` (client credentials) and `device`. Absent: `code` and `refresh` with redirect URIs, `client` for a confidential client without any.'
 })
 
+export const TokenAuthSchema = Type.Union([Type.Literal('none'), Type.Literal('secret'), Type.Literal('private_key_jwt')], {
+  description: 'How the client authenticates. Absent: `secret` with a clientSecret, else `none`. A client that is not `none` is confidential, even if no secret is left. ' +
+    '`private_key_jwt` requires keys.'
+})
+
+const IdTokenAlgSchema = Type.Union([Type.Literal('RS256'), Type.Literal('ES256')], { description: 'How its ID and logout tokens are signed. Absent: RS256.' })
+
+/** At most a few keys: bytes are bounded by the body. */
+export const JwksSchema = Type.Object({
+  keys: Type.Array(Type.Object({}, { additionalProperties: true }), { maxItems: 5 })
+}, {
+  additionalProperties: false,
+  description: 'The public keys of the client, a JSON Web Key Set (RFC 7517): RSA of at least 2048 bits (RS256, PS256), EC on P-256 (ES256) or Ed25519 (EdDSA). A `kid` is made where ' +
+    'there is none. They replace the former keys; the access tokens that a removed key got end.',
+  examples: [{ keys: [{ kty: 'EC', crv: 'P-256', x: 'f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU', y: 'x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0', kid: '2026' }] }]
+})
+
 /** Fields of a client that only the operator sets. */
 const OPERATOR_FIELDS = {
   pkce: Type.Optional(Type.Union([Type.Literal('required'), Type.Literal('optional')], { description: '`optional` only for a confidential client. Set by admins.' })),
   first_party: Type.Optional(Type.Boolean({ description: "The operator's own client: it signs users in without asking for consent. Set by admins." })),
+  profile: Type.Optional(Type.Union([Type.Literal('none'), Type.Literal('fapi2')], {
+    description: '`fapi2`: the FAPI 2.0 security profile. The client pushes its authorization requests, binds its tokens by DPoP, and authenticates by private_key_jwt without RS256. Set by admins.'
+  })),
   roles: Type.Optional(describe(RolesSchema, "Roles of the client's own tokens, which make it a service account. Set by admins."))
 }
 
@@ -26,19 +46,26 @@ export const ClientSchema = Type.Object({
   clientId: Type.String(),
   createdAt: TimestampSchema,
   modifiedAt: TimestampSchema,
-  clientSecret: Type.Optional(Type.String({ description: 'Only on a confidential client.' })),
+  clientSecret: Type.Optional(Type.String({ description: 'The readable secret of a confidential client that has one.' })),
   redirectUris: Type.Array(Type.String()),
   scopes: Type.Array(Type.String()),
-  userId: Type.Optional(Type.String({ description: 'The owner. Only shown to admins.' })),
+  userId: Type.Optional(Type.String({ description: 'The owner. Only shown to admins. Absent on a client that nobody owns.' })),
   name: Type.String(),
   image: Type.Optional(Type.String()),
-  confidential: Type.Optional(Type.Boolean({ description: 'Present, and true, when the client has a secret that the caller may not see.' })),
+  confidential: Type.Optional(Type.Boolean({ description: 'Present, and true, when the client must authenticate, and no clientSecret is shown.' })),
+  tokenAuth: Type.Optional(TokenAuthSchema),
+  jwks: Type.Optional(JwksSchema),
+  former: Type.Optional(Type.Object({ tokenAuth: TokenAuthSchema, until: TimestampSchema }, { description: 'The former way to authenticate, which passes until then.' })),
   grants: Type.Optional(GrantsSchema),
   ...OPERATOR_FIELDS,
   roles: Type.Optional(HeldRolesSchema),
   disabled: Type.Optional(Type.Boolean({ description: 'Present, and true, when the client is disabled: it gets no tokens.' })),
+  idTokenAlg: Type.Optional(IdTokenAlgSchema),
   id_token_claims: Type.Optional(Type.Boolean({ description: "Whether the client's ID tokens have the claims of the granted scopes, beside userinfo." })),
-  backchannelLogoutUri: Type.Optional(LogoutUriSchema)
+  backchannelLogoutUri: Type.Optional(LogoutUriSchema),
+  document: Type.Optional(Type.Object({
+    id: Type.String({ description: 'Another id of the client, for paths.' }), host: Type.String(), used_at: TimestampSchema
+  }, { description: 'Of a client that nobody has registered: its id is the URL of a document about it.' }))
 }, { title: 'Client' })
 export type Client = Static<typeof ClientSchema>
 
@@ -59,16 +86,19 @@ const NewClientSchema = Type.Object({
   name: Type.String({ maxLength: LIMITS.name }),
   image: Type.Optional(ImageSchema),
   userId: Type.Optional(Type.String({ maxLength: LIMITS.id, description: 'The owner. Ignored unless the caller is an admin.' })),
+  tokenAuth: Type.Optional(TokenAuthSchema),
+  jwks: Type.Optional(JwksSchema),
   grants: Type.Optional(GrantsSchema),
   ...OPERATOR_FIELDS,
   disabled: Type.Optional(Type.Boolean({ description: 'true revokes the tokens of the client and issues no new ones. Set by admins.' })),
+  idTokenAlg: Type.Optional(IdTokenAlgSchema),
   id_token_claims: Type.Optional(Type.Boolean({ description: 'Puts the claims of the granted scopes into ID tokens too.' })),
   backchannelLogoutUri: Type.Optional(LogoutUriSchema)
 }, { additionalProperties: false })
 
 export const CreateClientSchema = Type.Object({
   data: NewClientSchema,
-  credentials: Type.Optional(Type.Boolean({ description: 'true creates a confidential client, which has a secret.' }))
+  credentials: Type.Optional(Type.Boolean({ description: 'true creates a confidential client with a readable secret.' }))
 }, {
   additionalProperties: false,
   title: 'CreateClient',
@@ -79,6 +109,10 @@ export type CreateClient = Static<typeof CreateClientSchema>
 export const PatchClientSchema = Type.Object({
   data: Type.Optional(Type.Object({
     ...Type.Partial(Type.Omit(NewClientSchema, ['userId', 'image', 'backchannelLogoutUri'])).properties,
+    former: Type.Optional(Type.Object({ until: Type.String({ maxLength: 64, description: 'RFC 3339, at most 30 days ahead.' }) }, {
+      additionalProperties: false,
+      description: 'With a change of tokenAuth: the former way also passes until then. Not for a former `none`.'
+    })),
     image: Type.Optional(Type.Union([ImageSchema, Type.Null()], { description: 'null removes the image.' })),
     backchannelLogoutUri: Type.Optional(Type.Union([LogoutUriSchema, Type.Null()], {
       description: 'null: the client is no longer notified.'
@@ -88,6 +122,31 @@ export const PatchClientSchema = Type.Object({
   take_over: Type.Optional(Type.Boolean({ description: "true makes the caller, an admin, the owner; gives a confidential client a new secret, and revokes the client's codes and tokens." }))
 }, { additionalProperties: false, title: 'PatchClient', examples: [{ data: { name: 'Web shop', image: 'https://shop.example/logo.png' } }] })
 export type PatchClient = Static<typeof PatchClientSchema>
+
+export const CreateSecretSchema = Type.Object({
+  data: Type.Object({
+    name: Type.String({ maxLength: LIMITS.name, description: 'What it is for, such as the program that has it.' }),
+    expiresAt: Type.Optional(Type.String({ maxLength: 64, description: 'RFC 3339. From then on it authenticates no request. Absent: it does not expire.' }))
+  }, { additionalProperties: false })
+}, { additionalProperties: false, title: 'CreateSecret', examples: [{ data: { name: 'Nightly report', expiresAt: '2027-11-23T00:00:00Z' } }] })
+export type CreateSecret = Static<typeof CreateSecretSchema>
+
+export const SecretCreatedSchema = Data(Type.Object({
+  id: Type.String(),
+  secret: Type.String({ description: 'The secret. It is shown this once.', examples: ['fi_sec_0123456789abcdefghijklmnopqrstuvwxyzABCDEFG0aB1cD'] })
+}))
+
+/** A secret in a list. */
+const ClientSecretSchema = Type.Object({
+  id: Type.String({ description: '`first` for the readable one, clientSecret.' }),
+  name: Type.String(),
+  last4: Type.Optional(Type.String({ description: 'Its last four characters. Absent for the readable one.' })),
+  createdAt: Type.Optional(TimestampSchema),
+  expiresAt: Type.Optional(TimestampSchema),
+  lastUsedAt: Type.Optional(describe(TimestampSchema, 'The last time that it authenticated a request, up to a minute late. Absent: never since the upgrade to a release that notes it.'))
+}, { title: 'ClientSecret' })
+export type ClientSecret = Static<typeof ClientSecretSchema>
+export const ClientSecretsSchema = Data(Type.Array(ClientSecretSchema))
 
 export const ClientCreatedSchema = Data(Type.Object({ clientId: Type.String() }))
 

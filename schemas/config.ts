@@ -41,6 +41,8 @@ export const EnvironmentSchema = Type.Object({
     expects: 'off, optional, required, or roles: with comma-separated roles',
     description: options.factors.description?.replace('`{ roles: [...] }`', '`roles:ROLE,ROLE`')
   }),
+  IDENTITY_PASSKEYS: Type.Boolean({ ...options.passkeys, description: options.passkeys.description?.replace('`false`', '`off`') }),
+  IDENTITY_RELYING_PARTY: options.relyingParty,
   IDENTITY_RATE_LIMIT: Type.Union([Off, ...options.rateLimit.anyOf.slice(1)], {
     default: options.rateLimit.default, description: 'Password changes per minute and user; further ones get ErrLimit. `off`: unlimited.'
   }),
@@ -95,6 +97,12 @@ export const EnvironmentSchema = Type.Object({
   IDENTITY_SIGN_IN_LIMIT: Type.Union([Off, ...oidc.signInLimit.anyOf.slice(1)], {
     default: oidc.signInLimit.default, description: oidc.signInLimit.description?.replace('`false`', '`off` here or in IDENTITY_RATE_LIMIT')
   }),
+  IDENTITY_DOCUMENT_HOSTS: Type.Optional(Type.String({
+    maxLength: 8192,
+    pattern: '^(\\*|[a-z0-9.:>+-]+(, ?[a-z0-9.:>+-]+)*)$',
+    expects: '*, or comma-separated hosts such as agent.example or agent.example>cdn.example',
+    description: 'Comma-separated: the hosts whose documents describe clients that nobody has registered, such as agents (MCP), or `*` for any. `HOST>OTHER` names a further host, or a private scheme with a colon, to which those of a host may redirect. Absent: none. See docs/agents.md.'
+  })),
   IDENTITY_MAIL_URL: Type.Optional(Type.String({
     maxLength: 2048, description: 'The mail server: `smtps://USER:PASSWORD@HOST`, or `smtp:` for STARTTLS. Takes IDENTITY_MAIL_FROM and IDENTITY_ISSUER. Absent: nothing is mailed.'
   })),
@@ -116,6 +124,16 @@ export const EnvironmentSchema = Type.Object({
     default: false,
     description: 'Trusted proxies, whose `X-Forwarded-` headers are used: comma-separated addresses, networks such as `10.0.0.0/8`, or the names `loopback` (127.0.0.0/8, ::1), `linklocal` (169.254.0.0/16, fe80::/10) and `uniquelocal` (the private networks 10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16 and fc00::/7).'
   }),
+  IDENTITY_UPSTREAMS_FILE: Type.Optional(Type.String({
+    maxLength: 4096, description: `A JSON file: an array. ${options.upstreams.description}`
+  })),
+  IDENTITY_MIGRATE_URL: Type.Optional(Type.String({
+    maxLength: 2048, description: 'The URL of the former system that people move from: it is asked for the password of those whom an import has marked. Takes IDENTITY_MIGRATE_SECRET_FILE. Absent: none. See docs/moving.md.'
+  })),
+  IDENTITY_MIGRATE_SECRET_FILE: Type.Optional(Type.String({ maxLength: 4096, description: 'A file with the secret that signs these questions: `whsec_` and 24 to 64 bytes in base64.' })),
+  IDENTITY_MIGRATE_CREATE: Type.Boolean({ default: false, description: '`on`: the former system is also asked about people who are not here, and they get an account.' }),
+  IDENTITY_MIGRATE_TRUST_EMAILS: Type.Boolean({ default: false, description: '`on`: addresses count that the former system calls verified.' }),
+  IDENTITY_MIGRATE_UNTIL: Type.Optional(Type.String({ maxLength: 64, description: 'The time, in RFC 3339, from which on the former system is not asked any more. Absent: none.' })),
   IDENTITY_ROLE_ADMIN: Type.String({ ...roles.admin, description: 'Name of the admin role in user records.' }),
   IDENTITY_ROLE_MANAGER: Type.String({ ...roles.manager, description: 'Name of the manager role in user records.' }),
   IDENTITY_ROLE_SERVICE: Type.String({ ...roles.service, description: 'Name of the service role in user records.' }),

@@ -29,7 +29,13 @@ export const EventSchema = Type.Object({
   changed: Type.Optional(Type.Array(Type.String(), { description: 'The names of changed fields, never their values.' })),
   granted: Type.Optional(Type.Array(Type.String(), { description: 'Roles that the user got.' })),
   removed: Type.Optional(Type.Array(Type.String(), { description: 'Roles that the user lost.' })),
-  count: Type.Optional(Type.Integer({ description: 'How many times it happened, where one event stands for several.' }))
+  refusal: Type.Optional(Type.Object({ rule: Type.String(), value: Type.String() }, { description: 'Why a document was refused: the rule, and the value that was seen.' })),
+  count: Type.Optional(Type.Integer({ description: 'How many times it happened, where one event stands for several.' })),
+  counts: Type.Optional(Type.Record(Type.String(), Type.Integer(), { description: 'Of an import: how many lines had each result.' })),
+  via: Type.Optional(Type.Object({
+    upstream: Type.String({ description: 'Its id in the option upstreams.' }),
+    subject: Type.String({ description: 'A hash of who somebody is there. It is the same in all events of an identity.' })
+  }, { description: 'The identity at another provider that somebody signed in with, or that was linked or unlinked.' }))
 }, { title: 'Event' })
 export type Event = Static<typeof EventSchema>
 

@@ -26,5 +26,7 @@ export const RemoveFactorQuerySchema = Type.Object({
 
 /** The result of a reset. */
 export const FactorsResetSchema = Data(Type.Object({
-  removed: Type.Integer({ minimum: 0, description: 'How many factors the user had.' })
+  removed: Type.Integer({ minimum: 0, description: 'How many factors the user had.' }),
+  sent: Type.Optional(Type.Boolean({ description: 'While a factor is demanded of the user: whether the link to add a new one is mailed.' })),
+  link: Type.Optional(Type.String({ description: 'Otherwise the link, for you to hand over: only with it a new one is added.' }))
 }))

@@ -2,10 +2,21 @@ import { Type, type Static } from '@sinclair/typebox'
 
 const DAY = 24 * 60 * 60
 
+/** A host as URLs have it, with its port if that is not 443. */
+const DocumentHost = Type.String({ pattern: '^[a-z0-9-]+(\\.[a-z0-9-]+)+(:\\d{1,5})?$', maxLength: 253 })
+
 const PageUrl = { pattern: '^https?://[^\\s"<>]+$', maxLength: 2048, expects: 'an http or https URL' } as const
 
 /** The options of the authorization server. Defaults are defined here only. */
 export const OidcOptionsSchema = Type.Object({
+  documents: Type.Optional(Type.Object({
+    hosts: Type.Union([Type.Literal('*'), Type.Array(Type.Union([DocumentHost, Type.Object({
+      host: DocumentHost, redirects: Type.Array(Type.String({ pattern: `${DocumentHost.pattern}|^[a-z][a-z0-9+.-]*:$`, maxLength: 253 }), { maxItems: 20 })
+    }, { additionalProperties: false })]), { minItems: 1, maxItems: 100 })])
+  }, {
+    additionalProperties: false,
+    description: 'Accepts clients that nobody has registered, such as agents (MCP): their ids are the URLs of documents on these hosts, or with `*` on any. `redirects` names further hosts, and private schemes with a colon, to which those of a host may redirect. Absent: none. See docs/agents.md.'
+  })),
   issuer: Type.Optional(Type.String({
     pattern: '^https?://[^/?#@\\s]+(/[^/?#\\s]+)*$',
     description: 'URL under which apps and browsers reach the service, with the prefix if there is one, without a trailing slash. Absent: the address it listens on.'

@@ -1,6 +1,7 @@
 import { Type, type Static } from '@sinclair/typebox'
 import { InHostDocumentSchema } from './common.ts'
 import { FixedResourcesSchema } from './resource.ts'
+import { MOST_UPSTREAMS, UpstreamSchema } from './upstream.ts'
 
 /** Who may call a route: any caller, holders of a role, or the user in the path's userId. One match is enough. */
 export const AccessRuleSchema = Type.Object({
@@ -58,6 +59,17 @@ export const OptionsSchema = Type.Object({
     description: 'Characters that a new password must have; 15 is right where the password is all that protects an account. Common ones, the account and the name of the service are refused too. 1: any password that is not empty.'
   }),
   factors: FactorsSchema,
+  passkeys: Type.Boolean({
+    default: true,
+    description: "Whether people can add passkeys and sign in with them. They are off while the issuer's host is an address. `false` forbids those that there are. See docs/second-factor.md."
+  }),
+  relyingParty: Type.Optional(Type.String({
+    minLength: 1,
+    maxLength: 253,
+    pattern: '^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$',
+    expects: 'a host in lower case, such as example.com',
+    description: "The host that passkeys belong to: the issuer's, or a domain above it. Passkeys of another one do not work. Absent: the issuer's host."
+  })),
   hashQueue: Type.Integer({ minimum: 1, maximum: 100_000, default: 10_000, description: 'How many password hashes may wait. When the queue is full, or the wait would exceed 10 s, a request gets ErrBusy.' }),
   prefix: Type.String({ pattern: '^(/[^/?#]+)*$', expects: 'a path such as /identity, with a slash before it and none after it', default: '', description: 'Path in front of `/api/v1`.' }),
   roles: Type.Object({
@@ -111,6 +123,21 @@ export const OptionsSchema = Type.Object({
     default: 72,
     description: 'Hours for which a person can undo the addition of their first second factor, with a link in the mail about it. It also ends the password, which whoever added the factor knew. 0: the mail has no link.'
   }),
+  upstreams: Type.Array(UpstreamSchema, {
+    maxItems: MOST_UPSTREAMS,
+    default: [],
+    description: 'Other providers that people sign in with: Google, Microsoft, GitHub, Apple, or any OpenID Connect server. See docs/upstreams.md.'
+  }),
+  migrate: Type.Optional(Type.Object({
+    url: Type.Optional(Type.String({ minLength: 1, maxLength: 2048 })),
+    secret: Type.Optional(Type.String({ pattern: '^whsec_[A-Za-z0-9+/]{32,88}={0,2}$', expects: 'whsec_ and 24 to 64 bytes in base64' })),
+    create: Type.Boolean({ default: false }),
+    trustEmails: Type.Boolean({ default: false }),
+    until: Type.Optional(Type.String({ pattern: '^\\d{4}-\\d\\d-\\d\\dT[\\d:.]{5,16}(Z|[+-]\\d\\d:\\d\\d)$', expects: 'a date and time of RFC 3339' }))
+  }, {
+    additionalProperties: false,
+    description: '`{ url, secret, create, trustEmails, until }`: the former system that people move from, asked for the password of those whom an import has marked, and with `create` of those who are not here. Or `{ verify, find }` with functions of yours, instead of `url` and `secret`. See docs/moving.md. Absent: none.'
+  })),
   outboundHosts: Type.Array(Type.String({ minLength: 1, maxLength: 253 }), {
     maxItems: 100,
     default: [],

@@ -17,6 +17,12 @@ const NewResourceSchema = Type.Object({
   selfService: Type.Optional(Type.Array(Type.String({ maxLength: LIMITS.scope }), {
     maxItems: LIMITS.items, description: 'Scopes that any user may give to their clients. An administrator may give every scope.'
   })),
+  documents: Type.Optional(Type.Array(Type.String({ maxLength: LIMITS.scope }), {
+    maxItems: LIMITS.items, description: 'Scopes that clients which nobody has registered may request, see docs/agents.md. Absent: none.'
+  })),
+  accessTtl: Type.Optional(Type.Integer({
+    minimum: 60, maximum: 86_400, description: 'Lifetime of access tokens for this resource in seconds. Absent: that of all access tokens.'
+  })),
   roles: Type.Optional(Type.Array(Type.String({ minLength: 1, maxLength: LIMITS.name }), {
     minItems: 1, maxItems: LIMITS.items, description: 'The user must hold one of these roles, at every use of a token. Absent: none is needed.'
   }))
@@ -32,7 +38,8 @@ export type CreateResource = Static<typeof CreateResourceSchema>
 
 export const PatchResourceSchema = Type.Object({
   data: Type.Object({
-    ...Type.Partial(Type.Omit(NewResourceSchema, ['id', 'roles'])).properties,
+    ...Type.Partial(Type.Omit(NewResourceSchema, ['id', 'accessTtl', 'roles'])).properties,
+    accessTtl: Type.Optional(Type.Union([NewResourceSchema.properties.accessTtl, Type.Null()], { description: 'null removes it.' })),
     roles: Type.Optional(Type.Union([NewResourceSchema.properties.roles, Type.Null()], { description: 'null removes the roles.' }))
   }, { additionalProperties: false })
 }, { additionalProperties: false, title: 'PatchResource', examples: [{ data: { scopes: { 'orders:read': 'see your orders and invoices' } } }] })
@@ -52,6 +59,8 @@ export const ResourceSchema = Type.Object({
   name: Type.String(),
   scopes: Type.Unsafe<{ [scope: string]: string }>(Type.Object({}, { additionalProperties: Type.String(), description: ScopesSchema.description })),
   selfService: Type.Array(Type.String()),
+  documents: Type.Optional(Type.Array(Type.String())),
+  accessTtl: Type.Optional(Type.Integer()),
   roles: Type.Optional(Type.Array(Type.String())),
   fixed: Type.Optional(Type.Literal(true, { description: 'Declared by an option of the host, and changed only there.' })),
   createdAt: TimestampSchema,

@@ -62,6 +62,10 @@ t.test('HTTP/1.1 without Host is refused in the form of every error, and HTTP/1.
   }
 })
 
+t.test('the start may wait for a migration as long as that takes', async (t) => {
+  t.equal((await start(t)).app.initialConfig.pluginTimeout, 0)
+})
+
 t.test('the root lists the service\'s paths', async (t) => {
   const { app } = await start(t)
   const told = (await app.inject('/')).json<Record<string, string>>()

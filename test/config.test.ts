@@ -48,6 +48,7 @@ t.test('an empty environment gives the defaults, which are those of the options'
       hashQueue: options.hashQueue.default,
       passwordMin: options.passwordMin.default,
       factors: 'optional',
+      passkeys: true,
       roles: { admin: 'admin', manager: 'manager', service: 'service' },
       managerRoles: undefined,
       outboundHosts: [],
@@ -59,6 +60,8 @@ t.test('an empty environment gives the defaults, which are those of the options'
     warnings: []
   })
 })
+
+const SECRET = `whsec_${Buffer.alloc(24, 7).toString('base64')}`
 
 t.test('every variable sets its part of the configuration', async (t) => {
   const env: Record<string, string> = {
@@ -75,6 +78,8 @@ t.test('every variable sets its part of the configuration', async (t) => {
     IDENTITY_PASSWORD_MIN: '15',
     IDENTITY_FACTORS: 'roles:root, boss,',
     IDENTITY_RATE_LIMIT: 'off',
+    IDENTITY_PASSKEYS: 'off',
+    IDENTITY_RELYING_PARTY: 'example.org',
     IDENTITY_WRITE_LIMIT: '6',
     IDENTITY_CLIENTS_PER_USER: '7',
     IDENTITY_AUDIT_DAYS: '30',
@@ -103,6 +108,7 @@ t.test('every variable sets its part of the configuration', async (t) => {
     IDENTITY_SESSION_MAX: '64',
     IDENTITY_REFRESH_MAX: '65',
     IDENTITY_SIGN_IN_LIMIT: 'off',
+    IDENTITY_DOCUMENT_HOSTS: 'claude.ai, editor.example>cdn.example>editor:',
     IDENTITY_MAIL_URL: 'smtps://user:word@mail.example.org',
     IDENTITY_MAIL_FROM: 'Example <id@example.org>',
     IDENTITY_MAIL_LOGO: 'mail.png',
@@ -118,8 +124,16 @@ t.test('every variable sets its part of the configuration', async (t) => {
     IDENTITY_ROLE_MANAGER: 'boss',
     IDENTITY_ROLE_SERVICE: 'bot',
     IDENTITY_MANAGER_ROLES: 'clerk, billing admin,boss,',
-    IDENTITY_OUTBOUND_HOSTS: 'hooks.internal, 10.1.0.0/16,::1'
+    IDENTITY_OUTBOUND_HOSTS: 'hooks.internal, 10.1.0.0/16,::1',
+    IDENTITY_UPSTREAMS_FILE: join(t.testdir({ 'upstreams.json': JSON.stringify([{ id: 'google', kind: 'google', clientId: 'c', clientSecretFile: import.meta.filename }]), secret: SECRET }), 'upstreams.json'),
+    IDENTITY_MIGRATE_URL: 'https://login.example.org/verify',
+    IDENTITY_MIGRATE_SECRET_FILE: '',
+    IDENTITY_MIGRATE_CREATE: 'on',
+    IDENTITY_MIGRATE_TRUST_EMAILS: 'on',
+    IDENTITY_MIGRATE_UNTIL: '2027-06-30T00:00:00Z'
   }
+  env['IDENTITY_MIGRATE_SECRET_FILE'] = env['IDENTITY_UPSTREAMS_FILE']!.replace(/upstreams\.json$/, 'secret')
+  chmodSync(env['IDENTITY_MIGRATE_SECRET_FILE'], 0o600)
   t.strictSame(readConfig(env), {
     host: '::1',
     port: 0,
@@ -134,7 +148,7 @@ t.test('every variable sets its part of the configuration', async (t) => {
     metrics: '[::1]:9464',
     logCallers: false,
     trustProxy: ['loopback', '10.0.0.0/8', '::1'],
-    oidc: { issuer: 'https://id.example.org/base', name: 'Example ID', logo: 'logo.svg', accent: '#24508f #a9c5f2', helpAddress: 'help@example.org', termsUrl: 'https://example.org/terms', privacyUrl: 'https://example.org/privacy', texts: 'texts', accountPath: '/me', accessTtl: 61, refreshTtl: 62, sessionTtl: 63, sessionMax: 64, refreshMax: 65, signInLimit: false },
+    oidc: { issuer: 'https://id.example.org/base', name: 'Example ID', logo: 'logo.svg', accent: '#24508f #a9c5f2', helpAddress: 'help@example.org', termsUrl: 'https://example.org/terms', privacyUrl: 'https://example.org/privacy', texts: 'texts', documents: { hosts: ['claude.ai', { host: 'editor.example', redirects: ['cdn.example', 'editor:'] }] }, accountPath: '/me', accessTtl: 61, refreshTtl: 62, sessionTtl: 63, sessionMax: 64, refreshMax: 65, signInLimit: false },
     bridge: { prefix: '/a/b-c', upstream: 'https://identity:3000/base' },
     services: {
       database: 'mongodb://127.0.0.1/x',
@@ -148,9 +162,13 @@ t.test('every variable sets its part of the configuration', async (t) => {
       hashQueue: 5,
       passwordMin: 15,
       factors: { roles: ['root', 'boss'] },
+      passkeys: false,
+      relyingParty: 'example.org',
       roles: { admin: 'root', manager: 'boss', service: 'bot' },
       managerRoles: ['clerk', 'billing admin', 'boss'],
       outboundHosts: ['hooks.internal', '10.1.0.0/16', '::1'],
+      upstreams: [{ id: 'google', kind: 'google', clientId: 'c', clientSecretFile: import.meta.filename, create: false, link: 'confirm', sync: 'first' }],
+      migrate: { url: 'https://login.example.org/verify', secret: SECRET, create: true, trustEmails: true, until: '2027-06-30T00:00:00Z' },
       clientsPerUser: 7,
       auditDays: 30,
       addresses: 'net'
@@ -162,6 +180,17 @@ t.test('every variable sets its part of the configuration', async (t) => {
   })
   const untried = Object.keys(EnvironmentSchema.properties).filter((name) => !(name in env))
   t.strictSame(untried, ['DATABASE_URL_FILE', 'IDENTITY_SECRET_KEY_FILE', 'IDENTITY_MAIL_URL_FILE'], 'and there is none besides')
+})
+
+t.test('the former system needs a URL and a secret in a file, which is in no message', async (t) => {
+  const url = 'https://login.example.org/verify'
+  const file = join(t.testdir({ secret: SECRET }), 'secret')
+  for (const [env, problem] of [
+    [{ IDENTITY_MIGRATE_URL: url }, 'IDENTITY_MIGRATE_URL: needs IDENTITY_MIGRATE_SECRET_FILE'],
+    [{ IDENTITY_MIGRATE_SECRET_FILE: file }, 'IDENTITY_MIGRATE_SECRET_FILE: needs IDENTITY_MIGRATE_URL'],
+    [{ IDENTITY_MIGRATE_UNTIL: '2027-06-30T00:00:00Z' }, 'IDENTITY_MIGRATE_UNTIL: needs IDENTITY_MIGRATE_URL'],
+    [{ IDENTITY_MIGRATE_URL: url, IDENTITY_MIGRATE_SECRET_FILE: '/nowhere' }, 'IDENTITY_MIGRATE_SECRET_FILE: the file cannot be read (ENOENT)']
+  ] as const) t.throws(() => readConfig({ ...env, NODE_ENV: 'test' }), { message: new RegExp(problem.replace(/[()]/g, '.')) })
 })
 
 t.test('mail needs a server, a sender and an issuer, and the password of the server is in no message', async (t) => {

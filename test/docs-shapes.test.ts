@@ -31,6 +31,7 @@ const COLLECTIONS_OF: Record<string, string> = {
   UserRecord: 'users',
   CredentialRecord: 'credentials',
   ClientRecord: 'clients',
+  DocumentRecord: 'documents',
   Registry: 'resources',
   TokenRecord: 'access_tokens',
   GrantRecord: 'grants',
@@ -39,6 +40,8 @@ const COLLECTIONS_OF: Record<string, string> = {
   RequestRecord: 'interactions',
   ProgressRecord: 'sign_ins',
   CarriedLinkRecord: 'sign_ins',
+  AttemptRecord: 'sign_ins',
+  FoundRecord: 'sign_ins',
   AttemptsRecord: 'attempts',
   TicketRecord: 'tickets',
   WorkRecord: 'deliveries',
@@ -46,10 +49,15 @@ const COLLECTIONS_OF: Record<string, string> = {
   LogoutRecord: 'logouts',
   WebhookRecord: 'webhooks',
   FailedEvent: 'webhook_failures',
+  SecretEndRecord: 'secret_ends',
   WebhookAttemptsRecord: 'webhook_attempts',
   KeysRecord: 'keys',
   Seal: 'meta',
-  AdministratorsRecord: 'meta'
+  AdministratorsRecord: 'meta',
+  FormsRecord: 'meta',
+  PartiesRecord: 'meta',
+  UsedRecord: 'sign_ins',
+  WaitingRecord: 'sign_ins'
 }
 
 t.test('the fields of each stored record are those of its interface', async (t) => {

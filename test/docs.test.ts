@@ -178,7 +178,7 @@ t.test('every command line on a page is one that parses', async (t) => {
       const [, rest] = /(?:npm run -s cli --|fastify-identity) (.*)$/.exec(line) ?? []
       if (rest === undefined) continue
       const words = splitLine(rest)
-      const length = Object.hasOwn(COMMANDS, words.slice(0, 2).join(' ')) ? 2 : 1
+      const length = [3, 2].find((length) => Object.hasOwn(COMMANDS, words.slice(0, length).join(' '))) ?? 1
       const command = COMMANDS[words.slice(0, length).join(' ')]
       count++
       if (command === undefined) t.fail(`${page}: ${line}`)

@@ -7,11 +7,16 @@ import { COLLECTIONS } from '../lib/store/collections.ts'
 import type { Store } from '../lib/store/port.ts'
 import { handleError } from '../plugins/errors.ts'
 import identity, { type IdentityOptions } from '../index.ts'
+import { type TestAgent, createAgents } from './agent.ts'
 import { createTestClock, type TestClock } from './clock.ts'
 import { type Mails, createTestMails } from './mails.ts'
 import { createMint, type Mint } from './mint.ts'
+import { type EnrolPasskey, createPasskeys } from './passkey.ts'
+import { type AddSecret, createSecrets } from './secret.ts'
 import { type EnrolTotp, createTotp } from './totp.ts'
+import { TEST_CLIENT, type TestUpstream, createTestUpstream } from './upstream.ts'
 import { type TestWebhooks, createTestWebhooks } from './webhooks.ts'
+import type { GivenUpstream } from '../schemas/upstream.ts'
 
 /** bcrypt's lowest cost, at which a hash takes a millisecond. */
 const LOWEST_COST = 4
@@ -39,6 +44,11 @@ export interface StartOptions extends Omit<IdentityOptions, 'now'> {
    * because the server removes expired records by its own clock.
    */
   time?: Date | number | string
+  /**
+   * Settings of an upstream `test`, which is a provider in this process: see `upstream` of the kit. Absent: there is none. By default it
+   * says which addresses are verified, and people get accounts if `signUp` is on.
+   */
+  upstream?: Partial<GivenUpstream>
   /** Your own app, in which the plugin is registered. It is closed with the kit. Absent: a new app. */
   app?: FastifyInstance
 }
@@ -53,6 +63,17 @@ export interface TestKit extends AsyncDisposable {
   readonly mint: Mint
   /** Adds an authenticator app to a user at once. With the first one, the user gets recovery codes. */
   readonly totp: EnrolTotp
+  /** Adds a named secret to a confidential client, by its id or name. */
+  readonly secret: AddSecret
+  /** Creates an agent that nobody has registered, whose document the kit serves. It needs the option `oidc.documents`. */
+  readonly agent: (document?: Record<string, unknown>) => TestAgent
+  /** The provider of the option `upstream`. Called, it sets what it says of whoever signs in there next, and throws without the option. */
+  readonly upstream: TestUpstream
+  /**
+   * Adds a passkey to a user at once, on an authenticator in software. With the first factor, the user gets recovery codes. It takes an
+   * issuer with a name, such as `oidc: { issuer: 'http://localhost' }`.
+   */
+  readonly passkey: EnrolPasskey
   /** The service's clock, for expiry and limits alike. It does not advance by itself. */
   readonly clock: TestClock
   /** The sent mails. They stay in this process, unless the option `mail` is set. */
@@ -73,6 +94,9 @@ export interface TestKit extends AsyncDisposable {
   /** Closes the app, and the store unless it was handed in. */
   close (): Promise<void>
 }
+
+/** What a kit without the option `upstream` has instead. */
+const noUpstream = (() => { throw new Error('the kit has no upstream: set its option upstream') }) as unknown as TestUpstream
 
 /** Sorts after every id, because ids begin with a letter, a digit, `-` or `_`. */
 const AFTER_EVERY_ID = '~'
@@ -95,13 +119,14 @@ export async function emptyStore (store: Store): Promise<void> {
  * const reply = await kit.inject({ url: '/api/v1/user/list', headers })
  * const narrowed = await kit.mint({ user: 'ann', scopes: ['account:read'] })
  */
-export async function startIdentity ({ t, time, app = createApp(), ...options }: StartOptions = {}): Promise<TestKit> {
+export async function startIdentity ({ t, time, upstream: asked, app = createApp(), ...options }: StartOptions = {}): Promise<TestKit> {
   const clock = createTestClock(time)
   let attempts = createCounter(clock.now)
   const counter: Counter = { count: (...attempt) => attempts.count(...attempt) }
   const close = () => app.close()
   const flush = async () => {
     await app.identity.tokens.settle()
+    await app.identity.secretEnds.flush()
     await app.identity.events.flush()
     await app.identity.accounts.outbox?.flush()
     await app.identity.logouts.flush()
@@ -109,8 +134,15 @@ export async function startIdentity ({ t, time, app = createApp(), ...options }:
   }
   const receivers = createTestWebhooks(() => app.identity, flush, clock.now)
   const { mail, mails, clear } = createTestMails(flush)
+  const agents = createAgents(() => app)
+  const { readOutbound = (read) => read } = options
+  const upstream = asked && await createTestUpstream()
+  const upstreams = upstream && [
+    { id: 'test', kind: 'oidc' as const, name: 'Test', issuer: upstream.issuer, emails: 'verified' as const, create: options.signUp === true, ...TEST_CLIENT, ...asked }, ...options.upstreams ?? []
+  ]
   try {
     app.addHook('onClose', receivers.close)
+    if (upstream !== undefined) app.addHook('onClose', upstream.close)
     await app.register(identity, {
       ...(options.oidc !== false && { mail }),
       database: 'sqlite::memory:',
@@ -121,6 +153,8 @@ export async function startIdentity ({ t, time, app = createApp(), ...options }:
       clientsPerUser: false,
       counter,
       ...options,
+      readOutbound: (read) => agents.wrap(readOutbound(read)),
+      ...(upstreams && { upstreams }),
       now: clock.now
     })
   } catch (error) {
@@ -135,7 +169,11 @@ export async function startIdentity ({ t, time, app = createApp(), ...options }:
     inject: app.inject.bind(app) as FastifyInstance['inject'],
     mint: createMint(app.identity, clock.now),
     totp: createTotp(app.identity, clock.now),
+    secret: createSecrets(app.identity, clock.now),
+    agent: agents.create,
+    passkey: createPasskeys(app),
     mails,
+    upstream: upstream ?? noUpstream,
     events: {
       async list (query = {}) {
         const { events } = app.identity
@@ -155,6 +193,7 @@ export async function startIdentity ({ t, time, app = createApp(), ...options }:
       await app.identity.logouts.settle()
       clear()
       receivers.clear()
+      agents.clear()
       await emptyStore(store)
       clock.reset()
       attempts = createCounter(clock.now)

@@ -99,7 +99,7 @@ export function createMint (services: Pick<Services, 'store' | 'tokens' | 'roles
     // Declaring a scope removes it from all clients, so a later mint needs another client.
     const owner = userId === undefined ? { userId: 'nobody', first_party: true } : { userId }
     const id = deriveId(JSON.stringify([owner.userId, name, declared]))
-    const record = createClientRecord(now(), { id, redirectUris: [], scopes: own, declared, ...owner, name, revision: 0 })
+    const record = createClientRecord(now(), { id, redirectUris: [], scopes: own, declared, ...owner, name, revision: 0 }, false)
     return await insertOnce(clients, record, () => clients.get(id))
   }
 

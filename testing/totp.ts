@@ -24,6 +24,7 @@ export function createTotp ({ store, ways, factors }: Pick<Services, 'store' | '
     const actor = { user_id: record.id, epoch: record.epoch }
     const isFirst = !Object.values(record.ways ?? {}).some(({ kind }) => kind === 'recovery')
     const { id, seed } = await factors.beginTotp(actor, record.account)
+    await ways.update((await ways.findPrepared(actor, id))!, { material: { step: 0 } })
     const recovery = isFirst ? [await factors.prepareCodes(actor)] : []
     await ways.name(actor, [id, ...recovery.map((set) => set.id)], { happened: [{ type: 'factor.added', id: record.id }] })
     return { id, recoveryCodes: recovery.flatMap(({ codes }) => codes), code: async () => await generateCode(seed, now()) }

@@ -1,7 +1,7 @@
 import { checkAccount } from '../checks.ts'
 import { paramError } from '../errors.ts'
 import type { Language } from '../pages/texts/language.ts'
-import { isAddress } from '../records.ts'
+import { isAddress, isOfDomain } from '../records.ts'
 import { groupNetwork } from '../throttling/networks.ts'
 import type { AccountContext } from './context.ts'
 import { offError, requireOutbox } from './context.ts'
@@ -65,8 +65,7 @@ export function createAsk (context: AccountContext, { signUp, signUpDomains }: S
     async signUp (email: string, asker: Asker, extra: Partial<ReturnTo> & { uid?: string } = {}): Promise<void> {
       if (!signUp) throw offError('sign-up is off')
       const address = checkAddress('email', email)
-      const domain = address.slice(address.lastIndexOf('@') + 1)
-      if (signUpDomains?.every((allowed) => allowed.toLowerCase() !== domain) === true) throw paramError('email', 'must be of a domain that may sign up')
+      if (signUpDomains !== undefined && !isOfDomain(address, signUpDomains)) throw paramError('email', 'must be of a domain that may sign up')
       await ask('sign-up', address, PURPOSES['sign-up'].life, asker, extra)
     }
   }

@@ -2,6 +2,7 @@ import type { Clock } from '../clock.ts'
 import { IdentityError } from '../errors.ts'
 import type { Recorder } from '../events/recorder.ts'
 import type { Job, Outbox } from '../mail/outbox.ts'
+import type { UserRecord } from '../records.ts'
 import type { RoleNames } from '../roles.ts'
 import type { Counter } from '../throttling/counter.ts'
 import type { Store } from '../store/port.ts'
@@ -24,6 +25,10 @@ export interface AccountContext extends StoredUsers {
   openPassword: (user_id: string) => Promise<void>
   tickets: Tickets
   ways: WayService
+  /** The name of the upstream by which alone this user signs in. */
+  findOnly?: ((user: UserRecord) => string | undefined) | undefined
+  /** Brings in somebody whom the former system knows by this name, if there is one. Rejects without an answer. */
+  findFormer?: ((account: string) => Promise<void>) | undefined
   /** The place of the present request, for mails. */
   findPlace: () => Place
   /** Absent without mail. */
@@ -32,6 +37,10 @@ export interface AccountContext extends StoredUsers {
   writeLink?: WriteLink | undefined
   /** The URL of the page for a forgotten password. Absent where writeLink is. */
   writeForgotLink?: (() => string) | undefined
+  /** The URL of the page of a client. */
+  writeClientLink?: ((client_id: string) => string) | undefined
+  /** The URL of the sign-in page. */
+  writeSignInLink?: (() => string) | undefined
   counter: Counter
   recorder: Recorder
   onError: (error: unknown) => void

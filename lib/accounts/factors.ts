@@ -1,15 +1,16 @@
 import { toTimestamp } from '../clock.ts'
 import { createToken, hashToken } from '../crypto/random-token.ts'
 import { IdentityError, busyError } from '../errors.ts'
-import type { Job } from '../mail/outbox.ts'
 import { type Proof, reaches, toStrength } from '../proofs.ts'
-import { type FirstFactor, type UserRecord, isActive } from '../records.ts'
+import type { FirstFactor, UserRecord } from '../records.ts'
 import { findMailbox } from '../users/addresses.ts'
 import { NO_PASSWORD } from '../users/passwords.ts'
 import { stepUpError } from '../ways/step-up.ts'
 import { type WayActor, WayError } from '../ways/ways.ts'
 import { isFactor } from '../ways/words.ts'
 import { type AccountContext, notify, prepareNotice } from './context.ts'
+import { createEnrolLinks } from './enrol-link.ts'
+import { createFactorMails } from './factor-mails.ts'
 import { keepWays } from './keep-ways.ts'
 import { ENDED_BY_EPOCH, ticketError } from './tickets.ts'
 
@@ -21,8 +22,11 @@ const MAX_UNDOS = 10
 /** The hours for which the first factor can be undone by mail. */
 export const DEFAULT_UNDO_FACTORS = 72
 
-/** What a session has proved, for a change of the factors that it asks for. */
-export type FactorActor = WayActor & { proofs: readonly Proof[] }
+/**
+ * What a session has proved, for a change of the factors that it asks for. `link` is the ticket of the link that the browser carries, if an
+ * administrator has reset the factors of the user.
+ */
+export type FactorActor = WayActor & { proofs: readonly Proof[], link?: string | undefined }
 
 const listLive = ({ first_factors = [] }: Pick<UserRecord, 'first_factors'>, now: number): FirstFactor[] => (
   first_factors.filter(({ until }) => until > toTimestamp(now)))
@@ -32,25 +36,10 @@ const listLive = ({ first_factors = [] }: Pick<UserRecord, 'first_factors'>, now
  * change without the mail.
  */
 export function createFactorChanges (context: AccountContext, { undoHours = DEFAULT_UNDO_FACTORS }: { undoHours?: number | undefined }) {
-  const { users, requireUser, changeUser, tickets, ways, outbox, findPlace, now, onError } = context
-
-  /** A mail about a change. It says where the request came from, and goes to the mailbox that the user has now. */
-  function toJob (kind: string, user: UserRecord, more: Omit<Job, 'kind'> = {}): Job | undefined {
-    const to = findMailbox(user)
-    return to === undefined ? undefined : { kind, user_id: user.id, to, time: toTimestamp(now()), place: { ...findPlace() }, ...more }
-  }
-
-  async function prepare (kind: string, user: UserRecord, more?: Omit<Job, 'kind'>): Promise<{ release: () => void } | undefined> {
-    const job = toJob(kind, user, more)
-    return job && await prepareNotice(context, job)
-  }
-
-  /** Tells a user of something that has happened. */
-  async function tell (kind: string, user_id: string, more?: Omit<Job, 'kind'>): Promise<void> {
-    const user = await users.get(user_id)
-    const job = user !== null && isActive(user, toTimestamp(now())) ? toJob(kind, user, more) : undefined
-    if (job !== undefined) await notify(context, job)
-  }
+  const { users, requireUser, changeUser, tickets, ways, outbox, now, onError } = context
+  const mails = createFactorMails(context)
+  const { toJob, prepare, tell } = mails
+  const { checkLink, requireTicket, ...links } = createEnrolLinks(context, mails)
 
   /** @throws ErrUnknown when the session has proved less than a person with a factor must: it was begun before the factor was added */
   function checkProofs ({ proofs }: FactorActor): void {
@@ -62,10 +51,11 @@ export function createFactorChanges (context: AccountContext, { undoHours = DEFA
      * Names a factor that has been proved, with the recovery codes that come with the first one. Whoever knows the password alone could add
      * the first factor, so its mail has a link that undoes that. Further ones have none: a mailbox alone never removes an established factor.
      * @param ids of a factor, and of prepared codes
-     * @throws WayError, ErrUnknown when the session has ended or has proved too little, ErrLimit
+     * @throws WayError, ErrUnknown when the session has ended or has proved too little, ErrTicket without the link that is needed, ErrLimit
      */
     async addFactor (actor: FactorActor, ids: readonly string[]): Promise<UserRecord> {
-      const { user_id } = actor
+      const { user_id, link } = actor
+      if (link !== undefined) await requireTicket(link)
       const before = await requireUser(user_id)
       const mayUndo = undoHours > 0 && outbox !== undefined && findMailbox(before) !== undefined
       const token = mayUndo && !await ways.hasFactor(before) ? createToken() : undefined
@@ -84,14 +74,17 @@ export function createFactorChanges (context: AccountContext, { undoHours = DEFA
           checkProofs(actor)
           return { happened }
         }
-        if (!mayUndo) return { happened }
+        checkLink(record, link)
+        const unset = record.enrol_ticket === undefined ? [] : ['enrol_ticket']
+        if (!mayUndo) return { happened, also: { unset } }
         // A factor was there, and has gone meanwhile.
         if (token === undefined) throw busyError('the second factors')
         if (live.length >= MAX_UNDOS) throw new IdentityError('ErrLimit', 'way: first factors were added too often, try again in a day')
         const first: FirstFactor = { ticket: hashToken(token), until: toTimestamp(now() + life), ways: Object.keys(record.ways ?? {}) }
-        return { happened, also: { set: { first_factors: [...live, first] } } }
+        return { happened, also: { set: { first_factors: [...live, first] }, unset } }
       })
       notice?.release()
+      if (link !== undefined) await tickets.remove(link).catch(onError)
       return written
     },
 
@@ -119,7 +112,7 @@ export function createFactorChanges (context: AccountContext, { undoHours = DEFA
       const user = await requireUser(actor.user_id)
       const way = Object.hasOwn(user.ways ?? {}, id) ? user.ways![id] : undefined
       if (way === undefined || !isFactor(way)) throw new WayError('unknown')
-      const notice = await prepare('factor-removed', user, { way: id })
+      const notice = await prepare('factor-removed', user, { way: id, factor: way.kind })
       const written = await ways.remove(actor, id, { isEnd, happened: [{ type: 'factor.removed', id: user.id }] })
       notice?.release()
       return written
@@ -169,7 +162,6 @@ export function createFactorChanges (context: AccountContext, { undoHours = DEFA
       if (Object.hasOwn(user?.ways ?? {}, id)) await tell('factor-closed', user_id)
     },
 
-    /** Notifies a user whose factors an administrator has removed. */
-    notifyOfReset: async (user_id: string): Promise<void> => await tell('factor-reset', user_id)
+    ...links
   }
 }

@@ -17,15 +17,20 @@ import { type SignUpOptions, createAsk } from './ask.ts'
 import { type AccountContext, notify, offError, requireOutbox } from './context.ts'
 import { createDeletion } from './delete.ts'
 import { createFactorChanges } from './factors.ts'
+import { createIdentityLinks } from './identities.ts'
 import { createInvitations } from './invite.ts'
 import { createLanguageMemory } from './language.ts'
-import { type LinkOptions, createForgotLink, createLinks } from './links.ts'
+import { type LinkOptions, createClientLink, createForgotLink, createLinks, createSignInLink } from './links.ts'
 import { createComposer } from './mails.ts'
 import { createSetPassword } from './password.ts'
+import { createPasswordRemoval } from './remove-password.ts'
 import { type ReturnTo, checkReturnTo, findReturn } from './return-to.ts'
 import { createTickets } from './tickets.ts'
 
 export { type Asker } from './ask.ts'
+
+/** Milliseconds after which a mail about an expiring secret is not sent any more. */
+const DAY = 24 * 60 * 60_000
 
 export interface AccountOptions extends SignUpOptions {
   /** Absent: no mail is sent. */
@@ -63,7 +68,9 @@ export function createAccounts (
     ...stored,
     tickets: createTickets({ store, now }),
     writeLink: getIssuer && createLinks({ getIssuer, accountPath, ...(links && { links }) }),
-    writeForgotLink: getIssuer && createForgotLink({ getIssuer, accountPath })
+    writeForgotLink: getIssuer && createForgotLink({ getIssuer, accountPath }),
+    writeClientLink: getIssuer && createClientLink({ getIssuer, accountPath }),
+    writeSignInLink: getIssuer && createSignInLink({ getIssuer, accountPath })
   }
   const outbox: Outbox | undefined = mail && createOutbox({
     store, now, box, mail, host, getLogo: () => getMailLook().logo?.attachment, compose: createComposer(base, { service: () => serviceName ?? host(), getMailLook, getLanguages }), onError, onFailed: onMailFailed
@@ -78,6 +85,8 @@ export function createAccounts (
     ...createLanguageMemory(context),
     ...createDeletion(context, { clients, isOn: selfDelete }),
     ...createFactorChanges(context, { undoHours: undoFactors }),
+    ...createPasswordRemoval(context),
+    ...createIdentityLinks(context),
     /** @throws ErrParam, see return-to.ts */
     checkReturnTo: async (client_id: string | undefined, return_to: string | undefined) => await checkReturnTo(parts, client_id, return_to),
     /** The way to the app where a person continues after a link. */
@@ -110,6 +119,10 @@ export function createAccounts (
     async finishVerification ({ id }: Pick<UserRecord, 'id'>): Promise<void> {
       await base.tickets.removeOf(id, ['verify']).catch(onError)
       await notify(context, { kind: 'address-verified', user_id: id })
+    },
+    /** Notifies the owner of a client that one of its secrets expires. Throws ErrBusy when too many mails are due. */
+    async notifyOfSecret (user_id: string, client_id: string, secretId: string): Promise<void> {
+      await context.outbox?.enqueue({ kind: 'secret-expiring', user_id, client_id, secret_id: secretId }, DAY)
     },
     /** Notifies a user that their password was changed. */
     notifyOfPassword: async ({ id }: Pick<UserRecord, 'id'>): Promise<void> => await notify(context, { kind: 'password-changed', user_id: id })

@@ -1,11 +1,11 @@
 import { checkAccount, checkRoles } from '../checks.ts'
-import { IdentityError, permError } from '../errors.ts'
+import { IdentityError, paramError, permError } from '../errors.ts'
 import { checkName } from '../names.ts'
 import { type Roles, type UserRecord, createUserRecord, isActive } from '../records.ts'
 import { type Actor, holdsRole } from '../roles.ts'
 import { toTimestamp } from '../clock.ts'
 import { findByName, findMailbox } from '../users/addresses.ts'
-import { type AccountContext, requireLink } from './context.ts'
+import { type AccountContext, requireLink, requireOutbox } from './context.ts'
 import { checkStaffMail } from './mail-limits.ts'
 import { NO_PASSWORD } from '../users/passwords.ts'
 import { type ReturnTo, copyReturnTo } from './return-to.ts'
@@ -24,7 +24,7 @@ export interface Invitation extends Partial<ReturnTo> {
 
 /** Operations of administrators and managers on the accounts of other users. */
 export function createInvitations (context: AccountContext) {
-  const { users, requireUser, insertUser, tickets, outbox, now, roles: names, recorder } = context
+  const { users, requireUser, insertUser, changeUser, tickets, outbox, now, roles: names, recorder, ways } = context
 
   const existsError = () => new IdentityError('USER_EXIST', 'account: a user with this account exists')
 
@@ -76,6 +76,25 @@ export function createInvitations (context: AccountContext) {
       }
       const token = await tickets.issue({ purpose: 'invite', ...toHolder(user), mailed: false, ...returnTo })
       return { user_id: user.id, link: writeLink('invite', token) }
+    },
+
+    /**
+     * Mails an invitation to somebody whom an import has brought in, and who cannot sign in yet.
+     * @returns false for somebody without an address
+     * @throws ErrNotFound, ErrParam for anybody else, ErrLimit, ErrBusy
+     */
+    async inviteImported (user_id: string, actor: Actor, language = 'en'): Promise<boolean> {
+      const mails = requireOutbox(context)
+      requireLink(context)
+      const mailbox = findMailbox(await requireUser(user_id))
+      if (mailbox === undefined) return false
+      await checkStaffMail(context, mailbox)
+      const { epoch } = await changeUser(user_id, async (record) => {
+        if (record.imported_source === undefined || record.password || await ways.hasWayIn(record)) throw paramError('userId', 'is not somebody who was imported without a way to sign in')
+        return { set: { invited_at: toTimestamp(now()), invited_by: toInviter(actor) }, happened: [{ type: 'user.invited', id: user_id }] }
+      })
+      await mails.enqueue({ kind: 'invite', user_id, epoch, language }, PURPOSES.invite.life)
+      return true
     },
 
     /**

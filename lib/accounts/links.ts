@@ -18,7 +18,9 @@ export const PAGE_PATHS = {
   change: '/verify',
   invite: '/invitation',
   undo: '/undo',
-  'undo-factor': '/undo-factor'
+  'undo-factor': '/undo-factor',
+  enrol: '/enrol',
+  'undo-link': '/undo-link'
 } as const satisfies Record<Purpose | 'forgot', string>
 
 /** The path of these pages where account pages are off. */
@@ -26,7 +28,7 @@ export const DEFAULT_ACCOUNT_PATH = '/account'
 
 const TOKEN = '{token}'
 
-/** The embedder's link for each purpose. An undo always uses our own page. */
+/** The embedder's link for each purpose. An undo and an enrolment always use our own page. */
 const OPTIONS: Partial<Record<Purpose, keyof LinkOptions>> = { reset: 'reset', verify: 'verify', change: 'verify', invite: 'invite', 'sign-up': 'signUp' }
 
 /** @throws Error that names the option, for a URL without the token */
@@ -46,6 +48,16 @@ export type WriteLink = (purpose: Purpose, token: string, uid?: string) => strin
 /** Writes the URL of the page for a forgotten password. */
 export function createForgotLink ({ getIssuer, accountPath }: { getIssuer: () => URL, accountPath: string }): () => string {
   return () => `${getIssuer().href.replace(/\/$/, '')}${accountPath}${PAGE_PATHS.forgot}`
+}
+
+/** Writes the URL of the page of a client. */
+export function createClientLink ({ getIssuer, accountPath }: { getIssuer: () => URL, accountPath: string }): (client_id: string) => string {
+  return (client_id) => `${getIssuer().href.replace(/\/$/, '')}${accountPath}/clients/${client_id}`
+}
+
+/** Writes the URL of the sign-in to the account pages. */
+export function createSignInLink ({ getIssuer, accountPath }: { getIssuer: () => URL, accountPath: string }): () => string {
+  return () => `${getIssuer().href.replace(/\/$/, '')}${accountPath}/sign-in`
 }
 
 /**

@@ -12,7 +12,7 @@ import { type TicketRecord, ticketError } from './tickets.ts'
 export function requireLive (ticket: TicketRecord, user: UserRecord | null, now: Clock): UserRecord {
   if (user === null || user.id !== ticket.user_id || user.epoch !== ticket.user_epoch || !isActive(user, toTimestamp(now()))) throw ticketError()
   if ((user.link_epoch ?? 0) !== (ticket.link_epoch ?? 0)) throw ticketError()
-  const mailbox = ticket.purpose === 'change' ? ticket.former : ticket.mailed ? ticket.address : findMailbox(user)
+  const mailbox = ticket.purpose === 'change' || ticket.former !== undefined ? ticket.former : ticket.mailed ? ticket.address : findMailbox(user)
   if (findMailbox(user) !== mailbox) throw ticketError()
   return user
 }

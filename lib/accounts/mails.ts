@@ -4,9 +4,9 @@ import { type MailKind, composeMail } from '../mail/compose.ts'
 import type { Draft, Job } from '../mail/outbox.ts'
 import type { Place } from '../place.ts'
 import type { Languages } from '../pages/texts/language.ts'
-import { type UserRecord, isActive } from '../records.ts'
+import { type ClientRecord, type UserRecord, isActive } from '../records.ts'
 import { hashToken } from '../crypto/random-token.ts'
-import { findByName, findMailbox, isTaken } from '../users/addresses.ts'
+import { findByName, findMailbox, isTaken, listLiveChanges } from '../users/addresses.ts'
 import { type AccountContext, requireLink } from './context.ts'
 import { mayMailAsked } from './mail-limits.ts'
 import { copyReturnTo } from './return-to.ts'
@@ -31,18 +31,22 @@ export function createComposer (context: Omit<AccountContext, 'outbox'>, { servi
     return composeMail(kind, { to, link, language, languages, look: getMailLook(), values: { ...about, service: service() } })
   }
 
+  const showTime = (timestamp: string, language: string) =>
+    `${new Intl.DateTimeFormat(language, { dateStyle: 'long', timeStyle: 'short', hourCycle: 'h23', timeZone: 'UTC' }).format(new Date(timestamp))} UTC`
+
   /** Writes a mail about something that has happened, with its time and place. */
-  function writeAbout (kind: MailKind, user: UserRecord | null, { to, time, place, count, hours }: Job, link?: string): Draft {
+  function writeAbout (kind: MailKind, user: UserRecord | null, { to, time, place, count, hours, upstream_name: upstream }: Job, link?: string): Draft {
     if (user === null) return null
     const languages = getLanguages()
     const language = languages.check(user.language)
     const { browser, system, address } = place as Place
     const known = [browser, system, address].filter((part) => part !== undefined).join(', ')
     return write(kind, user, undefined, String(to), link, {
-      time: `${new Intl.DateTimeFormat(language, { dateStyle: 'long', timeStyle: 'short', hourCycle: 'h23', timeZone: 'UTC' }).format(new Date(String(time)))} UTC`,
+      time: showTime(String(time), language),
       place: known === '' ? '?' : known,
       ...(typeof count === 'number' && { count: String(count) }),
-      ...(typeof hours === 'number' && { hours: String(hours) })
+      ...(typeof hours === 'number' && { hours: String(hours) }),
+      ...(typeof upstream === 'string' && { upstream })
     })
   }
 
@@ -57,21 +61,27 @@ export function createComposer (context: Omit<AccountContext, 'outbox'>, { servi
    */
   async function composeAsked ({ kind, typed, language, network, uid, ...job }: Job): Promise<Draft> {
     const name = String(typed)
-    const user = await findByName(users, name)
+    const known = await findByName(users, name)
+    if (known === null) await context.findFormer?.(name)
+    const user = known ?? (context.findFormer && await findByName(users, name)) ?? null
     const mailbox = findActiveMailbox(user)
     const isNew = kind === 'sign-up' && user === null
     const to = isNew ? name : mailbox
     const isWanted = to !== undefined && await mayMailAsked(context, String(network), to)
     const purpose: Purpose = isNew ? 'sign-up' : 'reset'
+    // Whoever signs in by one upstream alone gets no link for a password.
+    const only = user === null ? undefined : context.findOnly?.(user)
+    const isHeld = isWanted && only === undefined
     const token = await tickets.issue({
       purpose,
-      address: isWanted ? to : hashToken(name),
+      address: isHeld ? to : hashToken(name),
       mailed: true,
-      ...(user !== null && isWanted && toHolder(user)),
+      ...(user !== null && isHeld && toHolder(user)),
       ...(isNew && copyReturnTo(job)),
       ...(isNew && typeof language === 'string' && { language })
     })
     if (to === undefined || !isWanted) return null
+    if (only !== undefined) return write('only', user, language, to, context.writeSignInLink?.(), { upstream: only })
     const mail: MailKind = isNew ? 'sign-up' : kind === 'sign-up' ? 'exists' : 'reset'
     return write(mail, user, language, to, requireLink(context)(purpose, token, isNew && typeof uid === 'string' ? uid : undefined))
   }
@@ -95,6 +105,13 @@ export function createComposer (context: Omit<AccountContext, 'outbox'>, { servi
   /** Tells the mailbox that was the user's. */
   const composeFormer = async ({ kind, user_id, to, language }: Job): Promise<Draft> =>
     write(kind as MailKind, await users.get(String(user_id)), language, String(to))
+
+  /** The mailbox before the changes of the address that can still be undone: they may come from the person who was locked out. */
+  async function toFormerMailbox (user: UserRecord): Promise<{ address: string, former?: string }> {
+    const [first] = listLiveChanges(user, now())
+    const address = first && findMailbox({ account: user.account, ...first })
+    return address === undefined ? await toMailbox(user) : { address, former: findMailbox(user)! }
+  }
 
   const toMailbox = async (user: UserRecord) => ({ address: findMailbox(user)! })
 
@@ -144,8 +161,14 @@ export function createComposer (context: Omit<AccountContext, 'outbox'>, { servi
       const user = await users.get(String(job.user_id))
       if (user === null || !Object.hasOwn(user.ways ?? {}, String(job.way))) return null
       const isFirst = typeof job.token === 'string' && user.first_factors?.some(({ ticket }) => ticket === hashToken(String(job.token)))
-      if (!isFirst) return writeAbout('factor-added', user, job)
-      return writeAbout('first-factor-added', user, job, requireLink(context)('undo-factor', String(job.token)))
+      const what = user.ways![String(job.way)]!.kind === 'passkey' ? 'passkey' : 'factor'
+      if (!isFirst) return writeAbout(`${what}-added`, user, job)
+      return writeAbout(`first-${what}-added`, user, job, requireLink(context)('undo-factor', String(job.token)))
+    },
+
+    async 'password-removed' (job) {
+      const user = await users.get(String(job.user_id))
+      return user?.password ? null : writeAbout('password-removed', user, job)
     },
 
     async 'codes-renewed' (job) {
@@ -155,13 +178,43 @@ export function createComposer (context: Omit<AccountContext, 'outbox'>, { servi
 
     async 'factor-removed' (job) {
       const user = await users.get(String(job.user_id))
-      return user === null || Object.hasOwn(user.ways ?? {}, String(job.way)) ? null : writeAbout('factor-removed', user, job)
+      return user === null || Object.hasOwn(user.ways ?? {}, String(job.way)) ? null : writeAbout(job.factor === 'passkey' ? 'passkey-removed' : 'factor-removed', user, job)
+    },
+
+    async 'identity-linked' (job) {
+      const user = await users.get(String(job.user_id))
+      if (user === null || !Object.hasOwn(user.ways ?? {}, String(job.way))) return null
+      return writeAbout('identity-linked', user, job, requireLink(context)('undo-link', String(job.token)))
+    },
+
+    async 'identity-unlinked' (job) {
+      const user = await users.get(String(job.user_id))
+      return user === null || Object.hasOwn(user.ways ?? {}, String(job.way)) ? null : writeAbout('identity-unlinked', user, job)
     },
 
     'recovery-used': async (job) => writeAbout('recovery-used', await users.get(String(job.user_id)), job),
     'factor-closed': async (job) => writeAbout('factor-closed', await users.get(String(job.user_id)), job),
-    'factor-reset': async (job) => writeAbout('factor-reset', await users.get(String(job.user_id)), job),
-    'factor-undone': (job) => composeLinked(job, 'reset', toMailbox),
+
+    /** With a link while the user adds a factor only with it. */
+    async 'factor-reset' (job) {
+      const user = await users.get(String(job.user_id))
+      if (job.token === undefined) return writeAbout('factor-reset', user, job)
+      const isLive = user?.enrol_ticket === hashToken(String(job.token))
+      return isLive ? writeAbout('factor-reset-link', user, job, requireLink(context)('enrol', String(job.token))) : null
+    },
+
+    'factor-undone': (job) => composeLinked(job, 'reset', toFormerMailbox),
+
+    /** Goes to the present owner, unless the secret was removed. The name of the client may be somebody else's text, so it is left out. */
+    async 'secret-expiring' ({ user_id, client_id: id, secret_id }) {
+      const user = await users.get(String(user_id))
+      const mailbox = findActiveMailbox(user)
+      const client = await context.store.collection<ClientRecord>('clients').get(String(id))
+      const secret = client?.secrets?.find((one) => one.id === secret_id)
+      if (user === null || mailbox === undefined || client?.userId !== user.id || secret?.expires_at === undefined) return null
+      const time = showTime(secret.expires_at, getLanguages().check(user.language))
+      return write('secret-expiring', user, undefined, mailbox, context.writeClientLink?.(client.id), { client: client.id, last4: secret.last4, time })
+    },
 
     /** Goes to the mailbox of an account that is gone. */
     async deleted ({ user_id, to, language }) {

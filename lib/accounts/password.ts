@@ -67,10 +67,10 @@ export function createSetPassword (context: AccountContext, { isSignUpOn }: { is
     const hashed = await passwords.hash(password, turn)
     const written = await changeUser(user.id, (record) => {
       const current = requireLive(ticket, record, now)
-      const isProof = ticket.mailed && ticket.address !== undefined && current.email_verified_at === undefined
+      const isProof = ticket.mailed && ticket.address !== undefined && ticket.former === undefined && current.email_verified_at === undefined
       return {
         set: { password: hashed, ...(language !== undefined && current.language_chosen !== true && { language }), ...(isProof && toVerified(current, ticket.address!, now)) },
-        unset: ['invited_at'],
+        unset: ['invited_at', 'operator_password'],
         // Spends the ticket, and ends every session and every other link of the user.
         increment: { epoch: 1 },
         happened: (['user.password_reset', ...(isProof ? ['user.verified'] as const : [])] as const).map((type) => ({ type, id: user.id }))

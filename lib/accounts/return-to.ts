@@ -1,4 +1,5 @@
 import { isVouchedFor } from '../clients/kinds.ts'
+import { isConfidential } from '../clients/token-auth.ts'
 import { findUsable } from '../clients/usable.ts'
 import { type Clock, toTimestamp } from '../clock.ts'
 import { paramError } from '../errors.ts'
@@ -12,7 +13,7 @@ export interface ReturnTo { return_to: string, client_id: string }
 
 interface Services { store: Store, now: Clock }
 
-const isRegistered = ({ redirectUris, secret }: ClientRecord, uri: string) => isRegisteredUri({ registered_uris: redirectUris, public: secret === undefined }, uri)
+const isRegistered = (client: ClientRecord, uri: string) => isRegisteredUri({ registered_uris: client.redirectUris, public: !isConfidential(client) }, uri)
 
 /** The fields of a ticket or a mail that say where the person continues. */
 export function copyReturnTo (fields: object): Partial<ReturnTo> {

@@ -20,7 +20,11 @@ export const PURPOSES = {
   /** Undoes a change of address. No later link replaces it. The user's record decides whether the change can still be undone. */
   undo: { life: 72 * HOUR, live: Infinity },
   /** Undoes the addition of a first factor, in the same way. Its life is an option. */
-  'undo-factor': { life: 72 * HOUR, live: Infinity }
+  'undo-factor': { life: 72 * HOUR, live: Infinity },
+  /** Adds a factor after an administrator's reset. The user's record names the ticket. */
+  enrol: { life: 72 * HOUR, live: Infinity },
+  /** Undoes the link of an identity, while the user's record names it. */
+  'undo-link': { life: 72 * HOUR, live: Infinity }
 } as const
 
 export type Purpose = keyof typeof PURPOSES
@@ -29,7 +33,7 @@ export type Purpose = keyof typeof PURPOSES
 export const ENDED_BY_EPOCH: readonly Purpose[] = ['reset', 'invite', 'verify', 'change']
 
 /** Those that end with the user's account. */
-export const ENDED_BY_DELETION: readonly Purpose[] = [...ENDED_BY_EPOCH, 'undo', 'undo-factor']
+export const ENDED_BY_DELETION: readonly Purpose[] = [...ENDED_BY_EPOCH, 'undo', 'undo-factor', 'enrol', 'undo-link']
 
 /** A link that was issued. The id is the SHA-256 of its token. */
 export interface TicketRecord extends Document {
@@ -44,20 +48,22 @@ export interface TicketRecord extends Document {
   link_epoch?: number
   /** The address that the link was mailed to, or that it is about. */
   address?: string
-  /** On a change of address: the user's mailbox at the time of the request. */
+  /** On a change of address, and on a reset that was mailed to the mailbox before one: the user's mailbox at the time of the request. */
   former?: string
   /** Whether the link was only mailed, and shown to no caller. Its use then proves that the mailbox is the user's. */
   mailed: boolean
   /** Where the person continues afterwards: a URI, and the client that has registered it. */
   return_to?: string
   client_id?: string
+  /** Of an undo of a link: the id of the way. */
+  way?: string
   /** Of a sign-up: the language of its request. */
   language?: string
   created_at: string
   expired_at: string
 }
 
-type NewTicket = Pick<TicketRecord, 'purpose' | 'mailed'> & Partial<Pick<TicketRecord, 'user_id' | 'user_epoch' | 'link_epoch' | 'address' | 'former' | 'return_to' | 'client_id' | 'language'>>
+type NewTicket = Pick<TicketRecord, 'purpose' | 'mailed'> & Partial<Pick<TicketRecord, 'user_id' | 'user_epoch' | 'link_epoch' | 'address' | 'former' | 'return_to' | 'client_id' | 'language' | 'way'>>
 
 /** The fields of a ticket that make it end with its user's password and roles. */
 export function toHolder ({ id, epoch, link_epoch }: UserRecord): { user_id: string, user_epoch: number, link_epoch?: number } {

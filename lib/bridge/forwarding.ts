@@ -1,4 +1,4 @@
-import type { Headers } from '../upstream/relay.ts'
+import type { Headers } from '../service-client/relay.ts'
 
 type Incoming = Readonly<Record<string, string | string[] | undefined>>
 

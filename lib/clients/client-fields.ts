@@ -3,11 +3,14 @@ import { type Checks, checkFields, checkImage, checkRedirectUris, checkRoles, ch
 import { paramError, permError } from '../errors.ts'
 import { checkName } from '../names.ts'
 import type { ClientRecord, Roles } from '../records.ts'
-import { COMMON_SCOPES, isApiScope } from '../api-scopes.ts'
+import { COMMON_SCOPES, RESERVED_SCOPES, isApiScope } from '../api-scopes.ts'
 import { type Registry, findDeclarer, listUsableScopes } from '../resources/registry.ts'
 import type { Actor } from '../roles.ts'
 import type { Change, Json } from '../store/port.ts'
+import { changeTokenAuth } from './change-token-auth.ts'
+import { checkKeys, toKeysChange } from './client-keys.ts'
 import { isAdminScope, listGrants } from './kinds.ts'
+import { findTokenAuth, isConfidential } from './token-auth.ts'
 
 type Data = NonNullable<PatchClient['data']>
 
@@ -24,7 +27,7 @@ const CHECKS: Checks<Pick<ClientRecord, 'redirectUris' | 'scopes' | 'name' | 'im
 }
 
 /** Fields that only an administrator may set. */
-const ADMIN_FIELDS = ['pkce', 'first_party', 'roles', 'disabled'] as const
+const ADMIN_FIELDS = ['pkce', 'first_party', 'roles', 'disabled', 'profile'] as const
 
 /**
  * Checks the scopes that a client gets. Callers cannot give a client more power than they have. An API scope requires that the
@@ -44,6 +47,7 @@ function checkGiven (scopes: string[], held: string[], registry: Registry, actor
     if (declarer === null) throw paramError(field, 'is reserved: its resource was deleted')
     if (declarer !== undefined) declared[scope] = declarer
     if (held.includes(scope)) continue
+    if (declarer === undefined && RESERVED_SCOPES.has(scope)) throw paramError(field, 'is reserved')
     if (isApiScope(scope) && !holds(scope)) throw permError(field, 'the access token does not have this scope itself')
     const isForUsers = !isAdminScope(scope, registry) && (declarer === undefined || isUnrestricted)
     if (!isForUsers && !isAdmin) throw permError(field, 'only an admin may add this scope')
@@ -52,8 +56,12 @@ function checkGiven (scopes: string[], held: string[], registry: Registry, actor
 }
 
 /** Checks that the fields of a client fit together. Throws ErrParam. */
-function checkKind (client: Pick<ClientRecord, 'grants' | 'redirectUris' | 'secret' | 'pkce' | 'roles'>): void {
-  if (client.secret === undefined) {
+function checkKind (client: Pick<ClientRecord, 'grants' | 'redirectUris' | 'secret' | 'tokenAuth' | 'pkce' | 'profile'>): void {
+  if (client.profile === 'fapi2') {
+    if (findTokenAuth(client) !== 'private_key_jwt') throw paramError('profile', 'fapi2 requires tokenAuth private_key_jwt')
+    if (client.pkce === 'optional') throw paramError('pkce', 'must be required with profile fapi2')
+  }
+  if (!isConfidential(client)) {
     if (listGrants(client).includes('client')) throw paramError('grants', 'must not have client, because a public client has no credentials')
     if (client.pkce === 'optional') throw paramError('pkce', 'must be required for a public client')
   }
@@ -80,20 +88,30 @@ function checkReceiver (url: string, checkUrl: ChangeParts['checkUrl']): string 
 
 /**
  * Turns the fields that a caller gave into a change of a client.
- * @param before the present client; a new one has no more than a secret
+ * @param before the present client; a new one has no id
  * @throws ErrParam, ErrPerm
  */
 export function toClientChange (
-  data: Data, before: Pick<ClientRecord, 'scopes' | 'redirectUris' | 'secret' | 'declared'> & Partial<ClientRecord>, { registry, actor, time, checkUrl }: ChangeParts
+  data: Data, before: Pick<ClientRecord, 'scopes' | 'redirectUris' | 'secret' | 'declared' | 'userId'> & Partial<ClientRecord>, { registry, actor, time, checkUrl }: ChangeParts
 ): Change {
-  const { image, pkce, disabled, backchannelLogoutUri, ...fields } = data
+  const { image, pkce, disabled, backchannelLogoutUri, tokenAuth, former, jwks, idTokenAlg, profile, ...fields } = data
   for (const field of ADMIN_FIELDS) if (data[field] !== undefined && !actor.isAdmin) throw permError(field, 'only an admin may set it')
-  const set: Record<string, Json> = checkFields({ ...fields, ...(image !== undefined && image !== null && { image }) }, CHECKS)
-  const unset: string[] = []
-  const change: Change = { set, unset }
+  if (before.userId === undefined && fields.grants?.includes('client') === true) throw paramError('grants', 'must not have client, because nobody owns the client')
+  if (tokenAuth === 'none' && jwks !== undefined && jwks.keys.length > 0) throw paramError('jwks', 'must be absent with tokenAuth none')
+  const { keys: present, ...others } = before
+  const keys = jwks === undefined ? present ?? [] : checkKeys(jwks, present, time)
+  const keysChange = jwks === undefined ? {} : toKeysChange(keys)
+  const method = changeTokenAuth({ tokenAuth, former }, { ...others, ...(keys.length > 0 && { keys }) }, actor, time)
+  const set: Record<string, Json> = { ...keysChange.set, ...method.set, ...checkFields({ ...fields, ...(image !== undefined && image !== null && { image }) }, CHECKS) }
+  const unset: string[] = [...method.unset ?? [], ...keysChange.unset ?? []]
+  const change: Change = { ...method, set, unset }
   if (image === null) unset.push('image')
   if (backchannelLogoutUri === null) unset.push('backchannelLogoutUri', 'backchannel')
   else if (backchannelLogoutUri !== undefined) Object.assign(set, { backchannelLogoutUri: checkReceiver(backchannelLogoutUri, checkUrl), backchannel: true })
+  if (profile === 'fapi2') set.profile = profile
+  else if (profile === 'none') unset.push('profile')
+  if (idTokenAlg === 'ES256') set.idTokenAlg = idTokenAlg
+  else if (idTokenAlg === 'RS256') unset.push('idTokenAlg')
   if (pkce === 'optional') set.pkce = pkce
   else if (pkce === 'required') unset.push('pkce')
   if (disabled === true) {
@@ -112,8 +130,9 @@ export function toClientChange (
     const given = scopes.filter((scope) => held.includes(scope) ? before.admin_scopes?.includes(scope) : isAdminScope(scope, registry))
     if (given.length > 0) set.admin_scopes = given
     else unset.push('admin_scopes')
+    if (before.reserved === true && !scopes.some((scope) => RESERVED_SCOPES.has(scope))) unset.push('reserved')
   }
-  checkKind({ ...before, ...set, ...(pkce === 'required' && { pkce: undefined }) } as ClientRecord)
+  checkKind({ ...before, ...Object.fromEntries(unset.map((field) => [field, undefined])), ...set } as ClientRecord)
   return change
 }
 
@@ -121,4 +140,11 @@ export function toClientChange (
 function unsetInstead (unset: string[], set: Record<string, Json>, field: string): void {
   delete set[field]
   unset.push(field)
+}
+
+/** Refuses what a client from a document cannot have: its document decides all other fields, and it has no owner. @throws ErrParam */
+export function checkDocumentChange ({ data = {}, take_over }: PatchClient): void {
+  const field = Object.keys(data).find((name) => name !== 'disabled')
+  if (field !== undefined) throw paramError(field, 'comes from the document of the client; only disabled can be changed')
+  if (take_over === true) throw paramError('take_over', 'a client from a document has no owner')
 }

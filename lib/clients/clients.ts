@@ -1,25 +1,28 @@
-import type { Client, ClientItem, ClientListQuery, CreateClient, PatchClient } from '../../schemas/client.ts'
+import type { Client, CreateClient, PatchClient } from '../../schemas/client.ts'
 import { changeRecord, unlessGone } from '../change-record.ts'
 import { type Clock, toTimestamp } from '../clock.ts'
 import type { SecretBox } from '../crypto/secrets.ts'
+import { DOCUMENT_PREFIX } from '../documents/ids.ts'
 import { IdentityError, paramError, permError } from '../errors.ts'
 import type { Recorder } from '../events/recorder.ts'
-import type { Happening } from '../events/types.ts'
 import { generateId, randomText } from '../ids.ts'
-import type { Page } from '../lists/cursor.ts'
-import { createLists } from '../lists/lists.ts'
-import { scan } from '../store/scan.ts'
 import { type ClientRecord, type UserRecord, createClientRecord } from '../records.ts'
 import { readRegistry } from '../resources/registry.ts'
 import type { Actor } from '../roles.ts'
-import type { Change, Filter, Store } from '../store/port.ts'
-import { toClientChange } from './client-fields.ts'
-import { parseClientFields } from './columns.ts'
+import type { Change, Document, Store } from '../store/port.ts'
+import { checkDocumentChange, toClientChange } from './client-fields.ts'
+import { createClientLists } from './client-lists.ts'
+import { checkMayGiveKeys, createClientKeys } from './client-keys.ts'
+import { type Decision, listHappenings } from './happenings.ts'
 import { isVouchedFor } from './kinds.ts'
+import { createOwnedClients } from './owned-clients.ts'
+import { isOwnedBy } from './owner.ts'
+import { type CredentialParts, createNamedSecrets, listSecretIds } from './named-secrets.ts'
 import type { CheckClientQuota } from './quota.ts'
-import { type ClientView, showClientItemTo, showClientTo } from './show-client.ts'
-
-const SORT_KEYS = { created: 'createdAt', modified: 'modifiedAt', name: 'name' }
+import { maySeeSecret, showClientTo, toView } from './show-client.ts'
+import type { SecretEnds } from './secret-ends.ts'
+import type { SecretUses } from './secret-uses.ts'
+import { FIRST, hasCredential, isConfidential } from './token-auth.ts'
 
 /** Characters of a client secret. */
 const SECRET_LENGTH = 16
@@ -32,54 +35,46 @@ export interface ClientServices {
   tokens: { deleteOfClient (client_id: string, epoch?: number): void }
   recorder: Recorder
   checkQuota: CheckClientQuota
+  uses: Pick<SecretUses, 'read' | 'forget'>
+  ends: Pick<SecretEnds, 'add' | 'forget'>
   /** Checks a URL that the service will call. Throws Error with the reason. */
   checkUrl: (url: string) => string
 }
-
-/** A change of a client, and the fields that the caller has set. */
-type Decision = Change & { changed: string[] }
 
 function notFound (): IdentityError {
   return new IdentityError('ErrNotFound', 'clientId: no such client')
 }
 
-/** An admin may filter by owner. Other callers see only their own clients. */
-function toFilter (user: string | undefined, actor: Actor): Filter {
-  if (!actor.isAdmin) return { equal: { userId: actor.user_id } }
-  return user ? { equal: { userId: user } } : {}
-}
-
 /** @throws ErrNotFound for another user's client, as for a missing one, unless the actor is an admin */
 function checkMaySee (record: ClientRecord, actor: Actor): void {
-  if (!actor.isAdmin && record.userId !== actor.user_id) throw notFound()
-}
-
-/** The events of a change of a client. */
-function listHappenings ({ id, userId: user_id }: ClientRecord, { set = {}, changed }: Decision): Happening[] {
-  return [
-    ...(changed.length === 0 ? [] : [{ type: 'client.updated', id, user_id, changed }] as const),
-    ...('secret' in set ? [{ type: 'client.secret_changed', id, user_id }] as const : [])
-  ]
-}
-
-/** The view of clients that the actor gets. Secrets require the scopes for changes, because a secret allows using the client. */
-function toView ({ user_id, isUser = true, isAdmin, holds = () => true }: Actor): ClientView {
-  const own = isUser ? 'own' : 'none'
-  const secrets = !holds('clients:write') ? 'none' : isAdmin && holds('users:write') ? 'all' : own
-  return { isAdmin, secrets, user_id }
+  if (!actor.isAdmin && !isOwnedBy(record, actor.user_id)) throw notFound()
 }
 
 /** Registered clients and their rules (docs/api.md). */
-export function createClients ({ store, now, box, tokens, recorder, checkQuota, checkUrl }: ClientServices) {
+export function createClients ({ store, now, box, tokens, recorder, checkQuota, uses, ends, checkUrl }: ClientServices) {
   const clients = store.collection<ClientRecord>('clients')
   const users = store.collection<UserRecord>('users')
-  const lists = createLists<ClientRecord>(store, 'clients', SORT_KEYS, 'name:asc')
+  const documents = store.collection<Document & { url: string }>('documents')
 
   const createSecret = (id: string) => box.seal(randomText(SECRET_LENGTH), id)
 
+  /** Replaces the readable secret, and removes the named ones and the keys: somebody has them who should not. */
+  function renewCredentials ({ id, secret, secrets, keys }: ClientRecord): Change & { unset: string[] } {
+    const unset = [...(secrets === undefined ? [] : ['secrets']), ...(keys === undefined ? [] : ['keys'])]
+    return { ...(secret !== undefined && { set: { secret: createSecret(id) } }), unset }
+  }
+
+  /** The id of a client that is also addressed by the id of its document, which is not longer than a path may be. @throws ErrNotFound */
+  async function toClientId (id: string): Promise<string> {
+    if (!id.startsWith(DOCUMENT_PREFIX)) return id
+    const document = await documents.get(id.slice(DOCUMENT_PREFIX.length))
+    if (document === null) throw notFound()
+    return document.url
+  }
+
   /** Reads a client that the actor may see. @throws ErrNotFound */
   async function requireRecord (clientId: string, actor: Actor): Promise<ClientRecord> {
-    const record = await clients.get(clientId)
+    const record = await clients.get(await toClientId(clientId))
     if (record === null) throw notFound()
     checkMaySee(record, actor)
     return record
@@ -98,19 +93,22 @@ export function createClients ({ store, now, box, tokens, recorder, checkQuota, 
   }
 
   async function findOwner (userId: string | undefined, actor: Actor): Promise<string> {
-    if (!actor.isAdmin || userId === undefined) return actor.user_id
-    if (userId === '') throw paramError('userId', 'must not be empty')
+    const isCaller = !actor.isAdmin || userId === undefined
+    if ((isCaller ? actor.user_id : userId) === '') throw paramError('userId', 'must not be empty')
+    if (isCaller) return actor.user_id
     if (await users.get(userId) === null) throw new IdentityError('USER_NOT_EXIST', 'userId: no such user')
     return userId
   }
 
-  /** Changes a client that the actor may see. Nothing is written for null from `decide`. */
+  /** Changes a client that the actor may see, and forgets the secrets and keys that it loses. Nothing is written for null from `decide`. */
   async function change (
     clientId: string, actor: Actor, decide: (record: ClientRecord) => Decision | null | Promise<Decision | null>
-  ): Promise<void> {
+  ): Promise<ClientRecord> {
     let isEnded = false
+    let former: string[] = []
     const written = await changeRecord({ collection: clients, recorder, what: 'the client', notFound }, clientId, async (record) => {
       checkMaySee(record, actor)
+      former = [...listSecretIds(record), ...(record.keys ?? []).map(({ id }) => id)]
       const decision = await decide(record)
       isEnded = decision?.increment?.epoch !== undefined
       if (decision === null) return null
@@ -118,27 +116,57 @@ export function createClients ({ store, now, box, tokens, recorder, checkQuota, 
       return { ...rest, set: { ...set, modifiedAt: toTimestamp(now()) }, happened: listHappenings(record, decision) }
     })
     if (isEnded) tokens.deleteOfClient(clientId, written.epoch)
+    const lost = former.filter((id) => !hasCredential(written, id))
+    await Promise.all([ends.forget(lost.filter((id) => id !== FIRST)), ...lost.map((id) => uses.forget(clientId, id))])
+    return written
   }
 
-  async function remove ({ id, userId: user_id }: ClientRecord): Promise<boolean> {
-    return await recorder.remove('clients', id, { type: 'client.deleted', id, user_id })
+  async function remove ({ id, userId, document, secrets = [] }: ClientRecord, permit?: Parameters<Recorder['remove']>[3]): Promise<boolean> {
+    if (!await recorder.remove('clients', id, { type: 'client.deleted', id, user_id: userId ?? null }, permit)) return false
+    if (document !== undefined) await documents.delete(document.id)
+    await Promise.all([uses.forget(id), ends.forget(secrets.map((secret) => secret.id))])
+    tokens.deleteOfClient(id)
+    return true
+  }
+
+  const credentials: CredentialParts = {
+    now,
+    uses,
+    ends,
+    async requireManaged (clientId, actor) {
+      const record = await requireRecord(clientId, actor)
+      checkMayManage(record, actor)
+      return record
+    },
+    async change (clientId, actor, decide) {
+      await change(clientId, actor, async (record) => {
+        checkMayManage(record, actor)
+        return { ...await decide(record), changed: [] }
+      })
+    },
+    maySeeSecret: (record, actor) => maySeeSecret(toView(actor), record)
   }
 
   return {
+    ...createNamedSecrets(credentials),
+    ...createClientKeys(credentials),
+
     /**
-     * Registers a client (`POST /client`). `extra` is for bootstrap.
+     * Registers a client (`POST /client`). `extra` is for bootstrap: `isLasting` is false for an id that another client may have later.
      * @throws ErrParam, ErrPerm, ErrLimit, USER_NOT_EXIST
      */
-    async create (body: CreateClient, actor: Actor, extra: { id?: string } = {}): Promise<{ clientId: string }> {
+    async create (body: CreateClient, actor: Actor, extra: { id?: string, isLasting?: boolean } = {}): Promise<{ clientId: string }> {
       const { data: { userId: owner, ...data }, credentials } = body
       const time = now()
       const id = extra.id ?? generateId(time)
       const secret = credentials === true ? createSecret(id) : undefined
-      const fields = { redirectUris: data.redirectUris, scopes: [], ...(secret !== undefined && { secret }) }
-      const { set } = toClientChange(data, fields, { registry: await readRegistry(store), actor, time: toTimestamp(time), checkUrl })
+      const fields = { redirectUris: data.redirectUris, scopes: [], userId: actor.user_id, ...(secret !== undefined && { secret }) }
+      // A readable secret says the same.
+      const given = data.tokenAuth === 'secret' && secret !== undefined ? { ...data, tokenAuth: undefined } : data
+      const { set } = toClientChange(given, fields, { registry: await readRegistry(store), actor, time: toTimestamp(time), checkUrl })
       const userId = await findOwner(owner, actor)
       await checkQuota(userId, actor)
-      const record = createClientRecord(time, { ...set as Pick<ClientRecord, 'redirectUris' | 'scopes' | 'name'>, id, secret, userId, revision: 0 })
+      const record = createClientRecord(time, { ...set as Pick<ClientRecord, 'redirectUris' | 'scopes' | 'name'>, id, secret, userId, revision: 0 }, extra.isLasting)
       await clients.insert({ ...record, ...recorder.attach(null, { type: 'client.created', id, user_id: userId }) })
       return { clientId: id }
     },
@@ -158,46 +186,45 @@ export function createClients ({ store, now, box, tokens, recorder, checkQuota, 
      * because its owner knows the old one. So does one that an administrator takes over, and its tokens are revoked.
      * @throws ErrNotFound, ErrParam, ErrPerm
      */
-    async patch (clientId: string, body: PatchClient, actor: Actor): Promise<void> {
+    async patch (id: string, body: PatchClient, actor: Actor): Promise<void> {
       const { data = {}, regen_secret, take_over } = body
+      const clientId = await toClientId(id)
       if (take_over === true) checkMayTakeOver(actor)
       await change(clientId, actor, async (record) => {
         checkMayManage(record, actor)
+        if (record.document !== undefined) checkDocumentChange(body)
+        if (data.jwks !== undefined) checkMayGiveKeys(record, actor, credentials.maySeeSecret)
         const change = toClientChange(data, record, { registry: await readRegistry(store), actor, time: toTimestamp(now()), checkUrl })
-        const { set = {}, unset = [] } = change
-        const isTaken = take_over === true && record.userId !== actor.user_id
+        const { set = {}, unset = [], increment } = change
+        const isTaken = take_over === true && !isOwnedBy(record, actor.user_id)
         if (isTaken) set.userId = actor.user_id
         else if (take_over === true) throw paramError('take_over', 'the caller owns the client already')
-        if (regen_secret === true && record.secret === undefined) throw paramError('regen_secret', 'a public client has no secret')
+        if (regen_secret === true && (record.secret === undefined || unset.includes('secret'))) {
+          throw paramError('regen_secret', isConfidential({ ...record, ...set }) ? 'the client has no readable secret' : 'a public client has no secret')
+        }
         if (Object.keys(set).length === 0 && unset.length === 0 && regen_secret !== true) {
           throw new IdentityError('ErrParam', 'body: must contain a change')
         }
         const isNew = !isVouchedFor(record) && isVouchedFor({ ...record, ...set } as ClientRecord)
-        const isKnown = record.userId !== actor.user_id || actor.isUser === false
-        const changed = [...Object.keys(data), ...(isTaken ? ['userId'] : [])]
-        const isReplaced = record.secret !== undefined && (regen_secret === true || isTaken || (isNew && isKnown))
+        const isKnown = !isOwnedBy(record, actor.user_id) || actor.isUser === false
+        const changed = [...Object.keys(data).filter((field) => field !== 'jwks'), ...(isTaken ? ['userId'] : [])]
+        const isHeld = isConfidential({ ...record, ...set }) && (isTaken || (isNew && isKnown))
+        const renewed = isHeld ? renewCredentials(record) : { unset: [] }
         return {
-          ...change,
-          set: { ...set, ...(isReplaced && { secret: createSecret(clientId) }) },
-          ...((isReplaced || isTaken) && { increment: { ...change.increment, epoch: 1 } }),
+          // Keys that this very change gives the client are nobody else's.
+          unset: [...unset, ...renewed.unset.filter((field) => !(field in set))],
+          set: { ...set, ...renewed.set, ...(regen_secret === true && { secret: createSecret(clientId) }) },
+          ...((isHeld || isTaken || regen_secret === true || increment !== undefined) && { increment: { epoch: 1 } }),
           changed
         }
       })
     },
 
-    /**
-     * Gives all confidential clients of a user new secrets, which revokes their tokens. Clients that the operator vouches for
-     * keep theirs unless the actor is an admin.
-     */
-    async replaceSecrets (userId: string, actor: Actor): Promise<void> {
-      for await (const batch of scan(clients, { equal: { userId } })) {
-        for (const { id } of batch) {
-          await unlessGone(change(id, actor, (record) => {
-            const isKept = record.secret === undefined || record.userId !== userId || (!actor.isAdmin && isVouchedFor(record))
-            return isKept ? null : { set: { secret: createSecret(id) }, increment: { epoch: 1 }, changed: [] }
-          }))
-        }
-      }
+    /** Disables a client for the operator. Null if there is none. */
+    async disable (clientId: string): Promise<ClientRecord | null> {
+      return await unlessGone(change(clientId, { user_id: '', isAdmin: true }, (record) => record.disabled_at !== undefined
+        ? null
+        : { set: { disabled_at: toTimestamp(now()) }, increment: { epoch: 1 }, changed: ['disabled'] }))
     },
 
     /**
@@ -205,59 +232,18 @@ export function createClients ({ store, now, box, tokens, recorder, checkQuota, 
      * @throws ErrPerm for the client of the actor's own token, and for one that the operator vouches for unless the actor is an
      *   admin; ErrNotFound
      */
-    async remove (clientId: string, actor: Actor): Promise<void> {
+    async remove (id: string, actor: Actor): Promise<void> {
+      const clientId = await toClientId(id)
       if (clientId === actor.client_id) throw permError('clientId', 'a client cannot delete itself')
       const record = await requireRecord(clientId, actor)
       checkMayManage(record, actor)
       if (!await remove(record)) throw notFound()
-      tokens.deleteOfClient(clientId)
     },
 
-    /** The number of a user's clients that stop when the user is disabled, expired or deleted: those that the operator does not vouch for. */
-    async countDependent (userId: string): Promise<number> {
-      let count = 0
-      for await (const batch of scan(clients, { equal: { userId } })) {
-        count += batch.filter((record) => record.disabled_at === undefined && !isVouchedFor(record)).length
-      }
-      return count
-    },
-
-    /**
-     * Removes all of a user's clients, even the client of the caller's own token.
-     * @returns how many
-     * @throws ErrPerm, before any client is removed, when the operator vouches for one and the actor is not an admin
-     */
-    async removeOwned (userId: string, actor: Actor): Promise<number> {
-      let removed = 0
-      if (!actor.isAdmin) {
-        for await (const batch of scan(clients, { equal: { userId } })) for (const record of batch) checkMayManage(record, actor)
-      }
-      for await (const batch of scan(clients, { equal: { userId } })) {
-        await Promise.all(batch.map(async (record) => {
-          if (await remove(record)) removed++
-          tokens.deleteOfClient(record.id)
-        }))
-      }
-      return removed
-    },
-
-    async count (user: string | undefined, actor: Actor): Promise<number> {
-      return await lists.count(toFilter(user, actor), actor)
-    },
-
-    /** Clients as this caller may see them. */
-    list (query: Omit<ClientListQuery, 'fields'>, actor: Actor): AsyncIterable<Client[]> {
-      return lists.list(toFilter(query.user, actor), query, showClientTo(toView(actor), box.open))
-    },
-
-    /**
-     * A page with the fields that the query selects.
-     * @throws ErrParam also for an unknown field
-     */
-    async page (query: ClientListQuery, actor: Actor): Promise<Page<ClientItem>> {
-      const view = { ...toView(actor), fields: parseClientFields(query.fields) }
-      return await lists.page(toFilter(query.user, actor), query, showClientItemTo(view, box.open), view, actor)
-    }
+    /** Removes a client that is no longer used. */
+    removeUnused: remove,
+    ...createOwnedClients({ clients, checkMayManage, change, renewCredentials, remove }),
+    ...createClientLists(store, box)
   }
 }
 

@@ -1,6 +1,7 @@
 import type { ClientGrant, ClientRecord, TokenRecord } from '../records.ts'
 import { ADMIN_SCOPES } from '../api-scopes.ts'
 import { type Registry, findDeclarer } from '../resources/registry.ts'
+import { isConfidential } from './token-auth.ts'
 
 /** All grants, with the types of OAuth 2.0 (RFC 6749, RFC 8628). */
 export const GRANT_TYPES: Readonly<Record<ClientGrant, string>> = {
@@ -14,10 +15,10 @@ export const GRANT_TYPES: Readonly<Record<ClientGrant, string>> = {
  * The grants that a client may use. By default a client with redirect URIs signs users in, and a confidential client without
  * redirect URIs acts for itself.
  */
-export function listGrants ({ grants, redirectUris, secret }: Pick<ClientRecord, 'grants' | 'redirectUris' | 'secret'>): ClientGrant[] {
+export function listGrants ({ grants, redirectUris, ...methods }: Pick<ClientRecord, 'grants' | 'redirectUris' | 'secret' | 'tokenAuth'>): ClientGrant[] {
   if (grants !== undefined) return grants
   if (redirectUris.length > 0) return ['code', 'refresh']
-  return secret === undefined ? [] : ['client']
+  return isConfidential(methods) ? ['client'] : []
 }
 
 /** Whether a client may redeem a refresh token. One that the operator minted needs no grant. */
@@ -35,6 +36,8 @@ export function isAdminScope (scope: string, registry: Pick<Registry, 'resources
  * Whether the operator vouches for a client: it is first-party, has roles, or has a scope that only an administrator could
  * give. Its owner may not change it or see its secret, because that would give the owner the power of the client.
  */
-export function isVouchedFor ({ first_party, roles = {}, scopes, admin_scopes = [] }: Pick<ClientRecord, 'first_party' | 'roles' | 'scopes' | 'admin_scopes'>): boolean {
+export function isVouchedFor ({ first_party, roles = {}, scopes, admin_scopes = [], document }: Pick<ClientRecord, 'first_party' | 'roles' | 'scopes' | 'admin_scopes' | 'document'>): boolean {
+  // Whoever writes the document decides about such a client.
+  if (document !== undefined) return false
   return first_party === true || Object.keys(roles).length > 0 || admin_scopes.some((scope) => scopes.includes(scope))
 }

@@ -1,7 +1,12 @@
 import type { Client, ClientItem } from '../../schemas/client.ts'
 import type { Complete } from '../../schemas/common.ts'
+import { DOCUMENT_PREFIX, toDocumentHost } from '../documents/ids.ts'
 import type { ClientRecord } from '../records.ts'
+import type { Actor } from '../roles.ts'
+import { showKeys } from './client-keys.ts'
 import { isVouchedFor } from './kinds.ts'
+import { isOwnedBy } from './owner.ts'
+import { isConfidential } from './token-auth.ts'
 
 /** A caller's view of clients. It is plain data, because lists are rendered in another thread. */
 export interface ClientView {
@@ -14,10 +19,21 @@ export interface ClientView {
   fields?: readonly string[] | undefined
 }
 
+/** Whether a caller with this view may see the readable secret of a client. */
+export function maySeeSecret ({ secrets, user_id }: Pick<ClientView, 'secrets' | 'user_id'>, record: ClientRecord): boolean {
+  return secrets === 'all' || (secrets === 'own' && isOwnedBy(record, user_id) && !isVouchedFor(record))
+}
+
+/** Whether a client must authenticate, as it is shown: with its readable secret, or marked as confidential without one. */
+export function isShownConfidential ({ clientSecret, confidential }: Pick<Client, 'clientSecret' | 'confidential'>): boolean {
+  return clientSecret !== undefined || confidential === true
+}
+
 /** Returns a function that shows a client as a caller may see it. */
-export function showClientTo ({ isAdmin, secrets, user_id }: ClientView, open: (sealed: string, id: string) => string) {
+export function showClientTo (view: ClientView, open: (sealed: string, id: string) => string) {
   return function showClient (record: ClientRecord): Complete<Client> {
-    const isShown = secrets === 'all' || (secrets === 'own' && record.userId === user_id && !isVouchedFor(record))
+    const { former_auth: former } = record
+    const isShown = maySeeSecret(view, record)
     return {
       clientId: record.id,
       createdAt: record.createdAt,
@@ -25,17 +41,23 @@ export function showClientTo ({ isAdmin, secrets, user_id }: ClientView, open: (
       clientSecret: record.secret !== undefined && isShown ? open(record.secret, record.id) : undefined,
       redirectUris: record.redirectUris,
       scopes: record.scopes,
-      userId: isAdmin ? record.userId : undefined,
+      userId: view.isAdmin ? record.userId : undefined,
       name: record.name,
       image: record.image,
-      confidential: record.secret !== undefined && !isShown ? true : undefined,
+      confidential: isConfidential(record) && !(record.secret !== undefined && isShown) ? true : undefined,
+      tokenAuth: record.tokenAuth,
+      jwks: record.keys && showKeys(record.keys),
+      former: former && { tokenAuth: former.method, until: former.until },
       grants: record.grants,
       pkce: record.pkce,
       first_party: record.first_party,
+      profile: record.profile,
       roles: record.roles,
       disabled: record.disabled_at === undefined ? undefined : true,
+      idTokenAlg: record.idTokenAlg,
       id_token_claims: record.id_token_claims,
-      backchannelLogoutUri: record.backchannelLogoutUri
+      backchannelLogoutUri: record.backchannelLogoutUri,
+      document: record.document && { id: DOCUMENT_PREFIX + record.document.id, host: toDocumentHost(record.id), used_at: record.document.used_at }
     }
   }
 }
@@ -49,4 +71,11 @@ export function showClientItemTo (view: ClientView, open: (sealed: string, id: s
     const client: Record<string, unknown> = show(record)
     return Object.fromEntries(fields.map((field) => [field, client[field]])) as ClientItem
   }
+}
+
+/** The view of clients that the actor gets. Secrets require the scopes for changes, because a secret allows using the client. */
+export function toView ({ user_id, isUser = true, isAdmin, holds = () => true }: Actor): ClientView {
+  const own = isUser ? 'own' : 'none'
+  const secrets = !holds('clients:write') ? 'none' : isAdmin && holds('users:write') ? 'all' : own
+  return { isAdmin, secrets, user_id }
 }

@@ -4,10 +4,11 @@ import { isVouchedFor } from './kinds.ts'
 
 /**
  * Whether a client signs nobody in and gets no tokens: it is disabled, or only its owner stands for it, and the owner is disabled,
- * expired or deleted. The access tokens that it holds stay valid until they expire: their look-up does not read the owner.
+ * expired or deleted. A client without an owner stops only when it is disabled. The access tokens that a client holds stay valid until they
+ * expire: their look-up does not read the owner.
  */
 function isStopped (client: ClientRecord, owner: UserRecord | null, now: string): boolean {
-  return client.disabled_at !== undefined || (!isVouchedFor(client) && (owner === null || !isActive(owner, now)))
+  return client.disabled_at !== undefined || (client.userId !== undefined && !isVouchedFor(client) && (owner === null || !isActive(owner, now)))
 }
 
 /**

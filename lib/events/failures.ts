@@ -42,6 +42,12 @@ export function createFailures ({ key, ...parts }: FailureParts) {
       record('unknown', { type: 'sign_in.failed', kind: 'unknown', id }, { summary: { type: 'sign_in.failed', kind: 'unknown', id: '' } })
     },
 
+    /** Records that an identity at another provider could not sign in. @param user_id whose it is; absent for one of nobody's */
+    recordIdentity (user_id: string | undefined, via: NonNullable<Happening['via']>): void {
+      if (user_id !== undefined) return record(user_id, { type: 'sign_in.failed', id: user_id, via })
+      record('unknown', { type: 'sign_in.failed', kind: 'unknown', id: via.subject, via }, { summary: { type: 'sign_in.failed', kind: 'unknown', id: '' } })
+    },
+
     /** Records that someone in a signed-in session did not know the user's password. */
     recordConfirmation (user_id: string): void {
       record(`confirmation ${user_id}`, { type: 'user.confirmation_failed', id: user_id })
@@ -50,6 +56,12 @@ export function createFailures ({ key, ...parts }: FailureParts) {
     /** Records a wrong code of a second factor or for recovery. */
     recordFactor (user_id: string): void {
       record(`factor ${user_id}`, { type: 'factor.failed', id: user_id })
+    },
+
+    /** Records that the document of a client was refused. Anybody can make up more of them, so those of one host are one series. */
+    recordDocument (id: string, host: string, refusal: NonNullable<Happening['refusal']>): void {
+      const happening = { type: 'client.document_refused' as const, user_id: null, refusal }
+      record(`document ${host}`, { ...happening, id }, { summary: { ...happening, id: `https://${host}` } })
     },
 
     /** Records that a caller was refused an operation for administrators. */

@@ -58,7 +58,7 @@ export function createRecorder ({ store, now, via, addresses, onRecord, machine 
   ): EventContent {
     const origin = findOrigin() ?? { via }
     const actor = { via: origin.via, ...origin.readCaller?.() }
-    const user = user_id ?? (kind === 'user' ? id : actor.user_id)
+    const user = user_id === undefined ? (kind === 'user' ? id : actor.user_id) : user_id ?? undefined
     const client = client_id ?? (kind === 'client' ? id : actor.client_id)
     const address = keepAddress(origin.address, addresses)
     return {

@@ -6,6 +6,7 @@ export const EVENT_TYPES = {
   'user.created': 'user',
   'user.invited': 'user',
   'user.signed_up': 'user',
+  'user.migrated': 'user',
   'user.updated': 'user',
   'user.roles_changed': 'user',
   'user.disabled': 'user',
@@ -13,6 +14,7 @@ export const EVENT_TYPES = {
   'user.verified': 'user',
   'user.password_changed': 'user',
   'user.password_reset': 'user',
+  'user.password_removed': 'user',
   'user.recovery_started': 'user',
   'user.verification_requested': 'user',
   'user.email_change_requested': 'user',
@@ -22,6 +24,9 @@ export const EVENT_TYPES = {
   'user.unlocked': 'user',
   'user.sessions_ended': 'user',
   'user.deleted': 'user',
+  'user.exported': 'user',
+  'users.imported': 'import',
+  'users.exported': 'export',
   'factor.added': 'user',
   'factor.removed': 'user',
   'factor.failed': 'user',
@@ -29,6 +34,8 @@ export const EVENT_TYPES = {
   'factor.opened': 'user',
   'factor.reset': 'user',
   'factor.undone': 'user',
+  'identity.linked': 'user',
+  'identity.unlinked': 'user',
   'recovery.used': 'user',
   'recovery.renewed': 'user',
   'sign_in.succeeded': 'user',
@@ -42,7 +49,14 @@ export const EVENT_TYPES = {
   'client.created': 'client',
   'client.updated': 'client',
   'client.secret_changed': 'client',
+  'client.secret_added': 'client',
+  'client.secret_removed': 'client',
+  'client.secret_expiring': 'client',
+  'client.keys_changed': 'client',
   'client.deleted': 'client',
+  'client.document_added': 'client',
+  'client.document_changed': 'client',
+  'client.document_refused': 'client',
   'resource.created': 'resource',
   'resource.updated': 'resource',
   'resource.deleted': 'resource',
@@ -62,14 +76,14 @@ export const EVENT_TYPES = {
 export type EventType = keyof typeof EVENT_TYPES
 
 /** An event before the recorder adds its time and its actor. */
-export interface Happening extends Partial<Pick<Event, 'changed' | 'granted' | 'removed' | 'outcome' | 'count'>> {
+export interface Happening extends Partial<Pick<Event, 'changed' | 'granted' | 'removed' | 'outcome' | 'count' | 'counts' | 'refusal' | 'via'>> {
   type: EventType
   /** The kind of the target, if it is not that of the type. */
   kind?: string
   /** The id of the target: a user, client, resource and so on, by the type. */
   id: string
-  /** The user whose account it is about. Absent: the target, if that is a user; otherwise the acting user. */
-  user_id?: string | undefined
+  /** The user whose account it is about. Absent: the target, if that is a user; otherwise the acting user. Null: nobody's. */
+  user_id?: string | null | undefined
   /** The owner of a client that acted for itself. The event is then about no account. */
   owner_id?: string | undefined
   /** The client that it is about. Absent: the target, if that is a client; otherwise the acting client. */

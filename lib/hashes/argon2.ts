@@ -44,6 +44,11 @@ const loadWasm = async (): Promise<HashWasm> => {
   return await import(name) as HashWasm
 }
 
+/** Whether this process can verify argon2. An import asks before it accepts such a hash; a sign-in never does. */
+export async function hasArgon2 (load: () => Promise<unknown> = loadWasm): Promise<boolean> {
+  return ofNode !== undefined || await load().then(() => true, () => false)
+}
+
 async function compute (password: string, { kind, memory, passes, lanes, salt, length }: Parameters): Promise<Buffer> {
   if (ofNode !== undefined) {
     return ofNode(kind, { message: password, nonce: salt, parallelism: lanes, tagLength: length, memory, passes })
@@ -57,7 +62,7 @@ async function compute (password: string, { kind, memory, passes, lanes, salt, l
 /** The PHC string of argon2, version 1.3 (RFC 9106). */
 export const ARGON2: Scheme = {
   name: 'argon2',
-  pattern: /^\$(?<kind>argon2(?:id|i|d))\$v=19\$m=(?<m>\d{1,8}),t=(?<t>\d{1,4}),p=(?<p>\d{1,3})\$(?<salt>[\w+/]+)\$(?<digest>[\w+/]+)$/,
+  pattern: /^\$(?<kind>argon2(?:id|i|d))\$v=19\$m=(?<m>\d{1,8}),t=(?<t>\d{1,4}),p=(?<p>\d{1,3})\$(?<salt>[\w+/]+)\$(?<digest>[\w+/]+)$/d,
   read (groups) {
     const [memory, passes, lanes] = [Number(groups['m']), Number(groups['t']), Number(groups['p'])]
     if (memory > MEMORY) throw new HashError(`m is above ${MEMORY}`)

@@ -6,13 +6,13 @@ import type { Scheme } from './scheme.ts'
 /** Iterations of bcryptjs per millisecond. */
 const SPEED = 16
 
-const HASH = String.raw`(?<hash>\$2[aby]\$(?<cost>\d\d)\$[./A-Za-z0-9]{53})`
+const HASH = String.raw`(?<hash>\$2[aby]\$(?<cost>\d\d)\$(?<digest>[./A-Za-z0-9]{53}))`
 
 /** bcrypt reads 72 bytes of the password at most, and the programs that made these hashes cut it there too. */
 function createBcrypt (name: string, prefix: string, prepare: (password: string) => string): Scheme {
   return {
     name,
-    pattern: new RegExp(`^${prefix}${HASH}$`),
+    pattern: new RegExp(`^${prefix}${HASH}$`, 'd'),
     read ({ hash = '', cost }) {
       if (Number(cost) < 4) throw new HashError('the cost must be at least 4')
       return { work: 2 ** Number(cost) / SPEED, verify: (password) => compareSync(prepare(password), hash) }

@@ -32,7 +32,7 @@ function encodeItoa64 (bytes: Buffer): string {
 /** phpass, as WordPress before 6.8 and phpBB have it. */
 const PHPASS: Scheme = {
   name: 'phpass',
-  pattern: /^\$[PH]\$(?<rounds>[./\dA-Za-z])(?<salt>[./\dA-Za-z]{8})(?<digest>[./\dA-Za-z]{22})$/,
+  pattern: /^\$[PH]\$(?<rounds>[./\dA-Za-z])(?<salt>[./\dA-Za-z]{8})(?<digest>[./\dA-Za-z]{22})$/d,
   read ({ rounds = '', salt = '', digest = '' }) {
     const count = 2 ** ITOA64.indexOf(rounds)
     if (count < 2 ** 7 || count > ROUNDS) throw new HashError(`the number of rounds must be 128 to ${ROUNDS}`)
@@ -52,7 +52,7 @@ function createSalted (name: string, hash: string, weak = false): Scheme {
   return {
     name,
     weak,
-    pattern: new RegExp(String.raw`^\$${name}\$(?<order>before|after)\$(?<salt>[\w+/]+)\$(?<digest>[\w+/]+)$`),
+    pattern: new RegExp(String.raw`^\$${name}\$(?<order>before|after)\$(?<salt>[\w+/]+)\$(?<digest>[\w+/]+)$`, 'd'),
     read ({ order, salt: encoded = '', digest: text = '' }) {
       const salt = readSalt(encoded)
       const digest = readDigest(text)

@@ -18,6 +18,20 @@ const SCHEMES: readonly Scheme[] = [...BCRYPT_SCHEMES, ARGON2, ...SCRYPT_SCHEMES
 export interface ReadHash extends ForeignHash {
   scheme: string
   weak: boolean
+  /** The hash with the length of each secret part instead of the part, such as `$2b$10$~53`. */
+  form: string
+}
+
+/** The groups of the patterns that are secret. */
+const SECRETS = ['salt', 'digest', 'separator', 'signer']
+
+function toForm (stored: string, positions: Record<string, [start: number, end: number]>): string {
+  let [form, last] = ['', 0]
+  for (const [start, end] of SECRETS.flatMap((name) => positions[name] === undefined ? [] : [positions[name]]).sort(([one], [other]) => one - other)) {
+    form += `${stored.slice(last, start)}~${stored.slice(start, end).replace(/=+$/, '').length}`
+    last = end
+  }
+  return form + stored.slice(last)
 }
 
 /**
@@ -27,11 +41,11 @@ export interface ReadHash extends ForeignHash {
 export function readHash (stored: string): ReadHash {
   if (stored.length > LENGTH) throw new HashError(`it is longer than ${LENGTH} characters`)
   for (const { name, weak = false, pattern, read } of SCHEMES) {
-    const groups = pattern.exec(stored)?.groups
-    if (groups === undefined) continue
-    const hash = read(groups)
+    const match = pattern.exec(stored)
+    if (match === null) continue
+    const hash = read(match.groups!)
     if (hash.work > WORK) throw new HashError(`one verification would take about ${Math.round(hash.work / 100) / 10} s; the limit is ${WORK / 1_000} s`)
-    return { ...hash, scheme: name, weak }
+    return { ...hash, scheme: name, weak, form: toForm(stored, match.indices!.groups!) }
   }
   throw new HashError('its scheme is unknown')
 }

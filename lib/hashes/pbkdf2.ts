@@ -10,7 +10,7 @@ const BLOCK: Record<string, number> = { sha1: 20, sha256: 32, sha512: 64 }
 
 export const PBKDF2: Scheme = {
   name: 'pbkdf2',
-  pattern: /^\$pbkdf2(?:-(?<hash>sha1|sha256|sha512))?\$(?<rounds>\d{1,9})\$(?<salt>[\w+/.=]*)\$(?<digest>[\w+/.=]+)$/,
+  pattern: /^\$pbkdf2(?:-(?<hash>sha1|sha256|sha512))?\$(?<rounds>\d{1,9})\$(?<salt>[\w+/.=]*)\$(?<digest>[\w+/.=]+)$/d,
   read (groups) {
     // Passlib leaves SHA-1 out of the name.
     const hash = groups['hash'] ?? 'sha1'

@@ -11,7 +11,7 @@ export interface Scheme {
   name: string
   /** Whether guesses are so fast that an import needs the operator's consent. */
   weak?: boolean
-  /** The groups are the parameters. */
+  /** The groups are the parameters. It has the flag `d`, for their positions. */
   pattern: RegExp
   /**
    * @param groups what `pattern` matched

@@ -35,7 +35,7 @@ const TEXT = String.raw`[\w+/.=]`
 function createScrypt (name: string, prepare: (password: string) => string): Scheme {
   return {
     name,
-    pattern: new RegExp(String.raw`^\$${name}\$${PARAMETERS}\$(?<salt>${TEXT}*)\$(?<digest>${TEXT}+)$`),
+    pattern: new RegExp(String.raw`^\$${name}\$${PARAMETERS}\$(?<salt>${TEXT}*)\$(?<digest>${TEXT}+)$`, 'd'),
     read (groups) {
       const { work, derive } = readParameters(groups)
       const salt = readSalt(groups['salt'] ?? '')
@@ -52,7 +52,7 @@ function createScrypt (name: string, prepare: (password: string) => string): Sch
 const FIREBASE: Scheme = {
   name: 'firescrypt',
   pattern: new RegExp(
-    String.raw`^\$firescrypt\$${PARAMETERS}\$(?<salt>${TEXT}+)\$(?<digest>${TEXT}+)\$(?<separator>${TEXT}*)\$(?<signer>${TEXT}+)$`
+    String.raw`^\$firescrypt\$${PARAMETERS}\$(?<salt>${TEXT}+)\$(?<digest>${TEXT}+)\$(?<separator>${TEXT}*)\$(?<signer>${TEXT}+)$`, 'd'
   ),
   read (groups) {
     const { work, derive } = readParameters(groups)

@@ -4,16 +4,17 @@ import { TIMERS, type Timers } from '../timers.ts'
 import type { Page } from './cursor.ts'
 import { CSV_TYPE, JSON_TYPE, NDJSON_TYPE } from './negotiation.ts'
 
-/** The format of a list: `{"data":[...]}`, `[...]`, a record per line, or the unchanged pieces, for CSV. */
-type ListFormat = 'object' | 'array' | 'ndjson' | 'csv'
+/** The format of a list: `{"data":[...]}`, `[...]`, a record per line, or the unchanged pieces, for CSV and for a whole document. */
+type ListFormat = 'object' | 'array' | 'ndjson' | 'csv' | 'document'
 
-export const LIST_TYPES: Record<ListFormat, string> = { object: JSON_TYPE, array: JSON_TYPE, ndjson: NDJSON_TYPE, csv: CSV_TYPE }
+export const LIST_TYPES: Record<ListFormat, string> = { object: JSON_TYPE, array: JSON_TYPE, ndjson: NDJSON_TYPE, csv: CSV_TYPE, document: JSON_TYPE }
 
 const FRAMES: Record<ListFormat, { open: string, separator: string, close: string }> = {
   object: { open: '{"data":[', separator: ',', close: ']}' },
   array: { open: '[', separator: ',', close: ']' },
   ndjson: { open: '', separator: '\n', close: '\n' },
-  csv: { open: '', separator: '', close: '' }
+  csv: { open: '', separator: '', close: '' },
+  document: { open: '', separator: '', close: '' }
 }
 
 export interface ListOptions {
@@ -109,8 +110,18 @@ export type ListSource<T> = Pick<Page<T>, 'batches' | 'render'>
 
 /** Renders a list: as text if it is a single batch, otherwise as a stream. */
 export async function renderList<T> ({ batches, render }: ListSource<T>, options: ListOptions): Promise<string | Readable> {
-  const { open, separator, close } = FRAMES[options.format]
-  const pieces: AsyncIterable<string> = render === undefined ? writeBatches(batches, separator) : render(separator)
+  const { separator } = FRAMES[options.format]
+  return await renderPieces(render === undefined ? writeBatches(batches, separator) : render(separator), options)
+}
+
+/** Streams pieces of text, the first one as soon as it is there. */
+export function streamPieces (pieces: AsyncIterable<string>, options: ListOptions): Readable {
+  return new ListStream(pieces[Symbol.asyncIterator](), options)
+}
+
+/** Renders pieces of text: as text if it is a single one, otherwise as a stream. */
+export async function renderPieces (pieces: AsyncIterable<string>, options: ListOptions): Promise<string | Readable> {
+  const { open, close } = FRAMES[options.format]
   const iterator = pieces[Symbol.asyncIterator]()
   const first = await iterator.next()
   if (first.done === true) return options.format === 'ndjson' ? '' : open + close

@@ -98,7 +98,7 @@ export function createLogouts ({ store, now, recorder, authorizations, fetch, on
   async function findReceiver (client_id: string): Promise<Pick<LogoutRecord, 'owner'> | null> {
     const client = await clients.get(client_id)
     if (client?.backchannelLogoutUri === undefined || client.disabled_at !== undefined) return null
-    return isVouchedFor(client) ? {} : { owner: client.userId }
+    return isVouchedFor(client) ? {} : { owner: client.userId ?? '' }
   }
 
   async function accept (id: string, fields: Pick<LogoutRecord, 'user_id' | 'client_id' | 'owner' | 'uids' | 'more' | 'epoch'>, delay = 0): Promise<void> {

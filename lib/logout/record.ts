@@ -5,7 +5,7 @@ import type { WorkRecord } from '../work/record.ts'
 export interface LogoutRecord extends WorkRecord {
   user_id: string
   client_id: string
-  /** The owner of a client that nobody vouches for. Absent: the client has a lane of its own. */
+  /** The owner of a client that nobody vouches for; '' if nobody owns it either. Absent: the client has a lane of its own. */
   owner?: string
   /** The sign-in sessions that ended, at most MOST_SESSIONS of them. */
   uids: string[]

@@ -24,7 +24,7 @@ interface CopyContent {
 const OUTBOXES = ['deliveries', 'logouts']
 
 /** Collections of expiring documents that grant no access. A restore keeps them. */
-const KEPT = ['attempts', 'events', 'webhook_failures', 'webhook_attempts', ...OUTBOXES]
+const KEPT = ['attempts', 'events', 'secret_ends', 'webhook_failures', 'webhook_attempts', ...OUTBOXES]
 
 /** Collections of records that grant access until they expire: tokens, grants, sessions, links, codes and requests in progress. */
 const EPHEMERAL = COLLECTIONS.filter(({ name, expiry }) => expiry !== undefined && !KEPT.includes(name)).map(({ name }) => name)

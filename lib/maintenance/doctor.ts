@@ -76,14 +76,14 @@ async function * checkUsers (store: Store, now: Clock): AsyncGenerator<Finding> 
   const credentials = createCredentials({ store, now })
   const broken = new Tally()
   const isFound = async (key: string, value: string, id: string) => (await users.getBy(key, value))?.id === id
-  const tallies = { account: new Tally(), addresses: new Tally(), way_keys: new Tally() }
+  const tallies = { account: new Tally(), addresses: new Tally(), way_keys: new Tally(), external_keys: new Tally() }
   for await (const batch of scan(users, {})) {
     await Promise.all(batch.map(async (user) => {
       const { id, account } = user
       // Deleted, or changed, since the batch was read.
       const changed = async () => (await users.get(id))?.account !== account
       if (!await isFound('account', account, id) && !await changed()) tallies.account.add(id)
-      for (const field of ['addresses', 'way_keys'] as const) {
+      for (const field of ['addresses', 'way_keys', 'external_keys'] as const) {
         for (const item of user[field] ?? []) {
           if (!await isFound(field, item, id) && (await users.get(id))?.[field]?.includes(item) === true) tallies[field].add(id)
         }

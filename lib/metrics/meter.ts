@@ -14,6 +14,8 @@ export interface Meter {
   tokens (grant: GrantLabel): void
   tokenCheck (outcome: Outcome): void
   store (operation: string, outcome: 'success' | 'error', seconds: number): void
+  /** A question to the former system that people move from, or one that was not asked because it is left alone. */
+  formerSystem (outcome: 'right' | 'wrong' | 'failed' | 'resting'): void
   /** A list has started (1) or ended (-1). */
   lists (change: 1 | -1): void
   /** Registers a gauge. Its name gets the prefix `identity_`. */

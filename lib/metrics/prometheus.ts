@@ -41,6 +41,9 @@ export function createMeter (version: string): Meter {
     buckets: STORE_BUCKETS,
     registers
   })
+  const questions = new Counter({
+    name: 'identity_former_system_questions_total', help: 'Questions to the former system that people move from.', labelNames: ['outcome'], registers
+  })
   const lists = new Gauge({ name: 'identity_list_cursors', help: 'Cursors of lists that are being read.', registers })
 
   async function write (format: keyof typeof FORMATS): Promise<{ type: string, text: string }> {
@@ -60,6 +63,7 @@ export function createMeter (version: string): Meter {
     tokens: (grant) => tokens.inc({ grant }),
     tokenCheck: (outcome) => checks.inc({ outcome }),
     store: (operation, outcome, seconds) => calls.observe({ operation, outcome }, seconds),
+    formerSystem: (outcome) => questions.inc({ outcome }),
     lists: (change) => lists.inc(change),
     read (name, help, reading) {
       const gauge: Gauge = new Gauge({

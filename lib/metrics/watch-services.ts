@@ -43,16 +43,16 @@ export function watchTokens (tokens: Tokens, meter: Meter): Tokens {
 /** The method of a step, as in the label of a sign-in. */
 const toMethod = (kind: Proof['kind']): string => AMR[kind] ?? kind
 
-/** Wraps the sign-ins to count each submitted form. */
+/** Wraps the sign-ins to count each submitted form, and what links and other providers have proved. */
 export function watchSignIns (signIns: SignIns, meter: Meter): SignIns {
-  const succeed = ({ strength }: SignedIn) => meter.signIn('success', strength.amr.join('+'))
+  const succeed = ({ strength }: SignedIn) => meter.signIn('success', strength.amr.join('+') || toMethod('upstream'))
   return {
     ...signIns,
     async submit (secret, attempt, aim) {
       try {
         const outcome = await signIns.submit(secret, attempt, aim)
         if ('done' in outcome) succeed(outcome.done)
-        else if ('again' in outcome) meter.signIn('failure', toMethod(outcome.again.step.kind))
+        else if ('again' in outcome) meter.signIn('failure', toMethod(outcome.failed))
         return outcome
       } catch (error) {
         meter.signIn(toOutcome(error), toMethod((await signIns.find(secret, aim)).step.kind))
@@ -62,6 +62,7 @@ export function watchSignIns (signIns: SignIns, meter: Meter): SignIns {
     async proceed (secret, proved, aim) {
       const outcome = await signIns.proceed(secret, proved, aim)
       if ('done' in outcome) succeed(outcome.done)
+      else if ('again' in outcome) meter.signIn('failure', toMethod(outcome.failed))
       return outcome
     }
   }

@@ -1,21 +1,31 @@
 import type { Adapter, AdapterPayload } from 'oidc-provider'
 import { findUsable } from '../clients/usable.ts'
 import { toTimestamp } from '../clock.ts'
+import { isDocumentUrl } from '../documents/ids.ts'
 import { readRegistry } from '../resources/registry.ts'
 import { toMetadata } from './clients.ts'
 import { adaptCodes, adaptDeviceCodes } from './codes.ts'
+import { isAsserted, rememberClient } from './context.ts'
+import { findDocumentClient } from './document-clients.ts'
 import { adaptGrants } from './grants.ts'
 import type { AdapterParts, ModelAdapter, Payload } from './model-adapter.ts'
 import { adaptInteractions, adaptProofs, adaptPushedRequests } from './requests.ts'
 import { adaptSignInSessions } from './sign-in-sessions.ts'
 import { adaptAccessTokens, adaptClientCredentials, adaptRefreshTokens } from './tokens.ts'
 
-/** Registered clients, read for every request, so that a change takes effect at once. */
-function adaptClients ({ store, box, times }: AdapterParts): ModelAdapter {
+/** Clients, read for every request, so that a change takes effect at once. */
+function adaptClients (parts: AdapterParts): ModelAdapter {
+  const { store, times, getContext } = parts
   return {
     async find (id) {
+      // The `sub` of an assertion may be of any type.
+      if (typeof id !== 'string') return undefined
+      if (isDocumentUrl(id)) return await findDocumentClient(parts, id)
       const record = await findUsable(store, id, toTimestamp(times.now()))
-      return record === null ? undefined : toMetadata(record, box, await readRegistry(store))
+      if (record === null) return undefined
+      const ctx = getContext()
+      rememberClient(ctx, record)
+      return toMetadata(record, await readRegistry(store), { isAsserted: isAsserted(ctx) })
     }
   }
 }

@@ -1,12 +1,20 @@
+import { randomBytes } from 'node:crypto'
 import { GRANT_TYPES, isVouchedFor, listGrants } from '../clients/kinds.ts'
+import { listAlgorithms } from '../crypto/public-keys.ts'
+import { isConfidential } from '../clients/token-auth.ts'
 import { LOOPBACK_URI, isLoopbackHost } from '../loopback.ts'
 import type { ClientRecord } from '../records.ts'
-import type { SecretBox } from '../crypto/secrets.ts'
 import { type Registry, findDeclarer, listUsableScopes } from '../resources/registry.ts'
 import type { Json } from '../store/port.ts'
 
 /** Our own properties, in addition to the client metadata of oidc-provider. */
-export const CLIENT_PROPERTIES = ['registered_uris', 'own_scopes', 'owner', 'epoch', 'first_party', 'public', 'pkce', 'id_token_claims', 'grants', 'vouched', 'declared_scopes'] as const
+export const CLIENT_PROPERTIES = ['registered_uris', 'own_scopes', 'owner', 'epoch', 'first_party', 'public', 'pkce', 'id_token_claims', 'grants', 'vouched', 'declared_scopes', 'document', 'profile'] as const
+
+/**
+ * oidc-provider requires a secret of a confidential client. It never compares this one, which is new in each process: see `verify` of
+ * client-authentication.ts.
+ */
+const UNUSED_SECRET = randomBytes(32).toString('base64url')
 
 const WEB = /^https?:$/
 
@@ -21,11 +29,26 @@ function isAcceptedFor (type: 'web' | 'native', uri: string): boolean {
   return protocol === 'https:' ? !isLoopbackHost(hostname) : protocol !== 'about:'
 }
 
-/** A registered client as oidc-provider's client metadata (RFC 7591). */
-export function toMetadata (record: ClientRecord, box: SecretBox, registry: Registry): Record<string, Json> {
-  const secret = record.secret === undefined ? undefined : box.open(record.secret, record.id)
-  const isPublic = secret === undefined
-  const uris = record.redirectUris
+interface MetadataOptions {
+  /** Of a client from a document: whether the stored client has the same content. */
+  isAccepted?: boolean
+  /** Whether the request authenticates the client by an assertion. */
+  isAsserted?: boolean
+}
+
+/** How the client authenticates, for oidc-provider, which knows one way. Which ways pass now is decided by `verify` of client-authentication.ts. */
+function toMethod (isPublic: boolean, isAsserted: boolean): object {
+  if (isPublic) return { token_endpoint_auth_method: 'none' }
+  if (isAsserted) return { token_endpoint_auth_method: 'private_key_jwt' }
+  // oidc-provider accepts client_secret_post too for a client with client_secret_basic.
+  return { token_endpoint_auth_method: 'client_secret_basic', client_secret: UNUSED_SECRET }
+}
+
+/** A client as oidc-provider's client metadata (RFC 7591). Nothing secret is in it. */
+export function toMetadata (record: ClientRecord, registry: Registry, { isAccepted = false, isAsserted = false }: MetadataOptions = {}): Record<string, Json> {
+  const isPublic = !isConfidential(record)
+  const { profile, redirectUris: uris } = record
+  const keys = (record.keys ?? []).filter(({ jwk }) => listAlgorithms(jwk).length > 0).map(({ jwk }) => jwk)
   const schemes = uris.some((uri) => !WEB.test(new URL(uri).protocol))
   const type = schemes || (isPublic && uris.some((uri) => LOOPBACK_URI.test(uri))) ? 'native' : 'web'
   const grants = listGrants(record)
@@ -40,9 +63,10 @@ export function toMetadata (record: ClientRecord, box: SecretBox, registry: Regi
     redirect_uris: accepted,
     response_types: accepted.length > 0 ? ['code'] : [],
     grant_types: [...types].map((grant) => GRANT_TYPES[grant]),
-    // oidc-provider accepts client_secret_post too for a client with client_secret_basic.
-    token_endpoint_auth_method: isPublic ? 'none' : 'client_secret_basic',
-    ...(secret !== undefined && { client_secret: secret }),
+    ...toMethod(isPublic, isAsserted && keys.length > 0),
+    ...(keys.length > 0 && { jwks: { keys } }),
+    ...((record.idTokenAlg ?? profile) !== undefined && { id_token_signed_response_alg: 'ES256' }),
+    ...(profile !== undefined && { profile, require_pushed_authorization_requests: true, dpop_bound_access_tokens: true }),
     // Our ID tokens for such a client always have `sid`.
     ...(record.backchannelLogoutUri !== undefined && { backchannel_logout_uri: record.backchannelLogoutUri, backchannel_logout_session_required: true }),
     registered_uris: uris,
@@ -50,11 +74,12 @@ export function toMetadata (record: ClientRecord, box: SecretBox, registry: Regi
     declared_scopes: usable.filter((scope) => findDeclarer(registry, scope) !== undefined),
     grants,
     vouched: isVouchedFor(record),
-    owner: record.userId,
+    ...(record.userId !== undefined && { owner: record.userId }),
     epoch: record.epoch,
     first_party: record.first_party === true,
     public: isPublic,
     ...(record.pkce !== undefined && { pkce: record.pkce }),
+    ...(record.document !== undefined && { document: { print: record.document.print, accepted: isAccepted } }),
     id_token_claims: record.id_token_claims === true
   }
 }

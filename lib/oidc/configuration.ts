@@ -1,6 +1,7 @@
 import type { Configuration, KoaContextWithOIDC, errors as OidcErrors, interactionPolicy } from 'oidc-provider'
 import type { createAccounts } from './accounts.ts'
 import type { createAdapterFactory } from './adapter.ts'
+import { MOST_AHEAD } from './assertions.ts'
 import { CLIENT_PROPERTIES } from './clients.ts'
 import { type OurClient, toOurClient, toOurs } from './context.ts'
 import { isOwnOrigin } from '../clients/registered-uris.ts'
@@ -17,7 +18,7 @@ import { ROUTES } from './routes.ts'
 import { INTERACTION } from '../issuer.ts'
 import { CLAIMS, chooseDefaultScope, splitScopes } from './scopes.ts'
 import type { Views } from './views.ts'
-import { REACHABLE } from '../proofs.ts'
+import type { Acr } from '../proofs.ts'
 
 interface ConfigurationParts {
   settings: OidcSettings
@@ -29,10 +30,16 @@ interface ConfigurationParts {
   keys: KeyRing
   adapter: ReturnType<typeof createAdapterFactory>
   findAccount: ReturnType<typeof createAccounts>
+  /** The classes that a sign-in can reach. */
+  acrs: readonly Acr[]
   /** The languages of the pages. */
   languages: readonly Language[]
   views: Views
   loadGrant: ReturnType<typeof createGrantLoader>
+  /** Judges the assertion by which the request authenticates its client, and uses it up. */
+  isAssertion (ctx: KoaContextWithOIDC, client_id: string, jti: string): Promise<boolean>
+  /** Counts a refresh without a new refresh token. @throws an error of oidc-provider when there are too many */
+  countRefresh (): Promise<void>
   resourceIndicators: ReturnType<typeof createResourceIndicators>
   errors: typeof OidcErrors
   policy: typeof interactionPolicy
@@ -83,7 +90,10 @@ function isPkceRequired (client: OurClient): boolean {
   return client.public || client.pkce !== 'optional'
 }
 
-const AUTH_METHODS: NonNullable<Configuration['clientAuthMethods']> = ['client_secret_basic', 'client_secret_post', 'none']
+const AUTH_METHODS: NonNullable<Configuration['clientAuthMethods']> = ['client_secret_basic', 'client_secret_post', 'private_key_jwt', 'none']
+
+/** The algorithms of signatures that clients make. None is symmetric: a secret that is stored as a hash verifies no signature. */
+const SIGNATURES: NonNullable<NonNullable<Configuration['enabledJWA']>['clientAuthSigningAlgValues']> = ['ES256', 'EdDSA', 'Ed25519', 'PS256', 'RS256']
 
 /** The options of every cookie. */
 export const createCookie = (secure: boolean) => ({ httpOnly: true, sameSite: 'lax', secure, signed: true } as const)
@@ -97,21 +107,31 @@ export function createConfiguration (parts: ConfigurationParts): Configuration {
     adapter,
     routes,
     clientAuthMethods: AUTH_METHODS,
+    enabledJWA: { clientAuthSigningAlgValues: [...SIGNATURES], requestObjectSigningAlgValues: [...SIGNATURES] },
+    // oidc-provider checks `nbf` of an assertion before our judge does, so it must tolerate as much. It would also accept stored records for so
+    // long after their end: the adapters refuse them (requests.ts).
+    clockTolerance: MOST_AHEAD,
+    async assertJwtClientAuthClaimsAndHeader (ctx, { jti }, _header, { clientId }) {
+      if (!await parts.isAssertion(ctx, clientId, String(jti))) throw new errors.InvalidClientAuth('the assertion was refused')
+    },
     responseTypes: ['code'],
     scopes: ['openid', 'offline_access'],
-    acrValues: [...REACHABLE],
+    acrValues: [...parts.acrs],
     discovery: {
       // Initiating User Registration via OpenID Connect 1.0, 4.1.
       prompt_values_supported: ['none', 'login', 'consent', ...(settings.signUp === true ? ['create'] : [])],
+      ...(settings.documents !== undefined && { client_id_metadata_document_supported: true }),
       ui_locales_supported: [...parts.languages],
       introspection_endpoint_auth_methods_supported: AUTH_METHODS,
-      revocation_endpoint_auth_methods_supported: AUTH_METHODS
+      introspection_endpoint_auth_signing_alg_values_supported: SIGNATURES,
+      revocation_endpoint_auth_methods_supported: AUTH_METHODS,
+      revocation_endpoint_auth_signing_alg_values_supported: SIGNATURES
     },
     claims: { amr: null, ...Object.fromEntries(Object.entries(CLAIMS).map(([scope, claims]) => [scope, [...claims]])) },
     // accounts.ts decides which claims an ID token has, per client.
     conformIdTokenClaims: false,
     pkce: { required: (_ctx, client) => isPkceRequired(toOurClient(client)) },
-    jwks: { keys: keys.signing },
+    jwks: { keys: [...keys.signing, ...keys.ecSigning] },
     cookies: {
       keys: keys.cookies,
       // With these prefixes a browser accepts the cookie over https only, `__Host-` from this host only (RFC 6265bis, 4.1.3).
@@ -122,8 +142,9 @@ export function createConfiguration (parts: ConfigurationParts): Configuration {
       short: cookie
     },
     ttl: {
-      AccessToken: settings.accessTtl,
-      ClientCredentials: settings.accessTtl,
+      // A resource may set its own.
+      AccessToken: (_ctx, { resourceServer }) => resourceServer?.accessTokenTTL ?? settings.accessTtl,
+      ClientCredentials: (_ctx, { resourceServer }) => resourceServer?.accessTokenTTL ?? settings.accessTtl,
       RefreshToken: settings.refreshTtl,
       // Anyone may open a page with a form, and its session is stored before a user signs in. Submitting the form makes it last.
       Session: (ctx, session) => session.accountId === undefined
@@ -171,6 +192,8 @@ export function createConfiguration (parts: ConfigurationParts): Configuration {
     },
     extraClientMetadata: { properties: [...CLIENT_PROPERTIES], validator: () => {} },
     extraParams: {
+      // The id of another provider to sign in with.
+      upstream: null,
       // oidc-provider calls this for every request, before it stores anything.
       scope: (ctx, value, client) => {
         checkLength(ctx, errors)
@@ -195,7 +218,12 @@ export function createConfiguration (parts: ConfigurationParts): Configuration {
       completeClaims(ctx)
       return await parts.loadGrant(ctx)
     },
-    rotateRefreshToken: () => true,
+    async rotateRefreshToken ({ oidc: { client } }) {
+      if (toOurClient(client!).profile !== 'fapi2') return true
+      // Their binding by DPoP protects refresh tokens (FAPI 2.0 Security Profile, 5.3.2.1-9).
+      await parts.countRefresh()
+      return false
+    },
     revokeGrantPolicy: () => true,
     // `GrantRecord.bound` decides whether a token ends with the sign-in session.
     expiresWithSession: async () => false,

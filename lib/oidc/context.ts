@@ -6,7 +6,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Client, KoaContextWithOIDC, Provider } from 'oidc-provider'
 import type { Proof } from '../proofs.ts'
-import type { ClientGrant } from '../records.ts'
+import type { ClientGrant, ClientRecord } from '../records.ts'
 import type { Json } from '../store/port.ts'
 
 /** Our properties of oidc-provider's client. */
@@ -21,12 +21,19 @@ export interface OurClient {
   grants: ClientGrant[]
   /** Whether the operator vouches for it, see isVouchedFor. */
   vouched: boolean
-  /** The user who owns the client. */
-  owner: string
+  /** The user who owns the client. Absent: nobody. */
+  owner?: string
+  /**
+   * Of a client from a document: `print` identifies what people decide on, and `accepted` is true if the stored client has the same. Then
+   * somebody has allowed it.
+   */
+  document?: { print: string, accepted: boolean }
   /** The client's epoch when it was read for this request. */
   epoch: number
   first_party: boolean
   public: boolean
+  /** Stricter rules: FAPI 2.0. */
+  profile?: 'fapi2'
   /** Honoured only for a confidential client, see configuration.ts. */
   pkce?: 'optional'
   /** Whether its ID tokens have the claims of the granted scopes. */
@@ -50,7 +57,7 @@ export type SignIn = {
 interface OurContext {
   client?: OurClient
   /** Present when the user has signed in for this request. */
-  result?: { login?: SignIn }
+  result?: { login?: SignIn, consent?: { document?: string } }
   /** The fields of the grant that a record of it needs. */
   grant?: Record<'accountId' | 'clientId' | 'openid' | 'resources' | 'rejected', Json>
 }
@@ -59,6 +66,43 @@ interface OurContext {
 export const toOurs = (ctx: { oidc?: object } | undefined): OurContext => (ctx?.oidc ?? {}) as OurContext
 
 export const toOurClient = (client: object): OurClient => client as OurClient
+
+/** What a request has of the client that it names: the record, and the secret or key that has authenticated it. */
+interface Caller { record: ClientRecord, auth_id?: string | undefined }
+
+/** By the context of the request, because oidc-provider shares its client objects between requests. */
+const callers = new WeakMap<KoaContextWithOIDC, Caller>()
+
+/** Remembers the record that was read for this request. */
+export function rememberClient (ctx: KoaContextWithOIDC | undefined, record: ClientRecord): void {
+  if (ctx !== undefined && callers.get(ctx)?.auth_id === undefined) callers.set(ctx, { record })
+}
+
+/** Whether what the request presents authenticates its client. */
+export async function authenticateCaller (ctx: KoaContextWithOIDC | undefined, id: string, verify: (record: ClientRecord) => Promise<{ auth_id?: string } | null>): Promise<boolean> {
+  const caller = ctx === undefined ? undefined : callers.get(ctx)
+  const verdict = caller?.record.id === id ? await verify(caller.record) : null
+  if (verdict !== null) caller!.auth_id = verdict.auth_id
+  return verdict !== null
+}
+
+/** The secret or the key that has authenticated the client of this request. */
+export const findAuthId = (ctx: KoaContextWithOIDC | undefined): string | undefined => ctx === undefined ? undefined : callers.get(ctx)?.auth_id
+
+/** Whether the request authenticates its client by an assertion (RFC 7523). */
+export const isAsserted = (ctx: KoaContextWithOIDC | undefined): boolean => ctx?.oidc?.params?.client_assertion !== undefined
+
+/** The `jti` of an assertion that was just used up. */
+const spent = new WeakMap<KoaContextWithOIDC, string>()
+
+export function noteSpent (ctx: KoaContextWithOIDC, jti: string): void {
+  spent.set(ctx, jti)
+}
+
+/** Whether the assertion of this request has this `jti`, and was just used up. True once: a later proof with the same `jti` is another one. */
+export function takeSpent (ctx: KoaContextWithOIDC | undefined, jti: string): boolean {
+  return ctx !== undefined && spent.get(ctx) === jti && spent.delete(ctx)
+}
 
 interface IdToken {
   /** The request; absent for a logout token. */
@@ -72,6 +116,7 @@ interface IdToken {
 interface Internals {
   createContext (this: Provider, request: IncomingMessage, response: ServerResponse): KoaContextWithOIDC
   OIDCContext: (new (ctx: KoaContextWithOIDC) => KoaContextWithOIDC['oidc']) & { prototype: object }
+  ReplayDetection: { unique (iss: string, jti: string, exp: number): Promise<boolean> }
   IdToken: (new (claims: { sub: string }, options: { client: Client }) => IdToken) & { prototype: IdToken }
 }
 

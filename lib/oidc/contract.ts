@@ -21,6 +21,8 @@ export interface TokenLimitSettings {
 export interface OidcSettings extends TokenLimitSettings {
   /** Whether users may sign up. If so, an app may request it with prompt=create. */
   signUp?: boolean
+  /** Clients from documents. Absent: there are none. */
+  documents?: object | undefined
   accessTtl: number
   refreshTtl: number
   sessionTtl: number
@@ -52,13 +54,17 @@ export interface Interaction {
   clientName: string
   /** Whether the operator vouches for the client. */
   vouched: boolean
-  /** The id of the user who owns the client. */
-  owner: string
+  /** The id of the user who owns the client. Absent: nobody. */
+  owner?: string
+  /** For a client from a document: the host of its id, and what a decision is about. */
+  document?: { host: string, print: string }
   /** The resource that the tokens are for, if it is not this service. */
   resource?: { name: string, uri: string }
   redirectUri?: string
   /** The languages the client asks for (OpenID Connect Core, 3.1.2.1). */
   locales?: string
+  /** The other provider that the client asks for. */
+  upstream?: string
   /** The account the client expects. */
   loginHint?: string
   /** The user who is already signed in. */
@@ -83,7 +89,7 @@ export interface Login {
 export type Decision =
   /** `create` answers prompt=create too. */
   | { login: Login, create?: Record<string, never> }
-  | { consent: Record<string, never> }
+  | { consent: { document?: string } }
   | { error: 'access_denied' | 'unmet_authentication_requirements', error_description: string }
 
 /** A browser with a signed-in user. */

@@ -1,7 +1,10 @@
 import type { IncomingMessage } from 'node:http'
+import type { SecretUses } from '../clients/secret-uses.ts'
 import type { Clock } from '../clock.ts'
 import type { SecretBox } from '../crypto/secrets.ts'
+import type { LazyDocuments } from '../documents/index.ts'
 import type { Look } from '../pages/look.ts'
+import { ACRS, type Acr } from '../proofs.ts'
 import type { ClientGrant } from '../records.ts'
 import { type Counter, createCounter } from '../throttling/counter.ts'
 import type { Store } from '../store/port.ts'
@@ -9,6 +12,7 @@ import type { MaySignIn } from '../ways/may-sign-in.ts'
 import type { Tokens } from '../tokens/tokens.ts'
 import type { AddressMode } from '../events/address.ts'
 import type { Recorder } from '../events/recorder.ts'
+import { createClientAuthentication } from './client-authentication.ts'
 import { createIntrospection } from './introspection.ts'
 import { createKeys } from './keys.ts'
 import type { AuthorizationServer, OidcSettings, RefusedUri } from './contract.ts'
@@ -31,13 +35,15 @@ interface ServerOptions {
 
 /**
  * The parts of the authorization server that need no HTTP.
+ * @param acrs the classes that a sign-in can reach
  * @param uptime milliseconds of a monotonic clock
  */
-export function createOidc ({ store, tokens, maySignIn, box, now, recorder, addresses, counter = createCounter(), onGrant, uptime = () => performance.now() }: {
-  store: Store, tokens: Tokens, maySignIn: MaySignIn, box: SecretBox, now: Clock, recorder: Recorder, addresses: AddressMode, counter?: Counter, onGrant?: ((grant: ClientGrant) => void) | undefined, uptime?: () => number
+export function createOidc ({ store, tokens, maySignIn, acrs = ACRS, box, now, recorder, addresses, uses, counter = createCounter(), onGrant, documents, uptime = () => performance.now() }: {
+  store: Store, tokens: Tokens, maySignIn: MaySignIn, acrs?: readonly Acr[], box: SecretBox, now: Clock, recorder: Recorder, addresses: AddressMode, uses: Pick<SecretUses, 'note'>, counter?: Counter, onGrant?: ((grant: ClientGrant) => void) | undefined, documents?: LazyDocuments | undefined, uptime?: () => number
 }) {
   const keys = createKeys({ store, box, now })
   const times = createTimes(now)
+  const authentication = createClientAuthentication({ store, box, now, times, uses, documents })
 
   return {
     /** Creates a new signing key, see lib/oidc/keys.ts. Running services notice it within 15 seconds. */
@@ -48,7 +54,7 @@ export function createOidc ({ store, tokens, maySignIn, box, now, recorder, addr
     },
 
     /** Answers introspection requests, see introspection.ts. */
-    createIntrospection: (settings: Pick<OidcSettings, 'refreshGrace'>) => createIntrospection({ store, tokens, box, times, ...settings }),
+    createIntrospection: (settings: Pick<OidcSettings, 'refreshGrace'>) => createIntrospection({ tokens, authentication, times, ...settings }),
 
     /**
      * Returns a function that resolves to the authorization server with the current keys. It reads the keys again when the
@@ -64,7 +70,7 @@ export function createOidc ({ store, tokens, maySignIn, box, now, recorder, addr
         if (current?.version !== ring.version) {
           // oidc-provider is loaded with the first server, so that an app without sign-ins does not pay for it.
           const { buildServer } = await import('./provider.ts')
-          current = { server: await buildServer({ ...options, store, tokens, maySignIn, box, times, recorder, addresses, counter, keys: ring, onGrant }), version: ring.version }
+          current = { server: await buildServer({ ...options, store, tokens, maySignIn, acrs, box, authentication, times, recorder, addresses, counter, keys: ring, onGrant, documents }), version: ring.version }
         }
         checkedAt = uptime()
       }

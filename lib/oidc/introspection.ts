@@ -1,12 +1,11 @@
 import { canRedeem } from '../clients/kinds.ts'
-import type { SecretBox } from '../crypto/secrets.ts'
+import { isConfidential } from '../clients/token-auth.ts'
 import type { TokenRecord } from '../records.ts'
-import type { Store } from '../store/port.ts'
 import { showStrength } from '../tokens/strength.ts'
 import type { Tokens } from '../tokens/tokens.ts'
 import { hashToken } from '../crypto/random-token.ts'
 import { CLIENT_CREDENTIALS, type Valid } from '../tokens/validity.ts'
-import { createClientAuthentication } from './client-authentication.ts'
+import { CREDENTIALS, type ClientAuthentication } from './client-authentication.ts'
 import { isOwnOrigin } from '../clients/registered-uris.ts'
 import type { Times } from './contract.ts'
 import { OriginError, invalidRequest } from './oauth-error.ts'
@@ -29,11 +28,9 @@ function refuseRepeated (form: URLSearchParams, names: string[]): void {
  * Token introspection (RFC 7662): a resource server asks whether a token is valid, and for its user and scopes. The service answers
  * this itself, and not through oidc-provider, because it takes one look-up, as any other request does.
  */
-export function createIntrospection ({ store, tokens, box, times, refreshGrace }: {
-  store: Store, tokens: Tokens, box: SecretBox, times: Times, refreshGrace: number
+export function createIntrospection ({ tokens, authentication, times, refreshGrace }: {
+  tokens: Tokens, authentication: ClientAuthentication, times: Times, refreshGrace: number
 }) {
-  const authenticate = createClientAuthentication({ store, box, now: times.now })
-
   async function find (token: string): Promise<Valid<TokenRecord> | null> {
     const id = hashToken(token)
     const access = await tokens.find<TokenRecord>('access_tokens', id)
@@ -45,16 +42,16 @@ export function createIntrospection ({ store, tokens, box, times, refreshGrace }
 
   /** @throws OAuthError */
   return async function introspect ({ authorization, form, issuer, origin }: IntrospectionRequest): Promise<object> {
-    refuseRepeated(form, ['client_id', 'client_secret'])
-    const client = await authenticate(authorization, form, issuer)
-    if (origin !== undefined && !(client.secret === undefined && isOwnOrigin(client.redirectUris, origin))) throw new OriginError(origin, client.id)
+    refuseRepeated(form, CREDENTIALS)
+    const client = await authentication.authenticate(authorization, form, issuer)
+    if (origin !== undefined && !(!isConfidential(client) && isOwnOrigin(client.redirectUris, origin))) throw new OriginError(origin, client.id)
     refuseRepeated(form, ['token', 'token_type_hint'])
     const token = form.get('token')
     if (!token) throw invalidRequest("missing required parameter 'token'")
     const found = await find(token)
     // A public client cannot authenticate, so it may introspect its own tokens only. Nobody but its client has a use for a refresh token.
     const isOwn = found?.record.client_id === client.id
-    const needsOwn = client.secret === undefined || found?.record.generation !== undefined
+    const needsOwn = !isConfidential(client) || found?.record.generation !== undefined
     if (found === null || found.client === null || (needsOwn && !isOwn)) return { active: false }
     const { record } = found
     const scope = toScopeParameter(record, found.client, found.registry)

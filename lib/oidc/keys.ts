@@ -1,6 +1,7 @@
-import { createHmac, generateKeyPair, hash, randomBytes } from 'node:crypto'
+import { createHmac, generateKeyPair, randomBytes } from 'node:crypto'
 import { promisify } from 'node:util'
 import type { Clock } from '../clock.ts'
+import { toThumbprint } from '../crypto/public-keys.ts'
 import type { SecretBox } from '../crypto/secrets.ts'
 import { type Document, DuplicateKeyError, type Store } from '../store/port.ts'
 
@@ -23,11 +24,18 @@ interface SigningKey {
   [member: string]: string
 }
 
-/** The keys that one rotation creates. */
-interface Generation {
+/** The algorithms of ID and logout tokens. Each has keys of its own, which are rotated apart. */
+export type SigningAlg = 'RS256' | 'ES256'
+
+/** A signing key that one rotation creates. */
+interface SigningGeneration {
   /** Start of use, in milliseconds since the epoch. */
   since: number
   signing: SigningKey
+}
+
+/** The keys that a rotation of RS256 creates. */
+interface Generation extends SigningGeneration {
   /** Signs cookies. */
   cookie: string
 }
@@ -43,8 +51,10 @@ interface KeysRecord extends Document {
 export interface KeyRing {
   /** Changes whenever the keys do. */
   readonly version: string
-  /** The key in use comes first; all are published. */
+  /** The RS256 keys. That in use comes first; all are published. */
   readonly signing: SigningKey[]
+  /** The ES256 keys, in the same way. */
+  readonly ecSigning: SigningKey[]
   /** The key in use comes first; all are accepted. */
   readonly cookies: string[]
   /** 32 bytes, for DPoP nonces (RFC 9449, 8). */
@@ -58,19 +68,34 @@ const generate = promisify(generateKeyPair)
 async function createGeneration (since: number): Promise<Generation> {
   const { privateKey } = await generate('rsa', { modulusLength: RSA_BITS })
   const jwk = privateKey.export({ format: 'jwk' }) as Record<string, string>
-  // The key's thumbprint (RFC 7638).
-  const kid = hash('sha256', JSON.stringify({ e: jwk.e, kty: jwk.kty, n: jwk.n }), 'base64url')
   return {
     since,
-    signing: { ...jwk, kty: 'RSA', alg: 'RS256', use: 'sig', kid },
+    signing: { ...jwk, kty: 'RSA', alg: 'RS256', use: 'sig', kid: toThumbprint(jwk) },
     cookie: randomBytes(32).toString('base64url')
   }
 }
 
-/** `nonce` is for DPoP nonces, `codes` the key of the user codes' HMAC. */
-interface Secrets { generations: Generation[], nonce: string, codes: string }
+async function createEcGeneration (since: number): Promise<SigningGeneration> {
+  const { privateKey } = await generate('ec', { namedCurve: 'P-256' })
+  const jwk = privateKey.export({ format: 'jwk' }) as Record<string, string>
+  return { since, signing: { ...jwk, kty: 'EC', alg: 'ES256', use: 'sig', kid: toThumbprint(jwk) } }
+}
 
-function createSecrets (): Omit<Secrets, 'generations'> {
+/** Adds a new generation: those that wait for their use stay, and of the others the last ones. */
+function add<T extends SigningGeneration> (next: T, former: T[], time: number): T[] {
+  return [next, ...former.filter(({ since }) => since > time), ...former.filter(({ since }) => since <= time).slice(0, RETAINED)]
+}
+
+/** Those in use first. */
+function order<T extends SigningGeneration> (generations: T[], time: number): { ready: number, ordered: T[] } {
+  const ready = generations.filter(({ since }) => since <= time)
+  return { ready: ready.length, ordered: [...ready, ...generations.filter(({ since }) => since > time)] }
+}
+
+/** `nonce` is for DPoP nonces, `codes` the key of the user codes' HMAC. */
+interface Secrets { generations: Generation[], ec: SigningGeneration[], nonce: string, codes: string }
+
+function createSecrets (): Omit<Secrets, 'generations' | 'ec'> {
   return { nonce: randomBytes(32).toString('base64url'), codes: randomBytes(32).toString('base64url') }
 }
 
@@ -79,7 +104,11 @@ export function createKeys ({ store, box, now }: { store: Store, box: SecretBox,
   const records = store.collection<KeysRecord>('keys')
 
   const seal = (secrets: Secrets) => box.seal(JSON.stringify(secrets), ID)
-  const open = (record: KeysRecord) => JSON.parse(box.open(record.sealed, ID)) as Secrets
+  const open = (record: KeysRecord) => JSON.parse(box.open(record.sealed, ID)) as Secrets | Omit<Secrets, 'ec'>
+
+  /** Writes the keys unless they have changed meanwhile. */
+  const replace = async (secrets: Secrets, { revision }: KeysRecord): Promise<KeysRecord | null> =>
+    await records.update(ID, { set: { sealed: seal(secrets) }, increment: { revision: 1 } }, { equal: { revision } })
 
   async function readOrCreate (): Promise<KeysRecord> {
     const existing = await records.get(ID)
@@ -87,7 +116,7 @@ export function createKeys ({ store, box, now }: { store: Store, box: SecretBox,
     const created: KeysRecord = {
       id: ID,
       revision: 0,
-      sealed: seal({ ...createSecrets(), generations: [await createGeneration(0)] })
+      sealed: seal({ ...createSecrets(), generations: [await createGeneration(0)], ec: [await createEcGeneration(0)] })
     }
     try {
       await records.insert(created)
@@ -100,18 +129,26 @@ export function createKeys ({ store, box, now }: { store: Store, box: SecretBox,
     }
   }
 
+  /** The keys. Those of an earlier release get an ES256 key. */
+  async function readComplete (): Promise<{ record: KeysRecord, secrets: Secrets }> {
+    for (;;) {
+      const record = await readOrCreate()
+      const secrets = open(record)
+      if ('ec' in secrets) return { record, secrets }
+      await replace({ ...secrets, ec: [await createEcGeneration(0)] }, record)
+    }
+  }
+
   return {
     /** Reads the keys; creates them when there are none. */
     async load (): Promise<KeyRing> {
-      const record = await readOrCreate()
-      const { generations, nonce, codes } = open(record)
-      const time = now()
-      const ready = generations.filter(({ since }) => since <= time)
-      const ordered = [...ready, ...generations.filter(({ since }) => since > time)]
+      const { record, secrets: { generations, ec, nonce, codes } } = await readComplete()
+      const [rsa, curves] = [order(generations, now()), order(ec, now())]
       return {
-        version: `${record.revision}:${ready.length}`,
-        signing: ordered.map(({ signing }) => signing),
-        cookies: ordered.map(({ cookie }) => cookie),
+        version: `${record.revision}:${rsa.ready}:${curves.ready}`,
+        signing: rsa.ordered.map(({ signing }) => signing),
+        ecSigning: curves.ordered.map(({ signing }) => signing),
+        cookies: rsa.ordered.map(({ cookie }) => cookie),
         nonceSecret: Buffer.from(nonce, 'base64url'),
         nameUserCode: (code) => createHmac('sha256', codes).update(code).digest('base64url')
       }
@@ -120,21 +157,24 @@ export function createKeys ({ store, box, now }: { store: Store, box: SecretBox,
     /**
      * Creates a new signing key. It is published at once and used after PUBLISHED_BEFORE_USE; the previous key stays
      * published.
-     * @param dropFormer replaces all keys and secrets, and uses the new ones at once: for leaked keys
+     * @param alg which keys get a new one: RS256, with the key of the cookies, or ES256
+     * @param dropFormer replaces all keys of both kinds and all secrets, and uses the new ones at once: for leaked keys
      * @returns the new key's id, and the start of its use in milliseconds since the epoch
      */
-    async rotate ({ dropFormer = false }: { dropFormer?: boolean } = {}): Promise<{ kid: string, since: number }> {
+    async rotate ({ alg = 'RS256', dropFormer = false }: { alg?: SigningAlg, dropFormer?: boolean } = {}): Promise<{ kid: string, since: number }> {
       for (;;) {
-        const record = await readOrCreate()
-        const secrets = open(record)
-        const next = await createGeneration(dropFormer ? now() : now() + PUBLISHED_BEFORE_USE)
-        const pending = secrets.generations.filter(({ since }) => since > now())
-        const generations = [next, ...pending, ...secrets.generations.filter(({ since }) => since <= now()).slice(0, RETAINED)]
-        const replaced = dropFormer ? { ...createSecrets(), generations: [next] } : { ...secrets, generations }
-        const updated = await records.update(
-          ID, { set: { sealed: seal(replaced) }, increment: { revision: 1 } }, { equal: { revision: record.revision } }
-        )
-        if (updated !== null) return { kid: next.signing.kid, since: next.since }
+        const { record, secrets } = await readComplete()
+        const since = dropFormer ? now() : now() + PUBLISHED_BEFORE_USE
+        const rsa = dropFormer || alg === 'RS256' ? await createGeneration(since) : undefined
+        const ec = dropFormer || alg === 'ES256' ? await createEcGeneration(since) : undefined
+        const former = dropFormer ? { ...createSecrets(), generations: [], ec: [] } : secrets
+        const replaced = {
+          ...former,
+          ...(rsa && { generations: add(rsa, former.generations, now()) }),
+          ...(ec && { ec: add(ec, former.ec, now()) })
+        }
+        const next = alg === 'RS256' ? rsa : ec
+        if (await replace(replaced, record) !== null) return { kid: next!.signing.kid, since }
       }
     }
   }

@@ -1,6 +1,7 @@
 import type { errors as OidcErrors, KoaContextWithOIDC } from 'oidc-provider'
 import { type Clock, toEpoch, toLifetime, toTimestamp } from '../clock.ts'
 import type { SecretBox } from '../crypto/secrets.ts'
+import type { LazyDocuments } from '../documents/index.ts'
 import type { AddressMode } from '../events/address.ts'
 import type { Json, Store } from '../store/port.ts'
 import type { Tokens } from '../tokens/tokens.ts'
@@ -34,6 +35,8 @@ export interface AdapterParts {
   /** Seconds for which a used refresh token is still accepted. */
   refreshGrace: number
   limits: TokenLimits
+  /** Clients from documents. Absent: there are none. */
+  documents?: LazyDocuments | undefined
   /** oidc-provider's error classes: an adapter that throws one decides the OAuth error that the client sees. */
   errors: typeof OidcErrors
   /** The current request, if there is one. */

@@ -62,7 +62,7 @@ function patchScopes (provider: Provider, { InvalidScope }: typeof OidcErrors): 
     get (this: ScopeContext) {
       const scopes = readScopes.call(this)
       const own = this.client?.own_scopes ?? []
-      const foreign = findForeignScope(scopes, actsForItself(this) ? own.filter(isForClients) : own)
+      const foreign = findForeignScope(scopes, actsForItself(this) ? own.filter(isForClients) : own, this.client)
       if (foreign !== undefined) throw new InvalidScope('requested scope is not allowed', foreign)
       // The scopes of a resource server are its own, and never in a token without its audience.
       const ofResources = new Set(Object.values(this.resourceServers).flatMap(({ scopes }) => [...scopes]))
@@ -102,21 +102,55 @@ function patchIdTokens (provider: Provider): void {
  * oidc-provider would call each client only once, while the browser waits. Here the outbox (lib/logout/) notifies the clients of a
  * sign-out. The notifications are stored at this point, before anything is removed.
  */
-function patchBackchannelLogout (provider: Provider, tellOfSignOut: () => Promise<void>): void {
+function patchBackchannelLogout (provider: Provider, tellOfSignOut: Patched['tellOfSignOut']): void {
   patch(provider.Client.prototype, 'backchannelLogout', { value: async () => await tellOfSignOut() })
+}
+
+/** The metadata of clients has no secrets. client-authentication.ts judges those that requests have. */
+function patchSecrets (provider: Provider, isSecret: Patched['isSecret']): void {
+  patch(provider.Client.prototype, 'compareClientSecret', {
+    value (this: { clientId: string }, text: string) {
+      return isSecret(this.clientId, text)
+    }
+  })
+}
+
+/**
+ * oidc-provider would store each assertion by which a client authenticates until its `exp`, which may be far ahead. assertions.ts has
+ * stored it already. DPoP proofs come here too, and later.
+ */
+function patchReplays (provider: Provider, isSpent: Patched['isSpent']): void {
+  const { ReplayDetection } = toInternals(provider)
+  const { unique } = ReplayDetection
+  patch(ReplayDetection, 'unique', {
+    async value (this: typeof ReplayDetection, iss: string, jti: string, exp: number) {
+      return isSpent(jti) || await unique.call(this, iss, jti, exp)
+    }
+  })
+}
+
+/** Our functions that oidc-provider calls in place of its own. */
+interface Patched {
+  /** Notifies clients of the sign-out by the current request. */
+  tellOfSignOut (): Promise<void>
+  /** Whether the text is a secret of the client that the current request names. */
+  isSecret (client_id: string, text: string): Promise<boolean>
+  /** Whether the assertion of the current request, with this `jti`, was just used up. True once. */
+  isSpent (jti: string): boolean
 }
 
 /**
  * Applies our rules to oidc-provider where it has no option for them.
- * @param tellOfSignOut notifies clients of the sign-out by the current request
  * @throws Error when a patched name is missing
  */
-export function patchProvider (provider: Provider, issuer: URL, errors: typeof OidcErrors, tellOfSignOut: () => Promise<void>): void {
+export function patchProvider (provider: Provider, issuer: URL, errors: typeof OidcErrors, { tellOfSignOut, isSecret, isSpent }: Patched): void {
   patchRequest(provider, issuer)
   patchScopes(provider, errors)
   patchRedirectUris(provider)
   patchIdTokens(provider)
   patchBackchannelLogout(provider, tellOfSignOut)
+  patchSecrets(provider, isSecret)
+  patchReplays(provider, isSpent)
 }
 
 /**
@@ -127,7 +161,7 @@ export function patchProvider (provider: Provider, issuer: URL, errors: typeof O
 export async function checkPatches (installed = readInstalledVersion()): Promise<void> {
   if (installed === TESTED_VERSION) return
   const { Provider, errors } = await import('oidc-provider')
-  patchProvider(new Provider('http://127.0.0.1'), new URL('http://127.0.0.1'), errors, async () => {})
+  patchProvider(new Provider('http://127.0.0.1'), new URL('http://127.0.0.1'), errors, { tellOfSignOut: async () => {}, isSecret: async () => false, isSpent: () => false })
 }
 
 function readInstalledVersion (): string {

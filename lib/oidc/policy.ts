@@ -48,6 +48,9 @@ export function createPolicy (
   }
   consent!.checks.add(new Check('consent_prompt', 'consent prompt was not resolved', 'consent_required', (ctx) =>
     !readClient(ctx).first_party && ctx.oidc.prompts.has('consent') && ctx.oidc.promptPending('consent')))
+  // The decision of a person stores a client from a document, and stores it again with another content.
+  consent!.checks.add(new Check('document_not_accepted', 'nobody has allowed this version of the client', 'consent_required', (ctx) =>
+    readClient(ctx).document?.accepted === false))
   // RFC 8252, 8.6: a native app cannot authenticate itself, so its user is asked each time.
   consent!.checks.add(new Check('native_client_prompt', 'native clients require End-User interaction', 'interaction_required', (ctx) => {
     const uri = ctx.oidc.params?.redirect_uri
@@ -76,8 +79,8 @@ export function describeScopes (scopes: string[], registry: Registry, at?: strin
 }
 
 /** Identifies a consent. Another name or other redirect URIs of the client, or another meaning of the scope, need a new consent. */
-function identifyConsent ({ clientName, registered_uris }: OurClient, scope: string, registry: Registry): string {
-  const content = [clientName, registered_uris, scope, describeMeaning(scope, registry), findDeclarer(registry, scope)]
+function identifyConsent ({ clientName, registered_uris, document }: OurClient, scope: string, registry: Registry): string {
+  const content = [clientName, registered_uris, scope, describeMeaning(scope, registry), findDeclarer(registry, scope), ...(document === undefined ? [] : [document.print])]
   return hash('sha256', JSON.stringify(content), 'base64url').slice(0, 22)
 }
 
@@ -98,7 +101,9 @@ export function createGrantLoader (store: Store) {
 
     function filterGranted (resource: string, requested: Iterable<string>): string[] {
       const scopes = [...requested]
-      if (oidc.result?.consent !== undefined) {
+      // The person has seen one version of a document, and has decided on no other.
+      const isDecided = oidc.result?.consent !== undefined && toOurs(ctx).result?.consent?.document === client.document?.print
+      if (isDecided) {
         const consent = Object.fromEntries(scopes.map((scope) => [scope, identifyConsent(client, scope, registry)]))
         remembered.consented = { ...remembered.consented, [resource]: { ...remembered.consented?.[resource], ...consent } }
       }

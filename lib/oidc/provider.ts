@@ -1,6 +1,7 @@
 import type { EventEmitter } from 'node:events'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Provider, errors, interactionPolicy, type KoaContextWithOIDC } from 'oidc-provider'
+import { toDocumentHost } from '../documents/ids.ts'
 import { hideCredentials } from '../failure.ts'
 import { INTERACTION, toApiUri, toIssuer } from '../issuer.ts'
 import { createAccounts } from './accounts.ts'
@@ -8,9 +9,11 @@ import { createAdapterFactory } from './adapter.ts'
 import { GRANT_TYPES } from '../clients/kinds.ts'
 import { nameCaller } from '../events/origin.ts'
 import type { Recorder } from '../events/recorder.ts'
+import type { Acr } from '../proofs.ts'
 import type { ClientGrant } from '../records.ts'
 import type { Counter } from '../throttling/counter.ts'
-import { toOurClient } from './context.ts'
+import type { ClientAuthentication } from './client-authentication.ts'
+import { authenticateCaller, noteSpent, takeSpent, toOurClient } from './context.ts'
 import { createBrowserSessions } from './browser-sessions.ts'
 import { createConfiguration, createCookie } from './configuration.ts'
 import type { AuthorizationServer, Interaction, OidcSettings, RefusedUri } from './contract.ts'
@@ -31,7 +34,8 @@ import type { Look } from '../pages/look.ts'
 import { completeLogin, tellOfSignOut } from './sign-in-sessions.ts'
 import { createViews, findRefusedUri, findWay } from './views.ts'
 
-interface ProviderParts extends Pick<AdapterParts, 'store' | 'tokens' | 'box' | 'times' | 'addresses'> {
+interface ProviderParts extends Pick<AdapterParts, 'store' | 'tokens' | 'box' | 'times' | 'addresses' | 'documents'> {
+  authentication: Pick<ClientAuthentication, 'verify'>
   recorder: Pick<Recorder, 'insert'>
   issuer: URL
   /** The path before `/api/v1`, as the app sees it. */
@@ -41,6 +45,8 @@ interface ProviderParts extends Pick<AdapterParts, 'store' | 'tokens' | 'box' | 
   keys: KeyRing
   /** Judges an authorization with a session. */
   maySignIn: MaySignIn
+  /** The classes that a sign-in can reach. */
+  acrs: readonly Acr[]
   /** Counts requests of the token endpoint. */
   counter: Counter
   /** Receives failures on our side. */
@@ -52,13 +58,15 @@ interface ProviderParts extends Pick<AdapterParts, 'store' | 'tokens' | 'box' | 
 }
 
 export async function buildServer (parts: ProviderParts): Promise<AuthorizationServer> {
-  const { issuer, prefix, settings, look, keys, store, maySignIn, tokens, box, times, recorder, addresses, counter } = parts
+  const { issuer, prefix, settings, look, keys, store, maySignIn, acrs, tokens, box, authentication, times, recorder, addresses, counter, documents } = parts
   const base = `${prefix}/api/v1`
+  const issuerId = toIssuer(issuer)
   // The path prefix that a proxy strips before the request reaches the app.
   const mount = issuer.pathname.replace(/\/$/, '').slice(0, -prefix.length || undefined)
   const apiUri = toApiUri(issuer)
   const secure = issuer.protocol === 'https:'
   const browsers = createBrowserSessions(() => ({ provider, tokens, times, settings, cookie: createCookie(secure) }))
+  const limits = createTokenLimits(settings, { counter, errors, getContext: () => getContext() })
   const adapter = createAdapterFactory({
     store,
     tokens,
@@ -67,12 +75,13 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
     addresses,
     keys,
     errors,
+    documents,
     accessTtl: settings.accessTtl,
     sessionMax: settings.sessionMax,
     refreshMax: settings.refreshMax,
     refreshGrace: settings.refreshGrace,
     apiUri,
-    limits: createTokenLimits(settings, { counter, errors, getContext: () => getContext() }),
+    limits,
     getContext: () => getContext()
   })
   const findAccount = createAccounts(store, times.now)
@@ -95,7 +104,7 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
     await recorder.insert({ type, id: String(client_id), user_id })
   }
 
-  const provider = new Provider(toIssuer(issuer), createConfiguration({
+  const provider = new Provider(issuerId, createConfiguration({
     settings,
     base,
     mount,
@@ -103,6 +112,7 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
     keys,
     adapter,
     findAccount,
+    acrs,
     languages: look.languages.tags,
     views: {
       ...views,
@@ -120,13 +130,24 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
     },
     resourceIndicators: createResourceIndicators({ store, apiUri, accessTtl: settings.accessTtl, errors }),
     loadGrant: createGrantLoader(store),
+    countRefresh: async () => await limits.countGrant(getContext()?.oidc.entities.Grant?.jti ?? ''),
+    async isAssertion (ctx, client_id, jti) {
+      const assertion = String(ctx.oidc.params?.client_assertion)
+      const isAuthentic = await authenticateCaller(ctx, client_id, async (client) => await authentication.verify(client, { method: 'private_key_jwt', assertion }, issuerId))
+      if (isAuthentic) noteSpent(ctx, jti)
+      return isAuthentic
+    },
     errors,
     policy: interactionPolicy,
     maySignIn,
     toEpoch: times.toEpoch
   }))
   const getContext = () => browsers.getContext() ?? Provider.ctx as KoaContextWithOIDC | undefined
-  patchProvider(provider, issuer, errors, async () => await tellOfSignOut(getContext(), tokens))
+  patchProvider(provider, issuer, errors, {
+    tellOfSignOut: async () => await tellOfSignOut(getContext(), tokens),
+    isSecret: async (id, secret) => await authenticateCaller(getContext(), id, async (client) => await authentication.verify(client, { method: 'secret', secret }, issuerId)),
+    isSpent: (jti) => takeSpent(getContext(), jti)
+  })
   provider.on('backchannel.error', (ctx: KoaContextWithOIDC, error: Error) => parts.onError(error, ctx.req))
 
   provider.on('server_error', (ctx: KoaContextWithOIDC, error: Error & { headers?: Record<string, string> }) => {
@@ -178,10 +199,10 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
       const acr = findAskedAcr(params.acr_values)
       const client = await provider.Client.find(String(params.client_id))
       if (client === undefined) throw new errors.InvalidClient('client is invalid', 'client not found')
-      const { redirect_uri: redirectUri, login_hint: loginHint, ui_locales: locales, scope } = params as Record<string, string | undefined>
+      const { redirect_uri: redirectUri, login_hint: loginHint, ui_locales: locales, scope, upstream } = params as Record<string, string | undefined>
       // The URI was removed from the client since the request came: not even a refusal may be sent there.
       if (redirectUri !== undefined && !client.redirectUriAllowed(redirectUri)) throw new errors.InvalidRedirectUri()
-      const { vouched, owner } = toOurClient(client)
+      const { vouched, owner, document } = toOurClient(client)
       const registry = await readRegistry(store)
       const [uri] = [params.resource as string | string[] | undefined].flat()
       const resource = uri === undefined || uri === apiUri ? undefined : findByUri(registry, uri)?.[1]
@@ -192,11 +213,13 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
         clientId: client.clientId,
         clientName: client.clientName ?? client.clientId,
         vouched,
-        owner,
+        ...(owner !== undefined && { owner }),
+        ...(document !== undefined && { document: { host: toDocumentHost(client.clientId), print: document.print } }),
         ...(resource !== undefined && { resource: { name: resource.name, uri: resource.uri } }),
         scopes: describeScopes(splitScopes(scope), registry, nameResource(registry, uri)),
         ...(redirectUri !== undefined && { redirectUri }),
         ...(locales !== undefined && { locales }),
+        ...(upstream !== undefined && { upstream }),
         ...(loginHint !== undefined && { loginHint }),
         ...(session !== undefined && { accountId: session.accountId }),
         ...(stepUp !== undefined && { stepUp }),
@@ -209,6 +232,11 @@ export async function buildServer (parts: ProviderParts): Promise<AuthorizationS
     },
     async decide (request, response, decision) {
       if ('login' in decision) await signOutPrevious(request, response, decision.login.accountId)
+      // The client of a document is stored before the code. Without it, the person is asked again.
+      if ('consent' in decision && decision.consent.document !== undefined) {
+        const { params } = await provider.interactionDetails(request, response)
+        await (await documents?.load())?.accept(String(params.client_id), decision.consent.document)
+      }
       // oidc-provider merges this result into that of a later consent, so the result carries the time of the sign-in.
       const result = 'login' in decision ? { ...decision, login: completeLogin(decision.login, times) } : decision
       const next = await provider.interactionResult(request, response, result, { mergeWithLastSubmission: 'consent' in decision })

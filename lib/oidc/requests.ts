@@ -55,7 +55,8 @@ export function adaptPushedRequests ({ store, times, errors }: AdapterParts): Mo
     },
     async find (id) {
       const record = await requests.get(hashToken(id))
-      return record === null ? undefined : toPayload(record, id, times)
+      // oidc-provider would accept it for some time after its end, see `clockTolerance`.
+      return record === null || record.expired_at <= toTimestamp(times.now()) ? undefined : toPayload(record, id, times)
     },
     async consume (id) {
       const spent = await requests.update(hashToken(id), { set: { consumed: true } }, { equal: { consumed: false } })
@@ -67,7 +68,10 @@ export function adaptPushedRequests ({ store, times, errors }: AdapterParts): Mo
   }
 }
 
-/** Used DPoP proofs (RFC 9449, 11.1). oidc-provider first looks for the proof. Of two concurrent uses, the unique id refuses one. */
+/**
+ * Used DPoP proofs (RFC 9449, 11.1). assertions.ts stores the used assertions of clients in the same collection. oidc-provider first looks
+ * for the proof. Of two concurrent uses, the unique id refuses one.
+ */
 export function adaptProofs ({ store, times, errors, getContext }: AdapterParts): ModelAdapter {
   const proofs = store.collection<RequestRecord>('proofs')
   return {

@@ -5,11 +5,11 @@ import type { Store } from '../store/port.ts'
 import { toOurClient } from './context.ts'
 import { splitScopes } from './scopes.ts'
 
-/** The scopes that the resource with this URI declares. */
-function findScopes (registry: Registry, uri: string, apiUri: string): string[] | undefined {
-  if (uri === apiUri) return Object.keys(API_SCOPES)
+/** The resource with this URI: the scopes that it declares, and the lifetime that it sets for its tokens. */
+function findResource (registry: Registry, uri: string, apiUri: string): { scopes: string[], access_ttl?: number | undefined } | undefined {
+  if (uri === apiUri) return { scopes: Object.keys(API_SCOPES) }
   const found = findByUri(registry, uri)
-  return found === undefined ? undefined : Object.keys(found[1].scopes)
+  return found === undefined ? undefined : { scopes: Object.keys(found[1].scopes), access_ttl: found[1].access_ttl }
 }
 
 /**
@@ -44,21 +44,21 @@ export function createResourceIndicators ({ store, apiUri, accessTtl, errors }: 
 
     async getResourceServerInfo (ctx: KoaContextWithOIDC, uri: string, client: object): Promise<ResourceServer> {
       const registry = await readRegistry(store)
-      const declared = findScopes(registry, uri, apiUri)
+      const declared = findResource(registry, uri, apiUri)
       if (declared === undefined) throw new errors.InvalidTarget('no such resource')
       if ([ctx.oidc.params?.resource].flat().length > 1) throw new errors.InvalidTarget('only one resource may be requested')
       if (listImplied(ctx, registry).some((implied) => implied !== uri)) throw new errors.InvalidTarget('a scope belongs to another resource')
       // The first getter refuses a scope that is not the client's, which oidc-provider does not do for client credentials.
       const requested = new Set([...ctx.oidc.requestParamOIDCScopes, ...ctx.oidc.requestParamScopes])
       const { own_scopes } = toOurClient(client)
-      const usable = declared.filter((scope) => own_scopes.includes(scope))
+      const usable = declared.scopes.filter((scope) => own_scopes.includes(scope))
       // A token for a resource shows the user's roles there, so an app must not get one by naming the resource alone.
       const isNamed = ctx.oidc.params?.scope === undefined || usable.some((scope) => requested.has(scope))
       if (usable.length === 0 || !isNamed) throw new errors.InvalidTarget('the request has no scope of the resource')
       return {
         audience: uri,
         scope: usable.join(' '),
-        accessTokenTTL: accessTtl,
+        accessTokenTTL: declared.access_ttl ?? accessTtl,
         accessTokenFormat: 'opaque'
       } as ResourceServer
     }

@@ -1,6 +1,6 @@
-import type { ClientRecord, TokenRecord } from '../records.ts'
+import type { TokenRecord } from '../records.ts'
 import { COMMON_SCOPES, isApiScope } from '../api-scopes.ts'
-import { type Registry, listUsableScopes, narrowScopes } from '../resources/registry.ts'
+import { type Registry, type ScopeHolder, listUsableScopes, narrowScopes } from '../resources/registry.ts'
 import type { OurClient } from './context.ts'
 
 /** The claims of each scope (OpenID Connect Core, 5.4). `openid` alone tells an app who the user is, and nothing about them. */
@@ -16,9 +16,12 @@ export function splitScopes (text: unknown): string[] {
   return typeof text === 'string' ? text.split(' ').filter(Boolean) : []
 }
 
+/** Whether a client may request the scope beside its own. The roles of a user are power, which a client from a document never gets. */
+const isCommon = (scope: string, { document }: { document?: unknown }): boolean => COMMON_SCOPES.has(scope) && !(scope === 'roles' && document !== undefined)
+
 /** The first scope that this client may not request. */
-export function findForeignScope (requested: Iterable<string>, own: readonly string[]): string | undefined {
-  for (const scope of requested) if (!COMMON_SCOPES.has(scope) && !own.includes(scope)) return scope
+export function findForeignScope (requested: Iterable<string>, own: readonly string[], client: { document?: unknown } = {}): string | undefined {
+  for (const scope of requested) if (!isCommon(scope, client) && !own.includes(scope)) return scope
 }
 
 /**
@@ -31,14 +34,14 @@ export function chooseDefaultScope ({ own_scopes, declared_scopes }: Pick<OurCli
 }
 
 /** A granted scope parameter without the scopes that the client may no longer use. */
-export function narrowGranted (scope: string | undefined, client: Pick<ClientRecord, 'scopes' | 'declared'>, registry: Registry): string {
+export function narrowGranted (scope: string | undefined, client: ScopeHolder, registry: Registry): string {
   const usable = listUsableScopes(client, registry)
-  return splitScopes(scope).filter((one) => COMMON_SCOPES.has(one) || usable.includes(one)).join(' ')
+  return splitScopes(scope).filter((one) => isCommon(one, client) || usable.includes(one)).join(' ')
 }
 
 /** The scope parameter of a token: the granted scopes that its client may still use. */
-export function toScopeParameter (record: Pick<TokenRecord, 'scopes' | 'operator' | 'resource_id'>, client: Pick<ClientRecord, 'scopes' | 'declared'>, registry: Registry): string {
-  const common = record.operator === undefined ? (record.scopes ?? []).filter((scope) => COMMON_SCOPES.has(scope)) : ['openid']
+export function toScopeParameter (record: Pick<TokenRecord, 'scopes' | 'operator' | 'resource_id'>, client: ScopeHolder, registry: Registry): string {
+  const common = record.operator === undefined ? (record.scopes ?? []).filter((scope) => isCommon(scope, client)) : ['openid']
   const hasIdentity = record.resource_id === undefined
   return [...(hasIdentity ? common : []), ...narrowScopes(record, client, registry)].join(' ')
 }

@@ -7,7 +7,7 @@ import type { Store } from '../store/port.ts'
 import type { NewToken, Tokens } from '../tokens/tokens.ts'
 import { hashToken } from '../crypto/random-token.ts'
 import type { Valid } from '../tokens/validity.ts'
-import { toOurs } from './context.ts'
+import { findAuthId, toOurs } from './context.ts'
 import { endGrant, nameMintedGrant } from './grants.ts'
 import type { Times } from './contract.ts'
 import { type AdapterParts, type ModelAdapter, type Payload, toPayload, toStored } from './model-adapter.ts'
@@ -75,9 +75,13 @@ async function revoke (store: Store, tokens: Tokens, name: 'access_tokens' | 're
 function adaptAccess (
   parts: AdapterParts, kind: 'AccessToken' | 'ClientCredentials', issue: (token: NewToken, payload: Payload) => Promise<void>
 ): ModelAdapter {
-  const { store, tokens, times } = parts
+  const { store, tokens, times, getContext } = parts
   return {
-    upsert: async (id, payload, expiresIn) => await issue(await toNewToken(parts, id, payload, expiresIn, kind), payload),
+    async upsert (id, payload, expiresIn) {
+      const { fields, ...token } = await toNewToken(parts, id, payload, expiresIn, kind)
+      const auth_id = findAuthId(getContext())
+      await issue({ ...token, fields: { ...fields, ...(auth_id !== undefined && { auth_id }) } }, payload)
+    },
     async find (id) {
       const found = await tokens.find<TokenRecord>('access_tokens', hashToken(id))
       if (found === null || (found.record.kind ?? 'AccessToken') !== kind) return undefined
@@ -104,6 +108,8 @@ export function adaptClientCredentials (parts: AdapterParts): ModelAdapter {
   const users = store.collection<UserRecord>('users')
   return adaptAccess(parts, 'ClientCredentials', async (token) => {
     const { clientId, owner: ownerId, epoch, vouched } = toOurs(getContext()).client!
+    // Such a token is its owner's too: it ends with theirs.
+    if (ownerId === undefined) throw new errors.UnauthorizedClient('nobody owns the client, so it cannot act for itself')
     const owner = await users.get(ownerId)
     if (owner === null || !isActive(owner, toTimestamp(times.now()))) {
       throw new errors.UnauthorizedClient("the client's owner is deleted, disabled or expired")
@@ -126,7 +132,9 @@ export function adaptRefreshTokens (parts: AdapterParts): ModelAdapter {
 
   return {
     async upsert (id, payload, expiresIn) {
-      const ttl = Math.min(expiresIn, await readTimeLeft(payload.grantId as string))
+      const left = await readTimeLeft(payload.grantId as string)
+      // Without rotation the first one is the last one.
+      const ttl = toOurs(getContext()).client?.profile === 'fapi2' ? left : Math.min(expiresIn, left)
       const token = await toNewToken(parts, id, payload, ttl)
       if (ttl <= 0 || !await tokens.issueUnder('refresh_tokens', token, payload.grantId as string)) throw new errors.InvalidGrant('the session has ended')
     },

@@ -1,5 +1,5 @@
 import { type LookupAddress, promises as dns } from 'node:dns'
-import { type ClientRequest, Agent as HttpAgent, type IncomingMessage, request as requestHttp } from 'node:http'
+import { type ClientRequest, Agent as HttpAgent, type IncomingHttpHeaders, type IncomingMessage, request as requestHttp } from 'node:http'
 import { Agent as HttpsAgent, request as requestHttps } from 'node:https'
 import { type LookupFunction, isIP } from 'node:net'
 import { LIMITS } from '../../schemas/common.ts'
@@ -32,6 +32,25 @@ export interface OutboundRequest {
 
 /** Sends a POST. Any status is an answer; redirects are not followed. */
 export type OutboundFetch = (request: OutboundRequest) => Promise<OutboundAnswer>
+
+/** A request whose answer is read. */
+export interface OutboundRead extends Omit<OutboundRequest, 'body'> {
+  method: 'GET' | 'POST'
+  body?: string | undefined
+  /** The most bytes of the answer. A longer one fails with `ETOOLARGE`. */
+  limit: number
+  /** Milliseconds for the whole call. Absent: as for every call. */
+  timeout?: number
+  /** The only status whose answer is read. The body of any other one, such as a long page about an error, is left out. Absent: all are read. */
+  status?: number
+}
+
+export interface OutboundDocument {
+  status: number
+  type: string
+  headers: IncomingHttpHeaders
+  body: Buffer
+}
 
 /** There was no answer. The error has the reason as a code, and never contains text from the receiver. */
 export class OutboundError extends Error {
@@ -69,6 +88,18 @@ function readRetryAfter (text: string | undefined): number | undefined {
 function toCode (error: unknown): string {
   const { code } = error as NodeJS.ErrnoException
   return typeof code === 'string' && /^[A-Z][A-Z0-9_]{1,63}$/.test(code) ? code : 'EFAILED'
+}
+
+/** Reads an answer that is not too long. */
+async function readBody (answer: IncomingMessage, limit: number): Promise<Buffer> {
+  const parts: Buffer[] = []
+  let size = 0
+  for await (const part of answer as AsyncIterable<Buffer>) {
+    size += part.length
+    if (size > limit) throw new OutboundError('ETOOLARGE')
+    parts.push(part)
+  }
+  return Buffer.concat(parts)
 }
 
 /** Reads and drops the rest of an answer. */
@@ -122,11 +153,14 @@ export function createOutbound ({ allow, timeout = TIMEOUT, timers = TIMERS, res
     return url
   }
 
-  async function call (url: URL, { headers, body }: OutboundRequest, signal: AbortSignal): Promise<{ status: number, retryAfter?: number }> {
+  async function send (
+    url: URL, { method = 'POST', headers, body }: Pick<OutboundRead, 'headers' | 'body'> & { method?: string }, signal: AbortSignal
+  ): Promise<IncomingMessage> {
     const { promise, resolve, reject } = Promise.withResolvers<IncomingMessage>()
     const isTls = url.protocol === 'https:'
+    const length = body === undefined ? {} : { 'content-length': String(Buffer.byteLength(body)) }
     const request: ClientRequest = (isTls ? requestHttps : requestHttp)(url, {
-      method: 'POST', headers: { ...headers, 'content-length': String(Buffer.byteLength(body)) }, agent: isTls ? agents.https : agents.http, signal
+      method, headers: { ...headers, ...length }, agent: isTls ? agents.https : agents.http, signal
     })
     request.on('response', resolve)
     request.on('error', reject)
@@ -136,49 +170,69 @@ export function createOutbound ({ allow, timeout = TIMEOUT, timers = TIMERS, res
       resolve(answer)
     })
     request.end(body)
-    let answer: IncomingMessage
     try {
-      answer = await promise
+      return await promise
     } catch (error) {
       // The receiver closed an idle connection just when we reused it.
-      if (request.reusedSocket && !signal.aborted && /^(ECONNRESET|EPIPE)$/.test(toCode(error))) return await call(url, { url: url.href, headers, body }, signal)
+      if (request.reusedSocket && !signal.aborted && /^(ECONNRESET|EPIPE)$/.test(toCode(error))) return await send(url, { method, headers, body }, signal)
       throw error
     }
+  }
+
+  async function call (url: URL, request: OutboundRequest, signal: AbortSignal): Promise<{ status: number, retryAfter?: number }> {
+    const answer = await send(url, request, signal)
     const retryAfter = readRetryAfter(answer.headers['retry-after'])
     // The status decides. A body that is too long is aborted, and the answer still counts.
     if (answer.statusCode !== 101) await drop(answer)
     return { status: answer.statusCode ?? 0, ...(retryAfter !== undefined && { retryAfter }) }
   }
 
-  const fetch: OutboundFetch = async (request) => {
-    const start = timers.now()
+  /** Runs a call within the time that it may take, and names its failure by a code. */
+  async function run<T> ({ url: text, signal, timeout: most = timeout }: Pick<OutboundRead, 'url' | 'signal' | 'timeout'>, work: (url: URL, signal: AbortSignal) => Promise<T>): Promise<T> {
     const ending = new AbortController()
     let timer: NodeJS.Timeout | undefined
     const abort = () => ending.abort(new OutboundError('EABORTED'))
     try {
-      if (closed || request.signal?.aborted === true) throw new OutboundError('EABORTED')
+      if (closed || signal?.aborted === true) throw new OutboundError('EABORTED')
       let url: URL
       try {
-        url = parseUrl(request.url)
+        url = parseUrl(text)
       } catch {
         // The options may have changed since the URL was accepted.
         throw new OutboundError('EREFUSED')
       }
       calls.add(ending)
-      request.signal?.addEventListener('abort', abort)
-      timer = timers.set(() => ending.abort(new OutboundError('ETIMEDOUT')), timeout)
-      return { ...await call(url, request, ending.signal), time: Math.round(timers.now() - start) }
+      signal?.addEventListener('abort', abort)
+      timer = timers.set(() => ending.abort(new OutboundError('ETIMEDOUT')), most)
+      return await work(url, ending.signal)
     } catch (error) {
       throw new OutboundError(toCode(ending.signal.aborted ? ending.signal.reason : error))
     } finally {
       timers.clear(timer)
       calls.delete(ending)
-      request.signal?.removeEventListener('abort', abort)
+      signal?.removeEventListener('abort', abort)
     }
+  }
+
+  const fetch: OutboundFetch = async (request) => {
+    const start = timers.now()
+    return await run(request, async (url, signal) => ({ ...await call(url, request, signal), time: Math.round(timers.now() - start) }))
+  }
+
+  /** Sends a request and reads its answer. Any status is an answer; redirects are not followed. */
+  async function read (request: OutboundRead): Promise<OutboundDocument> {
+    return await run(request, async (url, signal) => {
+      const answer = await send(url, request, signal)
+      const isRead = request.status === undefined || answer.statusCode === request.status
+      if (!isRead) answer.destroy()
+      const body = isRead ? await readBody(answer, request.limit) : Buffer.alloc(0)
+      return { status: answer.statusCode ?? 0, type: answer.headers['content-type'] ?? '', headers: answer.headers, body }
+    })
   }
 
   return {
     fetch,
+    read,
 
     /**
      * Checks a URL before it is stored. The address of its host name is checked at each call.

@@ -1,6 +1,6 @@
 import type { PageScope, Pages } from './contract.ts'
 import { type Html, html } from './html.ts'
-import { type Context, type Part, mark, name, strong } from './parts.ts'
+import { type Context, type Part, hidden, mark, name, strong } from './parts.ts'
 import type { Texts } from './texts/en.ts'
 import { describeTarget } from './way.ts'
 
@@ -18,26 +18,33 @@ export function describeScope ({ scope, meaning, at }: PageScope, texts: Texts):
 }
 
 /** Says who is responsible for the app, because any user can register an app under any name. */
-function describeOrigin ({ vouched, ownerDomain }: Pages['consent'], { consent: own }: Texts): Html {
+function describeOrigin ({ vouched, ownerDomain, document }: Pages['consent'], { consent: own }: Texts): Html {
+  if (document !== undefined) return html`<p class="muted">${own.unregistered({ host: name(document.host) })}</p>\n`
   if (vouched) return html`<p class="muted">${own.vouched}</p>\n`
   return html`<p class="muted">${own.unvouched}${ownerDomain !== undefined && html` ${own.registeredBy({ domain: name(ownerDomain) })}`}</p>\n`
 }
 
+/** Anybody may choose the name of an app that nobody has registered. The host of its id comes first, because it cannot be chosen. */
+function describeClient ({ client, document }: Pages['consent'], { consent: own }: Texts): { shown: string, body: Html } {
+  if (document === undefined) return { shown: client.name, body: html`<h1>${own.heading({ app: name(client.name) })}</h1>\n` }
+  return { shown: document.host, body: html`<h1>${own.heading({ app: name(document.host) })}</h1>\n<p>${own.callsItself({ app: name(client.name) })}</p>\n` }
+}
+
 export function consent (data: Pages['consent'], { texts }: Context): Part {
-  const { action, client, account, scopes, resource, redirectUri, otherAccount } = data
+  const { action, account, scopes, resource, redirectUri, otherAccount, document } = data
+  const { shown, body } = describeClient(data, texts)
   const { common, consent: own } = texts
   const target = redirectUri === undefined ? undefined : describeTarget(redirectUri, texts)
   return {
-    title: own.title({ app: client.name }),
-    body: html`${mark(client.name)}
-<h1>${own.heading({ app: name(client.name) })}</h1>
-<p class="account"><span>${common.signedInAs({ account: strong(account) })}</span>${otherAccount !== undefined && html`
+    title: own.title({ app: shown }),
+    body: html`${mark(shown)}
+${body}<p class="account"><span>${common.signedInAs({ account: strong(account) })}</span>${otherAccount !== undefined && html`
 <a href="${otherAccount}">${own.otherAccount}</a>`}</p>
 <p id="request">${resource === undefined ? own.asks : own.asksAt({ resource: name(resource) })}</p>
 <ul class="scopes" aria-labelledby="request">
 ${scopes.map((scope) => html`<li>${describeScope(scope, texts)}</li>\n`)}</ul>
 ${describeOrigin(data, texts)}${target !== undefined && html`<p class="muted">${own.sentTo({ target })}</p>\n`}<form method="post" action="${action}">
-<p class="actions"><button class="primary" type="submit" name="decision" value="allow">${own.allow}</button>
+${document !== undefined && html`${hidden('document', document.print)}\n`}<p class="actions"><button class="primary" type="submit" name="decision" value="allow">${own.allow}</button>
 <button type="submit" name="decision" value="deny">${own.deny}</button></p>
 </form>`
   }

@@ -1,11 +1,15 @@
 import type { OwnEvent } from '../events/own.ts'
 import type { Html } from './html.ts'
 import type { QrCode } from '../qr.ts'
+import type { ScriptView } from './script.ts'
 import type { Place } from '../place.ts'
 import type { Message, Texts } from './texts/en.ts'
 
 /** The client that sent the user, for display. */
 export interface PageClient { name: string }
+
+/** A secret of a client: the readable one, without a name, or a named one. */
+export interface PageSecret { id: string, name?: string, last4?: string, created_at?: string, expires_at?: string, ended: boolean, last_used_at?: string }
 
 /** A link to an app. `vouched` is true if the operator vouches for it. */
 export interface PageWay { client?: PageClient, uri: string, vouched: boolean }
@@ -20,7 +24,7 @@ export interface Way { to: string, text: Message }
 export interface PageScope { scope: string, meaning?: string, at?: string }
 
 /** The form of a sign-in step. */
-export interface StepView {
+export interface StepView extends ScriptView {
   action: string
   /** The app that the sign-in is for. Absent: the person's own account pages. */
   client?: PageClient
@@ -31,23 +35,37 @@ export interface StepView {
   error?: Message
   /** Whether a signed-in user is asked to sign in again. */
   again?: boolean
+  /** Other providers: `to` is the link that begins the sign-in. Without it, the form of the page does: the person is signed in already. */
+  upstreams?: readonly { id: string, name: string, to?: string }[]
+  /** What the person should know before they go on. */
+  notice?: Message
+  /** Whether they have used a passkey that did not verify them. */
+  unverified?: boolean
   /** The URLs of the pages for a forgotten password and for sign-up. */
   forgot?: string
   signUp?: string
 }
 
-/** The form of a step that comes second: a code of this kind. */
-interface SecondStepView extends Pick<StepView, 'action' | 'client' | 'xsrf' | 'error'> {
-  kind: 'totp' | 'recovery'
+/** The form of a step that comes second: a code of this kind, or a passkey. */
+interface SecondStepView extends Pick<StepView, 'action' | 'client' | 'xsrf' | 'error' | keyof ScriptView> {
+  kind: 'totp' | 'recovery' | 'passkey'
   /** The kinds that the person may choose instead. */
   others: readonly string[]
+}
+
+/** A step that adds a second factor of this kind: why, the factor, or its recovery codes; `recovery` adds only these, after an import. */
+interface EnrolStepView extends Pick<StepView, 'action' | 'client' | 'xsrf' | 'error' | 'passkey'> {
+  kind: FactorKind | 'recovery'
+  /** The kinds that they may add instead. */
+  others?: readonly FactorKind[]
+  view: { at: 'why' } | { at: 'app', seed: string, uri: string, qr: QrCode, proved: boolean } | { at: 'codes', codes: readonly string[], account: string }
 }
 
 /** A section of the account pages. */
 export type AccountSection = keyof Texts['account']['sections']
 
-/** The data of every account page. */
-export interface AccountView {
+/** The data of every account page. `passkey` is the proof by a passkey, where a form asks for one. */
+export interface AccountView extends ScriptView {
   /** The path of the account pages. */
   base: string
   section: AccountSection
@@ -57,10 +75,30 @@ export interface AccountView {
   xsrf: string
   /** Whether the person has a second factor: then a form that asks for the password asks for a code too. */
   needsCode?: boolean
+  /** Whether they have no password: then only a passkey is asked for, and of people without one nothing but their fresh sign-in. */
+  noPassword?: boolean
   /** The action that a form has just completed. */
   done?: keyof Texts['account']['done']
   error?: Message
 }
+
+/** An identity at another provider. */
+export interface IdentityView {
+  id: string
+  /** What people call the provider. */
+  name: string
+  at: string
+  last_used_at?: string
+  off?: boolean
+}
+
+export type FactorKind = 'totp' | 'passkey'
+
+/** A second factor of the person. */
+interface FactorView { id: string, name?: string, at: string, last_used_at?: string }
+
+/** `foreign`: a passkey of an address that the service had before, or while passkeys are off. `place`: of its last use. */
+interface PasskeyFactorView extends FactorView { foreign?: boolean, place?: Place }
 
 /** A browser in which the person is signed in, or an app that acts for them. */
 export interface SessionView {
@@ -78,8 +116,10 @@ export interface SessionView {
 export interface Pages {
   /** Asks for the account and the password. */
   'sign-in': StepView
-  /** Asks for a code of an authenticator app, or for a recovery code. */
+  /** Asks for a code of an authenticator app, for a recovery code, or for a passkey. */
   'second-step': SecondStepView
+  /** Adds a second factor, for a person of whom the service demands one. */
+  enrol: EnrolStepView
   /**
    * Asks for consent. `otherAccount` is the URL of the sign-in page for another account. `resource` is the name of the service that
    * the scopes are for, if it is not this one. `vouched` is true if the operator vouches for the client. `ownerDomain` is the
@@ -92,6 +132,8 @@ export interface Pages {
     scopes: PageScope[],
     vouched: boolean
     ownerDomain?: string,
+    /** The host of a client that nobody has registered: only this is known about it. */
+    document?: { host: string, print: string },
     resource?: string,
     redirectUri?: string,
     otherAccount?: string
@@ -109,6 +151,8 @@ export interface Pages {
   'sign-out': { action: string, xsrf: string, client?: PageClient }
   /** `next` leads to the client's post-logout redirect URI. */
   'signed-out': { client?: PageClient, next?: PageWay }
+  /** Asks a new person, who has signed in with the provider `upstream`, for their account. `isFixed`: it is their proved address. */
+  'choose-account': { action: string, xsrf: string, upstream: string, account: string, isFixed: boolean, error?: Message }
   /** Asks for the account or address for a mailed link. `signIn` is the URL of the sign-in page, if there is one. */
   'ask-link': { kind: 'forgot' | 'sign-up', action: string, value?: string, signIn?: string, error?: Message }
   /** `typed` is what was typed, whether or not there is such an account. The form at `action` sends it again, or corrects it. */
@@ -116,7 +160,7 @@ export interface Pages {
   /** `min` is the minimum length of a password in characters. */
   'set-password': { action: string, token: string, purpose: 'reset' | 'invite' | 'sign-up', account: string, min: number, error?: Message }
   /** Asks for confirmation before the link's action. */
-  'confirm-link': { action: string, token: string, purpose: 'verify' | 'undo' | 'undo-factor', address?: string }
+  'confirm-link': { action: string, token: string, purpose: 'verify' | 'undo' | 'undo-factor' | 'enrol' | 'undo-link', address?: string }
   /**
    * Asks the account that asked for a change of its address to confirm it. `account` is that account, `address` its new address.
    * `signedInAs` is the account that this browser is signed in with. `token` is absent after a sign-in on the way, and `xsrf` in a
@@ -124,17 +168,25 @@ export interface Pages {
    */
   'confirm-change': { action: string, account: string, address: string, signedInAs?: string, token?: string, xsrf?: string }
   /** `to` is the app where the person continues. Without one, or one that the operator does not vouch for, they continue to their account. */
-  'link-done': { what: 'password' | 'account' | 'verified' | 'undone' | 'factor-undone', to?: PageWay }
+  'link-done': { what: 'password' | 'account' | 'verified' | 'undone' | 'factor-undone' | 'enrolled' | 'link-undone', to?: PageWay }
   /** The page at the root of the service. The URLs are absent for what is off. */
   home: { account?: string, docs?: string }
   'account-profile': AccountView & { name: string, created_at: string }
-  'account-password': AccountView
+  /** `mayRemove` is true if the person has another way to sign in. */
+  'account-password': AccountView & { mayRemove: boolean }
+  'account-password-remove': AccountView
   /** `codes` is the number of recovery codes that are left; absent without any set. */
-  'account-factors': AccountView & { apps: { id: string, name?: string, at: string, last_used_at?: string }[], codes?: number, mayAdd: boolean }
+  'account-factors': AccountView & { apps: FactorView[], passkeys: PasskeyFactorView[], codes?: number, mayAdd: boolean, mayAddPasskey: boolean }
   /** `proved` is true after the first right code. */
   'account-factor-add': AccountView & { id: string, seed: string, uri: string, qr: QrCode, proved: boolean }
   /** `isLast` is true for the last factor, whose recovery codes go with it. */
-  'account-factor-remove': AccountView & { id: string, name?: string, isLast: boolean }
+  'account-factor-remove': AccountView & { id: string, kind: FactorKind, name?: string, isLast: boolean }
+  'account-factor-rename': AccountView & { id: string, kind: FactorKind, name?: string }
+  /** `upstreams` are those that the person may connect. An identity that is `off` belongs to one that is configured no more. */
+  'account-identities': AccountView & { identities: readonly IdentityView[], upstreams: readonly { id: string, name: string }[] }
+  'account-identity-remove': AccountView & Pick<IdentityView, 'id' | 'name'>
+  /** Without `creation` it asks for a name and the proof; with it, the browser makes the passkey. */
+  'account-passkey-add': AccountView & { name?: string, creation?: boolean }
   /** Without `codes` it asks for the proof to make them. `id` is that of the set, `factor` that of the factor that they come with. */
   'account-factor-codes': AccountView & { codes?: string[], id?: string, factor?: string }
   /** `email` is the person's verified address, `unverified` an address that is not verified yet. */
@@ -145,24 +197,35 @@ export interface Pages {
   /** `more` is the number of omitted entries. */
   'account-sessions': AccountView & { browsers: SessionView[], apps: SessionView[], more: number }
   'account-apps': AccountView & {
-    apps: { client_id: string, client: PageClient, vouched: boolean, scopes: PageScope[], connected_at: string, last_used_at: string }[]
+    apps: { client_id: string, client: PageClient, host?: string, redirectUri?: string, vouched: boolean, scopes: PageScope[], connected_at: string, last_used_at: string }[]
     more: number
   }
   /** `clientEvents` are those of the person's clients that acted for themselves. */
   'account-activity': AccountView & { events: OwnEvent[], clientEvents: OwnEvent[] }
   /** `next` is the query of the next page. */
   'account-clients': AccountView & { clients: { client_id: string, client: PageClient, confidential: boolean, disabled: boolean }[], next?: string }
-  /** `secret` is present after the person has asked for it. */
+  /** `readable`: whether the client has a secret that can be shown. `secret` is present after the person has asked for it. */
   'account-client': AccountView & {
     client_id: string
     client: PageClient
     created_at: string
     confidential: boolean
+    readable: boolean
     disabled: boolean
     redirectUris: string[]
     scopes: PageScope[]
+    /** The readable secret, when it was asked for. */
     secret?: string
+    /** Of a client that must authenticate. `match` is the tag of the list. */
+    secrets: PageSecret[]
+    match: string
+    mayAdd: boolean
+    /** A new secret. This page alone shows it. */
+    added?: string
+    /** What was typed in a form that was refused. */
+    typed?: { name: string, expires: string, wrong?: 'name' | 'expires' }
   }
+  'account-data': AccountView
   /** Asks for confirmation of an irreversible action. The form sends `fields`. */
   'account-confirm': AccountView & { question: (texts: Texts, subject: Html) => Html, subject: string, warning: Message, submit: Message, action: string, back: string, fields: Record<string, string> }
   /**

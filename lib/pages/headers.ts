@@ -15,17 +15,23 @@ interface HeaderOptions {
   look: Pick<Look, 'styleSource'>
   /** The URI that the page's form may redirect to, besides this origin. */
   redirectUri?: unknown
+  /** Further ones: of other providers. */
+  formTo?: readonly string[] | undefined
   /** The only script that may run. */
   script?: string | undefined
+  /** The URL of the only script that may run. It may read pages of this origin. */
+  scriptUrl?: string | undefined
 }
 
 /**
- * The headers of every page. They forbid scripts other than `script`, loading, framing and caching. Images are
+ * The headers of every page. They forbid other scripts than `script` or that at `scriptUrl`, loading, framing and caching. Images are
  * allowed as data URLs, because the logo and the icon are part of the page.
  */
-export function pageHeaders ({ look, redirectUri, script }: HeaderOptions): Record<string, string> {
-  const scripts = script === undefined ? '' : `; script-src 'sha256-${hash('sha256', script, 'base64')}'`
-  const form = ["'self'", ...toFormSource(redirectUri)].join(' ')
+export function pageHeaders ({ look, redirectUri, formTo = [], script, scriptUrl }: HeaderOptions): Record<string, string> {
+  const scripts = script !== undefined
+    ? `; script-src 'sha256-${hash('sha256', script, 'base64')}'`
+    : scriptUrl !== undefined ? `; script-src ${scriptUrl}; connect-src 'self'` : ''
+  const form = [...new Set(["'self'", ...[redirectUri, ...formTo].flatMap(toFormSource)])].join(' ')
   return {
     'content-security-policy': `default-src 'none'; style-src ${look.styleSource}; img-src data:${scripts}; form-action ${form}; frame-ancestors 'none'; base-uri 'none'`,
     'x-frame-options': 'DENY',

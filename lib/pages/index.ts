@@ -1,19 +1,25 @@
 import { activity } from './account/activity.ts'
 import { apps } from './account/apps.ts'
 import { client, clients, confirm } from './account/clients.ts'
+import { data } from './account/data.ts'
 import { email, remove, removed } from './account/email.ts'
-import { addFactor, codes, factors, removeFactor } from './account/factors.ts'
-import { password, profile } from './account/profile.ts'
+import { addFactor, codes, factors, removeFactor, renameFactor } from './account/factors.ts'
+import { identities, removeIdentity } from './account/identities.ts'
+import { addPasskey } from './account/passkeys.ts'
+import { password, profile, removePassword } from './account/profile.ts'
 import { sessions } from './account/sessions.ts'
+import { chooseAccount } from './choose-account.ts'
 import { consent } from './consent.ts'
 import type { PageName, Pages } from './contract.ts'
 import { device, deviceCompare, deviceConfirm, deviceDone } from './device.ts'
+import { enrol } from './enrol.ts'
 import { failure } from './failure.ts'
 import { footer } from './footer.ts'
 import { home } from './home.ts'
 import { Html, html } from './html.ts'
 import type { Context, Part } from './parts.ts'
 import { askLink, confirmChange, confirmLink, linkDone, linkSent, setPassword } from './people.ts'
+import { type ScriptView, needsScript } from './script.ts'
 import { signIn } from './sign-in.ts'
 import { secondStep } from './second-step.ts'
 import { signedOut, signOut } from './sign-out.ts'
@@ -26,6 +32,8 @@ export { type PageClient, type PageName, type Pages } from './contract.ts'
 const PAGES: { [Name in PageName]: (data: Pages[Name], context: Context) => Part } = {
   'sign-in': signIn,
   'second-step': secondStep,
+  enrol,
+  'choose-account': chooseAccount,
   consent,
   device,
   'device-compare': deviceCompare,
@@ -35,9 +43,14 @@ const PAGES: { [Name in PageName]: (data: Pages[Name], context: Context) => Part
   'signed-out': signedOut,
   'account-profile': profile,
   'account-password': password,
+  'account-password-remove': removePassword,
   'account-factors': factors,
   'account-factor-add': addFactor,
   'account-factor-remove': removeFactor,
+  'account-factor-rename': renameFactor,
+  'account-identities': identities,
+  'account-identity-remove': removeIdentity,
+  'account-passkey-add': addPasskey,
   'account-factor-codes': codes,
   'account-email': email,
   'account-delete': remove,
@@ -47,6 +60,7 @@ const PAGES: { [Name in PageName]: (data: Pages[Name], context: Context) => Part
   'account-activity': activity,
   'account-clients': clients,
   'account-client': client,
+  'account-data': data,
   'account-confirm': confirm,
   'ask-link': askLink,
   'link-sent': linkSent,
@@ -59,12 +73,13 @@ const PAGES: { [Name in PageName]: (data: Pages[Name], context: Context) => Part
 }
 
 /**
- * Renders a whole page, without scripts and external resources.
+ * Renders a whole page, without external resources, and without a script but that of passkeys on the pages that need it.
  * @param query of the page's URL, for links to the page in other languages. Absent: it cannot be opened again
  */
 export function renderPage<Name extends PageName> (name: Name, data: Pages[Name], look: Look, language: Language, query?: string): string {
   const { name: service, logo, icon, links } = look
   const texts = getTexts(look.languages, language)
+  const script = needsScript(data as ScriptView) ? look.getScript?.() : undefined
   const { title, body, before } = PAGES[name](data, { texts, language, home: look.getHome?.(), links })
   return html`<!DOCTYPE html>
 <html lang="${language}">
@@ -75,7 +90,7 @@ export function renderPage<Name extends PageName> (name: Name, data: Pages[Name]
 <title>${title}${service !== undefined && ` - ${service}`}</title>
 <link rel="icon" href="${icon}">
 <style>${new Html(look.style)}</style>
-</head>
+${script !== undefined && html`<script src="${script}" defer></script>\n`}</head>
 <body${before !== undefined && html` class="own"`}>
 ${logo !== undefined
     ? html`<header><img src="${logo}" alt="${service ?? ''}"></header>\n`

@@ -23,6 +23,8 @@ export interface Look {
   languages: Languages
   /** The path of the account pages, if they are on. */
   getHome?: (() => string) | undefined
+  /** The URL of the script of passkeys, if they are on. */
+  getScript?: (() => string) | undefined
 }
 
 interface LookOptions extends Pick<Look, 'name' | 'getHome'>, OperatorLinkOptions {

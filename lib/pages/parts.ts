@@ -58,3 +58,6 @@ export const username = (account: string) =>
 export const buttonLink = (href: string, text: Html | string) => html`<p class="actions"><a class="button primary" href="${href}">${text}</a></p>\n`
 
 export const hidden = (field: string, value: string) => html`<input type="hidden" name="${field}" value="${value}">\n`
+
+/** The page of a sign-in with another kind of proof. */
+export const toOther = (action: string, kind: string): string => `${action}${action.includes('?') ? '&' : '?'}${String(new URLSearchParams({ way: kind }))}`

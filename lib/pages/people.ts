@@ -1,17 +1,12 @@
 import type { PageWay, Pages } from './contract.ts'
 import { type Html, html } from './html.ts'
+import { legal } from './legal.ts'
 import { type Context, type Part, alert, buttonLink, describes, hidden, name, strong, titled, username } from './parts.ts'
 import { showWay } from './way.ts'
 
 const ACCOUNT_INPUT = html`type="text" inputmode="email" autocomplete="username" autocapitalize="none" autocorrect="off" spellcheck="false" maxlength="254" required autofocus`
 
 const next = (href: string, text: Html | string) => html`<p class="next"><a href="${href}">${text}</a></p>\n`
-
-/** What creating an account means by law, if the operator has pages about it. */
-const legal = ({ texts: { links: { signUp } }, links: { terms, privacy } }: Context): Html | false => (terms ?? privacy) !== undefined && html`<p class="muted legal">${
-  terms !== undefined && signUp.agree({ terms: html`<a href="${terms}">${signUp.agreeTerms}</a>` })}${
-  terms !== undefined && privacy !== undefined && ' '}${
-  privacy !== undefined && signUp.inform({ privacy: html`<a href="${privacy}">${signUp.informPrivacy}</a>` })}</p>\n`
 
 /** Asks for the account or the address for a mailed link. */
 export function askLink ({ kind, action, value, signIn, error }: Pages['ask-link'], context: Context): Part {
@@ -65,7 +60,7 @@ ${purpose === 'sign-up' && legal(context)}<p class="actions"><button class="prim
 
 /** Asks for confirmation of the link's action, so that a program that opens links has no effect. */
 export function confirmLink ({ action, token, purpose, address }: Pages['confirm-link'], { texts: { links } }: Context): Part {
-  const { title, text, submit } = { verify: links.verify, undo: links.undo, 'undo-factor': links.undoFactor }[purpose]
+  const { title, text, submit } = { verify: links.verify, undo: links.undo, 'undo-factor': links.undoFactor, enrol: links.enrol, 'undo-link': links.undoLink }[purpose]
   return {
     title,
     body: html`<h1>${title}</h1>

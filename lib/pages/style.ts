@@ -44,7 +44,7 @@ label { display: block; margin: 0 0 .375rem; font-weight: 600; font-size: .9375r
 input { display: block; width: 100%; min-height: 3rem; margin: 0 0 1.25rem; padding: .625rem .75rem; border: 1px solid var(--border); border-radius: .5rem; background: var(--surface); color: var(--text); font: inherit; }
 input[aria-invalid] { border: 2px solid var(--error); }
 input.letters { font-family: ui-monospace, "SF Mono", Menlo, Consolas, "Liberation Mono", monospace; font-size: 1.25rem; letter-spacing: .1em; text-transform: uppercase; }
-.actions { display: grid; gap: .75rem; margin: 1.5rem 0 0; }
+.actions, .upstreams { display: grid; gap: .75rem; margin: 1.5rem 0 0; }
 a { display: inline-block; padding: .625rem 0; min-height: 2.75rem; color: var(--link); text-underline-offset: .15em; }
 button, a.button { display: block; width: 100%; min-height: 3rem; padding: .625rem 1rem; border: 1px solid var(--border); border-radius: .5rem; background: transparent; color: var(--text); font: inherit; font-weight: 600; cursor: pointer; overflow-wrap: anywhere; text-align: center; text-decoration: none; }
 button:hover, a.button:hover { background: var(--hover); }
@@ -54,6 +54,8 @@ button.primary:hover, a.primary:hover { background: var(--button-hover); }
 .next { margin: 1.25rem 0 0; }
 form + .muted, .actions + .muted, .next + .muted { margin-top: 1.25rem; }
 .legal a { display: inline; min-height: 0; padding: 0; }
+[hidden] { display: none !important; }
+.passkey { margin: 1.25rem 0; }
 .hidden { position: absolute; width: 1px; height: 1px; min-height: 0; margin: 0; padding: 0; border: 0; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
 .done { padding: .75rem 1rem; border-left: .25rem solid var(--mark-text); border-radius: .25rem; background: var(--mark); color: var(--mark-text); }
 .tag { display: inline-block; padding: 0 .5rem; border-radius: .75rem; background: var(--mark); color: var(--mark-text); font-size: .875rem; font-weight: 600; }

@@ -1,7 +1,7 @@
-import { parseUpstream, type Upstream } from '../upstream/address.ts'
+import { parseServiceAddress, type ServiceAddress } from '../service-client/address.ts'
 
 /** The location of the service: its base URL, or an issuer whose metadata contain the endpoint. */
-export type ServiceLocation = { upstream: Upstream } | { issuer: string, at: Upstream }
+export type ServiceLocation = { upstream: ServiceAddress } | { issuer: string, at: ServiceAddress }
 
 /** Path below the service's base URL. */
 export const TOKENINFO = '/api/v1/auth/tokeninfo'
@@ -16,8 +16,8 @@ const TOKEN = /\/api\/v1\/auth\/token$/
  */
 export function parseLocation ({ upstream, issuer }: { upstream?: string, issuer?: string }): ServiceLocation {
   if (upstream !== undefined && issuer !== undefined) throw new Error('option issuer: cannot be combined with upstream')
-  if (upstream !== undefined) return { upstream: parseUpstream(upstream) }
-  if (issuer !== undefined) return { issuer, at: parseUpstream(issuer, 'issuer') }
+  if (upstream !== undefined) return { upstream: parseServiceAddress(upstream) }
+  if (issuer !== undefined) return { issuer, at: parseServiceAddress(issuer, 'issuer') }
   throw new Error('option upstream: is required, or issuer')
 }
 
@@ -27,7 +27,7 @@ export function parseLocation ({ upstream, issuer }: { upstream?: string, issuer
  * @param text the metadata document
  * @throws Error when the document belongs to another issuer (RFC 8414, 3.3), or has no endpoint or a less secure one
  */
-export function readMetadata (text: string, issuer: string): Upstream {
+export function readMetadata (text: string, issuer: string): ServiceAddress {
   const metadata: unknown = JSON.parse(text)
   if (typeof metadata !== 'object' || metadata === null) throw new Error('the metadata are not an object')
   const { issuer: named, tokeninfo_endpoint, token_endpoint } = metadata as Record<string, unknown>
@@ -35,7 +35,7 @@ export function readMetadata (text: string, issuer: string): Upstream {
   const sibling = typeof token_endpoint === 'string' && TOKEN.test(token_endpoint) ? `${token_endpoint}info` : undefined
   const endpoint = tokeninfo_endpoint ?? sibling
   if (typeof endpoint !== 'string') throw new Error('the metadata name no tokeninfo_endpoint: is the issuer this service? The option upstream needs no metadata')
-  const { origin, base } = parseUpstream(endpoint, 'issuer')
+  const { origin, base } = parseServiceAddress(endpoint, 'issuer')
   if (issuer.startsWith('https:') && !origin.startsWith('https:')) throw new Error('the metadata name a tokeninfo_endpoint without TLS')
   return { origin, base: base || '/' }
 }

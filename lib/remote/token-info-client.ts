@@ -1,8 +1,8 @@
 import { Ajv } from 'ajv'
 import { TokenInfoSchema, type TokenInfo } from '../../schemas/auth.ts'
 import { Data, RolesSchema } from '../../schemas/common.ts'
-import { Relay, type Dispatcher, type RelayResponse } from '../upstream/relay.ts'
-import type { Upstream } from '../upstream/address.ts'
+import { Relay, type Dispatcher, type RelayResponse } from '../service-client/relay.ts'
+import type { ServiceAddress } from '../service-client/address.ts'
 import { IdentityError } from '../errors.ts'
 import { METADATA, readMetadata, TOKENINFO, type ServiceLocation } from './service-location.ts'
 
@@ -135,7 +135,7 @@ export class TokenInfoClient {
     return await this.#target
   }
 
-  async #locate (signal: AbortSignal): Promise<Upstream> {
+  async #locate (signal: AbortSignal): Promise<ServiceAddress> {
     const { location } = this.#options
     if ('upstream' in location) return { ...location.upstream, base: location.upstream.base + TOKENINFO }
     const relay = this.#open(location.at.origin)

@@ -48,10 +48,13 @@ export const CHECKS: Checks<NewResource> = {
   name: (text) => checkShown('name', text),
   scopes: checkDescriptions,
   selfService: (names) => [...new Set(names)].sort(),
+  documents: (names) => [...new Set(names)].sort(),
+  accessTtl: (seconds) => seconds,
   roles: checkRoleList
 }
 
-/** @throws ErrParam when users may give a scope that the resource does not have */
-export function checkSelfService ({ scopes, self_service }: Pick<ResourceEntry, 'scopes' | 'self_service'>): void {
+/** @throws ErrParam when users may give, or documents request, a scope that the resource does not have */
+export function checkSelfService ({ scopes, self_service, documents = [] }: Pick<ResourceEntry, 'scopes' | 'self_service' | 'documents'>): void {
+  if (!documents.every((scope) => Object.hasOwn(scopes, scope))) throw paramError('documents', 'must be scopes of the resource')
   if (!self_service.every((scope) => Object.hasOwn(scopes, scope))) throw paramError('selfService', 'must be scopes of the resource')
 }

@@ -1,5 +1,5 @@
 import { IdentityError, paramError } from '../errors.ts'
-import { COMMON_SCOPES, isApiScope } from '../api-scopes.ts'
+import { COMMON_SCOPES, RESERVED_SCOPES, isApiScope } from '../api-scopes.ts'
 import { type Registry, type ResourceEntry, findByUri, findDeclarer } from './registry.ts'
 
 /** The registry must stay small, because the look-up of every token reads it. */
@@ -17,6 +17,7 @@ function exists (field: string, cause: string): IdentityError {
 function checkName (registry: Declared, scope: string, resourceId: string): void {
   if (COMMON_SCOPES.has(scope) || isApiScope(scope)) throw exists('scopes', `'${scope}' is reserved`)
   const declarer = findDeclarer(registry, scope)
+  if (declarer === undefined && RESERVED_SCOPES.has(scope)) throw exists('scopes', `'${scope}' is reserved`)
   if (declarer !== undefined && declarer !== null && declarer !== resourceId) throw exists('scopes', `'${scope}' belongs to another resource`)
 }
 

@@ -11,6 +11,10 @@ export interface ResourceEntry {
   scopes: { [scope: string]: string }
   /** Scopes that any user may give to their clients. */
   self_service: string[]
+  /** Scopes that clients from documents may request. Absent: none. */
+  documents?: string[]
+  /** Seconds that access tokens for it live. Absent: as long as all others. */
+  access_ttl?: number
   /** The user must have one of these roles. Absent: no role is needed. */
   roles?: string[]
   /** True for a resource that an option of the host declares. Only that option can change it. */
@@ -49,11 +53,21 @@ export function findByUri ({ resources }: Registry, uri: string): [id: string, e
   return Object.entries(resources).find(([, entry]) => entry.uri === uri)
 }
 
+/** The fields of a client that decide about its scopes. */
+export type ScopeHolder = Pick<ClientRecord, 'scopes' | 'declared' | 'document'>
+
+/** The scopes that clients from documents may request: those that resources open to them. A document may limit itself further. */
+function listDocumentScopes ({ scope: own }: NonNullable<ClientRecord['document']>, { resources }: Pick<Registry, 'resources'>): string[] {
+  const open = Object.values(resources).flatMap(({ documents = [] }) => documents)
+  return own === undefined ? open : open.filter((scope) => own.includes(scope))
+}
+
 /**
  * The scopes that a client can use now. A declared scope counts only if the client got it for the resource that now declares it. A
  * client that got the scope while its name was free cannot use it.
  */
-export function listUsableScopes ({ scopes, declared = {} }: Pick<ClientRecord, 'scopes' | 'declared'>, registry: Pick<Registry, 'names'>): string[] {
+export function listUsableScopes ({ scopes, declared = {}, document }: ScopeHolder, registry: Pick<Registry, 'names' | 'resources'>): string[] {
+  if (document !== undefined) return listDocumentScopes(document, registry)
   return scopes.filter((scope) => {
     const declarer = findDeclarer(registry, scope)
     return declarer === undefined || (declarer !== null && Object.hasOwn(declared, scope) && declared[scope] === declarer)
@@ -69,7 +83,7 @@ function isScopeOf (registry: Pick<Registry, 'names'>, scope: string, resource_i
 
 /** The effective scopes of a token: the granted scopes that its client can still use and that belong to its audience. */
 export function narrowScopes (
-  { scopes: granted, resource_id, operator }: Pick<TokenRecord, 'scopes' | 'resource_id' | 'operator'>, client: Pick<ClientRecord, 'scopes' | 'declared'>, registry: Pick<Registry, 'names'>
+  { scopes: granted, resource_id, operator }: Pick<TokenRecord, 'scopes' | 'resource_id' | 'operator'>, client: ScopeHolder, registry: Pick<Registry, 'names' | 'resources'>
 ): string[] {
   const usable = listUsableScopes(client, registry)
   // An operator may name scopes of the API that the client does not have.

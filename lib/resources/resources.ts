@@ -125,19 +125,27 @@ export function createResources ({ store, now, api, recorder, onError }: Resourc
 
   /** Creates an entry, or the new content of an existing one. */
   function toEntry (data: NewResource, time: string, before?: ResourceEntry): ResourceEntry {
-    const { id: uri, selfService: self_service = [], ...fields } = checkFields(data, CHECKS)
+    const { id: uri, selfService: self_service = [], accessTtl: access_ttl, ...fields } = checkFields(data, CHECKS)
     checkIsNotApi(uri)
-    const entry = { uri, ...fields, self_service, created_at: before?.created_at ?? time, modified_at: time }
+    const entry = { uri, ...fields, ...(access_ttl !== undefined && { access_ttl }), self_service, created_at: before?.created_at ?? time, modified_at: time }
     checkSelfService(entry)
     return entry
   }
 
-  function toPatched (entry: ResourceEntry, { roles, ...data }: PatchResource['data']): ResourceEntry {
-    const { selfService, ...fields } = checkFields({ ...data, ...(roles !== null && { roles }) }, CHECKS)
-    const { roles: held, ...rest } = { ...entry, ...fields }
-    const kept = entry.self_service.filter((scope) => Object.hasOwn(rest.scopes, scope))
+  function toPatched (entry: ResourceEntry, { roles, accessTtl, ...data }: PatchResource['data']): ResourceEntry {
+    const { selfService, accessTtl: access_ttl, ...fields } = checkFields({ ...data, ...(roles !== null && { roles }), ...(accessTtl !== null && { accessTtl }) }, CHECKS)
+    const { roles: held, access_ttl: former, ...rest } = { ...entry, ...fields }
+    const isKept = (scope: string) => Object.hasOwn(rest.scopes, scope)
+    const kept = entry.self_service.filter(isKept)
+    const documents = fields.documents ?? entry.documents?.filter(isKept)
+    const lifetime = accessTtl === null ? undefined : access_ttl ?? former
     const patched = {
-      ...rest, ...(roles !== null && held !== undefined && { roles: held }), self_service: selfService ?? kept, modified_at: toTimestamp(now())
+      ...rest,
+      ...(documents !== undefined && { documents }),
+      ...(roles !== null && held !== undefined && { roles: held }),
+      ...(lifetime !== undefined && { access_ttl: lifetime }),
+      self_service: selfService ?? kept,
+      modified_at: toTimestamp(now())
     }
     checkSelfService(patched)
     return patched

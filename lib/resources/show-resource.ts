@@ -10,6 +10,8 @@ export function showResource (resourceId: string, entry: ResourceEntry): Complet
     name: entry.name,
     scopes: entry.scopes,
     selfService: entry.self_service,
+    documents: entry.documents,
+    accessTtl: entry.access_ttl,
     roles: entry.roles,
     fixed: entry.fixed === true ? true : undefined,
     createdAt: entry.created_at,

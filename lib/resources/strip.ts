@@ -27,7 +27,7 @@ export function createStrip ({ store, now, recorder }: { store: Store, now: Cloc
     const set = { scopes, modifiedAt: toTimestamp(now()) }
     return {
       ...(declared.length > 0 ? { set: { ...set, declared: Object.fromEntries(declared) } } : { set, unset: ['declared'] }),
-      happened: [{ type: 'client.updated', id: client.id, user_id: client.userId, changed: ['scopes'] }]
+      happened: [{ type: 'client.updated', id: client.id, user_id: client.userId ?? null, changed: ['scopes'] }]
     }
   }
 

@@ -1,53 +1,25 @@
 import { beginsSignIn } from '../ways/words.ts'
 import type { Judgement, MaySignIn } from '../ways/may-sign-in.ts'
-import type { Acr, Proof, Strength } from '../proofs.ts'
-import { type Clock, toLifetime, toTimestamp } from '../clock.ts'
-import { type Document, DuplicateKeyError, type Store } from '../store/port.ts'
-import { hashToken } from '../crypto/random-token.ts'
-import type { Attempt, Place, Progress, Step, Verdict } from './steps/step.ts'
-
-/** Seconds for each step after the first one. */
-const PROGRESS_TTL = 10 * 60
-
-/** Wrong forms of later steps, after which the sign-in begins again. */
-const MOST_WRONG = 5
-
-/** A sign-in between two steps. The id is the hash of a secret that only the browser has. */
-interface ProgressRecord extends Document {
-  user_id: string
-  user_epoch: number
-  account: string
-  /** None while it only counts the forms of a browser whose session has the proofs. */
-  proofs: Proof[]
-  /** Forms since the last step that were wrong or are still being verified. Absent: none. */
-  wrong?: number
-  created_at: string
-  expired_at: string
-}
-
-/**
- * A link that a browser has opened before its sign-in, and confirms after it. The id is a hash of the secret of that sign-in. The
- * link's token is in no URL and no page in between, and it is not stored.
- */
-interface CarriedLinkRecord extends Document {
-  /** The id of the link's ticket. */
-  ticket: string
-  created_at: string
-  expired_at: string
-}
+import { type Acr, type Proof, type Strength, toStrength } from '../proofs.ts'
+import { type Clock, toTimestamp } from '../clock.ts'
+import type { UserRecord } from '../records.ts'
+import type { Store } from '../store/port.ts'
+import { FRESH } from '../ways/evidence.ts'
+import { meets } from '../ways/step-up.ts'
+import { createCarriedLinks } from './carried-links.ts'
+import { MOST_WRONG, createProgress } from './progress.ts'
+import type { Attempt, EnrolView, Place, Progress, Step, Verdict } from './steps/step.ts'
 
 /** The name by which attempts from the second step on are counted. Nobody can type it: what is typed is trimmed. */
 const toUserName = (user_id: string): string => ` user ${user_id}`
-
-const toLinkId = (secret: string): string => hashToken(`link ${secret}`)
 
 /** A sign-in after its last step. */
 export interface SignedIn extends Progress {
   strength: Strength
 }
 
-/** What a link has proved. */
-export type Proved = Pick<Progress, 'user_id' | 'user_epoch'> & Omit<Proof, 'at'>
+/** What a link or another provider has proved: at `at`, or now. */
+export type Proved = Pick<Progress, 'user_id' | 'user_epoch'> & Omit<Proof, 'at'> & Partial<Pick<Proof, 'at'>>
 
 /** What a sign-in is for. */
 export interface SignInAim {
@@ -64,15 +36,19 @@ export interface SignInAim {
 export interface Located {
   step: Step
   others: Step['kind'][]
+  /** What was proved before; null at the first step. */
+  progress: Progress | null
+  /** What the page shows of a step with several pages. */
+  view?: EnrolView
 }
 
 /**
- * The result of a form: a sign-in, another step, the same step again, or that the user cannot prove as much as the request asks for.
+ * The result of a form: a sign-in, another step, the same step again after one that has failed, or that the user cannot prove as much as the request asks for.
  */
 export type Outcome =
   | { done: SignedIn }
   | { next: Located }
-  | { again: Located, refused: Extract<Verdict, { refused: unknown }>['refused'] }
+  | { again: Located, refused: Extract<Verdict, { refused: unknown }>['refused'], failed: Step['kind'] }
   | { unmet: true }
 
 /** Where a sign-in is: what counts of its progress, and the steps that it can go on with. */
@@ -82,56 +58,54 @@ type Stage = { progress: Progress | null, open: readonly Step[], isStored: boole
  * Signs users in step by step. The proofs of a browser are in the store, never in the browser. Nothing is stored for a sign-in with
  * a single step. After each step, `maySignIn` judges whether another one is needed.
  * @param places the order of the steps: those that begin a sign-in, then those that only come second
- * @param onDone called with the user after the last step, before the sign-in is answered
+ * @param enrolments the steps that add a factor, for a person of whom one is demanded and who has none
+ * @param closing a step after everything is proved, for those who need it: it proves nothing
+ * @param onDone called with the user and what they proved after the last step, before the sign-in is answered
  */
-export function createSignIns ({ store, now, places, maySignIn, onDone = async () => {} }: {
-  store: Store, now: Clock, places: readonly [Place, ...Place[]], maySignIn: MaySignIn, onDone?: (user_id: string) => Promise<void>
+export function createSignIns ({ store, now, places, enrolments = [], closing, maySignIn, onDone = async () => {} }: {
+  store: Store
+  now: Clock
+  places: readonly [Place, ...Place[]]
+  enrolments?: readonly Step[]
+  closing?: Step
+  maySignIn: MaySignIn
+  onDone?: (user_id: string, proofs: readonly Proof[]) => Promise<void>
 }) {
-  const records = store.collection<ProgressRecord>('sign_ins')
-  const links = store.collection<CarriedLinkRecord>('sign_ins')
+  const progresses = createProgress({ store, now })
+  const links = createCarriedLinks({ store, now })
   const [first, ...later] = places
   const start: Stage = { progress: null, open: first, isStored: false }
-
-  async function load (secret: string): Promise<ProgressRecord | null> {
-    const record = await records.get(hashToken(secret))
-    return record === null || record.expired_at <= toTimestamp(now()) || record.proofs === undefined ? null : record
-  }
-
-  /** What counts of a record and of the session. Nothing after too many wrong forms. */
-  function findProgress (record: ProgressRecord | null, { base }: SignInAim): Progress | null {
-    if ((record?.wrong ?? 0) >= MOST_WRONG) return null
-    if (record === null || record.proofs.length === 0) return base ?? null
-    const { user_id, user_epoch, account, proofs } = record
-    return { user_id, user_epoch, account, proofs }
-  }
-
-  /**
-   * Counts a form of a later step before it is verified, so that several at once are no more tries than one after the other.
-   * @returns their number; null when the sign-in has ended meanwhile
-   */
-  async function countForm (secret: string, progress: Progress, isStored: boolean): Promise<number | null> {
-    const id = hashToken(secret)
-    if (!isStored) {
-      await records.delete(id, { before: { expired_at: toTimestamp(now() + 1) } })
-      await records.insert({ id, ...progress, proofs: [], ...toLifetime(now(), PROGRESS_TTL) })
-        .catch((error: unknown) => { if (!(error instanceof DuplicateKeyError)) throw error })
-    }
-    return (await records.update(id, { increment: { wrong: 1 } }))?.wrong ?? null
-  }
 
   const judge = async ({ user_id, user_epoch: epoch, proofs }: Progress, { client_id, acr }: SignInAim) => (
     await maySignIn({ user_id, epoch, proofs, client_id, acr }))
 
+  /** The steps that a user can take. */
+  async function listOpenOf (steps: readonly Step[], user: UserRecord): Promise<readonly Step[]> {
+    const open: Step[] = []
+    for (const step of steps) if (await (step.isOpen?.(user) ?? true)) open.push(step)
+    return open
+  }
+
+  /**
+   * The steps that add a factor. An old session is not enough to begin. After an administrator's reset, the password is not enough either:
+   * the browser carries the link that was sent to the user.
+   */
+  async function listEnrolments ({ user, standing }: Extract<Judgement, { because: 'missing' }>, { enrolling, link }: Progress): Promise<readonly Step[]> {
+    const isFresh = enrolling !== undefined || (standing.length > 0 && meets(toStrength(standing), { maxAge: FRESH }, now()))
+    const isLinked = user.enrol_ticket === undefined || user.enrol_ticket === link
+    return isFresh && isLinked && standing.some(beginsSignIn) ? await listOpenOf(enrolments, user) : []
+  }
+
   /** The steps that can add what is missing, at the first place that has any. */
-  async function listOpen (judged: Extract<Judgement, { because: 'below' }>): Promise<Step[]> {
+  async function listOpen (judged: Judgement, progress: Progress): Promise<readonly Step[]> {
+    if (judged.may) return closing !== undefined && await closing.isOpen?.(judged.user) === true ? [closing] : []
+    if (judged.because === 'missing') return await listEnrolments(judged, progress)
+    if (judged.because !== 'below') return []
     const { user, demanded, standing } = judged
     const isBegun = standing.some(beginsSignIn)
     for (const place of isBegun ? later : [first]) {
-      const open: Step[] = []
-      for (const step of place) {
-        const isUseful = standing.every(({ kind }) => kind !== step.kind) && (!isBegun || demanded !== 'phr' || step.kind === 'passkey')
-        if (isUseful && await (step.isOpen?.(user) ?? true)) open.push(step)
-      }
+      const useful = place.filter(({ kind }) => standing.every((proof) => proof.kind !== kind) && (!isBegun || demanded !== 'phr' || kind === 'passkey'))
+      const open = await listOpenOf(useful, user)
       if (open.length > 0) return open
     }
     return []
@@ -139,56 +113,86 @@ export function createSignIns ({ store, now, places, maySignIn, onDone = async (
 
   /** The stage of a browser. It starts again if what it has proved is not enough to go on with, or needs nothing more. */
   async function locate (secret: string, aim: SignInAim): Promise<Stage> {
-    const record = await load(secret)
+    const record = await progresses.load(secret)
     const again = { ...start, isStored: record !== null }
-    const progress = findProgress(record, aim)
+    const progress = progresses.find(record, aim.base)
     if (progress === null) return again
     const judged = await judge(progress, aim)
-    if (judged.may || judged.because !== 'below') return again
-    const open = await listOpen(judged)
+    // A session that suffices begins another sign-in.
+    const isProved = judged.may && record !== null && record.proofs.length > 0
+    if (!isProved && !('standing' in judged)) return again
+    const reached = await withLink(secret, judged, progress)
+    const open = await listOpen(judged, reached)
     // Only what still stands, so that a session does not collect proofs.
-    return open.length === 0 ? again : { ...again, progress: { ...progress, proofs: judged.standing }, open }
+    return open.length === 0 ? again : { ...again, progress: { ...reached, ...('standing' in judged && { proofs: judged.standing }) }, open }
+  }
+
+  /** The progress with the link that the browser carries, where a factor can be added only with one. */
+  async function withLink (secret: string, judged: Judgement, progress: Progress): Promise<Progress> {
+    const isNeeded = !judged.may && judged.because === 'missing' && judged.user.enrol_ticket !== undefined
+    const link = isNeeded ? await links.findLink(secret) : undefined
+    return link === undefined ? progress : { ...progress, link }
   }
 
   /** The step of a stage that the person has chosen, or else the first one. */
-  function show ({ open }: Pick<Stage, 'open'>, choice?: string): Located {
+  function choose ({ progress, open }: Pick<Stage, 'open' | 'progress'>, choice?: string): Located {
     const step = open.find(({ kind }) => kind === choice) ?? open[0]!
-    return { step, others: open.filter((other) => other !== step).map(({ kind }) => kind) }
+    return { step, others: open.filter((other) => other !== step).map(({ kind }) => kind), progress }
+  }
+
+  /** The same, with what its page shows. */
+  async function show (stage: Pick<Stage, 'open' | 'progress'>, choice?: string): Promise<Located> {
+    const located = choose(stage, choice)
+    const view = stage.progress === null ? undefined : await located.step.show?.(stage.progress)
+    return { ...located, ...(view && { view }) }
   }
 
   async function forget (secret: string, isStored: boolean): Promise<void> {
-    if (isStored) await records.delete(hashToken(secret))
+    if (isStored) await progresses.remove(secret)
   }
 
   /** Goes on to the next step, or completes the sign-in. */
   async function advance (secret: string, reached: Progress, aim: SignInAim, isStored: boolean): Promise<Outcome> {
     const judged = await judge(reached, aim)
-    if (judged.may) {
-      await forget(secret, isStored)
-      await onDone(reached.user_id)
-      return { done: { ...reached, strength: judged.strength } }
-    }
-    const open = judged.because === 'below' ? await listOpen(judged) : []
+    const progress = await withLink(secret, judged, reached)
+    const open = await listOpen(judged, progress)
     if (open.length > 0) {
-      await records.put({ id: hashToken(secret), ...reached, ...toLifetime(now(), PROGRESS_TTL) })
-      return { next: show({ open }) }
+      await progresses.put(secret, reached)
+      // As long as the step that it is for.
+      if (progress.link !== undefined) await links.carryLink(secret, progress.link)
+      return { next: await show({ open, progress }) }
     }
     await forget(secret, isStored)
+    if (judged.may) {
+      await onDone(reached.user_id, reached.proofs)
+      return { done: { ...reached, strength: judged.strength } }
+    }
     if (judged.because === 'unmet') return { unmet: true }
-    return { again: show(start), refused: { reason: judged.because === 'ended' ? 'ended' : 'missing' } }
+    if (judged.because === 'only') return { again: choose(start), refused: { reason: 'only', upstream: judged.upstream }, failed: reached.proofs.at(-1)!.kind }
+    return { again: choose(start), refused: { reason: judged.because === 'missing' ? 'missing' : 'ended' }, failed: reached.proofs.at(-1)!.kind }
+  }
+
+  /** Stays at a step, which goes on with another page. */
+  async function stay (
+    secret: string, link: string | undefined, located: Located, { shown: view, enrolling }: Extract<Verdict, { shown: unknown }>
+  ): Promise<Outcome> {
+    if (link !== undefined) await links.carryLink(secret, link)
+    return { next: await progresses.stay(secret, enrolling) ? { ...located, view } : choose(start) }
   }
 
   /** Verifies the form of a later step. Null when the sign-in has ended meanwhile. */
   async function verifyLater (secret: string, { progress, isStored }: Stage, step: Step, attempt: Attempt): Promise<Verdict | null> {
     const { user_id } = progress!
-    const wrong = await countForm(secret, progress!, isStored)
+    const wrong = await progresses.countForm(secret, progress!, isStored)
     if (wrong === null) return null
     if (wrong > MOST_WRONG) return { refused: { reason: 'too-many' } }
     try {
-      const verdict = await step.verify({ ...attempt, limit: async () => await attempt.limit(toUserName(user_id)) }, progress)
+      const verified = await step.verify({ ...attempt, limit: async () => await attempt.limit(toUserName(user_id)) }, progress, secret)
+      // Only the first step determines the user: with the password of another account nobody goes on.
+      const verdict: Verdict = 'passed' in verified && verified.passed.user_id !== user_id ? { refused: { reason: 'wrong-password' } } : verified
       return 'refused' in verdict && wrong === MOST_WRONG ? { refused: { reason: 'too-many' } } : verdict
     } catch (error) {
-      await records.update(hashToken(secret), { increment: { wrong: -1 } })
+      await progresses.discountForm(secret)
       throw error
     }
   }
@@ -199,7 +203,7 @@ export function createSignIns ({ store, now, places, maySignIn, onDone = async (
      * @param secret identifies the sign-in: long, random, and known to this browser only
      */
     async find (secret: string, aim: SignInAim = {}): Promise<Located> {
-      return show(await locate(secret, aim), aim.choice)
+      return await show(await locate(secret, aim), aim.choice)
     },
 
     /**
@@ -209,47 +213,42 @@ export function createSignIns ({ store, now, places, maySignIn, onDone = async (
     async submit (secret: string, attempt: Attempt, aim: SignInAim = {}): Promise<Outcome> {
       const stage = await locate(secret, aim)
       const { progress, isStored } = stage
-      const located = show(stage, aim.choice)
+      const located = choose(stage, aim.choice)
       const { step } = located
       // The form of a step that is not due any more.
-      if (aim.choice !== undefined && step.kind !== aim.choice) return { next: located }
-      const verdict = progress === null ? await step.verify(attempt, null) : await verifyLater(secret, stage, step, attempt)
-      if (verdict === null) return { next: show(start) }
-      if ('refused' in verdict) return { again: verdict.refused.reason === 'too-many' ? show(start) : located, refused: verdict.refused }
+      if (aim.choice !== undefined && step.kind !== aim.choice) return { next: await show(stage) }
+      const verdict = progress === null ? await step.verify(attempt, null, secret) : await verifyLater(secret, stage, step, attempt)
+      if (verdict === null) return { next: choose(start) }
+      if ('shown' in verdict) return await stay(secret, progress?.link, located, verdict)
+      if ('refused' in verdict) {
+        const { refused } = verdict
+        const isEnded = refused.reason === 'ended' || refused.reason === 'missing'
+        if (isEnded) await forget(secret, true)
+        const isOver = isEnded || refused.reason === 'too-many'
+        return { again: isOver ? choose(start) : await show(stage, aim.choice), refused, failed: step.kind }
+      }
+      if ('kept' in verdict) return await advance(secret, progress!, aim, true)
       const { user_id, user_epoch, way, uv, account = '' } = verdict.passed
       const proof: Proof = { way, kind: step.kind, ...(uv !== undefined && { uv }), at: toTimestamp(now()) }
       // The first step determines the user.
       const reached = progress === null
         ? { user_id, user_epoch, account, proofs: [proof] }
-        : { ...progress, account: progress.account || account, proofs: [...progress.proofs, proof] }
+        : { user_id: progress.user_id, user_epoch: progress.user_epoch, account: progress.account || account, proofs: [...progress.proofs, proof] }
       return await advance(secret, reached, aim, isStored || progress !== null)
     },
 
-    /** Goes on with the steps after those that a link has proved. It replaces what the browser has proved before. */
+    /** Goes on with the steps after those that a link or another provider has proved. It replaces what the browser has proved before. */
     async proceed (secret: string, { user_id, user_epoch, ...proof }: Proved, aim: SignInAim = {}): Promise<Outcome> {
-      const reached = { user_id, user_epoch, account: '', proofs: [{ ...proof, at: toTimestamp(now()) }] }
-      return await advance(secret, reached, aim, await load(secret) !== null)
+      const reached = { user_id, user_epoch, account: '', proofs: [{ at: toTimestamp(now()), ...proof }] }
+      return await advance(secret, reached, aim, await progresses.load(secret) !== null)
     },
 
     /** Deletes the browser's progress. */
     async cancel (secret: string): Promise<void> {
-      if (await load(secret) !== null) await records.delete(hashToken(secret))
+      await forget(secret, await progresses.load(secret) !== null)
     },
 
-    /** Carries a link through the sign-in of this browser, for ten minutes. Another link replaces it. */
-    async carryLink (secret: string, ticket: string): Promise<void> {
-      await links.put({ id: toLinkId(secret), ticket, ...toLifetime(now(), PROGRESS_TTL) })
-    },
-
-    /** The ticket of the link that this browser carries; undefined without one. */
-    async findLink (secret: string): Promise<string | undefined> {
-      const record = await links.get(toLinkId(secret))
-      return record === null || record.expired_at <= toTimestamp(now()) ? undefined : record.ticket
-    },
-
-    async dropLink (secret: string): Promise<void> {
-      await links.delete(toLinkId(secret))
-    }
+    ...links
   }
 }
 

@@ -8,10 +8,21 @@ export const EVENT_PREFIX = 'event'
 /** The key by which the relay finds the documents that carry events. */
 const EVENTS_DUE = { event_due: 'string' } as const
 
+/** A part of a person's own data (lib/export/own-data.ts). */
+export type OwnPart =
+  | 'profile' | 'addresses' | 'ways' | 'identities' | 'browsers' | 'apps' | 'tokens' | 'clients' | 'links' | 'events' | 'client_events'
+
+/** The parts of a person's own data that a collection is in, or why it is in none. */
+type Own = readonly OwnPart[] | { leftOut: string }
+
+const MINUTES = { leftOut: 'A step of a sign-in in progress, deleted within minutes.' }
+const NOBODY = { leftOut: 'Names nobody.' }
+
 /** All collections of the service. Times are ISO 8601 strings; a token's id is the SHA-256 of the token, base64url. */
-export const COLLECTIONS: readonly CollectionSpec[] = [
+export const COLLECTIONS: readonly (CollectionSpec & { own: Own })[] = [
   {
     name: 'users',
+    own: ['profile', 'addresses', 'ways'],
     keys: {
       account: 'string',
       created_at: 'string',
@@ -22,55 +33,81 @@ export const COLLECTIONS: readonly CollectionSpec[] = [
       bootstrap: 'string',
       administers: 'boolean',
       has_factor: 'boolean',
+      password_scheme: 'string',
+      imported_source: 'string',
+      imported_run: 'string',
       ...EVENTS_DUE
     },
     hidden: EVENT_PREFIX,
     unique: ['account', 'bootstrap'],
-    uniqueItems: ['addresses', 'way_keys'],
-    indexes: [['created_at'], ['modified_at'], ['verified_at'], ['name'], ['administers'], ['has_factor'], ['event_due']]
+    uniqueItems: ['addresses', 'way_keys', 'external_keys'],
+    indexes: [
+      ['created_at'], ['modified_at'], ['verified_at'], ['name'], ['administers'], ['has_factor'],
+      ['password_scheme'], ['imported_source'], ['imported_run'], ['event_due']
+    ]
   },
   // The material of ways (lib/ways). Look-ups of tokens never read it.
-  { name: 'credentials', keys: { user_id: 'string', revision: 'number' }, indexes: [['user_id']], hidden: '' },
+  { name: 'credentials', own: ['ways', 'identities'], keys: { user_id: 'string', revision: 'number' }, indexes: [['user_id']], hidden: '' },
   {
     name: 'clients',
-    keys: { userId: 'string', createdAt: 'string', modifiedAt: 'string', name: 'string', backchannel: 'boolean', revision: 'number', ...EVENTS_DUE },
+    own: ['clients'],
+    keys: { userId: 'string', createdAt: 'string', modifiedAt: 'string', name: 'string', backchannel: 'boolean', reserved: 'boolean', revision: 'number', ...EVENTS_DUE },
     hidden: EVENT_PREFIX,
     indexes: [
-      ['name'], ['createdAt'], ['modifiedAt'], ['backchannel'], ['event_due'],
+      ['name'], ['createdAt'], ['modifiedAt'], ['backchannel'], ['reserved'], ['event_due'],
       ['userId', 'name'], ['userId', 'createdAt'], ['userId', 'modifiedAt']
     ]
   },
+  // Last uses of clients' secrets: lib/clients/secret-uses.ts. The id is the client's.
+  { name: 'client_uses', own: { leftOut: 'Times at which programs used the secrets of a client. They name nobody.' }, keys: {}, hidden: '' },
+  // Secrets of clients that expire: lib/clients/secret-ends.ts. The id is the secret's.
+  {
+    name: 'secret_ends',
+    own: { leftOut: 'When secrets of clients expire. The clients are in.' },
+    keys: { state: 'string', due_at: 'string', claim: 'number', until: 'string', expired_at: 'string' },
+    indexes: [['state', 'due_at'], ['until']],
+    expiry: 'expired_at'
+  },
   // One document: lib/resources/registry.ts.
-  { name: 'resources', keys: { revision: 'number', ...EVENTS_DUE }, indexes: [['event_due']], hidden: EVENT_PREFIX },
-  ...['authorization_codes', 'access_tokens', 'refresh_tokens'].map((name) => ({
-    name, keys: TOKEN_KEYS, indexes: [['user_id'], ['client_id'], ['grant_id']], expiry: 'expired_at'
+  { name: 'resources', own: { leftOut: 'Describes APIs, and names nobody.' }, keys: { revision: 'number', ...EVENTS_DUE }, indexes: [['event_due']], hidden: EVENT_PREFIX },
+  ...Object.entries({
+    authorization_codes: MINUTES,
+    access_tokens: ['tokens' as const],
+    refresh_tokens: { leftOut: 'Each belongs to a token session, and these are in.' }
+  }).map(([name, own]) => ({
+    name, own, keys: TOKEN_KEYS, indexes: [['user_id'], ['client_id'], ['grant_id']], expiry: 'expired_at'
   })),
   {
     name: 'grants',
+    own: ['apps'],
     keys: { ...TOKEN_KEYS, session_uid: 'string', generation: 'number' },
     indexes: [['user_id'], ['client_id'], ['session_uid']],
     expiry: 'expired_at'
   },
+  // Documents of clients that nobody has registered (lib/documents). The id is the SHA-256 of the URL.
+  { name: 'documents', own: { leftOut: 'Describes apps, and names nobody.' }, keys: { revision: 'number', expired_at: 'string' }, expiry: 'expired_at' },
   // The authorization server (lib/oidc): sign-in sessions of browsers, device codes, and requests in progress.
-  { name: 'sign_in_sessions', keys: { user_id: 'string', uid: 'string', expired_at: 'string' }, indexes: [['user_id'], ['uid']], expiry: 'expired_at' },
+  { name: 'sign_in_sessions', own: ['browsers'], keys: { user_id: 'string', uid: 'string', expired_at: 'string' }, indexes: [['user_id'], ['uid']], expiry: 'expired_at' },
   {
     name: 'device_codes',
+    own: MINUTES,
     keys: { ...TOKEN_KEYS, user_code: 'string', decided: 'boolean', polled_at: 'string', revision: 'number' },
     unique: ['user_code'],
     indexes: [['user_id'], ['client_id'], ['grant_id']],
     expiry: 'expired_at'
   },
-  { name: 'interactions', keys: { consumed: 'boolean', revision: 'number', expired_at: 'string' }, expiry: 'expired_at' },
+  { name: 'interactions', own: MINUTES, keys: { consumed: 'boolean', revision: 'number', expired_at: 'string' }, expiry: 'expired_at' },
   ...['pushed_requests', 'proofs'].map((name) => ({
-    name, keys: { consumed: 'boolean', expired_at: 'string' } as const, expiry: 'expired_at'
+    name, own: MINUTES, keys: { consumed: 'boolean', expired_at: 'string' } as const, expiry: 'expired_at'
   })),
   // Sign-ins between two steps: lib/sign-in/sign-ins.ts.
-  { name: 'sign_ins', keys: { expired_at: 'string' }, expiry: 'expired_at' },
+  { name: 'sign_ins', own: MINUTES, keys: { expired_at: 'string' }, expiry: 'expired_at' },
   // Failed attempts at passwords: lib/throttling/attempts.ts. The id is a keyed hash.
-  { name: 'attempts', keys: { series: 'string', revision: 'number', expired_at: 'string' }, expiry: 'expired_at' },
+  { name: 'attempts', own: { leftOut: 'Counts of wrong passwords and codes, under keyed hashes. The events tell of them.' }, keys: { series: 'string', revision: 'number', expired_at: 'string' }, expiry: 'expired_at' },
   // Links that were mailed or shown, by the SHA-256 of their token (lib/accounts/tickets.ts).
   {
     name: 'tickets',
+    own: ['links'],
     keys: { purpose: 'string', holder: 'string', created_at: 'string', expired_at: 'string' },
     indexes: [['holder', 'created_at']],
     expiry: 'expired_at'
@@ -78,6 +115,7 @@ export const COLLECTIONS: readonly CollectionSpec[] = [
   // The outbox of mails (lib/mail/outbox.ts).
   {
     name: 'deliveries',
+    own: { leftOut: 'Mails on their way, sealed. The links in them are among the links.' },
     keys: { state: 'string', due_at: 'string', claim: 'number', expired_at: 'string' },
     indexes: [['state', 'due_at']],
     expiry: 'expired_at'
@@ -85,6 +123,7 @@ export const COLLECTIONS: readonly CollectionSpec[] = [
   // The outbox of logout tokens (lib/logout/logouts.ts). The id is a hash of what ended, and of the client.
   {
     name: 'logouts',
+    own: { leftOut: 'Notices to apps about sessions that have ended, kept for hours. The events tell of them.' },
     keys: { state: 'string', due_at: 'string', claim: 'number', client_id: 'string', owner: 'string', expired_at: 'string' },
     indexes: [['state', 'due_at'], ['client_id', 'state'], ['owner', 'state']],
     expiry: 'expired_at'
@@ -92,6 +131,7 @@ export const COLLECTIONS: readonly CollectionSpec[] = [
   // Webhooks, each with its position in the feed, their failed events and their last attempts (lib/webhooks).
   {
     name: 'webhooks',
+    own: { leftOut: 'Belongs to the operator, and names nobody.' },
     keys: { slot: 'number', state: 'string', claim: 'number', revision: 'number', ...EVENTS_DUE },
     unique: ['slot'],
     indexes: [['state'], ['event_due']],
@@ -99,24 +139,26 @@ export const COLLECTIONS: readonly CollectionSpec[] = [
   },
   {
     name: 'webhook_failures',
+    own: { leftOut: 'Numbers of events that are sent again. The events themselves are in.' },
     keys: { webhook_id: 'string', state: 'string', due_at: 'string', claim: 'number', expired_at: 'string' },
     indexes: [['state', 'due_at'], ['webhook_id', 'state', 'due_at'], ['webhook_id', 'state']],
     expiry: 'expired_at'
   },
-  { name: 'webhook_attempts', keys: { expired_at: 'string' }, expiry: 'expired_at' },
+  { name: 'webhook_attempts', own: { leftOut: 'Numbers of events that were sent. The events themselves are in.' }, keys: { expired_at: 'string' }, expiry: 'expired_at' },
   // Events (lib/events): the feed in its order, the inbox of the relay, and the state of the feed.
   {
     name: 'events',
+    own: ['events', 'client_events'],
     keys: { key: 'string', once: 'string', type: 'string', user: 'string', client: 'string', owner: 'string', expired_at: 'string' },
     unique: ['key', 'once'],
     indexes: [['type', 'key'], ['user', 'key'], ['client', 'key'], ['owner', 'key']],
     expiry: 'expired_at',
     hidden: ''
   },
-  { name: 'event_inbox', keys: EVENTS_DUE, indexes: [['event_due']], hidden: '' },
+  { name: 'event_inbox', own: { leftOut: 'Events that are among the events within moments.' }, keys: EVENTS_DUE, indexes: [['event_due']], hidden: '' },
   // Events that could not be published: lib/events/letters.ts.
-  { name: 'event_letters', keys: { ...EVENTS_DUE, due_at: 'string' }, indexes: [['due_at']], hidden: '' },
-  { name: 'feed', keys: { claim: 'number' }, hidden: '' },
-  { name: 'keys', keys: { revision: 'number' } },
-  { name: 'meta', keys: { revision: 'number' } }
+  { name: 'event_letters', own: { leftOut: 'Events that could not be published yet. They are among the events afterwards.' }, keys: { ...EVENTS_DUE, due_at: 'string' }, indexes: [['due_at']], hidden: '' },
+  { name: 'feed', own: NOBODY, keys: { claim: 'number' }, hidden: '' },
+  { name: 'keys', own: NOBODY, keys: { revision: 'number' } },
+  { name: 'meta', own: NOBODY, keys: { revision: 'number' } }
 ]

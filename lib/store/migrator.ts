@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { RESERVED_SCOPES } from '../api-scopes.ts'
 import { type Clock, toTimestamp } from '../clock.ts'
 import { retryWrite } from '../retry.ts'
 import type { Change, Document, Filter, Json, Store } from './port.ts'
@@ -18,8 +19,20 @@ export interface Step {
   toChange (document: Document & Record<string, Json>): { change: Change, where?: Filter } | null
 }
 
-/** The steps from earlier layouts to this one that depend on nothing else: none yet. */
-export const STEPS: readonly Step[] = []
+/** Marks the clients that had a scope before its name was reserved. Clients do not get such scopes any more. */
+const markReserved: Step = {
+  version: 5,
+  collection: 'clients',
+  toChange ({ scopes, reserved, revision }) {
+    const isMarked = reserved === true || !Array.isArray(scopes) || !scopes.some((scope) => RESERVED_SCOPES.has(String(scope)))
+    if (isMarked) return null
+    const change: Change = { set: { reserved: true } }
+    return typeof revision === 'number' ? { change, where: { equal: { revision } } } : { change }
+  }
+}
+
+/** The steps from earlier layouts to this one that depend on nothing else. */
+export const STEPS: readonly Step[] = [markReserved]
 
 /** Milliseconds after which another process takes over from a migrator that died. */
 const LEASE = 30_000

@@ -8,7 +8,7 @@ import { Handles } from './mongo/handles.ts'
 import { type ClientOption, HostClient } from './mongo/host-client.ts'
 import { ensureIndexes, isNew } from './mongo/indexes.ts'
 import { KeyedMutex } from './mongo/keyed-mutex.ts'
-import { MongoState, STATE_COLLECTION, checkDatabase } from './mongo/state.ts'
+import { MongoState, STATE_COLLECTION, checkDatabase, createState } from './mongo/state.ts'
 import { WatchedClient } from './mongo/watched-client.ts'
 import { type Collection, type Document, type Store, type StoreOptions, NoDatabaseError } from './port.ts'
 import { LAYOUT, type Opener } from './state.ts'
@@ -100,6 +100,7 @@ async function makeIndexes (client: MongoClient, url: string, options: MongoStor
   const db = client.db(toDatabaseName(url), toDbOptions(timeout))
   const made = await isNew(db, collections)
   if (made && !create) throw new NoDatabaseError(`database ${db.databaseName}: `)
+  if (made) await createState(db, toOpener(options))
   await checkDatabase(db, toOpener(options))
   await ensureIndexes(db, collections)
   if (made) onWarning?.(`a new, empty database was made: ${db.databaseName} at ${toHosts(url)}`)

@@ -8,9 +8,10 @@ export interface Layout {
 
 /**
  * The layout of this release, on both engines. In layout 1 SQLite files had other tables, and MongoDB no numbers. Releases of the
- * layouts before 4 do not know the ways of a user, and would let people in by the password alone.
+ * layouts before 4 do not know the ways of a user, and would let people in by the password alone. Those before 5 take a client without a
+ * readable secret for a public one, and would give its tokens to anybody.
  */
-export const LAYOUT: Layout = { version: 4, oldestReader: 4 }
+export const LAYOUT: Layout = { version: 5, oldestReader: 5 }
 
 /** The part of a store in a move (lib/maintenance/move.ts). */
 export interface Move {

@@ -61,6 +61,8 @@ export interface Caller {
  * its scopes, and that the operator vouches for the client or the user has granted it their roles there.
  */
 function findRolesRule ({ operator, resource_id }: TokenRecord, client: ClientRecord, scopes: string[]): boolean | 'asked' {
+  // Nobody knows whose a client from a document is.
+  if (client.document !== undefined && operator === undefined) return false
   if (operator !== undefined) return operator === 'unrestricted' || resource_id !== undefined
   if (resource_id === undefined) return client.first_party === true && 'asked'
   return scopes.length > 0 && (isVouchedFor(client) || 'asked')
@@ -88,7 +90,7 @@ export function toCaller ({ record, user, client, grant, registry }: Valid<Token
   return deepFreeze({
     subject: isClient ? 'client' : 'user',
     user: { user_id: user.id, account: user.account, name: user.name, roles },
-    client: { clientId: client.id, name: client.name, scopes: client.scopes, userId: client.userId },
+    client: { clientId: client.id, name: client.name, scopes: client.scopes, ...(client.userId !== undefined && { userId: client.userId }) },
     token: {
       id: record.id,
       scopes,

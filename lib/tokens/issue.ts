@@ -44,7 +44,7 @@ export interface NewToken {
   token: string
   /** Seconds. */
   ttl: number
-  fields?: Pick<TokenRecord, 'scopes' | 'auth' | 'jkt' | 'kind' | 'payload' | 'operator' | 'resource' | 'resource_id'>
+  fields?: Pick<TokenRecord, 'scopes' | 'auth' | 'auth_id' | 'jkt' | 'kind' | 'payload' | 'operator' | 'resource' | 'resource_id'>
 }
 
 type TokenName = 'access_tokens' | 'refresh_tokens'

@@ -1,9 +1,11 @@
 import { createBrowsers } from '../browsers/browsers.ts'
-import type { Authorizations } from '../browsers/record.ts'
+import type { Authorizations, SignInSessionRecord } from '../browsers/record.ts'
 import { type Clock, toTimestamp } from '../clock.ts'
 import { isVouchedFor } from '../clients/kinds.ts'
+import { toDocumentHost } from '../documents/ids.ts'
 import { IdentityError } from '../errors.ts'
 import type { Recorder } from '../events/recorder.ts'
+import { mapBatches } from '../lists/cursor.ts'
 import { scan } from '../store/scan.ts'
 import type { ClientRecord, GrantRecord, UserRecord } from '../records.ts'
 import { readRegistry } from '../resources/registry.ts'
@@ -38,6 +40,9 @@ interface OwnTokenSession {
 /** An app that may act for the user. */
 interface OwnApp {
   client: { client_id: string, name: string }
+  /** Of a client from a document: the host of its id, and where it sends people. */
+  host?: string
+  redirect_uri?: string
   vouched: boolean
   scopes: string[]
   /** The URIs of the resources where it may use the user's roles. `scopes` then has `roles` only if another session has it without a resource. */
@@ -45,6 +50,26 @@ interface OwnApp {
   /** The creation time of its oldest token session. */
   connected_at: string
   last_used_at: string
+}
+
+/** A sign-in session of the user, with the ids of the clients that they signed in to there. */
+interface OwnSignIn extends Omit<OwnBrowser, 'uid'> {
+  expires_at: string
+  clients: string[]
+}
+
+/** What a client may do for the user, by one of its token sessions. */
+interface OwnConsent {
+  session_id: string
+  client_id: string
+  client_name: string
+  scopes: string[]
+  /** The URIs of the resources that it may use with them. */
+  resources: string[]
+  place?: Place
+  created_at: string
+  last_used_at: string
+  expires_at: string
 }
 
 /** The scopes of a token session for these resources. At a resource, the scope `roles` is power there. */
@@ -68,7 +93,7 @@ function notFound (what: string): IdentityError {
 
 /** Lets users see and end their own browser sessions, token sessions and connected apps. */
 export function createOwnSessions ({ store, now, tokens, recorder, authorizations }: {
-  store: Store, now: Clock, tokens: Tokens, recorder: Recorder, authorizations: Pick<Authorizations, 'forget' | 'listResources'>
+  store: Store, now: Clock, tokens: Tokens, recorder: Recorder, authorizations: Authorizations
 }) {
   const users = store.collection<UserRecord>('users')
   const clients = store.collection<ClientRecord>('clients')
@@ -101,20 +126,41 @@ export function createOwnSessions ({ store, now, tokens, recorder, authorization
     return shown
   }
 
-  async function * scanBrowsers (user_id: string): AsyncIterable<OwnBrowser[]> {
+  /** The valid sign-in sessions of a user. */
+  async function * scanSignIns (user_id: string): AsyncIterable<SignInSessionRecord[]> {
     const user = await users.get(user_id)
     const time = toTimestamp(now())
     for await (const batch of browsers.readOf(user_id)) {
-      yield batch
-        .filter((document) => checkValidity({ document, linked: { user_id: user } }, time) !== null)
-        .map(({ uid, created_at, place = {}, signed_in_at = created_at, last_used_at = created_at }) => ({ uid, place, signed_in_at, last_used_at }))
+      yield batch.filter((document) => checkValidity({ document, linked: { user_id: user } }, time) !== null)
     }
   }
 
+  const showBrowser = ({ uid, created_at, place = {}, signed_in_at = created_at, last_used_at = created_at }: SignInSessionRecord): OwnBrowser =>
+    ({ uid, place, signed_in_at, last_used_at })
+
   return {
+    /** All sign-in sessions of the user, each with the clients that they signed in to there, for their own data. */
+    readBrowsers: (user_id: string): AsyncIterable<OwnSignIn[]> => mapBatches(scanSignIns(user_id), (session) => {
+      const { uid: _uid, ...browser } = showBrowser(session)
+      return { ...browser, expires_at: session.expired_at, clients: authorizations.list(session).map(([client_id]) => client_id) }
+    }),
+
+    /** All token sessions of the user, each with what its client was given, for their own data. */
+    readTokenSessions: (user_id: string): AsyncIterable<OwnConsent[]> => mapBatches(scanGrants(user_id), ({ grant, client }) => ({
+      session_id: grant.id,
+      client_id: client.id,
+      client_name: client.name,
+      scopes: grant.scopes ?? client.scopes,
+      resources: authorizations.listResources(grant),
+      ...(grant.place !== undefined && { place: grant.place }),
+      created_at: grant.created_at,
+      last_used_at: grant.last_used_at,
+      expires_at: grant.expired_at
+    })),
+
     /** The browsers in which the user is signed in. */
     async listBrowsers (user_id: string): Promise<Shown<OwnBrowser>> {
-      const { entries, more } = await collect(scanBrowsers(user_id))
+      const { entries, more } = await collect(mapBatches(scanSignIns(user_id), showBrowser))
       // Two tabs that sign in at the same time create two records with the same uid.
       return { entries: [...new Map(entries.toReversed().map((entry) => [entry.uid, entry])).values()].toReversed(), more }
     },
@@ -146,6 +192,7 @@ export function createOwnSessions ({ store, now, tokens, recorder, authorization
           const app = apps.get(client.id)
           apps.set(client.id, {
             client: { client_id: client.id, name: client.name },
+            ...(client.document !== undefined && { host: toDocumentHost(client.id), ...(client.redirectUris[0] !== undefined && { redirect_uri: client.redirectUris[0] }) }),
             vouched: isVouchedFor(client),
             scopes: [...new Set([...app?.scopes ?? [], ...scopes])],
             roles_at: [...new Set([...app?.roles_at ?? [], ...roles_at])],

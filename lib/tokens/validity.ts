@@ -2,6 +2,7 @@ import { type ClientRecord, type GrantRecord, type Revocable, type Roles, type U
 import { API_RESOURCE_ID } from '../api-scopes.ts'
 import { EMPTY_REGISTRY, type Registry } from '../resources/registry.ts'
 import { holdsRole } from '../roles.ts'
+import { hasCredential } from '../clients/token-auth.ts'
 import type { Linked } from '../store/port.ts'
 
 /** A valid record with the records that it depends on. `user`, `client` and `grant` are null if it does not refer to one. */
@@ -41,8 +42,9 @@ function isAccepted ({ resource, resource_id }: Revocable, { resources }: Regist
 
 /**
  * Decides whether a record is valid: it and its grant have not expired, its user, client and grant exist, its user is active,
- * its client is not disabled, the epochs of user and client have not been incremented since it was issued, its resource is
- * declared, and if that requires roles, one of them is held. This function alone decides validity.
+ * its client is not disabled and still has the secret or key that got the token, the epochs of user and client have not been
+ * incremented since it was issued, its resource is declared, and if that requires roles, one of them is held. This function
+ * alone decides validity.
  * @param now ISO 8601
  */
 export function checkValidity<T extends Revocable> (found: Linked<T> | null, now: string): Valid<T> | null {
@@ -57,6 +59,7 @@ export function checkValidity<T extends Revocable> (found: Linked<T> | null, now
     (issued.client_id === undefined || (client !== null && (issued.client_epoch ?? -1) >= client.epoch))
   )
   if (!isCurrent(record) || (user !== null && !isActive(user, now)) || client?.disabled_at !== undefined) return null
+  if (record.auth_id !== undefined && (client === null || !hasCredential(client, record.auth_id))) return null
   if (record.grant_id !== undefined && (grant === null || !isCurrent(grant))) return null
   const registry = (linked.registry_id ?? EMPTY_REGISTRY) as Registry
   const held = (record.kind === CLIENT_CREDENTIALS ? client?.roles : user?.roles) ?? {}

@@ -16,6 +16,8 @@ export interface Brought {
   /** The present password. */
   password?: string | undefined
   proveMore?: ProveMore | undefined
+  /** False for a request that cannot bring a password. It is then refused with the challenge to sign in again. */
+  mayType?: boolean
 }
 
 /** The actor of an operation. Without `isUnrestricted` it is a program or the command line. */
@@ -34,11 +36,11 @@ export function createConfirmation ({ now, checkCurrent, checkEvidence }: Pick<P
    * @returns the evidence, which is to be checked again on the record that a write replaces
    * @throws ErrParam, ErrLimit, ErrPerm, ErrUnknown with a challenge, and what `proveMore` throws
    */
-  return async function confirm (record: UserRecord, actor: Confirmer, { password, proveMore }: Brought): Promise<Evidence> {
+  return async function confirm (record: UserRecord, actor: Confirmer, { password, proveMore, mayType = true }: Brought): Promise<Evidence> {
     const { auth, isUnrestricted: isOperator = true, signal } = actor
     const typed = password !== undefined ? [await checkCurrent(record, password, toTurn({ user_id: record.id, signal }))] : []
     const more = await proveMore?.(record) ?? []
-    const evidence: Evidence = { isOperator, ...(mayStand(actor) && auth !== undefined && { auth }), proofs: [...typed, ...more], at: now() }
+    const evidence: Evidence = { isOperator, ...(mayStand(actor) && auth !== undefined && { auth }), proofs: [...typed, ...more], ...(!mayType && { mayType }), at: now() }
     await checkEvidence(record, evidence).catch((error: unknown) => {
       throw error instanceof IdentityError && error.code === 'ErrUnknown' && !mayStand(actor) ? scopeError(['account:security']) : error
     })

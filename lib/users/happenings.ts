@@ -4,7 +4,10 @@ import type { Change } from '../store/port.ts'
 import { findMailbox } from './addresses.ts'
 
 /** Fields that are not listed as changed: they have events of their own, or carry no information. */
-const APART = ['password', 'roles', 'disabled_at', 'modified_at', 'expired_at', 'email', 'email_verified_at', 'addresses']
+const APART = [
+  'password', 'password_scheme', 'operator_password', 'roles', 'disabled_at', 'modified_at', 'expired_at', 'email', 'email_verified_at', 'addresses', 'external_keys',
+  'imported_revision', 'imported_lazy', 'link_undone', 'ways', 'way_keys', 'has_factor'
+]
 
 const listMissing = (roles: Roles, among: Roles): string[] => Object.keys(among).filter((role) => !Object.hasOwn(roles, role))
 

@@ -5,7 +5,7 @@ import { IdentityError, paramError } from '../errors.ts'
 import type { Failures } from '../events/failures.ts'
 import type { Turn } from '../fair-queue.ts'
 import type { Proof } from '../proofs.ts'
-import { type UserRecord, isActive } from '../records.ts'
+import { type UserRecord, isActive, withPasswordScheme } from '../records.ts'
 import type { Collection } from '../store/port.ts'
 import type { Attempts, Target } from '../throttling/attempts.ts'
 import type { KnownBrowser } from '../throttling/known-browsers.ts'
@@ -19,6 +19,11 @@ export interface PasswordCheckParts {
   passwords: Passwords
   attempts: Attempts
   failures: Pick<Failures, 'recordSignIn' | 'recordConfirmation'>
+  /**
+   * Asks the former system about somebody who is not here, or marked, and takes as long for anybody else. Absent: there is none.
+   * @returns the person who was brought in
+   */
+  askFormer?: ((account: string, password: string, record: UserRecord | null) => Promise<UserRecord | null>) | undefined
   /** Receives failures that no caller waits for. */
   onError: (error: unknown) => void
 }
@@ -32,7 +37,7 @@ function recordRefused (record: () => void): (error: unknown) => never {
 }
 
 /** Compares typed passwords with those of users. Failures are counted (lib/throttling/attempts.ts). */
-export function createPasswordChecks ({ users, now, passwords, attempts, failures, onError }: PasswordCheckParts) {
+export function createPasswordChecks ({ users, now, passwords, attempts, failures, askFormer, onError }: PasswordCheckParts) {
   /**
    * A known browser has its own count, so that strangers cannot lock its user out. After too many failures it uses the shared
    * count.
@@ -51,7 +56,7 @@ export function createPasswordChecks ({ users, now, passwords, attempts, failure
     try {
       const set = { password: await passwords.hash(password, turn) }
       // A concurrent write wins: it may be a new password.
-      await users.update(record.id, { set, increment: { revision: 1 } }, { equal: { revision: record.revision } })
+      await users.update(record.id, withPasswordScheme(record, { set, increment: { revision: 1 } }), { equal: { revision: record.revision } })
     } catch (cause) {
       onError(new Error('the password hash of a user was not renewed', { cause }))
     }
@@ -71,7 +76,8 @@ export function createPasswordChecks ({ users, now, passwords, attempts, failure
       const name = typed.toLowerCase()
       const compare = async () => {
         const same = await passwords.verify(password, record?.password, turn, name)
-        return record !== null && same && isActive(record, toTimestamp(now())) ? record : null
+        if (record !== null && same && isActive(record, toTimestamp(now()))) return record
+        return await askFormer?.(name, password, record) ?? null
       }
       const holder = record ?? undefined
       // All names of a user share one count, so that a second name allows no more guesses.

@@ -5,6 +5,7 @@ import type { Piscina } from 'piscina'
 import { FairQueue, type Turn } from '../fair-queue.ts'
 import { randomText } from '../ids.ts'
 import { Lazy } from '../lazy.ts'
+import type { MaybePromise } from '../store/port.ts'
 
 /** Characters of salt before the HMAC. bcrypt adds 128 bits of its own. */
 const SALT_LENGTH = 8
@@ -14,6 +15,9 @@ const FOREIGN = '$'
 
 /** Stored instead of a hash. No password matches it, and comparing one takes as long as with a hash. */
 export const NO_PASSWORD = ''
+
+/** A stored hash of our own. */
+const OWN = /^[0-9A-Za-z]{8}\$2b\$(?<cost>\d\d)\$[./A-Za-z0-9]{53}$/
 
 /** Hashes that may wait for a thread. MAX_WAIT is reached before that, except at a very low cost. */
 const DEFAULT_QUEUE = 10_000
@@ -40,6 +44,14 @@ export type PasswordJob = {
   /** The hash of another program to compare with. */
   foreign: string
   password: string
+  cost: number
+}
+
+/** A hash of our own: its cost, estimated milliseconds of a verification, and its form as in lib/hashes. Null for any other text. */
+export function readOwnHash (stored: string): { cost: number, work: number, form: string } | null {
+  const text = OWN.exec(stored)?.groups!['cost']
+  const cost = Number(text)
+  return text === undefined || cost < 4 ? null : { cost, work: 2 ** cost / SPEED, form: `~${SALT_LENGTH}$2b$${text}$~53` }
 }
 
 interface PasswordOptions {
@@ -51,9 +63,9 @@ interface PasswordOptions {
   processes?: number
   /**
    * The hash to compare with for an account that has none: one of another program for as many accounts as have such hashes, and always
-   * the same for one account. Absent or undefined: a hash of our own.
+   * the same for one account (lib/hashes/decoys.ts). Absent or undefined: a hash of our own.
    */
-  chooseDecoy?: (account: string) => string | undefined
+  chooseDecoy?: (account: string) => MaybePromise<string | undefined>
 }
 
 /** Makes and compares salted password hashes in worker threads. */
@@ -124,7 +136,7 @@ export function createPasswords ({ cost, queue: asked = DEFAULT_QUEUE, processes
     return await queue.run(async () => {
       const threads = await opened.get()
       const start = performance.now()
-      const same = await threads.run({ foreign, password } satisfies PasswordJob) as boolean
+      const same = await threads.run({ foreign, password, cost } satisfies PasswordJob) as boolean
       // An outlier, such as the start of a thread, must not make the scheme look slow.
       const measured = Math.min((performance.now() - start) / work, 2 * ratio)
       ratios.set(scheme, ratio + WEIGHT * (measured - ratio))
@@ -140,9 +152,11 @@ export function createPasswords ({ cost, queue: asked = DEFAULT_QUEUE, processes
   return {
     hash,
     async verify (password, stored, turn, account = '') {
-      const hash = stored || chooseDecoy?.(account) || dummy
+      // Chosen for every account, so that it takes the same time for all.
+      const decoy = await chooseDecoy?.(account)
+      const hash = stored || decoy || dummy
       if (isForeign(hash)) return await verifyForeign(password, hash, turn) && hash === stored
-      return await verifyOwn(password, hash, turn)
+      return await verifyOwn(password, hash, turn) && hash === stored
     },
     isWeak (stored) {
       return isForeign(stored) || Number(stored.split('$')[2]) < cost

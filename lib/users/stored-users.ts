@@ -3,7 +3,7 @@ import { type Clock, toTimestamp } from '../clock.ts'
 import { IdentityError } from '../errors.ts'
 import type { Recorder } from '../events/recorder.ts'
 import type { Happening } from '../events/types.ts'
-import type { Roles, UserRecord } from '../records.ts'
+import { type Roles, type UserRecord, withMarkEnded, withPasswordScheme } from '../records.ts'
 import { type Actor, isRoleGiven } from '../roles.ts'
 import { type Change, DuplicateKeyError, type MaybePromise, type Store } from '../store/port.ts'
 import type { Tokens } from '../tokens/tokens.ts'
@@ -53,9 +53,9 @@ export function createStoredUsers ({ store, now, role, recorder, tokens, endsSes
     },
 
     /** @param exists the error where another user has the account or the address */
-    async insertUser (record: UserRecord, happening: Happening, exists: () => Error): Promise<void> {
+    async insertUser (record: UserRecord, happened: Happening | readonly Happening[], exists: () => Error): Promise<void> {
       try {
-        await users.insert({ ...mark(record), ...recorder.attach(null, happening) })
+        await users.insert({ ...mark(record), ...recorder.attach(null, ...[happened].flat()) })
       } catch (error) {
         if (error instanceof DuplicateKeyError && (error.field === 'account' || error.field === 'addresses')) throw exists()
         throw error
@@ -80,7 +80,7 @@ export function createStoredUsers ({ store, now, role, recorder, tokens, endsSes
           await permit(record, decision)
           const isDemanded = await demands(record, decision)
           isEnded = isDemanded || decision.increment?.epoch !== undefined
-          const { set, increment, happened = [], ...rest } = markChange(record, decision)
+          const { set, increment, happened = [], ...rest } = withMarkEnded(record, withPasswordScheme(record, markChange(record, decision)))
           const ended = { ...(endsLinks(record, decision) && { link_epoch: 1 }), ...(isDemanded && { epoch: 1 }) }
           const events: Happening[] = [...happened, ...(isDemanded ? [{ type: 'user.sessions_ended' as const, id: user_id }] : [])]
           return { ...rest, happened: events, set: { ...set, modified_at: toTimestamp(now()) }, increment: { ...increment, ...ended } }

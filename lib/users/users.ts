@@ -120,6 +120,7 @@ export function createUsers ({
       expired_at,
       roles,
       password: hashed,
+      operator_password: true,
       name: '',
       info: {},
       ...fields,
@@ -203,7 +204,7 @@ export function createUsers ({
         if (actor?.epoch !== undefined && record.epoch !== actor.epoch) throw invalidToken()
         // Again: a factor may have been added during the hash.
         if (evidence !== undefined) await checkEvidence(record, evidence)
-        return change
+        return data.password === undefined ? change : { ...change, unset: ['operator_password'] }
       })
       return { epoch }
     },
@@ -231,6 +232,7 @@ export function createUsers ({
       const { set = {}, increment = {} } = actor.isAdmin ? await toChange(target, data, toTurn(actor)) : {}
       await actor.confirm?.()
       const unset: string[] = []
+      if (set.password !== undefined) set.operator_password = true
       if (data.roles !== undefined) set.roles = checkRoles(data.roles as Roles)
       if (data.verified_at !== undefined && actor.isAdmin) {
         set.verified_at = checkTimestamp('verified_at', data.verified_at)

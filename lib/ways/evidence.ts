@@ -19,9 +19,12 @@ export function isEnough (holder: Holder, { isOperator, auth, proofs, at }: Evid
   return standing.length > 0 && meets(toStrength(standing), { acr, maxAge: FRESH }, at)
 }
 
-/** The error for evidence that is not enough: a person with a password and nothing else types it, and everybody else signs in again. */
-function refuse (holder: Holder, policy: WayPolicy): IdentityError {
-  if (holder.password && !hasFactor(holder, policy)) return paramError('current_password', 'is required with a new password')
+/**
+ * The error for evidence that is not enough: a person with a password and nothing else types it, if the
+ * request can bring that, and everybody else signs in again.
+ */
+function refuse (holder: Holder, { mayType = true }: Evidence, policy: WayPolicy): IdentityError {
+  if (mayType && holder.password && !hasFactor(holder, policy)) return paramError('current_password', 'is required with a new password')
   return stepUpError({ acr: findDemanded(holder, policy), maxAge: FRESH })
 }
 
@@ -32,6 +35,6 @@ function refuse (holder: Holder, policy: WayPolicy): IdentityError {
 export function createEvidenceCheck ({ ways, policy = DEFAULT_POLICY }: { ways: Pick<WayService, 'withExisting'>, policy?: WayPolicy }) {
   return async function checkEvidence (record: UserRecord, evidence: Evidence): Promise<void> {
     const holder = await ways.withExisting(record)
-    if (!isEnough(holder, evidence, policy)) throw refuse(holder, policy)
+    if (!isEnough(holder, evidence, policy)) throw refuse(holder, evidence, policy)
   }
 }

@@ -7,7 +7,7 @@ import type { UserRecord } from '../records.ts'
 import { retryWrite } from '../retry.ts'
 import type { Store } from '../store/port.ts'
 import type { Attempts, Target } from '../throttling/attempts.ts'
-import { type HeldWay, type WayActor, WayError, type WayService } from './ways.ts'
+import { type HeldWay, type WayActor, WayError, type WayService, isProved } from './ways.ts'
 import type { WayHolder } from './credentials.ts'
 import type { CredentialRecord } from '../way.ts'
 import { createCodes, hashCode } from './recovery-codes.ts'
@@ -123,7 +123,7 @@ export function createFactors ({ store, now, ways, box, attempts, recorder, fail
       const prepared = await ways.findPrepared(actor, id)
       if (prepared?.way.kind !== 'totp') return null
       const seed = openSeed(prepared)
-      return { id, seed, uri: await toSeedUri(seed, serviceName, account), proved: prepared.material['step'] !== undefined }
+      return { id, seed, uri: await toSeedUri(seed, serviceName, account), proved: isProved(prepared) }
     },
 
     /**
@@ -171,6 +171,9 @@ export function createFactors ({ store, now, ways, box, attempts, recorder, fail
       if (refused.length > 0 && refused.length === ids.length) throw refused.find(({ reason }) => reason === 'paused') ?? refused[0]!
       return null
     },
+
+    /** Whether a user has a recovery code left. */
+    hasCodes: async (user: WayHolder): Promise<boolean> => countCodes(await listOf(user, 'recovery')) > 0,
 
     /**
      * Spends a recovery code, and opens the factors that were closed.

@@ -16,15 +16,27 @@ function showFactor ({ id, way: { kind, at }, credential: { name, last_used_at }
   }
 }
 
+/** A reset that follows. */
+export interface PreparedReset {
+  /** The ticket of the link with which a new factor is added while one is demanded. Absent where there are no pages to add it. */
+  ticket?: string
+  /**
+   * Tells the user.
+   * @param isLinked whether their record names the ticket now
+   * @returns the link, unless it was mailed
+   */
+  finish (isLinked: boolean, removed: number): Promise<{ sent?: boolean, link?: string }>
+}
+
 /** The second factors that people have: their owner sees and removes them, and an administrator removes them all. */
-export function createHeldFactors ({ store, ways, users, removeFactor, onReset }: {
+export function createHeldFactors ({ store, ways, users, removeFactor, prepareReset }: {
   store: Store
-  ways: Pick<WayService, 'list' | 'get' | 'change'>
+  ways: Pick<WayService, 'list' | 'get' | 'change' | 'demandsFactor'>
   users: { confirm: (...parts: Parameters<Users['confirm']>) => Promise<unknown> }
   /** Removes a factor, and tells its owner. */
   removeFactor: (actor: WayActor, id: string, options: { isEnd: boolean }) => Promise<unknown>
-  /** Tells the user whose factors were removed. */
-  onReset: (user_id: string) => Promise<void>
+  /** Prepares the mail and the link of a reset. */
+  prepareReset: (user: UserRecord) => Promise<PreparedReset>
 }) {
   const records = store.collection<UserRecord>('users')
 
@@ -61,20 +73,24 @@ export function createHeldFactors ({ store, ways, users, removeFactor, onReset }
 
     /**
      * Removes all factors and recovery codes of a user, in one write that ends their sessions, and every enrolment that was begun.
-     * @returns the number of removed factors
+     * While one is demanded of the user, they add a new one only with a link, which is mailed. Without mail it is returned.
+     * @returns the number of removed factors, and what became of the link
      * @throws ErrNotFound, ErrPerm for the actor's own account, ErrUnknown
      */
-    async reset (user_id: string, actor: Actor): Promise<{ removed: number }> {
+    async reset (user_id: string, actor: Actor): Promise<{ removed: number, sent?: boolean, link?: string }> {
       if (actor.user_id === user_id) throw permError('userId', 'another administrator, or the command line, resets the factors of an administrator')
-      let removed = 0
-      await ways.change(user_id, async ({ ways: held = {} }) => {
+      const { ticket, finish } = await prepareReset(await requireUser(user_id))
+      let [removed, isLinked] = [0, false]
+      await ways.change(user_id, async (record) => {
         await actor.confirm?.()
+        const { ways: held = {}, enrol_ticket } = record
         const ids = Object.keys(held).filter((id) => isFactor(held[id]!) || held[id]!.kind === 'recovery')
         removed = ids.filter((id) => isFactor(held[id]!)).length
-        return { remove: ids, isEnd: true, happened: [{ type: 'factor.reset', id: user_id }] }
+        isLinked = ticket !== undefined && ways.demandsFactor(record)
+        const also = isLinked ? { set: { enrol_ticket: ticket! } } : { unset: enrol_ticket === undefined ? [] : ['enrol_ticket'] }
+        return { remove: ids, isEnd: true, also, happened: [{ type: 'factor.reset', id: user_id }] }
       }, userNotFound)
-      if (removed > 0) await onReset(user_id)
-      return { removed }
+      return { removed, ...await finish(isLinked, removed) }
     }
   }
 }

@@ -3,7 +3,7 @@ import { ACRS, type Acr, type Proof, type Strength, reaches, toStrength } from '
 import { type UserRecord, isActive } from '../records.ts'
 import type { Store } from '../store/port.ts'
 import type { WayService } from './ways.ts'
-import { DEFAULT_POLICY, type WayPolicy, beginsSignIn, canReach, findDemanded, isStanding } from './words.ts'
+import { DEFAULT_POLICY, type WayPolicy, beginsSignIn, canReach, findDemanded, isOnly, isStanding } from './words.ts'
 
 /** What somebody has proved, and what for. */
 export interface SignInClaim {
@@ -19,13 +19,15 @@ export interface SignInClaim {
 
 /**
  * The judgement about a claim. `ended`: the user is gone or may not sign in, their epoch has moved, or nothing that they proved stands any
- * more. `below`: more has to be proved. `missing`: the user has no factor, and one is demanded. `unmet`: the request asks for more than
+ * more. `below`: more has to be proved. `only`: they sign in by this upstream alone, and have not. `missing`: the user has no factor, and one is demanded. `unmet`: the request asks for more than
  * they can prove.
  */
 export type Judgement =
   | { may: true, user: UserRecord, strength: Strength }
   | { may: false, because: 'below', user: UserRecord, demanded: Acr, standing: Proof[] }
-  | { may: false, because: 'ended' | 'missing' | 'unmet' }
+  | { may: false, because: 'only', upstream: string }
+  | { may: false, because: 'missing', user: UserRecord, standing: Proof[] }
+  | { may: false, because: 'ended' | 'unmet' }
 
 /**
  * The least of the values that we know among those that a request lists (`acr_values`, OpenID Connect Core, 3.1.2.1). Undefined without
@@ -65,12 +67,14 @@ export function createJudge ({ store, now, ways, policy = DEFAULT_POLICY }: {
     if (user === null || !isActive(user, toTimestamp(now())) || epoch < user.epoch) return { may: false, because: 'ended' }
     const standing = proofs.filter((proof) => isStanding(proof, user, policy, client_id))
     if (standing.length === 0) return { may: false, because: 'ended' }
+    const only = policy.findOnly(user)
+    if (only !== undefined && !standing.some(({ way }) => isOnly(user.ways?.[way], only))) return { may: false, because: 'only', upstream: only }
     const own = findDemanded(user, policy)
     const demanded = max(own, acr)
     const strength = toStrength(standing)
     const isBegun = standing.some(beginsSignIn)
     if (isBegun && reaches(strength, demanded)) return { may: true, user, strength }
-    if (!canReach(user, own, policy)) return { may: false, because: 'missing' }
+    if (!canReach(user, own, policy)) return { may: false, because: 'missing', user, standing }
     if (!canReach(user, demanded, policy)) return { may: false, because: 'unmet' }
     return { may: false, because: 'below', user, demanded, standing }
   }

@@ -21,6 +21,9 @@ function open ({ TOTP, Secret }: typeof Otpauth, seed: string) {
   return new TOTP({ algorithm: 'SHA1', digits: DIGITS, period: PERIOD, secret: Secret.fromBase32(seed) })
 }
 
+/** The time step of a time: milliseconds since 1970. */
+export const findStep = (time: number): number => Math.floor(time / 1000 / PERIOD)
+
 /** @returns a random seed, in base32 */
 export async function createSeed (): Promise<string> {
   const { Secret } = await library.get()
@@ -40,7 +43,7 @@ export async function toSeedUri (seed: string, issuer: string, account: string):
 export async function findCodeStep (seed: string, code: string, time: number): Promise<number | null> {
   if (!/^\d{6}$/.test(code)) return null
   const delta = open(await library.get(), seed).validate({ token: code, timestamp: time, window: WINDOW })
-  return delta === null ? null : Math.floor(time / 1000 / PERIOD) + delta
+  return delta === null ? null : findStep(time) + delta
 }
 
 /** The code of a time, for the testing kit. */

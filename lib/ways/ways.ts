@@ -3,13 +3,13 @@ import { type Clock, toTimestamp } from '../clock.ts'
 import { IdentityError } from '../errors.ts'
 import type { Happening } from '../events/types.ts'
 import type { Recorder } from '../events/recorder.ts'
-import type { UserRecord } from '../records.ts'
+import { type UserRecord, withMarkEnded, withPasswordScheme } from '../records.ts'
 import type { Actor } from '../roles.ts'
 import type { Change, MaybePromise, Store } from '../store/port.ts'
 import { type Tokens, invalidToken } from '../tokens/tokens.ts'
 import { type MaterialChange, type NewWay, type WayHolder, createCredentials, isInUse } from './credentials.ts'
 import { type CredentialRecord, MOST_WAYS, PASSWORD, type Way, type Ways } from '../way.ts'
-import { DEFAULT_POLICY, type WayPolicy, hasFactor, isFactor, mayRemove, toWayFields, withoutWays } from './words.ts'
+import { DEFAULT_POLICY, type WayPolicy, hasFactor, isFactor, listWaysIn, mayRemove, needsFactor, toWayFields, withoutWays } from './words.ts'
 
 /** Why a change of ways was refused. `unknown`: there is no such way, or its enrolment has ended. */
 export type WayRefusal = 'in_use' | 'last' | 'most' | 'off' | 'unknown'
@@ -39,8 +39,11 @@ export interface HeldWay {
   credential: CredentialRecord
 }
 
-/** Who asks for a change, with the epoch of their session: a change that was begun in a session fails once the session has ended. */
-export type WayActor = Pick<Actor, 'user_id' | 'confirm'> & { epoch: number }
+/**
+ * Who asks for a change, with the epoch of their session: a change that was begun in a session fails once the session has ended. Null:
+ * an administrator asks, for somebody else.
+ */
+export type WayActor = Pick<Actor, 'user_id' | 'confirm'> & { epoch: number | null }
 
 /** A change of the ways of a user, decided on their record. */
 export interface WayChange {
@@ -58,6 +61,9 @@ export interface WayChange {
 
 /** What is written together with the name of a way. */
 type More = Pick<WayChange, 'also' | 'happened'>
+
+/** Whether the person has proved that they have it: an authenticator app by its first right code, which leaves its step. */
+export const isProved = ({ way: { kind }, material }: Pick<CredentialRecord, 'way' | 'material'>): boolean => kind !== 'totp' || material['step'] !== undefined
 
 /** Whether nothing was written, for certain. */
 const isCertain = (error: unknown): boolean => error instanceof IdentityError && error.code !== 'ErrDb'
@@ -80,7 +86,14 @@ export function createWays ({ store, now, recorder, tokens, policy = DEFAULT_POL
 
   async function get (user: WayHolder, id: string): Promise<HeldWay | null> {
     const credential = await credentials.find(user, id)
-    return credential && { id, way: user.ways![id]!, credential }
+    return credential && { id, way: withUpstream(user.ways![id]!, credential), credential }
+  }
+
+  /** An identity that was imported before its upstream was configured is one of the upstream that has its issuer now. */
+  function withUpstream (way: Way, { material: { issuer } }: CredentialRecord): Way {
+    if (way.kind !== 'upstream' || way.upstream !== undefined || typeof issuer !== 'string') return way
+    const upstream = policy.findUpstream(issuer)
+    return upstream === undefined ? way : { ...way, upstream }
   }
 
   /** The ways whose material exists. */
@@ -107,6 +120,8 @@ export function createWays ({ store, now, recorder, tokens, policy = DEFAULT_POL
     const ways: Ways = { ...kept.ways }
     for (const { id, way } of add) {
       checkMayAdd(way)
+      // The store compares the keys of different users only.
+      if (way.key !== undefined && Object.values(ways).some(({ key }) => key === way.key)) throw new WayError('in_use')
       ways[id] = { ...way, at: toTimestamp(now()) }
       if (Object.values(ways).filter(({ kind }) => kind === way.kind).length > MOST_WAYS[way.kind]) throw new WayError('most')
     }
@@ -126,7 +141,7 @@ export function createWays ({ store, now, recorder, tokens, policy = DEFAULT_POL
     let [former, isEnded]: [string[], boolean] = [[], false]
     const written = await changeRecord({ collection: users, recorder, what: 'the user', notFound }, user_id, async (record) => {
       const decision = await decide(record)
-      const { set, increment, ...rest } = toFields(record, decision)
+      const { set, increment, ...rest } = withMarkEnded(record, withPasswordScheme(record, toFields(record, decision)))
       former = Object.keys(record.ways ?? {})
       isEnded = decision.isEnd === true
       return {
@@ -144,7 +159,7 @@ export function createWays ({ store, now, recorder, tokens, policy = DEFAULT_POL
 
   /** @throws ErrUnknown when the session that asks has ended */
   async function checkActor ({ epoch, confirm }: WayActor, record: UserRecord | null): Promise<UserRecord> {
-    if (record?.epoch !== epoch) throw invalidToken()
+    if (record === null || (epoch !== null && record.epoch !== epoch)) throw invalidToken()
     await confirm?.()
     return record
   }
@@ -154,7 +169,7 @@ export function createWays ({ store, now, recorder, tokens, policy = DEFAULT_POL
   }
 
   /**
-   * Names material that was prepared, in one write. Recovery codes replace former ones.
+   * Names material that was prepared, in one write. An authenticator app must have been proved. Recovery codes replace former ones.
    * @param more what is written with it; a function decides on the record that the write replaces
    * @returns the user's record
    * @throws WayError, ErrUnknown when the session that asks has ended
@@ -165,7 +180,7 @@ export function createWays ({ store, now, recorder, tokens, policy = DEFAULT_POL
       const written = typeof more === 'function' ? await more(record) : more
       const add = await Promise.all(ids.map(async (id) => {
         const made = await credentials.findNew(record.id, id)
-        if (made === null || record.ways?.[id] !== undefined) throw new WayError('unknown')
+        if (made === null || !isProved(made) || record.ways?.[id] !== undefined) throw new WayError('unknown')
         return made
       }))
       const isAnew = add.some(({ way }) => way.kind === 'recovery')
@@ -183,6 +198,22 @@ export function createWays ({ store, now, recorder, tokens, policy = DEFAULT_POL
     withExisting,
 
     canAddFactors,
+
+    /** Whether a user may remove a way or their password now: whether they keep a way in that reaches what is demanded of them. */
+    async mayRemove (user: UserRecord, id: string): Promise<boolean> {
+      return mayRemove(await withExisting(user), id, policy)
+    },
+
+    /** Whether the operator demands a factor of some people, whether or not they have one. */
+    mayDemand: policy.factors !== 'off' && policy.factors !== 'optional',
+
+    /** Whether the operator demands a factor of somebody with these roles. */
+    demandsFactor: (user: Pick<UserRecord, 'roles'>): boolean => needsFactor(user, policy),
+
+    /** Whether a user has a way in. */
+    async hasWayIn (user: UserRecord): Promise<boolean> {
+      return listWaysIn(await withExisting(user), policy).length > 0
+    },
 
     /** Whether a user has a second factor that they can use. */
     async hasFactor (user: UserRecord): Promise<boolean> {
@@ -216,6 +247,17 @@ export function createWays ({ store, now, recorder, tokens, policy = DEFAULT_POL
     },
 
     name,
+
+    /**
+     * Stores the material of the first way of a user who is yet to be created.
+     * @returns the fields of the record that name it, and a function that removes the material if the user was not created
+     */
+    async prepareNew (user_id: string, added: NewWay): Promise<{ id: string, fields: Pick<UserRecord, 'ways' | 'way_keys'>, drop: () => Promise<void> }> {
+      const [made] = await credentials.insert({ id: user_id }, [added])
+      const { id, way } = made!
+      const fields = toWayFields({ [id]: { ...way, at: toTimestamp(now()) } }).set as Pick<UserRecord, 'ways' | 'way_keys'>
+      return { id, fields, drop: async () => await credentials.remove([id]).catch(onError) }
+    },
 
     /** Adds a way: `prepare` and `name`. @throws as these */
     async add (actor: WayActor, added: NewWay, more: Pick<WayChange, 'also' | 'happened'> = {}): Promise<{ id: string, user: UserRecord }> {

@@ -12,14 +12,18 @@ export interface WayPolicy {
   passkeys: boolean
   /** The relying party of the service. Passkeys of another one count as none. Absent: each counts. */
   relyingParty?: string | undefined
+  /** The upstream by which alone this person signs in; undefined where there is none. */
+  findOnly (holder: Pick<UserRecord, 'email' | 'email_verified_at' | 'roles'>): string | undefined
   /** Whether people may sign in with this upstream: to the client, if one is given. */
   allowsUpstream (upstream: string | undefined, client_id?: string): boolean
+  /** The upstream whose identities have this issuer; undefined where there is none. */
+  findUpstream (issuer: string): string | undefined
 }
 
-export const DEFAULT_POLICY: WayPolicy = { factors: 'optional', passkeys: true, allowsUpstream: () => false }
+export const DEFAULT_POLICY: WayPolicy = { factors: 'optional', passkeys: true, findOnly: () => undefined, allowsUpstream: () => false, findUpstream: () => undefined }
 
 /** The part of a user that decides how they sign in. */
-export type Holder = Pick<UserRecord, 'password' | 'ways' | 'roles'>
+export type Holder = Pick<UserRecord, 'password' | 'ways' | 'roles' | 'email' | 'email_verified_at'>
 
 /** A way or a proof: for `uv`, a passkey that verified the user, at its enrolment or now. */
 type Kind = Pick<Proof, 'kind' | 'uv'>
@@ -50,7 +54,8 @@ export function hasFactor (holder: Pick<Holder, 'ways'>, policy: WayPolicy): boo
   return listAllowed(holder, policy).some(([, way]) => isFactor(way))
 }
 
-function needsFactor ({ roles }: Pick<Holder, 'roles'>, { factors }: WayPolicy): boolean {
+/** Whether the operator demands a factor of somebody with these roles. */
+export function needsFactor ({ roles }: Pick<Holder, 'roles'>, { factors }: WayPolicy): boolean {
   if (typeof factors === 'string') return factors === 'required'
   return factors.roles.some((role) => holdsRole(roles, role))
 }
@@ -60,9 +65,15 @@ export function findDemanded (holder: Pick<Holder, 'ways' | 'roles'>, policy: Wa
   return hasFactor(holder, policy) || needsFactor(holder, policy) ? 'mfa' : '1'
 }
 
-/** The ids of the ways in: the password, and the ways with which a sign-in can begin now. */
-export function listWaysIn (holder: Pick<Holder, 'password' | 'ways'>, policy: WayPolicy): string[] {
-  const others = listAllowed(holder, policy).filter(([, way]) => beginsSignIn(way)).map(([id]) => id)
+/** Whether a way is an identity at the upstream by which alone somebody signs in. */
+export const isOnly = (way: Pick<Way, 'kind' | 'upstream'> | undefined, only: string): boolean => way?.kind === 'upstream' && way.upstream === only
+
+/** The ids of the ways in: the password, and the ways with which a sign-in can begin now. Of whom one upstream claims, its identities. */
+export function listWaysIn (holder: Holder, policy: WayPolicy): string[] {
+  const only = policy.findOnly(holder)
+  const begins = listAllowed(holder, policy).filter(([, way]) => beginsSignIn(way))
+  if (only !== undefined) return begins.filter(([, way]) => isOnly(way, only)).map(([id]) => id)
+  const others = begins.map(([id]) => id)
   return holder.password ? [PASSWORD, ...others] : others
 }
 

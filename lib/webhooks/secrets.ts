@@ -11,7 +11,14 @@ const OVERLAP = 24 * 60 * 60_000
 /** The most replaced secrets that still sign. A further rotation drops the oldest. */
 const MOST_FORMER = 2
 
-const PREFIX = 'whsec_'
+export const PREFIX = 'whsec_'
+
+/** The headers of a message (Standard Webhooks 1.0). The signature is a list, with one entry for each secret, which is base64. */
+export function signMessage (secrets: readonly string[], { id, body }: { id: string, body: string }, time: number): Record<string, string> {
+  const timestamp = String(Math.floor(time / 1000))
+  const signatures = secrets.map((one) => createHmac('sha256', Buffer.from(one, 'base64')).update(`${id}.${timestamp}.${body}`).digest('base64'))
+  return { 'webhook-id': id, 'webhook-timestamp': timestamp, 'webhook-signature': signatures.map((signature) => `v1,${signature}`).join(' ') }
+}
 
 interface Content {
   /** As base64. */
@@ -43,14 +50,12 @@ export function createWebhookSecrets ({ box, now }: { box: SecretBox, now: Clock
       return { secret: PREFIX + secret, sealed: seal(id, { secret, former: kept }) }
     },
 
-    /** The headers of a message (Standard Webhooks 1.0). The signature is a list, with one entry for each signing secret. */
+    /** The headers of a message, signed with each signing secret. */
     sign ({ id, sealed }: { id: string, sealed: string }, message: { id: string, body: string }): Record<string, string> {
       const { secret, former } = open(id, sealed)
       const time = now()
-      const timestamp = String(Math.floor(time / 1000))
       const secrets = [secret, ...former.filter(({ ends_at }) => ends_at > toTimestamp(time)).map((one) => one.secret)]
-      const signatures = secrets.map((one) => createHmac('sha256', Buffer.from(one, 'base64')).update(`${message.id}.${timestamp}.${message.body}`).digest('base64'))
-      return { 'webhook-id': message.id, 'webhook-timestamp': timestamp, 'webhook-signature': signatures.map((signature) => `v1,${signature}`).join(' ') }
+      return signMessage(secrets, message, time)
     }
   }
 }

@@ -25,6 +25,8 @@ export interface WorkKind<T extends WorkRecord> {
   /** Due records that this process queues in memory. */
   lookahead: number
   lanes?: Lanes<T>
+  /** Milliseconds between two looks for due records of other processes, less than `STALL`. 2 seconds by default. */
+  poll?: number
   /** Milliseconds from each failed attempt to the next. */
   retries: readonly number[]
   /** The share by which such a delay may be longer, so that work that failed together is not repeated together. 0 by default. */

@@ -36,7 +36,7 @@ type Equal = Record<string, Scalar>
 export function createQueue<T extends WorkRecord> (
   kind: WorkKind<T>, { store, now, onError, onFailed, timers = TIMERS, random = Math.random }: QueueParts<T>
 ) {
-  const { lookahead, lanes } = kind
+  const { lookahead, lanes, poll: interval = POLL_INTERVAL } = kind
   const records = store.collection<T>(kind.collection)
   const slots = new Slots({ size: kind.slots, ...(lanes && { lane: lanes.slots }), ...(kind.reserved !== undefined && { reserved: kind.reserved }) })
   const pace = new Pace(timers)
@@ -104,7 +104,7 @@ export function createQueue<T extends WorkRecord> (
       return { count: 0 }
     }).then(({ count }) => {
       if (closed) return
-      poll = timers.set(watch, count > BATCH_SIZE ? LONG_POLL_INTERVAL : POLL_INTERVAL)
+      poll = timers.set(watch, count > BATCH_SIZE ? Math.max(LONG_POLL_INTERVAL, interval) : interval)
       poll.unref?.()
     })
   }

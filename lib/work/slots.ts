@@ -5,6 +5,8 @@ interface SlotOptions {
   lane?: number
   /** Slots that only urgent tasks take. */
   reserved?: number
+  /** Tasks that may wait, for callers that ask `isFull` first. Any number by default. */
+  waiting?: number
 }
 
 export interface TaskOptions {
@@ -23,6 +25,7 @@ export class Slots {
   readonly #size: number
   readonly #ofLane: number
   readonly #ofOthers: number
+  readonly #most: number
   /** Lanes with tasks, the least recently served one first. */
   readonly #lanes = new Map<string, Lane>()
   readonly #idle: (() => void)[] = []
@@ -30,13 +33,21 @@ export class Slots {
   /** Running tasks that are not urgent. */
   #others = 0
 
-  constructor ({ size, lane = size, reserved = 0 }: SlotOptions) {
+  constructor ({ size, lane = size, reserved = 0, waiting = Infinity }: SlotOptions) {
     this.#size = size
     this.#ofLane = lane
     this.#ofOthers = size - reserved
+    this.#most = size + waiting
   }
 
   get running (): number { return this.#running }
+
+  /** Whether as many tasks run and wait as may. */
+  get isFull (): boolean {
+    let count = this.#running
+    for (const { waiting } of this.#lanes.values()) count += waiting.length
+    return count >= this.#most
+  }
 
   /** Starts the task when it has a slot. Its promise stays pending when `drop` is called before. */
   async run<T> (task: () => Promise<T>, { lane: name = '', urgent = false }: TaskOptions = {}): Promise<T> {

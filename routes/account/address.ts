@@ -31,6 +31,7 @@ export function addressPages (app: FastifyInstance, mount: AccountMount, visits:
   add('/email', 'account-email', {
     section: 'email',
     sensitive: true,
+    asksProof: true,
     show ({ user }, request) {
       const mailbox = findMailbox(user)
       const isVerified = user.email_verified_at !== undefined
@@ -56,6 +57,7 @@ export function addressPages (app: FastifyInstance, mount: AccountMount, visits:
   add('/delete', 'account-delete', {
     section: 'delete',
     sensitive: true,
+    asksProof: true,
     show: async ({ user: { user_id }, actor }) => ({ apps: await clients.count(user_id, { ...actor, user_id, isAdmin: false }) }),
     async submit (visit, request, reply) {
       await proof.require(request, visit)

@@ -1,11 +1,18 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { isShownConfidential } from '../../lib/clients/show-client.ts'
+import { FIRST } from '../../lib/clients/token-auth.ts'
+import { toTimestamp } from '../../lib/clock.ts'
 import { IdentityError } from '../../lib/errors.ts'
 import { describeScopes } from '../../lib/oidc/policy.ts'
+import type { Pages } from '../../lib/pages/contract.ts'
+import { html } from '../../lib/pages/html.ts'
+import type { Message } from '../../lib/pages/texts/en.ts'
 import { readRegistry } from '../../lib/resources/registry.ts'
 import type { AccountMount, Visit, Visits } from '../../plugins/account.ts'
 import { PageError, sendPage } from '../../plugins/pages.ts'
 import { readField } from '../../plugins/sign-in-forms.ts'
 import type { Client } from '../../schemas/client.ts'
+import { LIMITS } from '../../schemas/common.ts'
 import { createPages, readDone } from './page.ts'
 
 const schema = { hide: true }
@@ -13,7 +20,25 @@ const schema = { hide: true }
 /** Clients on one page. */
 const LENGTH = 50
 
+/** Characters of a day, as a field of a form has it. */
+const DAY_LENGTH = 10
+
 type One = { Params: { clientId: string } }
+
+/** What is asked before an act that cannot be undone. */
+const QUESTIONS: Record<'renew' | 'remove' | 'delete', Pick<Pages['account-confirm'], 'question' | 'warning' | 'submit'>> = {
+  renew: { question: ({ account }, app) => account.renewQuestion({ app }), warning: ({ account }) => account.renewWarning, submit: ({ account }) => account.renewSecret },
+  remove: { question: ({ account }, name) => account.removeSecretQuestion({ name }), warning: ({ account }) => account.removeSecretWarning, submit: ({ account }) => account.remove },
+  delete: { question: ({ account }, app) => account.deleteQuestion({ app }), warning: ({ account }) => account.deleteWarning, submit: ({ account }) => account.deleteClient }
+}
+
+/** Why a new secret was refused. Undefined for an error that the reader has not caused. */
+function describeRefusal ({ message }: IdentityError): { error: Message, wrong?: 'name' | 'expires' } | undefined {
+  if (message.startsWith('name:')) return { error: ({ account }) => account.wrongSecretName, wrong: 'name' }
+  if (message.startsWith('expiresAt:')) return { error: ({ account }) => account.wrongLastDay, wrong: 'expires' }
+  if (message.startsWith('secrets:')) return { error: ({ account }) => account.mostSecrets }
+  if (message.startsWith('If-Match:')) return { error: ({ account }) => account.secretsChanged }
+}
 
 /** The apps that the person has registered, with their secrets. */
 export function clientPages (app: FastifyInstance, mount: AccountMount, visits: Visits): void {
@@ -30,10 +55,10 @@ export function clientPages (app: FastifyInstance, mount: AccountMount, visits: 
       const found = []
       for await (const batch of batches) found.push(...batch)
       return {
-        clients: found.map(({ clientId, name = '', clientSecret, confidential, disabled }) => ({
+        clients: found.map(({ clientId, name = '', disabled, ...shown }) => ({
           client_id: clientId,
           client: { name },
-          confidential: clientSecret !== undefined || confidential === true,
+          confidential: isShownConfidential(shown),
           disabled: disabled === true
         })),
         ...(after !== undefined && { next: new URLSearchParams({ after }).toString() })
@@ -53,26 +78,64 @@ export function clientPages (app: FastifyInstance, mount: AccountMount, visits: 
   const open = async (request: FastifyRequest<One>, reply: FastifyReply) =>
     await visits.open(request, reply, { section: 'clients', path: `clients/${request.params.clientId}`, sensitive: true })
 
-  async function show (reply: FastifyReply, visit: Visit, client: Client, withSecret: boolean): Promise<FastifyReply> {
+  /** @param more what this response alone has: a secret, or what was typed in a form that was refused */
+  async function show (reply: FastifyReply, visit: Visit, client: Client, more: Partial<Pages['account-client']> = {}): Promise<FastifyReply> {
     const { clientId, name, clientSecret, createdAt, redirectUris, scopes, disabled = false } = client
+    const { secrets, tag, mayAdd } = await clients.listSecrets(clientId, visit.actor)
+    const time = toTimestamp(mount.now())
     return await sendPage(reply, 'account-client', {
       ...visit.view,
       ...readDone(reply.request),
       client_id: clientId,
       client: { name },
       created_at: createdAt,
-      confidential: clientSecret !== undefined,
+      confidential: isShownConfidential(client),
+      readable: clientSecret !== undefined,
       disabled,
       redirectUris,
       scopes: describeScopes(scopes, await readRegistry(store)),
-      ...(withSecret && clientSecret !== undefined && { secret: clientSecret })
+      secrets: secrets.map(({ id, name: named, last4, createdAt: created_at, expiresAt: expires_at, lastUsedAt: last_used_at }) => ({
+        id,
+        ...(id !== FIRST && { name: named }),
+        ...(last4 !== undefined && { last4 }),
+        ...(created_at !== undefined && { created_at }),
+        ...(expires_at !== undefined && { expires_at }),
+        ended: expires_at !== undefined && expires_at <= time,
+        ...(last_used_at !== undefined && { last_used_at })
+      })),
+      match: tag,
+      mayAdd,
+      ...more
     }, page)
+  }
+
+  /** Adds a secret. The form has the tag of the list, so that sending it again adds no second one. */
+  async function add (request: FastifyRequest, reply: FastifyReply, visit: Visit, client: Client): Promise<FastifyReply> {
+    const [name, expires] = [readField(request, 'name').slice(0, LIMITS.name), readField(request, 'expires').slice(0, DAY_LENGTH)]
+    await limitWrites(visit.actor.user_id)
+    const data = { name, ...(expires !== '' && { expiresAt: `${expires}T23:59:59.999Z` }) }
+    try {
+      const { secret: added } = await clients.addSecret(client.clientId, { data }, visit.actor, readField(request, 'match'))
+      return await show(reply, visit, client, { added })
+    } catch (thrown) {
+      const refusal = thrown instanceof IdentityError ? describeRefusal(thrown) : undefined
+      if (refusal === undefined) throw thrown
+      const { error, wrong } = refusal
+      return await show(reply.code((thrown as IdentityError).statusCode), visit, client, { error, typed: { name, expires, ...(wrong && { wrong }) } })
+    }
+  }
+
+  /** @throws ErrNotFound */
+  async function nameSecret ({ actor }: Visit, clientId: string, secretId: string): Promise<string> {
+    const found = (await clients.listSecrets(clientId, actor)).secrets.find(({ id }) => id === secretId)
+    if (found === undefined) throw new IdentityError('ErrNotFound', 'secret: the client has no such secret')
+    return found.name
   }
 
   app.get<One>('/clients/:clientId', { schema }, async (request, reply) => {
     const visit = await open(request, reply)
     if (visit === null) return reply
-    return await show(reply, visit, await requireClient(visit, request.params.clientId), false)
+    return await show(reply, visit, await requireClient(visit, request.params.clientId))
   })
 
   app.post<One>('/clients/:clientId', { schema }, async (request, reply) => {
@@ -83,23 +146,33 @@ export function clientPages (app: FastifyInstance, mount: AccountMount, visits: 
     const { clientId, name } = client
     const path = `${getHome()}/clients/${clientId}`
     const action = readField(request, 'action')
-    if (action !== 'renew' && action !== 'delete') return await show(reply, visit, client, action === 'show')
+    if (action === 'add') return await add(request, reply, visit, client)
+    if (action !== 'renew' && action !== 'remove' && action !== 'delete') {
+      return await show(reply, visit, client, action === 'show' && client.clientSecret !== undefined ? { secret: client.clientSecret } : {})
+    }
+    const secret = readField(request, 'secret')
     if (readField(request, 'confirm') === '') {
+      const app = name.trim() === '' ? clientId : name
+      const { question, warning, submit } = QUESTIONS[action]
       return await sendPage(reply, 'account-confirm', {
         ...view,
-        question: ({ account }, subject) => action === 'renew' ? account.renewQuestion({ app: subject }) : account.deleteQuestion({ app: subject }),
-        subject: name.trim() === '' ? clientId : name,
-        warning: ({ account }) => action === 'renew' ? account.renewWarning : account.deleteWarning,
-        submit: ({ account }) => action === 'renew' ? account.renewSecret : account.deleteClient,
+        question: (texts, name) => question(texts, action === 'remove' && secret === FIRST ? html`${texts.account.firstSecret}` : name),
+        subject: action === 'remove' ? await nameSecret(visit, clientId, secret) : app,
+        warning,
+        submit,
         action: path,
         back: path,
-        fields: { action }
+        fields: { action, ...(action === 'remove' && { secret }) }
       }, page)
     }
     await limitWrites(actor.user_id)
     if (action === 'renew') {
       await clients.patch(clientId, { regen_secret: true }, actor)
       return reply.redirect(`${path}?done=renewed`, 303)
+    }
+    if (action === 'remove') {
+      await clients.removeSecret(clientId, secret, actor)
+      return reply.redirect(`${path}?done=secret-removed`, 303)
     }
     await clients.remove(clientId, actor)
     return reply.redirect(`${getHome()}/clients?done=removed`, 303)

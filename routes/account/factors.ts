@@ -1,101 +1,70 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import { type IdentityError, paramError } from '../../lib/errors.ts'
-import type { Message } from '../../lib/pages/texts/en.ts'
-import type { Proof } from '../../lib/proofs.ts'
+import type { FastifyInstance, FastifyRequest } from 'fastify'
+import { busyError, paramError } from '../../lib/errors.ts'
+import type { FactorKind } from '../../lib/pages/contract.ts'
+import type { Signals } from '../../lib/pages/script.ts'
+import type { Place } from '../../lib/place.ts'
 import { toQrCode } from '../../lib/qr.ts'
 import type { UserRecord } from '../../lib/records.ts'
 import { countCodes } from '../../lib/ways/factors.ts'
-import { type HeldWay, type WayRefusal, WayError } from '../../lib/ways/ways.ts'
+import { readMaterial, toUserHandle } from '../../lib/ways/passkey-material.ts'
+import { type HeldWay, WayError } from '../../lib/ways/ways.ts'
 import type { AccountMount, Visit, Visits } from '../../plugins/account.ts'
 import { createPageProof } from '../../plugins/page-proof.ts'
-import { PageError, describeLimit, sendPage } from '../../plugins/pages.ts'
 import { readField } from '../../plugins/sign-in-forms.ts'
 import { LIMITS } from '../../schemas/common.ts'
-import { createPages, describeProof } from './page.ts'
+import { NAME_LENGTH, createFactorParts, describeRefusal, toActor } from './factor-parts.ts'
+import { createPages, readDone } from './page.ts'
 
-const NAME_LENGTH = 64
-
-const REFUSALS: Partial<Record<WayRefusal, Message>> = {
-  last: ({ account }) => account.lastWay,
-  most: ({ account }) => account.mostFactors,
-  unknown: ({ account }) => account.enrolmentOver
+/** The place of the last use of a passkey. */
+function findPlace ({ credential }: HeldWay): { place?: Place } {
+  const { place } = readMaterial(credential)
+  return place === undefined ? {} : { place }
 }
 
-/** Why a form was refused, in the reader's language. Undefined for an error that the reader has not caused. */
-function describeRefusal (error: IdentityError): Message | undefined {
-  if (error.code === 'ErrLimit') return describeLimit(error)
-  if (error instanceof WayError) return REFUSALS[error.refusal]
-  return error.message.startsWith('kept:') ? ({ account }) => account.keepFirst : describeProof(error)
-}
+/** A factor as the list of the page shows it. */
+const showFactor = ({ id, way: { at }, credential: { name, last_used_at } }: HeldWay) => (
+  { id, at, ...(name !== undefined && { name }), ...(last_used_at !== undefined && { last_used_at }) })
 
-/** The actor of a change, with what the session has proved. */
-const toActor = ({ actor, session: { user_epoch: epoch, proofs } }: Visit) => ({ ...actor, epoch, proofs })
-
-/** Second factors: authenticator apps and recovery codes. */
+/** Second factors: the list, authenticator apps, recovery codes, and what concerns every kind. */
 export function factorPages (app: FastifyInstance, mount: AccountMount, visits: Visits): void {
-  const { getHome, look, limits, limitWrites } = mount
-  const { accounts, factors, store, ways } = app.identity
+  const { getHome, limits, limitWrites } = mount
+  const { accounts, enrolments, factors, passkeys, store, ways } = app.identity
   const proof = createPageProof(app, mount)
   const add = createPages(app, mount, visits)
-  const list = (done: string) => `${getHome()}/factors?${new URLSearchParams({ done }).toString()}`
-
-  const over = () => new PageError('ErrNotFound', 'id: no such factor', ({ account }) => account.enrolmentOver, [
-    { to: `${getHome()}/factors`, text: ({ account }) => account.sections.factors }
-  ])
-
-  /** @throws ErrNotFound without an id */
-  function readId ({ query }: FastifyRequest): string {
-    const { id } = query as { id?: unknown }
-    if (typeof id !== 'string' || id === '' || id.length > LIMITS.id) throw over()
-    return id
-  }
-
-  /** The factors of the person, and their set of recovery codes. */
-  async function listOwn ({ user: { user_id } }: Visit): Promise<{ apps: HeldWay[], codes?: HeldWay }> {
+  const { goOn, list, over, readId, sendCodes, signInAgain, listOwn } = createFactorParts(app, mount, visits)
+  async function requireRecord ({ user: { user_id } }: Visit): Promise<UserRecord> {
     const record = await store.collection<UserRecord>('users').get(user_id)
-    const held = record === null ? [] : await ways.list(record)
-    const codes = held.find(({ way }) => way.kind === 'recovery')
-    return { apps: held.filter(({ way }) => way.kind === 'totp'), ...(codes && { codes }) }
+    if (record === null) throw over()
+    return record
   }
 
-  /** Signs this browser in again with what it has proved now, because a session has the proofs of its sign-in. */
-  async function signInAgain (request: FastifyRequest, reply: FastifyReply, { server, session, user }: Visit, epoch: number, proofs: readonly Proof[]): Promise<void> {
-    const former = session.proofs.filter(({ way }) => proofs.every((one) => one.way !== way))
-    await visits.signIn(request, reply, server, { accountId: user.user_id, user_epoch: epoch, proofs: [...proofs, ...former] })
-  }
-
-  /** Names a factor that was proved, and turns this browser's session into one with both proofs. */
-  async function nameFactor (request: FastifyRequest, reply: FastifyReply, visit: Visit, ids: [factor: string, codes?: string]): Promise<FastifyReply> {
-    const [id, codes] = ids
-    const begun = await factors.findBegun(toActor(visit), id, visit.user.account)
-    if (begun?.proved !== true) throw new WayError('unknown')
-    const written = await accounts.addFactor(toActor(visit), codes === undefined ? [id] : [id, codes])
-    const held = await ways.get(written, id)
-    const proofs: Proof[] = held === null ? [] : [{ way: id, kind: 'totp', at: held.credential.last_used_at ?? held.way.at }]
-    await signInAgain(request, reply, visit, written.epoch, proofs)
-    return reply.redirect(list(codes === undefined ? 'factor-more' : 'factor'), 303)
-  }
-
-  async function showCodes (reply: FastifyReply, visit: Visit, factor?: string): Promise<FastifyReply> {
-    const { id, codes } = await factors.prepareCodes(toActor(visit))
-    return await sendPage(reply, 'account-factor-codes', { ...visit.view, codes, id, ...(factor !== undefined && { factor }) }, { look })
+  /** What a browser is told after a removal: the passkeys that are left. It hides the others. */
+  function tellAccepted (user_id: string, left: readonly HeldWay[]): Signals {
+    const allAcceptedCredentialIds = left.map(({ credential }) => readMaterial(credential).credential_id)
+    return { signalAllAcceptedCredentials: { rpId: passkeys.party?.id, userId: toUserHandle(user_id), allAcceptedCredentialIds } }
   }
 
   add('/factors', 'account-factors', {
     section: 'factors',
     sensitive: true,
-    async show (visit) {
-      const { apps, codes } = await listOwn(visit)
+    asksProof: true,
+    async show (visit, request) {
+      const { apps, passkeys: own, codes } = await listOwn(visit)
+      const isUsable = ({ id, way }: HeldWay) => passkeys.has({ ways: { [id]: way } })
       return {
-        apps: apps.map(({ id, way: { at }, credential: { name, last_used_at } }) =>
-          ({ id, at, ...(name !== undefined && { name }), ...(last_used_at !== undefined && { last_used_at }) })),
+        apps: apps.map(showFactor),
+        passkeys: own.map((held) => ({ ...showFactor(held), ...(!isUsable(held) && { foreign: true }), ...findPlace(held) })),
         ...(codes !== undefined && { codes: countCodes([codes]) }),
-        mayAdd: ways.canAddFactors
+        mayAdd: ways.canAddFactors,
+        mayAddPasskey: ways.canAddFactors && passkeys.party !== undefined,
+        // Without the form there is no proof.
+        ...(!ways.canAddFactors && { passkey: undefined }),
+        ...(readDone(request).done === 'passkey-removed' && { signals: tellAccepted(visit.user.user_id, own.filter(isUsable)) })
       }
     },
     async submit (visit, request, reply) {
       await proof.require(request, visit)
-      const { id } = await factors.beginTotp(toActor(visit), visit.user.account, readField(request, 'name').trim().slice(0, NAME_LENGTH))
+      const { way: id } = await enrolments.begin(toActor(visit), 'totp', readField(request, 'name').trim().slice(0, NAME_LENGTH))
       return reply.redirect(`${getHome()}/factors/add?${new URLSearchParams({ id }).toString()}`, 303)
     },
     describeRefusal
@@ -106,20 +75,17 @@ export function factorPages (app: FastifyInstance, mount: AccountMount, visits: 
     path: 'factors',
     sensitive: true,
     async show (visit, request) {
-      const begun = await factors.findBegun(toActor(visit), readId(request), visit.user.account)
-      if (begun === null) throw over()
-      return { ...begun, qr: await toQrCode(begun.uri) }
+      const view = await enrolments.find(toActor(visit), { way: readId(request) })
+      if (view === null) throw over()
+      return { ...view, qr: await toQrCode(view.uri) }
     },
     async submit (visit, request, reply) {
       const id = readId(request)
       await limits.guess(request, visit.user.account)
       await limitWrites(visit.user.user_id)
-      const begun = await factors.findBegun(toActor(visit), id, visit.user.account)
-      if (begun === null) throw over()
+      if (await enrolments.find(toActor(visit), { way: id }) === null) throw over()
       const code = readField(request, 'code').replaceAll(' ', '').slice(0, NAME_LENGTH)
-      if (!begun.proved && !await factors.proveTotp(toActor(visit), id, code)) throw paramError('code', 'is wrong')
-      if ((await listOwn(visit)).codes === undefined) return await showCodes(reply, visit, id)
-      return await nameFactor(request, reply, visit, [id])
+      return await goOn(request, reply, visit, { kind: 'totp', way: id }, { code })
     },
     describeRefusal
   })
@@ -128,42 +94,70 @@ export function factorPages (app: FastifyInstance, mount: AccountMount, visits: 
     section: 'factors',
     path: 'factors/codes',
     sensitive: true,
+    asksProof: true,
     show: () => ({}),
     async submit (visit, request, reply) {
       const [codes, factor] = [readField(request, 'codes'), readField(request, 'factor')].map((id) => id.slice(0, LIMITS.id)) as [string, string]
       if (codes === '') {
         await proof.require(request, visit)
-        if ((await listOwn(visit)).apps.length === 0) throw over()
-        return await showCodes(reply, visit)
+        const { apps, passkeys: own } = await listOwn(visit)
+        if (apps.length + own.length === 0) throw over()
+        const made = await factors.prepareCodes(toActor(visit))
+        return await sendCodes(reply, visit, { codes: made.id }, made)
       }
       await limitWrites(visit.user.user_id)
       if (readField(request, 'kept') === '') throw paramError('kept', 'must be confirmed')
-      const prepared = await ways.findPrepared(visit.actor, codes)
-      if (prepared?.way.kind !== 'recovery') throw new WayError('unknown')
-      if (factor !== '') return await nameFactor(request, reply, visit, [factor, codes])
+      if (factor !== '') return await goOn(request, reply, visit, { kind: 'totp', way: factor, codes }, { kept: true })
+      if ((await ways.findPrepared(visit.actor, codes))?.way.kind !== 'recovery') throw new WayError('unknown')
       await accounts.renewCodes(toActor(visit), codes)
       return reply.redirect(list('codes'), 303)
     },
     describeRefusal
   })
 
+  /** @throws ErrNotFound for an id that is none of theirs */
+  async function findOwn (visit: Visit, request: FastifyRequest): Promise<{ held: HeldWay, kind: FactorKind, isLast: boolean }> {
+    const { apps, passkeys: own } = await listOwn(visit)
+    const id = readId(request)
+    const held = [...apps, ...own].find((one) => one.id === id)
+    if (held === undefined) throw over()
+    return { held, kind: held.way.kind === 'passkey' ? 'passkey' : 'totp', isLast: apps.length + own.length === 1 }
+  }
+
   add('/factors/remove', 'account-factor-remove', {
     section: 'factors',
     path: 'factors',
     sensitive: true,
+    asksProof: true,
     async show (visit, request) {
-      const { apps } = await listOwn(visit)
-      const held = apps.find(({ id }) => id === readId(request))
-      if (held === undefined) throw over()
-      const { id, credential: { name } } = held
-      return { id, isLast: apps.length === 1, ...(name !== undefined && { name }) }
+      const { held: { id, credential: { name } }, kind, isLast } = await findOwn(visit, request)
+      return { id, kind, isLast, ...(name !== undefined && { name }) }
     },
     async submit (visit, request, reply) {
       const id = readId(request)
       const proofs = await proof.require(request, visit)
+      const kind = (await ways.get(await requireRecord(visit), id))?.way.kind
       const { epoch } = await accounts.removeFactor(toActor(visit), id, { isEnd: readField(request, 'end_sessions') !== '' })
       await signInAgain(request, reply, visit, epoch, proofs)
-      return reply.redirect(list('factor-removed'), 303)
+      return reply.redirect(list(kind === 'passkey' ? 'passkey-removed' : 'factor-removed'), 303)
+    },
+    describeRefusal
+  })
+
+  add('/factors/rename', 'account-factor-rename', {
+    section: 'factors',
+    path: 'factors',
+    sensitive: true,
+    async show (visit, request) {
+      const { held: { id, credential: { name } }, kind } = await findOwn(visit, request)
+      return { id, kind, ...(name !== undefined && { name }) }
+    },
+    async submit (visit, request, reply) {
+      await limitWrites(visit.user.user_id)
+      const { held: { credential } } = await findOwn(visit, request)
+      // Another use at the same moment has written the credential: the person tries again.
+      if (await ways.update(credential, { name: readField(request, 'name').trim().slice(0, NAME_LENGTH) }) === null) throw busyError('the second factor')
+      return reply.redirect(list('renamed'), 303)
     },
     describeRefusal
   })

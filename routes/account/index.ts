@@ -8,13 +8,18 @@ import { activityPages } from './activity.ts'
 import { clientPages } from './clients.ts'
 import { addressLinkPages } from './address-link.ts'
 import { addressPages } from './address.ts'
+import { dataPages } from './data.ts'
+import { enrolLinkPages } from './enrol-link.ts'
 import { factorPages } from './factors.ts'
+import { identityPages } from './identities.ts'
+import { passkeyPages } from './passkeys.ts'
+import { serveScript } from './script.ts'
 import { profilePages } from './profile.ts'
 import { sessionPages } from './sessions.ts'
 import { signInPages } from './sign-in.ts'
 
 /**
- * The pages where people see and change their own account, without an app and without a script.
+ * The pages where people see and change their own account, without an app and, but for passkeys, without a script.
  * @param options.isOn false: only the links about an address, and the sign-in that a change of it needs
  */
 export async function accountRoutes (app: FastifyInstance, { isOn, ...mount }: AccountMount & { isOn: boolean }): Promise<void> {
@@ -22,9 +27,10 @@ export async function accountRoutes (app: FastifyInstance, { isOn, ...mount }: A
   app.setErrorHandler(handleError)
   parseForms(app)
   keepLanguage(app, mount.getIssuer)
+  if (app.identity.passkeys.party !== undefined) serveScript(app)
   const visits = createVisits(app, mount)
-  for (const add of [signInPages, addressLinkPages]) add(app, mount, visits)
+  for (const add of [signInPages, addressLinkPages, enrolLinkPages]) add(app, mount, visits)
   if (!isOn) return
   app.setNotFoundHandler((request, reply) => handleError(new IdentityError('ErrNotFound', 'path: no such page'), request, reply))
-  for (const add of [profilePages, factorPages, addressPages, sessionPages, activityPages, clientPages]) add(app, mount, visits)
+  for (const add of [profilePages, factorPages, ...(app.identity.passkeys.party !== undefined ? [passkeyPages] : []), ...(app.identity.upstreams !== undefined ? [identityPages] : []), addressPages, sessionPages, activityPages, clientPages, dataPages]) add(app, mount, visits)
 }

@@ -3,11 +3,12 @@ import { IdentityError } from '../../lib/errors.ts'
 import type { AccountView, Pages } from '../../lib/pages/contract.ts'
 import type { Message } from '../../lib/pages/texts/en.ts'
 import type { AccountMount, Visit, VisitOptions, Visits } from '../../plugins/account.ts'
+import { isUnverified, toPageSecret } from '../../plugins/page-proof.ts'
 import { sendPage } from '../../plugins/pages.ts'
 
-type Done = NonNullable<AccountView['done']>
+export type Done = NonNullable<AccountView['done']>
 
-const DONE: readonly Done[] = ['name', 'password', 'factor', 'factor-more', 'factor-removed', 'codes', 'verification', 'address', 'ended', 'others', 'disconnected', 'renewed', 'removed']
+const DONE: readonly Done[] = ['name', 'password', 'factor', 'factor-more', 'factor-removed', 'passkey', 'passkey-more', 'passkey-removed', 'identity', 'identity-removed', 'renamed', 'codes', 'verification', 'address', 'ended', 'others', 'disconnected', 'renewed', 'secret-removed', 'removed']
 
 /** The result of the previous form, as named in the redirect. */
 export function readDone ({ query }: FastifyRequest): Pick<AccountView, 'done'> {
@@ -20,11 +21,17 @@ export function readDone ({ query }: FastifyRequest): Pick<AccountView, 'done'> 
 export function describeProof ({ message }: IdentityError): Message | undefined {
   if (message.startsWith('current_password:')) return ({ account }) => account.wrongCurrent
   if (message.startsWith('code:')) return ({ errors }) => errors.wrongCode
+  if (isUnverified(message)) return ({ errors }) => errors.passkeyUnverified
+  if (message.startsWith('passkey:')) return ({ errors }) => errors.wrongPasskey
 }
 
 type AccountPage = { [Name in keyof Pages]: Pages[Name] extends AccountView ? Name : never }[keyof Pages]
 
 interface Page<Name extends AccountPage> extends VisitOptions {
+  /** Whether the form asks for the proof, which may be a passkey. */
+  asksProof?: boolean
+  /** The origins that its forms may lead to, beside ours. */
+  formTo?: readonly string[]
   /** What the page shows in addition to the part that all pages share. */
   show (visit: Visit, request: FastifyRequest): Promise<Omit<Pages[Name], keyof AccountView>> | Omit<Pages[Name], keyof AccountView>
   /** What the form of the page does, and what the page then says. It may also answer the request itself. */
@@ -35,14 +42,20 @@ interface Page<Name extends AccountPage> extends VisitOptions {
 
 /** Creates the function that adds a page of the account: what it shows, and what its form does. */
 export function createPages (app: FastifyInstance, { getHome, look }: AccountMount, visits: Visits) {
+  /** The options of a proof by a passkey, for a person who has one. */
+  async function offerPasskey (visit: Visit): Promise<Pick<AccountView, 'passkey'>> {
+    const { user: { user_id, hasPasskey } } = visit
+    return hasPasskey ? { passkey: { mode: 'get', options: await app.identity.passkeys.ask('confirm', toPageSecret(visit), user_id) } } : {}
+  }
+
   return function add<Name extends AccountPage> (path: string, name: Name, page: Page<Name>): void {
-    const { show, submit, describeRefusal, ...options } = page
+    const { show, submit, describeRefusal, asksProof = false, formTo, ...options } = page
     const schema = { hide: true }
 
     async function send (visit: Visit, reply: FastifyReply, refusal: { error?: Message } = {}): Promise<FastifyReply> {
       const { request } = reply
-      const view = { ...visit.view, ...readDone(request), ...await show(visit, request), ...refusal }
-      return await sendPage(reply, name, view as Pages[Name], { look })
+      const view = { ...visit.view, ...readDone(request), ...(asksProof && await offerPasskey(visit)), ...await show(visit, request), ...refusal }
+      return await sendPage(reply, name, view as Pages[Name], { look, ...(formTo && { formTo }) })
     }
 
     app.get(path, { schema }, async (request, reply) => {

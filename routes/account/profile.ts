@@ -4,14 +4,19 @@ import { IdentityError, paramError } from '../../lib/errors.ts'
 import { toTimestamp } from '../../lib/clock.ts'
 import type { Proof } from '../../lib/proofs.ts'
 import { PASSWORD } from '../../lib/way.ts'
+import type { Signals } from '../../lib/pages/script.ts'
 import type { Message } from '../../lib/pages/texts/en.ts'
-import type { AccountMount, Visits } from '../../plugins/account.ts'
+import type { UserRecord } from '../../lib/records.ts'
+import { toUserHandle } from '../../lib/ways/passkey-material.ts'
+import { beginsSignIn } from '../../lib/ways/words.ts'
+import { WayError } from '../../lib/ways/ways.ts'
+import type { AccountMount, Visit, Visits } from '../../plugins/account.ts'
 import { createBrowserCookies } from '../../plugins/known-browsers.ts'
 import { createPageProof } from '../../plugins/page-proof.ts'
 import { describeLimit, describePassword } from '../../plugins/pages.ts'
 import { readField } from '../../plugins/sign-in-forms.ts'
 import { LIMITS } from '../../schemas/common.ts'
-import { createPages, describeProof } from './page.ts'
+import { createPages, describeProof, readDone } from './page.ts'
 
 /** Why a change of the password was refused, in the reader's language. */
 function describeRefusal (error: IdentityError, min: number): Message {
@@ -21,15 +26,26 @@ function describeRefusal (error: IdentityError, min: number): Message {
 
 /** The person's name and password. */
 export function profilePages (app: FastifyInstance, mount: AccountMount, visits: Visits): void {
-  const { getIssuer, limitWrites, limitPasswords, passwordMin, now } = mount
-  const { users, knownBrowsers } = app.identity
+  const { getHome, getIssuer, limitWrites, limitPasswords, passwordMin, now } = mount
+  const { users, accounts, ways, store, knownBrowsers, passkeys } = app.identity
   const browsers = createBrowserCookies(knownBrowsers, getIssuer)
   const proof = createPageProof(app, mount)
   const add = createPages(app, mount, visits)
 
+  /** What a browser is told after a rename, so that it shows the new name with the passkeys of the person. */
+  function tellName ({ user_id, account, name, hasPasskey }: Visit['user'], { done }: ReturnType<typeof readDone>): { signals?: Signals } {
+    if (done !== 'name' || !hasPasskey) return {}
+    return { signals: { signalCurrentUserDetails: { rpId: passkeys.party?.id, userId: toUserHandle(user_id), name: account, displayName: name || account } } }
+  }
+
+  const mayRemove = async ({ user_id }: Visit['user']): Promise<boolean> => {
+    const record = await store.collection<UserRecord>('users').get(user_id)
+    return Boolean(record?.password) && await ways.mayRemove(record!, PASSWORD)
+  }
+
   add('/', 'account-profile', {
     section: 'profile',
-    show: ({ user: { name, created_at } }) => ({ name, created_at }),
+    show: ({ user }, request) => ({ name: user.name, created_at: user.created_at, ...tellName(user, readDone(request)) }),
     async submit ({ actor, user }, request) {
       const name = readField(request, 'name').trim()
       await limitWrites(user.user_id)
@@ -42,7 +58,8 @@ export function profilePages (app: FastifyInstance, mount: AccountMount, visits:
   add('/password', 'account-password', {
     section: 'password',
     sensitive: true,
-    show: () => ({}),
+    asksProof: true,
+    show: async ({ user }) => ({ mayRemove: await mayRemove(user) }),
     async submit (visit, request, reply) {
       const { actor, server, session, user: { user_id, account } } = visit
       const password = readField(request, 'password')
@@ -58,5 +75,26 @@ export function profilePages (app: FastifyInstance, mount: AccountMount, visits:
       return 'password'
     },
     describeRefusal: (error) => error.code === 'ErrParam' || error.code === 'ErrLimit' ? describeRefusal(error, passwordMin) : undefined
+  })
+
+  add('/password/remove', 'account-password-remove', {
+    section: 'password',
+    path: 'password',
+    sensitive: true,
+    asksProof: true,
+    show: () => ({}),
+    async submit (visit, request, reply) {
+      const { actor, server, session, user: { user_id } } = visit
+      await limitPasswords(user_id)
+      const proved = await proof.require(request, visit)
+      const { epoch } = await accounts.removePassword({ ...actor, epoch: session.user_epoch })
+      // What this browser has proved beside the password stands, if a sign-in can begin with it. Otherwise the person signs in by that way.
+      const proofs = [...proved, ...session.proofs.filter(({ way }) => proved.every((one) => one.way !== way))].filter(({ kind }) => kind !== 'password')
+      if (proofs.some(beginsSignIn)) await visits.signIn(request, reply, server, { accountId: user_id, user_epoch: epoch, proofs })
+      return reply.redirect(getHome(), 303)
+    },
+    describeRefusal: (error) => error instanceof WayError && error.refusal === 'last'
+      ? ({ account }) => account.lastPassword
+      : error.code === 'ErrParam' || error.code === 'ErrLimit' ? describeRefusal(error, passwordMin) : undefined
   })
 }

@@ -42,10 +42,10 @@ export function sessionPages (app: FastifyInstance, mount: AccountMount, visits:
     section: 'apps',
     async show ({ user: { user_id } }) {
       const [{ entries, more }, registry] = await Promise.all([ownSessions.listApps(user_id), readRegistry(store)])
-      const apps = entries.map(({ client: { client_id, name }, scopes, roles_at, ...rest }) => {
+      const apps = entries.map(({ client: { client_id, name }, scopes, roles_at, redirect_uri: redirectUri, ...rest }) => {
         // The service's own API is in no registry: its name is its address.
         const roles = roles_at.map((uri) => ({ scope: 'roles', at: findByUri(registry, uri)?.[1].name ?? uri }))
-        return { client_id, client: { name }, scopes: [...describeScopes(scopes, registry), ...roles], ...rest }
+        return { client_id, client: { name }, ...(redirectUri !== undefined && { redirectUri }), scopes: [...describeScopes(scopes, registry), ...roles], ...rest }
       })
       return { apps, more }
     },

@@ -1,8 +1,11 @@
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type { AuthorizationServer, BrowserSession } from '../../lib/oidc/contract.ts'
+import type { SignedIn } from '../../lib/sign-in/sign-ins.ts'
 import type { Progress } from '../../lib/sign-in/steps/step.ts'
 import { PAGE_PATHS } from '../../lib/accounts/links.ts'
 import { type AccountMount, type Visits, createSignInCookie } from '../../plugins/account.ts'
 import { sendPage } from '../../plugins/pages.ts'
+import { type UpstreamSignIn, createUpstreamForms } from '../../plugins/upstream-forms.ts'
 import { type SignInForm, checkOrigin, createSignInForms, readField, toLogin } from '../../plugins/sign-in-forms.ts'
 
 type Query = { Querystring: { next?: string } }
@@ -13,6 +16,7 @@ const schema = { hide: true }
 export function signInPages (app: FastifyInstance, { getServer, getIssuer, getHome, limits, look }: AccountMount, visits: Visits): void {
   const { users, accounts } = app.identity
   const forms = createSignInForms(app, limits, getIssuer)
+  const upstreamForms = createUpstreamForms(app, { getIssuer, limits }, forms)
   const page = { look }
   const toLinks = () => ({
     ...(accounts.isForgotOn && { forgot: `${getHome()}${PAGE_PATHS.forgot}` }),
@@ -30,6 +34,40 @@ export function signInPages (app: FastifyInstance, { getServer, getIssuer, getHo
     }
   }
 
+  /** The sign-in as one that another provider may take part in. */
+  async function toSignIn (request: FastifyRequest, session: BrowserSession | null, ...given: Parameters<typeof toForm>): Promise<UpstreamSignIn> {
+    const [next] = given
+    const form = toForm(...given)
+    const signIn = { form, place: next === undefined ? {} : { next }, back: form.view.action, again: session?.user_id }
+    return { ...signIn, form: await upstreamForms.extend(request, signIn) }
+  }
+
+  async function enter (request: FastifyRequest, reply: FastifyReply, server: AuthorizationServer, next: string | undefined, signedIn: SignedIn): Promise<FastifyReply> {
+    await visits.signIn(request, reply, server, toLogin(signedIn))
+    // The page of a link reads the cookie once more, and ends it.
+    if (`/${next}` !== PAGE_PATHS.change) createSignInCookie(server.issuer).end(reply)
+    return reply.redirect(visits.toNext(next), 303)
+  }
+
+  if (upstreamForms.isOn) {
+    for (const [method, goOn] of [['GET', upstreamForms.finish], ['POST', upstreamForms.choose]] as const) {
+      app.route<Query>({
+        method,
+        url: '/sign-in/upstream',
+        schema,
+        async handler (request, reply) {
+          const { next } = request.query
+          const server = await getServer()
+          if (method === 'POST') checkOrigin(request, server.issuer)
+          const proof = createSignInCookie(server.issuer).begin(request, reply)
+          const session = await visits.findSession(request, reply, server)
+          const signedIn = await goOn(request, reply, await toSignIn(request, session, next, proof, undefined, undefined))
+          return signedIn === null ? reply : await enter(request, reply, server, next, signedIn)
+        }
+      })
+    }
+  }
+
   app.get<Query>('/sign-in', { schema }, async (request, reply) => {
     const { next } = request.query
     const server = await getServer()
@@ -37,7 +75,7 @@ export function signInPages (app: FastifyInstance, { getServer, getIssuer, getHo
     const base = session === null ? undefined : await visits.findBase(session)
     if (session !== null && visits.isFresh(session) && await visits.judge(session) !== null) return reply.redirect(visits.toNext(next), 303)
     const again = session === null ? undefined : (await users.get(session.user_id))?.account
-    return await forms.show(request, reply, toForm(next, createSignInCookie(server.issuer).begin(request, reply), again, base))
+    return await forms.show(request, reply, (await toSignIn(request, session, next, createSignInCookie(server.issuer).begin(request, reply), again, base)).form)
   })
 
   app.post<Query>('/sign-in', { schema }, async (request, reply) => {
@@ -54,12 +92,12 @@ export function signInPages (app: FastifyInstance, { getServer, getIssuer, getHo
     const session = await visits.findSession(request, reply, server)
     const again = session === null ? undefined : (await users.get(session.user_id))?.account
     const base = session === null ? undefined : await visits.findBase(session)
-    const signedIn = await forms.submit(request, reply, toForm(next, proof, again, base))
+    const signIn = await toSignIn(request, session, next, proof, again, base)
+    if (await upstreamForms.prove(request, reply, signIn) !== null) return reply
+    const signedIn = await forms.submit(request, reply, signIn.form)
     if (signedIn === null) return reply
-    await visits.signIn(request, reply, server, toLogin(signedIn))
-    // The page of a link reads the cookie once more, and ends it.
-    if (`/${next}` !== PAGE_PATHS.change) cookie.end(reply)
-    return reply.redirect(visits.toNext(next), 303)
+    await upstreamForms.complete(request, signIn, signedIn)
+    return await enter(request, reply, server, next, signedIn)
   })
 
   app.post('/sign-out', { schema }, async (request, reply) => {

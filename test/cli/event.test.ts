@@ -2,6 +2,7 @@ import t from 'tap'
 import { COMMANDS } from '../../cli/main.ts'
 import type { EVENT_TYPES } from '../../lib/events/types.ts'
 import type { Event } from '../../schemas/event.ts'
+import { createTestKey } from '../helpers/assertions.ts'
 import { createCli } from '../helpers/cli.ts'
 import { serviceEnv, startProgram } from '../helpers/process.ts'
 
@@ -18,9 +19,16 @@ const CHANGING: [line: string, ...types: (keyof typeof EVENT_TYPES)[]][] = [
   ['user invite --account guest@example.com', 'user.invited'],
   ['user delete --account guest@example.com', 'user.deleted'],
   ['user recover --account ann@example.com', 'user.recovery_started'],
+  ['user data --account ann@example.com --out FILE', 'user.exported'],
+  ['user export --out FILE', 'users.exported'],
   ['client create --owner ann@example.com --name new --redirect-uri https://app.example/ --credentials', 'client.created'],
   ['client patch --client CLIENT --name other', 'client.updated'],
+  ['client secret add --client CLIENT --name other', 'client.secret_added'],
+  ['client secret remove --client CLIENT --secret first', 'client.secret_removed'],
+  ['client key add --client CLIENT --file KEYS', 'client.keys_changed'],
+  ['client key remove --client CLIENT --key k1', 'client.keys_changed'],
   ['client delete --client CLIENT', 'client.deleted'],
+  ['client document block --url https://agent.example/client.json', 'client.updated'],
   ['resource create --id https://orders.example --name Orders --scope orders:read=read', 'resource.created'],
   ['resource remove --id https://orders.example', 'resource.deleted'],
   ['sessions end --user ann@example.com', 'user.sessions_ended'],
@@ -30,23 +38,24 @@ const CHANGING: [line: string, ...types: (keyof typeof EVENT_TYPES)[]][] = [
 
 /** Commands that change nothing that is recorded: they read, issue tokens, write files, or serve. */
 const OTHERS = [
-  'token create', 'user list', 'user show', 'user factors list', 'client list', 'client export', 'resource list', 'event list',
-  'event export', 'mail test', 'mail list', 'logout list', 'work list', 'keys status', 'backup', 'restore', 'compact', 'doctor',
-  'config check', 'login', 'serve', 'testing', 'texts export'
+  'token create', 'user list', 'user show', 'user factors list', 'user identities list', 'client list', 'client secret list', 'client key list', 'client export', 'resource list', 'event list',
+  'event export', 'mail test', 'mail list', 'upstream test', 'logout list', 'work list', 'keys status', 'backup', 'restore', 'compact', 'doctor',
+  'config check', 'login', 'serve', 'testing', 'texts export', 'client document test', 'client document list', 'client document refresh'
 ]
 
-/** Commands about what no command makes: test/cli/{people,logout,work}.test.ts, test/spec/factors.test.ts. */
-const LATER = ['mail retry', 'logout retry', 'work retry', 'user factors reset']
+/** Commands about what no command makes, or with output of their own: test/cli/{people,logout,work,import}.test.ts, test/spec/{factors,identities}.test.ts. */
+const LATER = ['user import', 'mail retry', 'logout retry', 'work retry', 'user factors reset', 'user identities remove']
 
 t.test('commands that change something have their events', async (t) => {
   const recorded = CHANGING.map(([line]) => line.split(' --')[0]!)
   const known = Object.keys(COMMANDS).filter((name) => !/^(webhook|move)/.test(name))
   t.same([...recorded, ...OTHERS, ...LATER].sort(), known.sort(), 'every command is known')
-  const cli = createCli(t.testdir(), { IDENTITY_ISSUER: 'http://127.0.0.1:3000' })
+  const directory = t.testdir({ 'key.json': JSON.stringify(createTestKey('ES256', 'k1').jwk) })
+  const cli = createCli(directory, { IDENTITY_ISSUER: 'http://127.0.0.1:3000', IDENTITY_DOCUMENT_HOSTS: 'agent.example' })
   let seen = 0
   let client = ''
   for (const [line, ...types] of CHANGING) {
-    const ran = await cli(`${line.replace('CLIENT', client)} --json`)
+    const ran = await cli(`${line.replace('CLIENT', client).replace('FILE', `${directory}/file`).replace('KEYS', `${directory}/key.json`)} --json`)
     t.equal(ran.code, 0, `${line}: ${ran.stderr}`)
     client = ran.json().client_id ?? client
     const events = ((await cli('event list --limit 0 --json')).json() as unknown as { data: Event[] }).data.toReversed().slice(seen)

@@ -8,7 +8,7 @@ import { readConfig } from '../../config.ts'
 import { openServices } from '../../lib/identity.ts'
 import { createCli } from '../helpers/cli.ts'
 
-const OPERATOR = { user_id: '', isAdmin: true }
+const OPERATOR = { user_id: 'operator', isAdmin: true }
 const CLIENTS = 250
 
 const env = (dir: string) => ({ DATABASE_URL: `sqlite:${dir}/db/identity.db`, IDENTITY_BCRYPT_COST: '4', IDENTITY_PASSWORD_MIN: '1' })

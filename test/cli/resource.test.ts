@@ -13,19 +13,19 @@ t.test('resource create, list and remove', async (t) => {
 
   const { code, stdout } = await run([
     'resource', 'create', '--id', 'https://api.example/orders', '--name', 'Orders', '--scope', 'orders:read=see your orders', '--scope', 'orders:write=place = pay',
-    '--self-service', 'orders:read', '--role', 'clerk', '--role', 'boss', '--json'
+    '--self-service', 'orders:read', '--role', 'clerk', '--role', 'boss', '--access-ttl', '7200', '--json'
   ])
   t.equal(code, 0)
   const { resource_id, ...rest } = JSON.parse(stdout)
   t.strictSame(rest, { stripped_clients: 1 })
   t.match(await services.resources.require(resource_id), {
-    id: 'https://api.example/orders', name: 'Orders', scopes: { 'orders:read': 'see your orders', 'orders:write': 'place = pay' }, selfService: ['orders:read'], roles: ['boss', 'clerk']
+    id: 'https://api.example/orders', name: 'Orders', scopes: { 'orders:read': 'see your orders', 'orders:write': 'place = pay' }, selfService: ['orders:read'], accessTtl: 7200, roles: ['boss', 'clerk']
   })
   t.match(await services.clients.require(clientId, { user_id: 'u', isAdmin: true }), { scopes: ['own'] })
 
   t.match((await run('resource list')).stdout, new RegExp(
-    '^RESOURCE_ID +ID +NAME +SCOPES +SELF_SERVICE +ROLES\n' +
-    `${resource_id} +https://api\\.example/orders +Orders +orders:read,orders:write +orders:read +boss,clerk\n$`))
+    '^RESOURCE_ID +ID +NAME +SCOPES +SELF_SERVICE +DOCUMENTS +ACCESS_TTL +ROLES\n' +
+    `${resource_id} +https://api\\.example/orders +Orders +orders:read,orders:write +orders:read +7200 +boss,clerk\n$`))
   t.match((await run('resource list --json')).json(), { data: [{ resourceId: resource_id, name: 'Orders' }] })
 
   await t.test('an error names its flag', async (t) => {
@@ -35,6 +35,7 @@ t.test('resource create, list and remove', async (t) => {
       [['resource', 'create', '--id', 'a', '--name', 'A'], '--id: must be an absolute URI'],
       [['resource', 'create', '--id', 'https://api.example/orders', '--name', 'A'], '--id: a resource with this id exists'],
       [['resource', 'create', '--id', 'https://id.example/api/v1', '--name', 'A'], "--id: must not be the URI of this service's own API"],
+      [[...good, '--access-ttl', '59'], '--access-ttl: must be an integer from 60 to 86400\nfastify-identity: see: fastify-identity help resource create'],
       [[...good, '--scope', 'a'], '--scope: must be NAME=DESCRIPTION\nfastify-identity: see: fastify-identity help resource create'],
       [[...good, '--scope', '=a'], '--scope: must be NAME=DESCRIPTION\nfastify-identity: see: fastify-identity help resource create'],
       [[...good, '--scope', 'a=x', '--scope', 'a=y'], '--scope: names a scope twice\nfastify-identity: see: fastify-identity help resource create'],

@@ -50,7 +50,7 @@ t.test('work of all kinds is listed and becomes due again, and a standstill is n
   t.match(events, [{ target: { id: webhook }, actor: { via: 'cli' } }, { target: { id: webhook } }])
 
   t.match(await run('work retry'), { code: 1, stderr: /--kind: is required/ })
-  t.match(await run('work list --kind post'), { code: 1, stderr: /--kind: must be one of mail, logout, webhook, event/ })
+  t.match(await run('work list --kind post'), { code: 1, stderr: /--kind: must be one of mail, logout, webhook, secret, event/ })
   t.match(await run('work list --kind mail'), { code: 1, stderr: /mail is not configured/ })
 
   t.notMatch((await run('work list')).stderr, /no service attempts it/)

@@ -6,10 +6,15 @@ import type { Store } from '../../lib/store/port.ts'
 import { createAttempts } from '../../lib/throttling/attempts.ts'
 import { createFactors } from '../../lib/ways/factors.ts'
 import { generateCode } from '../../lib/ways/totp.ts'
-import { createWays } from '../../lib/ways/ways.ts'
+import { type WayService, createWays } from '../../lib/ways/ways.ts'
 import { createWatchedRecorder } from './events.ts'
 
 const STEP = 30_000
+
+/** Marks an app that is being added as proved, as if its first right code had been of a step long ago. */
+export async function proveApp (ways: Pick<WayService, 'findPrepared' | 'update'>, user_id: string, id: string): Promise<void> {
+  await ways.update((await ways.findPrepared({ user_id }, id))!, { material: { step: 0 } })
+}
 
 /** Second factors on a store, with a clock that stands, and users who have them. */
 export function openFactors (store: Store) {
@@ -42,6 +47,7 @@ export function openFactors (store: Store) {
     /** Adds an app. `code` shows the code of the step this many steps from now. */
     async addApp (user_id: string) {
       const { id, seed } = await factors.beginTotp(await actor(user_id), user_id)
+      await proveApp(ways, user_id, id)
       await ways.name(await actor(user_id), [id])
       return { id, code: async (steps = 0) => await generateCode(seed, time + steps * STEP) }
     },

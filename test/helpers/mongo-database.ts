@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import type { Db } from 'mongodb'
 import root, { type Test } from 'tap'
+import { STATE_COLLECTION } from '../../lib/store/mongo/state.ts'
+import { LAYOUT } from '../../lib/store/state.ts'
 
 async function withDatabase (url: string, run: (database: Db) => Promise<unknown>): Promise<void> {
   const { MongoClient } = await import('mongodb')
@@ -31,7 +33,11 @@ export function reuseMongoDatabase (t: Test, server: string): string {
   const url = free.pop() ?? createMongoDatabase(root, server)
   t.teardown(async () => {
     await withDatabase(url, async (database) => {
-      for (const collection of await database.collections()) await collection.deleteMany({})
+      for (const collection of await database.collections()) {
+        if (collection.collectionName !== STATE_COLLECTION) await collection.deleteMany({})
+        // Without it, the database would count as one of an early release, which is migrated.
+        else await collection.updateMany({}, { $set: { doc: JSON.stringify(LAYOUT) } })
+      }
     })
     free.push(url)
   })

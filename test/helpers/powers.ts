@@ -9,14 +9,17 @@ export const API_SCOPES = ['account:read', 'account:write', 'account:security', 
 
 /** The kinds of access tokens. `other audience` and `operator at another audience` are for the resource `elsewhere`. */
 export const KINDS = [
-  'unrestricted', 'narrowed', 'first-party', 'third-party', 'API audience', 'own', 'service', 'other audience', 'operator at another audience', 'DPoP-bound'
+  'unrestricted', 'narrowed', 'first-party', 'third-party', 'API audience', 'own', 'service', 'other audience', 'operator at another audience', 'DPoP-bound', 'secret-bound', 'bound to a removed secret'
 ] as const
 export type Kind = typeof KINDS[number]
+
+/** A named secret of a client. */
+export const SECRET = { id: 's1', name: 'one', hash: 'h', last4: 'wxyz', created_at: '2026-11-23T00:00:00.000Z' }
 
 /** A declared resource, as the record of a token names it. */
 export interface Elsewhere { uri: string, resourceId: string }
 
-export async function declareResource (kit: TestKit, scopes: Record<string, string> = {}, uri = `https://${unique('resource')}.example/`, rest: { selfService?: string[], roles?: string[] } = {}): Promise<Elsewhere> {
+export async function declareResource (kit: TestKit, scopes: Record<string, string> = {}, uri = `https://${unique('resource')}.example/`, rest: { selfService?: string[], roles?: string[], accessTtl?: number } = {}): Promise<Elsewhere> {
   const { resourceId } = await kit.app.identity.resources.create({ data: { id: uri, name: 'Elsewhere', scopes, ...rest } })
   return { uri, resourceId }
 }
@@ -50,6 +53,8 @@ export function describeKind (kind: Kind, scopes: string[], roles: string[], els
     case 'service': return { client: { scopes, roles: held }, token: { kind: 'ClientCredentials', scopes } }
     case 'other audience': return { client: { scopes }, token: { scopes, ...audience } }
     case 'operator at another audience': return { client: {}, token: { operator: 'unrestricted', ...audience } }
+    case 'secret-bound': return { client: { scopes, tokenAuth: 'secret', secrets: [SECRET] }, token: { scopes: ['openid', ...scopes], auth_id: SECRET.id } }
+    case 'bound to a removed secret': return { client: { scopes, tokenAuth: 'secret', secrets: [SECRET] }, token: { scopes: ['openid', ...scopes], auth_id: 'first' } }
     case 'DPoP-bound': return { client: { scopes }, token: { scopes, jkt: 'a thumbprint' } }
   }
 }

@@ -1,5 +1,6 @@
 import { type AccountOptions, type AccountParts, createAccounts } from '../../lib/accounts/index.ts'
 import { ENDED_BY_DELETION, createTickets } from '../../lib/accounts/tickets.ts'
+import { createSecretUses } from '../../lib/clients/secret-uses.ts'
 import { createCredentials } from '../../lib/ways/credentials.ts'
 import { createEvidenceCheck } from '../../lib/ways/evidence.ts'
 import { createWays } from '../../lib/ways/ways.ts'
@@ -71,7 +72,7 @@ export async function openRules (t: Test, { around = (_call, run) => run(), pass
   const material = createCredentials({ store, now })
   const onRemove = async (id: string) => await Promise.all([tickets.removeOf(id, ENDED_BY_DELETION), material.removeOf(id)])
   const stored = createStoredUsers({ store, now, role: roles.admin, recorder, tokens, onRemove, onError })
-  const clients = createClients({ store, now, box, tokens, recorder, checkQuota, checkUrl })
+  const clients = createClients({ store, now, box, tokens, recorder, checkQuota, uses: createSecretUses({ store, now, onError: (error) => { throw error } }), ends: { add: async () => {}, forget: async () => {} }, checkUrl })
   return {
     store,
     now,

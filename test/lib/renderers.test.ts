@@ -23,6 +23,12 @@ const CLIENT: ClientRecord = {
   userId: '01J8HUOW143MVL0YHF0SLGUEJD00000000',
   name: 'Äpfel & "\u{1F34F}"',
   image: 'https://a.example/logo.png',
+  tokenAuth: 'private_key_jwt',
+  former_auth: { method: 'secret', until: TIME },
+  keys: [],
+  profile: 'fapi2',
+  idTokenAlg: 'ES256',
+  document: { id: 'hash', hash: 'hash', print: 'print', method: 'none', used_at: TIME },
   grants: ['code'],
   pkce: 'optional',
   first_party: true,
@@ -38,20 +44,21 @@ const USER: UserRecord = {
 
 t.test('a rendered client has the fields of the schema that the caller may see, and no other', (t) => {
   const fields = Object.keys(ClientSchema.properties)
-  const view = (rest: Partial<ClientView> = {}): ClientView => ({ isAdmin: true, secrets: 'all', user_id: CLIENT.userId, ...rest })
+  const view = (rest: Partial<ClientView> = {}): ClientView => ({ isAdmin: true, secrets: 'all', user_id: CLIENT.userId!, ...rest })
   const render = (record: ClientRecord, rest: Partial<ClientView> = {}) => JSON.parse(renderers.clients(view(rest))(record)) as Record<string, unknown>
   const without = (...missing: string[]) => fields.filter((field) => !missing.includes(field))
   t.strictSame(Object.keys(render(CLIENT)), without('confidential'))
   t.strictSame(Object.keys(render(CLIENT, { isAdmin: false })), without('confidential', 'userId'))
   const hidden = without('clientSecret')
   t.strictSame(Object.keys(render(CLIENT, { secrets: 'none' })), hidden)
-  t.strictSame(Object.keys(render(CLIENT, { secrets: 'own' })), hidden, 'the operator vouches for it')
-  const { first_party: _first, roles: _roles, ...plain } = CLIENT
+  const { document: _document, ...vouched } = CLIENT
+  t.strictSame(Object.keys(render(vouched, { secrets: 'own' })), hidden.filter((field) => field !== 'document'), 'the operator vouches for it')
+  const { first_party: _first, roles: _roles, ...plain } = vouched
   t.equal(render(plain, { secrets: 'own' }).clientSecret, '0123456789abcdef')
   t.equal(render(plain, { secrets: 'own', user_id: 'other' }).clientSecret, undefined)
   t.equal(render({ ...plain, scopes: ['rare'], admin_scopes: ['rare'] }, { secrets: 'own' }).clientSecret, undefined)
-  const { secret: _secret, image: _image, ...bare } = CLIENT
-  t.strictSame(Object.keys(render(bare)), without('clientSecret', 'confidential', 'image'))
+  const { secret: _secret, image: _image, tokenAuth: _tokenAuth, ...bare } = CLIENT
+  t.strictSame(Object.keys(render(bare)), without('clientSecret', 'confidential', 'image', 'tokenAuth'))
   for (const isAdmin of [true, false]) t.equal(renderers.clients(view({ isAdmin }))(CLIENT), JSON.stringify(showClientTo(view({ isAdmin }), box.open)(CLIENT)))
   t.end()
 })

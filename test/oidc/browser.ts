@@ -63,11 +63,12 @@ export class Page {
     return /<title>([^<]*)/.exec(this.text)?.[1] ?? ''
   }
 
-  /** Submits the page's form with its hidden fields and the given ones. */
+  /** Submits the page's first form with its hidden fields and the given ones. */
   async submit (fields: Record<string, string> = {}, headers: Record<string, string> = {}): Promise<Page> {
-    const action = /<form[^>]* action="([^"]*)"/.exec(this.text)?.[1]
+    const [form = ''] = /<form[^>]*>.*?<\/form>/s.exec(this.text) ?? []
+    const action = / action="([^"]*)"/.exec(form)?.[1]
     if (action === undefined) throw new Error(`no form on the page '${this.title}'`)
-    const hidden = [...this.text.matchAll(/<input type="hidden" name="([^"]*)" value="([^"]*)"/g)].map(([, name = '', value = '']): [string, string] => [name, value])
+    const hidden = [...form.matchAll(/<input type="hidden" name="([^"]*)" value="([^"]*)"/g)].map(([, name = '', value = '']): [string, string] => [name, value])
     return await this.browser.open(action.replaceAll('&amp;', '&'), {
       method: 'POST',
       body: new URLSearchParams([...hidden, ...Object.entries(fields)]),

@@ -1,6 +1,8 @@
 import { createPublicKey, verify } from 'node:crypto'
 import t, { type Test } from 'tap'
+import { createLocalJWKSet, jwtVerify } from 'jose'
 import * as openid from 'openid-client'
+import { type TestKey, assert, createTestKey, toFields } from '../helpers/assertions.ts'
 import { type App, askCode, getCode, signIn, startHarness } from './harness.ts'
 
 // Walks the discovery document: what it lists works, and what works is listed.
@@ -80,16 +82,35 @@ t.test('everything that the discovery document lists works, and nothing else', a
     client_secret_basic: [{}, app],
     client_secret_post: [{ client_id: app.client_id, client_secret: app.client_secret }],
     none: [{ client_id: plain.client_id }],
-    private_key_jwt: [{ client_id: app.client_id, client_assertion: 'a.b.c', client_assertion_type: 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer' }]
+    private_key_jwt: [{}]
   }
+  const keyed = await harness.register()
+  const KEYS = ['ES256', 'EdDSA', 'Ed25519', 'PS256', 'RS256', 'RS512', 'ES384'].map((alg) => ({ ...createTestKey(alg === 'Ed25519' ? 'EdDSA' : alg === 'RS512' ? 'RS256' : alg as 'ES256'), alg }))
+  const setKey = async ({ jwk }: TestKey) => await harness.kit.app.identity.clients.patch(keyed.client_id, { data: { jwks: { keys: [jwk] }, tokenAuth: 'private_key_jwt' } }, { user_id: user.user_id, isAdmin: true })
+  const prove = async (key: TestKey) => toFields(await assert(keyed.client_id, String(found.issuer), key))
+  await setKey(KEYS[0]!)
   for (const [name, path] of [['token_endpoint_auth_methods_supported', 'token'], ['introspection_endpoint_auth_methods_supported', 'introspect'], ['revocation_endpoint_auth_methods_supported', 'revoke']] as const) {
     await test(name, async (t) => {
       const works: string[] = []
-      for (const [method, [fields, of]] of Object.entries(CREDENTIALS)) {
-        const { body } = await post(path, { token: 'x', grant_type: 'refresh_token', refresh_token: 'x', ...fields }, of)
+      for (const method of ['client_secret_basic', 'client_secret_post', 'private_key_jwt', 'none']) {
+        const [fields, of] = CREDENTIALS[method]!
+        const { body } = await post(path, { token: 'x', grant_type: 'refresh_token', refresh_token: 'x', ...fields, ...(method === 'private_key_jwt' && await prove(KEYS[0]!)) }, of)
         if (body.error !== 'invalid_client' && body.error !== 'invalid_request') works.push(method)
       }
       t.strictSame(works, list(name))
+    })
+  }
+
+  for (const [name, path] of [['token_endpoint_auth_signing_alg_values_supported', 'token'], ['introspection_endpoint_auth_signing_alg_values_supported', 'introspect'], ['revocation_endpoint_auth_signing_alg_values_supported', 'revoke']] as const) {
+    await test(name, async (t) => {
+      const works: string[] = []
+      for (const key of KEYS) {
+        if (key.alg !== 'ES384') await setKey(key)
+        const { status, body } = await post(path, { token: 'x', grant_type: 'client_credentials', ...await prove(key).catch(() => ({})) })
+        if (status === 200) works.push(key.alg)
+        else t.match(body.error, /^invalid_/)
+      }
+      t.strictSame(works.toSorted(), list(name).toSorted())
     })
   }
 
@@ -103,12 +124,16 @@ t.test('everything that the discovery document lists works, and nothing else', a
     const { body } = await post('token', await getCode(harness, app), app)
     const [header = '', payload = '', signature = ''] = String(body.id_token).split('.')
     const { alg, kid } = JSON.parse(Buffer.from(header, 'base64url').toString()) as { alg: string, kid: string }
-    t.strictSame(list('id_token_signing_alg_values_supported'), [alg])
+    t.strictSame([alg, ...list('id_token_signing_alg_values_supported')].toSorted(), ['ES256', 'RS256', 'RS256'])
     const { keys } = await (await fetch(String(found.jwks_uri))).json() as { keys: (Parameters<typeof createPublicKey>[0] & { kid: string, alg: string })[] }
     const key = keys.find((one) => one.kid === kid)
     t.equal(key?.alg, alg)
     t.ok(verify('sha256', Buffer.from(`${header}.${payload}`), createPublicKey({ key: key as never, format: 'jwk' }), Buffer.from(signature, 'base64url')))
-    t.strictSame([...new Set(keys.map((one) => one.alg))], [alg], 'no key of another kind is published')
+    t.strictSame(keys.map((one) => one.alg), ['RS256', 'ES256'], 'no key of another kind is published')
+    await harness.mark(app, { idTokenAlg: 'ES256' })
+    const other = await post('token', await getCode(harness, app), app)
+    const { payload: claims, protectedHeader } = await jwtVerify(String(other.body.id_token), createLocalJWKSet({ keys } as never), { algorithms: ['ES256'], audience: app.client_id, issuer: String(found.issuer) })
+    t.match([claims, protectedHeader], [{ at_hash: String, sub: user.user_id }, { kid: keys[1]!.kid }])
   })
 
   await test('dpop_signing_alg_values_supported', async (t) => {

@@ -5,6 +5,7 @@ import type { Json } from '../../lib/store/port.ts'
 import { startIdentity, type StartOptions, type TestKit } from '../../testing/index.ts'
 import { reuseMongoDatabase } from '../helpers/mongo-database.ts'
 import { MONGODB_URL } from '../helpers/mongodb.ts'
+import { findFreePort } from '../helpers/port.ts'
 import { Browser, type Page } from './browser.ts'
 import '../helpers/plain-threads.ts'
 
@@ -17,7 +18,7 @@ export interface Harness {
   /** Registers a client that the user owns. */
   register: (options?: { public?: boolean, first_party?: boolean, scopes?: string[], redirectUris?: string[], name?: string }) => Promise<App>
   /** Sets fields of the client's record that only an administrator may set. */
-  mark: (app: App, fields: Partial<Pick<ClientRecord, 'pkce' | 'first_party' | 'id_token_claims' | 'redirectUris' | 'roles'>>) => Promise<void>
+  mark: (app: App, fields: Partial<Pick<ClientRecord, 'pkce' | 'first_party' | 'id_token_claims' | 'redirectUris' | 'roles' | 'idTokenAlg' | 'profile'>>) => Promise<void>
   browser: () => Browser
   /** POSTs a form to an endpoint, with the client's secret if it has one. */
   post: (path: string, fields: Record<string, string>, app?: App, headers?: Record<string, string>) => Promise<Answer>
@@ -50,11 +51,19 @@ export function createFile (t: Test): string {
   return `sqlite:${place.directory}/identity-${place.count++}.db`
 }
 
-/** The service on a socket, with a user who has a password. */
+/** The option for a service at localhost, where passkeys work. */
+export async function atLocalhost (): Promise<{ oidc: { issuer: string } }> {
+  return { oidc: { issuer: `http://localhost:${await findFreePort()}` } }
+}
+
+/** The service on a socket, with a user who has a password. It listens on the port of an issuer at localhost. */
 export async function startHarness (t: Test, options: StartOptions = {}): Promise<Harness> {
   const place = options.database === undefined && options.store === undefined ? { database: createFile(t) } : {}
   const kit = await startIdentity({ t, rateLimit: false, ...place, ...options })
-  const { url } = await kit.listen()
+  const issuer = options.oidc === false ? undefined : options.oidc?.issuer
+  const [, port] = /^http:\/\/localhost:(\d+)$/.exec(issuer ?? '') ?? []
+  const { url: address } = await kit.listen({ port: Number(port ?? 0) })
+  const url = port === undefined ? address : issuer!
   const account = 'ann@example.com'
   const password = 'correct horse'
   const user = { ...await kit.app.identity.users.create({ data: { account, password, name: 'Ann' } }), account, password }

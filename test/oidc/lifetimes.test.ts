@@ -1,4 +1,5 @@
 import t from 'tap'
+import { declareResource } from '../helpers/powers.ts'
 import { type App, type Harness, askCode, eachStore, getCode, signIn, startHarness } from './harness.ts'
 
 const DAY = 86_400_000
@@ -91,4 +92,48 @@ t.test('a lifetime beyond the maximum is shortened to it', async (t) => {
   for (const refresh_token of [body.refresh_token, minted.refresh_token]) {
     t.match(await harness.post('token', { grant_type: 'refresh_token', refresh_token: String(refresh_token) }, app), { status: 400 })
   }
+})
+
+eachStore(t, 'a resource sets the lifetime of its access tokens', async (t, start) => {
+  const harness = await start({ oidc: { refreshTtl: 600 } })
+  const { kit, get, post, register } = harness
+  const scopes = { slow: 'slow:read', quick: 'quick:read', plain: 'plain:read' }
+  const { resourceId } = await declareResource(kit, { [scopes.slow]: 'read slowly' }, 'https://slow.example/', { accessTtl: 86_400 })
+  await declareResource(kit, { [scopes.quick]: 'read quickly' }, 'https://quick.example/', { accessTtl: 60 })
+  await declareResource(kit, { [scopes.plain]: 'read' }, 'https://plain.example/', {})
+  const app = await register({ scopes: ['read', ...Object.values(scopes)] })
+  const isValid = async ({ body }: Awaited<ReturnType<typeof post>>) => (await get('tokeninfo', String(body.access_token))).status === 200
+
+  await t.test('with a code, with a refresh token and for the client itself; no other token', async (t) => {
+    for (const [scope, expires_in] of [[scopes.slow, 86_400], [scopes.quick, 60], [scopes.plain, 3600], ['read', 3600]] as const) {
+      const tokens = await post('token', await getCode(harness, app, { scope: `openid offline_access ${scope}` }), app)
+      t.match(tokens, { status: 200, body: { expires_in } }, scope)
+      t.match(await post('token', { grant_type: 'refresh_token', refresh_token: String(tokens.body.refresh_token) }, app), { status: 200, body: { expires_in } }, scope)
+      t.match(await post('token', { grant_type: 'client_credentials', scope }, app), { status: 200, body: { expires_in } }, scope)
+    }
+  })
+
+  await t.test('the token lives for that long, also past its refresh token, and ends with its session at once', async (t) => {
+    const take = async (scope: string) => await post('token', await getCode(harness, app, { scope }), app)
+    const [slow, quick, ended] = [await take(`openid offline_access ${scopes.slow}`), await take(`openid offline_access ${scopes.quick}`), await take(`openid offline_access ${scopes.slow}`)]
+    kit.clock.advance(59_000)
+    t.ok(await isValid(quick))
+    kit.clock.advance(1_000)
+    t.notOk(await isValid(quick))
+    kit.clock.advance(86_339_000)
+    t.ok(await isValid(slow))
+    t.equal((await post('revoke', { token: String(ended.body.access_token) }, app)).status, 200)
+    t.notOk(await isValid(ended))
+    kit.clock.advance(1_000)
+    t.notOk(await isValid(slow))
+  })
+
+  await t.test('a change counts from the next token on', async (t) => {
+    const { resources } = kit.app.identity
+    const ask = async () => (await post('token', { grant_type: 'client_credentials', scope: scopes.slow }, app)).body.expires_in
+    await resources.patch(resourceId, { data: { accessTtl: 120 } })
+    t.equal(await ask(), 120)
+    await resources.patch(resourceId, { data: { accessTtl: null } })
+    t.equal(await ask(), 3600)
+  })
 })

@@ -154,7 +154,7 @@ t.test('a running service notices new keys', async (t) => {
   const recorder = createSilentRecorder(store)
   const tokens = createTokens({ store, now: Date.now, roles: DEFAULT_ROLE_NAMES, recorder, onError: () => {} })
   const maySignIn = createJudge({ store, now: Date.now, ways: { withExisting: async (user) => user } })
-  const parts = { store, tokens, maySignIn, recorder, addresses: 'full' as const, box: createSecretBox(generateSecretKey()), now: Date.now }
+  const parts = { store, tokens, maySignIn, recorder, addresses: 'full' as const, uses: { note: () => {} }, box: createSecretBox(generateSecretKey()), now: Date.now }
   const settings = { accessTtl: 60, refreshTtl: 60, sessionTtl: 60, sessionMax: 60, refreshMax: 60, refreshGrace: 0 }
   const running = createOidc({ ...parts, uptime: () => time }).createSource({ issuer: new URL('http://127.0.0.1:1'), prefix: '', settings, look: createLook(), onError: (error) => { throw error } })
   const before = await running()

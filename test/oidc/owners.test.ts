@@ -125,4 +125,47 @@ eachStore(t, 'an app that only its owner stands for', async (t, start) => {
     t.match(await callAs(kit, admin.headers).patch(`/client/${clientId}`, { take_over: true, data: { name: 'ours' } }), { status: 204 })
     t.match(await records.get(clientId), { userId: admin.user_id, epoch: 1, secret: undefined, name: 'ours' })
   })
+
+  await t.test('one that nobody owns signs people in, acts for nobody, and shows its consent page without a domain', async (t) => {
+    const stage = await setUp()
+    const records = kit.app.identity.store.collection<ClientRecord>('clients')
+    await records.update(stage.app.client_id, { unset: ['userId'], set: { grants: ['client', 'code', 'device', 'refresh'] }, increment: { revision: 1 } })
+    await users.remove(stage.user_id, OPERATOR)
+    const page = await (await browser().open(askCode(stage.app).url)).submit({ account: harness.user.account, password: harness.user.password })
+    t.match(page, { title: /Tracker/, text: /has not checked this app/ })
+    t.notMatch(page.text, /It was registered by/)
+    t.match(await post('token', await getCode(harness, stage.app), stage.app), { status: 200 })
+    t.match(await post('token', { grant_type: 'client_credentials' }, stage.app), { status: 400, body: { error: 'unauthorized_client', error_description: /nobody owns/ } })
+    await t.rejects(clients.patch(stage.app.client_id, { data: { grants: ['client'] } }, OPERATOR), { code: 'ErrParam', message: /^grants: / })
+    const admin = await mintFor(kit, { roles: ['admin'] })
+    const api = callAs(kit, admin.headers)
+    t.match(await api.patch(`/client/${stage.app.client_id}`, { data: { disabled: true } }), { status: 204 })
+    t.match(await post('token', { grant_type: 'refresh_token', refresh_token: stage.refresh }, stage.app), { status: 401 })
+    await kit.app.identity.events.flush()
+    const [event] = (await Array.fromAsync(kit.app.identity.events.list({ type: 'client.updated' }))).flat().filter(({ target }) => target.id === stage.app.client_id)
+    t.match(event, { actor: { user_id: admin.user_id }, user_id: undefined }, 'an event about it is about nobody')
+    t.match(await api.patch(`/client/${stage.app.client_id}`, { take_over: true }), { status: 204 })
+    t.match(await records.get(stage.app.client_id), { userId: admin.user_id })
+  })
+
+  await t.test('a token of a removed client stays dead when its id is used again', async (t) => {
+    const stage = await setUp()
+    const records = kit.app.identity.store.collection<ClientRecord>('clients')
+    const made = async () => {
+      await clients.create({ data: { redirectUris: [], scopes: [], name: 'back' } }, { user_id: harness.user.user_id, isAdmin: true }, { id: 'comes-back', isLasting: false })
+      return (await records.get('comes-back'))!
+    }
+    const { epoch } = await made()
+    const token = 'x'.repeat(43)
+    const issue = async () => await kit.app.identity.tokens.issue({ token, ttl: 600, fields: {} }, { user_id: stage.user_id, client_id: 'comes-back', user_epoch: 0, client_epoch: epoch })
+    await issue()
+    t.equal((await get('tokeninfo', token)).status, 200)
+    await clients.remove('comes-back', OPERATOR)
+    await kit.app.identity.tokens.settle()
+    kit.clock.advance(1)
+    t.ok((await made()).epoch > epoch)
+    // As if the process had died before it deleted the tokens.
+    await issue()
+    t.equal((await get('tokeninfo', token)).status, 401)
+  })
 })

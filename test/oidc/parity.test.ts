@@ -5,6 +5,9 @@ import Provider from 'oidc-provider'
 import t, { type Test } from 'tap'
 import { type App, type Harness, askCode, startHarness } from './harness.ts'
 
+const AUTH_METHODS = ['client_secret_basic', 'client_secret_post', 'private_key_jwt', 'none'] as const
+const SIGNATURES = ['ES256', 'EdDSA', 'Ed25519', 'PS256', 'RS256'] as const
+
 /** A plain oidc-provider with the same clients and the same configuration. */
 async function startPlain (t: Test, confidential: App, open: App): Promise<string> {
   const server = createServer()
@@ -13,6 +16,7 @@ async function startPlain (t: Test, confidential: App, open: App): Promise<strin
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   const base = '/api/v1/auth'
   const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
+  const { privateKey: ecKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
   const shared = { response_types: ['code' as const], scope: 'openid offline_access profile email roles read write' }
   const device = 'urn:ietf:params:oauth:grant-type:device_code'
   const provider = new Provider(url, {
@@ -32,9 +36,10 @@ async function startPlain (t: Test, confidential: App, open: App): Promise<strin
       code_verification: `${base}/device`,
       pushed_authorization_request: `${base}/par`
     },
-    jwks: { keys: [{ ...privateKey.export({ format: 'jwk' }), use: 'sig', alg: 'RS256' }] },
+    jwks: { keys: [{ ...privateKey.export({ format: 'jwk' }), use: 'sig', alg: 'RS256' }, { ...ecKey.export({ format: 'jwk' }), use: 'sig', alg: 'ES256' }] },
     cookies: { keys: ['secret'], names: { session: 'identity', interaction: 'identity_interaction', resume: 'identity_resume' } },
-    clientAuthMethods: ['client_secret_basic', 'client_secret_post', 'none'],
+    clientAuthMethods: [...AUTH_METHODS],
+    enabledJWA: { clientAuthSigningAlgValues: [...SIGNATURES] },
     responseTypes: ['code'],
     scopes: ['openid', 'offline_access', 'read', 'write', 'foreign'],
     claims: {
@@ -48,8 +53,10 @@ async function startPlain (t: Test, confidential: App, open: App): Promise<strin
     discovery: {
       prompt_values_supported: ['none', 'login', 'consent'],
       ui_locales_supported: ['en', 'de'],
-      introspection_endpoint_auth_methods_supported: ['client_secret_basic', 'client_secret_post', 'none'],
-      revocation_endpoint_auth_methods_supported: ['client_secret_basic', 'client_secret_post', 'none']
+      introspection_endpoint_auth_methods_supported: AUTH_METHODS,
+      introspection_endpoint_auth_signing_alg_values_supported: SIGNATURES,
+      revocation_endpoint_auth_methods_supported: AUTH_METHODS,
+      revocation_endpoint_auth_signing_alg_values_supported: SIGNATURES
     },
     pkce: { required: () => true },
     interactions: { url: (_ctx, { uid }) => `${base}/interaction/${uid}` },

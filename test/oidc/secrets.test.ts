@@ -74,3 +74,38 @@ t.test('keys', async (t) => {
   await keys.rotate()
   t.equal((await keys.load()).signing.length, 3, 'keys older than the previous one are deleted')
 })
+
+t.test('keys of ES256: apart from those of RS256, and in a database of an earlier release', async (t) => {
+  let time = Date.parse('2026-01-01')
+  const now = () => time
+  const store = await openStore('sqlite::memory:', { collections: COLLECTIONS, now })
+  t.teardown(() => store.close())
+  const box = createSecretBox(generateSecretKey())
+  const replicas = [createKeys({ store, box, now }), createKeys({ store, box, now })] as const
+  const [keys] = replicas
+  const list = async () => {
+    const { signing, ecSigning, cookies } = await keys.load()
+    return [signing, ecSigning].map((ring) => ring.map(({ kid }) => kid)).concat([cookies])
+  }
+  const [[rsa], [ec]] = await list() as [string[], string[]]
+  const records = store.collection<{ id: string, sealed: string }>('keys')
+  const { ec: _, ...earlier } = JSON.parse(box.open((await records.get('oidc'))!.sealed, 'oidc')) as Record<string, unknown>
+  await records.update('oidc', { set: { sealed: box.seal(JSON.stringify(earlier), 'oidc') } })
+  const upgraded = await Promise.all(replicas.map(async (one) => await one.load()))
+  t.equal(new Set(upgraded.map(({ ecSigning }) => ecSigning[0]?.kid)).size, 1, 'replicas agree on the new key')
+  t.match(upgraded[0], { signing: [{ kid: rsa, alg: 'RS256' }], ecSigning: [{ alg: 'ES256', kty: 'EC', crv: 'P-256' }] })
+  const [, [added], cookies] = await list() as [string[], string[], string[]]
+  t.not(added, ec)
+  const { kid, since } = await keys.rotate({ alg: 'ES256' })
+  t.strictSame(await list(), [[rsa], [added, kid], cookies], 'published before it signs; the RSA key and the cookies stay')
+  time = since
+  t.strictSame(await list(), [[rsa], [kid, added], cookies])
+  const next = await keys.rotate()
+  time = next.since
+  t.strictSame((await list()).slice(0, 2), [[next.kid, rsa], [kid, added]])
+  const { kid: dropped } = await keys.rotate({ alg: 'ES256', dropFormer: true })
+  const after = await list()
+  t.strictSame(after[1], [dropped])
+  t.strictSame(after.map(({ length }) => length), [1, 1, 1])
+  t.notOk(after[0]!.includes(next.kid))
+})

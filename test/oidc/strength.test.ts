@@ -3,7 +3,7 @@ import t from 'tap'
 import type { TokenRecord } from '../../lib/records.ts'
 import { hashToken } from '../../lib/crypto/random-token.ts'
 import type { Proof } from '../../lib/proofs.ts'
-import { type App, type Harness, askCode, eachStore, getCode, signIn } from './harness.ts'
+import { type App, type Harness, askCode, atLocalhost, eachStore, getCode, signIn } from './harness.ts'
 
 type Claims = Record<string, unknown>
 
@@ -167,12 +167,12 @@ eachStore(t, 'sign-ins of an earlier release count as one with a password, at th
 })
 
 eachStore(t, 'the proofs of a browser decide, not the time of its last form', async (t, start) => {
-  const harness = await start()
+  const harness = await start(await atLocalhost())
   const { kit, user, browser, post, register } = harness
   const app = await register()
   const tab = browser()
   await signIn(harness, askCode(app).url, tab)
-  const { id: way } = await kit.app.identity.ways.add({ user_id: user.user_id, epoch: 0 }, { kind: 'passkey', material: {} })
+  const { id: way } = await kit.app.identity.ways.add({ user_id: user.user_id, epoch: 0 }, { kind: 'passkey', rp: 'localhost', material: {} })
   const sessions = kit.app.identity.store.collection<{ id: string, user_id?: string, proofs?: Proof[] }>('sign_in_sessions')
   const since = new Date(kit.clock.now() - 8 * 60 * MINUTE).toISOString()
   const proofs: Proof[] = [{ way: 'password', kind: 'password', at: since }, { way, kind: 'passkey', at: new Date(kit.clock.now()).toISOString() }]

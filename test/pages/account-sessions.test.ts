@@ -1,4 +1,6 @@
 import t from 'tap'
+import { createApp } from '../../testing/kit.ts'
+import type { Page } from '../oidc/browser.ts'
 import { askCode, eachStore, getCode } from '../oidc/harness.ts'
 import { FIREFOX, addUser, enter, isSignedOut, post } from './visits.ts'
 
@@ -153,4 +155,70 @@ eachStore(t, 'an administrator has no more power there than anybody', async (t, 
   const page = await enter(harness, '/account', browser(), admin)
   t.equal((await page.browser.open(`/account/clients/${app.client_id}`)).response.status, 404)
   t.notMatch((await page.browser.open('/account/clients')).text, 'The App')
+})
+
+eachStore(t, 'the secrets of an own client: list, a new one, a removal', async (t, start) => {
+  const logged: string[] = []
+  const harness = await start({ app: createApp({ logger: { level: 'trace', stream: { write: (line: string) => { logged.push(line) } } } }) })
+  const { user, kit, browser, post: call } = harness
+  const { clients } = kit.app.identity
+  const ann = { user_id: user.user_id, isAdmin: false }
+  const app = await harness.register({ first_party: false, name: 'Mine' })
+  const path = `/account/clients/${app.client_id}`
+  const tab = browser()
+  await enter(harness, '/account', tab)
+  const list = async () => (await clients.listSecrets(app.client_id, ann)).secrets.map(({ id }) => id)
+  const readMatch = (page: Page) => /name="match" value="&quot;([^"]*)&quot;"/.exec(page.text)?.[1]
+  const add = async (page: Page, fields: Record<string, string>) => await post(page, path, { action: 'add', name: 'Nightly', match: `"${readMatch(page)}"`, ...fields })
+
+  const page = await tab.open(path)
+  t.match(page.text, 'Rotate by adding')
+  t.match(page.text, 'First secret')
+  const day = new Date(kit.clock.now() + 86_400_000).toISOString().slice(0, 10)
+  const added = await add(page, { expires: day })
+  t.strictSame([added.response.status, added.response.headers.get('location')], [200, null], 'no redirect has the secret')
+  const secret = /<code id="secret">([^<]*)/.exec(added.text)?.[1] ?? ''
+  t.match(secret, /^fi_sec_/)
+  t.equal((await call('token', { grant_type: 'client_credentials' }, { ...app, client_secret: secret })).status, 200)
+  const again = await tab.open(path)
+  t.notMatch(again.text, secret, 'it is shown once')
+  for (const text of ['Nightly', `Ends with ${secret.slice(-4)}`, 'Expires <time', 'Last used <time', 'Added <time']) t.match(again.text, text)
+  t.match((await clients.listSecrets(app.client_id, ann)).secrets[1], { name: 'Nightly', expiresAt: `${day}T23:59:59.999Z` })
+
+  t.match(await add(page, {}), { response: { status: 412 }, title: /./ }, 'a form that is sent again adds nothing')
+  t.match((await add(page, {})).text, 'have changed since this page was opened')
+  for (const [fields, text] of [[{ name: ' ' }, 'Type another name'], [{ name: 'a\u202eb' }, 'Type another name'], [{ expires: '2020-01-01' }, 'not over yet'], [{ expires: 'soon' }, 'not over yet']] as const) {
+    const refused = await add(again, fields)
+    t.equal(refused.response.status, 400)
+    t.match(refused.text, text)
+    t.match(refused.text, 'aria-invalid="true"')
+  }
+  t.equal((await list()).length, 2)
+
+  for (let count = 1; count < 5; count++) t.equal((await add(await tab.open(path), { name: `n${count}` })).response.status, 200)
+  t.notMatch((await tab.open(path)).text, 'name="expires"', 'no form while there is no room')
+  t.match(await add(again, { match: (await clients.listSecrets(app.client_id, ann)).tag }), { response: { status: 429 }, text: /as many secrets as it can have/ })
+
+  const [, id = ''] = await list()
+  const asked = await post(again, path, { action: 'remove', secret: id })
+  t.match(asked.text, 'Remove the secret <bdi>Nightly</bdi>?')
+  t.ok((await list()).includes(id), 'not before the answer')
+  const removed = await post(asked, path, { action: 'remove', secret: id, confirm: 'yes' })
+  t.match(removed.text, 'The secret was removed.')
+  t.notOk((await list()).includes(id))
+  t.equal((await post(asked, path, { action: 'remove', secret: id, confirm: 'yes' })).response.status, 404)
+  t.equal((await post(asked, path, { action: 'remove', secret: id })).response.status, 404)
+  t.match((await post(again, path, { action: 'remove', secret: 'first' }, { 'accept-language': 'de' })).text, /Das Geheimnis Erstes Geheimnis|Remove the secret First secret\?/)
+
+  const bob = await enter(harness, '/account', browser(), await addUser(harness, 'bob'))
+  const changes: Record<string, string>[] = [{ action: 'add', name: 'x', match: '*' }, { action: 'remove', secret: 'first', confirm: 'yes' }]
+  for (const fields of changes) t.equal((await post(bob, path, fields)).response.status, 404)
+  const before = await list()
+  kit.clock.advance(11 * 60_000)
+  for (const fields of changes) {
+    t.equal((await post(again, path, fields)).title, 'Confirm that it is you', 'only after a fresh sign-in, as for showing the secret')
+  }
+  t.strictSame(await list(), before)
+  t.ok(logged.length > 0)
+  t.notOk(logged.some((line) => line.includes(secret)), 'no log has it')
 })

@@ -4,8 +4,8 @@ import { findViolations, heading, openMenu, press, skip, startChromium, withTab 
 
 /** The words of the forms, by language. */
 const WORDS = {
-  en: { lang: 'en-GB', account: 'Account', password: 'Password', signIn: 'Sign in', name: 'Name', save: 'Save', current: 'Current password', next: 'New password', change: 'Change password', end: /^End\s*: /, others: 'Sign out everywhere else', disconnect: /^Disconnect\s*: /, yes: 'Disconnect', show: 'Show the secret', renew: 'Make a new secret', remove: 'Delete the app', signOut: 'Sign out', out: 'Signed out' },
-  de: { lang: 'de-AT', account: 'Konto', password: 'Passwort', signIn: 'Anmelden', name: 'Name', save: 'Speichern', current: 'Jetziges Passwort', next: 'Neues Passwort', change: 'Passwort ändern', end: /^Beenden\s*: /, others: 'Überall sonst abmelden', disconnect: /^Trennen\s*: /, yes: 'Trennen', show: 'Geheimnis zeigen', renew: 'Neues Geheimnis erzeugen', remove: 'App löschen', signOut: 'Abmelden', out: 'Abgemeldet' }
+  en: { lang: 'en-GB', account: 'Account', password: 'Password', signIn: 'Sign in', name: 'Name', save: 'Save', current: 'Current password', next: 'New password', change: 'Change password', end: /^End\s*: /, others: 'Sign out everywhere else', disconnect: /^Disconnect\s*: /, yes: 'Disconnect', show: 'Show the secret', renew: 'Make a new secret', secretName: 'Name of the secret', lastDay: 'Last day on which it works', add: 'Add a secret', drop: /^Remove\s*: First secret/, dropYes: 'Remove', remove: 'Delete the app', signOut: 'Sign out', out: 'Signed out' },
+  de: { lang: 'de-AT', account: 'Konto', password: 'Passwort', signIn: 'Anmelden', name: 'Name', save: 'Speichern', current: 'Jetziges Passwort', next: 'Neues Passwort', change: 'Passwort ändern', end: /^Beenden\s*: /, others: 'Überall sonst abmelden', disconnect: /^Trennen\s*: /, yes: 'Trennen', show: 'Geheimnis zeigen', renew: 'Neues Geheimnis erzeugen', secretName: 'Name des Geheimnisses', lastDay: 'Letzter Tag, an dem es gilt', add: 'Geheimnis hinzufügen', drop: /^Entfernen\s*: Erstes Geheimnis/, dropYes: 'Entfernen', remove: 'App löschen', signOut: 'Abmelden', out: 'Abgemeldet' }
 } as const
 
 const LOOKS = [
@@ -69,6 +69,15 @@ async function walk (t: Test, look: typeof LOOKS[number]): Promise<void> {
     await shown('renewed')
     await press(tab, words.show)
     t.not(await tab.locator('#secret').textContent(), secret)
+    await tab.getByLabel(words.secretName).fill('Nightly')
+    await tab.getByLabel(words.lastDay).fill('2099-12-31')
+    await press(tab, words.add)
+    await shown('added')
+    t.match(await tab.locator('#secret').textContent(), /^fi_sec_/)
+    await tab.getByRole('button', { name: words.drop }).click()
+    await press(tab, words.dropYes)
+    await shown('secret removed')
+    t.equal(await tab.locator('main ul.entries li').count(), 1)
     await press(tab, words.remove)
     await press(tab, words.remove)
     await shown('removed')
@@ -93,7 +102,7 @@ t.test('in Chromium', { skip, timeout: 600_000 }, async (t) => {
 
   await t.test('axe finds nothing on the pages as they are served', async (t) => {
     const harness = await startHarness(t)
-    const app = await harness.register({ name: 'Harbour' })
+    const app = await harness.register({ name: 'Harbour', first_party: false })
     await getCode(harness, app)
     await withTab(t, { bypassCSP: true }, async (tab) => {
       await tab.goto(`${harness.url}/account`)
@@ -101,7 +110,7 @@ t.test('in Chromium', { skip, timeout: 600_000 }, async (t) => {
       await tab.getByLabel('Account').fill(harness.user.account)
       await tab.getByLabel('Password').fill(harness.user.password)
       await press(tab, 'Sign in')
-      for (const section of ['', '/password', '/sessions', '/apps', '/clients']) {
+      for (const section of ['', '/password', '/sessions', '/apps', '/clients', `/clients/${app.client_id}`]) {
         await tab.goto(`${harness.url}/account${section}`)
         t.strictSame(await findViolations(tab), [], section)
       }

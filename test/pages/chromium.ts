@@ -79,7 +79,7 @@ export async function findViolations (tab: Tab, run = 'axe.run()'): Promise<unkn
 export async function typeIn (tab: Page, { account, password }: { account: string, password: string }): Promise<void> {
   await tab.getByLabel('Account').fill(account)
   await tab.getByLabel('Password').fill(password)
-  await press(tab, 'Sign in')
+  await tab.getByRole('button', { name: 'Sign in', exact: true }).click()
 }
 
 /** Takes a picture of the whole page. */

@@ -36,3 +36,11 @@ export async function enrol (clock: Clock, page: Page, password: string): Promis
   const fields = { codes: readHidden(shown, 'codes'), factor: readHidden(shown, 'factor'), kept: 'yes' }
   return { page: await post(shown, '/account/factors/codes', fields), seed, codes: readCodes(shown) }
 }
+
+/** Adds the first authenticator app within a sign-in that demands one, from the page that says why. */
+export async function enrolInSignIn (clock: Clock, why: Page): Promise<Enrolled> {
+  const begun = await why.submit()
+  const seed = readSeed(begun)
+  const shown = await begun.submit({ code: await nextCode(clock, seed) })
+  return { page: await shown.submit({ kept: 'yes' }), seed, codes: readCodes(shown) }
+}

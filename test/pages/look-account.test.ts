@@ -1,9 +1,9 @@
 import t from 'tap'
 import { toQrCode } from '../../lib/qr.ts'
 import { skip } from './chromium.ts'
-import { LONG, type Row, action, checkLook, client } from './look.ts'
+import { LONG, type Row, action, checkLook, client, shared } from './look.ts'
 
-const view = { base: '/account', sections: ['profile', 'password', 'factors', 'email', 'sessions', 'apps', 'activity', 'clients', 'delete'], account: 'ann@example.com', xsrf: 'x' } as const
+const view = { base: '/account', sections: ['profile', 'password', 'factors', 'email', 'sessions', 'apps', 'activity', 'clients', 'data', 'delete'], account: 'ann@example.com', xsrf: 'x' } as const
 const longView = { ...view, account: `${LONG.toLowerCase()}@example.com` }
 const since = '2026-11-20T09:30:00.000Z'
 const last_used_at = '2026-11-22T02:51:00.000Z'
@@ -16,23 +16,44 @@ const uri = `otpauth://totp/Northwind:ann@example.com?secret=${seed}`
 const codes = Array.from({ length: 10 }, (_, index) => `${index}abc-defg-hjkm-npqr-stvw-xyz0`)
 const qr = await toQrCode(uri)
 
+const proving = { mode: 'get', options: {} } as const
+
 const ROWS: Row[] = [
   ['account-factors', 'account-factors', {
-    ...view, section: 'factors', needsCode: true, done: 'factor', codes: 9, mayAdd: true, apps: [{ id: 'a', name: 'Phone', at: since, last_used_at }, { id: 'b', name: LONG, at: since }, { id: 'c', at: since }]
+    ...view, section: 'factors', needsCode: true, done: 'factor', codes: 9, mayAdd: true, mayAddPasskey: true, passkey: proving, passkeys: [{ id: 'd', name: 'Laptop', at: since, last_used_at, place }, { id: 'e', at: since, foreign: true }], apps: [{ id: 'a', name: 'Phone', at: since, last_used_at }, { id: 'b', name: LONG, at: since }, { id: 'c', at: since }]
   }, 'Northwind ID'],
-  ['account-factors-none', 'account-factors', { ...view, section: 'factors', apps: [], mayAdd: true }],
+  ['account-factors-none', 'account-factors', { ...view, section: 'factors', apps: [], passkeys: [], mayAdd: true, mayAddPasskey: false }],
+  ['account-identities', 'account-identities', {
+    ...view, sections: [...view.sections, 'identities'], section: 'identities', done: 'identity', identities: [{ id: 'a', name: 'Google', at: since, last_used_at }, { id: 'b', name: LONG, at: since, off: true }], upstreams: [{ id: 'a', name: 'Google' }, { id: 'b', name: LONG }]
+  }, 'Northwind ID'],
+  ['account-identities-none', 'account-identities', { ...view, section: 'identities', identities: [], upstreams: [] }],
+  ['account-identity-remove', 'account-identity-remove', { ...view, section: 'identities', needsCode: true, id: 'a', name: LONG, error: ({ account }) => account.lastIdentity }],
+  ['account-identity-remove-alone', 'account-identity-remove', { ...view, section: 'identities', noPassword: true, id: 'a', name: 'Google' }],
+  ['account-factor-rename', 'account-factor-rename', { ...view, section: 'factors', id: 'a', kind: 'passkey', name: LONG }],
+  ['account-passkey-remove', 'account-factor-remove', { ...view, section: 'factors', needsCode: true, id: 'a', kind: 'passkey', isLast: false, passkey: proving, error: ({ errors }) => errors.passkeyUnverified }],
+  ['account-passkey-add', 'account-passkey-add', { ...view, section: 'factors', needsCode: true, passkey: proving, name: LONG }],
+  ['account-passkey-create', 'account-passkey-add', { ...view, section: 'factors', creation: true, passkey: { mode: 'create', options: {} } }],
   ['account-factor-add', 'account-factor-add', { ...view, section: 'factors', id: 'a', seed, uri, qr, proved: false, error: ({ errors }) => errors.wrongCode }, 'Northwind ID'],
   ['account-factor-proved', 'account-factor-add', { ...view, section: 'factors', id: 'a', seed, uri, qr, proved: true }],
-  ['account-factor-remove', 'account-factor-remove', { ...view, section: 'factors', needsCode: true, id: 'a', name: LONG, isLast: true }, 'Northwind ID'],
+  ['account-factor-remove', 'account-factor-remove', { ...view, section: 'factors', needsCode: true, id: 'a', kind: 'totp', name: LONG, isLast: true }, 'Northwind ID'],
+  ['enrol', 'enrol', { ...shared, kind: 'totp', view: { at: 'why' }, others: ['passkey'] }, 'Northwind ID'],
+  ['enrol-passkey', 'enrol', { ...shared, kind: 'passkey', view: { at: 'why' }, others: ['totp'], passkey: { mode: 'create', options: {} }, error: ({ errors }) => errors.wrongPasskey }, 'Northwind ID'],
+  ['enrol-account', 'enrol', { action, xsrf: 'x', kind: 'totp', view: { at: 'why' } }],
+  ['enrol-app', 'enrol', { ...shared, kind: 'totp', view: { at: 'app', seed, uri, qr, proved: false }, error: ({ errors }) => errors.wrongCode }, 'Northwind ID'],
+  ['enrol-imported', 'enrol', { ...shared, kind: 'recovery', view: { at: 'why' } }, 'Northwind ID'],
+  ['enrol-codes', 'enrol', { ...shared, kind: 'totp', view: { at: 'codes', codes, account: 'ann@example.com' } }],
   ['account-factor-codes', 'account-factor-codes', { ...view, section: 'factors', codes, id: 'a', factor: 'b' }, 'Northwind ID'],
   ['account-factor-codes-new', 'account-factor-codes', { ...view, section: 'factors', needsCode: true, error: ({ errors }) => errors.wrongCode }],
   ['account-profile', 'account-profile', { ...view, section: 'profile', name: 'Ann', created_at: since, done: 'name' }, 'Northwind ID'],
   ['account-profile-long', 'account-profile', { ...longView, section: 'profile', name: LONG, created_at: since }],
-  ['account-password', 'account-password', { ...view, section: 'password' }, 'Northwind ID'],
-  ['account-password-wrong', 'account-password', { ...view, section: 'password', error: ({ account }) => account.wrongCurrent }],
+  ['account-password', 'account-password', { ...view, section: 'password', mayRemove: true }, 'Northwind ID'],
+  ['account-password-remove', 'account-password-remove', { ...view, section: 'password', needsCode: true, error: ({ account }) => account.lastPassword }, 'Northwind ID'],
+  ['account-password-wrong', 'account-password', { ...view, section: 'password', mayRemove: false, error: ({ account }) => account.wrongCurrent }],
   ['account-email', 'account-email', { ...view, section: 'email', email: 'ann@example.com' }, 'Northwind ID'],
   ['account-email-unverified', 'account-email', { ...view, section: 'email', unverified: `${LONG.toLowerCase()}@example.com`, typed: 'x', error: ({ account }) => account.wrongAddress }],
   ['account-email-none', 'account-email', { ...view, section: 'email', done: 'address' }],
+  ['account-data', 'account-data', { ...view, section: 'data' }, 'Northwind ID'],
+  ['account-data-again', 'account-data', { ...longView, section: 'data', needsCode: true, error: ({ account }) => account.dataAgain({ minutes: 17 }) }],
   ['account-delete', 'account-delete', { apps: 2, ...view, section: 'delete' }, 'Northwind ID'],
   ['account-deleted', 'account-deleted', {}, 'Northwind ID'],
   ['account-sessions', 'account-sessions', {
@@ -76,9 +97,32 @@ const ROWS: Row[] = [
     next: 'after=x'
   }, 'Northwind ID'],
   ['account-client', 'account-client', {
-    ...view, section: 'clients', client_id: 'a', client, created_at: since, confidential: true, disabled: false, redirectUris: ['https://harbour.example/cb', `https://${LONG.slice(0, 60)}.example/cb`], scopes, secret: 'Qw8Zr2Lm5Tx9Vb3N'
+    ...view,
+    section: 'clients',
+    client_id: 'a',
+    client,
+    created_at: since,
+    confidential: true,
+    readable: true,
+    disabled: false,
+    redirectUris: ['https://harbour.example/cb', `https://${LONG.slice(0, 60)}.example/cb`],
+    scopes,
+    secret: 'Qw8Zr2Lm5Tx9Vb3N',
+    match: '"x"',
+    mayAdd: true,
+    secrets: [
+      { id: 'first', ended: false, last_used_at },
+      { id: 'a', name: 'Nightly report', last4: 'x7Qp', created_at: since, expires_at: '2027-11-22T23:59:59.999Z', ended: false, last_used_at },
+      { id: 'b', name: LONG, last4: 'Ab1c', created_at: since, expires_at: since, ended: true }
+    ]
   }, 'Northwind ID'],
-  ['account-client-public', 'account-client', { ...view, section: 'clients', client_id: 'b', client, created_at: since, confidential: false, disabled: true, redirectUris: [], scopes: [] }],
+  ['account-client-added', 'account-client', {
+    ...view, section: 'clients', client_id: 'a', client, created_at: since, confidential: true, readable: false, disabled: false, redirectUris: [], scopes: [], match: '"x"', mayAdd: false, secrets: [{ id: 'a', name: 'Nightly report', last4: 'aB1c', created_at: since, ended: false }], added: 'fi_sec_0123456789abcdefghijklmnopqrstuvwxyzABCDEFG0aB1cD'
+  }],
+  ['account-client-refused', 'account-client', {
+    ...view, section: 'clients', client_id: 'a', client, created_at: since, confidential: true, readable: false, disabled: false, redirectUris: [], scopes: [], match: '"x"', mayAdd: true, secrets: [], typed: { name: LONG, expires: '2026-11-19', wrong: 'expires' }, error: ({ account }) => account.wrongLastDay
+  }, 'Northwind ID'],
+  ['account-client-public', 'account-client', { ...view, section: 'clients', client_id: 'b', client, created_at: since, confidential: false, readable: false, disabled: true, redirectUris: [], scopes: [], secrets: [], match: '', mayAdd: true }],
   ['account-confirm', 'account-confirm', {
     ...view, section: 'apps', question: ({ account }, app) => account.disconnectQuestion({ app }), subject: client.name, warning: ({ account }) => account.disconnectWarning, submit: ({ account }) => account.disconnect, action, back: '/account/apps', fields: { client: 'a' }
   }, 'Northwind ID']

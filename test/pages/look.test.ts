@@ -8,6 +8,9 @@ const ROWS: Row[] = [
   ['sign-in-wrong', 'sign-in', { ...shared, account: 'ann@example.com', error: ({ errors }) => errors.wrongPassword }, 'Northwind ID'],
   ['sign-in-too-many', 'sign-in', { ...shared, account: 'ann@example.com', error: ({ errors }) => errors.tooManySeconds({ seconds: 42 }) }],
   ['second-step', 'second-step', { ...shared, kind: 'totp', others: ['recovery'] }, 'Northwind ID'],
+  ['sign-in-passkey', 'sign-in', { ...shared, xsrf: 'x', passkey: { mode: 'get', conditional: true, options: {} }, error: ({ errors }) => errors.wrongPasskey }],
+  ['sign-in-unverified', 'sign-in', { ...shared, unverified: true }],
+  ['second-step-passkey', 'second-step', { ...shared, kind: 'passkey', others: ['totp', 'recovery'], passkey: { mode: 'get', options: {} }, signals: { signalUnknownCredential: {} } }],
   ['second-step-wrong', 'second-step', { ...shared, kind: 'totp', others: ['recovery'], error: ({ errors }) => errors.codeClosed }],
   ['second-step-recovery', 'second-step', { action, xsrf: 'x', kind: 'recovery', others: ['totp'], error: ({ errors }) => errors.wrongCode }, 'Northwind ID'],
   ['consent', 'consent', {
@@ -21,6 +24,9 @@ const ROWS: Row[] = [
   }, 'Northwind ID'],
   ['consent-long', 'consent', {
     action, client: { name: LONG }, account: `${LONG.toLowerCase()}@example.com`, scopes: [{ scope: 'openid' }, { scope: `https://api.example/${LONG}` }], vouched: false, ownerDomain: `${LONG.toLowerCase()}.example`, redirectUri: 'com.example.harbour:/cb', otherAccount: '/form'
+  }],
+  ['consent-document', 'consent', {
+    action, client: { name: LONG }, account: 'ann@example.com', scopes: [{ scope: 'openid' }], vouched: false, document: { host: 'agent.example', print: 'x' }, redirectUri: 'http://127.0.0.1:33418/callback', otherAccount: '/form'
   }],
   ['device', 'device', { action, xsrf: 'x' }],
   ['device-wrong', 'device', { action, xsrf: 'x', code: 'WDJB-MJHT', error: ({ device }) => device.unknownCode }],
@@ -49,6 +55,8 @@ const ROWS: Row[] = [
   ['confirm-change', 'confirm-change', { action, token: 'x', xsrf: 'x', account: 'ann@example.com', signedInAs: 'ann@example.com', address: `${LONG.toLowerCase()}@example.com` }],
   ['confirm-change-signed-out', 'confirm-change', { action, token: 'x', account: 'ann@example.com', address: 'ann@example.org' }],
   ['confirm-change-other', 'confirm-change', { action, xsrf: 'x', account: 'ann@example.com', signedInAs: `${LONG.toLowerCase()}@example.com`, address: 'ann@example.org' }],
+  ['choose-account', 'choose-account', { action, xsrf: 'x', upstream: 'Example Corp', account: 'corp-x7k2m9qa', isFixed: false, error: ({ upstreams }) => upstreams.choose.taken }],
+  ['choose-account-address', 'choose-account', { action, xsrf: 'x', upstream: LONG, account: `${LONG.toLowerCase()}@example.com`, isFixed: true }, 'Northwind ID'],
   ['undo', 'confirm-link', { action, token: 'x', purpose: 'undo' }],
   ['link-done', 'link-done', { what: 'account', to: { client, uri: 'https://harbour.example/', vouched: true } }],
   ['link-done-unchecked', 'link-done', { what: 'account', to: { client, uri: 'https://harbour.example/', vouched: false } }],

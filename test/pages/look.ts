@@ -20,6 +20,9 @@ const lookOf = (name: string | undefined) => createLook({ getHome: () => '/accou
 /** Opens or closes the menu of a phone. axe reads it only while it is open. */
 const setMenu = (isOpen: boolean) => `document.querySelectorAll('details').forEach((details) => { details.open = ${isOpen} })`
 
+/** Shows all parts of a passkey, as the script shows some of them. */
+const SHOW_PASSKEY = "document.querySelectorAll('[data-passkey] [hidden]').forEach((part) => { part.hidden = false })"
+
 const ADDRESS = 'https://id.example/page'
 const OVERFLOW = 'document.documentElement.scrollWidth - document.documentElement.clientWidth'
 /** Too small targets. Links within a sentence may be as high as its lines (WCAG 2.2, 2.5.8). */
@@ -61,6 +64,7 @@ export async function checkLook (t: Test, rows: readonly Row[]): Promise<void> {
         await tab.setViewportSize(WIDTHS.wide)
         await show(renderPage(name, data as never, lookOf(service), language, 'next=email'))
         await tab.evaluate(setMenu(true))
+        await tab.evaluate(SHOW_PASSKEY)
         t.equal(await tab.locator('h1').count(), 1, `${what}: one heading of the first level`)
         for (const colorScheme of isShown ? ['dark', 'light'] as const : ['light'] as const) {
           await tab.emulateMedia({ colorScheme })

@@ -13,7 +13,7 @@ const ROWS: { [Name in PageName]: [name: Name, data: Pages[Name], what: string] 
   ['set-password', { action, token: 'x', purpose: 'sign-up', account: ACCOUNT, min: 8 }, 'a sign-up'],
   ['set-password', { action, token: 'x', purpose: 'reset', account: ACCOUNT, min: 8 }, 'a reset'],
   ['set-password', { action, token: 'x', purpose: 'invite', account: ACCOUNT, min: 8 }, 'an invitation'],
-  ['account-password', { ...view, section: 'password' }, 'a change of the password'],
+  ['account-password', { ...view, section: 'password', mayRemove: true }, 'a change of the password'],
   ['account-email', { ...view, section: 'email', email: ACCOUNT, typed: 'new@example.com' }, 'a change of the address'],
   ['account-delete', { ...view, section: 'delete' }, 'a deletion']
 ]

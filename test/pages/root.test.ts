@@ -61,3 +61,17 @@ t.test('an app that embeds the plugin keeps its own root and icon', async (t) =>
   await app.ready()
   for (const url of ['/', '/favicon.ico']) t.equal((await app.inject({ url, headers: { accept: BROWSER } })).statusCode, 404, url)
 })
+
+t.test('the well-known addresses lead to the pages of the account', async (t) => {
+  const app = await start(t, { IDENTITY_ISSUER: 'https://id.example/base', IDENTITY_ACCOUNT_PATH: '/me' })
+  const endpoints = await app.inject({ url: '/.well-known/passkey-endpoints' })
+  t.strictSame(endpoints.json(), { enroll: 'https://id.example/base/me/factors/passkeys', manage: 'https://id.example/base/me/factors' })
+  t.match(endpoints.headers['content-type'], /^application\/json/)
+  const change = await app.inject({ url: '/.well-known/change-password' })
+  t.strictSame([change.statusCode, change.headers.location], [302, '/base/me/password'])
+  const off = await start(t, { IDENTITY_ISSUER: 'https://id.example', IDENTITY_PASSKEYS: 'off' })
+  t.equal((await off.inject({ url: '/.well-known/passkey-endpoints' })).statusCode, 404)
+  t.equal((await off.inject({ url: '/.well-known/change-password' })).headers.location, '/account/password')
+  const bare = await start(t, { IDENTITY_ISSUER: 'https://id.example', IDENTITY_ACCOUNT_PATH: 'off' })
+  for (const path of ['passkey-endpoints', 'change-password']) t.equal((await bare.inject({ url: `/.well-known/${path}` })).statusCode, 404, path)
+})

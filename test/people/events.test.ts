@@ -1,12 +1,16 @@
 import t, { type Test } from 'tap'
+import { createToken, hashToken } from '../../lib/crypto/random-token.ts'
+import type { TicketRecord } from '../../lib/accounts/tickets.ts'
 import type { EventType } from '../../lib/events/types.ts'
+import { toWayKey } from '../../lib/way.ts'
 import { isForPrograms } from '../../plugins/oidc.ts'
 import type { Event } from '../../schemas/event.ts'
 import { createApp } from '../../testing/kit.ts'
 import { unique } from '../helpers/people.ts'
 import type { Browser, Page } from '../oidc/browser.ts'
-import { type App, type Harness, askCode, eachStore, getCode, startHarness } from '../oidc/harness.ts'
+import { type App, type Harness, askCode, atLocalhost, eachStore, getCode, startHarness } from '../oidc/harness.ts'
 import { enrol, nextCode, pathOf, readCodes, readHidden, readSeed } from '../pages/factors.ts'
+import { answer, beginPasskey, enrolPasskey } from '../pages/passkeys.ts'
 import { enter, post, readXsrf } from '../pages/visits.ts'
 
 interface Person { user_id: string, account: string, password: string }
@@ -90,11 +94,12 @@ const sends = (path: string, fields: (scene: Scene, person: Person) => Record<st
   }
 }
 
-const withClient = (fields: Record<string, string>): Case[2] => async (scene) => {
+const withClient = (fields: Record<string, string> | ((scene: Scene, clientId: string, actor: { user_id: string, isAdmin: boolean }) => Promise<Record<string, string>>)): Case[2] => async (scene) => {
   const { person, page } = await scene.arrive()
   const clientId = await createOwnClient(scene, person.user_id)
+  const given = typeof fields === 'function' ? await fields(scene, clientId, { user_id: person.user_id, isAdmin: false }) : fields
   return async () => {
-    const { text } = await post(page, `/account/clients/${clientId}`, fields)
+    const { text } = await post(page, `/account/clients/${clientId}`, given)
     for (const [, shown = ''] of text.matchAll(/id="secret">([^<]*)/g)) scene.secret(shown)
     return person.user_id
   }
@@ -118,6 +123,24 @@ async function arriveWithFactor (scene: Scene): Promise<{ person: Person, page: 
 /** Every form of a page, by its route. */
 const FORMS: Record<string, Case[]> = {
   '/account/sign-in': [
+    ['a passkey', ['sign_in.succeeded by them'], async (scene) => {
+      const { person, page } = await scene.arrive()
+      const { key } = await enrolPasskey(page, { current_password: person.password })
+      const form = await scene.browser().open('/account')
+      return async () => {
+        await post(form, form.response.url, { way: 'passkey', ...answer(form, key) })
+        return person.user_id
+      }
+    }],
+    ['a passkey with another signature', ['factor.failed'], async (scene) => {
+      const { person, page } = await scene.arrive()
+      const { key } = await enrolPasskey(page, { current_password: person.password })
+      const form = await scene.browser().open('/account')
+      return async () => {
+        await post(form, form.response.url, { way: 'passkey', ...answer(form, key, { signature: (bytes) => bytes.subarray(1) }) })
+        return person.user_id
+      }
+    }],
     ['the right password', ['sign_in.succeeded by them'], async (scene) => {
       const [person, form] = [await scene.add(), await scene.browser().open('/account')]
       return async () => {
@@ -171,10 +194,16 @@ const FORMS: Record<string, Case[]> = {
     ['a new password', ['user.password_changed by them'], sends('/account/password', ({ secret }, { password }) => ({ current_password: password, password: secret(NEW_PASSWORD) }))],
     ['a wrong current password', ['user.confirmation_failed by them'], sends('/account/password', ({ secret }) => ({ current_password: 'not their password', password: secret(NEW_PASSWORD) }), 400)]
   ],
+  // Its removal: test/pages/remove-password.test.ts.
+  '/account/password/remove': [['the only way in', [], sends('/account/password/remove', (_scene, { password }) => ({ current_password: password }), 403)]],
   '/account/email': [
     ['a link to the address', ['user.verification_requested by them'], sends('/account/email', () => ({ verify: 'yes' }))],
     ['another address', ['user.email_change_requested by them'], sends('/account/email', ({ secret }, { password }) => ({ email: secret('changed@example.com'), current_password: password }))],
     ['a wrong current password', ['user.confirmation_failed by them'], sends('/account/email', () => ({ email: 'changed@example.com', current_password: 'not their password' }), 400)]
+  ],
+  '/account/data': [
+    ['a download', ['user.exported by them'], sends('/account/data', (_scene, { password }) => ({ current_password: password }))],
+    ['a wrong current password', ['user.confirmation_failed by them'], sends('/account/data', () => ({ current_password: 'not their password' }), 400)]
   ],
   '/account/delete': [
     ['the account and a client', ['client.deleted by them', 'user.deleted by them'], sends('/account/delete', async (scene, { user_id, password }) => {
@@ -212,9 +241,57 @@ const FORMS: Record<string, Case[]> = {
       return person.user_id
     }
   }]],
+  '/account/enrol': [['the link of a reset, which the browser carries to the sign-in', [], async (scene) => {
+    const person = await scene.add()
+    const { kit } = scene
+    const token = scene.secret(createToken())
+    const ticket = hashToken(token)
+    const time = new Date(kit.clock.now()).toISOString()
+    await kit.app.identity.store.collection<TicketRecord>('tickets').insert({ id: ticket, purpose: 'enrol', holder: `enrol ${person.user_id}`, user_id: person.user_id, mailed: true, created_at: time, expired_at: new Date(kit.clock.now() + 3_600_000).toISOString() })
+    await kit.app.identity.store.collection('users').update(person.user_id, { set: { enrol_ticket: ticket } })
+    const page = await scene.browser().open(`/account/enrol?token=${token}`)
+    return async () => {
+      await page.submit()
+      return undefined
+    }
+  }]],
+  '/account/factors/rename': [['an app', [], async (scene) => {
+    const { person, page } = await arriveWithFactor(scene)
+    const { factors: [app] } = await scene.kit.app.identity.heldFactors.list(person.user_id)
+    const form = await page.browser.open(`/account/factors/rename?id=${app!.factor_id}`)
+    return async () => {
+      await post(form, pathOf(form), { name: 'Tablet' })
+      return person.user_id
+    }
+  }]],
+  '/account/factors/passkeys': [
+    ['the proof', [], async (scene) => {
+      const { person, page } = await scene.arrive()
+      return async () => {
+        await beginPasskey(page, { current_password: person.password })
+        return person.user_id
+      }
+    }],
+    ['a new passkey, with its codes', ['factor.added by them'], async (scene) => {
+      const { person, page } = await scene.arrive()
+      return async () => {
+        for (const code of (await enrolPasskey(page, { current_password: person.password })).codes) scene.secret(code)
+        return person.user_id
+      }
+    }]
+  ],
   '/account/undo-factor': [['the first app of somebody else', ['factor.undone'], async (scene) => {
     const { person } = await arriveWithFactor(scene)
     const page = await scene.browser().open((await scene.mailed(person.account)).link)
+    return async () => {
+      await page.submit()
+      return undefined
+    }
+  }]],
+  '/account/undo-link': [['an identity of somebody else', ['identity.unlinked'], async (scene) => {
+    const { person: { user_id, account } } = await scene.arrive()
+    await scene.kit.app.identity.accounts.linkIdentity({ user_id, epoch: 0 }, { kind: 'upstream', upstream: 'corp', key: toWayKey('upstream', 'corp', account), material: {} }, 'Corp')
+    const page = await scene.browser().open((await scene.mailed(account)).link)
     return async () => {
       await page.submit()
       return undefined
@@ -249,6 +326,10 @@ const FORMS: Record<string, Case[]> = {
   '/account/clients/:clientId': [
     ['the secret', [], withClient({ action: 'show' })],
     ['the question', [], withClient({ action: 'renew' })],
+    ['one more secret', ['client.secret_added by them'], withClient(async ({ kit }, clientId, actor) => ({ action: 'add', name: 'Nightly', match: (await kit.app.identity.clients.listSecrets(clientId, actor)).tag }))],
+    ['one that is refused', [], withClient({ action: 'add', name: 'Nightly' })],
+    ['the question about one', [], withClient({ action: 'remove', secret: 'first' })],
+    ['the end of one', ['client.secret_removed by them'], withClient({ action: 'remove', secret: 'first', confirm: 'yes' })],
     ['a new secret', ['client.secret_changed by them'], withClient({ action: 'renew', confirm: 'yes' })],
     ['the end', ['client.deleted by them'], withClient({ action: 'delete', confirm: 'yes' })]
   ],
@@ -479,7 +560,7 @@ async function openScene (start: (options: NonNullable<Parameters<typeof startHa
   const routes = collectForms(app)
   const requests = new Map<string, string>()
   app.addHook('onRequest', async ({ id, method, routeOptions: { url = '' } }) => { requests.set(id, `${method} ${url}`) })
-  const harness = await start({ app, signUp: true, selfDelete: true })
+  const harness = await start({ app, signUp: true, selfDelete: true, ...await atLocalhost() })
   const { kit, browser } = harness
   const secrets = new Set<string>()
   const secret = (text: string) => {

@@ -2,7 +2,10 @@ import t from 'tap'
 import type { Proof } from '../../lib/proofs.ts'
 import type { UserRecord } from '../../lib/records.ts'
 import { NO_PASSWORD } from '../../lib/users/passwords.ts'
+import { createHeldFactors } from '../../lib/ways/held-factors.ts'
 import { createWays } from '../../lib/ways/ways.ts'
+import { DEFAULT_POLICY } from '../../lib/ways/words.ts'
+import { hashToken } from '../../lib/crypto/random-token.ts'
 import { createSilentRecorder } from '../helpers/events.ts'
 import { type Choose, Scheduler, exhaust } from '../helpers/scheduler.ts'
 import { openRules } from '../helpers/services.ts'
@@ -30,7 +33,7 @@ const read = async (user_id: string): Promise<UserRecord> => (await records.user
 const countFactors = async (user_id: string) => Object.values((await read(user_id)).ways ?? {}).filter(({ kind }) => kind === 'totp').length
 
 /** Prepares an app and a set of codes. */
-const prepare = async (user_id: string): Promise<string[]> => await ways.prepare({ user_id, epoch: 0 }, [
+const prepare = async (user_id: string, epoch = 0): Promise<string[]> => await ways.prepare({ user_id, epoch }, [
   { kind: 'totp', material: { step: 1 } }, { kind: 'recovery', material: { hashes: [] } }
 ])
 
@@ -143,6 +146,51 @@ await race('of two first factors at once, one is refused: the password alone add
     async check (succeeded) {
       if (succeeded.one === succeeded.two) return 'not one winner'
       if (await countFactors(user_id) !== 1 || (await read(user_id)).first_factors?.length !== 1) return 'not one factor with one link'
+    }
+  }
+})
+
+/** The same, where everybody needs a factor. */
+const strictWays = createWays({
+  store, now, recorder: createSilentRecorder(store), tokens, policy: { ...DEFAULT_POLICY, factors: 'required' }, onError: (error) => { t.fail(String(error)) }
+})
+const strict = openAccounts({}, { ways: strictWays })
+const held = createHeldFactors({
+  store, ways: strictWays, users: { confirm: async () => {} }, removeFactor: strict.removeFactor, prepareReset: strict.prepareReset
+})
+
+await race('a reset leaves no factor that somebody adds with the password alone, in an old session or in a new one', async () => {
+  const user_id = await reset()
+  const ids = await prepare(user_id)
+  const users = store.collection<UserRecord>('users')
+  return {
+    actors: {
+      admin: async () => await held.reset(user_id, { user_id: 'operator', isAdmin: true }),
+      thief: async () => await strict.addFactor({ user_id, epoch: (await users.get(user_id))!.epoch, proofs: PASSWORD }, ids)
+    },
+    async check (succeeded) {
+      if (succeeded.admin !== true) return 'the reset failed'
+      const { ways: named, enrol_ticket } = await read(user_id)
+      if (named !== undefined) return 'a factor of the thief has survived'
+      if (enrol_ticket === undefined) return 'the next one needs no link'
+    }
+  }
+})
+
+await race('the link of a reset adds one factor, and a later reset ends it', async () => {
+  const user_id = await reset()
+  const { link: url = '' } = await held.reset(user_id, { user_id: 'operator', isAdmin: true })
+  const ids = await prepare(user_id, 1)
+  const link = hashToken(new URL(url).searchParams.get('token')!)
+  return {
+    actors: {
+      owner: async () => await strict.addFactor({ user_id, epoch: 1, proofs: PASSWORD, link }, ids),
+      admin: async () => await held.reset(user_id, { user_id: 'operator', isAdmin: true })
+    },
+    async check (succeeded) {
+      if (succeeded.admin !== true) return 'the reset failed'
+      const { ways: named, enrol_ticket } = await read(user_id)
+      if (named !== undefined || enrol_ticket === undefined || enrol_ticket === link) return 'the former link has survived'
     }
   }
 })

@@ -3,6 +3,7 @@ import type { UserRecord } from '../../lib/records.ts'
 import type { CredentialRecord } from '../../lib/way.ts'
 import { startIdentity } from '../../testing/kit.ts'
 import { forEachStore } from '../helpers/build.ts'
+import { proveApp } from '../helpers/factors.ts'
 import { createUser, signIn, unique } from '../helpers/people.ts'
 
 const HOUR = 60 * 60_000
@@ -11,7 +12,7 @@ const BOTH = [...PASSWORD, { way: 'x', kind: 'totp', at: '2126-01-01T00:00:00.00
 
 forEachStore(t, async (t, build) => {
   const kit = await build(t)
-  const { accounts, users, factors, store } = kit.app.identity
+  const { accounts, users, factors, store, ways } = kit.app.identity
   const records = store.collection<UserRecord>('users')
   const admin = await signIn(kit, { roles: ['admin'], ttl: 1_000_000 })
 
@@ -30,6 +31,7 @@ forEachStore(t, async (t, build) => {
       async add (proofs: typeof PASSWORD | typeof BOTH = PASSWORD): Promise<string> {
         const actor = await toActor(proofs)
         const { id } = await factors.beginTotp(actor, account)
+        await proveApp(ways, user_id, id)
         const isFirst = (await read()).ways === undefined
         await accounts.addFactor(actor, isFirst ? [id, (await factors.prepareCodes(actor)).id] : [id])
         return id
@@ -138,6 +140,22 @@ forEachStore(t, async (t, build) => {
     t.same(await kit.mails.all(), [])
   })
 
+  await t.test('after a change of the address, the link of an undo leads to the mailbox before it', async (t) => {
+    const ann = await createPerson()
+    const thief = `${unique('thief')}@example.com`
+    await ann.add()
+    const { token } = await kit.mails.next({ to: ann.account })
+    await accounts.changeAddress(ann.user_id, thief)
+    await accounts.verifyAddress((await kit.mails.next({ to: thief })).token!, ann.user_id)
+    await kit.mails.all()
+    await accounts.undoFactor(token!)
+    const mails = await kit.mails.all()
+    t.strictSame(mails.map(({ to }) => to), [ann.account], 'and not to the one that a thief has set')
+    await accounts.setPassword(mails[0]!.token!, 'the new password')
+    t.equal((await ann.read()).email, thief, 'the address itself has a link of its own')
+    await t.rejects(accounts.setPassword(mails[0]!.token!, 'another password'), { code: 'ErrTicket' }, 'once')
+  })
+
   await t.test('an enrolment that was begun before a reset is never named', async (t) => {
     const ann = await createPerson()
     const actor = await ann.toActor()
@@ -158,7 +176,10 @@ t.test('without the option, and without mail, a first factor has no link', async
   const { accounts, users, factors } = kit.app.identity
   const { user_id } = await users.create({ data: { account: 'ann@example.com', password: 'a horse' } })
   const actor = { user_id, epoch: 0, proofs: PASSWORD }
-  await accounts.addFactor(actor, [(await factors.beginTotp(actor, 'ann')).id])
+  const { id } = await factors.beginTotp(actor, 'ann')
+  await t.rejects(accounts.addFactor(actor, [id]), { code: 'ErrNotFound', refusal: 'unknown' }, 'before its first right code')
+  await proveApp(kit.app.identity.ways, user_id, id)
+  await accounts.addFactor(actor, [id])
   const mail = await kit.mails.next()
   t.match(mail.subject, /second factor was added/)
   t.equal(mail.link, undefined)

@@ -29,7 +29,7 @@ await forEachStore(t, async (t, build) => {
     await kit.reset()
     const admin = await signIn(kit, { roles: ['admin'] })
     const clientId = await createClient(admin, { scopes: ['orders:read', 'own'] })
-    const body = { data: { id: 'https://api.example/orders', name: 'Orders', scopes: { 'orders:read': 'see your orders' }, selfService: ['orders:read'], roles: ['clerk'] } }
+    const body = { data: { id: 'https://api.example/orders', name: 'Orders', scopes: { 'orders:read': 'see your orders' }, selfService: ['orders:read'], accessTtl: 7200, roles: ['clerk'] } }
     const created = await admin.post<{ data: { resourceId: string, strippedClients: number } }>('/resource', body)
     const { resourceId } = created.body.data
     t.match(created, { status: 200, body: { data: { resourceId: /^[0-9A-Za-z]{34}$/, strippedClients: 1 } } })
@@ -42,6 +42,9 @@ await forEachStore(t, async (t, build) => {
     const patched = await admin.get<{ data: object }>(`/resource/${resourceId}`)
     t.match(patched.body, { data: { name: 'Orders', scopes: { own: 'own it' }, selfService: [] } })
     t.notOk(Object.hasOwn(patched.body.data, 'roles'))
+    t.match(patched.body, { data: { accessTtl: 7200 } }, 'a change of something else keeps it')
+    await admin.patch(`/resource/${resourceId}`, { data: { accessTtl: null } })
+    t.notOk(Object.hasOwn((await admin.get<{ data: object }>(`/resource/${resourceId}`)).body.data, 'accessTtl'))
     t.match(await admin.post('/resource', { data: { ...body.data, id: 'https://api.example/2', scopes: { own: 'x' }, selfService: [] } }), {
       status: 409, body: { code: 'RESOURCE_EXIST', error: 'Conflict', message: "scopes: 'own' belongs to another resource" }
     })
@@ -63,6 +66,8 @@ await forEachStore(t, async (t, build) => {
       [{ data: { ...good.data, scopes: ['a'] } }, 'data.scopes: must be of the type object'],
       [{ data: { ...good.data, scopes: { a: 1 } } }, 'data.scopes.a: must be of the type string'],
       [{ data: { ...good.data, roles: [] } }, /^data\.roles: /],
+      [{ data: { ...good.data, accessTtl: 59 } }, /^data\.accessTtl: /],
+      [{ data: { ...good.data, accessTtl: 86_401 } }, /^data\.accessTtl: /],
       [{ data: { ...good.data, id: 'x' } }, 'id: must be an absolute URI']
     ] as const) t.match(await admin.post('/resource', body), { status: 400, body: { code: 'ErrParam', message } }, String(message))
     const { body: { data } } = await admin.post<{ data: { resourceId: string } }>('/resource', good)

@@ -22,12 +22,16 @@ GET    /client/list                       401   401   200   200   200     200   
 GET    /client/:clientId                  401   401   404   200   404     404     200
 PATCH  /client/:clientId                  401   401   404   204   404     404     204
 DELETE /client/:clientId                  401   401   404   204   404     404     204
+POST   /client/:clientId/secret           401   401   404   400   404     404     400
+GET    /client/:clientId/secret           401   401   404   200   404     404     200
+DELETE /client/:clientId/secret/:secretId 401   401   404   404   404     404     404
 DELETE /client/user/:userId               401   401   403   204   403     403     204
 GET    /auth/tokeninfo                    401   401   200   200   200     200     200
 POST   /auth/logout                       401   401   204   204   204     204     204
 GET    /auth/sessions                     401   401   200   200   200     200     200
 DELETE /auth/sessions                     401   401   204   204   204     204     204
 GET    /user                              401   401   200   200   200     200     200
+GET    /user/export                       401   401   200   200   200     200     200
 PATCH  /user                              401   401   204   204   204     204     204
 POST   /resource                          401   401   403   403   403     403     200
 GET    /resource/count                    401   401   403   403   403     403     200
@@ -59,6 +63,12 @@ DELETE /user                              401   401   404   404   404     404   
 GET    /user/factors                      401   401   200   200   200     200     200
 DELETE /user/factors/:factorId            401   401   404   404   404     404     404
 POST   /user/:userId/factors/reset        401   401   403   403   403     403     200
+GET    /user/identities                   401   401   200   200   200     200     200
+DELETE /user/identities/:identityId       401   401   404   404   404     404     404
+GET    /user/:userId/identities           401   401   403   403   403     403     200
+GET    /user/:userId/identities/:identityId 401 401   403   403   403     403     404
+DELETE /user/:userId/identities/:identityId 401 401   403   403   403     403     404
+POST   /user/import                       401   401   403   403   403     403     200
 POST   /user/invite                       401   401   403   403   200     403     200
 POST   /user/:userId/recovery             401   401   403   403   403     403     200
 `
@@ -75,7 +85,10 @@ function bodyOf ({ method, path }: Row): object | undefined {
   if (method === 'PATCH') return path === '/user/:userId' ? { data: { roles: {} } } : { data: { name: 'new' } }
   if (path === '/user/email') return { data: { email: `new${Math.random()}@example.com` } }
   if (method === 'DELETE' && path === '/user') return { data: {} }
+  if (path === '/user/import') return
   if (path === '/user/invite') return { data: { account: `new${Math.random()}@example.com` } }
+  // The clients here are public, and get no secret.
+  if (path === '/client/:clientId/secret') return { data: { name: 'n' } }
   if (path === '/webhook') return { data: { name: 'n', url: 'https://hooks.example.com/', types: ['*'] } }
   if (path.endsWith('/replay')) return { from: 'now' }
   if (/\/(send|recovery|reset|test|secret)$/.test(path)) return
@@ -103,7 +116,7 @@ async function walk (t: Test, kit: TestKit, names = { admin: 'admin', manager: '
       }
       const payload = bodyOf(row)
       const reply = await callAs(kit, await headers[who]()).send({
-        method: row.method, url: row.path.replace(':clientId', clientId).replace(':userId', user), ...(payload && { payload })
+        method: row.method, url: row.path.replace(/import$/, 'import?source=old').replace(':clientId', clientId).replace(':userId', user), ...(payload && { payload })
       })
       t.equal(reply.status, row.expected[who], `${row.method} ${row.path} as ${who}`)
       t.equal(reply.status === 401, reply.headers['www-authenticate'] !== undefined)

@@ -20,6 +20,8 @@ interface Scene {
 const OPERATIONS: Record<string, [run: (scene: Scene) => Promise<unknown>, ...types: (keyof typeof EVENT_TYPES)[]]> = {
   createClient: [({ call, user }) => call('POST', '/client', user.headers, { data: { redirectUris: [], scopes: [], name: 'new' } }), 'client.created'],
   patchClient: [({ call, user }) => call('PATCH', `/client/${user.client_id}`, user.headers, { data: { name: 'other' }, regen_secret: true }), 'client.updated', 'client.secret_changed'],
+  addClientSecret: [({ call, user }) => call('POST', `/client/${user.client_id}/secret`, user.headers, { data: { name: 'new' } }), 'client.secret_added'],
+  removeClientSecret: [({ call, user }) => call('DELETE', `/client/${user.client_id}/secret/first`, user.headers), 'client.secret_removed'],
   deleteClient: [({ call, user, admin }) => call('DELETE', `/client/${user.client_id}`, admin), 'client.deleted'],
   deleteClientsOfUser: [({ call, user }) => call('DELETE', `/client/user/${user.user_id}`, user.headers), 'client.deleted'],
   logout: [({ call, user }) => call('POST', '/auth/logout', user.headers), 'token.revoked'],
@@ -33,13 +35,25 @@ const OPERATIONS: Record<string, [run: (scene: Scene) => Promise<unknown>, ...ty
     const token = await createTickets({ store, now: kit.clock.now }).issue({ purpose: 'change', ...link })
     await call('POST', '/auth/verify', user.headers, { data: { token } })
   }, 'user.email_changed'],
+  exportOwnData: [({ kit, user: { headers } }) => kit.inject({ url: '/api/v1/user/export', headers }), 'user.exported'],
   deleteProfile: [({ call, user }) => call('DELETE', '/user', user.headers, { data: {} }), 'client.deleted', 'user.deleted'],
   inviteUser: [({ call, admin }) => call('POST', '/user/invite', admin, { data: { account: 'guest@example.com' } }), 'user.invited'],
   removeFactor: [async ({ call, user, kit }) => {
-    const { id } = await kit.app.identity.ways.add({ user_id: user.user_id, epoch: 0 }, { kind: 'totp', material: {} })
+    const { id } = await kit.app.identity.ways.add({ user_id: user.user_id, epoch: 0 }, { kind: 'totp', material: { step: 0 } })
     await call('DELETE', `/user/factors/${id}`, user.headers)
   }, 'factor.removed', 'user.sessions_ended'],
+  removeIdentity: [async ({ call, user, kit }) => {
+    const { id } = await kit.app.identity.ways.add({ user_id: user.user_id, epoch: 0 }, { kind: 'upstream', upstream: 'gone', key: 'x', material: { issuer: 'https://gone.example', subject: '1' } })
+    await call('DELETE', `/user/identities/${id}`, user.headers)
+  }, 'identity.unlinked', 'user.sessions_ended'],
+  removeIdentityOfUser: [async ({ call, user, admin, kit }) => {
+    const { id } = await kit.app.identity.ways.add({ user_id: user.user_id, epoch: 0 }, { kind: 'upstream', upstream: 'gone', key: 'y', material: { issuer: 'https://gone.example', subject: '1' } })
+    await call('DELETE', `/user/${user.user_id}/identities/${id}`, admin)
+  }, 'identity.unlinked', 'user.sessions_ended'],
   resetFactors: [({ call, user, admin }) => call('POST', `/user/${user.user_id}/factors/reset`, admin), 'factor.reset', 'user.sessions_ended'],
+  importUsers: [async ({ kit, admin }) => await kit.inject({
+    method: 'POST', url: '/api/v1/user/import?source=old', headers: { ...admin, 'content-type': 'application/x-ndjson' }, payload: '{"account":"imported"}'
+  }), 'user.created', 'users.imported'],
   recoverUser: [({ call, user, admin }) => call('POST', `/user/${user.user_id}/recovery`, admin), 'user.recovery_started'],
   createResource: [({ call, admin }) => call('POST', '/resource', admin, { data: { id: 'https://orders.example', name: 'Orders', scopes: { 'orders:read': 'read' } } }), 'resource.created'],
   patchResource: [async ({ call, admin, kit }) => {

@@ -150,9 +150,11 @@ async function watch (t: Test, { batches, stallTimeout, hold }: { batches: numbe
   const { promise: ends, resolve: end } = Promise.withResolvers<void>()
   const makeClients = (first: number, length: number) => Array.from({ length }, (_, index) => makeClient(first + index, ann.user_id))
   const shown = new WeakMap<unknown[], boolean>()
+  let isMade = false
   const around: Around = (call, run) => {
     const { collection, method } = call
-    if (collection !== 'clients' || isOfRelay(call) || !['page', 'stream', 'next', 'return'].includes(method)) return run()
+    // What the service reads at its start, before its user exists, is the store's own.
+    if (!isMade || collection !== 'clients' || isOfRelay(call) || !['page', 'stream', 'next', 'return'].includes(method)) return run()
     if (method === 'page') shown.set(call.args, false)
     if (isListing(method)) return { [Symbol.asyncIterator]: () => ({}) }
     const isShown = shown.get(call.args)
@@ -187,6 +189,7 @@ async function watch (t: Test, { batches, stallTimeout, hold }: { batches: numbe
   })
   const kit = await build(t, { app, store: wrapStore(inner, around), ...(stallTimeout !== undefined && { stallTimeout }) })
   const ann = await signIn(kit)
+  isMade = true
   const { url } = await kit.listen()
   return { kit, url, ann, seen, freed, buffered: () => most, log: () => text }
 }

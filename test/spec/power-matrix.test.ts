@@ -6,7 +6,7 @@ import { createApp } from '../../testing/kit.ts'
 import type { TestKit } from '../../testing/index.ts'
 import { type Build, build as buildApp, forEachStore } from '../helpers/build.ts'
 import { type Reply, unique } from '../helpers/people.ts'
-import { API_SCOPES, type Elsewhere, type Held, KINDS, type Kind, addClient, addUser, declareResource, describeKind, issue } from '../helpers/powers.ts'
+import { API_SCOPES, type Elsewhere, type Held, KINDS, type Kind, SECRET, addClient, addUser, declareResource, describeKind, issue } from '../helpers/powers.ts'
 import { type App, eachStore, getCode, signIn } from '../oidc/harness.ts'
 
 // Compares the power of every kind of token with a table. The table is written out here, and takes nothing from the code under test.
@@ -37,6 +37,15 @@ PATCH   /client/:vouchedClient     clients:write   204  403 403 ok     403 403 4
 DELETE  /client/:ownClient         clients:write   204  ok  ok  ok     ok  ok  ok        scope scope scope      403  403 ok      403 scope    403 scope
 DELETE  /client/:otherClient       clients:write   204  404 404 ok     404 404 404       scope scope scope      403  403 ok      403 scope    403 scope
 DELETE  /client/:vouchedClient     clients:write   204  403 403 ok     403 403 403       scope scope scope      403  403 ok      403 scope    403 scope
+POST    /client/:ownClient/secret          clients:write   200  ok  ok  ok     ok  ok  ok        scope scope scope      403  403 ok      403 scope    403 scope
+POST    /client/:otherClient/secret        clients:write   200  404 404 ok     404 404 404       scope scope scope      403  403 ok      403 scope    403 scope
+POST    /client/:vouchedClient/secret      clients:write   200  403 403 ok     403 403 403       scope scope scope      403  403 ok      403 scope    403 scope
+GET     /client/:ownClient/secret          clients:write   200  ok  ok  ok     ok  ok  ok        scope scope scope      403  403 ok      403 scope    403 scope
+GET     /client/:otherClient/secret        clients:write   200  404 404 ok     404 404 404       scope scope scope      403  403 ok      403 scope    403 scope
+GET     /client/:vouchedClient/secret      clients:write   200  403 403 ok     403 403 403       scope scope scope      403  403 ok      403 scope    403 scope
+DELETE  /client/:ownClient/secret/s1       clients:write   204  ok  ok  ok     ok  ok  ok        scope scope scope      403  403 ok      403 scope    403 scope
+DELETE  /client/:otherClient/secret/s1     clients:write   204  404 404 ok     404 404 404       scope scope scope      403  403 ok      403 scope    403 scope
+DELETE  /client/:vouchedClient/secret/s1   clients:write   204  403 403 ok     403 403 403       scope scope scope      403  403 ok      403 scope    403 scope
 DELETE  /client/user/:self         clients:write   204  ok  ok  ok     ok  ok  ok        scope scope scope      403  403 ok      403 scope    403 scope
 DELETE  /client/user/:other        clients:write   204  403 403 ok     403 403 scope     403   403   scope      403  403 ok      403 scope    403 scope
 GET     /auth/tokeninfo            -               200  ok  ok  ok     ok  ok  ok        ok    ok    ok         ok   ok  ok      ok  ok       ok  ok
@@ -47,12 +56,19 @@ DELETE  /auth/sessions             account:write   204  ok  ok  ok     ok  ok  o
 DELETE  /auth/sessions?user=:other account:write   204  403 403 ok     403 403 403       scope scope scope      403  403 scope   403 scope    403 scope
 GET     /user                      account:read    200  ok  ok  ok     ok  ok  ok        scope scope scope      403  403 scope   403 scope    403 scope
 PATCH   /user                      account:write   204  ok  ok  ok     ok  ok  ok        scope scope scope      403  403 scope   403 scope    403 scope
+GET     /user/export               account:security 200 ok  ok  ok     scope scope scope  scope scope scope      403  403 scope   403 scope    403 scope
 DELETE  /user                      account:security 400 ok  ok  ok     ok  ok  ok        scope scope scope      403  403 scope   403 scope    403 scope
 POST    /user/email                account:security 400 ok  ok  ok     ok  ok  ok        scope scope scope      403  403 scope   403 scope    403 scope
 POST    /auth/verify/send          account:security 400 ok  ok  ok     ok  ok  ok        scope scope scope      403  403 scope   403 scope    403 scope
 GET     /user/factors              account:security 200 ok  ok  ok     ok  ok  ok        scope scope scope      403  403 scope   403 scope    403 scope
 DELETE  /user/factors/:factor      account:security 404 ok  ok  ok     ok  ok  ok        scope scope scope      403  403 scope   403 scope    403 scope
 POST    /user/:other/factors/reset users:write     200  403 403 ok     403 403 ok        403   403   scope      403  403 ok      403 ok       403 scope
+GET     /user/identities           account:security 200 ok  ok  ok     ok  ok  ok        scope scope scope      403  403 scope   403 scope    403 scope
+DELETE  /user/identities/:identity account:security 404 ok  ok  ok     ok  ok  ok        scope scope scope      403  403 scope   403 scope    403 scope
+GET     /user/:other/identities    users:read      200  403 403 ok     403 403 ok        403   403   scope      403  403 ok      403 ok       403 scope
+GET     /user/:other/identities/none users:read    404  403 403 ok     403 403 ok        403   403   scope      403  403 ok      403 ok       403 scope
+DELETE  /user/:other/identities/none users:write   404  403 403 ok     403 403 ok        403   403   scope      403  403 ok      403 ok       403 scope
+POST    /user/import?source=old    users:write     200  403 403 ok     403 403 ok        403   403   scope      403  403 ok      403 ok       403 scope
 POST    /resource                  users:write     200  403 403 ok     403 403 ok        403   403   scope      403  403 ok      403 ok       403 scope
 GET     /resource/count            users:write     200  403 403 ok     403 403 ok        403   403   scope      403  403 ok      403 ok       403 scope
 GET     /resource/list             users:write     200  403 403 ok     403 403 ok        403   403   scope      403  403 ok      403 ok       403 scope
@@ -85,7 +101,7 @@ const HELD = ['all', 'only', 'without'] as const
 type HeldScopes = typeof HELD[number]
 const ROLES = ['plain', 'manager', 'admin'] as const
 type Role = typeof ROLES[number]
-type Expected = 'ok' | '403' | '404' | 'scope' | 'invalid' | 'elsewhere'
+type Expected = 'ok' | 'proof' | '403' | '404' | 'scope' | 'invalid' | 'elsewhere'
 
 interface Row {
   method: 'GET' | 'POST' | 'PATCH' | 'DELETE'
@@ -122,25 +138,32 @@ function listScopes ({ scope }: Row, held: HeldScopes): string[] {
 }
 
 /** The token kinds whose power is that of the user's roles, narrowed to the scopes. */
-const OF_USERS: readonly Kind[] = ['narrowed', 'first-party', 'third-party', 'API audience']
+const OF_USERS: readonly Kind[] = ['narrowed', 'first-party', 'third-party', 'secret-bound', 'API audience']
 
 function expect (row: Row, kind: Kind, held: HeldScopes, role: Role): Expected {
-  if (kind === 'DPoP-bound') return 'invalid'
+  if (kind === 'DPoP-bound' || kind === 'bound to a removed secret') return 'invalid'
   if (kind === 'other audience' || kind === 'operator at another audience') return row.scope === undefined ? 'ok' : 'elsewhere'
   if (kind === 'unrestricted') return row.users.all[role]
+  // These tokens come from no sign-in.
+  if (row.path === '/user/export' && held === 'all' && OF_USERS.includes(kind)) return 'proof'
   if (OF_USERS.includes(kind)) return row.users[held][role]
   return row.clients[held][kind === 'own' ? 'plain' : role]
 }
+
+/** A confidential client with a named secret. */
+const SECRETS = { tokenAuth: 'secret' as const, secrets: [SECRET] }
 
 /** No server listens there. */
 const NEW_WEBHOOK = { name: 'n', url: 'http://127.0.0.1:9/', types: ['user.deleted'] }
 
 /** A valid body, for the operations that take one. */
 function bodyOf ({ method, path }: Row): object | undefined {
+  if (method === 'POST' && path.endsWith('Client/secret')) return { data: { name: 'new' } }
   if (method === 'PATCH') return path === '/user/:other' ? { data: { roles: {} } } : { data: { name: 'new' } }
   // The token suffices, but the password is wrong: the account stays.
   if (path === '/user' && method === 'DELETE') return { data: { current_password: 'wrong' } }
   if (path === '/user/email') return { data: { email: 'new@example.com', current_password: 'wrong' } }
+  if (path.startsWith('/user/import')) return
   if (path === '/user/invite') return { data: { account: unique('new') } }
   if (method !== 'POST' || ['/auth/logout', '/auth/verify/send', '/user/:other/recovery', '/user/:other/factors/reset'].includes(path) || /^\/webhook\/.*(test|secret)$/.test(path)) return
   if (path === '/webhook') return { data: NEW_WEBHOOK }
@@ -153,15 +176,16 @@ function bodyOf ({ method, path }: Row): object | undefined {
 /** Fills in the path. Each cell has its own records, so that no cell affects another. */
 async function fillIn (kit: TestKit, { method, path }: Row, caller: Held, elsewhere: Elsewhere): Promise<string> {
   const makers: Record<string, () => Promise<string>> = {
-    ':ownClient': async () => (await addClient(kit, caller.user_id)).id,
-    ':otherClient': async () => (await addClient(kit, 'somebody else')).id,
-    ':vouchedClient': async () => (await addClient(kit, caller.user_id, { scopes: ['users:read'], admin_scopes: ['users:read'] })).id,
+    ':ownClient': async () => (await addClient(kit, caller.user_id, SECRETS)).id,
+    ':otherClient': async () => (await addClient(kit, 'somebody else', SECRETS)).id,
+    ':vouchedClient': async () => (await addClient(kit, caller.user_id, { ...SECRETS, scopes: ['users:read'], admin_scopes: ['users:read'] })).id,
     // The resource of the tokens may be read and renamed by all of them.
     ':resource': async () => method === 'DELETE' ? (await declareResource(kit)).resourceId : elsewhere.resourceId,
     ':webhook': async () => (await kit.app.identity.webhooks.create({ data: NEW_WEBHOOK })).webhookId,
     ':other': async () => (await addUser(kit)).id,
     // They have none.
     ':factor': async () => 'none',
+    ':identity': async () => 'none',
     ':self': async () => caller.user_id
   }
   const [name = ''] = /:\w+/.exec(path) ?? []
@@ -176,6 +200,7 @@ function check (t: Test, row: Row, expected: Expected, reply: Reply, message: st
   if (expected === 'ok') t.match([reply.status, challenge], [row.success, undefined], message)
   else if (expected === 'invalid') t.match([reply.status, challenge, reply.body?.code], [401, INVALID, 'ErrUnknown'], message)
   else if (expected === 'elsewhere') t.match([reply.status, challenge, reply.body?.code], [401, ELSEWHERE, 'ErrUnknown'], message)
+  else if (expected === 'proof') t.match([reply.status, challenge], [401, /^Bearer error="insufficient_user_authentication"/], message)
   else if (expected === 'scope') {
     t.match([reply.status, reply.body?.code], [403, 'ErrPerm'], message)
     const named = /^Bearer error="insufficient_scope", scope="([^"]*)"$/.exec(String(challenge))?.[1]?.split(' ')
@@ -212,15 +237,15 @@ await forEachStore(t, async (t, build: Build) => {
           check(t, row, expected, await caller.send({ method: row.method, url, ...(payload && { payload }) }), message)
           if (row.method !== 'GET') return
           const head = await kit.inject({ method: 'HEAD', url: `/api/v1${url}`, headers: caller.headers })
-          t.equal(head.statusCode, { ok: 200, invalid: 401, elsewhere: 401, scope: 403, 403: 403, 404: 404 }[expected], `HEAD: ${message}`)
+          t.equal(head.statusCode, { ok: row.success, proof: 401, invalid: 401, elsewhere: 401, scope: 403, 403: 403, 404: 404 }[expected], `HEAD: ${message}`)
         }
-        // No cell depends on another, but all resources are one document, whose writes are serialized.
+        // No cell depends on another, but all resources are one document, whose writes are serialized, and a process runs one import.
         if (row.path.startsWith('/webhook')) {
           for (const cell of cells) {
             await walk(cell)
             await removeWebhooks(kit)
           }
-        } else if (isOfResources && row.method !== 'GET') for (const cell of cells) await walk(cell)
+        } else if ((isOfResources && row.method !== 'GET') || row.path.startsWith('/user/import')) for (const cell of cells) await walk(cell)
         else await Promise.all(cells.map(walk))
         if (isOfResources) await removeResources(kit, elsewhere)
       })
@@ -251,7 +276,7 @@ t.test('every route has a row in TABLE', async (t) => {
     for (const name of [method].flat().filter((name) => name !== 'HEAD' && name !== 'OPTIONS')) (isOfTable ? routes : outside).add(`${name} ${url.slice('/api/v1'.length)}`)
   })
   await buildApp(t, { app })
-  const toRoute = ({ method, path }: Row) => `${method} ${path.replace(/\?.*/, '').replace(/:\w*Client/, ':clientId').replace(/:(self|other)/, ':userId').replace(/:(resource|webhook|factor)\b/, ':$1Id')}`
+  const toRoute = ({ method, path }: Row) => `${method} ${path.replace(/\?.*/, '').replace(/:\w*Client/, ':clientId').replace(/secret\/s1$/, 'secret/:secretId').replace(/:(self|other)/, ':userId').replace(/identities\/none$/, 'identities/:identityId').replace(/:(resource|webhook|factor|identity)\b/, ':$1Id')}`
   t.strictSame([...routes].sort(), [...new Set(ROWS.map(toRoute))].sort())
   t.strictSame([...outside].sort(), OUTSIDE.sort())
 })
@@ -355,6 +380,26 @@ await forEachStore(t, async (t, build: Build) => {
     }
   })
 
+  t.test('a client from a document has no power at any operation, whatever stands in its records', async (t) => {
+    const kit = await build(t)
+    const elsewhere = await declareResource(kit, { 'stock:read': 'read the stock' })
+    const document = { id: 'x', hash: 'x', print: 'x', method: 'none' as const, used_at: new Date(kit.clock.now()).toISOString() }
+    const client = { document, first_party: true, scopes: [...API_SCOPES, 'stock:read'], admin_scopes: [...API_SCOPES], declared: { 'stock:read': elsewhere.resourceId } }
+    for (const kind of ['third-party', 'first-party', 'API audience', 'other audience', 'DPoP-bound'] as const) {
+      const make = async () => await issue(kit, elsewhere, { kind, scopes: [...API_SCOPES, 'roles', 'stock:read'], roles: ['admin'], client, granted: [...API_SCOPES, 'roles', 'stock:read'] })
+      for (const row of ROWS) {
+        const caller = await make()
+        const payload = bodyOf(row)
+        const { status } = await caller.send({ method: row.method, url: await fillIn(kit, row, caller, elsewhere), ...(payload && { payload }) })
+        if (row.path.startsWith('/webhook')) await removeWebhooks(kit)
+        // Any token will do for these.
+        if (row.scope !== undefined) t.ok(status === 401 || status === 403, `${kind}: ${row.method} ${row.path}: ${status}`)
+      }
+      const { body } = await (await make()).get<{ data?: Record<string, unknown> }>('/auth/tokeninfo')
+      if (kind !== 'DPoP-bound') t.match(body.data, { roles: {}, scopes: [] }, kind)
+    }
+  })
+
   t.test('tokeninfo: roles are power too', async (t) => {
     const kit = await build(t)
     const elsewhere = await declareResource(kit, { 'orders:read': 'read orders' })
@@ -417,6 +462,11 @@ eachStore(t, 'real tokens', async (t, start) => {
     return { client_id: clientId, client_secret: (await clients.require(clientId, operator)).clientSecret ?? '', redirect_uri: 'https://app.example/cb' }
   }
   const redeem = async (app: App, params: Record<string, string>) => String((await post('token', await getCode(harness, app, params), app)).body.access_token)
+  const redeemByNamed = async () => {
+    const app = await register()
+    const { id, secret } = await clients.addSecret(app.client_id, { data: { name: 'n' } }, operator)
+    return { id, client_id: app.client_id, access_token: await redeem({ ...app, client_secret: secret }, { scope: `openid ${scope}` }) }
+  }
   const ask = async (app: App, params: Record<string, string>) => String((await post('token', { grant_type: 'client_credentials', ...params }, app)).body.access_token)
   const bind = async (app: App) => {
     const config = await openid.discovery(new URL(url), app.client_id, app.client_secret, undefined, { execute: [openid.allowInsecureRequests] })
@@ -440,7 +490,13 @@ eachStore(t, 'real tokens', async (t, start) => {
     service: async () => await ask(await register({ roles: { clerk: true } }), { scope }),
     'other audience': async () => await redeem(await register(), { scope: 'orders:read' }),
     'operator at another audience': () => mint({ resource: elsewhere.uri }),
-    'DPoP-bound': async () => await bind(await register())
+    'DPoP-bound': async () => await bind(await register()),
+    'secret-bound': async () => (await redeemByNamed()).access_token,
+    async 'bound to a removed secret' () {
+      const { access_token, client_id, id } = await redeemByNamed()
+      await clients.removeSecret(client_id, id, operator)
+      return access_token
+    }
   }
   for (const [kind, get] of Object.entries(flows) as [Kind, () => Promise<string>][]) {
     const access_token = await get()
@@ -451,9 +507,10 @@ eachStore(t, 'real tokens', async (t, start) => {
     t.equal(record?.jkt !== undefined, kind === 'DPoP-bound', kind)
     const stored = await store.collection<ClientRecord>('clients').get(record!.client_id)
     t.match(stored, { first_party: client.first_party, roles: client.roles }, kind)
-    const status = { 'DPoP-bound': 401, 'other audience': 401, 'operator at another audience': 401, own: 403, service: 403 }[kind as string] ?? 200
+    t.equal(record?.auth_id !== undefined, record?.operator === undefined, `${kind}: from the token endpoint`)
+    const status = { 'DPoP-bound': 401, 'bound to a removed secret': 401, 'other audience': 401, 'operator at another audience': 401, own: 403, service: 403 }[kind as string] ?? 200
     t.equal((await kit.inject({ url: '/api/v1/client/count', headers: { authorization: `Bearer ${access_token}` } })).statusCode, status, kind)
-    t.equal((await harness.get('tokeninfo', access_token)).status, kind === 'DPoP-bound' ? 401 : 200, kind)
+    t.equal((await harness.get('tokeninfo', access_token)).status, kind === 'DPoP-bound' || kind === 'bound to a removed secret' ? 401 : 200, kind)
   }
 
   await t.test('userinfo needs the scope openid', async (t) => {

@@ -47,7 +47,7 @@ const material = createCredentials({ store, now: () => NOW })
 const onRemove = async (id: string) => await Promise.all([tickets.removeOf(id, ENDED_BY_DELETION), material.removeOf(id)])
 const stored = createStoredUsers({ store, now: () => NOW, role: DEFAULT_ROLE_NAMES.admin, recorder, tokens, onRemove, onError: () => {} })
 const users = createUsers({ store, stored, now: () => NOW, roles: DEFAULT_ROLE_NAMES, passwords, checkNewPassword: createPasswordRules({ min: 1 }), attempts, recorder, failures: SILENT_FAILURES, checkEvidence: createEvidenceCheck({ ways: createWays({ store, now: () => NOW, recorder, tokens, onError: () => {} }) }), onError: () => {} })
-const clients = createClients({ store, now: () => NOW, box, tokens, recorder, checkQuota: async () => {}, checkUrl: (url) => url })
+const clients = createClients({ store, now: () => NOW, box, tokens, recorder, checkQuota: async () => {}, uses: { read: async () => ({}), forget: async () => {} }, ends: { add: async () => {}, forget: async () => {} }, checkUrl: (url) => url })
 
 /**
  * The fate of a token does not depend on the writes of tokens of the other kind. So all orders are tried twice, each time with

@@ -93,6 +93,11 @@ export const de: MailTextSource = {
     button: 'Neues Passwort festlegen',
     note: 'Wenn das nicht hilft, wenden Sie sich an den Betreiber des Dienstes.'
   },
+  'password-removed': {
+    subject: '{service}: Ihr Passwort wurde entfernt',
+    heading: 'Ihr Passwort wurde entfernt',
+    text: 'Das Passwort Ihres Kontos bei {service} wurde entfernt, und alle anderen Browser und Apps wurden abgemeldet. Sie melden sich auf einem anderen Weg an, den Sie eingerichtet haben.\n\nZeit: {time}. Von: {place}.\n\nWaren Sie es nicht, legen Sie jetzt ein neues Passwort fest und bitten Sie den Betreiber des Dienstes um Hilfe.'
+  },
   'first-factor-added': {
     subject: '{service}: Ihr Konto hat jetzt einen zweiten Faktor',
     heading: 'Ein zweiter Faktor wurde hinzugefügt',
@@ -105,10 +110,46 @@ export const de: MailTextSource = {
     heading: 'Ein zweiter Faktor wurde hinzugefügt',
     text: 'Zu Ihrem Konto bei {service} wurde eine Authenticator-App hinzugefügt.\n\nZeit: {time}. Von: {place}.\n\nWaren Sie es nicht, legen Sie ein neues Passwort fest, entfernen Sie die App auf der Seite Ihres Kontos und bitten Sie den Betreiber des Dienstes um Hilfe.'
   },
+  'first-passkey-added': {
+    subject: '{service}: Ihr Konto hat jetzt einen Passkey',
+    heading: 'Ein Passkey wurde hinzugefügt',
+    text: 'Zu Ihrem Konto bei {service} wurde ein Passkey hinzugefügt: Er meldet ohne das Passwort an, und das Passwort allein genügt nicht mehr.\n\nZeit: {time}. Von: {place}.\n\nWaren Sie es, ist nichts zu tun. Waren Sie es nicht, entfernen Sie ihn wieder: Das meldet auch alle Browser und Apps ab und macht das Passwort ungültig.',
+    button: 'Das war ich nicht',
+    note: 'Der Link gilt {hours} Stunden lang.'
+  },
+  'passkey-added': {
+    subject: '{service}: Ihr Konto hat einen weiteren Passkey',
+    heading: 'Ein Passkey wurde hinzugefügt',
+    text: 'Zu Ihrem Konto bei {service} wurde ein Passkey hinzugefügt.\n\nZeit: {time}. Von: {place}.\n\nWaren Sie es nicht, legen Sie ein neues Passwort fest, entfernen Sie den Passkey auf der Seite Ihres Kontos und bitten Sie den Betreiber des Dienstes um Hilfe.'
+  },
+  'passkey-removed': {
+    subject: '{service}: ein Passkey Ihres Kontos wurde entfernt',
+    heading: 'Ein Passkey wurde entfernt',
+    text: 'Von Ihrem Konto bei {service} wurde ein Passkey entfernt.\n\nZeit: {time}. Von: {place}.\n\nWaren Sie es nicht, legen Sie jetzt ein neues Passwort fest und bitten Sie den Betreiber des Dienstes um Hilfe.'
+  },
   'factor-removed': {
     subject: '{service}: ein zweiter Faktor Ihres Kontos wurde entfernt',
     heading: 'Ein zweiter Faktor wurde entfernt',
     text: 'Von Ihrem Konto bei {service} wurde eine Authenticator-App entfernt.\n\nZeit: {time}. Von: {place}.\n\nWaren Sie es nicht, legen Sie jetzt ein neues Passwort fest und bitten Sie den Betreiber des Dienstes um Hilfe.'
+  },
+  'identity-linked': {
+    subject: '{service}: {upstream} wurde mit Ihrem Konto verbunden',
+    heading: '{upstream} wurde mit Ihrem Konto verbunden',
+    text: 'Ein Konto bei {upstream} wurde mit Ihrem Konto bei {service} verbunden: Wer es hat, kann sich bei Ihrem anmelden.\n\nZeit: {time}. Von: {place}.\n\nWaren Sie es, ist nichts zu tun. Waren Sie es nicht, trennen Sie es wieder: Das meldet auch alle Browser und Apps ab.',
+    button: 'Das war ich nicht',
+    note: 'Der Link gilt 72 Stunden lang.'
+  },
+  'identity-unlinked': {
+    subject: '{service}: ein Weg zur Anmeldung wurde entfernt',
+    heading: 'Ein Weg zur Anmeldung wurde entfernt',
+    text: 'Ein Konto bei einem anderen Anbieter wurde von Ihrem Konto bei {service} getrennt.\n\nZeit: {time}. Von: {place}.\n\nWaren Sie es nicht, legen Sie jetzt ein neues Passwort fest, und bitten Sie den Betreiber des Dienstes um Hilfe.'
+  },
+  only: {
+    subject: '{service}: Anmeldung mit {upstream}',
+    heading: 'Anmeldung mit {upstream}',
+    text: 'Jemand wollte ein neues Passwort für Ihr Konto bei {service} setzen. Ihr Konto hat keines: Es meldet sich mit {upstream} an.\n\nWenn Sie sich dort nicht anmelden können, wenden Sie sich an die Betreuer dort.',
+    button: 'Anmelden',
+    note: 'Wenn Sie nicht darum gebeten haben, müssen Sie nichts tun.'
   },
   'recovery-used': {
     subject: '{service}: ein Wiederherstellungscode wurde benutzt',
@@ -123,12 +164,19 @@ export const de: MailTextSource = {
   'factor-closed': {
     subject: '{service}: Ihr zweiter Faktor wurde geschlossen',
     heading: 'Ihr zweiter Faktor wurde geschlossen',
-    text: 'Bei Ihrem Konto bei {service} hat jemand, der Ihr Passwort kennt, zu oft hintereinander einen falschen Code eingegeben. Ihre Authenticator-App ist geschlossen. Ein Wiederherstellungscode öffnet sie wieder, oder die Administration.\n\nZeit: {time}. Von: {place}.\n\nWaren Sie es nicht, legen Sie jetzt ein neues Passwort fest.'
+    text: 'Bei Ihrem Konto bei {service} hat jemand, der Ihr Passwort kennt, zu oft hintereinander einen falschen Code eingegeben. Ihre Authenticator-App ist geschlossen. Ein Wiederherstellungscode oder ein Passkey öffnet sie wieder, oder die Administration.\n\nZeit: {time}. Von: {place}.\n\nWaren Sie es nicht, legen Sie jetzt ein neues Passwort fest.'
   },
   'factor-reset': {
     subject: '{service}: Ihre zweiten Faktoren wurden entfernt',
     heading: 'Ihre zweiten Faktoren wurden entfernt',
     text: 'Die Administration von {service} hat die zweiten Faktoren und die Wiederherstellungscodes Ihres Kontos entfernt und alle Browser und Apps abgemeldet.\n\nZeit: {time}.\n\nHaben Sie das nicht erwartet, bitten Sie den Betreiber des Dienstes um Hilfe.'
+  },
+  'factor-reset-link': {
+    subject: '{service}: Fügen Sie einen neuen zweiten Faktor hinzu',
+    heading: 'Fügen Sie einen neuen zweiten Faktor hinzu',
+    text: 'Die Administration von {service} hat die zweiten Faktoren und die Wiederherstellungscodes Ihres Kontos entfernt und alle Browser und Apps abgemeldet.\n\nZeit: {time}.\n\nDas Konto braucht einen zweiten Faktor: Fügen Sie einen neuen hinzu. Dazu brauchen Sie diesen Link, Ihr Passwort und eine Authenticator-App.\n\nHaben Sie das nicht erwartet, bitten Sie den Betreiber des Dienstes um Hilfe.',
+    button: 'Zweiten Faktor hinzufügen',
+    note: 'Der Link gilt einmal und läuft nach 72 Stunden ab. Geben Sie ihn niemandem weiter.'
   },
   'factor-undone': {
     subject: '{service}: der zweite Faktor wurde wieder entfernt',
@@ -136,6 +184,12 @@ export const de: MailTextSource = {
     text: 'Was zu Ihrem Konto bei {service} hinzugefügt wurde, ist wieder entfernt. Alle Browser und Apps wurden abgemeldet, und Ihr Passwort gilt nicht mehr.\n\nLegen Sie ein neues fest.',
     button: 'Neues Passwort festlegen',
     note: 'Der Link gilt einmal und läuft nach einer Stunde ab.'
+  },
+  'secret-expiring': {
+    subject: '{service}: ein Geheimnis Ihrer App läuft ab',
+    heading: 'Ein Geheimnis Ihrer App läuft ab',
+    text: 'Ein Geheimnis einer App, die Sie bei {service} registriert haben, läuft ab: Danach bekommen die Programme, die es haben, keine Tokens mehr.\n\nClient-ID: {client}. Das Geheimnis endet auf {last4}. Es läuft ab {time}.\n\nFügen Sie ein anderes Geheimnis hinzu, geben Sie es diesen Programmen, und entfernen Sie dann das ablaufende.',
+    button: 'App öffnen'
   },
   deleted: {
     subject: '{service}: Ihr Konto wurde gelöscht',

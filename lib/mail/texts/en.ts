@@ -106,6 +106,11 @@ export const en = {
     button: 'Set a new password',
     note: 'If that does not help, ask the operator of the service.'
   },
+  'password-removed': {
+    subject: '{service}: your password was removed',
+    heading: 'Your password was removed',
+    text: 'The password of your account at {service} was removed, and every other browser and app was signed out. You sign in by another way that you have set up.\n\nTime: {time}. From: {place}.\n\nIf it was not you, set a new password now, and ask the operator of the service for help.'
+  },
   'first-factor-added': {
     subject: '{service}: a second factor was added to your account',
     heading: 'A second factor was added',
@@ -118,10 +123,46 @@ export const en = {
     heading: 'A second factor was added',
     text: 'An authenticator app was added to your account at {service}.\n\nTime: {time}. From: {place}.\n\nIf it was not you, set a new password, remove the app on the page of your account, and ask the operator of the service for help.'
   },
+  'first-passkey-added': {
+    subject: '{service}: a passkey was added to your account',
+    heading: 'A passkey was added',
+    text: 'A passkey was added to your account at {service}: it signs in without the password, and the password alone is not enough any more.\n\nTime: {time}. From: {place}.\n\nIf it was you, do nothing. If it was not you, remove it: this also signs out every browser and app, and ends the password.',
+    button: 'It was not me',
+    note: 'The link works for {hours} hours.'
+  },
+  'passkey-added': {
+    subject: '{service}: a passkey was added to your account',
+    heading: 'A passkey was added',
+    text: 'A passkey was added to your account at {service}.\n\nTime: {time}. From: {place}.\n\nIf it was not you, set a new password, remove the passkey on the page of your account, and ask the operator of the service for help.'
+  },
+  'passkey-removed': {
+    subject: '{service}: a passkey was removed from your account',
+    heading: 'A passkey was removed',
+    text: 'A passkey was removed from your account at {service}.\n\nTime: {time}. From: {place}.\n\nIf it was not you, set a new password now, and ask the operator of the service for help.'
+  },
   'factor-removed': {
     subject: '{service}: a second factor was removed from your account',
     heading: 'A second factor was removed',
     text: 'An authenticator app was removed from your account at {service}.\n\nTime: {time}. From: {place}.\n\nIf it was not you, set a new password now, and ask the operator of the service for help.'
+  },
+  'identity-linked': {
+    subject: '{service}: {upstream} was connected to your account',
+    heading: '{upstream} was connected to your account',
+    text: 'An account at {upstream} was connected to your account at {service}: whoever has it can sign in to yours.\n\nTime: {time}. From: {place}.\n\nIf it was you, do nothing. If it was not you, disconnect it: this also signs out every browser and app.',
+    button: 'It was not me',
+    note: 'The link works for 72 hours.'
+  },
+  'identity-unlinked': {
+    subject: '{service}: a way to sign in was removed from your account',
+    heading: 'A way to sign in was removed',
+    text: 'An account at another provider was disconnected from your account at {service}.\n\nTime: {time}. From: {place}.\n\nIf it was not you, set a new password now, and ask the operator of the service for help.'
+  },
+  only: {
+    subject: '{service}: sign in with {upstream}',
+    heading: 'Sign in with {upstream}',
+    text: 'Somebody asked to set a new password for your account at {service}. Your account has none: it signs in with {upstream}.\n\nIf you cannot sign in there, ask the people who run it.',
+    button: 'Sign in',
+    note: 'If you did not ask for this, do nothing.'
   },
   'recovery-used': {
     subject: '{service}: a recovery code was used',
@@ -136,12 +177,19 @@ export const en = {
   'factor-closed': {
     subject: '{service}: your second factor was closed',
     heading: 'Your second factor was closed',
-    text: 'There were too many wrong codes in a row at your account at {service}, from somebody who knows your password. Your authenticator app is closed. A recovery code opens it, and so can an administrator.\n\nTime: {time}. From: {place}.\n\nIf it was not you, set a new password now.'
+    text: 'There were too many wrong codes in a row at your account at {service}, from somebody who knows your password. Your authenticator app is closed. A recovery code or a passkey opens it, and so can an administrator.\n\nTime: {time}. From: {place}.\n\nIf it was not you, set a new password now.'
   },
   'factor-reset': {
     subject: '{service}: your second factors were removed',
     heading: 'Your second factors were removed',
     text: 'An administrator of {service} has removed the second factors and the recovery codes of your account, and signed out every browser and app.\n\nTime: {time}.\n\nIf you did not expect this, ask the operator of the service for help.'
+  },
+  'factor-reset-link': {
+    subject: '{service}: add a new second factor',
+    heading: 'Add a new second factor',
+    text: 'An administrator of {service} has removed the second factors and the recovery codes of your account, and signed out every browser and app.\n\nTime: {time}.\n\nThe account needs a second factor: add a new one. For that you need this link, your password, and an authenticator app.\n\nIf you did not expect this, ask the operator of the service for help.',
+    button: 'Add a second factor',
+    note: 'The link works once and expires in 72 hours. Pass it on to nobody.'
   },
   'factor-undone': {
     subject: '{service}: the second factor was removed again',
@@ -149,6 +197,12 @@ export const en = {
     text: 'What was added to your account at {service} was removed again. Every browser and app was signed out, and your password no longer works.\n\nSet a new one.',
     button: 'Set a new password',
     note: 'The link works once and expires in an hour.'
+  },
+  'secret-expiring': {
+    subject: '{service}: a secret of your app expires',
+    heading: 'A secret of your app expires',
+    text: 'A secret of an app that you registered at {service} expires: from then on, the programs that have it get no more tokens.\n\nClient ID: {client}. The secret ends with {last4}. It expires {time}.\n\nAdd another secret, give it to these programs, and then remove the one that expires.',
+    button: 'Open the app'
   },
   deleted: {
     subject: '{service}: your account was deleted',

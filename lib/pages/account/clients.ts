@@ -2,6 +2,7 @@ import { describeScope } from '../consent.ts'
 import type { Pages } from '../contract.ts'
 import { html } from '../html.ts'
 import { type Context, type Part, hidden, name } from '../parts.ts'
+import { listSecrets } from './client-secrets.ts'
 import { frame, showTime } from './shell.ts'
 
 /** The id stands in for a blank name. */
@@ -20,8 +21,9 @@ ${entries.map(({ client_id, client, confidential, disabled }) => html`<li>
 ${next !== undefined && html`<p class="next"><a href="${base}/clients?${next}">${own.nextPage}</a></p>`}`)
 }
 
-export function client (view: Pages['account-client'], { texts, language }: Context): Part {
-  const { client_id, client: { name: clientName }, created_at, confidential, disabled, redirectUris, scopes, secret, base, xsrf } = view
+export function client (view: Pages['account-client'], context: Context): Part {
+  const { texts, language } = context
+  const { client_id, client: { name: clientName }, created_at, confidential, readable, disabled, redirectUris, scopes, secret, base, xsrf } = view
   const { account: own } = texts
   const act = (action: string, text: string, kind?: string) => html`<form method="post" action="${base}/clients/${client_id}">
 ${hidden('xsrf', xsrf)}<p class="actions"><button${kind !== undefined && html` class="${kind}"`} type="submit" name="action" value="${action}">${text}</button></p>
@@ -34,7 +36,7 @@ ${hidden('xsrf', xsrf)}<p class="actions"><button${kind !== undefined && html` c
 <dt>${own.redirectUris}</dt><dd>${redirectUris.length === 0 ? own.none : redirectUris.map((uri) => html`<bdi>${uri}</bdi><br>`)}</dd>
 <dt>${own.scopes}</dt><dd>${scopes.length === 0 ? own.none : html`<ul class="scopes">${scopes.map((scope) => html`<li>${describeScope(scope, texts)}</li>`)}</ul>`}</dd>
 </dl>
-${confidential && secret === undefined && act('show', own.showSecret)}${confidential && act('renew', own.renewSecret)}${act('delete', own.deleteClient, 'danger')}`, nameOf({ name: clientName }, client_id))
+${readable && secret === undefined && act('show', own.showSecret)}${readable && act('renew', own.renewSecret)}${confidential && listSecrets(view, context)}${act('delete', own.deleteClient, 'danger')}`, nameOf({ name: clientName }, client_id))
 }
 
 export function confirm (view: Pages['account-confirm'], { texts }: Context): Part {

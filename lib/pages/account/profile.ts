@@ -22,5 +22,15 @@ export function password (view: Pages['account-password'], { texts }: Context): 
 ${hidden('xsrf', view.xsrf)}${askProof(view, texts)}<label for="password">${own.newPassword}</label>
 <input id="password" name="password" type="password" autocomplete="new-password" maxlength="1024" required${describes(view.error)}>
 <p class="actions"><button class="primary" type="submit">${own.changePassword}</button></p>
-</form>`)
+</form>${view.mayRemove && html`
+<p class="next"><a href="${view.base}/password/remove">${own.removePassword}</a></p>`}`)
+}
+
+export function removePassword (view: Pages['account-password-remove'], { texts }: Context): Part {
+  const { account: own, common } = texts
+  return frame(view, texts, html`<p>${own.removePasswordWhy}</p>
+<form method="post" action="${view.base}/password/remove">
+${hidden('xsrf', view.xsrf)}${askProof(view, texts)}<p class="actions"><button class="danger" type="submit">${own.removePassword}</button></p>
+</form>
+<p class="next"><a href="${view.base}/password">${common.cancel}</a></p>`, html`${own.removePassword}`)
 }

@@ -6,24 +6,24 @@ import type { Texts } from '../texts/en.ts'
 import { frame, ofWhat, showTime } from './shell.ts'
 
 /** The details of a session, separated by commas. */
-const join = (parts: (string | Html | false | undefined)[]) =>
+export const joinDetails = (parts: (string | Html | false | undefined)[]) =>
   html`${parts.filter((part) => part !== undefined && part !== false && part !== '').map((part, index) => html`${index > 0 && ', '}${part}`)}`
 
-function namePlace ({ browser, system }: Place, { account: own }: Texts): string | Html {
+export function namePlace ({ browser, system }: Place, { account: own }: Texts): string | Html {
   if (browser !== undefined && system !== undefined) return own.browserOn({ browser, system })
   return browser ?? system ?? own.unknownBrowser
 }
 
 /** The name of the session that a button ends, distinct from the others. */
 function nameSession ({ client, place = {}, last_used_at }: SessionView, texts: Texts): Html {
-  return join([client?.name ?? namePlace(place, texts), place.address, last_used_at.slice(0, 16)])
+  return joinDetails([client?.name ?? namePlace(place, texts), place.address, last_used_at.slice(0, 16)])
 }
 
 function showSession (session: SessionView, field: string, { base, xsrf }: Pages['account-sessions'], { texts, language }: Context): Html {
   const { id, client, place, since, last_used_at, current = false } = session
   const { account: own } = texts
   const heading = client === undefined ? html`${namePlace(place ?? {}, texts)}` : name(client.name)
-  const origin = join([client !== undefined && place !== undefined && namePlace(place, texts), place?.address])
+  const origin = joinDetails([client !== undefined && place !== undefined && namePlace(place, texts), place?.address])
   return html`<li>
 <div><p><strong>${heading}</strong>${current && html` <span class="tag">${own.thisBrowser}</span>`}</p>
 <p class="muted">${origin.text !== '' && html`${own.from({ place: origin })}<br>`}${own.signedInAt({ time: showTime(since, language) })}<br>${own.lastUsedAt({ time: showTime(last_used_at, language) })}</p></div>

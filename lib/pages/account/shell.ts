@@ -1,6 +1,7 @@
 import type { AccountView } from '../contract.ts'
 import { type Html, html } from '../html.ts'
 import { type Part, alert, describes, hidden, name, titled, username } from '../parts.ts'
+import { passkey as offer, tell } from '../passkey.ts'
 import type { Texts } from '../texts/en.ts'
 import type { Language } from '../texts/language.ts'
 
@@ -25,27 +26,33 @@ ${hidden('xsrf', xsrf)}<p class="who">${name(account)}</p>
 
 /** A page of the account, below its navigation. */
 export function frame (view: AccountView, texts: Texts, body: Html, heading?: Html): Part {
-  const { section, done, error } = view
+  const { section, done, error, signals } = view
   const title = texts.account.sections[section]
   return {
     title: titled(title, error, texts),
     before: navigate(view, texts),
     body: html`<h1>${heading ?? title}</h1>
-${done !== undefined && html`<p class="done" role="status">${texts.account.done[done]}</p>\n`}${alert(error, texts)}${body}`
+${done !== undefined && html`<p class="done" role="status">${texts.account.done[done]}</p>\n`}${alert(error, texts)}${body}${tell(signals)}`
   }
 }
 
 /** Characters of a recovery code with its hyphens, and some spaces. */
 const CODE_LENGTH = 40
 
-/** The fields of the proof that an operation asks for: the current password, and a code of a person with a second factor. */
-export function askProof ({ account, error, needsCode = false }: AccountView, { account: own }: Texts): Html {
+/**
+ * The fields of the proof that an operation asks for: the current password, and a code of a person with a second factor; or a passkey,
+ * which stands for both if it verifies the person. Who has neither has signed in with another provider, and proves it by that sign-in.
+ */
+export function askProof ({ account, error, needsCode = false, noPassword = false, passkey }: AccountView, texts: Texts): Html {
+  const { account: own } = texts
+  if (noPassword) return passkey === undefined ? html`` : offer(passkey, texts, { label: texts.passkey.use, isOnly: true })
+  const instead = passkey !== undefined && html` data-instead`
   return html`${username(account)}<label for="current">${own.currentPassword}</label>
-<input id="current" name="current_password" type="password" autocomplete="current-password" maxlength="1024" required${describes(error)}>
+<input id="current" name="current_password" type="password" autocomplete="current-password" maxlength="1024" required${instead}${describes(error)}>
 ${needsCode && html`<label for="code">${own.code}</label>
 <p class="hint" id="code-hint">${own.codeHint}</p>
-<input id="code" name="code" type="text" autocomplete="one-time-code" autocapitalize="none" spellcheck="false" maxlength="${CODE_LENGTH}" required${describes(error, 'code-hint')}>
-`}`
+<input id="code" name="code" type="text" autocomplete="one-time-code" autocapitalize="none" spellcheck="false" maxlength="${CODE_LENGTH}" required${instead}${describes(error, 'code-hint')}>
+`}${passkey !== undefined && offer(passkey, texts, { label: texts.passkey.instead })}`
 }
 
 /** A time for people, in UTC. The reader's time zone is unknown without a script. */

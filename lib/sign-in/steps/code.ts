@@ -1,3 +1,4 @@
+import type { UserRecord } from '../../records.ts'
 import type { Factors } from '../../ways/factors.ts'
 import type { Progress, Step, Verdict } from './step.ts'
 
@@ -5,11 +6,11 @@ import type { Progress, Step, Verdict } from './step.ts'
 export const CODE_LENGTH = 64
 
 /** A step that comes second: a code of the user whom the first step has identified. */
-function createCodeStep (kind: Step['kind'], verifyCode: (user_id: string, code: string) => Promise<string | null>): Step {
+function createCodeStep (kind: Step['kind'], verifyCode: (user_id: string, code: string) => Promise<string | null>, isLeft = async (_user: UserRecord) => true): Step {
   return {
     kind,
     page: 'second-step',
-    isOpen: ({ ways = {} }) => Object.values(ways).some((way) => way.kind === kind),
+    isOpen: async (user) => Object.values(user.ways ?? {}).some((way) => way.kind === kind) && await isLeft(user),
     async verify ({ form, limit }, progress: Progress | null): Promise<Verdict> {
       if (progress === null) return { refused: { reason: 'ended' } }
       await limit(progress.account)
@@ -25,5 +26,5 @@ function createCodeStep (kind: Step['kind'], verifyCode: (user_id: string, code:
 export const createTotpStep = ({ verifyTotp }: Pick<Factors, 'verifyTotp'>): Step => (
   createCodeStep('totp', async (user_id, code) => await verifyTotp(user_id, code.replaceAll(' ', ''))))
 
-/** One of the recovery codes. */
-export const createRecoveryStep = ({ verifyCode }: Pick<Factors, 'verifyCode'>): Step => createCodeStep('recovery', verifyCode)
+/** One of the recovery codes, while any is left. */
+export const createRecoveryStep = ({ verifyCode, hasCodes }: Pick<Factors, 'verifyCode' | 'hasCodes'>): Step => createCodeStep('recovery', verifyCode, hasCodes)

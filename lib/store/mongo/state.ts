@@ -25,6 +25,13 @@ export async function checkDatabase (db: Db, opener: Opener): Promise<void> {
   checkState((await find(db.collection<Stored>(STATE_COLLECTION))).state, opener)
 }
 
+/** Gives a new database the numbers of this release, so that it needs no migration. */
+export async function createState (db: Db, { layout: { version, oldestReader } }: Opener): Promise<void> {
+  const doc = JSON.stringify({ version, oldestReader })
+  // Another process may create it at the same time, or may have changed it already.
+  await db.collection<Stored>(STATE_COLLECTION).updateOne({ _id: ID }, { $setOnInsert: { doc, revision: 1 } }, { upsert: true })
+}
+
 export interface MongoStateOptions {
   calls: BoundedCalls
   /** The collection of the current client. */

@@ -9,6 +9,8 @@ interface Read {
 /** Whether the keys of an index, which end with the id, lead to what is read. */
 function leads (index: readonly string[], { filter: { equal = {}, before, since } = {}, sort }: Read): boolean {
   const fixed = index.findIndex((key) => !Object.hasOwn(equal, key))
+  // The filter names the id, so it matches at most one record.
+  if (fixed === -1) return true
   const rest = index.slice(fixed)
   const order = sort === undefined ? [] : [...sort.map(({ key }) => key), 'id']
   if (!order.slice(0, order.indexOf('id') + 1).every((key, position) => key === rest[position])) return false

@@ -279,3 +279,21 @@ t.test('the certificate of the receiver must be one of a known authority, and of
   t.match(await open(t, options).post(`https://hooks.example.com:${port}/`), { status: 200 })
   await t.rejects(open(t, options).post(`https://other.example.com:${port}/`), { code: 'ERR_TLS_CERT_ALTNAME_INVALID' })
 })
+
+t.test('an answer is read up to a limit, within a time of its own, as it came', async (t) => {
+  const upstream = await startUpstream(t, (response, { url, method, headers }) => {
+    if (url === '/long') response.end('x'.repeat(101))
+    else if (url === '/endless') response.write('x')
+    else if (url === '/moved') response.writeHead(302, { location: '/' }).end('moved')
+    else response.writeHead(200, { 'content-type': 'application/json', 'cache-control': 'max-age=7' }).end(JSON.stringify({ method, encoding: headers['accept-encoding'] }))
+  })
+  const { read } = open(t, local)
+  const get = async (path: string, rest: object = {}) => await within(path, read({ method: 'GET', url: upstream.url + path, headers: { 'accept-encoding': 'identity' }, limit: 100, ...rest }))
+  const found = await get('/')
+  t.match(found, { status: 200, type: 'application/json', headers: { 'cache-control': 'max-age=7' } })
+  t.strictSame(JSON.parse(String(found.body)), { method: 'GET', encoding: 'identity' })
+  t.match(await get('/moved'), { status: 302 }, 'redirects are not followed')
+  await t.rejects(get('/long'), { code: 'ETOOLARGE' })
+  t.match(await get('/long', { status: 201 }), { status: 200, body: { length: 0 } }, 'the body of another status is left out')
+  await t.rejects(get('/endless', { timeout: 50 }), { code: 'ETIMEDOUT' })
+})

@@ -39,7 +39,7 @@ forEachStore(t, async (t, build) => {
   /** A user with a way of these kinds; the ids of the ways. */
   const put = async (id: string, ...kinds: ('totp' | 'recovery' | 'passkey')[]): Promise<string[]> => {
     await users.put({ ...createUserRecord(time, { id, account: id, roles: {}, password: 'hash', name: '', info: {} }), epoch: 3 })
-    const ids = await ways.prepare({ user_id: id, epoch: 3 }, kinds.map((kind) => ({ kind, material: {} })))
+    const ids = await ways.prepare({ user_id: id, epoch: 3 }, kinds.map((kind) => ({ kind, material: { step: 0 } })))
     if (ids.length > 0) await ways.name({ user_id: id, epoch: 3 }, ids)
     return ids
   }
@@ -55,7 +55,7 @@ forEachStore(t, async (t, build) => {
         async withExisting (user) {
           if (!isDone) {
             isDone = true
-            await ways.add({ user_id: 'eve', epoch: 3 }, { kind: 'totp', material: {} })
+            await ways.add({ user_id: 'eve', epoch: 3 }, { kind: 'totp', material: { step: 0 } })
             await ways.remove({ user_id: 'eve', epoch: 3 }, former, { isEnd: false })
           }
           return await ways.withExisting(user)
@@ -79,8 +79,8 @@ forEachStore(t, async (t, build) => {
 
   await t.test('each step follows the previous one, and proofs are stored for ten minutes', async (t) => {
     const [totp = ''] = await put('ann', 'totp')
-    // A step cannot change the user of the sign-in.
-    const second: Step = { ...ask('totp', 'b', totp, 'eve', 9), verify: async (given, progress) => await ask('totp', progress?.user_id === 'ann' ? 'b' : '', totp, 'eve', 9).verify(given, progress) }
+    // A step cannot change the epoch of the sign-in.
+    const second: Step = { ...ask('totp', 'b', totp, 'ann', 9), verify: async (given, progress) => await ask('totp', progress?.user_id === 'ann' ? 'b' : '', totp, 'ann', 9).verify(given, progress, '') }
     const signIns = open([PASSWORD], [second])
     t.match(await signIns.submit('one', attempt('b')), { again: { step: { kind: 'password' } } }, 'the second answer is not asked for yet')
     t.match(await signIns.submit('one', attempt('a')), { next: { step: { kind: 'totp' } } })
@@ -91,6 +91,10 @@ forEachStore(t, async (t, build) => {
       done: { user_id: 'ann', user_epoch: 3, proofs: [{ kind: 'password' }, { kind: 'totp', way: totp }], strength: { amr: ['pwd', 'otp', 'mfa'], acr: 'mfa' } }
     })
     t.equal((await signIns.find('one')).step.kind, 'password', 'it is over')
+
+    const stranger = open([PASSWORD], [ask('totp', 'b', totp, 'eve', 3)])
+    await stranger.submit('mixed', attempt('a'))
+    t.match(await stranger.submit('mixed', attempt('b')), { again: { step: { kind: 'totp' } }, refused: { reason: 'wrong-password' } }, 'what another user proves counts for nothing')
 
     await signIns.submit('late', attempt('a'))
     time += 10 * 60 * 1000
@@ -128,7 +132,7 @@ forEachStore(t, async (t, build) => {
     for (const [name, make] of Object.entries(change)) {
       const [totp = ''] = await put('ann', 'totp')
       const done: string[] = []
-      const second: Step = { ...ask('totp', 'b', totp), verify: async (given, progress) => { await make(totp); return await ask('totp', 'b', totp).verify(given, progress) } }
+      const second: Step = { ...ask('totp', 'b', totp), verify: async (given, progress) => { await make(totp); return await ask('totp', 'b', totp).verify(given, progress, '') } }
       const signIns = createSignIns({ store, now, places: [[PASSWORD], [second]], maySignIn, onDone: async (user_id) => { done.push(user_id) } })
       await signIns.submit(name, attempt('a'))
       const outcome = await signIns.submit(name, attempt('b'))
@@ -137,8 +141,8 @@ forEachStore(t, async (t, build) => {
       t.equal((await signIns.find(name)).step.kind, 'password', 'and it begins again')
     }
     const [totp = ''] = await put('ann', 'totp')
-    await ways.add({ user_id: 'ann', epoch: 3 }, { kind: 'totp', material: {} })
-    const second: Step = { ...ask('totp', 'b', totp), verify: async (given, progress) => { await ways.remove({ user_id: 'ann', epoch: 3 }, totp, { isEnd: false }); return await ask('totp', 'b', totp).verify(given, progress) } }
+    await ways.add({ user_id: 'ann', epoch: 3 }, { kind: 'totp', material: { step: 0 } })
+    const second: Step = { ...ask('totp', 'b', totp), verify: async (given, progress) => { await ways.remove({ user_id: 'ann', epoch: 3 }, totp, { isEnd: false }); return await ask('totp', 'b', totp).verify(given, progress, '') } }
     const signIns = open([PASSWORD], [second])
     await signIns.submit('removed', attempt('a'))
     t.match(await signIns.submit('removed', attempt('b')), { next: { step: { kind: 'totp' } } }, 'a way that was removed proves nothing; the other one is asked for')
@@ -186,7 +190,7 @@ forEachStore(t, async (t, build) => {
   await t.test('from the second step on, attempts are counted for the user', async (t) => {
     const [totp = ''] = await put('ann', 'totp')
     const counted: string[] = []
-    const counting = (step: Step): Step => ({ ...step, verify: async (given, progress) => { await given.limit('typed'); return await step.verify(given, progress) } })
+    const counting = (step: Step): Step => ({ ...step, verify: async (given, progress) => { await given.limit('typed'); return await step.verify(given, progress, '') } })
     const signIns = open([counting(PASSWORD)], [counting(ask('totp', 'b', totp))])
     const watched = (word: string): Attempt => ({ ...attempt(word), limit: async (account) => { counted.push(account); return undefined } })
     await signIns.submit('one', watched('a'))
@@ -197,10 +201,10 @@ forEachStore(t, async (t, build) => {
   await t.test('five wrong forms of a later step lead back to the first one, also at once and with a session', async (t) => {
     const [totp = ''] = await put('ann', 'totp')
     let verified = 0
-    const second: Step = { ...ask('totp', 'b', totp), verify: async (given, progress) => { verified++; return await ask('totp', 'b', totp).verify(given, progress) } }
+    const second: Step = { ...ask('totp', 'b', totp), verify: async (given, progress) => { verified++; return await ask('totp', 'b', totp).verify(given, progress, '') } }
     const signIns = open([PASSWORD], [second])
     const again = { again: { step: { kind: 'totp' } }, refused: { reason: 'wrong-password' } }
-    const back = { again: { step: { kind: 'password' } }, refused: { reason: 'too-many' } }
+    const back = { again: { step: { kind: 'password' } }, refused: { reason: 'too-many' }, failed: 'totp' }
     await signIns.submit('one', attempt('a'))
     for (let count = 0; count < 4; count++) t.match(await signIns.submit('one', attempt('x')), again)
     t.match(await signIns.submit('one', attempt('x')), back)
@@ -233,7 +237,7 @@ forEachStore(t, async (t, build) => {
 
     await signIns.submit('paused', attempt('a'))
     const paused: Attempt = { ...attempt('x'), limit: async () => { throw new Error('paused') } }
-    const limited = open([PASSWORD], [{ ...second, verify: async (given, progress) => { await given.limit(''); return await second.verify(given, progress) } }])
+    const limited = open([PASSWORD], [{ ...second, verify: async (given, progress) => { await given.limit(''); return await second.verify(given, progress, '') } }])
     for (let count = 0; count < 9; count++) await t.rejects(limited.submit('paused', paused), { message: 'paused' })
     t.equal((await signIns.find('paused')).step.kind, 'totp', 'a form that was not verified is no wrong one')
     t.match(await signIns.submit('paused', attempt('b')), { done: {} })
@@ -243,7 +247,7 @@ forEachStore(t, async (t, build) => {
     const [totp = ''] = await put('bob', 'totp')
     await put('ann')
     const done: string[] = []
-    const places = [[PASSWORD], [ask('totp', 'b', totp)]] as const
+    const places = [[PASSWORD], [ask('totp', 'b', totp, 'bob')]] as const
     const signIns = createSignIns({ store, now, places, maySignIn, onDone: async (user_id) => { done.push(user_id) } })
     await signIns.submit('linked', attempt('x'))
     const link = { way: 'password', kind: 'password', user_epoch: 3 } as const

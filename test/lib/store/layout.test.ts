@@ -8,7 +8,7 @@ import { COLLECTIONS as OURS } from '../../../lib/store/collections.ts'
 import { type OpenStoreOptions, openStore } from '../../../lib/store/index.ts'
 import { type Step, migrateDocuments } from '../../../lib/store/migrator.ts'
 import { openMongoStore } from '../../../lib/store/mongo.ts'
-import { type UserRecord, createUserRecord } from '../../../lib/records.ts'
+import { type ClientRecord, type UserRecord, createClientRecord, createUserRecord } from '../../../lib/records.ts'
 import { type CollectionSpec, DuplicateKeyError, type Store } from '../../../lib/store/port.ts'
 import { LAYOUT } from '../../../lib/store/state.ts'
 import { createMarking } from '../../../lib/users/administrators.ts'
@@ -82,13 +82,35 @@ for (const [name, makeUrl, options] of ENGINES) {
       const users = before.collection<UserRecord>('users')
       await users.insert(createUserRecord(0, { id: 'u1', account: 'ann', roles: {}, password: 'p', name: '', info: {} }))
       await before.close()
-      const ours = await open(t, url, { collections: OURS })
-      t.strictSame((await ours.state.read()).state, { version: 4, oldestReader: 4 })
+      const ours = await open(t, url, { collections: OURS, timeout: 1_000 })
+      t.strictSame((await ours.state.read()).state, LAYOUT)
       const ways: Ways = { w1: { kind: 'upstream', key: 'k1', at: '2026-11-23T00:00:00.000Z', upstream: 'corp' } }
       await ours.collection<UserRecord>('users').update('u1', { set: { ways, way_keys: ['k1'] } })
       t.match(await ours.collection<UserRecord>('users').getBy('way_keys', 'k1'), { id: 'u1', ways })
       // That release would ignore the ways, and let people in by the password alone.
       await t.rejects(openStore(url, former), /: it was written by a later release$/)
+    })
+
+    t.test('a database of the release before named secrets opens, its clients with reserved scopes are marked, and that release refuses it', async (t) => {
+      const url = makeUrl(t)
+      const former: OpenStoreOptions = { collections: OURS, layout: { version: 4, oldestReader: 4 } }
+      const before = await openStore(url, former)
+      const client = (id: string, scopes: string[]) => createClientRecord(0, { id, name: id, userId: 'u1', redirectUris: [], scopes, secret: 'sealed', revision: 0 })
+      await before.collection<ClientRecord>('clients').insertMany([client('c1', ['groups', 'read']), client('c2', ['group']), client('c3', [])])
+      let time = 0
+      const running = name === 'SQLite' ? before : await openMongoStore(url, { ...former, collections: OURS, now: Date.now, timers: { ...TIMERS, now: () => time } })
+      // After these times, no earlier process relies on the former numbers.
+      const ours = await open(t, url, { collections: OURS, timeout: 1_000 })
+      time += 1_000
+      t.strictSame((await ours.state.read()).state, { version: 5, oldestReader: 5 })
+      const clients = ours.collection<ClientRecord>('clients')
+      t.strictSame([(await clients.get('c1'))?.reserved, (await clients.get('c2'))?.reserved, await clients.count({ equal: { reserved: true } })], [true, undefined, 1])
+      await clients.update('c3', { set: { tokenAuth: 'secret' }, unset: ['secret'] })
+      // That release would take c3 for a public client, and give its tokens to anybody. It writes none, and turns unready.
+      await t.rejects(running.collection('access_tokens').insert({ id: 't' }), { code: 'ErrDb', cause: { message: /^it was written by a later release$/ } })
+      await t.rejects(running.ping(), { code: 'ErrDb' })
+      await t.rejects(openStore(url, former), /: it was written by a later release$/)
+      for (const store of new Set([before, running])) await store.close()
     })
 
     t.test('a step changes every document once, even if other processes migrate too', async (t) => {
@@ -146,6 +168,20 @@ for (const [name, makeUrl, options] of ENGINES) {
   })
 }
 
+t.test('a database of layout 4, as its release wrote it, opens, and knows which clients have reserved scopes', async (t) => {
+  const path = `${t.testdir()}/store.db`
+  const database = new DatabaseSync(path)
+  database.exec(readFileSync(new URL('../../fixtures/store-layout-4.sql', import.meta.url), 'utf8'))
+  database.close()
+  const collections = OURS.filter(({ name }) => ['users', 'credentials', 'clients', 'access_tokens', 'meta'].includes(name))
+  const store = await open(t, `sqlite:${path}`, { collections })
+  t.strictSame((await store.state.read()).state, { ...LAYOUT, admin_role: 'admin' })
+  const clients = store.collection<ClientRecord>('clients')
+  t.match(await clients.get('c1'), { secret: 'k.sealed', epoch: 0, reserved: undefined })
+  t.match(await clients.get('c2'), { scopes: ['groups', 'read'], reserved: true })
+  t.equal(await clients.count({ equal: { reserved: true } }, { urgent: true }), 1, 'by an index')
+})
+
 t.test('a database of layout 3, as its release wrote it, opens, and gets what the ways need', async (t) => {
   const path = `${t.testdir()}/store.db`
   const database = new DatabaseSync(path)
@@ -153,7 +189,7 @@ t.test('a database of layout 3, as its release wrote it, opens, and gets what th
   database.close()
   const collections = OURS.filter(({ name }) => ['users', 'credentials', 'clients', 'access_tokens', 'meta'].includes(name))
   const store = await open(t, `sqlite:${path}`, { collections })
-  t.strictSame((await store.state.read()).state, { version: 4, oldestReader: 4, admin_role: 'admin' })
+  t.strictSame((await store.state.read()).state, { ...LAYOUT, admin_role: 'admin' })
   const users = store.collection<UserRecord>('users')
   t.match(await users.getBy('account', 'ann@example.com'), { id: 'u1', administers: true, addresses: ['ann@example.com'] })
   await users.update('u1', { set: { way_keys: ['k1'] } })
@@ -204,6 +240,6 @@ t.test('a database of layout 2, as the release before the numbers wrote it, open
   await users.update('u3', { set: { addresses: ['carol@example.org'] } })
   await users.insert({ id: 'u5', account: 'eve', addresses: ['carol@example.com'] } as Thing)
   await store.close()
-  t.equal(old.prepare('PRAGMA user_version').get()!.user_version, 4, 'the number that a release of layout 2 refuses')
+  t.equal(old.prepare('PRAGMA user_version').get()!.user_version, LAYOUT.oldestReader, 'the number that a release of layout 2 refuses')
   old.close()
 })

@@ -16,8 +16,9 @@ async function start (t: Test, count = COUNT) {
   let inFlight = 0
   const rules = await openRules(t, {
     around ({ collection, method }, run) {
-      // The material of a user's ways is bounded, and goes with the user.
-      if (!isBlocked || !method.startsWith('delete') || ['users', 'clients', 'credentials'].includes(collection)) return run()
+      // The material of a user's ways and the secrets of a client are bounded, and go with them.
+      const isBounded = ['users', 'clients', 'credentials', 'client_uses', 'secret_ends'].includes(collection)
+      if (!isBlocked || !method.startsWith('delete') || isBounded) return run()
       largest = Math.max(largest, ++inFlight)
       return gate.promise.then(async () => {
         inFlight--

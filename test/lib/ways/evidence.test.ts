@@ -80,7 +80,7 @@ t.test('a factor that is added while the new password is hashed is asked for', a
   const set = async (password: string, current_password: string) => await users.patchOwn(user_id, { data: { password, current_password } }, app)
   during.run = async () => await records.users.update(user_id, { set: { ways: { gone: WAYS.totp! } }, increment: { revision: 1 } })
   t.match(await set('second', 'old'), { epoch: 1 }, 'a factor whose material is missing counts as none')
-  during.run = async () => await ways.add({ user_id, epoch: 1 }, { kind: 'totp', material: {} })
+  during.run = async () => await ways.add({ user_id, epoch: 1 }, { kind: 'totp', material: { step: 0 } })
   await t.rejects(set('third', 'second'), { code: 'ErrUnknown', headers: { 'www-authenticate': /insufficient_user_authentication.*acr_values="mfa"/ } })
   t.match(await records.users.get(user_id), { password: 'strong second', epoch: 1 })
 })

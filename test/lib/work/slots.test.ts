@@ -34,6 +34,22 @@ t.test('lanes take turns, and one lane has only its share', async (t) => {
   t.equal(started.at(-1), 'c1')
 })
 
+t.test('is full when no further task may wait, in whichever lane', async (t) => {
+  const { slots, begin, end } = open({ size: 2, lane: 1, waiting: 1 })
+  for (const name of ['a1', 'a2']) begin(name, { lane: 'a' })
+  t.equal(slots.isFull, false, 'one waits for its lane, while a slot is free')
+  begin('b1', { lane: 'b' })
+  t.equal(slots.isFull, true)
+  await new Promise(setImmediate)
+  await end('a1')
+  t.equal(slots.isFull, false)
+  slots.drop()
+  begin('b2', { lane: 'b' })
+  t.equal(slots.isFull, true)
+  slots.drop()
+  t.equal(slots.isFull, false)
+})
+
 t.test('urgent tasks have slots that no others take, and may take all', async (t) => {
   const { begin, started } = open({ size: 4, reserved: 2 })
   for (let number = 0; number < 4; number++) begin(`other${number}`, { lane: `${number}` })

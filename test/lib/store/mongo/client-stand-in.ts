@@ -20,7 +20,7 @@ export class ClientStandIn extends EventEmitter {
         await ping.promise
       },
       listCollections: () => ({ toArray: async () => [] }),
-      collection: () => ({ createIndexes: async () => [], findOne: async () => null })
+      collection: () => ({ createIndexes: async () => [], findOne: async () => null, updateOne: async () => ({}) })
     }
   }
 

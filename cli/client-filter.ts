@@ -1,0 +1,53 @@
+import type { Clients } from '../lib/clients/clients.ts'
+import { isShownConfidential } from '../lib/clients/show-client.ts'
+import type { Client } from '../schemas/client.ts'
+import { type Args, UsageError, value } from './args.ts'
+import { OPERATOR } from './command.ts'
+
+const DAY = 24 * 60 * 60 * 1000
+
+/** Flags that select clients by their secrets. */
+export const SECRET_FLAGS = {
+  'expires-within': value('DAYS', 'Only clients with a secret that ends within these days, such as 30d.'),
+  'unused-since': value('DAYS', 'Only clients that authenticate by secrets, none of which was used within these days, such as 90d. Uses are known from layout 5 on.')
+} as const
+
+/** Milliseconds of a number of days, such as 30d. */
+function readDays (args: Args, flag: keyof typeof SECRET_FLAGS): number | undefined {
+  const text = args.optional(flag)
+  if (text === undefined) return undefined
+  const days = /^(\d{1,4})d$/.exec(text)?.[1]
+  if (days === undefined) throw new UsageError(`--${flag}: must be a number of days, such as 30d`)
+  return Number(days) * DAY
+}
+
+/** Reads the flags. Undefined without any; otherwise a function that selects clients. */
+export function readSecretFilter (args: Args, clients: Clients, now: number): ((client: Client) => Promise<boolean>) | undefined {
+  const [ahead, past] = [readDays(args, 'expires-within'), readDays(args, 'unused-since')]
+  if (ahead === undefined && past === undefined) return undefined
+  const toTime = (time: number) => new Date(time).toISOString()
+  return async (client) => {
+    const { clientId, tokenAuth, createdAt } = client
+    const { secrets } = await clients.listSecrets(clientId, OPERATOR)
+    const ends = ahead === undefined || secrets.some(({ expiresAt = '' }) => expiresAt > toTime(now) && expiresAt <= toTime(now + ahead))
+    if (past === undefined || !ends) return ends
+    const hasSecrets = isShownConfidential(client) && tokenAuth !== 'private_key_jwt'
+    return hasSecrets && createdAt < toTime(now - past) && secrets.every(({ lastUsedAt = '' }) => lastUsedAt < toTime(now - past))
+  }
+}
+
+/** The clients that a function selects, at most `limit` of them; 0: all. */
+export async function * filterClients (batches: AsyncIterable<Client[]>, isWanted: (client: Client) => Promise<boolean>, limit: number): AsyncGenerator<Client[]> {
+  let left = limit === 0 ? Infinity : limit
+  for await (const batch of batches) {
+    const wanted: Client[] = []
+    for (const client of batch) {
+      if (left === 0) break
+      if (!await isWanted(client)) continue
+      wanted.push(client)
+      left--
+    }
+    if (wanted.length > 0) yield wanted
+    if (left === 0) return
+  }
+}

@@ -1,0 +1,70 @@
+import { createPublicKey } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import { JwksSchema } from '../schemas/client.ts'
+import { required, UsageError } from './args.ts'
+import { OPERATOR, type Commands } from './command.ts'
+import { checkInput } from './input.ts'
+import { printList, toBatches } from './output.ts'
+
+const COLUMNS = {
+  KID: 'kid',
+  ALGORITHMS: ({ algorithms }: { algorithms: string[] }) => algorithms.join(','),
+  THUMBPRINT: 'id',
+  CREATED: 'createdAt',
+  LAST_USED: 'lastUsedAt'
+} as const
+
+const CLIENT = required('ID', 'The client.')
+
+/** A public key in PEM, one JSON Web Key, or a set of them. */
+function toJwks (given: string): { keys: object[] } {
+  if (/-----BEGIN [A-Z ]*PRIVATE KEY-----/.test(given)) throw new UsageError('--file: must be a public key, and this one is private: keep it where it is')
+  try {
+    if (given.includes('-----BEGIN')) return { keys: [createPublicKey(given).export({ format: 'jwk' })] }
+    const read: unknown = JSON.parse(given)
+    return (typeof read === 'object' && read !== null && 'keys' in read ? read : { keys: [read] }) as { keys: object[] }
+  } catch {
+    throw new UsageError('--file: must be a public key in PEM, a JSON Web Key, or a set of them')
+  }
+}
+
+async function readJwks (path: string): Promise<{ keys: unknown[] }> {
+  try {
+    return checkInput(JwksSchema, toJwks(await readFile(path, 'utf8')))
+  } catch (error) {
+    throw (error as NodeJS.ErrnoException).code === 'ENOENT' ? new UsageError(`--file: there is no file ${path}`) : error
+  }
+}
+
+export const clientKeyCommands: Commands = {
+  'client key add': {
+    summary: 'Add a public key to a client, for private_key_jwt. The others go on.',
+    flags: { client: CLIENT, file: required('FILE', 'A public key in PEM, a JSON Web Key, or a set of them.') },
+    creates: false,
+    async run ({ services: { clients }, args }) {
+      const clientId = args.required('client')
+      const added = await clients.addKeys(clientId, await readJwks(args.required('file')), OPERATOR)
+      return { client_id: clientId, kid: added.map(({ jwk }) => jwk.kid!).join(',') }
+    }
+  },
+
+  'client key list': {
+    summary: 'List the public keys of a client, with their last use.',
+    flags: { client: CLIENT },
+    creates: false,
+    async run (context) {
+      await printList(context, toBatches(await context.services.clients.listKeys(context.args.required('client'), OPERATOR)), COLUMNS)
+    }
+  },
+
+  'client key remove': {
+    summary: 'Remove a public key of a client. The access tokens that it got end.',
+    flags: { client: CLIENT, key: required('KID', 'Its kid, or its thumbprint.') },
+    creates: false,
+    async run ({ services: { clients }, args }) {
+      const [clientId, kid] = [args.required('client'), args.required('key')]
+      await clients.removeKey(clientId, kid, OPERATOR)
+      return { client_id: clientId, kid }
+    }
+  }
+}

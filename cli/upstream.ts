@@ -1,0 +1,24 @@
+import { openOutbound } from '../lib/identity.ts'
+import { nameUpstream } from '../lib/upstreams/kinds.ts'
+import { UsageError, required } from './args.ts'
+import type { Commands } from './command.ts'
+
+export const upstreamCommands: Commands = {
+  'upstream test': {
+    summary: 'Check whether another provider that people sign in with can be reached, and what it says of itself. Nobody is signed in.',
+    flags: { id: required('ID', 'Its id in IDENTITY_UPSTREAMS_FILE.') },
+    async runConfigured ({ args }, { services: { upstreams = [], ...options } }) {
+      const id = args.required('id')
+      const upstream = upstreams.find((one) => one.id === id)
+      if (upstream === undefined) throw new UsageError(`--id: no such upstream${upstreams.length === 0 ? '' : `, there are ${upstreams.map((one) => one.id).join(', ')}`}`)
+      const { testUpstream } = await import('../lib/upstreams/upstreams.ts')
+      const outbound = openOutbound(options)
+      try {
+        await testUpstream(upstream, { outbound, now: Date.now })
+      } finally {
+        await outbound.close()
+      }
+      return { id, kind: upstream.kind, name: nameUpstream(upstream), reachable: true }
+    }
+  }
+}

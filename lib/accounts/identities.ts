@@ -1,0 +1,97 @@
+import { toTimestamp } from '../clock.ts'
+import { createToken } from '../crypto/random-token.ts'
+import type { Happening } from '../events/types.ts'
+import type { Job } from '../mail/outbox.ts'
+import type { UserRecord } from '../records.ts'
+import { findMailbox } from '../users/addresses.ts'
+import type { NewWay } from '../ways/credentials.ts'
+import { showIdentity } from '../ways/identity.ts'
+import { type WayActor, WayError } from '../ways/ways.ts'
+import { type AccountContext, prepareNotice } from './context.ts'
+import { keepWays } from './keep-ways.ts'
+import { ENDED_BY_EPOCH, PURPOSES, ticketError } from './tickets.ts'
+
+/** An identity at an upstream, as a way. */
+export type NewIdentity = NewWay & { kind: 'upstream', upstream: string, key: string }
+
+/**
+ * Links identities at other providers to accounts, and unlinks them. A mail tells the person of each new identity, and lets them undo it.
+ * The mail is stored before the identity is linked and sent after it, so that nothing is linked without the mail.
+ */
+export function createIdentityLinks (context: AccountContext) {
+  const { users, requireUser, changeUser, tickets, ways, outbox, findPlace, now, onError } = context
+
+  /** Stores the mail about a link. Undefined where the user has no mailbox, or mail is off. */
+  async function prepare (user: UserRecord, way: string, name: string): Promise<{ release: () => void } | undefined> {
+    const to = findMailbox(user)
+    if (to === undefined || outbox === undefined) return undefined
+    const token = createToken()
+    await tickets.issue({ purpose: 'undo-link', user_id: user.id, mailed: true, way }, token)
+    const job: Job = { kind: 'identity-linked', user_id: user.id, to, way, token, upstream_name: name, time: toTimestamp(now()), place: { ...findPlace() } }
+    return await outbox.enqueue(job, PURPOSES['undo-link'].life, { waits: true })
+  }
+
+  return {
+    /**
+     * Links an identity to an account.
+     * @param name of the upstream, for the mail
+     * @param decide checks a rule on the record that the write replaces, and may throw
+     * @throws WayError `in_use` where it is another account's, `most`; ErrUnknown when the session that asks has ended
+     */
+    async linkIdentity (actor: WayActor, identity: NewIdentity, name: string, decide: (record: UserRecord) => void = () => {}): Promise<UserRecord> {
+      const [id] = await ways.prepare(actor, [identity])
+      const notice = await prepare(await requireUser(actor.user_id), id!, name)
+      const written = await ways.name(actor, [id!], (record) => {
+        decide(record)
+        return { happened: [{ type: 'identity.linked', id: record.id, via: showIdentity(identity) }] }
+      })
+      notice?.release()
+      return written
+    },
+
+    /**
+     * Unlinks an identity.
+     * @throws WayError `last` unless a way in remains, `unknown`; ErrUnknown when the session that asks has ended
+     */
+    async unlinkIdentity (actor: WayActor, id: string, { isEnd = true }: { isEnd?: boolean } = {}): Promise<UserRecord> {
+      const user = await requireUser(actor.user_id)
+      const way = Object.hasOwn(user.ways ?? {}, id) ? user.ways![id] : undefined
+      if (way?.kind !== 'upstream') throw new WayError('unknown')
+      const happening: Happening = { type: 'identity.unlinked', id: user.id, via: showIdentity(way) }
+      const job: Job | undefined = findMailbox(user) === undefined
+        ? undefined
+        : { kind: 'identity-unlinked', user_id: user.id, to: findMailbox(user)!, way: id, time: toTimestamp(now()), place: { ...findPlace() } }
+      const notice = job && await prepareNotice(context, job)
+      const written = await ways.remove(actor, id, { isEnd, happened: [happening] })
+      notice?.release()
+      return written
+    },
+
+    /**
+     * Reads the link of a mail about a linked identity, without spending it.
+     * @throws ErrTicket
+     */
+    async inspectUndoLink (token: string): Promise<void> {
+      const { user_id, way } = await tickets.require(token, 'undo-link')
+      const user = await users.get(user_id ?? '')
+      if (user === null || way === undefined || !Object.hasOwn(user.ways ?? {}, way)) throw ticketError()
+    },
+
+    /**
+     * Removes an identity that its account's owner has not linked, and ends all sessions: whoever linked it may be signed in. The write
+     * that removes it spends the link.
+     * @throws ErrTicket
+     */
+    async undoLink (token: string): Promise<void> {
+      const ticket = await tickets.require(token, 'undo-link')
+      const { way: id = '' } = ticket
+      const written = await changeUser(ticket.user_id!, (record) => {
+        const way = Object.hasOwn(record.ways ?? {}, id) ? record.ways![id] : undefined
+        if (way === undefined) throw ticketError()
+        const { set, unset } = keepWays(record, Object.keys(record.ways!).filter((other) => other !== id))
+        return { set: { ...set, link_undone: true }, unset, increment: { epoch: 1 }, happened: [{ type: 'identity.unlinked', id: record.id, via: showIdentity(way) }] }
+      }, { notFound: ticketError })
+      await Promise.all([tickets.remove(ticket.id), tickets.removeOf(written.id, ENDED_BY_EPOCH), ways.drop([id])]).catch(onError)
+    }
+  }
+}

@@ -1,0 +1,116 @@
+import { type Clock, toTimestamp } from '../clock.ts'
+import type { Recorder } from '../events/recorder.ts'
+import type { ClientRecord, NamedSecret } from '../records.ts'
+import type { Store } from '../store/port.ts'
+import type { Timers } from '../timers.ts'
+import { createQueue } from '../work/queue.ts'
+import type { WorkRecord } from '../work/record.ts'
+
+const MINUTE = 60_000
+const DAY = 24 * 60 * MINUTE
+
+/** Milliseconds before the end of a secret at which the owner of its client is told. */
+const NOTICES = [14 * DAY, 3 * DAY]
+
+/** Secrets that end within this time are counted for the operator. */
+const SOON = NOTICES[0]!
+
+/** The most milliseconds for which a record outlives its secret. */
+const KEPT = 30 * DAY
+
+/** Milliseconds between two looks for due records. Nobody waits for them. */
+const POLL = MINUTE
+
+/** Notices that this process sends at once. */
+const SLOTS = 4
+
+/** Records that are read at once, and failed ones that are kept. Every client has five secrets at most, which bounds the others. */
+const LOOKAHEAD = 1_000
+const CAPACITY = 10_000
+
+const RETRIES = [1, 5, 30, 120, 360].map((minutes) => minutes * MINUTE)
+
+/** A secret that expires, under its id. It is due at the next notice, and at last when the secret ends. */
+export interface SecretEndRecord extends WorkRecord {
+  client_id: string
+  /** When the secret expires. */
+  until: string
+}
+
+interface EndParts {
+  store: Store
+  now: Clock
+  recorder: Pick<Recorder, 'insert'>
+  /** Sends a mail to the owner of a client about one of its secrets. */
+  tell: (user_id: string, client_id: string, secretId: string) => Promise<void>
+  /** Receives failures that no caller waits for. */
+  onError: (error: unknown) => void
+  timers?: Timers | undefined
+}
+
+/** The time of the next notice of a secret that ends then, or of its end. Undefined after it. */
+function findNext (until: string, time: number): string | undefined {
+  const end = Date.parse(until)
+  const next = [...NOTICES.map((before) => end - before), end].find((at) => at > time)
+  return next === undefined ? undefined : toTimestamp(next)
+}
+
+/**
+ * Tells the present owner of a client, by a mail and an event, before one of its secrets ends. Each expiring secret is one piece of work.
+ * The record of the client decides whether the secret still exists: what is left here of a removed secret causes no notice.
+ */
+export function createSecretEnds ({ store, now, recorder, tell, onError, timers }: EndParts) {
+  const clients = store.collection<ClientRecord>('clients')
+  const records = store.collection<SecretEndRecord>('secret_ends')
+
+  async function perform ({ id, claim, client_id, until }: SecretEndRecord): Promise<void> {
+    const time = now()
+    const client = await clients.get(client_id)
+    const next = findNext(until, time)
+    if (next === undefined || client?.secrets?.some((secret) => secret.id === id) !== true) return
+    const { userId } = client
+    if (userId !== undefined) await tell(userId, client_id, id)
+    await recorder.insert({ type: 'client.secret_expiring', id: client_id, user_id: userId ?? null })
+    // With another claim, so that the end of this attempt does not remove the record.
+    await records.update(id, { set: { due_at: next, attempts: 0 }, increment: { claim: 1 } }, { equal: { claim } })
+  }
+
+  const queue = createQueue<SecretEndRecord>({
+    collection: 'secret_ends',
+    name: 'secret',
+    slots: SLOTS,
+    capacity: CAPACITY,
+    lookahead: LOOKAHEAD,
+    poll: POLL,
+    retries: RETRIES,
+    keepsDone: false,
+    perform,
+    isFinal: () => false
+  }, { store, now, onError, timers, onFailed: ({ client_id }, failure) => onError(new Error(`nobody was told that a secret of client ${client_id} expires: ${failure}`)) })
+
+  return {
+    /** Notes a secret that is to be added. */
+    async add (client_id: string, { id, created_at, expires_at: until }: NamedSecret): Promise<void> {
+      if (until === undefined) return
+      const kept = toTimestamp(Date.parse(until) + KEPT)
+      await queue.keep({
+        id, client_id, until, state: 'due', due_at: findNext(until, Date.parse(created_at))!, claim: 0, attempts: 0, created_at, ends_at: kept, expired_at: kept
+      })
+    },
+
+    /** Forgets secrets that were removed. */
+    async forget (ids: readonly string[]): Promise<void> {
+      await Promise.all(ids.map(async (id) => await records.delete(id)))
+    },
+
+    /** How many secrets end soon. An index counts them. */
+    count: async (): Promise<number> => await records.count({ since: { until: toTimestamp(now()) }, before: { until: toTimestamp(now() + SOON) } }, { urgent: true }),
+
+    start: queue.start,
+    flush: queue.flush,
+    close: queue.close,
+    work: queue
+  }
+}
+
+export type SecretEnds = ReturnType<typeof createSecretEnds>

@@ -1,0 +1,88 @@
+import { createPublicKey, hash, type JsonWebKey } from 'node:crypto'
+import type { ClientKey } from '../records.ts'
+
+/** The most keys of a client. */
+export const MOST_KEYS = 5
+
+/** The members of a public key that are kept. */
+const PUBLIC = ['kty', 'kid', 'use', 'alg', 'crv', 'x', 'y', 'n', 'e'] as const
+
+/** Members that only a private or a symmetric key has (RFC 7518, 6). */
+const SECRET = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k']
+
+/** The most characters of a text that names a key. */
+const NAME_MAX = 128
+
+const RSA_MIN_BITS = 2048
+
+/** A public JSON Web Key (RFC 7517). */
+export type PublicKey = { [member: string]: string }
+
+/** A key is refused. `value` is what was seen, and never a part of a secret. */
+export class KeyError extends Error {
+  override readonly name = 'KeyError'
+  readonly value: unknown
+
+  constructor (message: string, value?: unknown) {
+    super(message)
+    this.value = value
+  }
+}
+
+function readKey (key: unknown, name: string): PublicKey {
+  if (typeof key !== 'object' || key === null || Array.isArray(key)) throw new KeyError(`${name} must be a JSON Web Key`, typeof key)
+  const members = key as Record<string, unknown>
+  // The value is not repeated: somebody has published a secret.
+  const secret = SECRET.find((member) => Object.hasOwn(members, member))
+  if (secret !== undefined || members.kty === 'oct') throw new KeyError(`${name} must be a public key, but has the member`, secret ?? 'kty "oct"')
+  const kept = Object.fromEntries(PUBLIC.flatMap((member) => typeof members[member] === 'string' ? [[member, members[member]]] : []))
+  if (['kid', 'use', 'alg'].some((member) => (kept[member] ?? '').length > NAME_MAX)) throw new KeyError(`${name} must have names of at most ${NAME_MAX} characters`)
+  try {
+    createPublicKey({ key: kept as JsonWebKey, format: 'jwk' })
+  } catch {
+    throw new KeyError(`${name} must be an RSA, EC or OKP key`, members.kty)
+  }
+  return kept
+}
+
+/**
+ * The public keys of a JSON Web Key Set, with their known members only.
+ * @throws KeyError also for a private or a symmetric key
+ */
+export function readPublicKeys (jwks: unknown): PublicKey[] {
+  const keys = (jwks as { keys?: unknown } | null | undefined)?.keys
+  if (!Array.isArray(keys) || keys.length === 0 || keys.length > MOST_KEYS) throw new KeyError(`must have one to ${MOST_KEYS} keys`, Array.isArray(keys) ? keys.length : typeof keys)
+  return keys.map((key, index) => readKey(key, `keys[${index}]`))
+}
+
+/** The members that the thumbprint of a key covers (RFC 7638, 3.2; RFC 8037, 2), in their order. */
+const REQUIRED: Record<string, string[]> = { RSA: ['e', 'kty', 'n'], EC: ['crv', 'kty', 'x', 'y'], OKP: ['crv', 'kty', 'x'] }
+
+/** The SHA-256 thumbprint of a key. */
+export function toThumbprint (key: PublicKey): string {
+  const members = REQUIRED[key.kty ?? ''] ?? []
+  return hash('sha256', JSON.stringify(Object.fromEntries(members.map((member) => [member, key[member]]))), 'base64url')
+}
+
+function listPossible ({ kty, crv, n = '' }: PublicKey): string[] {
+  if (kty === 'RSA') return Buffer.from(n, 'base64url').length * 8 >= RSA_MIN_BITS ? ['RS256', 'PS256'] : []
+  if (kty === 'EC') return crv === 'P-256' ? ['ES256'] : []
+  return crv === 'Ed25519' ? ['EdDSA', 'Ed25519'] : []
+}
+
+/** The algorithms of signatures that a key verifies here. None: the key is of no use. */
+export function listAlgorithms (key: PublicKey): string[] {
+  if (key.use !== undefined && key.use !== 'sig') return []
+  return listPossible(key).filter((alg) => key.alg === undefined || key.alg === alg)
+}
+
+/**
+ * The keys of a client, each with its thumbprint, which is also the `kid` of a key without one. A key that the client had before keeps its
+ * time of creation.
+ */
+export function toClientKeys (given: PublicKey[], before: readonly ClientKey[] = [], time: string): ClientKey[] {
+  return given.map((key) => {
+    const id = toThumbprint(key)
+    return { id, jwk: { ...key, kid: key.kid ?? id }, created_at: before.find((known) => known.id === id)?.created_at ?? time }
+  })
+}

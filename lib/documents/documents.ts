@@ -1,0 +1,198 @@
+import { type Clock, toTimestamp } from '../clock.ts'
+import { IdentityError } from '../errors.ts'
+import type { Failures } from '../events/failures.ts'
+import type { Recorder } from '../events/recorder.ts'
+import type { Outbound } from '../outbound/fetcher.ts'
+import type { ClientRecord } from '../records.ts'
+import type { Counter } from '../throttling/counter.ts'
+import type { Store } from '../store/port.ts'
+import { scan } from '../store/scan.ts'
+import { createAcceptance } from './accept.ts'
+import { DocumentError } from './error.ts'
+import { createDocumentFetch } from './fetch.ts'
+import { type DocumentHosts, createHosts, readUrl } from './hosts.ts'
+import { DOCUMENT_PREFIX, MOST_URL, toDocumentId } from './ids.ts'
+import { createLimits } from './limits.ts'
+import { createPresent } from './present.ts'
+import { type DocumentRecord, toClient } from './record.ts'
+import { type RemoveUnused, createSweep } from './sweep.ts'
+
+const DAY = 24 * 60 * 60_000
+
+/** A refused document, for the log. */
+export interface RefusedDocument { client_id: string, rule: string, reason: string, value: string }
+
+export interface DocumentParts {
+  store: Store
+  now: Clock
+  recorder: Recorder
+  failures: Pick<Failures, 'recordDocument'>
+  /** Removes a stored client with all that belongs to it. */
+  removeUnused: RemoveUnused
+  /** Forgets when a key of a client was last used. */
+  forgetUse: (client_id: string, keyId: string) => Promise<void>
+  counter: Counter
+  /** Disables a stored client. Resolves to null if there is none. */
+  disable: (client_id: string) => Promise<unknown>
+  /** Sends requests to public addresses only. */
+  read: Outbound['read']
+  hosts: DocumentHosts
+  onRefused: (refused: RefusedDocument) => void
+  onError: (error: unknown) => void
+}
+
+/** A document as an operator sees it. */
+export interface DocumentView {
+  /** `document:` and the SHA-256 of the URL. */
+  id: string
+  url: string
+  name: string
+  /** `new`: nobody has consented yet. */
+  state: 'allowed' | 'blocked' | 'new'
+  fetched_at?: string
+  used_at?: string
+}
+
+/** A client, and whether people have consented to its present content: then it is stored. */
+export interface FoundClient { client: ClientRecord, accepted: boolean }
+
+/** How a client is looked up: for a new authorization, which may fetch its document; for one in progress; for the tokens that it holds. */
+export type Purpose = 'authorize' | 'resume' | 'redeem'
+
+/** Clients that are not registered: their ids are the URLs of documents about them (draft-ietf-oauth-client-id-metadata-document). */
+export function createDocuments ({ hosts: given, failures, onRefused, onError, read, counter, disable, ...parts }: DocumentParts) {
+  const { store, now } = parts
+  const clients = store.collection<ClientRecord>('clients')
+  const documents = store.collection<DocumentRecord>('documents')
+  const hosts = createHosts(given)
+  const fetch = createDocumentFetch({ read, hosts })
+  const acceptance = createAcceptance(parts)
+  const sweep = createSweep(parts)
+  let sweptAt = now()
+
+  function refuse (url: string, error: DocumentError): void {
+    if (error.retryAfter !== undefined) return
+    const { rule, message: reason, value } = error
+    const client_id = url.slice(0, 2 * MOST_URL)
+    failures.recordDocument(client_id, URL.parse(url)?.host ?? '', { rule, value })
+    onRefused({ client_id, rule, reason, value })
+  }
+
+  const present = createPresent({ store, now, fetch, limits: createLimits(counter), onFailed: refuse })
+
+  /** @throws DocumentError for a URL that no document may have here, and for a blocked one */
+  async function check (client_id: string): Promise<{ url: URL, row: ClientRecord | null }> {
+    const url = readUrl(client_id)
+    hosts.check(url)
+    const row = await clients.get(client_id)
+    if (row?.disabled_at !== undefined) throw new DocumentError('blocked', 'the operator has blocked this client', { value: client_id })
+    return { url, row }
+  }
+
+  /** Fetches the keys of a stored client again. The stored ones serve until its host answers. */
+  async function renewKeys (url: URL, row: ClientRecord): Promise<void> {
+    try {
+      const document = await present.renew(url)
+      if (document !== null) await acceptance.renewKeys(document, row)
+    } catch (error) {
+      if (!(error instanceof DocumentError)) throw error
+    }
+  }
+
+  /** A stored client with its present keys: an unknown `kid` has them fetched first, and an age of a day in the background. */
+  async function withKeys (url: URL, row: ClientRecord, kid: string | undefined): Promise<ClientRecord> {
+    if (row.document?.method !== 'private_key_jwt') return row
+    const { keys = [], document: { keys_at } } = row
+    if (kid !== undefined && !keys.some(({ jwk }) => jwk.kid === kid)) {
+      await renewKeys(url, row)
+      return await clients.get(row.id) ?? row
+    }
+    if (keys_at === undefined || Date.parse(keys_at) + DAY <= now()) renewKeys(url, row).catch(onError)
+    return row
+  }
+
+  return {
+    /**
+     * The client of a URL, or null. In an authorization it has the present content of its document; with `redeem` it has the content to which
+     * people have consented, and the present keys.
+     * @param from the address of the browser, and the `kid` of the assertion by which the client authenticates
+     * @throws DocumentError with `authorize`
+     */
+    async find (client_id: string, purpose: Purpose, { address = '', kid }: { address?: string | undefined, kid?: string | undefined } = {}): Promise<FoundClient | null> {
+      let checked
+      try {
+        checked = await check(client_id)
+      } catch (error) {
+        if (!(error instanceof DocumentError)) throw error
+        if (purpose !== 'authorize') return null
+        refuse(client_id, error)
+        throw error
+      }
+      const { url, row } = checked
+      if (purpose === 'redeem') return row && { client: await withKeys(url, row, kid), accepted: true }
+      const document = purpose === 'authorize' ? await present.read(url, address) : await present.findStored(client_id)
+      if (row !== null && purpose === 'authorize') {
+        await acceptance.touch(row)
+        if (document !== null) await acceptance.renewKeys(document, row)
+      }
+      if (document === null) return null
+      return { client: toClient(document, row, toTimestamp(now())), accepted: row?.document?.print === document.print }
+    },
+
+    /**
+     * Stores the client of a document, because a person has allowed what they saw. Nothing is stored if the document has changed since, so
+     * that they are asked again.
+     * @param print of the version that they saw
+     */
+    async accept (client_id: string, print: string): Promise<void> {
+      const document = await present.findStored(client_id)
+      if (document === null || document.print !== print) return
+      await acceptance.accept(document)
+      if (sweptAt + DAY > now()) return
+      sweptAt = now()
+      sweep().catch(onError)
+    },
+
+    /** Removes the clients of documents that are no longer used. It also runs by itself, once a day. */
+    sweep,
+
+    /** Fetches and judges a document, and stores nothing. @throws DocumentError */
+    async test (client_id: string) {
+      const url = readUrl(client_id)
+      hosts.check(url)
+      const { body, lifetime } = await fetch.getDocument(url)
+      const { keys, ...rest } = body
+      return { client_id, ...rest, ...(keys !== undefined && { keys: keys.length }), fresh_seconds: Math.round(lifetime / 1000) }
+    },
+
+    /** Fetches a stored document now. @throws DocumentError, ErrNotFound */
+    async refresh (client_id: string): Promise<void> {
+      if (await present.refresh(readUrl(client_id)) === null) throw new IdentityError('ErrNotFound', 'url: no such document')
+    },
+
+    /** Blocks the client of a URL, also before its first use: its tokens end, and it gets no more. @throws DocumentError */
+    block: async (client_id: string): Promise<void> => await acceptance.block(readUrl(client_id).href, toDocumentId(client_id), disable),
+
+    /** Lists the documents of stored clients, and then those of clients to which nobody has consented. */
+    async * list (): AsyncGenerator<DocumentView[]> {
+      const toView = (url: string, row: ClientRecord | null, document: DocumentRecord | null): DocumentView => ({
+        id: DOCUMENT_PREFIX + toDocumentId(url),
+        url,
+        name: row?.name ?? document?.body.client_name ?? '',
+        state: row === null ? 'new' : row.disabled_at === undefined ? 'allowed' : 'blocked',
+        ...(document !== null && { fetched_at: document.fetched_at }),
+        ...(row?.document !== undefined && row.document.hash !== '' && { used_at: row.document.used_at })
+      })
+      for await (const batch of scan(clients, { absent: ['userId'] })) {
+        const rows = batch.filter(({ document }) => document !== undefined)
+        yield await Promise.all(rows.map(async (row) => toView(row.id, row, await documents.get(row.document!.id))))
+      }
+      for await (const batch of scan(documents, {})) {
+        const found = await Promise.all(batch.map(async (document) => await clients.get(document.url) === null ? [toView(document.url, null, document)] : []))
+        yield found.flat()
+      }
+    }
+  }
+}
+
+export type Documents = ReturnType<typeof createDocuments>

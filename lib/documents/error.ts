@@ -1,0 +1,42 @@
+/** The rules that a document, or a request with one, can break. */
+export type DocumentRule =
+  | 'url' | 'host' | 'blocked' | 'address' | 'unreachable' | 'status' | 'type' | 'encoding' | 'size' | 'json'
+  | 'client_id' | 'client_name' | 'redirect_uris' | 'redirect_host' | 'token_endpoint_auth_method' | 'jwks' | 'jwks_uri' | 'scope'
+  | 'gone' | 'busy' | 'rate'
+
+/** The most characters of a value that a page, the log or an event repeats. */
+const SHOWN = 200
+
+/** Control characters, invisible ones, and those that change the writing direction. The author of a document chooses its values. */
+const UNSAFE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu
+
+/** A value as it was seen, in one line of bounded length. */
+export function showValue (value: unknown): string {
+  const text = typeof value === 'string' ? value : value === undefined ? '' : JSON.stringify(value)
+  return text.slice(0, SHOWN).replace(UNSAFE, '?')
+}
+
+/** A document is refused, or cannot be read. Pages, the log and events name the rule and the value that was seen. */
+export class DocumentError extends Error {
+  override readonly name = 'DocumentError'
+  readonly rule: DocumentRule
+  /** What was seen: never more than showValue shows. */
+  readonly value: string
+  /** Seconds after which another attempt may succeed. Present: the request was refused, and the document was not judged. */
+  readonly retryAfter?: number
+  /** The host did not answer, or not now: what is stored still counts. `gone`: it says that there is no document. */
+  readonly state: 'refused' | 'down' | 'gone'
+
+  constructor (rule: DocumentRule, reason: string, { value, retryAfter, state = 'refused' }: { value?: unknown, retryAfter?: number, state?: 'refused' | 'down' | 'gone' } = {}) {
+    super(reason)
+    this.rule = rule
+    this.value = showValue(value)
+    this.state = state
+    if (retryAfter !== undefined) this.retryAfter = retryAfter
+  }
+
+  /** The whole sentence, for the developers of the app and the operator. */
+  get detail (): string {
+    return `${this.rule}: ${this.message}${this.value === '' ? '' : `: ${this.value}`}`
+  }
+}

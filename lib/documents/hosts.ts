@@ -1,0 +1,38 @@
+import { DocumentError } from './error.ts'
+import { MOST_URL } from './ids.ts'
+
+/** Whose documents are accepted: those of any host, or of these. `redirects` are further hosts, and private schemes with a colon, for one of them. */
+export type DocumentHosts = '*' | readonly (string | { host: string, redirects: readonly string[] })[]
+
+/**
+ * The URL of a client id, which is compared as text: there is one way to write it (draft-ietf-oauth-client-id-metadata-document, 3).
+ * @throws DocumentError
+ */
+export function readUrl (client_id: string): URL {
+  const refuse = (reason: string) => new DocumentError('url', reason, { value: client_id })
+  if (client_id.length > MOST_URL) throw refuse(`must have at most ${MOST_URL} characters`)
+  const url = URL.parse(client_id)
+  if (url === null || url.protocol !== 'https:') throw refuse('must be an https URL')
+  if (url.username !== '' || url.password !== '') throw refuse('must not have user information')
+  if (client_id.includes('#')) throw refuse('must not have a fragment')
+  if (url.pathname === '/') throw refuse('must have a path')
+  if (url.href !== client_id) throw refuse(`must be written as ${url.href.slice(0, MOST_URL)}`)
+  return url
+}
+
+/** Reads the option. */
+export function createHosts (hosts: DocumentHosts) {
+  const named = new Map(hosts === '*' ? [] : hosts.map((entry) => typeof entry === 'string' ? [entry.toLowerCase(), []] as const : [entry.host.toLowerCase(), entry.redirects] as const))
+
+  return {
+    /** @throws DocumentError */
+    check ({ host }: URL): void {
+      if (hosts !== '*' && !named.has(host)) throw new DocumentError('host', 'the operator has not named the host of the client_id in oidc.documents', { value: host })
+    },
+
+    /** The further hosts and private schemes to which documents of this host may redirect. */
+    listRedirects: ({ host }: URL): readonly string[] => (named.get(host) ?? []).map((entry) => entry.toLowerCase())
+  }
+}
+
+export type Hosts = ReturnType<typeof createHosts>

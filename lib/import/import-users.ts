@@ -1,0 +1,160 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import type { ImportItem, ImportOptions, ImportReport, ImportVerdict } from '../../schemas/import.ts'
+import { busyError, goneError } from '../errors.ts'
+import { generateId } from '../ids.ts'
+import type { Actor } from '../roles.ts'
+import type { CredentialRecord } from '../way.ts'
+import { type Brought, createBring } from './bring.ts'
+import { type CheckedLine, checkLine } from './check-line.ts'
+import type { ImportServices } from './index.ts'
+import { checkKeptLine } from './kept-line.ts'
+import { createBringKept } from './kept-users.ts'
+import { listExternalKeys } from './new-user.ts'
+import { createPeople } from './people.ts'
+import { toRefused } from './refused.ts'
+import { createRemembered } from './remembered.ts'
+import { createReport } from './report.ts'
+
+/** The most lines that are written at once, as one transaction where the engine has those. */
+const BATCH = 100
+
+/** Imports at once in a process. */
+const MOST_RUNS = 1
+
+/** A run of an import. */
+export interface ImportRun {
+  run: string
+  /** What the lines came to so far. */
+  report: ImportReport
+  /** A group of verdicts for each group of lines, in their order. Reading it does the work, and leaving it ends the run. */
+  verdicts: AsyncIterable<ImportVerdict[]>
+}
+
+type Checked = { item: ImportItem, line: CheckedLine } | { item: ImportItem, verdict: ImportVerdict }
+
+/** What two lines must not share if they are written at once. */
+function listOwn ({ id, account, email, external, identities, seeds }: CheckedLine): string[] {
+  return [
+    ...(id === undefined ? [] : [`id ${id}`]),
+    `name ${account}`,
+    ...(email === undefined ? [] : [`name ${email}`]),
+    ...listExternalKeys(external).map((key) => `external ${key}`),
+    ...identities.map(({ issuer, subject }) => `identity ${issuer} ${subject}`),
+    ...seeds.map((seed) => `seed ${seed}`)
+  ]
+}
+
+/** Divides lines into parts in which no two clash. So the first of two lines with the same account always counts. */
+function * divide (checked: readonly Checked[]): Generator<Checked[]> {
+  let part: Checked[] = []
+  let taken = new Set<string>()
+  for (const one of checked) {
+    const own = 'line' in one ? listOwn(one.line) : []
+    if (own.some((key) => taken.has(key))) {
+      yield part
+      part = []
+      taken = new Set()
+    }
+    part.push(one)
+    for (const key of own) taken.add(key)
+  }
+  if (part.length > 0) yield part
+}
+
+const listDropped = (item: ImportItem): string[] => 'value' in item ? item.dropped ?? [] : []
+
+function toVerdict (item: ImportItem, { result, user_id, dropped = [] }: Brought): ImportVerdict {
+  const all = [...new Set([...listDropped(item), ...dropped])]
+  return { line: item.line, result, ...(user_id !== undefined && { user_id }), ...(all.length > 0 && { dropped: all }) }
+}
+
+function toRefusal ({ line }: ImportItem, error: unknown): ImportVerdict {
+  const { field, reason } = toRefused(error)
+  return { line, result: 'refused', reason, ...(field !== undefined && { field }) }
+}
+
+/** Brings people in from another system. */
+export function createImport (services: ImportServices) {
+  const { store, now, box, seedKey, stored, roles, cost, canAddFactors, decoys, recorder, onError, findUpstream = () => undefined } = services
+  const people = createPeople(store)
+  const credentials = store.collection<CredentialRecord>('credentials')
+  let running = 0
+
+  /**
+   * Brings in the people of lines, group by group: of each group as much at once as one transaction takes.
+   * @param groups the lines of a reader, as they come
+   * @throws ErrBusy while another import runs
+   */
+  return function importUsers (groups: AsyncIterable<readonly ImportItem[]>, options: ImportOptions, actor: Pick<Actor, 'confirm' | 'signal'> = {}): ImportRun {
+    const checkRoom = () => { if (running >= MOST_RUNS) throw busyError('imports', 60_000) }
+    checkRoom()
+    const { source, run = generateId(now()), dryRun = false } = options
+    const { report, addVerdict, addPassword } = createReport(run, source)
+    const forms = new Map<string, Promise<string>>()
+    const register = async (form: string): Promise<string> => {
+      const registered = forms.get(form) ?? decoys.register(form)
+      if (!forms.has(form) && forms.size < BATCH) forms.set(form, registered)
+      return await registered
+    }
+    const toParts = () => ({ source, run, now: now(), box, seedKey, findUpstream, lazy: options.lazy })
+    const remembered = createRemembered(store)
+    const writing = { people, remembered, stored, credentials, roles, options, register, toParts }
+    const bring = options.kept === true ? createBringKept(writing) as (line: CheckedLine) => Promise<Brought> : createBring(writing)
+    const read = options.kept === true ? checkKeptLine : checkLine
+
+    async function check (item: ImportItem): Promise<Checked> {
+      if (!('value' in item)) return { item, verdict: { line: item.line, result: 'refused', reason: item.reason, ...(item.field !== undefined && { field: item.field }) } }
+      try {
+        return { item, line: await read(item.value, options, { roles, cost, canAddFactors, now: now() }) }
+      } catch (error) {
+        return { item, verdict: toRefusal(item, error) }
+      }
+    }
+
+    async function write (checked: Checked): Promise<ImportVerdict> {
+      if ('verdict' in checked) return checked.verdict
+      const { item, line } = checked
+      try {
+        const brought = await bring(line)
+        if (brought.result === 'created' && line.password !== undefined) addPassword(line.password)
+        return toVerdict(item, brought)
+      } catch (error) {
+        return toRefusal(item, error)
+      }
+    }
+
+    async function writeBatch (items: readonly ImportItem[]): Promise<ImportVerdict[]> {
+      const verdicts: ImportVerdict[] = []
+      for (const part of divide(await Promise.all(items.map(check)))) verdicts.push(...await Promise.all(part.map(write)))
+      verdicts.forEach(addVerdict)
+      return verdicts
+    }
+
+    async function finish (): Promise<void> {
+      const { created, updated, same, refused } = report
+      if (!dryRun) await recorder.insert({ type: 'users.imported', id: run, counts: { created, updated, same, refused } })
+    }
+
+    async function * writeAll (): AsyncGenerator<ImportVerdict[]> {
+      checkRoom()
+      running++
+      try {
+        for await (const group of groups) {
+          for (let start = 0; start < group.length; start += BATCH) {
+            if (actor.signal?.aborted === true) throw goneError()
+            await actor.confirm?.()
+            await remembered.refresh()
+            yield await writeBatch(group.slice(start, start + BATCH))
+            // Other requests have their turn.
+            await nextTurn()
+          }
+        }
+      } finally {
+        running--
+        await finish().catch(onError)
+      }
+    }
+
+    return { run, report, verdicts: writeAll() }
+  }
+}

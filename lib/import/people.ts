@@ -1,0 +1,69 @@
+import type { UserRecord } from '../records.ts'
+import type { Store } from '../store/port.ts'
+import { findByName } from '../users/addresses.ts'
+import type { CheckedLine } from './check-line.ts'
+import { toExternalKey } from './keys.ts'
+import { Refused } from './refused.ts'
+import type { Remembered } from './remembered.ts'
+
+/** Reads whom a line is about, and who stands in its way. */
+export function createPeople (store: Store) {
+  const users = store.collection<UserRecord>('users')
+
+  return {
+    users,
+
+    /**
+     * The person whom a line is about: the one with its id, or with its id in the source; without both, the one with its account. Only
+     * somebody whom the source has brought in.
+     * @throws Refused when it is somebody else
+     */
+    async find ({ id, external, account }: CheckedLine, source: string): Promise<UserRecord | null> {
+      const foreign = Object.hasOwn(external, source) ? external[source] : undefined
+      const byId = id === undefined ? null : await users.get(id)
+      const byExternal = foreign === undefined ? null : await users.getBy('external_keys', toExternalKey(source, foreign))
+      if (byId !== null) {
+        if (byId.imported_source !== source) throw new Refused('id', 'is the id of a user whom this source has not brought in')
+        if (byExternal !== null && byExternal.id !== id) throw new Refused(`external.${source}`, 'is the id of another user')
+        return byId
+      }
+      if (byExternal !== null) {
+        if (id !== undefined) throw new Refused('id', 'is not the id of the user who is here already')
+        if (byExternal.imported_source !== source) throw new Refused(`external.${source}`, 'is the id of a user whom this source has not brought in')
+        return byExternal
+      }
+      if (id !== undefined || foreign !== undefined) return null
+      const byAccount = await users.getBy('account', account)
+      return byAccount?.imported_source === source ? byAccount : null
+    },
+
+    /**
+     * Checks what no unique index decides about a new user: an id that is remembered, and an address of an early release.
+     * @throws Refused
+     */
+    async checkFree ({ id, account, email }: CheckedLine, remembered: Pick<Remembered, 'has'>): Promise<void> {
+      if (id !== undefined && await remembered.has(id)) throw new Refused('id', 'was the id of another user, or is that of a client')
+      if (email !== undefined && email !== account && await findByName(users, email) !== null) throw new Refused('email', 'is the address of another user')
+    },
+
+    /** The field because of which a new user cannot be written, in the same order on every engine. Null without one. */
+    async findClash (user: UserRecord): Promise<Refused | null> {
+      const { id, account, addresses = [], external = {}, external_keys = [], ways = {} } = user
+      if (await users.get(id) !== null) return new Refused('id', 'is the id of another user')
+      if (await findByName(users, account) !== null) return new Refused('account', 'a user with this account or address exists')
+      for (const address of addresses) {
+        if (address !== account && await findByName(users, address) !== null) return new Refused('email', 'is the address of another user')
+      }
+      for (const [index, source] of Object.keys(external).entries()) {
+        if (await users.getBy('external_keys', external_keys[index]!) !== null) return new Refused(`external.${source}`, 'is the id of another user')
+      }
+      for (const { kind, key } of Object.values(ways)) {
+        if (key === undefined || await users.getBy('way_keys', key) === null) continue
+        return kind === 'totp' ? new Refused('totp', 'the seed is that of another user') : new Refused('identities', 'is an identity of another user')
+      }
+      return null
+    }
+  }
+}
+
+export type People = ReturnType<typeof createPeople>

@@ -1,0 +1,58 @@
+import type { EventRecord } from '../events/types.ts'
+import { readFirst } from '../lists/first.ts'
+import type { ClientRecord } from '../records.ts'
+import { scan } from '../store/scan.ts'
+import type { Store } from '../store/port.ts'
+
+/** The most ids that are held at once. With more of them, each line reads for itself. */
+const MOST = 10_000
+
+const DELETED = { equal: { type: 'user.deleted' } }
+
+/**
+ * The ids of users who are gone, and whom events or clients still name: whoever got such an id would be taken for them. The ids of
+ * clients count too, because apps know them as `sub`. Ask only about an id that no user has.
+ */
+export function createRemembered (store: Store) {
+  const clients = store.collection<ClientRecord>('clients')
+  const events = store.collection<EventRecord>('events')
+  /** Absent before the first batch; null when there are too many. */
+  let known: Set<string> | null | undefined
+  let latest: string | undefined
+
+  /** Those who were deleted, as long as an event says so, and the owners of all clients. */
+  async function load (): Promise<Set<string> | null> {
+    const ids = new Set<string>()
+    for await (const batch of scan(events, DELETED, { key: 'key', urgent: true })) {
+      for (const { user } of batch) if (user !== undefined) ids.add(user)
+      if (ids.size > MOST) return null
+    }
+    for await (const batch of scan(clients, {})) {
+      for (const { userId } of batch) if (userId !== undefined) ids.add(userId)
+      if (ids.size > MOST) return null
+    }
+    return ids
+  }
+
+  return {
+    /** Before each batch: learns of those who were deleted since the last one. */
+    async refresh (): Promise<void> {
+      const newest = (await readFirst(events, { filter: DELETED, sort: [{ key: 'key', direction: 'desc' }], urgent: true }))?.key
+      if (known !== undefined && newest === latest) return
+      latest = newest
+      known = await load()
+    },
+
+    async has (id: string): Promise<boolean> {
+      if (await clients.get(id) !== null) return true
+      if (known !== null && known !== undefined) return known.has(id)
+      const named = await Promise.all([
+        readFirst(events, { filter: { equal: { user: id } }, sort: [{ key: 'key', direction: 'asc' }], urgent: true }),
+        readFirst(clients, { filter: { equal: { userId: id } }, sort: [{ key: 'name', direction: 'asc' }], urgent: true })
+      ])
+      return named.some((document) => document !== undefined)
+    }
+  }
+}
+
+export type Remembered = ReturnType<typeof createRemembered>

@@ -1,0 +1,42 @@
+import type { Pages, StepView } from './contract.ts'
+import { type Html, html } from './html.ts'
+import { legal } from './legal.ts'
+import { type Context, type Part, alert, describes, hidden, name, strong, titled } from './parts.ts'
+
+/**
+ * Other providers to sign in with. They are links and no buttons, because `form-action` applies to all redirects of a form. A person who is
+ * signed in, and proves again that it is them, has buttons: any site may open a link.
+ */
+export function listUpstreams ({ upstreams, action, xsrf }: Pick<StepView, 'upstreams' | 'action' | 'xsrf'>, { texts: { upstreams: texts } }: Context): Html | false {
+  if (upstreams === undefined || upstreams.length === 0) return false
+  const show = ({ id, name: text, to }: typeof upstreams[number]) => to === undefined
+    ? html`<button type="submit" name="upstream" value="${id}">${texts.with({ name: name(text) })}</button>\n`
+    : html`<a class="button" href="${to}">${texts.with({ name: name(text) })}</a>\n`
+  const list = html`<div class="upstreams" role="group" aria-label="${texts.others}">
+${upstreams.map(show)}</div>`
+  if (upstreams.some(({ to }) => to !== undefined)) return html`\n${list}`
+  return html`
+<form method="post" action="${action}">
+${xsrf !== undefined && hidden('xsrf', xsrf)}${list}
+</form>`
+}
+
+/** Asks a new person, who has signed in with another provider, for the name of their account. */
+export function chooseAccount ({ action, xsrf, upstream, account, isFixed, error }: Pages['choose-account'], context: Context): Part {
+  const { texts } = context
+  const { title, why, fixed, hint, submit } = texts.upstreams.choose
+  const shown = isFixed
+    ? html`<p class="account"><span><strong>${name(account)}</strong></span></p>\n`
+    : html`<label for="account">${texts.common.account}</label>
+<p class="hint" id="hint">${hint}</p>
+<input id="account" name="account" type="text" autocomplete="username" autocapitalize="none" autocorrect="off" spellcheck="false" maxlength="254" required autofocus value="${account}"${describes(error, 'hint')}>\n`
+  return {
+    title: titled(title, error, texts),
+    body: html`<h1>${title}</h1>
+<p>${(isFixed ? fixed : why)({ name: strong(upstream) })}</p>
+${alert(error, texts)}<form method="post" action="${action}">
+${hidden('xsrf', xsrf)}${shown}${legal(context)}<p class="actions"><button class="primary" type="submit">${submit}</button>
+<button type="submit" name="cancel" value="yes" formnovalidate>${texts.common.cancel}</button></p>
+</form>`
+  }
+}

@@ -1,0 +1,99 @@
+import { type Clock, toLifetime, toTimestamp } from '../clock.ts'
+import { createToken, hashToken } from '../crypto/random-token.ts'
+import type { SecretBox } from '../crypto/secrets.ts'
+import type { Document, Json, Store } from '../store/port.ts'
+import { UpstreamError } from './failure.ts'
+
+/** Seconds for a sign-in at the provider, and then for what follows it here. */
+const LIFE = 10 * 60
+
+/**
+ * Where an answer leads: on with an authorization of an app, to the page of the account that the person wanted, or to the session in which
+ * they link an identity.
+ */
+export type Place = { uid: string } | { next?: string } | { session: string }
+
+/**
+ * What an authorization was begun for. The answer is judged by this alone, and never by who is signed in when it comes. A sign-in begins
+ * with a link; with `fresh`, and to link an identity, it begins with a form, because any site may open a link. `fresh`: the person is
+ * signed in, and proves again that it is them.
+ */
+export type Intent =
+  | { kind: 'sign_in', place: Place, fresh?: boolean }
+  | { kind: 'link', place: { session: string }, user_id: string, epoch: number }
+
+/** An authorization that waits for its answer. The id is a hash of its state. */
+interface AttemptRecord extends Document {
+  upstream: string
+  redirect_uri: string
+  intent: { kind: string, [field: string]: Json }
+  /** The hash of a secret of the browser that began it. */
+  browser: string
+  /** The nonce and the verifier, sealed under the id. */
+  sealed: string
+  /** The name that Apple sends once, with the form. */
+  name?: string
+  created_at: string
+  expired_at: string
+}
+
+/** An attempt that was taken. */
+export interface Attempt extends Pick<AttemptRecord, 'upstream' | 'redirect_uri' | 'name'> {
+  intent: Intent
+  state: string
+  nonce: string
+  verifier: string
+}
+
+const toId = (state: string): string => hashToken(`upstream ${state}`)
+
+const toBrowser = (secret: string): string => hashToken(`upstream browser ${secret}`)
+
+/** The authorizations that browsers have begun. Each is taken once, by the browser that began it, within ten minutes. */
+export function createUpstreamAttempts ({ store, box, now }: { store: Store, box: SecretBox, now: Clock }) {
+  const records = store.collection<AttemptRecord>('sign_ins')
+
+  async function find (state: string): Promise<AttemptRecord | null> {
+    const record = await records.get(toId(state))
+    return record?.redirect_uri === undefined || record.expired_at <= toTimestamp(now()) ? null : record
+  }
+
+  return {
+    /** @param secret of the browser */
+    async begin (secret: string, attempt: { upstream: string, redirectUri: string, intent: Intent }): Promise<Pick<Attempt, 'state' | 'nonce' | 'verifier'>> {
+      const made = { state: createToken(), nonce: createToken(), verifier: createToken() }
+      const id = toId(made.state)
+      const { upstream, redirectUri, intent } = attempt
+      await records.insert({
+        id,
+        upstream,
+        redirect_uri: redirectUri,
+        intent: intent as AttemptRecord['intent'],
+        browser: toBrowser(secret),
+        sealed: box.seal(JSON.stringify([made.nonce, made.verifier]), id),
+        ...toLifetime(now(), LIFE)
+      })
+      return made
+    },
+
+    /** Keeps the name that came with a form. The browser is compared when the attempt is taken. */
+    async keepName (upstream: string, state: string, name: string): Promise<void> {
+      const record = await find(state)
+      if (record?.upstream === upstream) await records.update(record.id, { set: { name } })
+    },
+
+    /**
+     * Takes an attempt, so that a second answer finds none. That of another browser stays.
+     * @param upstream the one whose redirect URI was called. An attempt at another one is spent: the providers were mixed up
+     * @throws UpstreamError `over`
+     */
+    async take (upstream: string, state: string, secret: string | undefined): Promise<Attempt> {
+      const record = await find(state)
+      if (record === null || secret === undefined || record.browser !== toBrowser(secret)) throw new UpstreamError('over')
+      if (!await records.delete(record.id) || record.upstream !== upstream) throw new UpstreamError('over')
+      const [nonce, verifier] = JSON.parse(box.open(record.sealed, record.id)) as [string, string]
+      const { redirect_uri, name } = record
+      return { upstream, redirect_uri, intent: record.intent as unknown as Intent, state, nonce, verifier, ...(name !== undefined && { name }) }
+    }
+  }
+}

@@ -1,0 +1,105 @@
+import { LIMITS } from '../../schemas/common.ts'
+import type { Upstream } from '../../schemas/upstream.ts'
+import { checkAccount } from '../checks.ts'
+import { checkName } from '../names.ts'
+import { isAddress, isOfDomain } from '../records.ts'
+import { findOnlyTenant, findServer } from './kinds.ts'
+
+/** The claims of an ID token that was verified, or what stands for them. */
+export type Claims = { readonly [claim: string]: unknown }
+
+/** Who a provider says that somebody is. */
+export interface Claimed {
+  issuer: string
+  subject: string
+  /** An address of which the trust table says that it is theirs. Any other address is nothing. */
+  address?: string
+  /** What the provider calls them, if a name may say so. */
+  name: string
+  /** When they proved who they are: milliseconds since 1970. Absent: the provider does not say. */
+  at?: number
+  /** Whether they proved two kinds, by what the operator says of this provider. */
+  both: boolean
+}
+
+/** The most characters of a subject (OpenID Connect Core, 2). */
+const SUBJECT = 255
+
+/** Addresses of GitHub that lead to no mailbox. */
+const NOREPLY = '@users.noreply.github.com'
+
+/** Domains whose addresses Google itself hands out. */
+const OF_GOOGLE = ['gmail.com', 'googlemail.com']
+
+/** An address in its stored form; undefined for a text that is none. */
+function readAddress (value: unknown): string | undefined {
+  if (typeof value !== 'string' || !isAddress(value)) return undefined
+  try {
+    return checkAccount(value.trim())
+  } catch {
+    return undefined
+  }
+}
+
+/**
+ * Whether a provider's word makes this address theirs. What is absent is not proved, and a text is no truth: only Apple writes
+ * booleans as texts.
+ */
+function isProved (upstream: Upstream, claims: Claims, address: string): boolean {
+  const { email_verified: verified, hd, xms_edov: edov } = claims
+  switch (upstream.kind) {
+    // Google is authoritative for its own addresses, and for those of organizations whose mail it runs.
+    case 'google': return verified === true && ((typeof hd === 'string' && hd !== '') || isOfDomain(address, OF_GOOGLE))
+    // The claim `email` is whatever the administrator of any tenant has written. `xms_edov` says that the tenant owns its domain.
+    case 'microsoft': return edov === true || edov === 1 || (findOnlyTenant(upstream) !== undefined && isOfDomain(address, upstream.domains ?? []))
+    case 'apple': return verified === true || verified === 'true'
+    case 'github': return verified === true && !address.endsWith(NOREPLY)
+    case 'oidc': return upstream.emails === 'verified' && verified === true
+  }
+}
+
+function readName (upstream: Upstream, claims: Claims): string {
+  const { given_name: given, family_name: family } = claims
+  const parts = [given, family].filter((part) => typeof part === 'string')
+  const found = claims[upstream.claims?.name ?? 'name'] ?? (parts.length > 0 ? parts.join(' ') : undefined)
+  const name = typeof found === 'string' ? [...found.trim()].slice(0, LIMITS.name).join('') : ''
+  try {
+    return checkName('name', name)
+  } catch {
+    return ''
+  }
+}
+
+/** Whether the claims say that two kinds were proved. */
+function hasBoth ({ factors = {} }: Upstream, { acr, amr }: Claims): boolean {
+  const used = Array.isArray(amr) ? amr : []
+  return (typeof acr === 'string' && factors.acr?.includes(acr) === true) || factors.amr?.some((method) => used.includes(method)) === true
+}
+
+/** Where and as whom somebody is known there. Microsoft's `sub` differs between apps, so it is the tenant and the object there. */
+function identify (upstream: Upstream, claims: Claims): { issuer: unknown, subject: unknown } {
+  if (upstream.kind !== 'microsoft') return { issuer: claims['iss'], subject: claims['sub'] }
+  return { issuer: `${findServer(upstream)}/${String(claims['tid'])}/v2.0`, subject: claims['oid'] }
+}
+
+/** Whether the claims come from a tenant that may sign in. Other kinds have none. */
+export function isOfTenant ({ kind, tenants = [] }: Upstream, { tid }: Claims): boolean {
+  if (kind !== 'microsoft') return true
+  return typeof tid === 'string' && /^[0-9a-f-]{36}$/.test(tid) && (tenants.includes('all') || tenants.includes(tid))
+}
+
+/** Reads who somebody is, by claims that were verified. Null without a usable subject. */
+export function readClaims (upstream: Upstream, claims: Claims): Claimed | null {
+  const { issuer, subject } = identify(upstream, claims)
+  if (typeof issuer !== 'string' || typeof subject !== 'string' || subject === '' || subject.length > SUBJECT) return null
+  const address = readAddress(claims[upstream.claims?.email ?? 'email'])
+  const { auth_time: time } = claims
+  return {
+    issuer,
+    subject,
+    ...(address !== undefined && isProved(upstream, claims, address) && { address }),
+    name: readName(upstream, claims),
+    ...(typeof time === 'number' && Number.isSafeInteger(time) && time > 0 && { at: time * 1000 }),
+    both: hasBoth(upstream, claims)
+  }
+}

@@ -1,0 +1,47 @@
+import type { Upstream, UpstreamKind } from '../../schemas/upstream.ts'
+
+/** The public providers: the origin of their servers, and their name on pages. */
+const PUBLIC: Readonly<Record<Exclude<UpstreamKind, 'oidc'>, { origin: string, name: string }>> = {
+  google: { origin: 'https://accounts.google.com', name: 'Google' },
+  microsoft: { origin: 'https://login.microsoftonline.com', name: 'Microsoft' },
+  github: { origin: 'https://github.com', name: 'GitHub' },
+  apple: { origin: 'https://appleid.apple.com', name: 'Apple' }
+}
+
+/** The server of an upstream, without a slash at its end. Of Microsoft and GitHub it is an origin. */
+export function findServer ({ kind, issuer }: Pick<Upstream, 'kind' | 'issuer'>): string {
+  return (issuer ?? (kind === 'oidc' ? '' : PUBLIC[kind].origin)).replace(/\/$/, '')
+}
+
+/** The name of an upstream on pages. */
+export function nameUpstream (upstream: Pick<Upstream, 'kind' | 'issuer' | 'name'>): string {
+  const { kind, name } = upstream
+  return name ?? (kind === 'oidc' ? new URL(findServer(upstream)).hostname : PUBLIC[kind].name)
+}
+
+/** The tenant in the URLs of Microsoft's servers. */
+function findTenant ({ tenants = [] }: Pick<Upstream, 'tenants'>): string {
+  const [tenant = 'common'] = tenants
+  return tenants.length > 1 ? 'organizations' : tenant === 'all' ? 'common' : tenant
+}
+
+/** The only tenant of Microsoft that an upstream allows; undefined without one. */
+export const findOnlyTenant = ({ tenants = [] }: Pick<Upstream, 'tenants'>): string | undefined => tenants.length === 1 && tenants[0] !== 'all' ? tenants[0] : undefined
+
+/** The URL of the issuer, below which its metadata are. */
+export function findIssuer (upstream: Pick<Upstream, 'kind' | 'issuer' | 'tenants'>): string {
+  const server = findServer(upstream)
+  return upstream.kind === 'microsoft' ? `${server}/${findTenant(upstream)}/v2.0` : upstream.kind === 'oidc' ? upstream.issuer! : server
+}
+
+/** Whether the identities of an upstream have this issuer. At Microsoft each tenant has its own. */
+export function hasIssuer (upstream: Pick<Upstream, 'kind' | 'issuer' | 'tenants'>, issuer: string): boolean {
+  return upstream.kind === 'microsoft' ? issuer.startsWith(`${findServer(upstream)}/`) : issuer === findIssuer(upstream)
+}
+
+/** The scopes that an authorization asks for. */
+export function findScope ({ kind, emails }: Pick<Upstream, 'kind' | 'emails'>): string {
+  if (kind === 'github') return 'read:user user:email'
+  if (kind === 'apple') return 'openid name email'
+  return kind === 'oidc' && emails !== 'verified' ? 'openid profile' : 'openid profile email'
+}

@@ -1,0 +1,113 @@
+import type { ClientAuth, Configuration, CustomFetch } from 'openid-client'
+import type { Upstream } from '../../schemas/upstream.ts'
+import type { Clock } from '../clock.ts'
+import type { Calls, CallProvider } from './calls.ts'
+import type { Claims } from './claims.ts'
+import { findIssuer, findScope, findServer } from './kinds.ts'
+import type { Authorization, Callback, Provider } from './provider.ts'
+import { readKey, readSecret, signAppleSecret, toWebKey } from './secret.ts'
+
+/** Below this origin openid-client takes `{tenantid}` in an issuer as Microsoft means it. */
+const MICROSOFT = 'https://login.microsoftonline.com'
+
+/** Characters of an id of a key that is looked for. */
+const KEY_ID = 512
+
+/** The id of the key that an ID token names. The token is verified later. */
+function findKeyId (token: unknown): string | undefined {
+  try {
+    const { kid } = JSON.parse(Buffer.from(String(token).split('.')[0]!, 'base64url').toString()) as { kid?: unknown }
+    return typeof kid === 'string' && kid.length <= KEY_ID ? kid : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** Signs people in with an OpenID Connect server, by openid-client: Google, Microsoft, Apple and any other. */
+export async function createOpenid (upstream: Upstream, calls: Calls, now: Clock): Promise<Provider> {
+  const client = await import('openid-client')
+  const { kind, clientId, keyFile, keyId } = upstream
+  const server = findServer(upstream)
+
+  async function authenticate (): Promise<ClientAuth> {
+    if (kind === 'apple') return client.ClientSecretPost(signAppleSecret(await readKey(keyFile!), upstream, server, now()))
+    if (keyFile === undefined) return client.ClientSecretPost(await readSecret(upstream))
+    const key = await toWebKey(await readKey(keyFile))
+    return client.PrivateKeyJwt(keyId === undefined ? key : { key, kid: keyId })
+  }
+
+  /** Reads the metadata. Their issuer is the configured one; at Microsoft it may stand for any tenant. */
+  async function discover (signal: AbortSignal): Promise<Configuration> {
+    const read = calls.read(signal)
+    const issuer = findIssuer(upstream)
+    const isMicrosoft = kind === 'microsoft'
+    const fetch = async (url: string, init: unknown) => await read(isMicrosoft ? url.replace(MICROSOFT, server) : url, init as Parameters<CallProvider>[1])
+    const config = await client.discovery(new URL(isMicrosoft ? issuer.replace(server, MICROSOFT) : issuer), clientId, {}, await authenticate(), {
+      [client.customFetch]: fetch as CustomFetch,
+      // Which hosts may be called without TLS is a matter of lib/outbound.
+      execute: [client.allowInsecureRequests, client.enableNonRepudiationChecks]
+    })
+    const { issuer: found } = config.serverMetadata()
+    if (isMicrosoft && found !== issuer && found !== `${server}/{tenantid}/v2.0`) throw new Error('the metadata have another issuer')
+    return config
+  }
+
+  /** Whether the provider can ask which account is meant. Each can ask for a sign-in (OpenID Connect Core, 3.1.2.1), and some refuse other values. */
+  function selects (config: Configuration): boolean {
+    const { prompt_values_supported: values } = config.serverMetadata()
+    return kind !== 'oidc' || (Array.isArray(values) && values.includes('select_account'))
+  }
+
+  /** Answers the library's calls: keys may come from the cache, and all else is sent. */
+  function answer (config: Configuration, signal: AbortSignal): CallProvider {
+    const { jwks_uri: keys } = config.serverMetadata()
+    let kid: string | undefined
+    const call = calls.call(signal)
+    const readKeys = calls.read(signal, () => kid)
+    return async (url, init) => {
+      if (url === keys) return await readKeys(url, init)
+      const response = await call(url, init)
+      kid = findKeyId((await response.clone().json().catch(() => ({})) as { id_token?: unknown }).id_token)
+      return response
+    }
+  }
+
+  return {
+    async check (signal) {
+      const config = await discover(signal)
+      const { authorization_endpoint: authorize, token_endpoint: token, jwks_uri: keys } = config.serverMetadata()
+      if (authorize === undefined || token === undefined || keys === undefined) throw new Error('the metadata name no authorization endpoint, token endpoint or keys')
+      const found = await calls.read(signal, () => undefined)(keys)
+      if (found.status !== 200) throw new Error(`the keys cannot be read: status ${found.status}`)
+    },
+
+    async toAuthorization ({ redirectUri, state, nonce, verifier, hint, isFresh, asksAccount = false }: Authorization, signal) {
+      const config = await discover(signal)
+      const { domains = [] } = upstream
+      return client.buildAuthorizationUrl(config, {
+        redirect_uri: redirectUri,
+        scope: findScope(upstream),
+        state,
+        nonce,
+        code_challenge: await client.calculatePKCECodeChallenge(verifier),
+        code_challenge_method: 'S256',
+        ...(kind === 'apple' && { response_mode: 'form_post' }),
+        ...(kind === 'google' && domains.length === 1 && { hd: domains[0]! }),
+        ...(hint !== undefined && kind !== 'apple' && { login_hint: hint }),
+        ...(isFresh ? { prompt: kind === 'google' ? 'select_account' : 'login' } : asksAccount && kind !== 'apple' && { prompt: selects(config) ? 'select_account' : 'login' })
+      }).href
+    },
+
+    async redeem ({ url, state, nonce, verifier }: Callback, signal): Promise<Claims> {
+      const config = await discover(signal)
+      config[client.customFetch] = answer(config, signal) as unknown as CustomFetch
+      const tokens = await client.authorizationCodeGrant(config, url, {
+        expectedState: state, expectedNonce: nonce, pkceCodeVerifier: verifier, idTokenExpected: true
+      })
+      const claims: Claims = { ...tokens.claims() }
+      // OpenID Connect Core, 3.1.3.7 (5): a token that was made for another app.
+      if (claims['azp'] !== undefined && claims['azp'] !== clientId) throw new Error('the ID token was made for another client')
+      return claims
+    }
+  }
+}

@@ -1,0 +1,135 @@
+import { createPrivateKey } from 'node:crypto'
+import { readFileSync } from 'node:fs'
+import { Type } from '@sinclair/typebox'
+import { MOST_UPSTREAMS, UpstreamSchema, type Upstream, type UpstreamKind } from '../../schemas/upstream.ts'
+import { warnOfMode } from '../file-mode.ts'
+import { createOptionsReader } from '../options.ts'
+import type { Outbound } from '../outbound/fetcher.ts'
+import { findServer } from './kinds.ts'
+
+/** What the rules of upstreams depend on. */
+export interface UpstreamSurroundings {
+  signUp: boolean
+}
+
+const NO_FACTORS: readonly UpstreamKind[] = ['google', 'github', 'apple']
+
+/** The fields that only some kinds have. */
+const OF_KINDS: Partial<Record<keyof Upstream, readonly UpstreamKind[]>> = {
+  teamId: ['apple'], tenants: ['microsoft'], emails: ['oidc'], claims: ['oidc'], keyFile: ['apple', 'oidc'], clientSecretFile: ['google', 'microsoft', 'github', 'oidc'], clientSecret: ['google', 'microsoft', 'github', 'oidc']
+}
+
+/** Whether this provider's word about an address ever counts. */
+const provesAddresses = ({ kind, emails }: Upstream): boolean => kind !== 'oidc' || emails === 'verified'
+
+/** What is wrong with one upstream, in the order of its fields. */
+function * listProblems (upstream: Upstream, { signUp }: UpstreamSurroundings): Generator<string> {
+  const { kind, issuer, clientSecret, clientSecretFile, keyFile, keyId, teamId, create, link, domains, only, tenants, factors } = upstream
+  for (const [field, kinds] of Object.entries(OF_KINDS) as [keyof Upstream, UpstreamKind[]][]) {
+    if (upstream[field] !== undefined && !kinds.includes(kind)) yield `${field}: ${kind} has none`
+  }
+  if (kind === 'oidc' && issuer === undefined) yield 'issuer: is required'
+  const secrets = [clientSecret, clientSecretFile, keyFile].filter((secret) => secret !== undefined).length
+  if (kind === 'apple' && (keyFile === undefined || keyId === undefined || teamId === undefined)) yield 'keyFile: is required with keyId and teamId'
+  else if (secrets === 0) yield `clientSecretFile: is required${kind === 'oidc' ? ', or keyFile' : ''}`
+  else if (secrets > 1) yield 'clientSecretFile: there must be one secret or one key'
+  if (keyId !== undefined && keyFile === undefined) yield 'keyId: needs keyFile'
+  if (kind === 'microsoft' && tenants === undefined) yield 'tenants: is required: the ids of tenants, or all'
+  if (tenants !== undefined && tenants.length > 1 && tenants.includes('all')) yield 'tenants: all stands alone'
+  if (factors !== undefined && NO_FACTORS.includes(kind)) yield `factors: ${kind} does not say whether a second factor was used`
+  if (create && !signUp) yield 'create: needs the option signUp, because nobody may make an account by themselves'
+  if (domains !== undefined && !provesAddresses(upstream)) yield "domains: needs emails: 'verified', because no address is proved otherwise"
+  if (only === true && domains === undefined) yield 'only: needs domains'
+  if (link === 'verified' && !provesAddresses(upstream)) yield "link: verified needs emails: 'verified', because no address is proved otherwise"
+}
+
+/** Reads a file with a secret. @throws Error that names the file and the cause */
+function checkFile (path: string, check: (text: string) => unknown): void {
+  let text: string
+  try {
+    text = readFileSync(path, 'utf8')
+  } catch (error) {
+    throw new Error(`the file ${path} cannot be read (${(error as NodeJS.ErrnoException).code})`)
+  }
+  if (text.trim() === '') throw new Error(`the file ${path} is empty`)
+  try {
+    check(text)
+  } catch {
+    throw new Error(`the file ${path} has no private key in PEM, or one of another kind`)
+  }
+}
+
+function checkKey (text: string, { kind }: Upstream): void {
+  const key = createPrivateKey(text)
+  if (kind === 'apple' && key.asymmetricKeyDetails?.namedCurve !== 'prime256v1') throw new Error('another curve')
+}
+
+/**
+ * Checks what the schema cannot say.
+ * @returns oddities that do not prevent the start
+ * @throws Error that names the upstream and its field
+ */
+export function checkUpstreams (upstreams: readonly Upstream[], surroundings: UpstreamSurroundings): string[] {
+  const warnings: string[] = []
+  const fail = ({ id }: Upstream, problem: string) => new Error(`option upstreams: ${id}: ${problem}`)
+  const claimed = new Map<string, string>()
+  for (const [index, upstream] of upstreams.entries()) {
+    if (upstreams.findIndex(({ id }) => id === upstream.id) !== index) throw fail(upstream, 'id: is used twice')
+    const [problem] = listProblems(upstream, surroundings)
+    if (problem !== undefined) throw fail(upstream, problem)
+    const { clientSecretFile, keyFile, only, domains = [] } = upstream
+    try {
+      if (clientSecretFile !== undefined) checkFile(clientSecretFile, () => {})
+      if (keyFile !== undefined) checkFile(keyFile, (text) => checkKey(text, upstream))
+    } catch (error) {
+      throw fail(upstream, `${keyFile === undefined ? 'clientSecretFile' : 'keyFile'}: ${(error as Error).message}`)
+    }
+    for (const path of [clientSecretFile, keyFile]) {
+      if (path !== undefined) warnOfMode(path === keyFile ? 'key' : 'client secret', path, (message) => warnings.push(`option upstreams: ${upstream.id}: ${message}`))
+    }
+    for (const domain of only === true ? domains : []) {
+      if (claimed.has(domain)) throw fail(upstream, `only: the upstream ${claimed.get(domain)} has the domain ${domain} already`)
+      claimed.set(domain, upstream.id)
+    }
+  }
+  return warnings
+}
+
+/**
+ * Checks that the servers of upstreams may be called. The address of a host name is checked at each call.
+ * @throws Error that names the upstream
+ */
+export function checkServers (upstreams: readonly Upstream[], checkUrl: Outbound['checkUrl']): void {
+  for (const upstream of upstreams) {
+    try {
+      checkUrl(findServer(upstream))
+    } catch (error) {
+      throw new Error(`option upstreams: ${upstream.id}: issuer: ${(error as Error).message}`)
+    }
+  }
+}
+
+const readList = createOptionsReader(Type.Object({ upstreams: Type.Array(UpstreamSchema, { maxItems: MOST_UPSTREAMS }) }, { additionalProperties: false }))
+
+/**
+ * Reads IDENTITY_UPSTREAMS_FILE: an array of upstreams, whose secrets are in files of their own.
+ * @throws Error without the text of the file
+ */
+export function parseUpstreams (text: string, surroundings: UpstreamSurroundings): Upstream[] {
+  let given: unknown
+  try {
+    given = JSON.parse(text)
+  } catch {
+    throw new Error('must be JSON')
+  }
+  if (!Array.isArray(given)) throw new Error('must be an array of upstreams')
+  try {
+    const { upstreams } = readList({ upstreams: given })
+    const open = upstreams.find(({ clientSecret }) => clientSecret !== undefined)
+    if (open !== undefined) throw new Error(`option upstreams: ${open.id}: clientSecret: must be in a file of its own, see clientSecretFile`)
+    checkUpstreams(upstreams, surroundings)
+    return upstreams
+  } catch (error) {
+    throw new Error((error as Error).message.replace(/^option upstreams[:.]? ?/, ''))
+  }
+}

@@ -1,0 +1,172 @@
+import type { Upstream } from '../../schemas/upstream.ts'
+import type { Clock } from '../clock.ts'
+import type { SecretBox } from '../crypto/secrets.ts'
+import { Lazy } from '../lazy.ts'
+import type { Outbound } from '../outbound/fetcher.ts'
+import { isOfDomain } from '../records.ts'
+import type { Store } from '../store/port.ts'
+import { Slots } from '../work/slots.ts'
+import { type Attempt, type Intent, createUpstreamAttempts } from './attempts.ts'
+import { createCalls } from './calls.ts'
+import { type Claimed, isOfTenant, readClaims } from './claims.ts'
+import { UpstreamError } from './failure.ts'
+import { nameUpstream } from './kinds.ts'
+import { allows } from './policy.ts'
+import type { Authorization, Provider } from './provider.ts'
+
+/** Milliseconds for all calls of a sign-in together. */
+const DEADLINE = 5_000
+
+/** Sign-ins that wait for one provider at most. */
+const MOST_WAITING = 20
+
+/** Characters of a code or a state, and of a name that came with a form. */
+const LONGEST = 4096
+const LONGEST_NAME = 200
+
+/** A provider with what is kept of it. */
+interface Opened {
+  upstream: Upstream
+  provider: Lazy<Provider>
+  slots: Slots
+}
+
+export interface UpstreamParts {
+  store: Store
+  box: SecretBox
+  now: Clock
+  outbound: Pick<Outbound, 'read'>
+  upstreams: readonly Upstream[]
+  /** Receives why a provider could not be used. */
+  onError: (error: unknown) => void
+  deadline?: number
+}
+
+/** The answer of a provider, judged. */
+export interface Answered {
+  upstream: Upstream
+  intent: Intent
+  claimed: Claimed
+}
+
+async function open (upstream: Upstream, { outbound, now }: Pick<UpstreamParts, 'outbound' | 'now'>): Promise<Provider> {
+  const calls = createCalls(outbound, now)
+  if (upstream.kind === 'github') return (await import('./github.ts')).createGithub(upstream, calls)
+  return await (await import('./openid.ts')).createOpenid(upstream, calls, now)
+}
+
+/** Checks whether a provider can be used. @throws Error with the reason */
+export async function testUpstream (upstream: Upstream, parts: Pick<UpstreamParts, 'outbound' | 'now'>): Promise<void> {
+  const provider = await open(upstream, parts)
+  await provider.check(AbortSignal.timeout(DEADLINE)).catch((error: unknown) => {
+    const reason = describeFailure(error)
+    throw new Error(`the upstream ${upstream.id} cannot be used: ${reason === 'Error' ? (error as Error).message : reason}`)
+  })
+}
+
+/** Sends people to other providers, and judges the answers. */
+export function createUpstreams ({ store, box, now, outbound, upstreams, onError, deadline = DEADLINE }: UpstreamParts) {
+  const attempts = createUpstreamAttempts({ store, box, now })
+  const opened = new Map<string, Opened>(upstreams.map((upstream) => [upstream.id, {
+    upstream,
+    provider: new Lazy(async () => await open(upstream, { outbound, now })),
+    slots: new Slots({ size: MOST_WAITING, waiting: 0 })
+  }]))
+
+  /** @throws UpstreamError `off` */
+  function require (id: string, client_id?: string): Opened {
+    const found = opened.get(id)
+    if (found === undefined || !allows(found.upstream, client_id)) throw new UpstreamError('off')
+    return found
+  }
+
+  /** Calls a provider, unless too many sign-ins wait for it. @throws UpstreamError `busy`, `down` */
+  async function use<T> (one: Opened, work: (provider: Provider, signal: AbortSignal) => Promise<T>): Promise<T> {
+    if (one.slots.isFull) throw new UpstreamError('busy')
+    return await one.slots.run(async () => {
+      try {
+        return await work(await one.provider.get(), AbortSignal.timeout(deadline))
+      } catch (error) {
+        onError(new Error(`the upstream ${one.upstream.id} cannot be used: ${describeFailure(error)}`))
+        throw new UpstreamError('down', error)
+      }
+    })
+  }
+
+  /** @throws UpstreamError `tenant`, `domain`, `down` */
+  function judge (upstream: Upstream, claims: Parameters<typeof readClaims>[1], name: string | undefined): Claimed {
+    if (!isOfTenant(upstream, claims)) throw new UpstreamError('tenant')
+    const claimed = readClaims(upstream, { ...(name !== undefined && { name }), ...claims })
+    if (claimed === null) throw new UpstreamError('down')
+    const { domains } = upstream
+    if (domains !== undefined && (claimed.address === undefined || !isOfDomain(claimed.address, domains))) throw new UpstreamError('domain')
+    return claimed
+  }
+
+  async function redeem (attempt: Attempt, params: URLSearchParams): Promise<Claimed> {
+    const one = require(attempt.upstream)
+    // The person has refused, or the provider has: it says so only to those who know the state.
+    if (params.has('error')) throw new UpstreamError(params.get('error') === 'access_denied' ? 'refused' : 'down')
+    const url = new URL(`${attempt.redirect_uri}?${params}`)
+    return judge(one.upstream, await use(one, async (provider, signal) => await provider.redeem({ ...attempt, url }, signal)), attempt.name)
+  }
+
+  return {
+    /** The upstreams that people may sign in with: to this client, or to the pages of the account. */
+    list: (client_id?: string): { id: string, name: string }[] => (
+      upstreams.filter((upstream) => allows(upstream, client_id)).map((upstream) => ({ id: upstream.id, name: nameUpstream(upstream) }))),
+
+    /** The settings of an upstream. @throws UpstreamError `off`: also when it is not for this client */
+    require: (id: string, client_id?: string): Upstream => require(id, client_id).upstream,
+
+    /**
+     * Begins an authorization.
+     * @param secret of the browser
+     * @returns the URL at the provider
+     * @throws UpstreamError `off`, `busy`, `down`
+     */
+    async begin (id: string, { secret, redirectUri, intent, hint, asksAccount }: { secret: string, redirectUri: string, intent: Intent } & Pick<Authorization, 'hint' | 'asksAccount'>): Promise<string> {
+      const one = require(id)
+      const isFresh = intent.kind === 'link' || intent.fresh === true
+      const made = await attempts.begin(secret, { upstream: id, redirectUri, intent })
+      return await use(one, async (provider, signal) => await provider.toAuthorization({ ...made, redirectUri, hint, asksAccount, isFresh }, signal))
+    },
+
+    /** Keeps what comes with a form only: the name. */
+    async keepName (id: string, state: string, name: string): Promise<void> {
+      if (state.length <= LONGEST && name !== '') await attempts.keepName(id, state, name.slice(0, LONGEST_NAME))
+    },
+
+    /**
+     * Judges the answer of a provider, once.
+     * @param secret of the browser that brings it
+     * @throws UpstreamError, with the place to go back to where it is known
+     */
+    async complete (id: string, params: URLSearchParams, secret: string | undefined): Promise<Answered> {
+      const [state = '', ...more] = params.getAll('state')
+      if (state === '' || more.length > 0 || state.length > LONGEST) throw new UpstreamError('over')
+      const attempt = await attempts.take(id, state, secret)
+      const { intent } = attempt
+      try {
+        return { upstream: require(id).upstream, intent, claimed: await redeem(attempt, params) }
+      } catch (error) {
+        if (error instanceof UpstreamError) error.place = intent.place
+        throw error
+      }
+    }
+  }
+}
+
+export type Upstreams = ReturnType<typeof createUpstreams>
+
+/** A code of Node.js or of openid-client. */
+const CODE = /^[A-Z][A-Z0-9_]{1,63}$/
+
+/** The reason of a failure without what the provider has sent: texts of it may have secrets or addresses. */
+function describeFailure (error: unknown): string {
+  const { name, code, cause } = error as Error & { code?: unknown }
+  const inner = cause as { code?: unknown, message?: unknown } | undefined
+  // The cause may be what the provider has sent, with any member.
+  const codes = [code, inner?.code].filter((one) => typeof one === 'string' && CODE.test(one))
+  return codes.length > 0 ? codes.join(', ') : name
+}

@@ -1,0 +1,87 @@
+import type { Identity } from '../../schemas/identity.ts'
+import { permError } from '../errors.ts'
+import type { UserRecord } from '../records.ts'
+import type { Actor } from '../roles.ts'
+import type { Store } from '../store/port.ts'
+import { userNotFound } from '../users/stored-users.ts'
+import type { Users } from '../users/users.ts'
+import { type HeldWay, type WayActor, WayError, type WayService } from './ways.ts'
+
+/** The identities at other providers that people have: their owner sees and unlinks them, and so does an administrator. */
+export function createHeldIdentities ({ store, ways, users, unlink, nameUpstream }: {
+  store: Store
+  ways: Pick<WayService, 'list' | 'get'>
+  users: { confirm: (...parts: Parameters<Users['confirm']>) => Promise<unknown> }
+  /** Unlinks an identity, and tells its owner. */
+  unlink: (actor: WayActor, id: string, options: { isEnd: boolean }) => Promise<unknown>
+  /** What people call an upstream. Undefined for one that is configured no more. */
+  nameUpstream: (id: string) => string | undefined
+}) {
+  const records = store.collection<UserRecord>('users')
+
+  function show ({ id, way: { upstream = '', at }, credential: { last_used_at, material: { issuer, subject } } }: HeldWay): Identity {
+    const name = nameUpstream(upstream)
+    return {
+      identity_id: id,
+      upstream,
+      ...(name !== undefined && { name }),
+      issuer: String(issuer),
+      subject: String(subject),
+      created_at: at,
+      ...(last_used_at !== undefined && { last_used_at })
+    }
+  }
+
+  async function requireUser (user_id: string): Promise<UserRecord> {
+    const user = await records.get(user_id)
+    if (user === null) throw userNotFound()
+    return user
+  }
+
+  /** @throws ErrNotFound unless it is an identity of this user */
+  async function requireHeld (user: UserRecord, id: string): Promise<HeldWay> {
+    const held = await ways.get(user, id)
+    if (held?.way.kind !== 'upstream') throw new WayError('unknown')
+    return held
+  }
+
+  return {
+    /** The identities of a user, the first one first. @throws ErrNotFound */
+    async list (user_id: string): Promise<Identity[]> {
+      return (await ways.list(await requireUser(user_id))).filter(({ way }) => way.kind === 'upstream').map(show)
+    },
+
+    /** One identity of a user. @throws ErrNotFound */
+    async get (user_id: string, id: string): Promise<Identity> {
+      return show(await requireHeld(await requireUser(user_id), id))
+    },
+
+    /**
+     * Unlinks an identity of the actor's own, with the proof that operations ask for.
+     * @param options.isEnd whether all sessions and tokens end
+     * @throws ErrNotFound, ErrUnknown with a challenge (RFC 9470), ErrPerm for the last way in
+     */
+    async remove (actor: Actor, id: string, { isEnd = true } = {}): Promise<void> {
+      const { user_id, confirm } = actor
+      const user = await requireUser(user_id)
+      await requireHeld(user, id)
+      // A request to the API brings no password, so the sign-in of its token is the proof.
+      await users.confirm(actor, { mayType: false })
+      const { epoch = user.epoch } = actor
+      await unlink({ user_id, epoch, ...(confirm && { confirm }) }, id, { isEnd })
+    },
+
+    /**
+     * Unlinks an identity of somebody else, for an administrator or an operator. It ends the person's sessions.
+     * @throws ErrNotFound, ErrPerm for the actor's own, and for the last way in
+     */
+    async removeOf (user_id: string, id: string, { user_id: by, confirm }: Actor): Promise<void> {
+      if (by === user_id) throw permError('userId', 'one\'s own identities are unlinked by DELETE /user/identities/{identityId}')
+      await requireHeld(await requireUser(user_id), id)
+      // The person's own sessions have nothing to say in it.
+      await unlink({ user_id, epoch: null, ...(confirm && { confirm }) }, id, { isEnd: true })
+    }
+  }
+}
+
+export type HeldIdentities = ReturnType<typeof createHeldIdentities>

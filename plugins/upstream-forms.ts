@@ -1,0 +1,250 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import { IdentityError } from '../lib/errors.ts'
+import { toApiPath, toIssuer } from '../lib/issuer.ts'
+import type { Interaction } from '../lib/oidc/contract.ts'
+import { pageHeaders } from '../lib/pages/headers.ts'
+import type { Message } from '../lib/pages/texts/en.ts'
+import type { Proved, SignedIn } from '../lib/sign-in/sign-ins.ts'
+import { UpstreamError, type UpstreamRefusal } from '../lib/upstreams/failure.ts'
+import type { Found } from '../lib/upstreams/found.ts'
+import type { Place, UpstreamService } from '../lib/upstreams/index.ts'
+import { findServer, nameUpstream } from '../lib/upstreams/kinds.ts'
+import { LIMITS } from '../schemas/common.ts'
+import { createSignInCookie } from './account.ts'
+import { findAskedLanguage } from './mail-language.ts'
+import type { OidcMount } from './oidc.ts'
+import { PageError, sendPage } from './pages.ts'
+import { type SignInForm, type SignInForms, readField } from './sign-in-forms.ts'
+
+/** The text for each reason why a sign-in with another provider came to nothing. */
+const REFUSALS: Record<UpstreamRefusal, Message> = {
+  refused: ({ upstreams }) => upstreams.refused,
+  off: ({ upstreams }) => upstreams.off,
+  over: ({ upstreams }) => upstreams.over,
+  down: ({ upstreams }) => upstreams.down,
+  stale: ({ upstreams }) => upstreams.stale,
+  busy: ({ upstreams }) => upstreams.busy,
+  tenant: ({ upstreams }) => upstreams.tenant,
+  domain: ({ upstreams }) => upstreams.domain,
+  unknown: ({ upstreams }) => upstreams.unknown,
+  no_address: ({ upstreams }) => upstreams.noAddress,
+  taken: ({ upstreams }) => upstreams.taken
+}
+
+/** The page for such a reason, with a way back: to the sign-in, if no other text is given. */
+export function toPageError (error: unknown, back?: string, text: Message = ({ common }) => common.goBackToSignIn): unknown {
+  if (!(error instanceof UpstreamError)) return error
+  const { refusal, message } = error
+  const code = refusal === 'down' ? 'ErrRsc' : refusal === 'busy' ? 'ErrBusy' : refusal === 'off' ? 'ErrNotFound' : 'ErrPerm'
+  return new PageError(code, message, REFUSALS[refusal], back === undefined ? [] : [{ to: back, text }])
+}
+
+/** The redirect URI of an upstream. */
+export const toRedirectUri = (issuer: URL, id: string): string => `${toIssuer(issuer)}/api/v1/auth/upstream/${id}/callback`
+
+/** A sign-in that may go on with what another provider says. */
+export interface UpstreamSignIn {
+  form: SignInForm
+  place: Place
+  /** The page of the sign-in. */
+  back: string
+  /** The user who is signed in, and is asked to prove again that it is them. */
+  again?: string | undefined
+}
+
+/** The page of a sign-in, for a person who comes back to it: an app that asks for a provider does not send them there again. */
+export const toChoice = (page: string): string => `${page}${page.includes('?') ? '&' : '?'}way=password`
+
+const toBack = ({ back, place }: UpstreamSignIn): string => 'uid' in place ? toChoice(back) : back
+
+/** The part of a sign-in between the answer of another provider and its end, for apps and for the account pages. */
+export function createUpstreamForms (app: FastifyInstance, { getIssuer, limits }: Pick<OidcMount, 'getIssuer' | 'limits'>, forms: SignInForms) {
+  const { upstreams } = app.identity
+  const cookie = () => createSignInCookie(getIssuer())
+
+  /** The URL that begins a sign-in with an upstream. */
+  function toStart (id: string, place: Place): string {
+    const text = new URLSearchParams(place as Record<string, string>).toString()
+    return `${toApiPath(getIssuer())}/auth/upstream/${id}${text === '' ? '' : `?${text}`}`
+  }
+
+  /** What this browser has proved in this sign-in, by an upstream that may be used for it. */
+  async function findFound ({ found }: UpstreamService, request: FastifyRequest, { place }: UpstreamSignIn): Promise<{ secret: string, found: Found } | null> {
+    const secret = cookie().find(request)
+    const known = secret === undefined ? null : await found.find({ secret, place })
+    return known && { secret: secret!, found: known }
+  }
+
+  const over = (back: string) => toPageError(new UpstreamError('over'), back)
+
+  const toProven = (service: UpstreamService, { upstream, claimed }: Found, { form: { aim } }: UpstreamSignIn) => (
+    { upstream: service.require(upstream, aim?.client_id), claimed })
+
+  async function proceed (reply: FastifyReply, signIn: UpstreamSignIn, proven: ReturnType<typeof toProven>, proved: Proved): Promise<SignedIn | null> {
+    const onEnded = () => {
+      upstreams!.identities.recordFailure(proven, proved.user_id)
+      return REFUSALS.unknown
+    }
+    return await forms.proceed(reply, { ...signIn.form, onEnded }, proved)
+  }
+
+  async function showChoice (reply: FastifyReply, { form, back }: UpstreamSignIn, found: Found, xsrf: string, error?: Message, typed?: string): Promise<FastifyReply> {
+    const { claimed: { address }, suggested = '' } = found
+    return await sendPage(reply, 'choose-account', {
+      action: toAction(back),
+      xsrf,
+      upstream: nameUpstream(upstreams!.require(found.upstream)),
+      account: address ?? typed ?? suggested,
+      isFixed: address !== undefined,
+      ...(error !== undefined && { error })
+    }, form.page)
+  }
+
+  /** The path of the page that an answer leads to. */
+  function toAction (back: string): string {
+    const [path = '', query] = back.split('?')
+    return `${path}/upstream${query === undefined ? '' : `?${query}`}`
+  }
+
+  /** Makes the account of a new person, and goes on with its sign-in. */
+  async function create (request: FastifyRequest, reply: FastifyReply, signIn: UpstreamSignIn, { secret, found }: { secret: string, found: Found }, account: string): Promise<SignedIn | null> {
+    const language = findAskedLanguage(request, signIn.form.page.locales)
+    const proven = toProven(upstreams!, found, signIn)
+    const proved = await upstreams!.identities.create(proven, account, { ...(language !== undefined && { language }) })
+    await upstreams!.found.remove({ secret, place: signIn.place })
+    return await proceed(reply, signIn, proven, proved)
+  }
+
+  return {
+    isOn: upstreams !== undefined,
+
+    /** The URL that begins the sign-in with the upstream that the app asks for, unless the person has come back from there. */
+    findAsked ({ query }: FastifyRequest, { upstream, uid, clientId, stepUp }: Interaction): string | undefined {
+      if (upstream === undefined || stepUp !== undefined || Object.keys(query as object).length > 0) return undefined
+      return upstreams?.list(clientId).some(({ id }) => id === upstream) === true ? toStart(upstream, { uid }) : undefined
+    },
+
+    /** The form with the links to other providers, and with the account that an identity waits for. */
+    async extend (request: FastifyRequest, signIn: UpstreamSignIn): Promise<SignInForm> {
+      const { form, place } = signIn
+      if (upstreams === undefined || (form.aim?.base !== undefined)) return form
+      const pending = (await findFound(upstreams, request, signIn))?.found
+      if (pending?.pending === undefined) {
+        const list = upstreams.list(form.aim?.client_id)
+        const isAgain = signIn.again !== undefined
+        const formTo = isAgain ? list.map(({ id }) => findServer(upstreams.require(id))) : []
+        return { ...form, view: { ...form.view, upstreams: isAgain ? list : list.map((one) => ({ ...one, to: toStart(one.id, place) })) }, page: { ...form.page, formTo } }
+      }
+      const name = upstreams.list().find(({ id }) => id === pending.upstream)?.name ?? pending.upstream
+      return { ...form, view: { ...form.view, notice: ({ upstreams: texts }) => texts.confirm({ name }) } }
+    },
+
+    /**
+     * Sends a person who is signed in to a provider, where they prove again that it is them. Null unless the form asks for it. The caller
+     * has checked that the form is one of theirs.
+     * @throws PageError
+     */
+    async prove (request: FastifyRequest, reply: FastifyReply, signIn: UpstreamSignIn): Promise<FastifyReply | null> {
+      const { form, place } = signIn
+      const id = readField(request, 'upstream')
+      if (upstreams === undefined || id === '') return null
+      try {
+        upstreams.require(id, form.aim?.client_id)
+        const { secret } = cookie().begin(request, reply)
+        const to = await upstreams.begin(id, { secret, redirectUri: toRedirectUri(getIssuer(), id), intent: { kind: 'sign_in', place, fresh: true } })
+        return reply.headers(pageHeaders({ look: form.page.look })).redirect(to, 303)
+      } catch (error) {
+        throw toPageError(error, toBack(signIn))
+      }
+    },
+
+    /**
+     * Goes on with the answer of a provider. Null when it has sent a page.
+     * @throws PageError
+     */
+    async finish (request: FastifyRequest, reply: FastifyReply, signIn: UpstreamSignIn): Promise<SignedIn | null> {
+      const { place } = signIn
+      const back = toBack(signIn)
+      const known = upstreams && await findFound(upstreams, request, signIn)
+      if (upstreams === undefined || known === undefined || known === null) throw over(back)
+      const { secret, found } = known
+      const of = { secret, place }
+      let proven: ReturnType<typeof toProven> | undefined
+      try {
+        proven = toProven(upstreams, found, signIn)
+        const owner = await upstreams.identities.settle(proven)
+        if ('proved' in owner) {
+          if (!await upstreams.found.remove(of)) throw new UpstreamError('over')
+          if (owner.proved.user_id === signIn.again) {
+            if (found.intent.kind !== 'sign_in' || found.intent.fresh !== true) {
+              reply.redirect(back, 303)
+              return null
+            }
+            if (!upstreams.identities.isRecent(owner.proved)) throw new UpstreamError('stale')
+          }
+          return await proceed(reply, signIn, proven, owner.proved)
+        }
+        if ('confirm' in owner) {
+          await upstreams.found.put(of, { ...found, pending: owner.confirm.user_id })
+          reply.redirect(back, 303)
+          return null
+        }
+        const suggested = found.suggested ?? owner.choose
+        const { links: { terms, privacy } } = signIn.form.page.look
+        // Nothing is left to choose or to read.
+        if (found.claimed.address !== undefined && (terms ?? privacy) === undefined) return await create(request, reply, signIn, { secret, found }, suggested)
+        await upstreams.found.put(of, { ...found, suggested })
+        await showChoice(reply, signIn, { ...found, suggested }, cookie().begin(request, reply).xsrf)
+        return null
+      } catch (error) {
+        if (error instanceof UpstreamError) {
+          await upstreams.found.remove(of)
+          if (proven !== undefined && error.refusal !== 'over') upstreams.identities.recordFailure(proven)
+        }
+        throw toPageError(error, back)
+      }
+    },
+
+    /** Makes the account of a new person. Null when it has sent a page. @throws PageError */
+    async choose (request: FastifyRequest, reply: FastifyReply, signIn: UpstreamSignIn): Promise<SignedIn | null> {
+      const { place } = signIn
+      const back = toBack(signIn)
+      const { xsrf } = cookie().resume(request)
+      const known = upstreams && await findFound(upstreams, request, signIn)
+      if (upstreams === undefined || known === undefined || known === null || known.found.suggested === undefined) throw over(back)
+      const { secret, found } = known
+      if (readField(request, 'cancel') !== '') {
+        await upstreams.found.remove({ secret, place })
+        reply.redirect(back, 303)
+        return null
+      }
+      await limits.guess(request)
+      const typed = readField(request, 'account').trim().slice(0, LIMITS.account)
+      try {
+        return await create(request, reply, signIn, known, found.claimed.address ?? typed)
+      } catch (error) {
+        if (!(error instanceof IdentityError) || error.code !== 'ErrParam') throw toPageError(error, back)
+        await showChoice(reply.code(400), signIn, found, xsrf, ({ upstreams: { choose } }) => choose.taken, typed)
+        return null
+      }
+    },
+
+    /**
+     * Links the identity that waits in this browser to the account that the person has just signed in to.
+     * @throws PageError where it has become another account's meanwhile
+     */
+    async complete (request: FastifyRequest, signIn: UpstreamSignIn, { user_id, user_epoch: epoch }: SignedIn): Promise<void> {
+      const known = upstreams && await findFound(upstreams, request, signIn)
+      if (upstreams === undefined || known === undefined || known === null) return
+      const { secret, found } = known
+      if (!await upstreams.found.remove({ secret, place: signIn.place }) || found.pending !== user_id) return
+      try {
+        await upstreams.identities.confirm(toProven(upstreams, found, signIn), { user_id, epoch })
+      } catch (error) {
+        throw toPageError(error, toBack(signIn))
+      }
+    }
+  }
+}
+
+export type UpstreamForms = ReturnType<typeof createUpstreamForms>

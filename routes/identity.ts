@@ -1,0 +1,46 @@
+import type { FastifyInstance } from 'fastify'
+import { RemoveFactorQuerySchema } from '../schemas/factor.ts'
+import { IdentitiesDataSchema, IdentityDataSchema } from '../schemas/identity.ts'
+import { createRows, data } from './rows.ts'
+import type { RouteSettings } from './settings.ts'
+
+/** Identities at other providers (docs/upstreams.md). They are linked by sign-ins and on the account pages only. */
+export async function identityRoutes (app: FastifyInstance, { writeLimit }: Pick<RouteSettings, 'writeLimit'>): Promise<void> {
+  const { heldIdentities } = app.identity
+  const add = createRows(app, 'identity', { writeLimit })
+
+  add('listIdentities', 'GET /user/identities', "List the caller's identities at other providers", {
+    answer: data(IdentitiesDataSchema, 'The identities, the first one first.'),
+    errors: ['ErrNotFound'],
+    run: async ({ caller }) => ({ identities: await heldIdentities.list(caller.user.user_id) })
+  })
+
+  add('removeIdentity', 'DELETE /user/identities/:identityId', "Unlink one of the caller's identities at other providers", {
+    description: 'It asks for a fresh sign-in, with a second factor of a person who has one: otherwise 401 with the error `insufficient_user_authentication`. ' +
+      "The last way in stays. All the caller's codes and tokens are revoked, unless `end_sessions=false` keeps them.",
+    query: RemoveFactorQuerySchema,
+    errors: ['ErrNotFound'],
+    hasBody: false,
+    run: ({ params: { identityId }, query, actor }) => heldIdentities.remove(actor, identityId, { isEnd: query.end_sessions !== 'false' })
+  })
+
+  add('listIdentitiesOfUser', 'GET /user/:userId/identities', 'List the identities of a user at other providers', {
+    answer: data(IdentitiesDataSchema, 'The identities, the first one first.'),
+    errors: ['ErrNotFound'],
+    run: async ({ params: { userId } }) => ({ identities: await heldIdentities.list(userId) })
+  })
+
+  add('getIdentityOfUser', 'GET /user/:userId/identities/:identityId', 'Read an identity of a user at another provider', {
+    answer: data(IdentityDataSchema, 'The identity.'),
+    errors: ['ErrNotFound'],
+    run: ({ params: { userId, identityId } }) => heldIdentities.get(userId, identityId)
+  })
+
+  add('removeIdentityOfUser', 'DELETE /user/:userId/identities/:identityId', 'Unlink an identity of a user at another provider', {
+    description: "It revokes all the user's codes and tokens, and a mail tells the user. The last way in stays: give the user another one first, or disable them. " +
+      'Administrators unlink their own by `DELETE /user/identities/{identityId}`.',
+    errors: ['ErrNotFound'],
+    hasBody: false,
+    run: ({ params: { userId, identityId }, actor }) => heldIdentities.removeOf(userId, identityId, actor)
+  })
+}

@@ -1,0 +1,19 @@
+import { Type, type Static } from '@sinclair/typebox'
+import { Data, TimestampSchema } from './common.ts'
+
+/** An identity at another provider that is a way into an account. */
+export const IdentitySchema = Type.Object({
+  identity_id: Type.String(),
+  upstream: Type.String({ description: 'The id of the upstream in the configuration.' }),
+  name: Type.Optional(Type.String({ description: 'What people call the upstream. Absent: it is configured no more.' })),
+  issuer: Type.String({ description: 'Who says so.' }),
+  subject: Type.String({ description: 'Who the person is there.' }),
+  created_at: TimestampSchema,
+  last_used_at: Type.Optional(Type.String({ ...TimestampSchema, description: 'Written at most once an hour.' }))
+}, { title: 'Identity' })
+export type Identity = Static<typeof IdentitySchema>
+
+export const IdentityDataSchema = Data(IdentitySchema)
+
+/** The identities of a user (`GET /user/identities`). */
+export const IdentitiesDataSchema = Data(Type.Object({ identities: Type.Array(IdentitySchema) }, { title: 'Identities' }))

@@ -1,0 +1,62 @@
+import { Type, type Static } from '@sinclair/typebox'
+
+/** The kinds of providers. `oidc` is any OpenID Connect server. */
+export const UPSTREAM_KINDS = ['google', 'microsoft', 'github', 'apple', 'oidc'] as const
+export type UpstreamKind = typeof UPSTREAM_KINDS[number]
+
+/** The upstreams of an installation. */
+export const MOST_UPSTREAMS = 50
+
+const DOMAIN = '^([a-z0-9]([a-z0-9-]*[a-z0-9])?\\.)+[a-z0-9-]{2,63}$'
+
+const Text = (description: string, more: object = {}) => Type.Optional(Type.String({ minLength: 1, maxLength: 512, ...more, description }))
+const Texts = (description: string, more: object = {}) => Type.Optional(Type.Array(Type.String({ minLength: 1, maxLength: 253, ...more }), { minItems: 1, maxItems: 100, description }))
+
+/** Another provider that people sign in with. Only the configuration names them: no call of the API does. */
+export const UpstreamSchema = Type.Object({
+  id: Type.String({
+    pattern: '^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$',
+    expects: 'at most 32 lower-case letters, digits and hyphens',
+    description: 'Its name in URLs, events and the records of people. People who use it lose this way in when the id changes.'
+  }),
+  kind: Type.Union(UPSTREAM_KINDS.map((kind) => Type.Literal(kind, { expects: 'google, microsoft, github, apple or oidc' })), { description: '`google`, `microsoft`, `github`, `apple`, or `oidc` for any OpenID Connect server.' }),
+  name: Text('Its name on pages. Absent: that of the kind, or the host of the issuer.', { maxLength: 64 }),
+  issuer: Text('The issuer identifier of an `oidc` upstream. Of the other kinds: the origin of a national cloud or of a server of your own. Absent: the public one.', {
+    pattern: '^https?://[^?#@\\s]+$', expects: 'an http or https URL without credentials, query and fragment'
+  }),
+  clientId: Type.String({ minLength: 1, maxLength: 512, description: 'The id under which the provider knows this service.' }),
+  clientSecretFile: Text('A file with the client secret.', { maxLength: 4096 }),
+  clientSecret: Text('The client secret itself, for a program that embeds the service. IDENTITY_UPSTREAMS_FILE must not have it.', { maxLength: 4096 }),
+  keyFile: Text('A file with a private key in PEM, instead of a secret: of Apple, or for private_key_jwt at an `oidc` upstream.', { maxLength: 4096 }),
+  keyId: Text('The id of that key. Apple requires it.'),
+  teamId: Text('The id of the team at Apple.'),
+  create: Type.Boolean({ default: false, description: 'Whether people without an account get one with their first sign-in. Takes `signUp`.' }),
+  link: Type.Union([Type.Literal('never'), Type.Literal('confirm'), Type.Literal('verified')], {
+    default: 'confirm',
+    description: 'Whether an identity with a proved address joins the account that has this address: `confirm`, after the person has ' +
+      'signed in to that account too; `verified`, by itself, under the conditions of docs/upstreams.md; `never`.'
+  }),
+  emails: Type.Optional(Type.Union([Type.Literal('none'), Type.Literal('verified')], {
+    description: 'Of an `oidc` upstream, whether its word counts that an address is verified. Absent: `none`.'
+  })),
+  domains: Texts('Only people whose proved address is in one of these domains may sign in. Absent: everybody.', { pattern: DOMAIN, expects: 'a domain such as example.com, in lower case' }),
+  only: Type.Optional(Type.Boolean({ description: 'Whether people with a verified address in `domains` sign in by this upstream and by nothing else. Administrators are excepted.' })),
+  tenants: Texts('Of Microsoft, and required there: the ids of the tenants whose people may sign in, or `all`.', {
+    pattern: '^(all|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})$', expects: 'the id of a tenant in lower case, or all'
+  }),
+  factors: Type.Optional(Type.Object({ acr: Texts('Values of the claim `acr`.'), amr: Texts('Values of the claim `amr`.') }, {
+    additionalProperties: false, minProperties: 1, description: 'The values of `acr` and `amr` with which a sign-in there counts as one with a second factor.'
+  })),
+  claims: Type.Optional(Type.Object({ name: Text('The claim with the name.'), email: Text('The claim with the address.') }, {
+    additionalProperties: false, description: 'Of an `oidc` upstream: the claims to read instead of `name` and `email`.'
+  })),
+  sync: Type.Union([Type.Literal('first'), Type.Literal('always')], {
+    default: 'first', description: 'Whether the name is taken from the provider with the first sign-in, or with each one. Nothing else ever is.'
+  }),
+  clients: Texts('The ids of the clients whose people may sign in by it. Absent: all, and the account pages.')
+}, { additionalProperties: false })
+
+export type Upstream = Static<typeof UpstreamSchema>
+
+/** As it is written: fields with a default may be left out. */
+export type GivenUpstream = Omit<Upstream, 'create' | 'link' | 'sync'> & Partial<Pick<Upstream, 'create' | 'link' | 'sync'>>

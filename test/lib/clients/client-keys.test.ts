@@ -1,0 +1,89 @@
+import { generateKeyPairSync } from 'node:crypto'
+import t from 'tap'
+import type { ClientRecord } from '../../../lib/records.ts'
+import { startIdentity } from '../../../testing/index.ts'
+import { assert, createTestKey } from '../../helpers/assertions.ts'
+
+const ADMIN = { user_id: 'admin', isAdmin: true }
+
+t.test('the keys of a client are public, few, of use here, and named once', async (t) => {
+  const kit = await startIdentity({ t })
+  const { clients, users, store } = kit.app.identity
+  const { user_id } = await users.create({ data: { account: 'ann', password: 'correct horse' } })
+  const ann = { user_id, isAdmin: false }
+  const { clientId: id } = await clients.create({ data: { name: 'n', redirectUris: [], scopes: [] }, credentials: true }, ann)
+  const set = async (...keys: object[]) => await clients.patch(id, { data: { jwks: { keys } } }, ann)
+  const [ec, rsa] = [createTestKey('ES256', 'one').jwk, createTestKey('RS256').jwk]
+  const secret = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey.export({ format: 'jwk' })
+  const small = generateKeyPairSync('rsa', { modulusLength: 1024 }).publicKey.export({ format: 'jwk' })
+  const p384 = generateKeyPairSync('ec', { namedCurve: 'P-384' }).publicKey.export({ format: 'jwk' })
+  const x25519 = generateKeyPairSync('x25519').publicKey.export({ format: 'jwk' })
+  for (const [keys, message] of [
+    [[secret], 'jwks: keys[0] must be a public key, but has the member: d'],
+    [[ec, { ...ec, d: 'x' }], 'jwks: keys[1] must be a public key, but has the member: d'],
+    [[{ kty: 'oct', k: 'c2VjcmV0' }], 'jwks: keys[0] must be a public key, but has the member: k'],
+    [[{ kty: 'oct' }], 'jwks: keys[0] must be a public key, but has the member: kty "oct"'],
+    [[{ kty: 'XYZ' }], 'jwks: keys[0] must be an RSA, EC or OKP key: XYZ'],
+    [[{}], 'jwks: keys[0] must be an RSA, EC or OKP key'],
+    [[small], 'jwks: keys[0] must be of at least 2048 bits, with the alg RS256 or PS256'],
+    [[p384], 'jwks: keys[0] must be on the curve P-256 (ES256) or Ed25519 (EdDSA), not P-384'],
+    [[x25519], 'jwks: keys[0] must be on the curve P-256 (ES256) or Ed25519 (EdDSA), not X25519'],
+    [[{ ...ec, use: 'enc' }], 'jwks: keys[0] must have the use sig, or none'],
+    [[{ ...ec, alg: 'HS256' }], 'jwks: keys[0] must have the alg RS256, PS256, ES256 or EdDSA, or none'],
+    [[{ ...ec, kid: 'x'.repeat(129) }], 'jwks: keys[0] must have names of at most 128 characters'],
+    [[ec, { ...ec, kid: 'two' }], 'jwks: keys[1] is the same key as keys[0], or has its kid'],
+    [[ec, { ...rsa, kid: 'one' }], 'jwks: keys[1] is the same key as keys[0], or has its kid'],
+    [Array(6).fill(ec), 'jwks: must have one to 5 keys: 6']
+  ] as const) await t.rejects(set(...keys), { code: 'ErrParam', message }, message)
+  t.notMatch(String(await set(secret).catch((error: Error) => error.message)), String(secret.d), 'a private key is not repeated')
+
+  await set({ ...ec, x5c: ['x'], first_party: true }, rsa)
+  const { jwks } = await clients.require(id, ann)
+  t.strictSame(jwks!.keys[0], ec, 'the known members')
+  t.match((jwks!.keys[1] as { kid: string }).kid, /^[\w-]{43}$/, 'a kid is made')
+  await clients.patch(id, { data: { tokenAuth: 'private_key_jwt', former: { until: new Date(kit.clock.now() + 60_000).toISOString() } } }, ann)
+  const read = async () => (await store.collection<ClientRecord>('clients').get(id))!
+  t.match(await read(), { tokenAuth: 'private_key_jwt', former_auth: { method: 'secret' }, epoch: 0 })
+  const created = (await read()).keys![0]!.created_at
+  kit.clock.advance(60_000)
+  await clients.addKeys(id, { keys: [createTestKey('EdDSA', 'three').jwk] }, ann)
+  t.equal((await read()).keys![0]!.created_at, created)
+  await t.rejects(clients.addKeys(id, { keys: [createTestKey('ES256', 'three').jwk] }, ann), { message: 'jwks: keys[3] is the same key as keys[2], or has its kid' })
+  await t.rejects(clients.addKeys(id, { keys: ['4', '5', '6'].map((kid) => createTestKey('ES256', kid).jwk) }, ann), { code: 'ErrLimit' })
+  await t.rejects(clients.removeKey(id, 'four', ann), { code: 'ErrNotFound' })
+  await t.rejects(clients.addKeys(id, { keys: [ec] }, { user_id: 'bob', isAdmin: false }), { code: 'ErrNotFound' })
+  await t.rejects(clients.patch(id, { data: { jwks: { keys: [ec] }, tokenAuth: 'none' } }, ADMIN), { message: 'jwks: must be absent with tokenAuth none' })
+
+  // Whoever takes a client over or vouches for it does not leave its keys to others.
+  await clients.patch(id, { data: { first_party: true } }, ADMIN)
+  t.notOk('keys' in await read())
+  await t.rejects(set(ec), { code: 'ErrPerm' })
+  await clients.patch(id, { data: { jwks: { keys: [ec] }, first_party: false } }, ADMIN)
+  await clients.patch(id, { data: { jwks: { keys: [rsa] }, first_party: true } }, ADMIN)
+  t.equal((await read()).keys === undefined, false, 'those of the same change stay')
+  await clients.patch(id, { data: { first_party: false } }, ADMIN)
+  await clients.replaceSecrets(user_id, ADMIN)
+  t.notOk('keys' in await read())
+  await clients.addKeys(id, { keys: [ec] }, ann)
+  await clients.patch(id, { data: { tokenAuth: 'none' } }, ADMIN)
+  t.notOk('keys' in await read())
+})
+
+t.test('a client that acts for itself gives no client a key', async (t) => {
+  const kit = await startIdentity({ t, oidc: { issuer: 'https://id.example' } })
+  const { clients, users } = kit.app.identity
+  const { user_id } = await users.create({ data: { account: 'ann', password: 'correct horse' } })
+  const owner = { user_id, isAdmin: false }
+  const key = createTestKey('ES256')
+  const { clientId } = await clients.create({ data: { name: 'n', redirectUris: [], scopes: ['clients:write'], tokenAuth: 'private_key_jwt', jwks: { keys: [key.jwk] } } }, owner)
+  const { clientId: other } = await clients.create({ data: { name: 'n', redirectUris: [], scopes: [] } }, owner)
+  const payload = new URLSearchParams({
+    grant_type: 'client_credentials',
+    scope: 'clients:write',
+    client_assertion: await assert(clientId, 'https://id.example', key),
+    client_assertion_type: 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer'
+  })
+  const { access_token } = (await kit.inject({ method: 'POST', url: '/api/v1/auth/token', headers: { 'content-type': 'application/x-www-form-urlencoded' }, payload: String(payload) })).json<{ access_token: string }>()
+  const patch = async (headers: object) => (await kit.inject({ method: 'PATCH', url: `/api/v1/client/${other}`, headers: headers as Record<string, string>, payload: { data: { jwks: { keys: [key.jwk] } } } })).statusCode
+  t.equal(await patch({ authorization: `Bearer ${access_token}` }), 403)
+})

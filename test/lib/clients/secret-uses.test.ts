@@ -1,0 +1,45 @@
+import t from 'tap'
+import { createSecretUses } from '../../../lib/clients/secret-uses.ts'
+import { createClientRecord } from '../../../lib/records.ts'
+import { COLLECTIONS } from '../../../lib/store/collections.ts'
+import { forEachEngine } from '../../helpers/stores.ts'
+
+await forEachEngine(t, { collections: COLLECTIONS }, async (t, store) => {
+  await t.test('one write a minute for any number of uses; an end writes the rest', async (t) => {
+    let time = Date.UTC(2026, 10, 23)
+    const timers: { run: () => void, delay: number }[] = []
+    const errors: unknown[] = []
+    const open = () => createSecretUses({
+      store,
+      now: () => time,
+      onError: (error) => { errors.push(error) },
+      timers: { now: () => 0, set: (run, delay) => { timers.push({ run, delay }); return { unref () {} } as never }, clear: () => {} }
+    })
+    const uses = open()
+    for (const id of ['c1', 'c2']) await store.collection('clients').insert(createClientRecord(time, { id, name: id, redirectUris: [], scopes: [], userId: 'u1', revision: 0 }))
+    for (let count = 0; count < 100; count++) {
+      uses.note('c1', 's1')
+      uses.note('c2', 'first')
+      time += 10
+    }
+    uses.note('c1', 'first')
+    uses.note('gone', 's1')
+    const read = async (id: string) => await store.collection('client_uses').get(id)
+    t.equal(await read('c1'), null)
+    await uses.flush()
+    t.strictSame(await read('c1'), { id: 'c1', 'use:s1': '2026-11-23T00:00:00.990Z', 'use:first': '2026-11-23T00:00:01.000Z' })
+    t.strictSame(await read('c2'), { id: 'c2', 'use:first': '2026-11-23T00:00:00.990Z' })
+    t.equal(await read('gone'), null, 'a client that was deleted leaves nothing')
+    t.strictSame(timers.map(({ delay }) => delay), [60_000], 'one timer')
+    const other = open()
+    time += 1_000
+    other.note('c1', 's1')
+    await other.close()
+    t.strictSame(await uses.read('c1'), { s1: '2026-11-23T00:00:02.000Z', first: '2026-11-23T00:00:01.000Z' }, 'uses of another process')
+    await uses.forget('c1', 's1')
+    t.strictSame(await uses.read('c1'), { first: '2026-11-23T00:00:01.000Z' })
+    await uses.forget('c2')
+    t.strictSame(await uses.read('c2'), {})
+    t.strictSame(errors, [])
+  })
+})

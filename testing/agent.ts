@@ -1,0 +1,150 @@
+import { createHash, randomBytes } from 'node:crypto'
+import type { FastifyInstance } from 'fastify'
+import type { ServiceOptions } from '../lib/services.ts'
+
+type Read = Parameters<NonNullable<ServiceOptions['readOutbound']>>[0]
+
+/** What the host of an agent answers. */
+export interface AgentAnswer {
+  status?: number
+  type?: string
+  headers?: Record<string, string>
+  body: string
+}
+
+/** An agent that nobody has registered: a client whose id is the URL of a document about it. */
+export interface TestAgent {
+  readonly clientId: string
+  /** The document. Changes count from the next fetch on. */
+  readonly document: Record<string, unknown>
+  /** Replaces the answer of its host; an Error: it does not answer. Absent: the document. */
+  answer?: AgentAnswer | Error | undefined
+  /** How often its document was fetched. */
+  readonly fetches: number
+  /** Signs a person in on the pages of the service, allows what it asks for, and redeems the code. */
+  authorize (person: { account: string, password: string }, request?: AgentRequest): Promise<AgentTokens>
+  /** Redeems a refresh token. */
+  refresh (refresh_token: string): Promise<AgentTokens>
+}
+
+export interface AgentRequest {
+  scope?: string
+  resource?: string
+  redirect_uri?: string
+}
+
+export interface AgentTokens {
+  access_token: string
+  refresh_token?: string
+  scope?: string
+  [member: string]: unknown
+}
+
+const API = '/api/v1/auth'
+
+/** A browser that follows redirects within the service, and submits its forms. */
+class Browser {
+  readonly #app: FastifyInstance
+  readonly #origin: string
+  readonly #cookies = new Map<string, string>()
+
+  constructor (app: FastifyInstance, origin: string) {
+    this.#app = app
+    this.#origin = origin
+  }
+
+  /** @returns the page, or the redirect that leaves the service */
+  async open (url: string, form?: URLSearchParams): Promise<{ page: string } | { left: URL }> {
+    const target = new URL(url, this.#origin)
+    if (target.origin !== this.#origin) return { left: target }
+    const { statusCode, headers, body } = await this.#app.inject({
+      method: form === undefined ? 'GET' : 'POST',
+      url: target.pathname + target.search,
+      headers: {
+        accept: 'text/html',
+        cookie: [...this.#cookies].map(([name, value]) => `${name}=${value}`).join('; '),
+        ...(form !== undefined && { origin: this.#origin, 'content-type': 'application/x-www-form-urlencoded' })
+      },
+      ...(form !== undefined && { payload: String(form) })
+    })
+    for (const line of [headers['set-cookie'] ?? []].flat()) {
+      const [, name = '', value = ''] = /^([^=]+)=([^;]*)/.exec(line) ?? []
+      this.#cookies.set(name, value)
+    }
+    if (headers.location !== undefined) return await this.open(new URL(headers.location, target).href)
+    if (statusCode >= 400) throw new Error(`the service answered ${statusCode}: ${body.replace(/<style[\s\S]*?<\/style>|<[^>]*>/g, ' ').replace(/\s+/g, ' ').trim()}`)
+    return { page: body }
+  }
+
+  async submit (page: string, fields: Record<string, string>): ReturnType<Browser['open']> {
+    const [, action = ''] = /<form[^>]* action="([^"]*)"/.exec(page) ?? []
+    const hidden = [...page.matchAll(/<input type="hidden" name="([^"]*)" value="([^"]*)"/g)].map(([, name = '', value = '']): [string, string] => [name, value])
+    return await this.open(action.replaceAll('&amp;', '&'), new URLSearchParams([...hidden, ...Object.entries(fields)]))
+  }
+}
+
+/** Creates agents for a kit, and the host that serves their documents within this process. */
+export function createAgents (getApp: () => FastifyInstance) {
+  const agents = new Map<string, { agent: TestAgent, count: () => void }>()
+
+  async function redeem (fields: Record<string, string>): Promise<AgentTokens> {
+    const { statusCode, body } = await getApp().inject({
+      method: 'POST', url: `${API}/token`, headers: { 'content-type': 'application/x-www-form-urlencoded' }, payload: String(new URLSearchParams(fields))
+    })
+    if (statusCode !== 200) throw new Error(`the token endpoint answered ${statusCode}: ${body}`)
+    return JSON.parse(body) as AgentTokens
+  }
+
+  return {
+    /** Answers for the hosts of agents, and passes all other requests on. */
+    wrap: (read: Read): Read => async (request) => {
+      const found = agents.get(request.url)
+      if (found === undefined) return await read(request)
+      found.count()
+      const { answer = { body: JSON.stringify(found.agent.document) } } = found.agent
+      if (answer instanceof Error) throw answer
+      const { status = 200, type = 'application/json', headers = {}, body } = answer
+      return { status, type, headers, body: Buffer.from(body) }
+    },
+
+    clear: () => agents.clear(),
+
+    /**
+     * Creates an agent. The kit needs the option `oidc.documents`, with the host of the agent.
+     * @param given members of its document; `client_id` decides where it stands
+     */
+    create (given: Record<string, unknown> = {}): TestAgent {
+      const clientId = typeof given.client_id === 'string' ? given.client_id : `https://agent.example/${randomBytes(6).toString('hex')}.json`
+      const document: Record<string, unknown> = { client_name: 'An agent', redirect_uris: [new URL('/callback', clientId).href], token_endpoint_auth_method: 'none', ...given, client_id: clientId }
+      let fetches = 0
+      const agent: TestAgent = {
+        clientId,
+        document,
+        get fetches () { return fetches },
+        async authorize ({ account, password }, { scope = 'openid offline_access', resource, redirect_uri = String((document.redirect_uris as unknown[])[0]) } = {}) {
+          const { issuer } = (await getApp().inject({ url: '/.well-known/openid-configuration', headers: { accept: 'application/json' } })).json<{ issuer: string }>()
+          const browser = new Browser(getApp(), new URL(issuer).origin)
+          const verifier = randomBytes(32).toString('base64url')
+          let now = await browser.open(`${API}/authorize?${new URLSearchParams({
+            client_id: clientId,
+            redirect_uri,
+            response_type: 'code',
+            scope,
+            ...(resource !== undefined && { resource }),
+            code_challenge: createHash('sha256').update(verifier).digest('base64url'),
+            code_challenge_method: 'S256'
+          })}`)
+          for (let pages = 0; 'page' in now && pages < 4; pages++) {
+            now = await browser.submit(now.page, now.page.includes('name="decision"') ? { decision: 'allow' } : { account, password })
+          }
+          const code = 'left' in now ? now.left.searchParams.get('code') : null
+          if (code === null) throw new Error(`the agent got no code: ${'left' in now ? now.left.search : 'the sign-in went on'}`)
+          return await redeem({ grant_type: 'authorization_code', client_id: clientId, code, redirect_uri, code_verifier: verifier, ...(resource !== undefined && { resource }) })
+        },
+        refresh: async (refresh_token) => await redeem({ grant_type: 'refresh_token', client_id: clientId, refresh_token })
+      }
+      agents.set(clientId, { agent, count: () => { fetches++ } })
+      return agent
+    }
+  }
+}
