@@ -52,8 +52,8 @@ async function startChild (t: Test, path: string, doing: string) {
 
 /** What another program does to the file, with the reason that is reported. */
 const DAMAGES: Record<string, { damage: (path: string) => void, reason: RegExp }> = {
-  'is emptied': { damage: (path) => truncateSync(path, 0), reason: /it was truncated|is malformed/ },
-  'is truncated to half': { damage: (path) => truncateSync(path, Math.floor(statSync(path).size / 2)), reason: /it was truncated|is malformed/ },
+  'is emptied': { damage: (path) => truncateSync(path, 0), reason: /it was truncated|is malformed|is not a database/ },
+  'is truncated to half': { damage: (path) => truncateSync(path, Math.floor(statSync(path).size / 2)), reason: /it was truncated|is malformed|is not a database/ },
   'loses a table': {
     damage (path) {
       const other = new DatabaseSync(path, { timeout: 10_000 })
