@@ -85,10 +85,13 @@ export function ticketError (): IdentityError {
 export function createTickets ({ store, now }: { store: Store, now: Clock }) {
   const tickets = store.collection<TicketRecord>('tickets')
 
-  /** Removes the holder's oldest tickets beyond the limit. */
-  async function trim (holder: string, live: number): Promise<void> {
-    const list = tickets.page({ filter: { equal: { holder } }, sort: [{ key: 'created_at', direction: 'desc' }], offset: live, urgent: true })
-    for await (const batch of list) for (const { id } of batch) await tickets.delete(id)
+  /** Removes the holder's oldest tickets beyond the limit. The newest one stays, also if others were issued in the same millisecond. */
+  async function trim (holder: string, live: number, newest: string): Promise<void> {
+    const list = tickets.page({ filter: { equal: { holder } }, sort: [{ key: 'created_at', direction: 'desc' }], urgent: true })
+    let kept = 1
+    for await (const batch of list) {
+      for (const { id } of batch) if (id !== newest && ++kept > live) await tickets.delete(id)
+    }
   }
 
   return {
@@ -100,8 +103,9 @@ export function createTickets ({ store, now }: { store: Store, now: Clock }) {
       const { live } = PURPOSES[ticket.purpose]
       const time = now()
       const holder = `${ticket.purpose} ${ticket.user_id ?? ticket.address ?? ''}`
-      await tickets.insert({ id: hashToken(token), ...ticket, holder, created_at: toTimestamp(time), expired_at: toTimestamp(time + life) })
-      if (live !== Infinity) await trim(holder, live)
+      const id = hashToken(token)
+      await tickets.insert({ id, ...ticket, holder, created_at: toTimestamp(time), expired_at: toTimestamp(time + life) })
+      if (live !== Infinity) await trim(holder, live, id)
       return token
     },
 

@@ -1,4 +1,5 @@
 import t from 'tap'
+import { createTickets } from '../../lib/accounts/tickets.ts'
 import type { TestKit } from '../../testing/index.ts'
 import { forEachStore } from '../helpers/build.ts'
 import { callAs, createUser, signIn, unique } from '../helpers/people.ts'
@@ -38,6 +39,18 @@ t.test('recovery', async (t) => {
       t.match((await admin.get(`/user/${user_id}`)).body.data, { email, email_verified_at: String })
       t.match(await kit.mails.next({ to: email }), { subject: /password was changed/, link: /\/account\/forgot$/, token: undefined }, 'a notice has the way to another one')
       t.equal((await kit.mails.all()).length, 0)
+    })
+
+    await t.test('the newest link works, and five in all, when many are made in one millisecond', async (t) => {
+      const { kit, email, user_id } = await start(await build(t))
+      const tickets = createTickets({ store: kit.app.identity.store, now: kit.clock.now })
+      const links: string[] = []
+      for (let count = 0; count < 20; count++) {
+        links.push(await tickets.issue({ purpose: 'reset', user_id, user_epoch: 0, address: email, mailed: true }))
+        t.equal((await tickets.require(links.at(-1)!, 'reset')).user_id, user_id)
+      }
+      const found = await Promise.allSettled(links.map(async (link) => await tickets.require(link, 'reset')))
+      t.equal(found.filter(({ status }) => status === 'fulfilled').length, 5)
     })
 
     await t.test('a link ends after an hour, after a change of the password, when the user is disabled, and when six are made', async (t) => {
