@@ -31,7 +31,15 @@ export async function createOpenid (upstream: Upstream, calls: Calls, now: Clock
 
   async function authenticate (): Promise<ClientAuth> {
     if (kind === 'apple') return client.ClientSecretPost(signAppleSecret(await readKey(keyFile!), upstream, server, now()))
-    if (keyFile === undefined) return client.ClientSecretPost(await readSecret(upstream))
+    if (keyFile === undefined) {
+      const secret = await readSecret(upstream)
+      // In the body, as each of the known providers takes it, unless the server says that it takes it in the header only.
+      return async (server, ...request) => {
+        const methods = server.token_endpoint_auth_methods_supported ?? []
+        const isHeader = methods.includes('client_secret_basic') && !methods.includes('client_secret_post')
+        await (isHeader ? client.ClientSecretBasic(secret) : client.ClientSecretPost(secret))(server, ...request)
+      }
+    }
     const key = await toWebKey(await readKey(keyFile))
     return client.PrivateKeyJwt(keyId === undefined ? key : { key, kid: keyId })
   }
@@ -72,6 +80,20 @@ export async function createOpenid (upstream: Upstream, calls: Calls, now: Clock
     }
   }
 
+  /**
+   * The claims, and what only `userinfo` says: many servers put the claims of the scopes there and nowhere else (OpenID Connect Core, 5.4).
+   * Who somebody is, and what they have proved, the ID token alone says.
+   */
+  async function complete (config: Configuration, claims: Claims, accessToken: string): Promise<Claims> {
+    const { emails, claims: { name = 'name', email = 'email' } = {} } = upstream
+    const isComplete = claims[emails === 'verified' ? email : name] !== undefined
+    if (kind !== 'oidc' || isComplete || config.serverMetadata().userinfo_endpoint === undefined) return claims
+    const found = await client.fetchUserInfo(config, accessToken, String(claims['sub']))
+    const absent = [name, 'given_name', 'family_name', email].filter((claim) => claims[claim] === undefined)
+    // An address and the word about it are of one answer.
+    return { ...claims, ...Object.fromEntries([...absent, 'email_verified'].map((claim) => [claim, found[claim]])) }
+  }
+
   return {
     async check (signal) {
       const config = await discover(signal)
@@ -107,7 +129,7 @@ export async function createOpenid (upstream: Upstream, calls: Calls, now: Clock
       const claims: Claims = { ...tokens.claims() }
       // OpenID Connect Core, 3.1.3.7 (5): a token that was made for another app.
       if (claims['azp'] !== undefined && claims['azp'] !== clientId) throw new Error('the ID token was made for another client')
-      return claims
+      return await complete(config, claims, tokens.access_token)
     }
   }
 }
