@@ -1,0 +1,18 @@
+import t from 'tap'
+import { skip, startChromium } from '../../pages/chromium.ts'
+import { oidcProvider } from './oidc-provider.ts'
+import { ours } from './ours.ts'
+import { walk } from './walk.ts'
+
+t.setTimeout(1_200_000)
+
+// The names of providers as arguments: only these run.
+const asked = process.argv.slice(2)
+
+t.test('sign-ins with providers of others, in Chromium', { skip, timeout: 1_200_000 }, async (t) => {
+  startChromium(t)
+  for (const kind of [ours, oidcProvider]) {
+    if (asked.length > 0 && !asked.some((word) => kind.name.includes(word))) continue
+    await t.test(kind.name, { skip: kind.skip, timeout: 600_000 }, async (t) => await walk(t, kind))
+  }
+})
