@@ -5,8 +5,6 @@
 import { fork, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
-import { Agent, request } from 'node:http'
-import { createServer, type AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -15,31 +13,12 @@ import { parseArgs } from 'node:util'
 import { createAuthenticator } from '../testing/authenticator.ts'
 import { startIdentity } from '../testing/index.ts'
 import { readPasskeyOptions } from '../testing/passkey.ts'
+import { agent, findPort, median, post, readField, send } from './visitor.ts'
 
 const PEOPLE = 50
 const PASSWORD = 'correct horse'
 
 type Load = 'sign-ins' | 'pages'
-
-const agent = new Agent({ keepAlive: true, maxSockets: 64 })
-
-/** Sends one request. @returns the status, the body and the cookies */
-async function send (url: string, { method = 'GET', headers = {}, body }: { method?: string, headers?: Record<string, string>, body?: string } = {}) {
-  const sent = request(url, { method, headers: { accept: 'text/html', ...headers }, agent })
-  sent.end(body)
-  const [response] = await once(sent, 'response')
-  const chunks: Buffer[] = []
-  for await (const chunk of response) chunks.push(chunk)
-  const cookies = ((response.headers['set-cookie'] ?? []) as string[]).map((line) => line.split(';')[0]!)
-  return { status: response.statusCode as number, text: Buffer.concat(chunks).toString(), cookies }
-}
-
-const readField = (page: string, name: string) => new RegExp(`name="${name}" value="([^"]*)"`).exec(page)?.[1] ?? ''
-
-async function post (origin: string, path: string, cookie: string, fields: Record<string, string>) {
-  const headers = { cookie, origin, 'content-type': 'application/x-www-form-urlencoded' }
-  return await send(origin + path, { method: 'POST', headers, body: new URLSearchParams(fields).toString() })
-}
 
 /** Adds a passkey to a person on the account pages. @returns a function that signs them in */
 async function enrol (origin: string, account: string): Promise<() => Promise<void>> {
@@ -103,16 +82,6 @@ async function measure (origin: string, headers: Record<string, string>, seconds
     await sleep(2)
   }
   return times.sort((one, other) => one - other)[Math.floor(times.length * 0.99)]!
-}
-
-const median = (values: number[]) => values.toSorted((one, other) => one - other)[Math.floor(values.length / 2)]!
-
-async function findPort (): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  server.close()
-  return port
 }
 
 async function main (): Promise<void> {
