@@ -46,7 +46,8 @@ const AUTHORIZATION = {
   code_challenge_method: Type.Optional(Type.Literal('S256')),
   resource: optional('What the tokens are for (RFC 8707).'),
   prompt: optional('none, login or consent.'),
-  login_hint: optional('The account to sign in.')
+  login_hint: optional('The account to sign in.'),
+  request: optional('All parameters in a JWT that a client with keys has signed (RFC 9101). Then only client_id is read beside it.')
 }
 const REQUEST = {
   response_type: 'code',

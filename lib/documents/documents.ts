@@ -1,4 +1,5 @@
 import { type Clock, toTimestamp } from '../clock.ts'
+import type { PublicKey } from '../crypto/public-keys.ts'
 import { IdentityError } from '../errors.ts'
 import type { Failures } from '../events/failures.ts'
 import type { Recorder } from '../events/recorder.ts'
@@ -14,7 +15,7 @@ import { type DocumentHosts, createHosts, readUrl } from './hosts.ts'
 import { DOCUMENT_PREFIX, MOST_URL, toDocumentId } from './ids.ts'
 import { createLimits } from './limits.ts'
 import { createPresent } from './present.ts'
-import { type DocumentRecord, toClient } from './record.ts'
+import { type DocumentRecord, toClient, toKeyFields } from './record.ts'
 import { type RemoveUnused, createSweep } from './sweep.ts'
 
 const DAY = 24 * 60 * 60_000
@@ -56,6 +57,16 @@ export interface DocumentView {
 /** A client, and whether people have consented to its present content: then it is stored. */
 export interface FoundClient { client: ClientRecord, accepted: boolean }
 
+/** Null when a document is refused or its host does not answer. */
+async function unlessRefused<T> (work: Promise<T>): Promise<T | null> {
+  try {
+    return await work
+  } catch (error) {
+    if (error instanceof DocumentError) return null
+    throw error
+  }
+}
+
 /** How a client is looked up: for a new authorization, which may fetch its document; for one in progress; for the tokens that it holds. */
 export type Purpose = 'authorize' | 'resume' | 'redeem'
 
@@ -89,21 +100,26 @@ export function createDocuments ({ hosts: given, failures, onRefused, onError, r
     return { url, row }
   }
 
+  const lacks = (keys: readonly { jwk: PublicKey }[], kid: string | undefined): boolean => kid !== undefined && !keys.some(({ jwk }) => jwk.kid === kid)
+
+  /** The present document, for an authorization. An unknown `kid` has it fetched again. @throws DocumentError */
+  async function readPresent (url: URL, address: string, kid: string | undefined): Promise<DocumentRecord> {
+    const document = await present.read(url, address)
+    if (document.body.method !== 'private_key_jwt' || !lacks(toKeyFields(document, [], '').keys, kid)) return document
+    return await unlessRefused(present.renew(url)) ?? document
+  }
+
   /** Fetches the keys of a stored client again. The stored ones serve until its host answers. */
   async function renewKeys (url: URL, row: ClientRecord): Promise<void> {
-    try {
-      const document = await present.renew(url)
-      if (document !== null) await acceptance.renewKeys(document, row)
-    } catch (error) {
-      if (!(error instanceof DocumentError)) throw error
-    }
+    const document = await unlessRefused(present.renew(url))
+    if (document !== null) await acceptance.renewKeys(document, row)
   }
 
   /** A stored client with its present keys: an unknown `kid` has them fetched first, and an age of a day in the background. */
   async function withKeys (url: URL, row: ClientRecord, kid: string | undefined): Promise<ClientRecord> {
     if (row.document?.method !== 'private_key_jwt') return row
     const { keys = [], document: { keys_at } } = row
-    if (kid !== undefined && !keys.some(({ jwk }) => jwk.kid === kid)) {
+    if (lacks(keys, kid)) {
       await renewKeys(url, row)
       return await clients.get(row.id) ?? row
     }
@@ -115,7 +131,7 @@ export function createDocuments ({ hosts: given, failures, onRefused, onError, r
     /**
      * The client of a URL, or null. In an authorization it has the present content of its document; with `redeem` it has the content to which
      * people have consented, and the present keys.
-     * @param from the address of the browser, and the `kid` of the assertion by which the client authenticates
+     * @param from the address of the browser, and the `kid` of the assertion or the request that the client has signed
      * @throws DocumentError with `authorize`
      */
     async find (client_id: string, purpose: Purpose, { address = '', kid }: { address?: string | undefined, kid?: string | undefined } = {}): Promise<FoundClient | null> {
@@ -130,7 +146,7 @@ export function createDocuments ({ hosts: given, failures, onRefused, onError, r
       }
       const { url, row } = checked
       if (purpose === 'redeem') return row && { client: await withKeys(url, row, kid), accepted: true }
-      const document = purpose === 'authorize' ? await present.read(url, address) : await present.findStored(client_id)
+      const document = purpose === 'authorize' ? await readPresent(url, address, kid) : await present.findStored(client_id)
       if (row !== null && purpose === 'authorize') {
         await acceptance.touch(row)
         if (document !== null) await acceptance.renewKeys(document, row)

@@ -42,7 +42,7 @@ function readBasic (header: string): { client_id: string, secret: string } {
 
 interface Credentials { client_id: string, presented: Presented }
 
-/** The `kid` that an assertion names. It says nothing yet about who sends it. */
+/** The `kid` that an assertion or a signed request names. It says nothing yet about who sends it. */
 export function readKid (assertion: string): string | undefined {
   try {
     const { kid } = JSON.parse(Buffer.from(assertion.split('.', 1)[0]!, 'base64url').toString()) as { kid?: unknown }

@@ -12,6 +12,7 @@ import type { KeyRing } from './keys.ts'
 import { LIFETIMES } from './model-adapter.ts'
 import { findTooLong } from './parameter-limits.ts'
 import { type createGrantLoader, createPolicy } from './policy.ts'
+import { createRequestCheck, readSent } from './request-objects.ts'
 import type { createResourceIndicators } from './resource-indicators.ts'
 import type { Language } from '../pages/texts/language.ts'
 import { ROUTES } from './routes.ts'
@@ -47,15 +48,6 @@ interface ConfigurationParts {
   toEpoch: Times['toEpoch']
 }
 
-/** The requested scopes, before oidc-provider removes `offline_access`. */
-function readRequestedScopes (ctx: KoaContextWithOIDC): string[] {
-  const pushed = ctx.oidc.entities.PushedAuthorizationRequest?.request
-  if (pushed !== undefined) {
-    return splitScopes((JSON.parse(Buffer.from(pushed.split('.')[1] ?? '', 'base64url').toString()) as { scope?: string }).scope)
-  }
-  return splitScopes(ctx.method === 'POST' ? ctx.oidc.body?.scope : ctx.query.scope)
-}
-
 /**
  * Completes the scope of an authorization. A client that requests no scope gets its free scopes. `offline_access` is granted
  * without `prompt=consent` too: OpenID Connect Core, 11 allows other conditions, and here the user consents to it as to any
@@ -63,7 +55,8 @@ function readRequestedScopes (ctx: KoaContextWithOIDC): string[] {
  */
 function completeScope (ctx: KoaContextWithOIDC, value: string | undefined, client: OurClient): void {
   const params = ctx.oidc.params as Record<string, unknown>
-  const requested = readRequestedScopes(ctx)
+  // oidc-provider has removed `offline_access`.
+  const requested = splitScopes(readSent(ctx).scope)
   const scopes = splitScopes(value)
   const mayRefresh = client.grants.includes('refresh')
   if (requested.length === 0) params.scope = chooseDefaultScope(client)
@@ -174,6 +167,7 @@ export function createConfiguration (parts: ConfigurationParts): Configuration {
         }
       },
       pushedAuthorizationRequests: { enabled: true },
+      requestObjects: { enabled: true, assertJwtClaimsAndHeader: createRequestCheck(errors) },
       resourceIndicators: parts.resourceIndicators as NonNullable<Configuration['features']>['resourceIndicators'],
       dPoP: { enabled: true, nonceSecret: keys.nonceSecret, requireNonce: () => false, allowReplay: false },
       deviceFlow: {

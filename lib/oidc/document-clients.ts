@@ -18,8 +18,8 @@ export async function findDocumentClient ({ documents, store, errors, getContext
   const ctx = getContext()
   const purpose = toPurpose(ctx?.oidc?.route)
   try {
-    const assertion = ctx?.oidc?.params?.client_assertion
-    const found = await (await documents.load()).find(id, purpose, { address: ctx?.ip, kid: typeof assertion === 'string' ? readKid(assertion) : undefined })
+    const signed = ctx?.oidc?.params?.client_assertion ?? ctx?.oidc?.params?.request
+    const found = await (await documents.load()).find(id, purpose, { address: ctx?.ip, kid: typeof signed === 'string' ? readKid(signed) : undefined })
     if (found === null) return undefined
     rememberClient(ctx, found.client)
     return toMetadata(found.client, await readRegistry(store), { isAccepted: found.accepted, isAsserted: isAsserted(ctx) })

@@ -156,8 +156,26 @@ t.test('everything that the discovery document lists works, and nothing else', a
   await test('request_uri_parameter_supported', async (t) => {
     t.equal(found.request_uri_parameter_supported, false)
     t.notOk((await authorize({ request_uri: 'https://app.example/request' })).left?.searchParams.get('code'))
-    t.notOk(found.request_parameter_supported)
-    t.equal((await authorize({ request: 'e30.e30.' })).left?.searchParams.get('error'), 'request_not_supported')
+  })
+
+  const signer = await harness.register()
+  const asked = Object.fromEntries(new URL(askCode(signer).url, url).searchParams)
+  const pushSigned = async ({ jwk, ...key }: TestKey): Promise<number> => {
+    if (key.alg !== 'ES384') await harness.kit.app.identity.clients.patch(signer.client_id, { data: { jwks: { keys: [jwk] } } }, { user_id: user.user_id, isAdmin: true })
+    const request = await assert(signer.client_id, found.issuer, key, { sub: undefined, ...asked }).catch(() => 'x')
+    return (await post('par', { request }, signer)).status
+  }
+  await test('request_object_signing_alg_values_supported', async (t) => {
+    const works: string[] = []
+    for (const key of KEYS) if (await pushSigned(key) === 201) works.push(key.alg)
+    t.strictSame(works.toSorted(), list('request_object_signing_alg_values_supported').toSorted())
+  })
+
+  await test('request_parameter_supported', async (t) => {
+    t.equal(found.request_parameter_supported, true)
+    t.equal(await pushSigned(KEYS[0]!), 201)
+    const unsigned = `${Buffer.from('{"alg":"none"}').toString('base64url')}.${Buffer.from(JSON.stringify(asked)).toString('base64url')}.`
+    t.equal((await authorize({ request: unsigned }, signer)).left?.searchParams.get('error'), 'invalid_request_object')
   })
 
   await test('claims_parameter_supported', async (t) => {

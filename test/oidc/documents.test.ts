@@ -6,7 +6,7 @@ import { OutboundError } from '../../lib/outbound/fetcher.ts'
 import { type TestKey, assert, createTestKey, toFields } from '../helpers/assertions.ts'
 import { type TestAgent, startIdentity } from '../../testing/index.ts'
 import { callAs, signIn as mintFor } from '../helpers/people.ts'
-import { type App, askCode, eachStore, getCode } from './harness.ts'
+import { type App, askCode, eachStore, getCode, signIn } from './harness.ts'
 
 const OPERATOR = { user_id: '', isAdmin: true }
 const SECOND = 1_000
@@ -233,6 +233,16 @@ eachStore(t, 'an agent that nobody has registered', async (t, start) => {
     await refresh(down_.body, await prove(second))
     await new Promise((resolve) => setTimeout(resolve, 50))
     t.equal((await refresh(down_.body, await prove(second))).status, 200, 'the host is back: fetched in the background')
+
+    const [third, fourth] = [createTestKey('RS256', 'three'), createTestKey('RS256', 'four')]
+    const asked = Object.fromEntries(new URL(askCode(toApp(agent), { scope: 'openid' }).url, harness.url).searchParams)
+    serve(third)
+    kit.clock.advance(61 * SECOND)
+    t.equal((await post('par', { ...asked, ...await prove(third) })).status, 201, 'a pushed request by another key')
+    serve(fourth)
+    kit.clock.advance(61 * SECOND)
+    const request = await assert(agent.clientId, issuer, fourth, { sub: undefined, ...asked }, { kid: 'four' })
+    t.match((await signIn(harness, `/api/v1/auth/authorize?${new URLSearchParams({ client_id: agent.clientId, request })}`)).left?.search, /code=/, 'a signed one by another key')
   })
 
   await t.test('redirects to a named host, and to a named private scheme', async (t) => {

@@ -39,7 +39,7 @@ async function startPlain (t: Test, confidential: App, open: App): Promise<strin
     jwks: { keys: [{ ...privateKey.export({ format: 'jwk' }), use: 'sig', alg: 'RS256' }, { ...ecKey.export({ format: 'jwk' }), use: 'sig', alg: 'ES256' }] },
     cookies: { keys: ['secret'], names: { session: 'identity', interaction: 'identity_interaction', resume: 'identity_resume' } },
     clientAuthMethods: [...AUTH_METHODS],
-    enabledJWA: { clientAuthSigningAlgValues: [...SIGNATURES] },
+    enabledJWA: { clientAuthSigningAlgValues: [...SIGNATURES], requestObjectSigningAlgValues: [...SIGNATURES] },
     responseTypes: ['code'],
     scopes: ['openid', 'offline_access', 'read', 'write', 'foreign'],
     claims: {
@@ -67,6 +67,7 @@ async function startPlain (t: Test, confidential: App, open: App): Promise<strin
       revocation: { enabled: true },
       deviceFlow: { enabled: true },
       pushedAuthorizationRequests: { enabled: true },
+      requestObjects: { enabled: true },
       resourceIndicators: { enabled: false },
       dPoP: { enabled: true, nonceSecret: Buffer.alloc(32, 1) },
       rpInitiatedLogout: { enabled: true },
@@ -118,6 +119,10 @@ t.test('the same requests to a plain oidc-provider get the same answers', async 
   const ask = (params: Record<string, string | undefined> = {}, client = app) => askCode(client, { prompt: 'none', ...params }).url.replace('/api/v1/auth', '')
   const long = 'x'.repeat(60_000)
   const origin = (value: string) => ({ origin: value })
+
+  const encode = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')
+  const unsigned = `${encode({ alg: 'none' })}.${encode({ client_id: app.client_id, iss: app.client_id })}.`
+  const signed = `${encode({ alg: 'ES256' })}.${encode({ client_id: app.client_id, iss: app.client_id })}.x`
 
   const cases: Record<string, [path: string, init?: RequestInit]> = {
     'token without a client': ['/token', form({ grant_type: 'authorization_code' })],
@@ -208,7 +213,11 @@ t.test('the same requests to a plain oidc-provider get the same answers', async 
     'authorization to the only URI': [ask({ redirect_uri: undefined })],
     'authorization with a scope that is not allowed': [ask({ scope: 'openid foreign' })],
     'authorization with a nonce and no openid': [ask({ scope: 'read', nonce: 'n' })],
-    'authorization with a request object': [ask({ request: 'x' })],
+    'authorization with a request that is no JWT': [ask({ request: 'x' })],
+    'authorization with an unsigned request': [ask({ request: unsigned })],
+    'authorization with a request of a client without keys': [ask({ request: signed })],
+    'authorization with a request and its URI': [ask({ request: unsigned, request_uri: 'urn:ietf:params:oauth:request_uri:x' })],
+    'pushed request that is unsigned': ['/par', form({ request: unsigned }, basic)],
     'authorization with an unknown request URI': [ask({ request_uri: 'urn:ietf:params:oauth:request_uri:x' })],
     'authorization with an unknown prompt': [ask({ prompt: 'create' })],
     'authorization in a fragment': [ask({ response_mode: 'fragment' })],
