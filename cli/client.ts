@@ -51,8 +51,13 @@ function readOperatorFlags (args: Args): object {
 }
 
 function readTokenAuth (args: Args): object {
-  const [tokenAuth, until] = [args.optional('token-auth'), args.optional('former-until')]
-  return { ...(tokenAuth !== undefined && { tokenAuth }), ...(until !== undefined && { former: { until } }) }
+  const [tokenAuth, until, idTokenAlg, profile] = [args.optional('token-auth'), args.optional('former-until'), args.optional('id-token-alg'), args.optional('profile')]
+  return {
+    ...(tokenAuth !== undefined && { tokenAuth }),
+    ...(until !== undefined && { former: { until } }),
+    ...(idTokenAlg !== undefined && { idTokenAlg }),
+    ...(profile !== undefined && { profile })
+  }
 }
 
 export const clientCommands: Commands = {
@@ -87,6 +92,8 @@ export const clientCommands: Commands = {
       ...OPERATOR_FLAGS,
       'token-auth': value('HOW', 'How it authenticates: none, secret or private_key_jwt.'),
       'former-until': value('TIME', 'With --token-auth: the former way passes too, until then (RFC 3339, 30 days at most).'),
+      'id-token-alg': value('ALG', 'RS256 or ES256: how its ID and logout tokens are signed.'),
+      profile: value('NAME', 'fapi2, for a client with private_key_jwt: the FAPI 2.0 Security Profile; or none.'),
       'third-party': toggle('No longer your own client.'),
       disable: toggle('Revoke its tokens and issue no new ones.'),
       enable: toggle('Enable it again.'),

@@ -1,3 +1,4 @@
+import { generateKeyPairSync } from 'node:crypto'
 import { Readable } from 'node:stream'
 import t from 'tap'
 import { openServices, type Services } from '../../lib/identity.ts'
@@ -255,4 +256,13 @@ t.test('client create and patch: what only the operator decides', async (t) => {
   t.equal((await read()).backchannelLogoutUri, undefined)
   t.match(await run(`client patch --client ${clientId} --backchannel-logout-uri https://10.0.0.1/`), { code: 1, stderr: /--backchannel-logout-uri: must be a public address/ })
   t.match(await run(`client patch --client ${clientId} --id-token-claims maybe`), { code: 1, stderr: /^fastify-identity: --id-token-claims: must be on or off$/m })
+
+  t.match(await run(`client patch --client ${clientId} --profile fapi2`), { code: 1, stderr: /profile: fapi2 requires tokenAuth private_key_jwt/ })
+  const { publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' })
+  await services.clients.addKeys(clientId, { keys: [publicKey.export({ format: 'jwk' })] }, OPERATOR)
+  t.equal((await run(`client patch --client ${clientId} --token-auth private_key_jwt --profile fapi2 --id-token-alg ES256`)).code, 0)
+  t.match(await read(), { tokenAuth: 'private_key_jwt', profile: 'fapi2', idTokenAlg: 'ES256' })
+  t.equal((await run(`client patch --client ${clientId} --profile none --id-token-alg RS256`)).code, 0)
+  t.match(await read(), { tokenAuth: 'private_key_jwt', profile: undefined, idTokenAlg: undefined })
+  t.match(await run(`client patch --client ${clientId} --id-token-alg HS256`), { code: 1, stderr: /--id-token-alg: must be / })
 })
