@@ -49,13 +49,13 @@ eachStore(t, 'a signed request', async (t, start) => {
       const { request, verifier } = await sign(app, { ...key, alg })
       const page = await signIn(harness, toUrl(app, { request }))
       t.equal(page.left?.searchParams.get('state'), 'abc', alg)
-      t.match(await redeem(app, page, verifier), { status: 200, body: { scope: 'openid offline_access read', refresh_token: String, id_token: String } }, alg)
+      t.match(await redeem(app, page, verifier), { status: 200, body: { scope: 'openid read offline_access', refresh_token: String, id_token: String } }, alg)
       const pushed = await sign(app, { ...key, alg })
       const { status, body } = await post('par', { request: pushed.request }, app)
       t.equal(status, 201, alg)
       t.ok(Number(body.expires_in) > 0 && Number(body.expires_in) <= 60)
       const other = await signIn(harness, toUrl(app, { request_uri: String(body.request_uri) }))
-      t.match(await redeem(app, other, pushed.verifier), { status: 200, body: { scope: 'openid offline_access read', refresh_token: String } }, `${alg}, pushed`)
+      t.match(await redeem(app, other, pushed.verifier), { status: 200, body: { scope: 'openid read offline_access', refresh_token: String } }, `${alg}, pushed`)
     }
     const aged = await sign(app, KEYS.ec, { max_age: 100 })
     const { body: { id_token } } = await redeem(app, await signIn(harness, toUrl(app, { request: aged.request })), aged.verifier)
@@ -86,6 +86,15 @@ eachStore(t, 'a signed request', async (t, start) => {
     t.equal((await redeem(app, none, free.verifier)).body.scope, 'read write', 'without a scope: the free scopes of the client')
     const other = await signIn(harness, toUrl(app, { request, response_type: 'token' }))
     t.notOk(other.left?.href.includes('code='), 'another response_type is refused')
+  })
+
+  await t.test('may ask for form_post, for its refusal too', async (t) => {
+    const { request } = await sign(app, KEYS.ec, { response_mode: 'form_post' })
+    const page = await signIn(harness, toUrl(app, { request }))
+    t.match(page.text, /name="code"/)
+    const refused = await browser().open(toUrl(app, { request: request.slice(0, -4), redirect_uri: app.redirect_uri, response_type: 'code' }))
+    t.match(refused.text, /name="error" value="invalid_request_object"/)
+    for (const { response: { headers } } of [page, refused]) t.match(headers.get('content-security-policy'), /script-src 'sha256-/)
   })
 
   type Make = () => Promise<string> | string
