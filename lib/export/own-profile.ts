@@ -1,6 +1,6 @@
 import { PASSWORD } from '../way.ts'
 import { type UserRecord, isAddress } from '../records.ts'
-import type { HeldWay } from '../ways/ways.ts'
+import type { HeldWay } from '../ways/existing-ways.ts'
 import { countCodes } from '../ways/factors.ts'
 
 /** Why a field of the user's record is not in their data. */

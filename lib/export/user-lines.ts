@@ -6,7 +6,8 @@ import type { UserRecord } from '../records.ts'
 import type { Store } from '../store/port.ts'
 import { scan } from '../store/scan.ts'
 import { toSeedContext } from '../ways/totp.ts'
-import type { HeldWay, WayService } from '../ways/ways.ts'
+import type { HeldWay } from '../ways/existing-ways.ts'
+import type { WayService } from '../ways/ways.ts'
 
 /** Where each field of a user's record is in a line: in a field of every line, in `kept` of a line with hashes, or nowhere, with the reason. */
 export const LINE_FIELDS = {

@@ -1,14 +1,11 @@
-import { beginsSignIn } from '../ways/words.ts'
 import type { Judgement, MaySignIn } from '../ways/may-sign-in.ts'
-import { type Acr, type Proof, type Strength, toStrength } from '../proofs.ts'
+import type { Acr, Proof, Strength } from '../proofs.ts'
 import { type Clock, toTimestamp } from '../clock.ts'
-import type { UserRecord } from '../records.ts'
 import type { Store } from '../store/port.ts'
-import { FRESH } from '../ways/evidence.ts'
-import { meets } from '../ways/step-up.ts'
 import { createCarriedLinks } from './carried-links.ts'
+import { type SignInSteps, createOpenSteps } from './open-steps.ts'
 import { MOST_WRONG, createProgress } from './progress.ts'
-import type { Attempt, EnrolView, Place, Progress, Step, Verdict } from './steps/step.ts'
+import type { Attempt, EnrolView, Progress, Step, Verdict } from './steps/step.ts'
 
 /** The name by which attempts from the second step on are counted. Nobody can type it: what is typed is trimmed. */
 const toUserName = (user_id: string): string => ` user ${user_id}`
@@ -57,59 +54,21 @@ type Stage = { progress: Progress | null, open: readonly Step[], isStored: boole
 /**
  * Signs users in step by step. The proofs of a browser are in the store, never in the browser. Nothing is stored for a sign-in with
  * a single step. After each step, `maySignIn` judges whether another one is needed.
- * @param places the order of the steps: those that begin a sign-in, then those that only come second
- * @param enrolments the steps that add a factor, for a person of whom one is demanded and who has none
- * @param closing a step after everything is proved, for those who need it: it proves nothing
  * @param onDone called with the user and what they proved after the last step, before the sign-in is answered
  */
-export function createSignIns ({ store, now, places, enrolments = [], closing, maySignIn, onDone = async () => {} }: {
+export function createSignIns ({ store, now, places, enrolments, closing, maySignIn, onDone = async () => {} }: SignInSteps & {
   store: Store
   now: Clock
-  places: readonly [Place, ...Place[]]
-  enrolments?: readonly Step[]
-  closing?: Step
   maySignIn: MaySignIn
   onDone?: (user_id: string, proofs: readonly Proof[]) => Promise<void>
 }) {
   const progresses = createProgress({ store, now })
   const links = createCarriedLinks({ store, now })
-  const [first, ...later] = places
-  const start: Stage = { progress: null, open: first, isStored: false }
+  const listOpen = createOpenSteps({ places, enrolments, closing, now })
+  const start: Stage = { progress: null, open: places[0], isStored: false }
 
   const judge = async ({ user_id, user_epoch: epoch, proofs }: Progress, { client_id, acr }: SignInAim) => (
     await maySignIn({ user_id, epoch, proofs, client_id, acr }))
-
-  /** The steps that a user can take. */
-  async function listOpenOf (steps: readonly Step[], user: UserRecord): Promise<readonly Step[]> {
-    const open: Step[] = []
-    for (const step of steps) if (await (step.isOpen?.(user) ?? true)) open.push(step)
-    return open
-  }
-
-  /**
-   * The steps that add a factor. An old session is not enough to begin. After an administrator's reset, the password is not enough either:
-   * the browser carries the link that was sent to the user.
-   */
-  async function listEnrolments ({ user, standing }: Extract<Judgement, { because: 'missing' }>, { enrolling, link }: Progress): Promise<readonly Step[]> {
-    const isFresh = enrolling !== undefined || (standing.length > 0 && meets(toStrength(standing), { maxAge: FRESH }, now()))
-    const isLinked = user.enrol_ticket === undefined || user.enrol_ticket === link
-    return isFresh && isLinked && standing.some(beginsSignIn) ? await listOpenOf(enrolments, user) : []
-  }
-
-  /** The steps that can add what is missing, at the first place that has any. */
-  async function listOpen (judged: Judgement, progress: Progress): Promise<readonly Step[]> {
-    if (judged.may) return closing !== undefined && await closing.isOpen?.(judged.user) === true ? [closing] : []
-    if (judged.because === 'missing') return await listEnrolments(judged, progress)
-    if (judged.because !== 'below') return []
-    const { user, demanded, standing } = judged
-    const isBegun = standing.some(beginsSignIn)
-    for (const place of isBegun ? later : [first]) {
-      const useful = place.filter(({ kind }) => standing.every((proof) => proof.kind !== kind) && (!isBegun || demanded !== 'phr' || kind === 'passkey'))
-      const open = await listOpenOf(useful, user)
-      if (open.length > 0) return open
-    }
-    return []
-  }
 
   /** The stage of a browser. It starts again if what it has proved is not enough to go on with, or needs nothing more. */
   async function locate (secret: string, aim: SignInAim): Promise<Stage> {

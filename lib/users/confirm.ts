@@ -47,3 +47,5 @@ export function createConfirmation ({ now, checkCurrent, checkEvidence }: Pick<P
     return evidence
   }
 }
+
+export type Confirm = ReturnType<typeof createConfirmation>

@@ -1,35 +1,24 @@
-import type { CreateUser, PatchProfile, PatchUser, Profile, User, UserCountQuery, UserItem, UserListQuery } from '../../schemas/user.ts'
-import { type Checks, checkAccount, checkFields, checkMap, checkRoles, checkTimestamp } from '../checks.ts'
+import type { CreateUser, PatchUser, User, UserItem, UserListQuery } from '../../schemas/user.ts'
+import { checkAccount, checkFields, checkRoles, checkTimestamp } from '../checks.ts'
 import { toTimestamp } from '../clock.ts'
 import { IdentityError, permError } from '../errors.ts'
 import type { Recorder } from '../events/recorder.ts'
 import type { Turn } from '../fair-queue.ts'
-import type { Page } from '../lists/cursor.ts'
-import { createLists } from '../lists/lists.ts'
-import { checkName } from '../names.ts'
-import type { Proof } from '../proofs.ts'
 import { type Roles, type UserRecord, createUserRecord } from '../records.ts'
 import { type Actor, type RoleNames, toTurn } from '../roles.ts'
-import { type Change, DuplicateKeyError, type Filter, type Json, type MaybePromise, type Store } from '../store/port.ts'
+import { DuplicateKeyError, type Store } from '../store/port.ts'
 import type { KnownBrowser } from '../throttling/known-browsers.ts'
-import { invalidToken } from '../tokens/tokens.ts'
 import { isTaken } from './addresses.ts'
-import { type Brought, type CheckEvidence, type ProveMore, createConfirmation } from './confirm.ts'
+import { type CheckEvidence, createConfirmation } from './confirm.ts'
 import { addressTaken, checkFreeAddress, setAddress } from './give-up-address.ts'
-import { listHappenings } from './happenings.ts'
 import { createManagerRules } from './manager-rules.ts'
+import { createOwnAccount } from './own-account.ts'
 import { type PasswordCheckParts, createPasswordChecks } from './password-checks.ts'
 import type { CheckNewPassword } from './password-rules.ts'
-import { showItemOf, showProfile, showUser } from './show-user.ts'
+import { CHECKS, createPatches } from './patches.ts'
+import { showItemOf, showUser } from './show-user.ts'
 import { type StoredUsers, userNotFound } from './stored-users.ts'
-
-const SORT_KEYS = { account: 'account', created: 'created_at', modified: 'modified_at', verified: 'verified_at', name: 'name' }
-
-/** Checks of the fields that users set themselves. A schema field without a check or a record field does not compile. */
-const CHECKS: Checks<Pick<UserRecord, Exclude<keyof PatchProfile['data'], 'password' | 'current_password'>>> = {
-  name: (text) => checkName('name', text),
-  info: (info) => checkMap('info', info)
-}
+import { createUserLists } from './user-lists.ts'
 
 export interface UserServices extends Omit<PasswordCheckParts, 'users'> {
   store: Store
@@ -50,16 +39,6 @@ export interface UserServices extends Omit<PasswordCheckParts, 'users'> {
   onAddressVerified?: ((record: UserRecord) => Promise<void>) | undefined
 }
 
-/** `account` takes precedence over `contains`. Empty means absent. Accounts are stored lower-cased. */
-function toFilter ({ account, contains, factor }: UserCountQuery): Filter {
-  const equal = { ...(account && { account: account.toLowerCase() }), ...(factor === 'any' && { has_factor: true }) }
-  return {
-    ...(Object.keys(equal).length > 0 && { equal }),
-    ...(!account && contains && { contains: { account: contains.toLowerCase() } }),
-    ...(factor === 'none' && { absent: ['has_factor'] })
-  }
-}
-
 const showIf = <V>(record: UserRecord | null, show: (record: UserRecord) => V): V | null => record && show(record)
 
 /** User accounts and their rules (docs/api.md). */
@@ -68,32 +47,11 @@ export function createUsers ({
 }: UserServices) {
   const { users, requireUser, insertUser, changeUser, removeUser } = stored
   const { now, passwords, checkEvidence, roles: names } = parts
+  const patches = createPatches({ changeUser, passwords, checkNewPassword, onPasswordChange })
+  const { toChange, patch } = patches
   const checkMayPatch = createManagerRules(names, managerRoles)
   const { verify, checkCurrent, open, succeed } = createPasswordChecks({ ...parts, users })
   const confirm = createConfirmation({ now, checkCurrent, checkEvidence })
-  const lists = createLists<UserRecord>(store, 'users', SORT_KEYS, 'account:asc')
-  /** The fields that every patch may set. A new password increments the epoch, which revokes all of the user's tokens. */
-  async function toChange (owner: UserRecord | null, { password, ...fields }: Omit<PatchProfile['data'], 'current_password'>, turn: Turn): Promise<Change> {
-    // A name that is stored already may stay, whatever it is, for callers who send back what they have read.
-    const set: Record<string, Json> = checkFields(fields, fields.name === owner?.name ? { ...CHECKS, name: (text) => text } : CHECKS)
-    if (password === undefined) return { set }
-    set.password = await passwords.hash(await checkNewPassword(password, owner!), turn)
-    return { set, increment: { epoch: 1 } }
-  }
-
-  async function patch (id: string, decide: (record: UserRecord) => MaybePromise<Change>, isForced?: boolean): Promise<UserRecord> {
-    let isPassword = false
-    const written = await changeUser(id, async (record) => {
-      const change = await decide(record)
-      if (Object.keys(change.set ?? {}).length === 0 && (change.unset ?? []).length === 0) {
-        throw new IdentityError('ErrParam', 'body: must contain a change')
-      }
-      isPassword = change.set?.password !== undefined
-      return { ...change, happened: listHappenings(record, change) }
-    }, { isForced })
-    if (isPassword) await onPasswordChange?.(written)
-    return written
-  }
 
   /** An administrator opens what too many failures have closed. */
   async function openAll (record: UserRecord): Promise<void> {
@@ -153,11 +111,6 @@ export function createUsers ({
       return showIf(await users.getBy('account', account.toLowerCase()), showUser)
     },
 
-    /** The user's own profile; throws ErrNotFound. */
-    async requireProfile (user_id: string): Promise<Profile> {
-      return showProfile(await requireUser(user_id))
-    },
-
     /**
      * Checks a password, with the same work whether or not the account exists, and renews a hash of a lower cost. Failures are
      * counted (lib/throttling/attempts.ts).
@@ -186,40 +139,6 @@ export function createUsers ({
      * @param known the content of the browser's cookie for the account
      */
     succeed,
-
-    /**
-     * Patches the user's own profile (`PATCH /user`), unless the actor's token was revoked. A new password requires a proof, because a
-     * stolen token must not be enough to take over the account.
-     * @param proveMore what the form of a page proves beside the current password
-     * @returns the user's epoch after the patch
-     * @throws ErrParam, ErrNotFound, ErrUnknown, ErrLimit
-     */
-    async patchOwn (user_id: string, { data: { current_password, ...data } }: Pick<PatchProfile, 'data'>, actor?: Actor, proveMore?: ProveMore): Promise<{ epoch: number }> {
-      const turn = toTurn(actor ?? { user_id })
-      const owner = data.password === undefined && data.name === undefined ? null : await requireUser(user_id)
-      const evidence = owner === null || data.password === undefined ? undefined : await confirm(owner, actor ?? {}, { password: current_password, proveMore })
-      const change = await toChange(owner, data, turn)
-      await actor?.confirm?.()
-      const { epoch } = await patch(user_id, async (record) => {
-        if (actor?.epoch !== undefined && record.epoch !== actor.epoch) throw invalidToken()
-        // Again: a factor may have been added during the hash.
-        if (evidence !== undefined) await checkEvidence(record, evidence)
-        return data.password === undefined ? change : { ...change, unset: ['operator_password'] }
-      })
-      return { epoch }
-    },
-
-    /**
-     * Requires the proof that an operation on the actor's own account asks for: an operator's unrestricted token, a fresh sign-in with
-     * `account:security`, the current password of a person without a factor, or the proofs of a form.
-     * @returns what the request has proved
-     * @throws ErrParam, ErrLimit, ErrNotFound, ErrUnknown with a challenge (RFC 9470)
-     */
-    async confirm (actor: Actor, brought: Brought): Promise<readonly Proof[]> {
-      const { proofs } = await confirm(await requireUser(actor.user_id), actor, brought)
-      await actor.confirm?.()
-      return proofs
-    },
 
     /**
      * Patches any user (`PATCH /user/{userId}`).
@@ -305,18 +224,8 @@ export function createUsers ({
       if (!await removeUser(user_id, actor)) throw userNotFound()
     },
 
-    async count (query: UserCountQuery = {}, actor?: Actor): Promise<number> {
-      return await lists.count(toFilter(query), actor)
-    },
-
-    list (query: UserListQuery = {}): AsyncIterable<UserItem[]> {
-      return lists.list(toFilter(query), query, showItemOf(query.fields))
-    },
-
-    async page (query: UserListQuery = {}, actor?: Actor): Promise<Page<UserItem>> {
-      const { fields } = query
-      return await lists.page(toFilter(query), query, showItemOf(fields), { fields }, actor)
-    }
+    ...createOwnAccount({ ...patches, requireUser, confirm, checkEvidence }),
+    ...createUserLists(store)
   }
 }
 

@@ -4,7 +4,8 @@ import type { UserRecord } from '../records.ts'
 import type { Store } from '../store/port.ts'
 import { userNotFound } from '../users/stored-users.ts'
 import type { Factors } from './factors.ts'
-import { type WayActor, WayError, type WayService } from './ways.ts'
+import { WayError } from './way-error.ts'
+import type { WayActor, WayService } from './ways.ts'
 import { isFactor } from './words.ts'
 
 /** The kinds of factors that people can add by themselves. */

@@ -6,7 +6,9 @@ import type { Store } from '../store/port.ts'
 import { userNotFound } from '../users/stored-users.ts'
 import type { Users } from '../users/users.ts'
 import { countCodes } from './factors.ts'
-import { type HeldWay, type WayActor, WayError, type WayService } from './ways.ts'
+import type { HeldWay } from './existing-ways.ts'
+import { WayError } from './way-error.ts'
+import type { WayActor, WayService } from './ways.ts'
 import { isFactor } from './words.ts'
 
 /** Never the material: it has seeds and hashes. */

@@ -5,7 +5,9 @@ import type { Actor } from '../roles.ts'
 import type { Store } from '../store/port.ts'
 import { userNotFound } from '../users/stored-users.ts'
 import type { Users } from '../users/users.ts'
-import { type HeldWay, type WayActor, WayError, type WayService } from './ways.ts'
+import type { HeldWay } from './existing-ways.ts'
+import { WayError } from './way-error.ts'
+import type { WayActor, WayService } from './ways.ts'
 
 /** The identities at other providers that people have: their owner sees and unlinks them, and so does an administrator. */
 export function createHeldIdentities ({ store, ways, users, unlink, nameUpstream }: {

@@ -13,7 +13,9 @@ import { type Attestation, readAssertion, readAttestation, toUnattested } from '
 import { type PasskeyMaterial, afterUse, readMaterial, toUserHandle } from './passkey-material.ts'
 import type { RelyingParty } from './relying-party.ts'
 import { createWaitingPasskeys } from './waiting-passkeys.ts'
-import { type HeldWay, type WayActor, WayError, type WayService } from './ways.ts'
+import type { HeldWay } from './existing-ways.ts'
+import { WayError } from './way-error.ts'
+import type { WayActor, WayService } from './ways.ts'
 import { type WayPolicy, isForbidden } from './words.ts'
 
 /** Ed25519, ES256 and RS256 (RFC 9053), the best one first. */

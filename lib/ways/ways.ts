@@ -1,63 +1,22 @@
-import { changeRecord } from '../change-record.ts'
 import { type Clock, toTimestamp } from '../clock.ts'
 import { IdentityError } from '../errors.ts'
-import type { Happening } from '../events/types.ts'
 import type { Recorder } from '../events/recorder.ts'
-import { type UserRecord, withMarkEnded, withPasswordScheme } from '../records.ts'
+import type { UserRecord } from '../records.ts'
 import type { Actor } from '../roles.ts'
-import type { Change, MaybePromise, Store } from '../store/port.ts'
+import type { MaybePromise, Store } from '../store/port.ts'
 import { type Tokens, invalidToken } from '../tokens/tokens.ts'
-import { type MaterialChange, type NewWay, type WayHolder, createCredentials, isInUse } from './credentials.ts'
-import { type CredentialRecord, MOST_WAYS, PASSWORD, type Way, type Ways } from '../way.ts'
-import { DEFAULT_POLICY, type WayPolicy, hasFactor, isFactor, listWaysIn, mayRemove, needsFactor, toWayFields, withoutWays } from './words.ts'
-
-/** Why a change of ways was refused. `unknown`: there is no such way, or its enrolment has ended. */
-export type WayRefusal = 'in_use' | 'last' | 'most' | 'off' | 'unknown'
-
-const REFUSALS: Readonly<Record<WayRefusal, [code: 'ErrParam' | 'ErrPerm' | 'ErrNotFound', cause: string]>> = {
-  in_use: ['ErrParam', 'is in use already'],
-  last: ['ErrPerm', 'is the last way in and cannot be removed'],
-  most: ['ErrPerm', 'no more of this kind can be added'],
-  off: ['ErrPerm', 'second factors are off, and none can be added'],
-  unknown: ['ErrNotFound', 'no such way, or its enrolment has ended']
-}
-
-export class WayError extends IdentityError {
-  readonly refusal: WayRefusal
-
-  constructor (refusal: WayRefusal, options?: ErrorOptions) {
-    const [code, cause] = REFUSALS[refusal]
-    super(code, `way: ${cause}`, options)
-    this.refusal = refusal
-  }
-}
-
-/** A way with its material. */
-export interface HeldWay {
-  id: string
-  way: Way
-  credential: CredentialRecord
-}
+import { type CredentialRecord, PASSWORD, type Way } from '../way.ts'
+import { type MaterialChange, type NewWay, type WayHolder, createCredentials } from './credentials.ts'
+import { type HeldWay, createExistingWays } from './existing-ways.ts'
+import { type WayChange, createWayChanges } from './way-changes.ts'
+import { WayError } from './way-error.ts'
+import { DEFAULT_POLICY, type WayPolicy, hasFactor, isFactor, listWaysIn, mayRemove, needsFactor, toWayFields } from './words.ts'
 
 /**
  * Who asks for a change, with the epoch of their session: a change that was begun in a session fails once the session has ended. Null:
  * an administrator asks, for somebody else.
  */
 export type WayActor = Pick<Actor, 'user_id' | 'confirm'> & { epoch: number | null }
-
-/** A change of the ways of a user, decided on their record. */
-export interface WayChange {
-  /** Material to name. */
-  add?: readonly CredentialRecord[]
-  /** Ways to remove; `password` too. */
-  remove?: readonly string[]
-  /** Whether tokens and sessions end. */
-  isEnd?: boolean
-  /** Further changes. Never of `addresses`: a store may not be able to say which of two unique fields has clashed. */
-  also?: Change
-  /** The events that are recorded with the write. */
-  happened?: readonly Happening[]
-}
 
 /** What is written together with the name of a way. */
 type More = Pick<WayChange, 'also' | 'happened'>
@@ -83,30 +42,8 @@ export function createWays ({ store, now, recorder, tokens, policy = DEFAULT_POL
 }) {
   const users = store.collection<UserRecord>('users')
   const credentials = createCredentials({ store, now })
-
-  async function get (user: WayHolder, id: string): Promise<HeldWay | null> {
-    const credential = await credentials.find(user, id)
-    return credential && { id, way: withUpstream(user.ways![id]!, credential), credential }
-  }
-
-  /** An identity that was imported before its upstream was configured is one of the upstream that has its issuer now. */
-  function withUpstream (way: Way, { material: { issuer } }: CredentialRecord): Way {
-    if (way.kind !== 'upstream' || way.upstream !== undefined || typeof issuer !== 'string') return way
-    const upstream = policy.findUpstream(issuer)
-    return upstream === undefined ? way : { ...way, upstream }
-  }
-
-  /** The ways whose material exists. */
-  async function listHeld (user: WayHolder): Promise<HeldWay[]> {
-    const found = await Promise.all(Object.keys(user.ways ?? {}).map((id) => get(user, id)))
-    return found.filter((held) => held !== null)
-  }
-
-  /** The record without the ways whose material is missing: they count as none. */
-  async function withExisting (user: UserRecord): Promise<UserRecord> {
-    if (user.ways === undefined) return user
-    return { ...user, ways: Object.fromEntries((await listHeld(user)).map(({ id, way }) => [id, way])) }
-  }
+  const existing = createExistingWays({ credentials, policy })
+  const { withExisting } = existing
 
   /** Whether people can add second factors. */
   const canAddFactors = policy.factors !== 'off'
@@ -115,47 +52,7 @@ export function createWays ({ store, now, recorder, tokens, policy = DEFAULT_POL
     if (!canAddFactors && isFactor(way)) throw new WayError('off')
   }
 
-  function toFields (record: UserRecord, { add = [], remove = [], also = {} }: WayChange): Change {
-    const kept = withoutWays(record, remove)
-    const ways: Ways = { ...kept.ways }
-    for (const { id, way } of add) {
-      checkMayAdd(way)
-      // The store compares the keys of different users only.
-      if (way.key !== undefined && Object.values(ways).some(({ key }) => key === way.key)) throw new WayError('in_use')
-      ways[id] = { ...way, at: toTimestamp(now()) }
-      if (Object.values(ways).filter(({ kind }) => kind === way.kind).length > MOST_WAYS[way.kind]) throw new WayError('most')
-    }
-    const fields = toWayFields(ways)
-    const unset = [...also.unset ?? [], ...fields.unset, ...(remove.includes(PASSWORD) ? ['password'] : [])]
-    return { ...also, set: { ...also.set, ...fields.set }, unset }
-  }
-
-  /**
-   * Makes a change of a user's ways by one write. After a concurrent write it decides again; an error from `decide` ends it.
-   * @param notFound the error where there is no such user
-   * @throws WayError, ErrBusy
-   */
-  async function change (
-    user_id: string, decide: (record: UserRecord) => MaybePromise<WayChange>, notFound: () => Error = () => new WayError('unknown')
-  ): Promise<UserRecord> {
-    let [former, isEnded]: [string[], boolean] = [[], false]
-    const written = await changeRecord({ collection: users, recorder, what: 'the user', notFound }, user_id, async (record) => {
-      const decision = await decide(record)
-      const { set, increment, ...rest } = withMarkEnded(record, withPasswordScheme(record, toFields(record, decision)))
-      former = Object.keys(record.ways ?? {})
-      isEnded = decision.isEnd === true
-      return {
-        ...rest,
-        set: { ...set, modified_at: toTimestamp(now()) },
-        increment: { ...increment, ...(isEnded && { epoch: 1 }) },
-        happened: [...decision.happened ?? [], ...(isEnded ? [{ type: 'user.sessions_ended' as const, id: user_id }] : [])]
-      }
-    }).catch((error: unknown) => { throw isInUse(error) ? new WayError('in_use', { cause: error }) : error })
-    if (isEnded) tokens.deleteOfUser(user_id, written.epoch)
-    const removed = former.filter((id) => written.ways?.[id] === undefined)
-    await credentials.remove(removed).then(async () => await credentials.sweep(written)).catch(onError)
-    return written
-  }
+  const change = createWayChanges({ store, now, recorder, tokens, credentials, checkMayAdd, onError })
 
   /** @throws ErrUnknown when the session that asks has ended */
   async function checkActor ({ epoch, confirm }: WayActor, record: UserRecord | null): Promise<UserRecord> {
@@ -192,7 +89,7 @@ export function createWays ({ store, now, recorder, tokens, policy = DEFAULT_POL
   return {
     /** The ways of a user whose material exists, the first one first. */
     async list (user: WayHolder): Promise<HeldWay[]> {
-      return (await listHeld(user)).sort((one, other) => one.way.at < other.way.at ? -1 : 1)
+      return (await existing.list(user)).sort((one, other) => one.way.at < other.way.at ? -1 : 1)
     },
 
     withExisting,
@@ -221,13 +118,13 @@ export function createWays ({ store, now, recorder, tokens, policy = DEFAULT_POL
     },
 
     /** One way of a user with its material; null when it does not exist. */
-    get,
+    get: existing.get,
 
     /** The user who has this passkey or this identity, and the way. Null when nobody has. @param key see toWayKey */
     async find (key: string): Promise<{ user: UserRecord, held: HeldWay } | null> {
       const user = await users.getBy('way_keys', key)
       const [id] = Object.entries(user?.ways ?? {}).find(([, way]) => way.key === key) ?? []
-      const held = user === null || id === undefined ? null : await get(user, id)
+      const held = user === null || id === undefined ? null : await existing.get(user, id)
       return user && held && { user, held }
     },
 

@@ -1,7 +1,8 @@
 import { IdentityError } from '../../errors.ts'
 import type { Proof } from '../../proofs.ts'
 import type { EnrolmentResult, Enrolments } from '../../ways/enrolments.ts'
-import { type WayActor, WayError } from '../../ways/ways.ts'
+import { WayError } from '../../ways/way-error.ts'
+import type { WayActor } from '../../ways/ways.ts'
 import { CODE_LENGTH } from './code.ts'
 import type { EnrolView, Progress, Step, Verdict } from './step.ts'
 

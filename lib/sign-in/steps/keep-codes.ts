@@ -1,6 +1,6 @@
 import type { UserRecord } from '../../records.ts'
 import type { Factors } from '../../ways/factors.ts'
-import { WayError } from '../../ways/ways.ts'
+import { WayError } from '../../ways/way-error.ts'
 import { isFactor } from '../../ways/words.ts'
 import type { EnrolActor } from './enrol.ts'
 import type { EnrolView, Progress, Step, Verdict } from './step.ts'

@@ -1,0 +1,53 @@
+import type { Clock } from '../clock.ts'
+import { toStrength } from '../proofs.ts'
+import type { UserRecord } from '../records.ts'
+import { FRESH } from '../ways/evidence.ts'
+import type { Judgement } from '../ways/may-sign-in.ts'
+import { meets } from '../ways/step-up.ts'
+import { beginsSignIn } from '../ways/words.ts'
+import type { Place, Progress, Step } from './steps/step.ts'
+
+/** The steps of a sign-in. */
+export interface SignInSteps {
+  /** The order of the steps: those that begin a sign-in, then those that only come second. */
+  places: readonly [Place, ...Place[]]
+  /** The steps that add a factor, for a person of whom one is demanded and who has none. */
+  enrolments?: readonly Step[] | undefined
+  /** A step after everything is proved, for those who need it: it proves nothing. */
+  closing?: Step | undefined
+}
+
+/** Creates the function that finds the steps with which a sign-in can go on after a judgement. */
+export function createOpenSteps ({ places: [first, ...later], enrolments = [], closing, now }: SignInSteps & { now: Clock }) {
+  /** The steps that a user can take. */
+  async function listOpenOf (steps: readonly Step[], user: UserRecord): Promise<readonly Step[]> {
+    const open: Step[] = []
+    for (const step of steps) if (await (step.isOpen?.(user) ?? true)) open.push(step)
+    return open
+  }
+
+  /**
+   * The steps that add a factor. An old session is not enough to begin. After an administrator's reset, the password is not enough either:
+   * the browser carries the link that was sent to the user.
+   */
+  async function listEnrolments ({ user, standing }: Extract<Judgement, { because: 'missing' }>, { enrolling, link }: Progress): Promise<readonly Step[]> {
+    const isFresh = enrolling !== undefined || (standing.length > 0 && meets(toStrength(standing), { maxAge: FRESH }, now()))
+    const isLinked = user.enrol_ticket === undefined || user.enrol_ticket === link
+    return isFresh && isLinked && standing.some(beginsSignIn) ? await listOpenOf(enrolments, user) : []
+  }
+
+  /** The steps that can add what is missing, at the first place that has any. */
+  return async function listOpen (judged: Judgement, progress: Progress): Promise<readonly Step[]> {
+    if (judged.may) return closing !== undefined && await closing.isOpen?.(judged.user) === true ? [closing] : []
+    if (judged.because === 'missing') return await listEnrolments(judged, progress)
+    if (judged.because !== 'below') return []
+    const { user, demanded, standing } = judged
+    const isBegun = standing.some(beginsSignIn)
+    for (const place of isBegun ? later : [first]) {
+      const useful = place.filter(({ kind }) => standing.every((proof) => proof.kind !== kind) && (!isBegun || demanded !== 'phr' || kind === 'passkey'))
+      const open = await listOpenOf(useful, user)
+      if (open.length > 0) return open
+    }
+    return []
+  }
+}

@@ -1,0 +1,48 @@
+import type { UserRecord } from '../records.ts'
+import type { CredentialRecord, Way } from '../way.ts'
+import type { Credentials, WayHolder } from './credentials.ts'
+import type { WayPolicy } from './words.ts'
+
+/** A way with its material. */
+export interface HeldWay {
+  id: string
+  way: Way
+  credential: CredentialRecord
+}
+
+/** Reads the ways of users with their material. A way whose material is missing counts as none. */
+export function createExistingWays ({ credentials, policy }: { credentials: Pick<Credentials, 'find'>, policy: Pick<WayPolicy, 'findUpstream'> }) {
+  async function get (user: WayHolder, id: string): Promise<HeldWay | null> {
+    const credential = await credentials.find(user, id)
+    return credential && { id, way: withUpstream(user.ways![id]!, credential), credential }
+  }
+
+  /** An identity that was imported before its upstream was configured is one of the upstream that has its issuer now. */
+  function withUpstream (way: Way, { material: { issuer } }: CredentialRecord): Way {
+    if (way.kind !== 'upstream' || way.upstream !== undefined || typeof issuer !== 'string') return way
+    const upstream = policy.findUpstream(issuer)
+    return upstream === undefined ? way : { ...way, upstream }
+  }
+
+  async function list (user: WayHolder): Promise<HeldWay[]> {
+    const found = await Promise.all(Object.keys(user.ways ?? {}).map((id) => get(user, id)))
+    return found.filter((held) => held !== null)
+  }
+
+  /** The record without the ways whose material is missing: they count as none. */
+  async function withExisting (user: UserRecord): Promise<UserRecord> {
+    if (user.ways === undefined) return user
+    return { ...user, ways: Object.fromEntries((await list(user)).map(({ id, way }) => [id, way])) }
+  }
+
+  return {
+    /** One way of a user. Null when it does not exist. */
+    get,
+
+    /** The ways of a user, in no order. */
+    list,
+
+    /** The record without the ways whose material is missing. */
+    withExisting
+  }
+}

@@ -1,0 +1,84 @@
+import { changeRecord } from '../change-record.ts'
+import { type Clock, toTimestamp } from '../clock.ts'
+import type { Happening } from '../events/types.ts'
+import type { Recorder } from '../events/recorder.ts'
+import { type UserRecord, withMarkEnded, withPasswordScheme } from '../records.ts'
+import type { Change, MaybePromise, Store } from '../store/port.ts'
+import type { Tokens } from '../tokens/tokens.ts'
+import { type CredentialRecord, MOST_WAYS, PASSWORD, type Way, type Ways } from '../way.ts'
+import { type Credentials, isInUse } from './credentials.ts'
+import { WayError } from './way-error.ts'
+import { toWayFields, withoutWays } from './words.ts'
+
+/** A change of the ways of a user, decided on their record. */
+export interface WayChange {
+  /** Material to name. */
+  add?: readonly CredentialRecord[]
+  /** Ways to remove; `password` too. */
+  remove?: readonly string[]
+  /** Whether tokens and sessions end. */
+  isEnd?: boolean
+  /** Further changes. Never of `addresses`: a store may not be able to say which of two unique fields has clashed. */
+  also?: Change
+  /** The events that are recorded with the write. */
+  happened?: readonly Happening[]
+}
+
+export interface WayChangeParts {
+  store: Store
+  now: Clock
+  recorder: Pick<Recorder, 'attach'>
+  tokens: Pick<Tokens, 'deleteOfUser'>
+  credentials: Pick<Credentials, 'remove' | 'sweep'>
+  /** @throws WayError `off` for a way of a kind that nobody may add */
+  checkMayAdd: (way: Pick<Way, 'kind'>) => void
+  /** Receives failures that no caller waits for. */
+  onError: (error: unknown) => void
+}
+
+/** Creates the function that makes a change of a user's ways, by one conditional write of their record. */
+export function createWayChanges ({ store, now, recorder, tokens, credentials, checkMayAdd, onError }: WayChangeParts) {
+  const users = store.collection<UserRecord>('users')
+
+  function toFields (record: UserRecord, { add = [], remove = [], also = {} }: WayChange): Change {
+    const kept = withoutWays(record, remove)
+    const ways: Ways = { ...kept.ways }
+    for (const { id, way } of add) {
+      checkMayAdd(way)
+      // The store compares the keys of different users only.
+      if (way.key !== undefined && Object.values(ways).some(({ key }) => key === way.key)) throw new WayError('in_use')
+      ways[id] = { ...way, at: toTimestamp(now()) }
+      if (Object.values(ways).filter(({ kind }) => kind === way.kind).length > MOST_WAYS[way.kind]) throw new WayError('most')
+    }
+    const fields = toWayFields(ways)
+    const unset = [...also.unset ?? [], ...fields.unset, ...(remove.includes(PASSWORD) ? ['password'] : [])]
+    return { ...also, set: { ...also.set, ...fields.set }, unset }
+  }
+
+  /**
+   * After a concurrent write it decides again; an error from `decide` ends it.
+   * @param notFound the error where there is no such user
+   * @throws WayError, ErrBusy
+   */
+  return async function change (
+    user_id: string, decide: (record: UserRecord) => MaybePromise<WayChange>, notFound: () => Error = () => new WayError('unknown')
+  ): Promise<UserRecord> {
+    let [former, isEnded]: [string[], boolean] = [[], false]
+    const written = await changeRecord({ collection: users, recorder, what: 'the user', notFound }, user_id, async (record) => {
+      const decision = await decide(record)
+      const { set, increment, ...rest } = withMarkEnded(record, withPasswordScheme(record, toFields(record, decision)))
+      former = Object.keys(record.ways ?? {})
+      isEnded = decision.isEnd === true
+      return {
+        ...rest,
+        set: { ...set, modified_at: toTimestamp(now()) },
+        increment: { ...increment, ...(isEnded && { epoch: 1 }) },
+        happened: [...decision.happened ?? [], ...(isEnded ? [{ type: 'user.sessions_ended' as const, id: user_id }] : [])]
+      }
+    }).catch((error: unknown) => { throw isInUse(error) ? new WayError('in_use', { cause: error }) : error })
+    if (isEnded) tokens.deleteOfUser(user_id, written.epoch)
+    const removed = former.filter((id) => written.ways?.[id] === undefined)
+    await credentials.remove(removed).then(async () => await credentials.sweep(written)).catch(onError)
+    return written
+  }
+}
