@@ -21,8 +21,8 @@ export async function guardedPeopleRoutes (app: FastifyInstance, { writeLimit }:
     body: ChangeAddressSchema,
     errors: ['ErrNotFound'],
     async run ({ request, body: { data: { email, current_password } }, actor }) {
-      await users.confirm(actor, { password: current_password })
-      await accounts.changeAddress(actor.user_id, email, chooseMailLanguage(request))
+      const { confirm } = await users.confirm(actor, { password: current_password })
+      await accounts.changeAddress(actor.user_id, email, chooseMailLanguage(request), confirm)
     }
   })
 
@@ -50,8 +50,8 @@ export async function guardedPeopleRoutes (app: FastifyInstance, { writeLimit }:
     body: DeleteProfileSchema,
     errors: ['ErrNotFound'],
     async run ({ body, actor }) {
-      await users.confirm(actor, { password: body.data.current_password })
-      await accounts.deleteOwn(actor.user_id)
+      const { confirm } = await users.confirm(actor, { password: body.data.current_password })
+      await accounts.deleteOwn(actor.user_id, confirm)
     }
   })
 }

@@ -6,6 +6,7 @@ import type { AddressChange, UserRecord } from '../records.ts'
 import { DuplicateKeyError } from '../store/port.ts'
 import { createToken, hashToken } from '../crypto/random-token.ts'
 import { findMailbox, isTaken, listLiveChanges, toVerified } from '../users/addresses.ts'
+import type { ConfirmRecord } from '../users/confirm.ts'
 import { checkAddress } from './ask.ts'
 import { type AccountContext, requireOutbox } from './context.ts'
 import { requireLive } from './live.ts'
@@ -50,16 +51,18 @@ export function createAddressChanges (context: AccountContext) {
     /**
      * Sends a link to the new address. Nothing changes until the user uses the link. The answer is the same if the address
      * belongs to another user.
-     * @throws ErrParam, ErrLimit, ErrNotFound without mail
+     * @param confirm called with the user's record: the link is good as long as what this has checked
+     * @throws ErrParam, ErrLimit, ErrNotFound without mail, and what `confirm` throws
      */
-    async changeAddress (user_id: string, email: string, language = 'en'): Promise<void> {
+    async changeAddress (user_id: string, email: string, language = 'en', confirm?: ConfirmRecord): Promise<void> {
       const outbox = requireOutbox(context)
       const address = checkAddress('email', email)
       const user = await requireUser(user_id)
+      await confirm?.(user)
       if (address === user.email) throw paramError('email', 'is your address already')
       await checkOwnMail(context, user_id, address)
       const kind = address === findMailbox(user) ? 'verify' : 'change'
-      await outbox.enqueue({ kind, user_id, address, epoch: user.epoch, language }, PURPOSES.change.life)
+      await outbox.enqueue({ kind, user_id, address, epoch: user.epoch, language, ...(user.has_factor === true && { has_factor: true }) }, PURPOSES.change.life)
       await recorder.insert({ type: 'user.email_change_requested', id: user_id })
     },
 

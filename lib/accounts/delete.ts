@@ -2,13 +2,14 @@ import type { Clients } from '../clients/clients.ts'
 import { IdentityError } from '../errors.ts'
 import type { UserRecord } from '../records.ts'
 import { findMailbox } from '../users/addresses.ts'
+import type { ConfirmRecord } from '../users/confirm.ts'
 import { type AccountContext, offError, prepareNotice } from './context.ts'
 
 /** Lets users delete their own accounts. */
 export function createDeletion (context: AccountContext, { clients, isOn }: { clients: Pick<Clients, 'removeOwned'>, isOn: boolean }) {
   const { users, guard, removeUser } = context
 
-  async function remove (user: UserRecord): Promise<void> {
+  async function remove (user: UserRecord, confirm: ConfirmRecord | undefined): Promise<void> {
     // Clients first, so that after an interruption the account can still be deleted. As an administrator, because clients that
     // the operator vouches for are deleted with their owner too.
     await clients.removeOwned(user.id, { user_id: user.id, isAdmin: true })
@@ -16,7 +17,7 @@ export function createDeletion (context: AccountContext, { clients, isOn }: { cl
     // Stored before the deletion and sent after it, so that no crash in between loses it.
     const language = user.language !== undefined && { language: user.language }
     const notice = mailbox === undefined ? undefined : await prepareNotice(context, { kind: 'deleted', user_id: user.id, to: mailbox, ...language })
-    if (!await removeUser(user.id)) throw new IdentityError('ErrNotFound', 'user: no such user')
+    if (!await removeUser(user.id, { confirm })) throw new IdentityError('ErrNotFound', 'user: no such user')
     notice?.release()
   }
 
@@ -25,16 +26,18 @@ export function createDeletion (context: AccountContext, { clients, isOn }: { cl
 
     /**
      * Deletes the user with their clients, tokens, sessions and links.
-     * @throws ErrNotFound when users may not, ErrPerm for the last administrator
+     * @param confirm called with the record that is deleted, and before anything is removed
+     * @throws ErrNotFound when users may not, ErrPerm for the last administrator, and what `confirm` throws
      */
-    async deleteOwn (user_id: string): Promise<void> {
+    async deleteOwn (user_id: string, confirm?: ConfirmRecord): Promise<void> {
       if (!isOn) throw offError('users cannot delete their accounts here')
       const user = await users.get(user_id)
       if (user === null) throw new IdentityError('ErrNotFound', 'user: no such user')
       // Before anything is removed.
       await guard(async (permit) => {
         await permit(user, null)
-        await remove(user)
+        await confirm?.(user)
+        await remove(user, confirm)
       })
     }
   }

@@ -10,7 +10,7 @@ import { findByName, findMailbox, isTaken, listLiveChanges } from '../users/addr
 import { type AccountContext, requireLink } from './context.ts'
 import { mayMailAsked } from './mail-limits.ts'
 import { copyReturnTo } from './return-to.ts'
-import { type Purpose, toHolder } from './tickets.ts'
+import { type NewTicket, type Purpose, toHolder } from './tickets.ts'
 
 interface ComposerParts {
   service: () => string
@@ -88,7 +88,7 @@ export function createComposer (context: Omit<AccountContext, 'outbox'>, { servi
 
   /** Composes a mail with a link for one user, unless their relevant state has changed since the request. */
   async function composeLinked (
-    job: Job, purpose: Purpose, find: (user: UserRecord) => Promise<{ address: string, former?: string } | null>
+    job: Job, purpose: Purpose, find: (user: UserRecord) => Promise<Pick<NewTicket, 'former' | 'has_factor'> & { address: string } | null>
   ): Promise<Draft> {
     const user = await users.get(String(job.user_id))
     if (findActiveMailbox(user) === undefined && purpose !== 'change') return null
@@ -129,7 +129,7 @@ export function createComposer (context: Omit<AccountContext, 'outbox'>, { servi
         // The present holder of the address gets no mail about this request.
         if (!isActive(user, toTimestamp(now())) || await isTaken(users, address, user.id)) return null
         const former = findMailbox(user)
-        return { address, ...(former !== undefined && { former }) }
+        return { address, ...(former !== undefined && { former }), ...(job.has_factor === true && { has_factor: true }) }
       })
     },
 

@@ -50,6 +50,8 @@ export interface TicketRecord extends Document {
   address?: string
   /** On a change of address, and on a reset that was mailed to the mailbox before one: the user's mailbox at the time of the request. */
   former?: string
+  /** On a change of address: true if the user had a second factor when they asked for it, and so has proved both kinds. */
+  has_factor?: boolean
   /** Whether the link was only mailed, and shown to no caller. Its use then proves that the mailbox is the user's. */
   mailed: boolean
   /** Where the person continues afterwards: a URI, and the client that has registered it. */
@@ -63,7 +65,7 @@ export interface TicketRecord extends Document {
   expired_at: string
 }
 
-type NewTicket = Pick<TicketRecord, 'purpose' | 'mailed'> & Partial<Pick<TicketRecord, 'user_id' | 'user_epoch' | 'link_epoch' | 'address' | 'former' | 'return_to' | 'client_id' | 'language' | 'way'>>
+export type NewTicket = Pick<TicketRecord, 'purpose' | 'mailed'> & Partial<Pick<TicketRecord, 'user_id' | 'user_epoch' | 'link_epoch' | 'address' | 'former' | 'return_to' | 'client_id' | 'language' | 'way' | 'has_factor'>>
 
 /** The fields of a ticket that make it end with its user's password and roles. */
 export function toHolder ({ id, epoch, link_epoch }: UserRecord): { user_id: string, user_epoch: number, link_epoch?: number } {

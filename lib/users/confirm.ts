@@ -3,6 +3,7 @@ import { IdentityError, scopeError } from '../errors.ts'
 import type { Evidence, Proof } from '../proofs.ts'
 import type { UserRecord } from '../records.ts'
 import { type Actor, toTurn } from '../roles.ts'
+import type { MaybePromise } from '../store/port.ts'
 import type { PasswordChecks } from './password-checks.ts'
 
 /** Checks evidence for an operation on a user, see lib/ways/evidence.ts. @throws ErrParam, ErrUnknown with a challenge */
@@ -10,6 +11,19 @@ export type CheckEvidence = (record: UserRecord, evidence: Evidence) => Promise<
 
 /** What a form proves beside the present password. It is called after the password has been compared, and throws unless it is right. */
 export type ProveMore = (record: UserRecord) => Promise<readonly Proof[]>
+
+/**
+ * Checks the record that a write replaces: the actor may act still, and what they have proved is enough still. A role or a factor may have
+ * come since the proof. It throws otherwise.
+ */
+export type ConfirmRecord = (record: UserRecord) => MaybePromise<void>
+
+/** What the proof of an operation leads to. */
+export interface Confirmed {
+  proofs: readonly Proof[]
+  /** For the conditional write of the operation. */
+  confirm: ConfirmRecord
+}
 
 /** What a request brings. */
 export interface Brought {

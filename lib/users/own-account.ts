@@ -1,8 +1,9 @@
 import type { PatchProfile, Profile } from '../../schemas/user.ts'
-import type { Proof } from '../proofs.ts'
+import type { Evidence } from '../proofs.ts'
+import type { UserRecord } from '../records.ts'
 import { type Actor, toTurn } from '../roles.ts'
 import { invalidToken } from '../tokens/tokens.ts'
-import type { Brought, CheckEvidence, Confirm, ProveMore } from './confirm.ts'
+import type { Brought, CheckEvidence, Confirm, Confirmed, ProveMore } from './confirm.ts'
 import type { Patches } from './patches.ts'
 import { showProfile } from './show-user.ts'
 import type { StoredUsers } from './stored-users.ts'
@@ -11,6 +12,12 @@ import type { StoredUsers } from './stored-users.ts'
 export function createOwnAccount ({ requireUser, toChange, patch, confirm, checkEvidence }: Patches & {
   requireUser: StoredUsers['requireUser'], confirm: Confirm, checkEvidence: CheckEvidence
 }) {
+  /** Checks the record that a write replaces. A factor may have been added since the proof, or the session ended. */
+  async function checkRecord (record: UserRecord, actor: Partial<Pick<Actor, 'epoch'>>, evidence: Evidence | undefined): Promise<void> {
+    if (actor.epoch !== undefined && record.epoch !== actor.epoch) throw invalidToken()
+    if (evidence !== undefined) await checkEvidence(record, evidence)
+  }
+
   return {
     /** The user's own profile; throws ErrNotFound. */
     async requireProfile (user_id: string): Promise<Profile> {
@@ -31,9 +38,7 @@ export function createOwnAccount ({ requireUser, toChange, patch, confirm, check
       const change = await toChange(owner, data, turn)
       await actor?.confirm?.()
       const { epoch } = await patch(user_id, async (record) => {
-        if (actor?.epoch !== undefined && record.epoch !== actor.epoch) throw invalidToken()
-        // Again: a factor may have been added during the hash.
-        if (evidence !== undefined) await checkEvidence(record, evidence)
+        await checkRecord(record, actor ?? {}, evidence)
         return data.password === undefined ? change : { ...change, unset: ['operator_password'] }
       })
       return { epoch }
@@ -42,13 +47,19 @@ export function createOwnAccount ({ requireUser, toChange, patch, confirm, check
     /**
      * Requires the proof that an operation on the actor's own account asks for: an operator's unrestricted token, a fresh sign-in with
      * `account:security`, the current password of a person without a factor, or the proofs of a form.
-     * @returns what the request has proved
+     * @returns what the request has proved, and the check for the write
      * @throws ErrParam, ErrLimit, ErrNotFound, ErrUnknown with a challenge (RFC 9470)
      */
-    async confirm (actor: Actor, brought: Brought): Promise<readonly Proof[]> {
-      const { proofs } = await confirm(await requireUser(actor.user_id), actor, brought)
+    async confirm (actor: Actor, brought: Brought): Promise<Confirmed> {
+      const evidence = await confirm(await requireUser(actor.user_id), actor, brought)
       await actor.confirm?.()
-      return proofs
+      return {
+        proofs: evidence.proofs,
+        async confirm (record) {
+          await actor.confirm?.()
+          await checkRecord(record, actor, evidence)
+        }
+      }
     }
   }
 }

@@ -8,6 +8,7 @@ import { type Actor, isRoleGiven } from '../roles.ts'
 import { type Change, DuplicateKeyError, type MaybePromise, type Store } from '../store/port.ts'
 import type { Tokens } from '../tokens/tokens.ts'
 import { createAdministrators } from './administrators.ts'
+import type { ConfirmRecord } from './confirm.ts'
 
 interface StoredUsersParts {
   store: Store
@@ -91,15 +92,16 @@ export function createStoredUsers ({ store, now, role, recorder, tokens, endsSes
     },
 
     /**
-     * Deletes a user with their tokens, ways and links, unless the actor's token was revoked. Their clients are kept.
+     * Deletes a user with their tokens, ways and links. Their clients are kept.
+     * @param options.confirm throws unless the actor may delete the record as it is
      * @returns false when there is no such user
      * @throws ErrPerm for the last administrator
      */
-    async removeUser (user_id: string, { confirm, isForced }: Pick<Actor, 'confirm' | 'isForced'> = {}): Promise<boolean> {
+    async removeUser (user_id: string, { confirm, isForced }: Pick<Actor, 'isForced'> & { confirm?: ConfirmRecord | undefined } = {}): Promise<boolean> {
       const happening: Happening = { type: 'user.deleted', id: user_id }
       const isRemoved = await guard(async (permit) => await recorder.remove('users', user_id, happening, async (record) => {
         await permit(record as UserRecord, null)
-        await confirm?.()
+        await confirm?.(record as UserRecord)
       }), isForced)
       if (!isRemoved) return false
       tokens.deleteOfUser(user_id)

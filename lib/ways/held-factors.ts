@@ -34,7 +34,7 @@ export interface PreparedReset {
 export function createHeldFactors ({ store, ways, users, removeFactor, prepareReset }: {
   store: Store
   ways: Pick<WayService, 'list' | 'get' | 'change' | 'demandsFactor'>
-  users: { confirm: (...parts: Parameters<Users['confirm']>) => Promise<unknown> }
+  users: Pick<Users, 'confirm'>
   /** Removes a factor, and tells its owner. */
   removeFactor: (actor: WayActor, id: string, options: { isEnd: boolean }) => Promise<unknown>
   /** Prepares the mail and the link of a reset. */
@@ -62,15 +62,13 @@ export function createHeldFactors ({ store, ways, users, removeFactor, prepareRe
      * @throws ErrNotFound, ErrUnknown with a challenge (RFC 9470), ErrPerm for the last way in
      */
     async remove (actor: Actor, id: string, { isEnd = true } = {}): Promise<void> {
-      const { user_id, confirm } = actor
+      const { user_id } = actor
       const user = await requireUser(user_id)
       const held = await ways.get(user, id)
       if (held === null || !isFactor(held.way)) throw new WayError('unknown')
-      // A factor that is removed never comes back under its id. So whoever still has it at the write had it at this check, which has
-      // asked them for a proof of both kinds.
-      await users.confirm(actor, {})
+      const { confirm } = await users.confirm(actor, {})
       const { epoch = user.epoch } = actor
-      await removeFactor({ user_id, epoch, ...(confirm && { confirm }) }, id, { isEnd })
+      await removeFactor({ user_id, epoch, confirm }, id, { isEnd })
     },
 
     /**

@@ -13,7 +13,7 @@ import type { WayActor, WayService } from './ways.ts'
 export function createHeldIdentities ({ store, ways, users, unlink, nameUpstream }: {
   store: Store
   ways: Pick<WayService, 'list' | 'get'>
-  users: { confirm: (...parts: Parameters<Users['confirm']>) => Promise<unknown> }
+  users: Pick<Users, 'confirm'>
   /** Unlinks an identity, and tells its owner. */
   unlink: (actor: WayActor, id: string, options: { isEnd: boolean }) => Promise<unknown>
   /** What people call an upstream. Undefined for one that is configured no more. */
@@ -64,13 +64,13 @@ export function createHeldIdentities ({ store, ways, users, unlink, nameUpstream
      * @throws ErrNotFound, ErrUnknown with a challenge (RFC 9470), ErrPerm for the last way in
      */
     async remove (actor: Actor, id: string, { isEnd = true } = {}): Promise<void> {
-      const { user_id, confirm } = actor
+      const { user_id } = actor
       const user = await requireUser(user_id)
       await requireHeld(user, id)
       // A request to the API brings no password, so the sign-in of its token is the proof.
-      await users.confirm(actor, { mayType: false })
+      const { confirm } = await users.confirm(actor, { mayType: false })
       const { epoch = user.epoch } = actor
-      await unlink({ user_id, epoch, ...(confirm && { confirm }) }, id, { isEnd })
+      await unlink({ user_id, epoch, confirm }, id, { isEnd })
     },
 
     /**

@@ -5,6 +5,7 @@ import type { UserRecord } from '../records.ts'
 import type { Actor } from '../roles.ts'
 import type { MaybePromise, Store } from '../store/port.ts'
 import { type Tokens, invalidToken } from '../tokens/tokens.ts'
+import type { ConfirmRecord } from '../users/confirm.ts'
 import { type CredentialRecord, PASSWORD, type Way } from '../way.ts'
 import { type MaterialChange, type NewWay, type WayHolder, createCredentials } from './credentials.ts'
 import { type HeldWay, createExistingWays } from './existing-ways.ts'
@@ -16,7 +17,7 @@ import { DEFAULT_POLICY, type WayPolicy, hasFactor, isFactor, listWaysIn, mayRem
  * Who asks for a change, with the epoch of their session: a change that was begun in a session fails once the session has ended. Null:
  * an administrator asks, for somebody else.
  */
-export type WayActor = Pick<Actor, 'user_id' | 'confirm'> & { epoch: number | null }
+export type WayActor = Pick<Actor, 'user_id'> & { confirm?: ConfirmRecord, epoch: number | null }
 
 /** What is written together with the name of a way. */
 type More = Pick<WayChange, 'also' | 'happened'>
@@ -57,7 +58,7 @@ export function createWays ({ store, now, recorder, tokens, policy = DEFAULT_POL
   /** @throws ErrUnknown when the session that asks has ended */
   async function checkActor ({ epoch, confirm }: WayActor, record: UserRecord | null): Promise<UserRecord> {
     if (record === null || (epoch !== null && record.epoch !== epoch)) throw invalidToken()
-    await confirm?.()
+    await confirm?.(record)
     return record
   }
 

@@ -47,8 +47,8 @@ export function addressPages (app: FastifyInstance, mount: AccountMount, visits:
         await accounts.sendVerification(user_id, chooseMailLanguage(request))
         return 'verification'
       }
-      await proof.require(request, visit)
-      await accounts.changeAddress(user_id, readEmail(request), chooseMailLanguage(request))
+      const { confirm } = await proof.require(request, visit)
+      await accounts.changeAddress(user_id, readEmail(request), chooseMailLanguage(request), confirm)
       return 'address'
     },
     describeRefusal
@@ -60,8 +60,8 @@ export function addressPages (app: FastifyInstance, mount: AccountMount, visits:
     asksProof: true,
     show: async ({ user: { user_id }, actor }) => ({ apps: await clients.count(user_id, { ...actor, user_id, isAdmin: false }) }),
     async submit (visit, request, reply) {
-      await proof.require(request, visit)
-      await accounts.deleteOwn(visit.user.user_id)
+      const { confirm } = await proof.require(request, visit)
+      await accounts.deleteOwn(visit.user.user_id, confirm)
       await visits.signOut(request, reply, visit.server)
       return await sendPage(reply, 'account-deleted', {}, { look })
     },

@@ -136,9 +136,9 @@ export function factorPages (app: FastifyInstance, mount: AccountMount, visits: 
     },
     async submit (visit, request, reply) {
       const id = readId(request)
-      const proofs = await proof.require(request, visit)
+      const { proofs, confirm } = await proof.require(request, visit)
       const kind = (await ways.get(await requireRecord(visit), id))?.way.kind
-      const { epoch } = await accounts.removeFactor(toActor(visit), id, { isEnd: readField(request, 'end_sessions') !== '' })
+      const { epoch } = await accounts.removeFactor({ ...toActor(visit), confirm }, id, { isEnd: readField(request, 'end_sessions') !== '' })
       await signInAgain(request, reply, visit, epoch, proofs)
       return reply.redirect(list(kind === 'passkey' ? 'passkey-removed' : 'factor-removed'), 303)
     },

@@ -109,8 +109,8 @@ export function identityPages (app: FastifyInstance, mount: AccountMount, visits
     },
     async submit (visit, request, reply) {
       const { identity_id: id } = await findOwn(visit, request)
-      const proofs = await proof.require(request, visit)
-      const { epoch } = await accounts.unlinkIdentity(toActor(visit), id, { isEnd: readField(request, 'end_sessions') !== '' })
+      const { proofs, confirm } = await proof.require(request, visit)
+      const { epoch } = await accounts.unlinkIdentity({ ...toActor(visit), confirm }, id, { isEnd: readField(request, 'end_sessions') !== '' })
       await signInAgain(request, reply, visit, epoch, proofs)
       return reply.redirect(`${home()}?done=identity-removed`, 303)
     },

@@ -86,8 +86,8 @@ export function profilePages (app: FastifyInstance, mount: AccountMount, visits:
     async submit (visit, request, reply) {
       const { actor, server, session, user: { user_id } } = visit
       await limitPasswords(user_id)
-      const proved = await proof.require(request, visit)
-      const { epoch } = await accounts.removePassword({ ...actor, epoch: session.user_epoch })
+      const { proofs: proved, confirm } = await proof.require(request, visit)
+      const { epoch } = await accounts.removePassword({ ...actor, epoch: session.user_epoch, confirm })
       // What this browser has proved beside the password stands, if a sign-in can begin with it. Otherwise the person signs in by that way.
       const proofs = [...proved, ...session.proofs.filter(({ way }) => proved.every((one) => one.way !== way))].filter(({ kind }) => kind !== 'password')
       if (proofs.some(beginsSignIn)) await visits.signIn(request, reply, server, { accountId: user_id, user_epoch: epoch, proofs })

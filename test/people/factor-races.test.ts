@@ -1,7 +1,9 @@
 import t from 'tap'
 import type { Proof } from '../../lib/proofs.ts'
 import type { UserRecord } from '../../lib/records.ts'
+import type { ConfirmRecord } from '../../lib/users/confirm.ts'
 import { NO_PASSWORD } from '../../lib/users/passwords.ts'
+import { createStoredUsers } from '../../lib/users/stored-users.ts'
 import { createHeldFactors } from '../../lib/ways/held-factors.ts'
 import { createWays } from '../../lib/ways/ways.ts'
 import { DEFAULT_POLICY } from '../../lib/ways/words.ts'
@@ -150,13 +152,66 @@ await race('of two first factors at once, one is refused: the password alone add
   }
 })
 
+/** A program that has the password, and a session from before the race. */
+const THIEF = { isAdmin: false, isUnrestricted: false, epoch: 0, holds: () => false }
+
+/** The actor who has made the last write of the user's record. */
+const findLast = (): string | undefined => scheduler.log.findLast(({ collection, method }) => collection === 'users' && ['update', 'delete'].includes(method))?.actor
+
+/** What an owner may do while a thief, who has proved the password, does something that asks for proof. */
+const RESCUES: Record<string, (user_id: string, ids: string[]) => Promise<unknown>> = {
+  'adds a factor': async (user_id, ids) => await accounts.addFactor({ user_id, epoch: 0, proofs: PASSWORD }, ids),
+  'sets a new password': async (user_id) => await users.patch(user_id, { data: { password: 'new' } }, { user_id: 'operator', isAdmin: true }),
+  'gets a role that demands a factor': async (user_id) => await demanding.changeUser(user_id, ({ roles }) => ({ set: { roles: { ...roles, ops: true } } }))
+}
+const demanding = createStoredUsers({
+  store, now, role: 'admin', recorder: createSilentRecorder(store), tokens, endsSessions: () => true, onRemove: async () => {}, onError: (error) => { t.fail(String(error)) }
+})
+const linking = openAccounts({}, {
+  ways: createWays({ store, now, recorder: createSilentRecorder(store), tokens, policy: { ...DEFAULT_POLICY, allowsUpstream: () => true }, onError: (error) => { t.fail(String(error)) } })
+})
+
+/** What asks for proof. Resolves when it has changed the account. */
+const OPERATIONS: Record<string, (user_id: string, confirm: ConfirmRecord) => Promise<unknown>> = {
+  'the account is not deleted': async (user_id, confirm) => await accounts.deleteOwn(user_id, confirm),
+  async 'the address does not change' (user_id, confirm) {
+    await mailing.changeAddress(user_id, 'thief@evil.example', 'en', confirm)
+    await mailing.outbox!.flush()
+    await accounts.verifyAddress(mailed.pop() ?? '', user_id)
+  },
+  'the password is not removed': async (user_id, confirm) => await linking.removePassword({ user_id, epoch: 0, confirm })
+}
+
+for (const [operation, act] of Object.entries(OPERATIONS)) {
+  for (const [rescue, help] of Object.entries(RESCUES)) {
+    await race(`once the owner ${rescue}, ${operation} by somebody who has proved the password before`, async () => {
+      const user_id = await reset()
+      await ways.add({ user_id, epoch: 0 }, { kind: 'upstream', key: 'corp', upstream: 'corp', material: {} })
+      const ids = await prepare(user_id)
+      return {
+        actors: {
+          async thief () {
+            const { confirm } = await users.confirm({ ...THIEF, user_id }, { password: 'old' })
+            await act(user_id, confirm)
+          },
+          owner: async () => await help(user_id, ids)
+        },
+        async check (succeeded) {
+          if (succeeded.owner !== true && succeeded.thief !== true) return 'nobody has won'
+          if (succeeded.owner === true && succeeded.thief === true && findLast() === 'thief') return 'the proof from before has counted'
+        }
+      }
+    })
+  }
+}
+
 /** The same, where everybody needs a factor. */
 const strictWays = createWays({
   store, now, recorder: createSilentRecorder(store), tokens, policy: { ...DEFAULT_POLICY, factors: 'required' }, onError: (error) => { t.fail(String(error)) }
 })
 const strict = openAccounts({}, { ways: strictWays })
 const held = createHeldFactors({
-  store, ways: strictWays, users: { confirm: async () => {} }, removeFactor: strict.removeFactor, prepareReset: strict.prepareReset
+  store, ways: strictWays, users, removeFactor: strict.removeFactor, prepareReset: strict.prepareReset
 })
 
 await race('a reset leaves no factor that somebody adds with the password alone, in an old session or in a new one', async () => {
