@@ -3,7 +3,7 @@ import { type Accounts, createAccounts } from './accounts/index.ts'
 import { DEFAULT_ACCOUNT_PATH } from './accounts/links.ts'
 import { ENDED_BY_DELETION, createTickets } from './accounts/tickets.ts'
 import { createEvents } from './events/index.ts'
-import { findOrigin, nameCaller } from './events/origin.ts'
+import { findOrigin } from './events/origin.ts'
 import { keepAddress } from './events/address.ts'
 import { describePlace } from './place.ts'
 import { createClients } from './clients/clients.ts'
@@ -43,14 +43,6 @@ import { findDataDir, resolveSecretKeys } from './crypto/secret-key.ts'
 import { createCounter } from './throttling/counter.ts'
 import { createOwnSessions } from './tokens/own-sessions.ts'
 import { createTokenSessions } from './tokens/token-sessions.ts'
-import { createSignIns } from './sign-in/sign-ins.ts'
-import { createFirstSecrets } from './sign-in/first-secrets.ts'
-import { createEnrolPasskeyStep } from './sign-in/steps/enrol-passkey.ts'
-import { createEnrolStep } from './sign-in/steps/enrol.ts'
-import { createKeepCodesStep } from './sign-in/steps/keep-codes.ts'
-import { createRecoveryStep, createTotpStep } from './sign-in/steps/code.ts'
-import { createPasskeyStep } from './sign-in/steps/passkey.ts'
-import { createPasswordStep } from './sign-in/steps/password.ts'
 import { createAttempts } from './throttling/attempts.ts'
 import { createKnownBrowsers } from './throttling/known-browsers.ts'
 import { COLLECTIONS } from './store/collections.ts'
@@ -66,19 +58,12 @@ import { nameUpstream } from './upstreams/kinds.ts'
 import { createUpstreamPolicy } from './upstreams/policy.ts'
 import { showItemOf } from './users/show-user.ts'
 import { createUsers } from './users/users.ts'
-import { createChallenges } from './ways/challenges.ts'
-import { createEvidenceCheck } from './ways/evidence.ts'
-import { createForeignPasskeys } from './ways/foreign-passkeys.ts'
-import { createPasskeys } from './ways/passkeys.ts'
+import { openSignIns } from './sign-in/index.ts'
+import { openWays } from './ways/index.ts'
 import { findRelyingParty } from './ways/relying-party.ts'
-import { createJudge } from './ways/may-sign-in.ts'
-import { createEnrolments } from './ways/enrolments.ts'
-import { createFactors } from './ways/factors.ts'
 import { createHeldFactors } from './ways/held-factors.ts'
 import { createHeldIdentities } from './ways/held-identities.ts'
-import { showIdentity } from './ways/identity.ts'
-import { createWays } from './ways/ways.ts'
-import { DEFAULT_POLICY, type WayPolicy, endsSessions } from './ways/words.ts'
+import { DEFAULT_POLICY, type WayPolicy } from './ways/words.ts'
 import { createWebhooks } from './webhooks/webhooks.ts'
 import { type Works, watchWork } from './work/watch.ts'
 import type { BackgroundWork, ServiceOptions, Services } from './services.ts'
@@ -103,7 +88,8 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
   const failing = (work: BackgroundWork) => (error: unknown) => onError(error, work)
   checkRoleNames(roles)
   checkManagerRoles(roles, managerRoles)
-  const { party, text: whyNoPasskeys } = findRelyingParty(options)
+  const found = findRelyingParty(options)
+  const { party } = found
   const outbound = openOutbound(options)
   const { store: handedIn, createDatabase: create = !options.production } = options
   const storeOptions = { collections: COLLECTIONS, now, onError: failing('store'), onWarning, create, timeout: options.storeTimeout, ...(options.walLimit !== undefined && { walLimit: options.walLimit }) }
@@ -183,44 +169,27 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
   const checkNewPassword = createPasswordRules({ min: options.passwordMin, serviceName: options.serviceName })
   const attempts = createAttempts({ store, now, key: deriveKey(box.key, 'attempts') })
   const policy: WayPolicy = { ...DEFAULT_POLICY, factors: options.factors ?? DEFAULT_POLICY.factors, passkeys: party !== undefined, relyingParty: party?.id, ...createUpstreamPolicy(options.upstreams, roles.admin) }
-  const ways = createWays({ store, now, recorder, tokens, policy, onError: failing('users') })
-  const factors = createFactors({
+  const findPlace = () => describePlace(findOrigin()?.agent ?? '', keepAddress(findOrigin()?.address, addresses))
+  const { ways, factors, passkeys, maySignIn, checkEvidence, endsSessions, warnOfForeign } = openWays({
     store,
     now,
-    ways,
     box,
-    attempts,
     recorder,
+    tokens,
+    attempts,
     failures: record.failures,
-    serviceName: options.serviceName ?? 'fastify-identity',
+    policy,
+    found,
+    serviceName: options.serviceName,
     told: {
       used: async (user_id, left) => await people.accounts?.notifyOfCode(user_id, left),
       closed: async (user_id, id) => await people.accounts?.notifyOfClosed(user_id, id)
-    }
-  })
-  const findPlace = () => describePlace(findOrigin()?.agent ?? '', keepAddress(findOrigin()?.address, addresses))
-  const foreign = createForeignPasskeys(store)
-  const passkeys = createPasskeys({
-    store,
-    now,
-    ways,
-    policy,
-    party,
-    why: whyNoPasskeys,
-    challenges: createChallenges({ store, now, key: deriveKey(box.key, 'passkeys') }),
-    serviceName: options.serviceName ?? party?.id ?? '',
-    failures: record.failures,
-    openFactors: factors.open,
+    },
     findPlace,
-    onAdd: foreign.add,
+    onError: failing('users'),
     onWarning
   })
-  people.counting = options.relaysEvents !== true || options.passkeys === false
-    ? Promise.resolve()
-    : foreign.count(party?.id).then((count) => {
-      if (count > 0) onWarning(`${count} passkeys do not work: they belong to another relying party than ${party?.id ?? 'none'}`)
-    }).catch(failing('users'))
-  const passkeySteps = createPasskeyStep(passkeys)
+  people.counting = options.relaysEvents !== true || options.passkeys === false ? Promise.resolve() : warnOfForeign().catch(failing('users'))
   const tickets = createTickets({ store, now })
   const stored = createStoredUsers({
     store,
@@ -228,7 +197,7 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     role: roles.admin,
     recorder,
     tokens,
-    endsSessions: async (record, roles) => endsSessions(await ways.withExisting(record), roles, policy),
+    endsSessions,
     onRemove: async (id) => await Promise.all([tickets.removeOf(id, ENDED_BY_DELETION), ways.removeOf(id)]),
     onError: failing('users')
   })
@@ -250,33 +219,26 @@ export async function openServices (options: ServiceOptions): Promise<Services> 
     recorder,
     failures: record.failures,
     askFormer: former?.verify,
-    checkEvidence: createEvidenceCheck({ ways, policy }),
+    checkEvidence,
     onError: failing('users'),
     openFactors: factors.open,
     onPasswordChange: async (user) => await people.accounts?.notifyOfPassword(user),
     onAddressChange: async (user, former) => await people.accounts?.notifyOfAddress(user, former),
     onAddressVerified: async (user) => await people.accounts?.finishVerification(user)
   })
-  const removeFirstSecrets = createFirstSecrets({ store, directory: findDataDir(options) ?? 'data', onWarning })
-  const maySignIn = createJudge({ store, now, ways, policy })
-  const enrolments: Services['enrolments'] = createEnrolments({
-    store, ways, factors, addFactor: async (actor, ids) => await people.accounts!.addFactor(actor, ids)
-  })
-  const signIns = createSignIns({
+  const { enrolments, signIns } = openSignIns({
     store,
     now,
-    places: [[createPasswordStep(users), passkeySteps.first], [passkeySteps.later, createTotpStep(factors), createRecoveryStep(factors)]],
-    enrolments: [createEnrolStep(enrolments), createEnrolPasskeyStep(passkeys, enrolments)],
-    closing: createKeepCodesStep({ prepareCodes: factors.prepareCodes, renewCodes: async (actor, id) => await people.accounts!.renewCodes(actor, id) }),
+    recorder,
+    users,
+    ways,
+    factors,
+    passkeys,
     maySignIn,
-    async onDone (user_id, proofs) {
-      nameCaller({ user_id })
-      const via = proofs.find(({ kind }) => kind === 'upstream')
-      const user = via && await stored.users.get(user_id)
-      const way = user && (await ways.get(user, via.way))?.way
-      await recorder.insert({ type: 'sign_in.succeeded', id: user_id, ...(way && { via: showIdentity(way) }) })
-      await removeFirstSecrets(user_id)
-    }
+    directory: findDataDir(options) ?? 'data',
+    addFactor: async (actor, ids) => await people.accounts!.addFactor(actor, ids),
+    renewCodes: async (actor, id) => await people.accounts!.renewCodes(actor, id),
+    onWarning
   })
   meter?.read('hash_queue', 'Password hashes waiting for a thread.', passwords.countWaiting)
   if (meter !== undefined) {

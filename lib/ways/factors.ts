@@ -35,11 +35,7 @@ const toTarget = (id: string): Target => ({ kind: 'factor', name: id })
 
 const isLimit = (error: unknown): error is IdentityError => error instanceof IdentityError && error.code === 'ErrLimit'
 
-/**
- * Second factors: authenticator apps (RFC 6238), and the recovery codes that come with the first one. Each step and each code is good
- * once, by a conditional update of its credential.
- */
-export function createFactors ({ store, now, ways, box, attempts, recorder, failures, serviceName, told = {} }: {
+export interface FactorsParts {
   store: Store
   now: Clock
   ways: WayService
@@ -56,7 +52,13 @@ export function createFactors ({ store, now, ways, box, attempts, recorder, fail
     /** A factor, or one that is being added, was closed. */
     closed?: (user_id: string, id: string) => Promise<void>
   }
-}) {
+}
+
+/**
+ * Second factors: authenticator apps (RFC 6238), and the recovery codes that come with the first one. Each step and each code is good
+ * once, by a conditional update of its credential.
+ */
+export function createFactors ({ store, now, ways, box, attempts, recorder, failures, serviceName, told = {} }: FactorsParts) {
   const users = store.collection<UserRecord>('users')
 
   const listOf = async (user: WayHolder, kind: HeldWay['way']['kind']): Promise<HeldWay[]> => (
