@@ -26,6 +26,8 @@ export type FirstFactor = {
   until: string
   /** The ways that there were before. */
   ways: string[]
+  /** The tickets that undo changes of the address from before. Later changes go with the factor. Absent on records of earlier releases: none goes. */
+  changes?: string[]
 }
 
 /** A stored user. Fields have the names that the API uses. */

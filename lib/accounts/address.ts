@@ -1,12 +1,12 @@
 import { paramError } from '../errors.ts'
 import { findMailbox, listLiveChanges, toVerified } from '../users/addresses.ts'
-import { listAddresses } from '../records.ts'
 import { NO_PASSWORD } from '../users/passwords.ts'
 import { createAddressChanges, writeAddress } from './change-address.ts'
 import { type AccountContext, notify, requireOutbox } from './context.ts'
 import { requireLive } from './live.ts'
 import { keepWays } from './keep-ways.ts'
 import { checkOwnMail } from './mail-limits.ts'
+import { restoreAddress } from './restore-address.ts'
 import { ENDED_BY_EPOCH, type Link, PURPOSES, type TicketRecord, ticketError } from './tickets.ts'
 
 /** A link about an address, for display. */
@@ -90,21 +90,15 @@ export function createAddresses (context: AccountContext) {
         const live = listLiveChanges(record, now())
         const index = live.findIndex((one) => one.ticket === ticket.id)
         if (index < 0) throw ticketError()
-        const { email, email_verified_at, ways: kept = [] } = live[index]!
+        const { ways: kept = [] } = live[index]!
         const fields = keepWays(record, kept)
+        const address = restoreAddress(record, live, index)
         removed = fields.removed
         lost = findMailbox(record)
         return {
           // No key is set that another user could have: a clash can only be that of the address.
-          set: {
-            ...fields.set,
-            password: NO_PASSWORD,
-            addresses: listAddresses(record.account, email),
-            address_changes: live.slice(0, index),
-            ...(email !== undefined && { email }),
-            ...(email_verified_at !== undefined && { email_verified_at })
-          },
-          unset: [...fields.unset, ...(email === undefined ? ['email', 'email_verified_at'] : [])],
+          set: { ...fields.set, ...address.set, password: NO_PASSWORD },
+          unset: [...fields.unset, ...address.unset],
           increment: { epoch: 1 },
           happened: fields.removed.length === 0 ? [] : [{ type: 'factor.undone', id: record.id }]
         }

@@ -74,14 +74,17 @@ export function createAddressChanges (context: AccountContext) {
     async completeChange (ticket: TicketRecord, signedIn: string | undefined): Promise<void> {
       checkIsOwn(ticket, signedIn)
       const { address, former, user_id } = ticket as TicketRecord & { address: string, user_id: string }
-      requireLive(ticket, await users.get(user_id), now)
+      const owner = requireLive(ticket, await users.get(user_id), now)
       if (await isTaken(users, address, user_id)) throw ticketError()
       const token = createToken()
+      // As long as a first factor can be undone: that link restores the address too.
+      const until = (user: UserRecord) => [toTimestamp(now() + PURPOSES.undo.life), ...(user.first_factors ?? []).map((first) => first.until)].sort().at(-1)!
+      const life = Date.parse(until(owner)) - now()
       let notice: { release: () => void } | undefined
       if (former !== undefined) {
-        await tickets.issue({ purpose: 'undo', user_id, mailed: true }, token)
+        await tickets.issue({ purpose: 'undo', user_id, mailed: true }, token, life)
         // Stored before the change and sent after it, so that a thief cannot change the address without the mail that undoes it.
-        notice = await context.outbox?.enqueue({ kind: 'address-changed', user_id, token, to: former }, PURPOSES.undo.life, { waits: true })
+        notice = await context.outbox?.enqueue({ kind: 'address-changed', user_id, token, to: former }, life, { waits: true })
       }
       await writeAddress(context, user_id, 'user.email_changed', (record) => {
         const current = requireLive(ticket, record, now)
@@ -90,7 +93,7 @@ export function createAddressChanges (context: AccountContext) {
         const { email, email_verified_at, ways } = current
         const undo: AddressChange = {
           ticket: hashToken(token),
-          until: toTimestamp(now() + PURPOSES.undo.life),
+          until: until(current),
           ...(ways !== undefined && { ways: Object.keys(ways) }),
           ...(email !== undefined && { email }),
           ...(email_verified_at !== undefined && { email_verified_at })

@@ -3,7 +3,8 @@ import { createToken, hashToken } from '../crypto/random-token.ts'
 import { IdentityError, busyError } from '../errors.ts'
 import { type Proof, reaches, toStrength } from '../proofs.ts'
 import type { FirstFactor, UserRecord } from '../records.ts'
-import { findMailbox } from '../users/addresses.ts'
+import { DuplicateKeyError } from '../store/port.ts'
+import { findMailbox, listLiveChanges } from '../users/addresses.ts'
 import { NO_PASSWORD } from '../users/passwords.ts'
 import { stepUpError } from '../ways/step-up.ts'
 import { WayError } from '../ways/way-error.ts'
@@ -13,6 +14,7 @@ import { type AccountContext, notify, prepareNotice } from './context.ts'
 import { createEnrolLinks } from './enrol-link.ts'
 import { createFactorMails } from './factor-mails.ts'
 import { keepWays } from './keep-ways.ts'
+import { restoreAddress } from './restore-address.ts'
 import { ENDED_BY_EPOCH, ticketError } from './tickets.ts'
 
 const HOUR = 60 * 60_000
@@ -81,7 +83,7 @@ export function createFactorChanges (context: AccountContext, { undoHours = DEFA
         // A factor was there, and has gone meanwhile.
         if (token === undefined) throw busyError('the second factors')
         if (live.length >= MAX_UNDOS) throw new IdentityError('ErrLimit', 'way: first factors were added too often, try again in a day')
-        const first: FirstFactor = { ticket: hashToken(token), until: toTimestamp(now() + life), ways: Object.keys(record.ways ?? {}) }
+        const first: FirstFactor = { ticket: hashToken(token), until: toTimestamp(now() + life), ways: Object.keys(record.ways ?? {}), changes: listLiveChanges(record, now()).map(({ ticket }) => ticket) }
         return { happened, also: { set: { first_factors: [...live, first] }, unset } }
       })
       notice?.release()
@@ -130,28 +132,39 @@ export function createFactorChanges (context: AccountContext, { undoHours = DEFA
     },
 
     /**
-     * Undoes the addition of a first factor and of all ways since, because they are assumed to come from the same person. Ends the password,
-     * which that person knows, all sessions and all links. The user gets a link for a new password.
+     * Undoes the addition of a first factor, and all ways and changes of the address since, because they are assumed to come from the same
+     * person. Ends the password, which that person knows, all sessions and all links. The user gets a link for a new password.
      * @throws ErrTicket
      */
     async undoFactor (token: string): Promise<void> {
       const ticket = await tickets.require(token, 'undo-factor')
-      let removed: string[] = []
-      const written = await changeUser(ticket.user_id!, (record) => {
+      let [removed, lost]: [string[], string | undefined] = [[], undefined]
+      const write = async (restores: boolean): Promise<UserRecord> => await changeUser(ticket.user_id!, (record) => {
         const live = listLive(record, now())
         const index = live.findIndex((one) => one.ticket === ticket.id)
         if (index < 0) throw ticketError()
-        const fields = keepWays(record, live[index]!.ways)
+        const { ways: kept, changes: known } = live[index]!
+        const fields = keepWays(record, kept)
+        const changes = listLiveChanges(record, now())
+        const since = !restores || known === undefined ? -1 : changes.findIndex((change) => !known.includes(change.ticket))
+        const address = since < 0 ? { set: {}, unset: [] } : restoreAddress(record, changes, since)
         removed = fields.removed
+        lost = since < 0 ? undefined : findMailbox(record)
         return {
-          set: { ...fields.set, password: NO_PASSWORD, first_factors: live.slice(0, index) },
-          unset: fields.unset,
+          set: { ...fields.set, ...address.set, password: NO_PASSWORD, first_factors: live.slice(0, index) },
+          unset: [...fields.unset, ...address.unset],
           increment: { epoch: 1 },
-          happened: [{ type: 'factor.undone', id: record.id }]
+          happened: (['factor.undone', ...(since < 0 ? [] : ['user.email_restored'] as const)] as const).map((type) => ({ type, id: record.id }))
         }
       }, { notFound: ticketError })
+      const written = await write(true).catch(async (error: unknown) => {
+        // Another user has that address now. The ways and the password go in any case.
+        if (error instanceof DuplicateKeyError) return await write(false)
+        throw error
+      })
       await Promise.all([tickets.remove(ticket.id), tickets.removeOf(written.id, ENDED_BY_EPOCH), ways.drop(removed)]).catch(onError)
       await notify(context, { kind: 'factor-undone', user_id: written.id, epoch: written.epoch })
+      if (lost !== undefined && lost !== findMailbox(written)) await notify(context, { kind: 'address-taken-back', user_id: written.id, to: lost })
     },
 
     /** @param count of the codes that are left */

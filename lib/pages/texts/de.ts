@@ -215,7 +215,7 @@ export const de: TextSource = {
     },
     undoFactor: {
       title: 'Zweiten Faktor entfernen',
-      text: 'Das entfernt jeden zweiten Faktor, der seitdem hinzugefügt wurde, meldet alle Browser und Apps ab, macht Ihr Passwort ungültig und sendet Ihnen einen Link für ein neues.',
+      text: 'Das entfernt jeden zweiten Faktor, der seitdem hinzugefügt wurde, stellt Ihre Adresse wieder her, falls sie seitdem geändert wurde, meldet alle Browser und Apps ab, macht Ihr Passwort ungültig und sendet Ihnen einen Link für ein neues.',
       submit: 'Entfernen'
     },
     enrol: {

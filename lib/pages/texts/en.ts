@@ -228,7 +228,7 @@ export const en = {
     },
     undoFactor: {
       title: 'Remove the second factor',
-      text: 'This removes every second factor that was added since, signs out every browser and app, ends your password, and mails a link that sets a new one.',
+      text: 'This removes every second factor that was added since, restores your address if it was changed since, signs out every browser and app, ends your password, and mails a link that sets a new one.',
       submit: 'Remove it'
     },
     enrol: {
