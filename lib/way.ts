@@ -16,6 +16,11 @@ export type Way = {
   at: string
   /** Whether a passkey verified the user at the enrolment. */
   uv?: boolean
+  /**
+   * False for a passkey that its device finds only by its id (WebAuthn, 10.1.3: not discoverable): no sign-in begins with it. Absent: one does,
+   * or the browser has not said.
+   */
+  rk?: boolean
   /** The relying party of a passkey: a host. */
   rp?: string
   /** The id of the upstream. */

@@ -68,6 +68,7 @@ const KeptWaySchema = Type.Object({
   at: Stamp,
   key: Type.Optional(Type.String({ pattern: '^[\\w-]{43}$' })),
   uv: Type.Optional(Type.Boolean()),
+  rk: Type.Optional(Type.Boolean()),
   rp: Type.Optional(Type.String({ maxLength: NAME })),
   upstream: Type.Optional(Short),
   name: Type.Optional(Type.String({ maxLength: NAME })),

@@ -11,6 +11,8 @@ export interface AuthenticatorSettings {
   backupEligible?: boolean
   backedUp?: boolean
   transports?: string[]
+  /** Whether the passkey is found without its id (a discoverable one), as the browser says. Absent: it says nothing. */
+  discoverable?: boolean
 }
 
 /** An attestation statement: its format, and its content in CBOR. */
@@ -91,7 +93,7 @@ export function createAuthenticator (origin: string, settings: AuthenticatorSett
     return counter
   }
 
-  const write = (response: object, given = id) => JSON.stringify({ id: given, rawId: given, type: 'public-key', response })
+  const write = (response: object, given = id, more: object = {}) => JSON.stringify({ id: given, rawId: given, type: 'public-key', response, ...more })
 
   return {
     /** The id of the passkey, base64url. */
@@ -108,7 +110,7 @@ export function createAuthenticator (origin: string, settings: AuthenticatorSett
         clientDataJSON: toText(toClientData('webauthn.create', challenge, changes)),
         attestationObject: toText(toAttestationObject(authData, changes.statement)),
         transports: all.transports ?? ['internal']
-      }, all.id)
+      }, all.id, all.discoverable === undefined ? {} : { clientExtensionResults: { credProps: { rk: all.discoverable } } })
     },
 
     /** Signs a challenge. @returns what the browser sends */
@@ -116,7 +118,8 @@ export function createAuthenticator (origin: string, settings: AuthenticatorSett
       const authData = toAuthData(changes.rpId ?? rpId, toFlags({ ...settings, ...changes }), [], next(changes))
       const clientData = toClientData('webauthn.get', challenge, changes)
       const signature = sign('sha256', Buffer.concat([authData, sha256(clientData)]), privateKey)
-      const handle = changes.userHandle === undefined ? userHandle : changes.userHandle ?? undefined
+      const own = settings.discoverable === false ? undefined : userHandle
+      const handle = changes.userHandle === undefined ? own : changes.userHandle ?? undefined
       return write({
         clientDataJSON: toText(clientData),
         authenticatorData: toText(authData),

@@ -12,13 +12,14 @@ import { Refused } from './refused.ts'
 
 /** The material of the ways of a line, under the same ids as in the former service. */
 function createMaterial (user_id: string, { kept: { ways = [] } }: CheckedKeptLine, { box, seedKey }: NewUserParts): { ways: Ways, credentials: CredentialRecord[] } {
-  const credentials = ways.map(({ id, kind, at: _at, key, uv, rp, upstream, name, material, seed, created_at, last_used_at }): CredentialRecord => ({
+  const credentials = ways.map(({ id, kind, at: _at, key, uv, rk, rp, upstream, name, material, seed, created_at, last_used_at }): CredentialRecord => ({
     id,
     user_id,
     way: {
       kind,
       ...(seed !== undefined ? { key: toSeedKey(seed, seedKey) } : key !== undefined && { key }),
       ...(uv !== undefined && { uv }),
+      ...(rk !== undefined && { rk }),
       ...(rp !== undefined && { rp }),
       ...(upstream !== undefined && { upstream })
     },

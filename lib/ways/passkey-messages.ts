@@ -33,21 +33,35 @@ function readClientData (response: Fields): { challenge: string } | null {
   return { challenge: data['challenge'] }
 }
 
+/** Whether a new passkey is discoverable (WebAuthn, 10.1.3), as the browser says. */
+function readDiscoverable (results: unknown): boolean | undefined {
+  const properties = isFields(results) ? results['credProps'] : undefined
+  const rk = isFields(properties) ? properties['rk'] : undefined
+  return typeof rk === 'boolean' ? rk : undefined
+}
+
 /** A credential as a browser sends it, with its challenge. Null for anything else. */
-function read (text: string, fields: readonly string[]): { id: string, response: Fields, challenge: string } | null {
+function read (text: string, fields: readonly string[]): { id: string, response: Fields, extensions: unknown, challenge: string } | null {
   const message = text.length > MESSAGE_LENGTH ? null : parse(text)
   if (!isFields(message) || !isFields(message['response'])) return null
   const { id, rawId, type, response } = message
   if (!isBase64Url(id) || id.length > ID_LENGTH || rawId !== id || type !== 'public-key') return null
   const data = readClientData(response as Fields)
-  return data !== null && fields.every((field) => isBase64Url((response as Fields)[field])) ? { id, response: response as Fields, ...data } : null
+  return data !== null && fields.every((field) => isBase64Url((response as Fields)[field])) ? { id, response: response as Fields, extensions: message['clientExtensionResults'], ...data } : null
 }
 
 /** What an authenticator answers when it signs a challenge. */
 export interface Assertion { id: string, challenge: string, userHandle?: string, json: AuthenticationResponseJSON }
 
 /** What an authenticator answers when it makes a passkey. */
-export interface Attestation { id: string, challenge: string, transports: string[], json: RegistrationResponseJSON }
+export interface Attestation {
+  id: string
+  challenge: string
+  transports: string[]
+  /** Whether the device finds the passkey without its id. Undefined where the browser does not say. */
+  rk: boolean | undefined
+  json: RegistrationResponseJSON
+}
 
 /** Reads an assertion. Null for anything else. */
 export function readAssertion (text: string): Assertion | null {
@@ -67,7 +81,7 @@ export function readAttestation (text: string): Attestation | null {
   if (!Array.isArray(transports) || transports.length > MOST_TRANSPORTS) return null
   if (!transports.every((one): one is string => typeof one === 'string' && /^[\w-]{1,32}$/.test(one))) return null
   const response = { clientDataJSON: String(clientDataJSON), attestationObject: String(attestationObject), transports: transports as AuthenticatorTransport[] }
-  return { id, challenge, transports, json: { id, rawId: id, type: 'public-key', response, clientExtensionResults: {} } }
+  return { id, challenge, transports, rk: readDiscoverable(message.extensions), json: { id, rawId: id, type: 'public-key', response, clientExtensionResults: {} } }
 }
 
 /** An attestation object of the format `none` (WebAuthn, 8.7), in CBOR. */

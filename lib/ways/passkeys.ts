@@ -44,6 +44,7 @@ export interface CreationOptions {
   excludeCredentials: Descriptor[]
   authenticatorSelection: { residentKey: 'preferred', requireResidentKey: false, userVerification: 'preferred' }
   attestation: 'none'
+  extensions: { credProps: true }
 }
 
 const toJson = (material: PasskeyMaterial) => material as unknown as { [field: string]: Json }
@@ -181,7 +182,9 @@ export function createPasskeys ({ store, now, ways, policy, party, why, challeng
         timeout: CHALLENGE_TTL,
         excludeCredentials: (await list(user)).map(describe),
         authenticatorSelection: { residentKey: 'preferred', requireResidentKey: false, userVerification: 'preferred' },
-        attestation: 'none'
+        attestation: 'none',
+        // Says whether a sign-in can begin with it.
+        extensions: { credProps: true }
       }
     },
 
@@ -209,7 +212,7 @@ export function createPasskeys ({ store, now, ways, policy, party, why, challeng
       })
       await onAdd(rp)
       const key = toWayKey('passkey', sent.id)
-      const [id] = await ways.prepare(actor, [{ kind: 'passkey', key, uv: info.userVerified, rp, material, ...(name !== undefined && { name }) }])
+      const [id] = await ways.prepare(actor, [{ kind: 'passkey', key, uv: info.userVerified, ...(sent.rk === false && { rk: false }), rp, material, ...(name !== undefined && { name }) }])
       await waiting.add(key, id!)
       return id!
     },

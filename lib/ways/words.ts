@@ -26,11 +26,14 @@ export const DEFAULT_POLICY: WayPolicy = { factors: 'optional', passkeys: true, 
 export type Holder = Pick<UserRecord, 'password' | 'ways' | 'roles' | 'email' | 'email_verified_at'>
 
 /** A way or a proof: for `uv`, a passkey that verified the user, at its enrolment or now. */
-type Kind = Pick<Proof, 'kind' | 'uv'>
+type Kind = Pick<Proof, 'kind' | 'uv'> & Pick<Way, 'rk'>
 
-/** Whether it begins a sign-in: a password, an identity at an upstream, a passkey that verified the user. Others are only second. */
-export function beginsSignIn ({ kind, uv }: Kind): boolean {
-  return kind === 'password' || kind === 'upstream' || (kind === 'passkey' && uv === true)
+/**
+ * Whether it begins a sign-in: a password, an identity at an upstream, a passkey that verified the user and is found without its id. Others
+ * are only second.
+ */
+export function beginsSignIn ({ kind, uv, rk }: Kind): boolean {
+  return kind === 'password' || kind === 'upstream' || (kind === 'passkey' && uv === true && rk !== false)
 }
 
 /** Whether it is a factor. Recovery codes are none: they come with the first factor, and go with the last one. */

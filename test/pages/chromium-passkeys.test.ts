@@ -225,6 +225,22 @@ t.test('passkeys in Chromium', { skip, timeout: 600_000 }, async (t) => {
     })
   })
 
+  await t.test('verifying and not resident: it comes second, and the browser says so when it is made', async (t) => {
+    await withPasskey({ resident: false }, async (tab, person) => {
+      const { ways: named = {} } = (await records.get(person.user_id))!
+      t.match(Object.values(named).filter(({ kind }) => kind === 'passkey'), [{ uv: true, rk: false }])
+      t.equal(await ways.mayRemove((await records.get(person.user_id))!, 'password'), false)
+      await withoutOffer(tab)
+      await tab.goto(`${url}/account`)
+      await press(tab, words.signIn)
+      t.equal(await tab.getByRole('alert').textContent(), words.failed, 'the device knows no passkey for the site')
+      await typeIn(tab, person)
+      await press(tab, words.use)
+      await tab.getByRole('heading', { name: own.sections.profile }).waitFor()
+      t.strictSame(forgive(tab), [])
+    })
+  })
+
   await t.test('a page that was open for longer than a challenge is good', async (t) => {
     await withPasskey({}, async (tab) => {
       await withoutOffer(tab)

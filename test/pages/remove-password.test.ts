@@ -37,6 +37,23 @@ async function start (t: Test, options: object = {}) {
   }
 }
 
+t.test('a passkey that a device finds only by its id begins no sign-in, so it does not stand for the password', async (t) => {
+  const { kit, user, read, actor } = await start(t)
+  const { accounts, ways } = kit.app.identity
+  const hidden = await kit.passkey(user.user_id, { discoverable: false })
+  t.match((await read()).ways?.[hidden.id], { uv: true, rk: false })
+  t.equal((await hidden.signIn()).status, 400, 'it sends no handle')
+  t.equal(await ways.mayRemove(await read(), PASSWORD), false)
+  await t.rejects(accounts.removePassword(await actor()), { code: 'ErrPerm', refusal: 'last' })
+  const known = await kit.passkey(user.user_id, { discoverable: true })
+  t.equal((await read()).ways?.[known.id]?.rk, undefined)
+  t.equal((await known.signIn()).status, 303)
+  await accounts.removePassword(await actor())
+  await t.rejects(accounts.removeFactor(await actor(), known.id), { code: 'ErrPerm', refusal: 'last' }, 'the other one lets nobody in')
+  await accounts.removeFactor(await actor(), hidden.id)
+  t.equal((await known.signIn()).status, 303)
+})
+
 t.test('a person with another way in removes their password; nobody else does', async (t) => {
   const { kit, user, users, read, addPasskey, browser, actor } = await start(t)
   const { accounts, ways, maySignIn } = kit.app.identity

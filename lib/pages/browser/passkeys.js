@@ -27,12 +27,16 @@
   }
 
   /** The JSON of a credential. `toJSON` is missing in some browsers, and fails with what some password managers return. */
-  function writeCredential ({ id, rawId, type, response }) {
+  function writeCredential (credential) {
+    const { id, rawId, type, response } = credential
     const { clientDataJSON, attestationObject, authenticatorData, signature, userHandle } = response
     const written = attestationObject
       ? { attestationObject: toText(attestationObject), transports: response.getTransports?.() ?? [] }
       : { authenticatorData: toText(authenticatorData), signature: toText(signature), ...(userHandle?.byteLength > 0 && { userHandle: toText(userHandle) }) }
-    return JSON.stringify({ id, rawId: toText(rawId), type, response: { clientDataJSON: toText(clientDataJSON), ...written } })
+    const { credProps } = credential.getClientExtensionResults?.() ?? {}
+    return JSON.stringify({
+      id, rawId: toText(rawId), type, response: { clientDataJSON: toText(clientDataJSON), ...written }, ...(credProps && { clientExtensionResults: { credProps } })
+    })
   }
 
   /** Tells the browser which passkeys there are (WebAuthn level 3, 5.1.10). Few browsers listen, and none must. */
