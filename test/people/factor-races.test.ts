@@ -171,33 +171,52 @@ const linking = openAccounts({}, {
   ways: createWays({ store, now, recorder: createSilentRecorder(store), tokens, policy: { ...DEFAULT_POLICY, allowsUpstream: () => true }, onError: (error) => { t.fail(String(error)) } })
 })
 
-/** What asks for proof. Resolves when it has changed the account. */
-const OPERATIONS: Record<string, (user_id: string, confirm: ConfirmRecord) => Promise<unknown>> = {
-  'the account is not deleted': async (user_id, confirm) => await accounts.deleteOwn(user_id, confirm),
-  async 'the address does not change' (user_id, confirm) {
-    await mailing.changeAddress(user_id, 'thief@evil.example', 'en', confirm)
-    await mailing.outbox!.flush()
-    await accounts.verifyAddress(mailed.pop() ?? '', user_id)
-  },
-  'the password is not removed': async (user_id, confirm) => await linking.removePassword({ user_id, epoch: 0, confirm })
+/** Uses the last link. */
+const takeAddress = async (user_id: string) => await accounts.verifyAddress(mailed.pop() ?? '', user_id)
+
+/** Proves the password, in a session from before the race. */
+async function prove (user_id: string): Promise<ConfirmRecord> {
+  const { confirm } = await users.confirm({ ...THIEF, user_id }, { password: 'old' })
+  return confirm
 }
 
-for (const [operation, act] of Object.entries(OPERATIONS)) {
+interface Operation {
+  /** Before the race. */
+  prepare?: (user_id: string) => Promise<unknown>
+  act: (user_id: string) => Promise<unknown>
+  /** After the race, where the owner has helped themself. */
+  later?: (user_id: string) => Promise<unknown>
+}
+
+async function askForAddress (user_id: string): Promise<void> {
+  await mailing.changeAddress(user_id, 'thief@evil.example', 'en', await prove(user_id))
+  await mailing.outbox!.flush()
+}
+
+/** What asks for proof. */
+const OPERATIONS: Record<string, Operation> = {
+  'the account is not deleted': { act: async (user_id) => await accounts.deleteOwn(user_id, await prove(user_id)) },
+  'the password is not removed': { act: async (user_id) => await linking.removePassword({ user_id, epoch: 0, confirm: await prove(user_id) }) },
+  'the link of another address is dead': { act: askForAddress, later: takeAddress },
+  'the address does not change': { prepare: askForAddress, act: takeAddress }
+}
+
+for (const [operation, { prepare: begin, act, later }] of Object.entries(OPERATIONS)) {
   for (const [rescue, help] of Object.entries(RESCUES)) {
     await race(`once the owner ${rescue}, ${operation} by somebody who has proved the password before`, async () => {
       const user_id = await reset()
       await ways.add({ user_id, epoch: 0 }, { kind: 'upstream', key: 'corp', upstream: 'corp', material: {} })
       const ids = await prepare(user_id)
+      await begin?.(user_id)
       return {
         actors: {
-          async thief () {
-            const { confirm } = await users.confirm({ ...THIEF, user_id }, { password: 'old' })
-            await act(user_id, confirm)
-          },
+          // The password may be another one by then.
+          thief: async () => await act(user_id).catch((error: { code: string }) => { throw error.code === 'ErrParam' ? Object.assign(error, { code: 'ErrUnknown' }) : error }),
           owner: async () => await help(user_id, ids)
         },
         async check (succeeded) {
           if (succeeded.owner !== true && succeeded.thief !== true) return 'nobody has won'
+          if (later !== undefined) return succeeded.owner === true && await later(user_id).then(() => true, () => false) ? 'the link has survived' : undefined
           if (succeeded.owner === true && succeeded.thief === true && findLast() === 'thief') return 'the proof from before has counted'
         }
       }

@@ -17,7 +17,7 @@ const WAYS = {
 const POLICY: WayPolicy = { ...DEFAULT_POLICY, relyingParty: 'id.example', allowsUpstream: (upstream, client) => upstream === 'corp' && client !== 'closed' }
 
 const has = (...ids: (keyof typeof WAYS)[]): Partial<UserRecord> => ({ ways: Object.fromEntries(ids.map((id) => [id, WAYS[id]])) })
-const by = (...proofs: [way: string, kind: Proof['kind'], more?: Partial<Proof>][]): Partial<SignInClaim> => (
+const by = (...proofs: (readonly [way: string, kind: Proof['kind'], more?: Partial<Proof>])[]): Partial<SignInClaim> => (
   { proofs: proofs.map(([way, kind, more]) => ({ way, kind, at: PAST, ...more })) })
 
 const PASSWORD = ['password', 'password'] as const
@@ -58,6 +58,7 @@ const TABLE: Record<string, Row> = {
   'by the password and a code of a set that is gone': { user: has('totp'), claim: by(PASSWORD, CODE), is: 'below mfa' },
   'by the password and a code of a set that was renewed': { user: has('totp', 'codes'), claim: by(PASSWORD, ['former', 'recovery']), is: 'may mfa' },
   'by the factor and a code, and nothing that begins a sign-in': { user: has('totp', 'codes'), claim: by(TOTP, CODE), is: 'below mfa' },
+  'by a recovery code alone, with a factor that the configuration forbids': { user: has('key', 'codes'), claim: by(CODE), policy: { passkeys: false }, is: 'below 1' },
   'by an identity, with a factor that the configuration forbids': { user: { ...has('key', 'corp'), password: '' }, claim: by(CORP), policy: { passkeys: false }, is: 'may 1' },
   'where a factor is demanded, of somebody without one': { policy: { factors: 'required' }, is: 'missing' },
   'where a role demands a factor': { user: { roles: { ops: true } }, policy: { factors: { roles: ['ops'] } }, is: 'missing' },
