@@ -166,6 +166,7 @@ eachStore(t, 'last uses are written apart from the clients, at most once a minut
   const admin = { user_id: user.user_id, isAdmin: true }
   const app = await register()
   const { id, secret } = await clients.addSecret(app.client_id, { data: { name: 'n' } }, admin)
+  await kit.app.identity.events.flush()
   const before = await store.collection('clients').get(app.client_id)
   await post('introspect', { token: 'x' }, { ...app, client_secret: secret })
   await post('introspect', { token: 'x' }, { ...app, client_secret: 'wrong' })

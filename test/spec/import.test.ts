@@ -98,6 +98,7 @@ await forEachStore(t, async (t, build) => {
     const { user_id } = await users.create({ data: { account: victim, password: 'the password' } })
     await admin.patch(`/user/${user_id}`, { data: { email, email_verified: true } })
     await ways.add({ user_id, epoch: 0 }, { kind: 'upstream', key: 'victim-key', upstream: 'corp', material: {} })
+    await services.events.flush()
     const before = await records.get(user_id)
     const attack = { name: 'Mallory', password: { hash: BCRYPT }, totp: [{ secret: SEED }], identities: [{ issuer: 'https://evil.example', subject: 's' }] }
 
