@@ -33,9 +33,9 @@ async function runProvider (origin: string, rate: number): Promise<void> {
   async function comeBack (): Promise<void> {
     const left = await send(origin + START)
     const cookie = left.cookies.join('; ')
-    const { searchParams } = new URL(left.location!)
-    const answer = new URLSearchParams({ code: 'x', state: searchParams.get('state')!, iss: upstream.issuer })
-    const { status } = await send(`${origin}${START}/callback?${answer}`, { headers: { cookie } })
+    const answer = new URLSearchParams({ code: 'x', state: new URL(left.location ?? upstream.issuer).searchParams.get('state') ?? '', iss: upstream.issuer })
+    // Where too many wait, nobody else begins.
+    const { status } = left.status === 303 ? await send(`${origin}${START}/callback?${answer}`, { headers: { cookie } }) : left
     if (status !== 502 && status !== 503) throw new Error(`an answer that cannot be redeemed got ${status}`)
     outcomes[status === 503 ? 'busy' : 'down']++
   }

@@ -24,12 +24,18 @@ interface Changes {
   userinfo?: Record<string, unknown>
   /** Another ID token, in place of the signed one. */
   forge?: (token: string) => string | undefined
+  /** How it says that clients authenticate. */
+  methods?: string[]
 }
+
+/** How a client has authenticated. */
+interface Asked { headers: { authorization?: string | undefined }, body: { client_secret?: string } }
 
 /** A service with a provider that nobody here has written. */
 async function start (t: Test) {
   let [nonce, changes]: [string | null, Changes] = [null, {}]
   let url = ''
+  const requests: Asked[] = []
 
   async function listen (port = 0): Promise<OAuth2Server> {
     const server = new OAuth2Server()
@@ -40,9 +46,10 @@ async function start (t: Test) {
     url = server.issuer.url = `http://127.0.0.1:${server.address().port}`
     const claims = { sub: 'ann', aud: 'us', email: 'a@example.org', email_verified: true, iss: url }
     server.service.on(Events.BeforeWellKnownOpenIdConfiguration, ({ body }) => {
-      Object.assign(body, { id_token_signing_alg_values_supported: ['RS256', 'HS256', 'none'] })
+      Object.assign(body, { id_token_signing_alg_values_supported: ['RS256', 'HS256', 'none'], token_endpoint_auth_methods_supported: changes.methods ?? ['none'] })
     })
-    server.service.on(Events.BeforeTokenSigning, (token) => {
+    server.service.on(Events.BeforeTokenSigning, (token, request: Asked) => {
+      requests.push(request)
       Object.assign(token.payload, { ...claims, nonce, ...changes.claims })
       Object.assign(token.header, changes.header)
     })
@@ -61,6 +68,7 @@ async function start (t: Test) {
     server,
     harness,
     listen,
+    requests,
     async enter (next: Changes = {}) {
       changes = next
       const browser = harness.browser()
@@ -158,4 +166,18 @@ t.test('an address that only userinfo has', async (t) => {
   const complete = await enter({ claims: { sub: 'lea', email: 'lea@example.org' }, userinfo: { sub: 'lea', email: 'victim@example.org', email_verified: true } })
   t.match(complete.title, /Profile/, 'userinfo is not asked for what the ID token has')
   t.match(await users.getBy('account', 'lea@example.org'), { email: 'lea@example.org' })
+})
+
+t.test('a client secret goes into the body, and into the header of a server that takes it nowhere else', async (t) => {
+  const { harness, enter, requests } = await start(t)
+  for (const [methods, isHeader] of [
+    [['none'], false], [['client_secret_basic', 'client_secret_post'], false], [['client_secret_basic', 'private_key_jwt'], true]
+  ] as const) {
+    t.match((await enter({ methods: [...methods] })).title, /Profile/)
+    const { headers, body } = requests.at(-1)!
+    t.equal(headers.authorization, isHeader ? `Basic ${Buffer.from(`us:${SECRET}`).toString('base64')}` : undefined, `${methods}`)
+    t.equal(body.client_secret, isHeader ? undefined : SECRET)
+    // The metadata are read again.
+    harness.kit.clock.advance(61 * 60_000)
+  }
 })
