@@ -35,7 +35,9 @@ export const oidcProvider: PeerKind = {
 if (import.meta.main) {
   const [issuer = '', redirectUri = ''] = process.argv.slice(2)
   const provider = new Provider(issuer, {
-    clients: [{ client_id: CLIENT.clientId, client_secret: CLIENT.clientSecret, redirect_uris: [redirectUri], token_endpoint_auth_method: 'client_secret_post' }],
+    clients: [{ client_id: CLIENT.clientId, client_secret: CLIENT.clientSecret, redirect_uris: [redirectUri] }],
+    // Its default for clients, and here the only one.
+    clientAuthMethods: ['client_secret_basic'],
     claims: { profile: ['name'], email: ['email', 'email_verified'] },
     async findAccount (_context, accountId) {
       const { name, email, isVerified } = Object.values(PEOPLE).find(({ account }) => account === accountId)!
