@@ -7,10 +7,17 @@ import { CHOICE } from './language-cookie.ts'
 /** Characters of a query that the links to other languages repeat. */
 const QUERY_LIMIT = 2048
 
+/** The names of languages. To find one takes longer than the rest of a page. */
+const names = new Map<Language, string>()
+
 /** A language's name for itself, as at the start of a sentence. */
 function nameLanguage (language: Language): string {
+  const known = names.get(language)
+  if (known !== undefined) return known
   const own = new Intl.DisplayNames([language], { type: 'language' }).of(language) ?? language
-  return own.charAt(0).toLocaleUpperCase(language) + own.slice(1)
+  const name = own.charAt(0).toLocaleUpperCase(language) + own.slice(1)
+  names.set(language, name)
+  return name
 }
 
 /** The languages of a page as links to itself: the service keeps the choice of one in a cookie. */

@@ -61,8 +61,9 @@ export interface FactorsParts {
 export function createFactors ({ store, now, ways, box, attempts, recorder, failures, serviceName, told = {} }: FactorsParts) {
   const users = store.collection<UserRecord>('users')
 
-  const listOf = async (user: WayHolder, kind: HeldWay['way']['kind']): Promise<HeldWay[]> => (
-    (await ways.list(user)).filter(({ way }) => way.kind === kind))
+  /** Reads only the material of this kind. */
+  const listOf = async ({ id, ways: named = {} }: WayHolder, kind: HeldWay['way']['kind']): Promise<HeldWay[]> => (
+    await ways.list({ id, ways: Object.fromEntries(Object.entries(named).filter(([, way]) => way.kind === kind)) }))
 
   const openSeed = ({ id, sealed }: { id: string, sealed?: string }): string => box.open(sealed ?? '', toSeedContext(id))
 
