@@ -30,7 +30,7 @@ t.test('forgot and sign-up make the same store calls for known, unknown, disable
     }
     const known = await watch('known@example.com')
     t.same(known, [
-      'deliveries.insert', 'deliveries.update', 'users.getBy', 'users.getBy', 'tickets.insert', 'tickets.page', 'tickets.next', 'deliveries.update', 'deliveries.delete'
+      'deliveries.insert', 'deliveries.update', 'users.getBy', 'users.getBy', 'tickets.insert', 'tickets.page', 'tickets.next', 'tickets.next', 'deliveries.update', 'deliveries.delete'
     ])
     for (const typed of ['unknown@example.com', 'disabled@example.com', 'expired@example.com', ...(ask === accounts.forgotPassword ? ['nameless', 'nobody'] : [])]) {
       t.same(await watch(typed), known, typed)

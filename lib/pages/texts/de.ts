@@ -74,7 +74,7 @@ export const de: TextSource = {
     toContinue: 'um fortzufahren zu {app}',
     toAccount: 'um Ihr Konto zu sehen und zu ändern',
     again: 'Bestätigen Sie, dass Sie es sind',
-    againWhy: 'Ihre Anmeldung ist länger als zehn Minuten her. Geben Sie Ihr Passwort noch einmal ein, um fortzufahren.',
+    againWhy: 'Ihre Anmeldung ist länger als zehn Minuten her. Zeigen Sie noch einmal, dass Sie es sind, um fortzufahren.',
     unverifiedWhy: 'Ihr Passkey hat nicht geprüft, dass Sie es sind, zum Beispiel mit einer PIN oder einem Fingerabdruck. Geben Sie deshalb auch Ihr Passwort ein.',
     submit: 'Anmelden',
     forgot: 'Passwort vergessen?',
@@ -85,15 +85,15 @@ export const de: TextSource = {
     why: {
       totp: 'Ihre Authenticator-App zeigt für dieses Konto einen sechsstelligen Code.',
       recovery: 'Verwenden Sie einen der Codes, die Sie beim Einrichten des zweiten Faktors aufbewahrt haben. Jeder gilt nur einmal.',
-      passkey: 'Ihr Gerät oder Ihr Sicherheitsschlüssel zeigt, dass Sie es sind.'
+      passkey: 'Bestätigen Sie auf Ihrem Gerät oder mit Ihrem Sicherheitsschlüssel, dass Sie es sind.'
     },
     label: { totp: 'Code der App', recovery: 'Wiederherstellungscode' },
     other: { totp: 'Authenticator-App verwenden', recovery: 'Wiederherstellungscode verwenden', passkey: 'Passkey verwenden' },
     lost: 'Haben Sie Ihr Gerät und Ihre Wiederherstellungscodes verloren? Wenden Sie sich an den Betreiber dieses Dienstes.'
   },
   enrol: {
-    title: 'Einen zweiten Schritt hinzufügen',
-    why: 'Dieser Dienst verlangt von Ihnen bei jeder Anmeldung einen zweiten Schritt: einen Nachweis, den nur Sie geben können. Sie richten ihn jetzt ein, einmal.',
+    title: 'Zweiten Faktor einrichten',
+    why: 'Zum Anmelden brauchen Sie hier auch einen zweiten Faktor: einen Passkey oder einen Code aus einer App auf Ihrem Telefon. Er hält andere fern, die Ihr Passwort kennen. Sie richten ihn jetzt ein, einmal.',
     codes: 'Sie bekommen auch Wiederherstellungscodes, für den Tag, an dem Sie Ihr Gerät verlieren.',
     imported: 'Ihre Authenticator-App gilt auch hier. Sie bekommen jetzt außerdem Wiederherstellungscodes, für den Tag, an dem Sie Ihr Gerät verlieren.',
     nextApp: 'Danach geht es weiter zu {app}.',
@@ -107,7 +107,7 @@ export const de: TextSource = {
     instead: 'Stattdessen einen Passkey verwenden',
     create: 'Passkey anlegen',
     failed: 'Der Passkey wurde nicht verwendet. Versuchen Sie es noch einmal, oder nehmen Sie einen anderen Weg.',
-    none: 'In diesem Browser funktionieren Passkeys nicht, oder Skripte sind ausgeschaltet.'
+    none: 'In diesem Browser funktionieren Passkeys nicht, oder JavaScript ist darin ausgeschaltet.'
   },
   consent: {
     title: 'Weiter zu {app}',
@@ -335,7 +335,7 @@ export const de: TextSource = {
     passkey: 'Passkey',
     addPasskey: 'Passkey hinzufügen',
     addPasskeyWhy: 'Ein Passkey liegt auf Ihrem Gerät, in Ihrem Passwort-Manager oder auf einem Sicherheitsschlüssel. Er meldet Sie ohne Ihr Passwort an, und keine andere Website kann nach ihm fragen.',
-    createPasskeyWhy: 'Ihr Browser fragt jetzt, wo der Passkey liegen soll.',
+    createPasskeyWhy: 'Drücken Sie den Knopf. Ihr Browser fragt dann, wo der Passkey liegen soll.',
     passkeyName: 'Name des Passkeys',
     foreignPasskey: 'Er funktioniert zurzeit nicht: Er gehört zu einer anderen Adresse dieses Dienstes, oder Passkeys sind ausgeschaltet.',
     rename: 'Umbenennen',
@@ -353,7 +353,7 @@ export const de: TextSource = {
     mostFactors: 'Mehr davon können Sie nicht hinzufügen. Entfernen Sie zuerst einen.',
     enrolmentOver: 'Das ist beendet oder hat zu lange gedauert. Beginnen Sie neu.',
     addApp: 'Authenticator-App hinzufügen',
-    addAppWhy: 'Sie brauchen eine App, die Codes aus sechs Ziffern zeigt, zum Beispiel die Ihres Passwort-Managers.',
+    addAppWhy: 'Sie brauchen eine Authenticator-App: Sie zeigt einen sechsstelligen Code, der alle 30 Sekunden wechselt. Viele Passwort-Manager haben eine, und für Ihr Telefon gibt es kostenlose.',
     appName: 'Name der App',
     appNameHint: 'Nur für Sie, zum Beispiel der Name Ihres Telefons. Er darf fehlen.',
     scan: 'Scannen Sie diesen Code mit der App.',
@@ -373,7 +373,7 @@ export const de: TextSource = {
     kept: 'Ich habe die Codes aufbewahrt',
     turnOn: 'Zweiten Faktor einschalten',
     useCodes: 'Diese Codes ab jetzt benutzen',
-    keepFirst: 'Bestätigen Sie, dass Sie die Codes aufbewahrt haben. Es gelten keine neuen.',
+    keepFirst: 'Die Codes gelten erst, wenn Sie bestätigt haben, dass Sie sie aufbewahrt haben. Beginnen Sie neu: Sie bekommen andere.',
     browsers: 'Browser',
     browsersWhy: 'Wenn Sie einen beenden, werden Sie auch von den Apps abgemeldet, bei denen Sie sich darin angemeldet haben.',
     appSessions: 'Apps',

@@ -89,7 +89,7 @@ export const en = {
     toContinue: 'to continue to {app}',
     toAccount: 'to see and change your account',
     again: 'Confirm that it is you',
-    againWhy: 'You signed in more than ten minutes ago. Type your password again to go on.',
+    againWhy: 'You signed in more than ten minutes ago. To go on, show again that it is you.',
     unverifiedWhy: 'Your passkey did not check that it is you, by a PIN or a fingerprint for example. So type your password too.',
     submit: 'Sign in',
     forgot: 'Forgot your password?',
@@ -100,15 +100,15 @@ export const en = {
     why: {
       totp: 'Your authenticator app shows a code of six digits for this account.',
       recovery: 'Use one of the codes that you kept when you set up the second factor. Each of them works once.',
-      passkey: 'Your device or your security key shows that it is you.'
+      passkey: 'Confirm on your device, or with your security key, that it is you.'
     },
     label: { totp: 'Code of the app', recovery: 'Recovery code' },
     other: { totp: 'Use your authenticator app', recovery: 'Use a recovery code', passkey: 'Use a passkey' },
     lost: 'Have you lost your device and your recovery codes? Ask the operator of this service.'
   },
   enrol: {
-    title: 'Add a second step',
-    why: 'This service asks you for a second step at every sign-in: a proof that only you can give. You set it up now, once.',
+    title: 'Set up a second factor',
+    why: 'To sign in here you also need a second factor: a passkey, or a code from an app on your phone. It keeps out others who know your password. You set it up now, once.',
     codes: 'You also get recovery codes, for the day on which you lose your device.',
     imported: 'Your authenticator app still works here. You also get recovery codes now, for the day on which you lose your device.',
     nextApp: 'After that, you go on to {app}.',
@@ -123,7 +123,7 @@ export const en = {
     instead: 'Use a passkey instead',
     create: 'Create the passkey',
     failed: 'The passkey was not used. Try again, or go on in another way.',
-    none: 'Passkeys do not work in this browser, or its scripts are off.'
+    none: 'Passkeys do not work in this browser, or JavaScript is turned off in it.'
   },
   consent: {
     title: 'Continue to {app}',
@@ -351,7 +351,7 @@ export const en = {
     passkey: 'Passkey',
     addPasskey: 'Add a passkey',
     addPasskeyWhy: 'A passkey is on your device, in your password manager or on a security key. It signs you in without your password, and no other site can ask for it.',
-    createPasskeyWhy: 'Your browser now asks where the passkey shall be.',
+    createPasskeyWhy: 'Press the button. Your browser then asks where to keep the passkey.',
     passkeyName: 'Name of the passkey',
     foreignPasskey: 'It does not work at present: it belongs to another address of this service, or passkeys are off.',
     rename: 'Rename',
@@ -369,7 +369,7 @@ export const en = {
     mostFactors: 'You cannot add more of them. Remove one first.',
     enrolmentOver: 'This has ended, or took too long. Begin again.',
     addApp: 'Add an authenticator app',
-    addAppWhy: 'You need an app that shows codes of six digits, such as the one of your password manager.',
+    addAppWhy: 'You need an authenticator app: it shows a code of six digits that changes every half minute. Many password managers have one, and there are free ones for your phone.',
     appName: 'Name of the app',
     appNameHint: 'For you only, such as the name of your phone. You may leave it empty.',
     scan: 'Scan this code with the app.',
@@ -389,7 +389,7 @@ export const en = {
     kept: 'I have kept the codes',
     turnOn: 'Turn the second factor on',
     useCodes: 'Use these codes from now on',
-    keepFirst: 'Confirm that you have kept the codes. New ones were not made.',
+    keepFirst: 'The codes are good only once you have confirmed that you kept them. Begin again: you get other ones.',
     browsers: 'Browsers',
     browsersWhy: 'Ending one also signs you out of the apps that you signed in to from it.',
     appSessions: 'Apps',
