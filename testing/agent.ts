@@ -28,6 +28,7 @@ export interface TestAgent {
 }
 
 export interface AgentRequest {
+  /** Absent: `openid offline_access`. Empty: the request has none, and gets the scopes of the resource that are open to such clients. */
   scope?: string
   resource?: string
   redirect_uri?: string
@@ -129,7 +130,7 @@ export function createAgents (getApp: () => FastifyInstance) {
             client_id: clientId,
             redirect_uri,
             response_type: 'code',
-            scope,
+            ...(scope !== '' && { scope }),
             ...(resource !== undefined && { resource }),
             code_challenge: createHash('sha256').update(verifier).digest('base64url'),
             code_challenge_method: 'S256'

@@ -17,7 +17,7 @@ import type { createResourceIndicators } from './resource-indicators.ts'
 import type { Language } from '../pages/texts/language.ts'
 import { ROUTES } from './routes.ts'
 import { INTERACTION } from '../issuer.ts'
-import { CLAIMS, chooseDefaultScope, splitScopes } from './scopes.ts'
+import { CLAIMS, chooseScopeToAsk, splitScopes } from './scopes.ts'
 import type { Views } from './views.ts'
 import type { Acr } from '../proofs.ts'
 
@@ -49,7 +49,7 @@ interface ConfigurationParts {
 }
 
 /**
- * Completes the scope of an authorization. A client that requests no scope gets its free scopes. `offline_access` is granted
+ * Completes the scope of an authorization. One without a scope has the default of `chooseScopeToAsk`. `offline_access` is granted
  * without `prompt=consent` too: OpenID Connect Core, 11 allows other conditions, and here the user consents to it as to any
  * scope, except for first-party clients.
  */
@@ -59,7 +59,7 @@ function completeScope (ctx: KoaContextWithOIDC, value: string | undefined, clie
   const requested = splitScopes(readSent(ctx).scope)
   const scopes = splitScopes(value)
   const mayRefresh = client.grants.includes('refresh')
-  if (requested.length === 0) params.scope = chooseDefaultScope(client)
+  if (requested.length === 0) params.scope = chooseScopeToAsk(client, Object.values(ctx.oidc.resourceServers ?? {}).flatMap(({ scopes }) => [...scopes]))
   else if (!mayRefresh) params.scope = scopes.filter((scope) => scope !== 'offline_access').join(' ') || undefined
   else if (requested.includes('offline_access') && !scopes.includes('offline_access')) params.scope = [...scopes, 'offline_access'].join(' ')
 }

@@ -33,6 +33,17 @@ export function chooseDefaultScope ({ own_scopes, declared_scopes }: Pick<OurCli
   return free.length > 0 ? free.join(' ') : 'openid'
 }
 
+/**
+ * The scopes of an authorization that names none, and perhaps a resource. One that does asks the person for the scopes of it that the client
+ * may request: MCP clients leave them out where the resource does not name them. A first-party client names them itself, because nobody is
+ * asked, and so does every client that wants power over this service.
+ * @param ofResource the scopes of the resource that the client may request
+ */
+export function chooseScopeToAsk (client: Pick<OurClient, 'own_scopes' | 'declared_scopes' | 'first_party'>, ofResource: readonly string[]): string {
+  const asked = client.first_party ? [] : ofResource.filter((scope) => !isApiScope(scope))
+  return asked.length > 0 ? asked.join(' ') : chooseDefaultScope(client)
+}
+
 /** A granted scope parameter without the scopes that the client may no longer use. */
 export function narrowGranted (scope: string | undefined, client: ScopeHolder, registry: Registry): string {
   const usable = listUsableScopes(client, registry)

@@ -51,7 +51,7 @@ async function signInTo (harness: Harness, app: App, params: Record<string, stri
 }
 
 /** Where an authorization request ends: its error, or the title of the page that is shown. */
-async function requestCode (harness: Harness, app: App, params: Record<string, string>, browser = harness.browser()): Promise<string | undefined> {
+async function requestCode (harness: Harness, app: App, params: Record<string, string | undefined>, browser = harness.browser()): Promise<string | undefined> {
   let page = await browser.open(askCode(app, params).url)
   if (page.title === 'Sign in') page = await page.submit({ account: harness.user.account, password: harness.user.password })
   return page.left?.searchParams.get('error') ?? (page.left?.searchParams.has('code') === true ? 'a code' : page.title)
@@ -379,7 +379,8 @@ eachStore(t, 'resources', async (t, start) => {
   await t.test('left out at the token endpoint after consenting with it', async (t) => {
     for (const params of [{ scope: 'openid offline_access orders:read free', resource: orders.uri }, { scope: 'openid offline_access orders:read free' }]) {
       const first = await post('token', await getCode(harness, app, params), app)
-      t.strictSame(await readInfo(first.body.access_token), { ...await readInfo(first.body.access_token), scopes: ['orders:read'], aud: orders.uri })
+      const { scopes, aud } = (await readInfo(first.body.access_token))!
+      t.strictSame({ scopes, aud }, { scopes: ['orders:read'], aud: orders.uri })
       const again = await post('token', { grant_type: 'refresh_token', refresh_token: String(first.body.refresh_token) }, app)
       t.match(await readInfo(again.body.access_token), { scopes: ['orders:read'], aud: orders.uri })
       t.match((await callAs(kit, { authorization: `Bearer ${String(again.body.access_token)}` }).get('/user')), { status: 401 }, 'the API accepts it nowhere')
@@ -420,6 +421,23 @@ eachStore(t, 'resources', async (t, start) => {
     const twice = `${askCode(app, { scope: 'orders:read', resource: orders.uri }).url}&resource=${encodeURIComponent(shop.uri)}`
     const page = await signIn(harness, twice)
     t.equal(page.left?.searchParams.get('error'), 'invalid_target')
+  })
+
+  await t.test('a resource and no scope: the person is asked for what the client may request there, and a first-party app gets nothing', async (t) => {
+    const asked = askCode(app, { scope: undefined, resource: orders.uri })
+    const one = harness.browser()
+    const page = await (await one.open(asked.url)).submit({ account: user.account, password: user.password })
+    t.match(page, { left: undefined, title: /^Continue to/, text: /read orders[^]*change orders/ })
+    const code = (await page.submit({ decision: 'allow' })).left?.searchParams.get('code')
+    const { body } = await post('token', { grant_type: 'authorization_code', code: String(code), code_verifier: asked.verifier, redirect_uri: REDIRECT }, app)
+    t.match(body, { scope: 'orders:read orders:write', refresh_token: undefined })
+    t.match(await readInfo(body.access_token), { scopes: ['orders:read', 'orders:write'], aud: orders.uri, roles: {} })
+    const pushed = await post('par', { client_id: clientId, redirect_uri: REDIRECT, response_type: 'code', code_challenge: 'x'.repeat(43), code_challenge_method: 'S256', resource: orders.uri }, app)
+    t.match((await one.open(`/api/v1/auth/authorize?${new URLSearchParams({ client_id: clientId, request_uri: String(pushed.body.request_uri) })}`)).left?.search, /[?&]code=/, 'a pushed request too; this browser has the consent')
+    t.equal(await requestCode(harness, app, { scope: undefined, resource: apiUri }), 'invalid_target', 'power over this service is named')
+    await harness.mark(app, { first_party: true })
+    t.not(await requestCode(harness, app, { scope: undefined, resource: orders.uri }), 'a code', 'nobody is asked')
+    await harness.mark(app, { first_party: false })
   })
 
   await t.test('a resource without one of its scopes', async (t) => {
