@@ -26,7 +26,8 @@ function explain ({ keyword, message, params, parentSchema = {} }: ErrorObject):
 
 /** The error of the last check, which names the option. `within` is the option that contains them all. */
 export function optionError ({ errors }: ValidateFunction, ...within: string[]): Error {
-  const [error] = errors ?? []
+  // The errors of all branches of a choice come before that of the choice itself, which says what it expects.
+  const error = errors?.find(({ keyword, parentSchema }) => keyword === 'anyOf' && parentSchema?.expects !== undefined) ?? errors?.[0]
   const path = [...within, ...(error?.instancePath.slice(1).split('/') ?? []), error?.params.missingProperty, error?.params.additionalProperty]
   return new Error(`option ${path.filter(Boolean).join('.') || '(all)'}: ${error === undefined ? 'is not valid' : explain(error)}`)
 }

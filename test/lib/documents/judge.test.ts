@@ -3,6 +3,8 @@ import t from 'tap'
 import { DocumentError } from '../../../lib/documents/error.ts'
 import { type Hosts, createHosts, readUrl } from '../../../lib/documents/hosts.ts'
 import { judgeDocument, toHash, toPrint } from '../../../lib/documents/judge.ts'
+import { createOptionsReader } from '../../../lib/options.ts'
+import { OidcOptionsSchema } from '../../../schemas/oidc.ts'
 
 const ID = 'https://agent.example/client.json'
 const GOOD = { client_id: ID, client_name: 'An agent', redirect_uris: ['https://agent.example/callback'] }
@@ -125,4 +127,12 @@ t.test('a client id is an https URL with a path, written in the one way', async 
     t.equal(passes(hosts, url), isAllowed, url)
     t.equal(passes(createHosts('*'), url), true)
   }
+})
+
+t.test('the option takes hosts with their ports, localhost among them, and says what is wrong with others', async (t) => {
+  const read = createOptionsReader(OidcOptionsSchema)
+  for (const hosts of ['*', ['agent.example', 'localhost', 'localhost:8443', '127.0.0.1:8443'], [{ host: 'localhost:8443', redirects: ['localhost:9000', 'cdn.example', 'editor:'] }]]) t.strictSame(read({ documents: { hosts } }).documents, { hosts })
+  const entry = /^option documents\.hosts\.0: must be a host such as agent\.example or localhost:8443, or \{ host, redirects \}/
+  for (const host of ['Agent.example', 'agent', 'https://agent.example', 'agent.example:x', { host: 'agent.example' }, { host: 'agent.example', redirects: ['editor'] }]) t.throws(() => read({ documents: { hosts: [host] } }), { message: entry }, JSON.stringify(host))
+  for (const hosts of ['agent.example', []]) t.throws(() => read({ documents: { hosts } }), { message: /^option documents\.hosts: must be `\*`, or a list of 1 to 100 entries/ })
 })
